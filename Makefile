@@ -1,0 +1,64 @@
+# The menu: `make` lists it. Each entry makes its own environment in .venv; nothing needs to be installed first.
+PYTHON ?= python3
+JOBS ?= 2
+ENV := .venv
+BIN := $(ENV)/bin
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help study test test-all test-nojit test-bounds lint format type check bench clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+study: $(ENV)/core.stamp ## compare the methods on the embedded housing table
+	$(BIN)/spinney study
+
+test: $(ENV)/dev.stamp ## the tests, without the slow ones
+	$(PYTEST) -n $(JOBS) -m "not slow"
+
+test-all: $(ENV)/dev.stamp ## every test
+	$(PYTEST) -n $(JOBS)
+
+test-nojit: $(ENV)/dev.stamp ## the tests with interpreted kernels, and what they cover
+	$(BIN)/coverage erase
+	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -n $(JOBS) -m "not slow"
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+test-bounds: $(ENV)/dev.stamp ## the tests with every array index checked
+	NUMBA_BOUNDSCHECK=1 $(PYTEST) -n $(JOBS) -m "not slow"
+
+lint: $(ENV)/dev.stamp ## style, and the layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+format: $(ENV)/dev.stamp ## let ruff format and mend what it can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+type: $(ENV)/dev.stamp ## types
+	$(BIN)/mypy
+
+check: lint type test ## all that a change must pass
+
+bench: $(ENV)/bench.stamp ## speed against scikit-learn, as ratios in one run
+	$(BIN)/python -m benchmarks
+
+clean: ## remove what the menu has made
+	rm -rf $(ENV) .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(ENV)/core.stamp: pyproject.toml
+	$(PYTHON) -m venv $(ENV)
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(ENV)/dev.stamp: $(ENV)/core.stamp
+	$(BIN)/python -m pip install --quiet --editable ".[test,lint]"
+	touch $@
+
+$(ENV)/bench.stamp: $(ENV)/core.stamp
+	$(BIN)/python -m pip install --quiet --editable ".[bench]"
+	touch $@

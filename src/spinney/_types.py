@@ -1,0 +1,134 @@
+"""The dtypes, integer codes and array layouts that the kernels and their callers share.
+
+Every choice inside a kernel is an integer branch: an argument that is itself a jitted function is never found in
+Numba's disk cache and would recompile in each process.
+
+State is passed as two-dimensional arrays, one row per quantity, named by the constants below: `groups[SUM, g]`. A tuple
+of arrays reads better but keeps Numba from dropping reference counts: it compiled eight times as long and ran three times
+as long. An argument that may be None selects a variant at compile time, so that a first fit compiles what it needs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+# --- dtypes, each with its reason -------------------------------------------------------------------------------
+
+CODE = np.uint16  # 65,535 values cost a tree nothing measurable against exact values; 255 cost it 0.004-0.008 AUC
+SUM = np.int64  # fixed point: integer sums do not depend on the order of rows, threads or chunks
+ROW = np.int32  # row ids: 2**31 rows are beyond one machine's table
+VALUE = np.float64  # thresholds and inputs; float32 would merge neighbours such as 16_777_216 and 16_777_217
+
+MISSING_CODE = 0  # known codes are 1 .. n_codes, so that missing sorts apart and a code fits an unsigned type
+MAX_CODES = 65_535
+SUM_BITS = 62  # a fixed-point sum stays below 2**62 in magnitude, one bit short of int64's range
+
+# --- codes of choices -------------------------------------------------------------------------------------------
+
+# label families: which sums a scan keeps
+MOMENTS = 0  # (weight, weighted target); regression and two classes
+CLASSES = 1  # one weight per class; three classes or more
+
+# criteria; two-class Gini is twice the variance of a 0/1 target, so SQUARED_ERROR serves it
+SQUARED_ERROR = 0
+GINI = 1
+ENTROPY = 2
+MISCLASSIFICATION = 3
+SDR = 4
+
+# what a node asks
+LEAF = 0
+THRESHOLD = 1
+SUBSET = 2
+MULTIWAY = 3
+
+# where missing values go while growing
+LEARNED = 0
+OWN_BRANCH = 1
+
+# which open node is expanded next
+DEPTH_FIRST = 0
+BEST_FIRST = 1
+
+# why the driver came back
+DONE = 0
+STOPPED = 1
+NEEDS_ROOM = 2
+
+# positions in the driver's `state` and `control`
+N_NODES, N_QUEUED, N_FREE, N_LEAVES, N_WORDS = range(5)
+STATE_SIZE = 5
+CONTROL_STOP = 0
+CONTROL_ROWS = 1  # rows that have reached a leaf: progress
+CONTROL_SIZE = 2
+
+# a test packs feature, missing branch and kind into 32 bits: predict then reads 16 bytes a node
+KIND_BITS = 2
+MISSING_BITS = 2
+FEATURE_SHIFT = KIND_BITS + MISSING_BITS
+MAX_FEATURES = 1 << (32 - FEATURE_SHIFT)
+
+EXHAUSTIVE_LEVELS = 8  # 127 subsets; above, levels are ordered by their first principal component
+
+# --- layouts: rows of two-dimensional arrays --------------------------------------------------------------------
+
+# labels (int64): what a row adds to a sum; one row when every weight is 1 and no criterion asks for squares
+TARGET, WEIGHT, SQUARE = range(3)  # class, or weighted target; weight; weighted square of the target
+
+# features (int64)
+N_CODES, IS_CATEGORICAL, MONOTONE, OFFSET = range(4)  # code c of feature j has its values at OFFSET + c - 1
+FEATURE_ROWS = 4
+
+# edges (float64): lowest and highest value behind each code
+LOW, HIGH = range(2)
+
+# totals (int64): sums over the rows of a node, and over its rows with a missing value
+N_ALL, W_ALL, S_ALL, Q_ALL, N_MISSING, W_MISSING, S_MISSING, Q_MISSING = range(8)
+TOTALS_SIZE = 8
+
+# groups (int64): the rows of a node with one code
+GROUP_CODE, GROUP_N, GROUP_SUM, GROUP_WEIGHT, GROUP_SQUARE = range(5)
+GROUP_ROWS = 5
+
+# sums (int64): weights per class, for three classes or more; PRESENT lists the classes of the node
+ALL, LEFT, RIGHT, MISSING, PRESENT = range(5)
+CLASS_ROWS = 5
+
+# nodes (int64) and node_values (float64) while they grow; a node's rows are [BEGIN, BEGIN + N_ROWS)
+TEST, FIRST_CHILD, BEGIN, N_ROWS = range(4)
+NODE_ROWS = 4
+CUT_VALUE, SCORE, LOWER, UPPER = range(4)
+NODE_VALUE_ROWS = 4
+
+# slots (int64) and slot_values (float64): open nodes; QUEUE and FREE are lists of slots
+QUEUE, FREE, NODE, DEPTH, FEATURE, KIND, CUT, MISSING_BRANCH, N_BRANCHES, KEY = range(10)
+SLOT_ROWS = 10
+GAIN, SLOT_CUT_VALUE, SLOT_LOWER, SLOT_UPPER = range(4)
+SLOT_VALUE_ROWS = 4
+
+
+class Settings(NamedTuple):
+    """Scalars of one grow; weights and gains are in the units of the fixed-point sums."""
+
+    criterion: int
+    n_classes: int
+    missing: int
+    order: int
+    max_depth: int
+    max_leaves: int
+    min_samples_split: int
+    min_samples_leaf: int
+    min_weight_leaf: int
+    n_try: int  # features drawn per node
+    is_unit: int  # every weight is 1
+    is_whole: int  # every weight is a whole number and their sum is below 2**31, so squares of sums fit an int64
+    has_square: int
+    has_monotone: int
+    has_random_ties: int
+    min_gain: float  # in score units
+    min_spread: float  # least standard deviation of a node that is split, in target units
+    square_unit: float  # turns a sum of squares into squared target units
+    seed: int
+    most_words: int  # of one subset

@@ -1,0 +1,371 @@
+"""Scan one feature for the best cut, for three classes or more.
+
+A group holds a weight per class, so groups are not stored: the scan walks the cells (one per code and class) or the
+sorted keys and moves weights from the right branch to the left. Whole weights keep the sums of squares (Gini) or of
+f(k) (entropy) of both branches up to date as integers, called *powers* here; otherwise a score is computed afresh at each
+cut, so that it depends on the rows to the left and not on their order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinney._jit import kernel
+from spinney._types import (
+    ALL,
+    ENTROPY,
+    GINI,
+    LEARNED,
+    LEFT,
+    MISSING,
+    MISSING_CODE,
+    N_ALL,
+    N_MISSING,
+    PRESENT,
+    RIGHT,
+    TARGET,
+    W_ALL,
+    W_MISSING,
+    WEIGHT,
+    Settings,
+)
+
+from .criteria import TIE, score_classes
+from .rng import below
+from .sorted import sort_keys
+
+LARGE_SHIFT = 32
+LARGE_MASK = 0xFFFFFFFF
+CELLS_PER_ROW = 4  # cells beat sorting up to this many cells (codes x classes) per row
+
+# how a score is kept up to date
+AFRESH = 0
+SQUARES = 1
+LOGS = 2
+
+
+@kernel
+def power_kind(settings: Settings, xlogx: np.ndarray) -> int:
+    """Which powers this criterion keeps."""
+    if settings.is_whole != 0 and settings.criterion == GINI:
+        return SQUARES
+    if settings.is_whole != 0 and settings.criterion == ENTROPY and len(xlogx) > 1:
+        return LOGS
+    return AFRESH
+
+
+@kernel
+def power_step(kind: int, before: int, weight: int, xlogx: np.ndarray) -> int:
+    """Change of a branch's power when the weight of a class there goes from `before` to `before + weight`."""
+    if kind == SQUARES:
+        return weight * (2 * before + weight)
+    if kind == LOGS:
+        return xlogx[before + weight] - xlogx[before]
+    return np.int64(0)
+
+
+@kernel
+def start_right(sums: np.ndarray, n_present: int, kind: int, xlogx: np.ndarray) -> int:
+    """Put every row of the node into the right branch; return its power."""
+    power = np.int64(0)
+    for k in range(n_present):
+        c = sums[PRESENT, k]
+        sums[LEFT, c] = 0
+        sums[RIGHT, c] = sums[ALL, c]
+        power += power_step(kind, 0, sums[ALL, c], xlogx)
+    return power
+
+
+@kernel
+def score_sides(
+    sums: np.ndarray,
+    w_left: int,
+    w_right: int,
+    power_left: int,
+    power_right: int,
+    kind: int,
+    n_present: int,
+    criterion: int,
+    xlogx: np.ndarray,
+) -> float:
+    """Score of the two branches."""
+    if kind == SQUARES:
+        wa = np.float64(w_left)
+        wb = np.float64(w_right)
+        return (np.float64(power_left) * wb + np.float64(power_right) * wa) / (wa * wb)
+    if kind == LOGS:
+        return np.float64(power_left + power_right - xlogx[w_left] - xlogx[w_right])
+    left = score_classes(criterion, sums, LEFT, w_left, n_present, xlogx)
+    return left + score_classes(criterion, sums, RIGHT, w_right, n_present, xlogx)
+
+
+@kernel
+def try_cut(
+    sums: np.ndarray,
+    totals: np.ndarray,
+    n_left: int,
+    w_left: int,
+    power_left: int,
+    power_right: int,
+    n_present: int,
+    settings: Settings,
+    xlogx: np.ndarray,
+    best: float,
+    key: np.uint64,
+    n_ties: int,
+    is_last: bool,  # known rows against missing ones
+) -> tuple[float, int, int]:
+    """Compare the cut at hand, with missing rows on each side that is allowed, to the best so far.
+
+    Missing rows stand in the right branch on entry and on exit. Returns the better score, the branch of missing rows
+    (-1: not better) and the number of ties.
+    """
+    kind = power_kind(settings, xlogx)
+    n = totals[N_ALL]
+    weight = totals[W_ALL]
+    n_missing = totals[N_MISSING]
+    is_shared = n_missing > 0 and not is_last
+    has_three = is_shared and settings.missing != LEARNED
+    branch = np.int64(-1)
+    apart = 0.0
+    if has_three:
+        if n_missing < settings.min_samples_leaf or totals[W_MISSING] < settings.min_weight_leaf:
+            return best, branch, n_ties
+        n -= n_missing
+        weight -= totals[W_MISSING]
+        apart = score_classes(settings.criterion, sums, MISSING, totals[W_MISSING], n_present, xlogx)
+        for k in range(n_present):
+            c = sums[PRESENT, k]
+            sums[RIGHT, c] -= sums[MISSING, c]
+            power_right -= power_step(kind, sums[RIGHT, c], sums[MISSING, c], xlogx)
+    for side in range(2 if is_shared and not has_three else 1):
+        if side == 1:
+            n_left += n_missing
+            w_left += totals[W_MISSING]
+            for k in range(n_present):
+                c = sums[PRESENT, k]
+                w = sums[MISSING, c]
+                power_left += power_step(kind, sums[LEFT, c], w, xlogx)
+                sums[LEFT, c] += w
+                sums[RIGHT, c] -= w
+                power_right -= power_step(kind, sums[RIGHT, c], w, xlogx)
+        w_right = weight - w_left
+        is_open = min(n_left, n - n_left) >= settings.min_samples_leaf
+        if not (is_open and min(w_left, w_right) >= settings.min_weight_leaf):
+            continue
+        score = apart + score_sides(
+            sums, w_left, w_right, power_left, power_right, kind, n_present, settings.criterion, xlogx
+        )
+        slack = abs(best) * TIE
+        is_better = score > best + slack
+        if is_better:
+            n_ties = np.int64(0)
+        elif settings.has_random_ties != 0 and score >= best - slack:
+            n_ties += 1
+            is_better = below(key, n_ties, n_ties + 1) == 0
+            score = best
+        if is_better:
+            best = score
+            branch = np.int64(2) if has_three else np.int64(1 - side)
+    if is_shared:
+        for k in range(n_present):
+            c = sums[PRESENT, k]
+            sums[RIGHT, c] += sums[MISSING, c]
+            if not has_three:
+                sums[LEFT, c] -= sums[MISSING, c]
+    return best, branch, n_ties
+
+
+@kernel
+def fill_cells(
+    codes: np.ndarray,
+    labels: np.ndarray,
+    lo: int,
+    hi: int,
+    feature: int,
+    n_classes: int,
+    n_present: int,
+    cells: np.ndarray,
+    sums: np.ndarray,
+    totals: np.ndarray,
+) -> None:
+    """Add rows lo .. hi to cells[code * (n_classes + 1) + class], the last cell of a code counting its rows.
+
+    Missing rows end in sums[MISSING] and `totals`; their cells are emptied.
+    """
+    width = n_classes + 1
+    is_unit = len(labels) == 1
+    for i in range(lo, hi):
+        at = np.int64(codes[i, feature]) * width
+        cells[at + labels[TARGET, i]] += 1 if is_unit else labels[WEIGHT, i]
+        cells[at + n_classes] += 1
+    totals[N_MISSING] = cells[n_classes]
+    totals[W_MISSING] = 0
+    cells[n_classes] = 0
+    for k in range(n_present):
+        c = sums[PRESENT, k]
+        sums[MISSING, c] = cells[c]
+        totals[W_MISSING] += cells[c]
+        cells[c] = 0
+
+
+@kernel
+def scan_cells(
+    cells: np.ndarray,
+    sums: np.ndarray,
+    totals: np.ndarray,
+    n_codes: int,
+    n_present: int,
+    settings: Settings,
+    xlogx: np.ndarray,
+    best: float,
+    key: np.uint64,
+    n_ties: int,
+) -> tuple[float, int, int, int, int]:
+    """Best cut over the cells, which are emptied; returns as `scan_classes`."""
+    kind = power_kind(settings, xlogx)
+    width = settings.n_classes + 1
+    power_left = np.int64(0)
+    power_right = start_right(sums, n_present, kind, xlogx)
+    n_left = np.int64(0)
+    w_left = np.int64(0)
+    cut = np.int64(-1)
+    cut_next = np.int64(-1)
+    cut_missing = np.int64(0)
+    last = np.int64(-1)  # last present code, whose cut is tried once the next present code is known
+    for code in range(1, n_codes + 2):
+        is_end = code == n_codes + 1
+        at = code * width
+        if not is_end and cells[at + width - 1] == 0:
+            continue
+        if last >= 0 and (not is_end or totals[N_MISSING] > 0):
+            best, branch, n_ties = try_cut(
+                sums, totals, n_left, w_left, power_left, power_right, n_present, settings, xlogx,
+                best, key, n_ties, is_end,
+            )  # fmt: skip
+            if branch >= 0:
+                cut = last
+                cut_next = np.int64(-1) if is_end else np.int64(code)
+                cut_missing = branch
+        if is_end:
+            break
+        for k in range(n_present):
+            c = sums[PRESENT, k]
+            w = cells[at + c]
+            if w > 0:
+                power_left += power_step(kind, sums[LEFT, c], w, xlogx)
+                sums[LEFT, c] += w
+                sums[RIGHT, c] -= w
+                power_right -= power_step(kind, sums[RIGHT, c], w, xlogx)
+                w_left += w
+                cells[at + c] = 0
+        n_left += cells[at + width - 1]
+        cells[at + width - 1] = 0
+        last = np.int64(code)
+    return best, cut, cut_next, cut_missing, n_ties
+
+
+@kernel
+def scan_classes(
+    codes: np.ndarray,
+    labels: np.ndarray,
+    lo: int,
+    hi: int,
+    feature: int,
+    n_codes: int,
+    keys: np.ndarray,
+    counts: np.ndarray,
+    cells: np.ndarray,
+    sums: np.ndarray,
+    totals: np.ndarray,
+    n_present: int,
+    settings: Settings,
+    xlogx: np.ndarray,
+    best: float,
+    key: np.uint64,
+    n_ties: int,
+) -> tuple[float, int, int, int, int]:
+    """Best cut of a numeric feature over rows lo .. hi.
+
+    Returns the better of `best` and the best score, the last code of the left branch (-1: not better), the next present
+    code (-1: the cut is known against missing), the branch of missing rows, and the number of ties met so far.
+    """
+    n_cells = (n_codes + 1) * (settings.n_classes + 1)
+    if n_cells <= CELLS_PER_ROW * (hi - lo):
+        fill_cells(codes, labels, lo, hi, feature, settings.n_classes, n_present, cells, sums, totals)
+        return scan_cells(cells, sums, totals, n_codes, n_present, settings, xlogx, best, key, n_ties)
+    lowest = np.int64(n_codes)
+    highest = np.int64(0)
+    n_known = np.int64(0)
+    for i in range(lo, hi):
+        code = np.int64(codes[i, feature])
+        keys[0, n_known] = np.uint64((code << LARGE_SHIFT) | (i - lo))
+        n_known += 1 if code != MISSING_CODE else 0
+        lowest = min(lowest, code)
+        highest = max(highest, code)
+    is_unit = len(labels) == 1
+    has_missing = n_known < hi - lo
+    totals[N_MISSING] = hi - lo - n_known
+    if n_known == 0 or lowest == highest:
+        return best, -1, -1, 0, n_ties
+    if has_missing:
+        lowest = np.int64(1)
+        totals[W_MISSING] = 0
+        for k in range(n_present):
+            sums[MISSING, sums[PRESENT, k]] = 0
+        for i in range(lo, hi):
+            if codes[i, feature] == MISSING_CODE:
+                w = np.int64(1) if is_unit else labels[WEIGHT, i]
+                totals[W_MISSING] += w
+                sums[MISSING, labels[TARGET, i]] += w
+    at = sort_keys(keys, n_known, LARGE_SHIFT, lowest, highest, counts)
+    kind = power_kind(settings, xlogx)
+    power_left = np.int64(0)
+    power_right = start_right(sums, n_present, kind, xlogx)
+    w_left = np.int64(0)
+    cut = np.int64(-1)
+    cut_next = np.int64(-1)
+    cut_missing = np.int64(0)
+    is_simple = not has_missing and settings.has_random_ties == 0
+    bar = best + abs(best) * TIE
+    n = totals[N_ALL]
+    weight = totals[W_ALL]
+    for k in range(n_known if has_missing else n_known - 1):
+        sort_key = np.int64(keys[at, k])
+        code = sort_key >> LARGE_SHIFT
+        i = lo + (sort_key & LARGE_MASK)
+        c = labels[TARGET, i]
+        w = np.int64(1) if is_unit else labels[WEIGHT, i]
+        power_left += power_step(kind, sums[LEFT, c], w, xlogx)
+        sums[LEFT, c] += w
+        sums[RIGHT, c] -= w
+        power_right -= power_step(kind, sums[RIGHT, c], w, xlogx)
+        w_left += w
+        n_left = np.int64(k + 1)
+        is_end = n_left == n_known
+        following = np.int64(-1) if is_end else np.int64(keys[at, k + 1]) >> LARGE_SHIFT
+        if following == code:
+            continue
+        if not is_simple:
+            best, branch, n_ties = try_cut(
+                sums, totals, n_left, w_left, power_left, power_right, n_present, settings, xlogx,
+                best, key, n_ties, is_end,
+            )  # fmt: skip
+            if branch >= 0:
+                cut = code
+                cut_next = following
+                cut_missing = branch
+            continue
+        if min(n_left, n - n_left) < settings.min_samples_leaf:
+            continue
+        if min(w_left, weight - w_left) < settings.min_weight_leaf:
+            continue
+        score = score_sides(
+            sums, w_left, weight - w_left, power_left, power_right, kind, n_present, settings.criterion, xlogx
+        )
+        if score > bar:
+            best = score
+            bar = best + abs(best) * TIE
+            cut = code
+            cut_next = following
+    return best, cut, cut_next, cut_missing, n_ties

@@ -1,0 +1,168 @@
+"""Scan the groups of one feature for the best cut, for targets summed as (weight, sum).
+
+The scan walks the groups in order and moves their sums from the right branch to the left. Missing rows are tried in
+the right branch, then in the left (`LEARNED`), or make a third branch (`OWN_BRANCH`); after the last group comes the
+cut that sets all known rows against the missing ones.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinney._jit import kernel
+from spinney._types import (
+    GROUP_N,
+    GROUP_SQUARE,
+    GROUP_SUM,
+    GROUP_WEIGHT,
+    LEARNED,
+    N_ALL,
+    N_MISSING,
+    Q_ALL,
+    Q_MISSING,
+    S_ALL,
+    S_MISSING,
+    SQUARED_ERROR,
+    W_ALL,
+    W_MISSING,
+    Settings,
+)
+
+from .criteria import TIE, score_moments
+from .rng import below
+
+
+@kernel
+def scan_plain(
+    groups: np.ndarray, n_groups: int, n: int, total: int, least: int, best: float
+) -> tuple[float, int]:
+    """Best cut by squared error when every weight is 1, nothing is missing and no constraint holds: the common case.
+
+    Returns the better of `best` and the best score, and the last group of the left branch (-1: not better).
+    """
+    n_left = np.int64(0)
+    left = np.int64(0)
+    cut = np.int64(-1)
+    bar = best + abs(best) * TIE
+    for g in range(n_groups - 1):
+        n_left += groups[GROUP_N, g]
+        left += groups[GROUP_SUM, g]
+        n_right = n - n_left
+        if n_left < least:
+            continue
+        if n_right < least:
+            break
+        a = np.float64(left)
+        b = np.float64(total - left)
+        wa = np.float64(n_left)
+        wb = np.float64(n_right)
+        score = (a * a * wb + b * b * wa) / (wa * wb)
+        if score > bar:
+            best = score
+            bar = best + abs(best) * TIE
+            cut = np.int64(g)
+    return best, cut
+
+
+@kernel
+def scan_moments(
+    groups: np.ndarray,
+    n_groups: int,
+    totals: np.ndarray,
+    settings: Settings,
+    xlogx: np.ndarray,
+    best: float,
+    sign: int,
+    lower: float,
+    upper: float,
+    key: np.uint64,
+    n_ties: int,
+) -> tuple[float, int, int, int]:
+    """Best cut of the groups.
+
+    sign: monotone constraint of the feature; lower, upper: bounds on the values of the branches.
+    Returns the better of `best` and the best score, the last group of the left branch (-1: not better), the branch of
+    missing rows, and the number of ties met so far.
+    """
+    criterion = settings.criterion
+    unit = settings.square_unit
+    n = totals[N_ALL]
+    weight = totals[W_ALL]
+    total = totals[S_ALL]
+    square = totals[Q_ALL]
+    n_missing = totals[N_MISSING]
+    has_missing = n_missing > 0
+    is_plain = criterion == SQUARED_ERROR and settings.is_unit != 0 and not has_missing
+    if is_plain and settings.has_monotone == 0 and settings.has_random_ties == 0:
+        best, cut = scan_plain(groups, n_groups, n, total, settings.min_samples_leaf, best)
+        return best, cut, 0, n_ties
+    has_three = has_missing and settings.missing != LEARNED
+    apart = 0.0
+    if has_three:
+        n -= n_missing
+        weight -= totals[W_MISSING]
+        total -= totals[S_MISSING]
+        square -= totals[Q_MISSING]
+        apart = score_moments(criterion, totals[W_MISSING], totals[S_MISSING], totals[Q_MISSING], unit, xlogx)
+        has_room = n_missing >= settings.min_samples_leaf and totals[W_MISSING] >= settings.min_weight_leaf
+    else:
+        has_room = True
+    n_known = np.int64(0)
+    w_known = np.int64(0)
+    s_known = np.int64(0)
+    q_known = np.int64(0)
+    cut = np.int64(-1)
+    cut_missing = np.int64(0)
+    for g in range(n_groups if has_missing else n_groups - 1):
+        n_known += groups[GROUP_N, g]
+        s_known += groups[GROUP_SUM, g]
+        if settings.is_unit != 0:
+            w_known = n_known
+        else:
+            w_known += groups[GROUP_WEIGHT, g]
+            q_known += groups[GROUP_SQUARE, g]
+        is_last = g == n_groups - 1  # known against missing
+        if is_last and has_three:
+            n = totals[N_ALL]
+            weight = totals[W_ALL]
+            total = totals[S_ALL]
+            square = totals[Q_ALL]
+            apart = 0.0
+            has_room = True
+        n_sides = 2 if has_missing and not has_three and not is_last else 1
+        for side in range(n_sides):
+            n_left = n_known
+            w_left = w_known
+            left = s_known
+            q_left = q_known
+            if side == 1:
+                n_left += n_missing
+                w_left += totals[W_MISSING]
+                left += totals[S_MISSING]
+                q_left += totals[Q_MISSING]
+            w_right = weight - w_left
+            is_open = min(n_left, n - n_left) >= settings.min_samples_leaf
+            if not (has_room and is_open and min(w_left, w_right) >= settings.min_weight_leaf):
+                continue
+            if settings.has_monotone != 0:
+                value_left = np.float64(left) / np.float64(w_left)
+                value_right = np.float64(total - left) / np.float64(w_right)
+                if min(value_left, value_right) < lower or max(value_left, value_right) > upper:
+                    continue
+                if sign * (value_right - value_left) < 0.0:
+                    continue
+            score = apart + score_moments(criterion, w_left, left, q_left, unit, xlogx)
+            score += score_moments(criterion, w_right, total - left, square - q_left, unit, xlogx)
+            slack = abs(best) * TIE
+            is_better = score > best + slack
+            if is_better:
+                n_ties = np.int64(0)
+            elif settings.has_random_ties != 0 and score >= best - slack:
+                n_ties += 1
+                is_better = below(key, n_ties, n_ties + 1) == 0
+                score = best
+            if is_better:
+                best = score
+                cut = np.int64(g)
+                cut_missing = np.int64(2) if has_three and not is_last else np.int64(1 - side)
+    return best, cut, cut_missing, n_ties

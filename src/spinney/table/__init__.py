@@ -1,0 +1,1 @@
+"""What the data is: columns and their kinds, vocabularies, values, codes."""

@@ -1,0 +1,495 @@
+"""What the columns of any table are: numbers, or categories.
+
+`open_columns` takes whatever a user calls X (array, list, frame of any library, Arrow stream) and gives its
+columns one by one, each as `Numbers` or `Categories`. Nothing is decided about models here: `schema` turns
+categories into levels, `ingest` reads whole tables.
+
+Words: a *cell* is one Python object of an object array; *missing* is None, NaN, NA or null, all the same;
+*wide* numbers are those of 2**53 and more, where float64 no longer holds every integer.
+
+Frames go through narwhals, which is imported here only once a frame is seen.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import numbers
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+WIDE = 2**53  # float64 holds every integer up to here, and no longer every one beyond
+
+# Libraries whose tables may carry no protocol that can be seen from outside (a lazy frame has none).
+_FRAME_LIBRARIES = frozenset(
+    (
+        "cudf",
+        "dask",
+        "duckdb",
+        "ibis",
+        "modin",
+        "narwhals",
+        "pandas",
+        "polars",
+        "pyarrow",
+        "pyspark",
+        "sqlframe",
+    )
+)
+_FRAME_PROTOCOLS = ("__narwhals_dataframe__", "__arrow_c_stream__", "__arrow_c_array__", "__dataframe__")
+
+_DATE_FIX = "derive numbers from it (year, month, days since a date), or drop the column"
+
+
+class UnreadableCellError(TypeError, ValueError):
+    """A cell that is neither number nor text: TypeError to scikit-learn, ValueError as every bad column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """A numeric column, read only when asked.
+
+    `values` is a 1-D array of a real dtype (NaN is missing), or a narwhals Series (null is missing too).
+    `cells` keeps the objects that `values` was made of, None where missing, if some of them are wide.
+    """
+
+    values: Any
+    cells: NDArray[np.object_] | None = None
+
+    def read(self) -> NDArray[Any]:
+        """The numbers as a 1-D array of a real dtype, missing as NaN; a view where the library gives one."""
+        return self.values if isinstance(self.values, np.ndarray) else _read_numbers(self.values)
+
+    def exact(self) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """The known numbers, no digit lost (objects where no dtype holds them), and where they stand."""
+        if isinstance(self.values, np.ndarray):
+            values = self.values
+            known = values == values  # noqa: PLR0124, not NaN; integers have no isnan worth its time
+            return (values if self.cells is None else self.cells)[known], known
+        return _read_exact(self.values)
+
+    def wide_values(self) -> NDArray[Any]:
+        """The distinct numbers n with |n| >= 2**53, ascending and exact; empty when none is beyond 2**53."""
+        if self.cells is not None:
+            return np.array(sorted({c for c in self.cells if c is not None and abs(c) >= WIDE}), dtype=object)
+        values = self.values
+        if not isinstance(values, np.ndarray):
+            return _read_wide(values)
+        if not may_be_wide(values):
+            return np.empty(0, dtype=values.dtype)
+        found: NDArray[Any] = np.unique(values[(values >= WIDE) | (values <= -WIDE)])
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Categories:
+    """A column of categories: `values[codes[i]]` is row i, code -1 is missing; every value occurs.
+
+    `is_ordered` says that the order of `values` was declared by the user and means something.
+    """
+
+    codes: NDArray[Any]
+    values: list[Any]
+    is_ordered: bool = False
+
+
+Column = Numbers | Categories
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The columns of one X. `matrix` is the 2-D array of a real dtype behind them, where there is one."""
+
+    names: tuple[str, ...] | None
+    n_rows: int
+    n_columns: int
+    is_frame: bool
+    read: Callable[[int], Column]
+    matrix: NDArray[Any] | None = None
+
+
+def label(names: Sequence[str] | None, j: int) -> str:
+    """How a message calls column j: its quoted name, or its index."""
+    return repr(names[j]) if names is not None else str(j)
+
+
+def may_be_wide(values: NDArray[Any]) -> bool:
+    """Whether an array holds an integer beyond 2**53; narrower dtypes are not even looked at."""
+    if values.dtype.kind not in "iu" or values.dtype.itemsize < 8 or values.size == 0:
+        return False
+    return bool(values.max() > WIDE) or bool(values.min() < -WIDE)
+
+
+def open_columns(X: Any) -> Columns:
+    """The columns of an array, list of rows, array-like, eager frame of any library, or of Arrow data."""
+    # Plain arrays of numbers skip every check that cannot fail for them.
+    if type(X) is np.ndarray and X.ndim == 2 and X.size and X.dtype.kind in "fiub":
+        return _matrix_columns(X)
+    if _looks_like_frame(X):
+        frame = _open_frame(X)
+        if frame is not None:
+            return frame
+    return _open_array(X)
+
+
+# --- arrays -------------------------------------------------------------------------------------------------
+
+
+def _matrix_columns(array: NDArray[Any]) -> Columns:
+    n_rows, n_columns = array.shape
+    return Columns(None, n_rows, n_columns, False, lambda j: Numbers(array[:, j]), array)
+
+
+def _open_array(X: Any) -> Columns:
+    from sklearn.utils.validation import check_array
+
+    if isinstance(X, np.ma.MaskedArray):
+        text = "X is a masked array, whose mask would be lost. Fill it first: X.filled(np.nan)."
+        raise ValueError(text)  # noqa: TRY004, as any bad content
+    if isinstance(X, list | tuple):
+        X = _rows_to_array(X)
+    # scikit-learn's own checks, for its own wording: sparse, 1-D, 3-D, empty, complex, np.matrix.
+    array = np.asarray(check_array(X, dtype=None, ensure_all_finite=False, input_name="X"))
+    kind = array.dtype.kind
+    if kind in "fiub":
+        return _matrix_columns(array)
+    if kind in "mM":
+        raise ValueError(f"X holds {array.dtype} in every column, from column 0 on: {_DATE_FIX}.")
+    if kind not in "OUTS":
+        raise ValueError(
+            f"X has dtype {array.dtype}, which is neither numbers nor text. Convert it to numbers."
+        )
+    cells = array if kind == "O" else array.astype(object)
+    n_rows, n_columns = cells.shape
+    return Columns(None, n_rows, n_columns, False, lambda j: read_cells(cells[:, j].tolist(), str(j)))
+
+
+def _rows_to_array(rows: Any) -> Any:
+    """A list of rows as an array that lost nothing, as numbers beside text or wide integers would."""
+    try:
+        array = np.asarray(rows)
+    except ValueError as error:
+        if "inhomogeneous" not in str(error):
+            raise
+        lengths = [len(row) if hasattr(row, "__len__") and not isinstance(row, str) else 1 for row in rows]
+        odd = next((i for i, n in enumerate(lengths) if n != lengths[0]), 0)
+        raise ValueError(
+            f"The rows of X differ in length: row 0 has {lengths[0]} values, row {odd} has {lengths[odd]}. "
+            "Give every row the same number of values, None where one is missing."
+        ) from error
+    is_lossy = array.dtype.kind in "US" or (
+        array.dtype.kind == "f" and array.size > 0 and bool((np.abs(array) >= WIDE).any())
+    )
+    return np.array(rows, dtype=object) if is_lossy else array
+
+
+# --- cells --------------------------------------------------------------------------------------------------
+
+
+_CELL_KINDS: tuple[tuple[str, tuple[type, ...]], ...] = (
+    ("text", (str,)),
+    ("number", (bool, np.bool_, numbers.Real, decimal.Decimal)),
+    ("date", (dt.date, dt.time, dt.timedelta, np.datetime64, np.timedelta64)),
+    ("complex", (complex, np.complexfloating)),
+    ("bytes", (bytes, bytearray)),
+)
+
+
+def is_missing_type(kind: type) -> bool:
+    """Whether a type means missing: None, and what pandas calls NA and NaT, told without importing it."""
+    return kind is type(None) or (
+        kind.__name__ in {"NAType", "NaTType"} and kind.__module__.startswith("pandas")
+    )
+
+
+def _kind_of_cell(kind: type) -> str:
+    if is_missing_type(kind):  # before dates: NaT is one of those too
+        return "missing"
+    return next((name for name, types in _CELL_KINDS if issubclass(kind, types)), "other")
+
+
+def read_cells(cells: list[Any], name: str) -> Column:
+    """A column of Python objects, as numbers or as text; never a mixture of both."""
+    types = {kind: _kind_of_cell(kind) for kind in set(map(type, cells))}
+    kinds = set(types.values())
+    bad = kinds - {"text", "missing", "number"}
+    if bad:
+        kind = min(bad)
+        refuse_kind(name, kind, next(cell for cell in cells if types[type(cell)] == kind))
+    if "text" in kinds:
+        return _read_text_cells(cells, types, name)
+    return _read_number_cells(cells, types, name)
+
+
+def _read_text_cells(cells: list[Any], types: dict[type, str], name: str) -> Categories:
+    codes_of: dict[Any, int] = {}
+    for cell in dict.fromkeys(cells):  # distinct cells, in order of appearance
+        kind = types[type(cell)]
+        if kind == "text":
+            codes_of[cell] = len(codes_of)
+        elif kind == "number" and not np.isnan(float(cell)):  # NaN is how pandas marks a missing string
+            text = next(c for c in cells if types[type(c)] == "text")
+            raise ValueError(
+                f"Column {name} mixes text and numbers, such as {_short(text)} and {cell!r}. "
+                "Make it one kind: all text, or all numbers with None where one is missing."
+            )
+    codes = np.fromiter((codes_of.get(cell, -1) for cell in cells), dtype=np.int32, count=len(cells))
+    return Categories(codes, list(codes_of))
+
+
+def _read_number_cells(cells: list[Any], types: dict[type, str], name: str) -> Numbers:
+    if all(kind is type(None) or types[kind] == "number" for kind in types):
+        known = cells
+    else:
+        known = [None if types[type(cell)] == "missing" else cell for cell in cells]
+    try:
+        values = np.array(known, dtype=object).astype(np.float64)
+    except OverflowError as error:
+        raise ValueError(
+            f"Column {name} holds a number too large for float64. Rescale the column."
+        ) from error
+    if not bool((np.abs(values) >= WIDE).any()):
+        return Numbers(values)
+    return Numbers(values, np.array(known, dtype=object))
+
+
+def refuse_kind(name: str, kind: str, example: Any) -> NoReturn:
+    """Say why a column of this kind (an example cell or dtype is shown) cannot be used, and what to do."""
+    shown = _short(example)
+    if kind == "date":
+        raise ValueError(f"Column {name} holds dates or times ({shown}): {_DATE_FIX}.")
+    if kind == "complex":
+        raise ValueError(
+            f"Complex data not supported: column {name} holds {shown}. Use its real and imaginary parts."
+        )
+    if kind == "bytes":
+        raise ValueError(
+            f"Column {name} holds bytes ({shown}): decode it to text, for example with .decode()."
+        )
+    if kind == "nested":
+        raise ValueError(f"Column {name} is nested ({shown}): give each of its parts a column of its own.")
+    raise UnreadableCellError(
+        f"Column {name} holds {shown}, but an argument must be a string or a number, "
+        f"not {type(example).__name__!r}. Convert the column to numbers or text."
+    )
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+# --- frames -------------------------------------------------------------------------------------------------
+
+
+def _looks_like_frame(X: Any) -> bool:
+    kind = type(X)
+    if kind is np.ndarray or kind is list:
+        return False
+    if any(hasattr(kind, protocol) for protocol in _FRAME_PROTOCOLS):
+        return True
+    return any(base.__module__.partition(".")[0] in _FRAME_LIBRARIES for base in kind.__mro__)
+
+
+def _open_frame(X: Any) -> Columns | None:
+    """The columns of a frame or of Arrow data; None when it is neither after all (a pandas Index, say)."""
+    import narwhals.stable.v2 as nw
+
+    native = nw.to_native(X, pass_through=True)
+    given = _native_names(native)
+    _check_names(given)
+    is_named = all(isinstance(name, str) for name in given)
+    if not is_named and hasattr(native, "set_axis"):
+        # narwhals needs string names; others count as no names, as in scikit-learn.
+        native = native.set_axis([str(j) for j in range(len(given))], axis=1)
+    frame: Any = nw.from_native(native, allow_series=True, pass_through=True)
+    if isinstance(frame, nw.LazyFrame):
+        raise TypeError(
+            f"X is lazy, a {type(X).__name__} of {type(X).__module__.partition('.')[0]}: "
+            "call .collect() on it first (.compute() for Dask, .arrow() for DuckDB)."
+        )
+    if isinstance(frame, nw.Series):
+        raise ValueError(  # noqa: TRY004, as scikit-learn
+            f"Expected 2D array, got 1D array instead: a {type(X).__name__} of shape ({len(frame)},). "
+            "Reshape your data: to one column (.to_frame()) if it is a single feature, to one row otherwise."
+        )
+    if not isinstance(frame, nw.DataFrame):
+        frame = _arrow_frame(native)
+        if frame is None:
+            return None
+    n_rows, n_columns = frame.shape
+    if n_columns == 0 or n_rows == 0:
+        what = "feature" if n_columns == 0 else "sample"
+        raise ValueError(
+            f"Found array with 0 {what}(s) (shape={frame.shape}) while a minimum of 1 is required."
+        )
+    keys = frame.columns
+    names = tuple(keys) if is_named else None
+    return Columns(
+        names, n_rows, n_columns, True, lambda j: _read_series(frame.get_column(keys[j]), label(names, j))
+    )
+
+
+def _native_names(native: Any) -> tuple[Any, ...]:
+    """Column names of a frame in its own words, where they may be twice or not text; else nothing."""
+    if hasattr(native, "column_names"):
+        return tuple(native.column_names)  # pyarrow, whose `columns` are the data
+    if hasattr(native, "iloc") and hasattr(native, "columns"):
+        return tuple(native.columns)  # pandas and its kin
+    return ()
+
+
+def _check_names(names: Sequence[Any]) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(
+            f"Column names must be unique; these are not: {', '.join(map(repr, twice))}. Rename them."
+        )
+    types = sorted({type(name).__qualname__ for name in names})
+    if len(types) > 1 and "str" in types:
+        raise TypeError(
+            "Feature names are only supported if all input features have string names, but your input has "
+            f"{types} as feature name / column name types. Convert them all to strings, for example by "
+            "X.columns = X.columns.astype(str)."
+        )
+
+
+def _arrow_frame(native: Any) -> Any:
+    """A narwhals frame over anything that speaks Arrow (record batch, reader, foreign stream), else None."""
+    if not (hasattr(native, "__arrow_c_stream__") or hasattr(native, "__arrow_c_array__")):
+        return None
+    import narwhals.stable.v2 as nw
+    import pyarrow as pa
+
+    try:
+        table = pa.table(native)
+    except (TypeError, ValueError, pa.ArrowInvalid):
+        return None  # a single Arrow array: NumPy will call it 1-D
+    _check_names(table.column_names)
+    return nw.from_native(table, eager_only=True)
+
+
+def _read_series(series: Any, name: str) -> Column:
+    """One column of a frame, by its dtype; only dtypes that say nothing (object, unknown) are looked into."""
+    import narwhals.stable.v2 as nw
+
+    dtype = series.dtype
+    if dtype.is_numeric() or dtype == nw.Boolean:
+        return Numbers(series)
+    if dtype == nw.String:
+        return _read_text(series, name)
+    if dtype == nw.Categorical or dtype == nw.Enum:  # noqa: PLR1714, an Enum hashes by its categories
+        return _read_categories(series)
+    if dtype.is_temporal():
+        refuse_kind(name, "date", dtype)
+    if dtype.is_nested():
+        refuse_kind(name, "nested", dtype)
+    if dtype == nw.Binary:
+        refuse_kind(name, "bytes", dtype)
+    array = np.asarray(series.to_numpy())
+    if array.dtype.kind in "fiub":
+        return Numbers(array)
+    if array.dtype.kind == "c":
+        refuse_kind(name, "complex", array.dtype)
+    if array.dtype.kind in "mM":
+        refuse_kind(name, "date", array.dtype)
+    return read_cells(array.astype(object).tolist(), name)
+
+
+def _read_text(series: Any, name: str) -> Column:
+    try:
+        array = series.to_arrow()
+    except (UnicodeError, ValueError, TypeError):
+        # Arrow holds valid Unicode only; pandas also holds lone surrogates.
+        return read_cells(series.to_list(), name)
+    return _read_dictionary(array.dictionary_encode())
+
+
+def _read_categories(series: Any) -> Categories:
+    native = series.to_native()
+    accessor: Any = getattr(native, "cat", None)
+    if hasattr(accessor, "codes"):  # pandas and its kin
+        codes = np.asarray(accessor.codes)
+        used, codes = _used(codes, len(accessor.categories))
+        return Categories(codes, accessor.categories[used].tolist(), bool(accessor.ordered))
+    return _read_dictionary(series.to_arrow())
+
+
+def _read_dictionary(array: Any) -> Categories:
+    import pyarrow as pa
+
+    if isinstance(array, pa.ChunkedArray):
+        # Chunks may each have a dictionary of their own.
+        array = array.unify_dictionaries().combine_chunks()
+        if isinstance(array, pa.ChunkedArray):  # combine_chunks keeps chunks where offsets would overflow
+            array = pa.concat_arrays(array.chunks)
+    indices = array.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    dictionary = array.dictionary
+    if dictionary.type == pa.string_view():  # which `take` does not know
+        dictionary = dictionary.cast(pa.large_string())
+    used, codes = _used(indices, len(dictionary))
+    return Categories(codes, dictionary.take(pa.array(used)).to_pylist(), bool(array.type.ordered))
+
+
+def _used(codes: NDArray[Any], n_values: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Which values occur, and the codes counted among those alone (-1 stays -1)."""
+    occurs = np.zeros(n_values + 1, dtype=np.bool_)
+    occurs[codes] = True  # code -1 marks the spare last place
+    used = np.flatnonzero(occurs[:-1])
+    place = np.full(n_values + 1, -1, dtype=np.int32)
+    place[used] = np.arange(len(used), dtype=np.int32)
+    return used, place[codes]
+
+
+def _read_numbers(series: Any) -> NDArray[Any]:
+    import narwhals.stable.v2 as nw
+
+    dtype = series.dtype
+    if dtype == nw.Boolean:
+        series = series.cast(nw.Int8)  # a nullable boolean would come as objects
+    elif dtype == nw.Decimal:
+        import pyarrow as pa
+
+        return np.asarray(series.to_arrow().cast(pa.float64()).to_numpy(zero_copy_only=False))
+    elif dtype in {nw.Int128, nw.UInt128}:
+        series = series.cast(nw.Float64)
+    return np.asarray(series.to_numpy())
+
+
+def _read_exact(series: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    import narwhals.stable.v2 as nw
+
+    known = ~series.is_null().to_numpy().astype(np.bool_)
+    series = series.drop_nulls()
+    if series.dtype.is_float():
+        values = _read_numbers(series)
+        is_number = ~np.isnan(values)
+        known[known] = is_number
+        return values[is_number], known
+    if series.dtype == nw.Boolean:
+        return _read_numbers(series).astype(np.bool_), known
+    if series.dtype in {nw.Int128, nw.UInt128} or series.dtype == nw.Decimal:
+        return np.array(series.to_list(), dtype=object), known
+    return _read_numbers(series), known
+
+
+def _read_wide(series: Any) -> NDArray[Any]:
+    import narwhals.stable.v2 as nw
+
+    none = np.empty(0, dtype=np.int64)
+    if not any(series.dtype == kind for kind in (nw.Int64, nw.UInt64, nw.Int128, nw.UInt128, nw.Decimal)):
+        return none
+    if series.null_count() == len(series):
+        return none
+    if series.max() <= WIDE and series.min() >= -WIDE:
+        return none
+    distinct = {value for value in series.drop_nulls().unique().to_list() if abs(value) >= WIDE}
+    return np.array(sorted(distinct), dtype=object)

@@ -1,0 +1,1 @@
+"""One tree: its arrays, how it grows, how it is pruned."""

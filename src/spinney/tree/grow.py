@@ -1,0 +1,424 @@
+"""Grow one tree from codes and a fixed-point target: memory, units, and the call of the driver."""
+
+from __future__ import annotations
+
+import math
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._types import (
+    BEST_FIRST,
+    CLASS_ROWS,
+    CLASSES,
+    CONTROL_SIZE,
+    CONTROL_STOP,
+    CUT_VALUE,
+    DEPTH_FIRST,
+    DONE,
+    ENTROPY,
+    FIRST_CHILD,
+    FREE,
+    GINI,
+    GROUP_ROWS,
+    IS_CATEGORICAL,
+    LEARNED,
+    LOWER,
+    MAX_CODES,
+    MISCLASSIFICATION,
+    MOMENTS,
+    MONOTONE,
+    N_CODES,
+    N_FREE,
+    N_NODES,
+    N_ROWS,
+    N_WORDS,
+    NEEDS_ROOM,
+    NODE_ROWS,
+    NODE_VALUE_ROWS,
+    ROW,
+    SCORE,
+    SDR,
+    SLOT_ROWS,
+    SLOT_VALUE_ROWS,
+    SQUARED_ERROR,
+    STATE_SIZE,
+    SUM,
+    TARGET,
+    TEST,
+    TOTALS_SIZE,
+    UPPER,
+    Settings,
+)
+from spinney.table.coding import Codes
+from spinney.tree.structure import Tree
+from spinney.tree.target import Target, Weights
+
+CRITERIA = {
+    "gini": GINI,
+    "entropy": ENTROPY,
+    "misclassification": MISCLASSIFICATION,
+    "squared_error": SQUARED_ERROR,
+    "sdr": SDR,
+}
+INLINE_ROWS = 20_000  # rows x features below which a fit takes milliseconds and needs no thread of its own
+POLL_SECONDS = 0.05
+TABLE_WEIGHT = 1 << 22  # largest total weight with a table of k log2 k (32 MB)
+MAX_CELLS = 1 << 26
+CELLS_PER_ROW = 4  # as in `kernels.classes`
+COUNTS = 4096
+GAIN_SLACK = 2.0**-52  # as scikit-learn: a split may miss min_impurity_decrease by one rounding
+
+
+@dataclass(frozen=True)
+class GrowParams:
+    """How to grow; counts are rows, weights are fractions of the total weight."""
+
+    criterion: str
+    missing: int = LEARNED
+    max_depth: int | None = None
+    max_leaf_nodes: int | None = None
+    min_samples_split: int = 2
+    min_samples_leaf: int = 1
+    min_weight_fraction_leaf: float = 0.0
+    min_impurity_decrease: float = 0.0
+    min_target_std: float = 0.0
+    max_features: int | None = None
+    has_random_ties: bool = False
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Units:
+    """What one unit of a score is worth in impurity times weight share, as a mantissa and a power of two."""
+
+    gain: float
+    gain_exponent: int
+
+
+def score_units(criterion: str, target: Target, weights: Weights, table_bits: int) -> Units:
+    """Worth of a score unit; see the table of scores in `kernels.criteria`."""
+    share = 1.0 / weights.total
+    if target.n_classes == 0:
+        if criterion == "sdr":
+            return Units(share, target.exponent - target.bits + weights.bits)
+        return Units(share, 2 * (target.exponent - target.bits + weights.bits))
+    if criterion == "gini":
+        return Units(share * (2.0 if target.family == MOMENTS else 1.0), 0)
+    return Units(share, -table_bits)
+
+
+def entropy_table(criterion: str, weights: Weights) -> tuple[NDArray[np.int64], int]:
+    """Fixed-point k log2 k for k up to the total weight, and its bits; (1,) where logarithms are computed instead."""
+    if criterion != "entropy" or not weights.is_whole or weights.total > TABLE_WEIGHT:
+        return np.zeros(1, SUM), 0
+    k = np.arange(weights.total + 2, dtype=np.float64)  # two entries more than none: the length tells a table
+    k[0] = 1.0
+    exact = k * np.log2(k)
+    bits = 60 - math.frexp(float(exact[-1]) + 1.0)[1]
+    return np.rint(np.ldexp(exact, bits)).astype(SUM), bits
+
+
+def make_settings(
+    params: GrowParams, target: Target, weights: Weights, units: Units, features: NDArray[np.int64]
+) -> Settings:
+    """Settle the parameters in the units of the sums."""
+    criterion = CRITERIA[params.criterion]
+    if params.criterion == "gini" and target.family == MOMENTS:
+        criterion = SQUARED_ERROR
+    min_gain = -math.inf
+    if params.min_impurity_decrease > 0.0:
+        min_gain = math.ldexp((params.min_impurity_decrease - GAIN_SLACK) / units.gain, -units.gain_exponent)
+    min_weight_leaf = math.ceil(params.min_weight_fraction_leaf * weights.total)
+    min_samples_leaf = params.min_samples_leaf
+    if weights.is_unit:
+        min_samples_leaf = max(min_samples_leaf, min_weight_leaf)
+    spread_bits = target.bits - weights.bits - target.exponent
+    has_square = len(target.squares) > 1
+    n_features = features.shape[1]
+    n_levels = features[N_CODES, features[IS_CATEGORICAL] != 0]
+    return Settings(
+        criterion=criterion,
+        n_classes=max(target.n_classes, 2),
+        missing=params.missing,
+        order=DEPTH_FIRST if params.max_leaf_nodes is None else BEST_FIRST,
+        max_depth=2**31 - 1 if params.max_depth is None else min(params.max_depth, 2**31 - 1),
+        max_leaves=2**31 - 1 if params.max_leaf_nodes is None else params.max_leaf_nodes,
+        min_samples_split=params.min_samples_split,
+        min_samples_leaf=min_samples_leaf,
+        min_weight_leaf=min_weight_leaf,
+        n_try=n_features if params.max_features is None else params.max_features,
+        is_unit=int(weights.is_unit and not has_square),
+        is_whole=int(weights.is_whole),
+        has_square=int(has_square),
+        has_monotone=int(np.any(features[MONOTONE] != 0)),
+        has_random_ties=int(params.has_random_ties),
+        min_gain=min_gain,
+        min_spread=math.ldexp(params.min_target_std, spread_bits) if params.min_target_std > 0.0 else 0.0,
+        square_unit=math.ldexp(1.0, 2 * target.bits - weights.bits - target.square_bits),
+        seed=params.seed,
+        most_words=(int(n_levels.max(initial=0)) + 63) // 64,
+    )
+
+
+def make_labels(target: Target, weights: Weights) -> NDArray[np.int64]:
+    """What each row adds to the sums: target, then weight, then square, as far as they are needed."""
+    n_rows = len(target.truth)
+    if len(target.squares) > 1:
+        return np.stack([target.values, np.broadcast_to(weights.values, n_rows), target.squares])
+    if weights.is_unit:
+        return target.values.reshape(1, n_rows)
+    return np.stack([target.values, weights.values])
+
+
+def count_cells(features: NDArray[np.int64], settings: Settings, *, is_moments: bool, n_rows: int) -> int:
+    """Cells that the largest histogram of a tree needs; see `kernels.histogram` and `kernels.classes`."""
+    is_categorical = features[IS_CATEGORICAL] != 0
+    if is_moments:
+        return (int(features[N_CODES].max(initial=1)) + 1) * (2 if settings.is_unit else 4)
+    sizes = (features[N_CODES] + 1) * (settings.n_classes + 1)
+    numeric = sizes[~is_categorical & (sizes <= CELLS_PER_ROW * n_rows)]
+    n_cells = int(max(numeric.max(initial=1), sizes[is_categorical].max(initial=1)))
+    if n_cells > MAX_CELLS:
+        message = (
+            f"a categorical feature and {settings.n_classes} classes need a table of {n_cells} sums, "
+            f"more than {MAX_CELLS}; merge rare levels or rare classes"
+        )
+        raise ValueError(message)
+    return n_cells
+
+
+def enlarge(old: NDArray[Any], n: int) -> NDArray[Any]:
+    """Copy `old` to the head of a zeroed array with n entries along the last axis."""
+    new = np.zeros((*old.shape[:-1], n), old.dtype)
+    new[..., : old.shape[-1]] = old
+    return new
+
+
+class Growth:
+    """One tree under way: the driver's arrays, enlarged as it asks for room."""
+
+    def __init__(
+        self,
+        codes: Codes,
+        target: Target,
+        weights: Weights,
+        params: GrowParams,
+        kernels: Any,
+        monotone: NDArray[np.int8] | None = None,
+    ) -> None:
+        self.kernels = kernels
+        self.params = params
+        self.target = target
+        self.weights = weights
+        self.codes = codes
+        self.features = codes.features.copy()
+        if monotone is not None:
+            self.features[MONOTONE] = monotone
+        self.xlogx, table_bits = entropy_table(params.criterion, weights)
+        self.units = score_units(params.criterion, target, weights, table_bits)
+        self.settings = make_settings(params, target, weights, self.units, self.features)
+        self.labels = make_labels(target, weights)
+        n_rows = len(target.truth)
+        self.ids = np.arange(n_rows, dtype=ROW)
+        n_nodes = min(2 * n_rows + 2, 4096)
+        self.nodes = np.zeros((NODE_ROWS, n_nodes), np.int64)
+        self.node_values = np.zeros((NODE_VALUE_ROWS, n_nodes))
+        self.subsets = np.zeros(64 + 8 * self.settings.most_words, np.uint64)
+        n_slots = 128
+        self.slots = np.zeros((SLOT_ROWS, n_slots), np.int64)
+        self.slots[FREE] = np.arange(n_slots)[::-1]
+        self.slot_values = np.zeros((SLOT_VALUE_ROWS, n_slots))
+        self.state = np.zeros(STATE_SIZE, np.int64)
+        self.state[N_FREE] = n_slots
+        self.control = np.zeros(CONTROL_SIZE, np.int64)
+        self.allocate_scratch(n_rows)
+
+    def allocate_scratch(self, n_rows: int) -> None:
+        """Allocate what the kernels only write to pass it on: `cells` are zero between uses, the rest is arbitrary."""
+        n_classes = self.settings.n_classes
+        n_codes = int(self.features[N_CODES].max(initial=1))
+        is_moments = self.target.family == MOMENTS
+        has_subsets = bool(np.any(self.features[IS_CATEGORICAL] != 0))
+        self.permutation = np.arange(self.features.shape[1], dtype=np.int64)
+        self.keys: NDArray[Any] = (
+            np.empty((2, min(n_rows, MAX_CODES + 1)), np.uint32) if is_moments else np.empty((2, n_rows), np.uint64)
+        )
+        self.counts = np.empty(COUNTS, np.int32)
+        self.cells = np.zeros(
+            count_cells(self.features, self.settings, is_moments=is_moments, n_rows=n_rows), SUM
+        )
+        self.groups = np.empty((GROUP_ROWS, n_codes), SUM)
+        self.totals = np.zeros(TOTALS_SIZE, SUM)
+        self.bounds = np.zeros((4, 3))
+        self.sums = None if is_moments else np.zeros((CLASS_ROWS, n_classes), SUM)
+        self.vectors = None if is_moments else np.zeros((3, n_classes))
+        self.subset = np.zeros(self.settings.most_words, np.uint64) if has_subsets else None
+        self.scores = np.empty(n_codes) if has_subsets else None
+
+    def make_room(self) -> None:
+        """Double whatever is full."""
+        n_nodes, n_free, n_words = (int(self.state[k]) for k in (N_NODES, N_FREE, N_WORDS))
+        if n_nodes + 3 > self.nodes.shape[1]:
+            n = 2 * self.nodes.shape[1] + 3
+            self.nodes = enlarge(self.nodes, n)
+            self.node_values = enlarge(self.node_values, n)
+        if n_words + 2 * self.settings.most_words > len(self.subsets):
+            self.subsets = enlarge(self.subsets, 2 * len(self.subsets))
+        if n_free < 3:
+            n_old = self.slots.shape[1]
+            self.slots = enlarge(self.slots, 2 * n_old)
+            self.slot_values = enlarge(self.slot_values, 2 * n_old)
+            self.slots[FREE, n_free : n_free + n_old] = np.arange(n_old, 2 * n_old)[::-1]
+            self.state[N_FREE] = n_free + n_old
+
+    def drive(self) -> int:
+        """Run the driver to its end."""
+        while True:
+            status = int(
+                self.kernels.grow.grow(
+                    self.codes.rows, self.codes.rows.view(np.uint64), self.labels, self.ids, self.target.truth,
+                    self.features, self.codes.edges, self.settings, self.permutation, self.keys, self.counts,
+                    self.cells, self.groups, self.totals, self.xlogx, self.sums, self.vectors, self.subset,
+                    self.scores, self.subsets, self.nodes, self.node_values, self.slots, self.slot_values,
+                    self.bounds, self.state, self.control,
+                )
+            )  # fmt: skip
+            if status != NEEDS_ROOM:
+                return status
+            self.make_room()
+
+    def run(self) -> None:
+        """Grow; a long growth runs off the main thread, so that Ctrl-C stops it at its next node."""
+        n_rows = len(self.ids)
+        is_main = threading.current_thread() is threading.main_thread()
+        if not is_main or n_rows * self.features.shape[1] <= INLINE_ROWS:
+            status = self.drive()
+        else:
+            status = self.drive_aside()
+        if status != DONE:
+            raise KeyboardInterrupt
+
+    def drive_aside(self) -> int:
+        """Drive in a thread of its own and wait, ready for an interrupt."""
+        with ThreadPoolExecutor(1, thread_name_prefix="spinney-grow") as pool:
+            future = pool.submit(self.drive)
+            try:
+                while True:
+                    try:
+                        return future.result(POLL_SECONDS)
+                    except TimeoutError:
+                        continue
+            except BaseException:
+                self.control[CONTROL_STOP] = 1
+                raise
+
+    def finish(self) -> Tree:
+        """Sum up the nodes and keep what a tree needs."""
+        n_nodes = int(self.state[N_NODES])
+        weight = np.zeros(n_nodes, SUM)
+        if self.target.n_classes == 0:
+            return self.finish_regression(n_nodes, weight)
+        return self.finish_classes(n_nodes, weight)
+
+    def finish_regression(self, n_nodes: int, weight: NDArray[np.int64]) -> Tree:
+        """Leaf values are means of the true targets, impurities their variance (or its root)."""
+        value, variance = np.zeros(n_nodes), np.zeros(n_nodes)
+        self.kernels.summary.summarise_regression(
+            self.labels, self.ids, self.target.truth, self.settings.is_whole, self.nodes, n_nodes, weight, value,
+            variance,
+        )  # fmt: skip
+        exponent = self.target.exponent
+        value = np.ldexp(value, exponent)
+        is_leaf = self.nodes[FIRST_CHILD, :n_nodes] == 0
+        if self.settings.has_monotone:
+            lower, upper = (
+                np.ldexp(np.ldexp(bound, self.weights.bits - self.target.bits) + self.target.centre, exponent)
+                for bound in self.node_values[[LOWER, UPPER], :n_nodes]
+            )
+            value = np.clip(value, lower, upper)
+        threshold = np.where(is_leaf, value, self.node_values[CUT_VALUE, :n_nodes])
+        impurity = np.sqrt(variance) if self.params.criterion == "sdr" else variance
+        impurity_exponent = exponent if self.params.criterion == "sdr" else 2 * exponent
+        return self.make_tree(n_nodes, threshold, weight, impurity, impurity_exponent, np.zeros((0, 0)))
+
+    def finish_classes(self, n_nodes: int, weight: NDArray[np.int64]) -> Tree:
+        """Leaves hold a class, or a row of class weights where they are mixed."""
+        n_classes = self.target.n_classes
+        if self.target.family == MOMENTS:
+            self.labels[TARGET] = self.target.truth[self.ids]
+        leaf = self.node_values[CUT_VALUE, :n_nodes].copy()
+        second = np.zeros(n_nodes, SUM)
+        sums = np.zeros((CLASS_ROWS, max(n_classes, 2)), SUM)
+
+        def summarise(distributions: NDArray[np.int64]) -> int:
+            return int(
+                self.kernels.summary.summarise_classes(
+                    self.labels, sums, self.totals, CRITERIA[self.params.criterion], self.xlogx, self.nodes,
+                    self.node_values, n_nodes, weight, second, leaf, distributions,
+                )
+            )  # fmt: skip
+
+        distributions = np.zeros((summarise(np.zeros((0, n_classes), SUM)), n_classes), SUM)
+        summarise(distributions)
+        unit = 2.0**-self.weights.bits
+        if n_classes <= 2:
+            impurity = two_class_impurity(self.params.criterion, second / weight)
+        else:
+            base = 0.0 if self.params.criterion == "entropy" else 1.0
+            impurity = base - np.ldexp(self.node_values[SCORE, :n_nodes] / weight, self.units.gain_exponent)
+            impurity[(self.nodes[FIRST_CHILD, :n_nodes] == 0) & (leaf >= 0)] = 0.0
+        return self.make_tree(n_nodes, leaf, weight, np.maximum(impurity, 0.0), 0, distributions * unit)
+
+    def make_tree(
+        self,
+        n_nodes: int,
+        threshold: NDArray[np.float64],
+        weight: NDArray[np.int64],
+        impurity: NDArray[np.float64],
+        impurity_exponent: int,
+        distributions: NDArray[np.float64],
+    ) -> Tree:
+        """Copy what is kept out of the driver's arrays."""
+        return Tree(
+            test=self.nodes[TEST, :n_nodes].astype(np.uint32),
+            first_child=self.nodes[FIRST_CHILD, :n_nodes].astype(np.int32),
+            threshold=threshold,
+            subsets=self.subsets[: int(self.state[N_WORDS])].copy(),
+            n_rows=self.nodes[N_ROWS, :n_nodes].astype(np.uint32),
+            weight=np.ldexp(weight.astype(np.float64), -self.weights.bits),
+            impurity=impurity,
+            impurity_exponent=impurity_exponent,
+            distributions=distributions,
+            n_classes=self.target.n_classes,
+            n_levels=np.where(self.features[IS_CATEGORICAL] != 0, self.features[N_CODES], 0).astype(np.int32),
+        )
+
+
+def two_class_impurity(criterion: str, share: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Impurity of nodes with these shares of class 1."""
+    rest = 1.0 - share
+    if criterion == "gini":
+        return 2.0 * share * rest
+    if criterion == "misclassification":
+        return np.minimum(share, rest)
+    logs = [p * np.log2(np.where(p > 0.0, p, 1.0)) for p in (share, rest)]
+    return -logs[0] - logs[1]
+
+
+def grow_tree(
+    codes: Codes,
+    target: Target,
+    weights: Weights,
+    params: GrowParams,
+    kernels: Any,
+    monotone: NDArray[np.int8] | None = None,
+) -> Tree:
+    """Grow one tree. The rows of `codes` and `target` are reordered in place."""
+    growth = Growth(codes, target, weights, params, kernels, monotone)
+    growth.run()
+    return growth.finish()

@@ -1,0 +1,317 @@
+"""A tree as arrays: nodes are numbered from the root, children of a node stand next to each other behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._types import FEATURE_SHIFT, KIND_BITS, LEAF, MISSING_BITS, SUBSET, THRESHOLD
+
+KIND_MASK = (1 << KIND_BITS) - 1
+MISSING_MASK = (1 << MISSING_BITS) - 1
+WORD_BITS = 64
+SUM_TOLERANCE = 1e-9  # relative; weights of children add up to their parent's, but for float roundings
+
+
+class BrokenTreeError(ValueError):
+    """The arrays do not describe a tree."""
+
+
+@dataclass(frozen=True)
+class Legend:
+    """How people call the features, levels and classes of a tree."""
+
+    features: tuple[str, ...]
+    levels: tuple[tuple[Any, ...] | None, ...]  # per feature: None = numeric
+    classes: tuple[Any, ...] | None  # None = regression
+    has_missing: tuple[bool, ...]  # per feature: whether the training rows had missing values
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """One grown tree.
+
+    Attributes
+    ----------
+    test : uint32 (n_nodes,)
+        `feature << 4 | missing branch << 2 | kind`; kind 0 is a leaf, 1 a threshold, 2 a subset.
+    first_child : int32 (n_nodes,)
+        Branch b leads to node `first_child + b`; 0 for leaves.
+    threshold : float64 (n_nodes,)
+        Threshold tests: values up to it take branch 0 (inf: every known value). Subset tests: position of the bitset in
+        `subsets`; levels whose bit is set take branch 0. Leaves: the value; or, for classes, the class of a pure leaf,
+        or -1 - (row in `distributions`).
+    subsets : uint64
+        Bitsets, one bit per level, each `ceil(n_levels / 64)` words.
+    n_rows, weight, impurity : (n_nodes,)
+        Training rows, their weight, and the impurity in units of `2 ** impurity_exponent`.
+    distributions : float64 (n_mixed, n_classes)
+        Weight per class of the leaves that hold more than one.
+    n_classes : int
+        0 for regression.
+    n_levels : int32 (n_features,)
+        0 for numeric features.
+    legend : Legend, optional
+        Names for people.
+    """
+
+    test: NDArray[np.uint32]
+    first_child: NDArray[np.int32]
+    threshold: NDArray[np.float64]
+    subsets: NDArray[np.uint64]
+    n_rows: NDArray[np.uint32]
+    weight: NDArray[np.float64]
+    impurity: NDArray[np.float64]
+    impurity_exponent: int
+    distributions: NDArray[np.float64]
+    n_classes: int
+    n_levels: NDArray[np.int32]
+    legend: Legend | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        return f"Tree(n_nodes={self.n_nodes}, n_leaves={self.n_leaves}, depth={self.depth})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Fields alone: what is derived from them is derived again."""
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore the fields and check them: a damaged tree must not reach a kernel."""
+        self.__dict__.update(state)
+        self.check()
+
+    # --- shape ---
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes, leaves included."""
+        return len(self.test)
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns the tree was grown on."""
+        return len(self.n_levels)
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves."""
+        return int(np.count_nonzero(self.is_leaf))
+
+    @property
+    def depth(self) -> int:
+        """Tests on the longest path; 0 for a single leaf."""
+        return int(self.depths.max())
+
+    @cached_property
+    def kind(self) -> NDArray[np.int64]:
+        """Kind of each node's test."""
+        return self.test.astype(np.int64) & KIND_MASK
+
+    @cached_property
+    def is_leaf(self) -> NDArray[np.bool_]:
+        """Which nodes are leaves."""
+        return self.kind == LEAF
+
+    @cached_property
+    def feature(self) -> NDArray[np.int64]:
+        """Feature of each test; -1 for leaves."""
+        return np.where(self.is_leaf, -1, self.test.astype(np.int64) >> FEATURE_SHIFT)
+
+    @cached_property
+    def missing_branch(self) -> NDArray[np.int64]:
+        """Branch that missing values take; -1 for leaves."""
+        return np.where(self.is_leaf, -1, (self.test.astype(np.int64) >> KIND_BITS) & MISSING_MASK)
+
+    @cached_property
+    def n_branches(self) -> NDArray[np.int64]:
+        """Number of children of each node."""
+        return np.where(self.is_leaf, 0, np.where(self.missing_branch == 2, 3, 2))
+
+    @cached_property
+    def parent(self) -> NDArray[np.int64]:
+        """Parent of each node; -1 for the root."""
+        parent = np.full(self.n_nodes, -1, np.int64)
+        for branch in range(int(self.n_branches.max(initial=0))):
+            inner = np.flatnonzero(self.n_branches > branch)
+            parent[self.first_child[inner] + branch] = inner
+        return parent
+
+    @cached_property
+    def depths(self) -> NDArray[np.int64]:
+        """Depth of each node; 0 for the root."""
+        depths = np.zeros(self.n_nodes, np.int64)
+        for depth, level in enumerate(self.levels):
+            depths[level] = depth
+        return depths
+
+    @cached_property
+    def levels(self) -> list[NDArray[np.int64]]:
+        """The nodes of each depth, from the root down."""
+        levels = [np.zeros(1, np.int64)]
+        while True:
+            inner = levels[-1][~self.is_leaf[levels[-1]]]
+            if len(inner) == 0:
+                return levels
+            first = self.first_child[inner].astype(np.int64)
+            children = [first, first + 1, (first + 2)[self.n_branches[inner] == 3]]
+            levels.append(np.sort(np.concatenate(children)))
+
+    def subset(self, node: int) -> NDArray[np.bool_]:
+        """Which levels take branch 0 at a subset test, shape (n_levels,)."""
+        n_levels = int(self.n_levels[self.feature[node]])
+        first = int(self.threshold[node])
+        words = self.subsets[first : first + -(-n_levels // WORD_BITS)]
+        bits = np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little")
+        return bits[:n_levels].astype(bool)
+
+    # --- values ---
+
+    def sum_up(self, of_leaves: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Add up a quantity of the leaves, shape (n_nodes, ...), so that each node holds the sum of its leaves."""
+        total = of_leaves.copy()
+        total[~self.is_leaf] = 0.0
+        for level in reversed(self.levels[1:]):
+            np.add.at(total, self.parent[level], total[level])
+        return total
+
+    def class_weights(self) -> NDArray[np.float64]:
+        """Weight per class of every node, shape (n_nodes, n_classes); derived from the leaves."""
+        weights = np.zeros((self.n_nodes, self.n_classes))
+        leaves = np.flatnonzero(self.is_leaf)
+        codes = self.threshold[leaves].astype(np.int64)
+        pure, mixed = leaves[codes >= 0], leaves[codes < 0]
+        weights[pure, codes[codes >= 0]] = self.weight[pure]
+        weights[mixed] = self.distributions[-1 - codes[codes < 0]]
+        return self.sum_up(weights)
+
+    def values(self) -> NDArray[np.float64]:
+        """Mean target of every node, shape (n_nodes,), or shares of the classes, shape (n_nodes, n_classes)."""
+        if self.n_classes:
+            weights = self.class_weights()
+            return weights / weights.sum(axis=1, keepdims=True)
+        mean = self.sum_up(self.threshold * self.weight) / self.weight
+        return np.where(self.is_leaf, self.threshold, mean)
+
+    def importances(self) -> NDArray[np.float64]:
+        """Impurity decrease that each feature's tests brought, weighted by rows and scaled to sum 1, shape (n_features,)."""
+        loss = self.weight * self.impurity
+        inner = np.flatnonzero(~self.is_leaf)
+        decrease = loss[inner].copy()
+        for branch in range(int(self.n_branches.max(initial=0))):
+            has = self.n_branches[inner] > branch
+            decrease[has] -= loss[self.first_child[inner[has]] + branch]
+        total = np.bincount(self.feature[inner], np.maximum(decrease, 0.0), minlength=self.n_features)
+        scale = total.sum()
+        return total / scale if scale > 0.0 else total
+
+    def to_text(self, max_depth: int | None = None) -> str:
+        """Draw the tree in text, one line per node.
+
+        Parameters
+        ----------
+        max_depth : int, optional
+            Deepest node that is shown; what lies below is counted.
+        """
+        from spinney.tree.text import draw
+
+        return draw(self, max_depth)
+
+    # --- invariants ---
+
+    def check(self) -> None:
+        """Raise BrokenTreeError, naming node and fault, unless the arrays describe a tree."""
+        self.check_shapes()
+        self.check_children()
+        self.check_tests()
+        self.check_leaves()
+        self.check_sums()
+
+    def require(self, holds: NDArray[np.bool_], fault: str) -> None:
+        """Raise for the first node where `holds` is false."""
+        if not holds.all():
+            message = f"node {int(np.argmin(holds))}: {fault}"
+            raise BrokenTreeError(message)
+
+    def check_shapes(self) -> None:
+        """Every array has one entry per node."""
+        if self.n_nodes == 0:
+            message = "a tree needs a root"
+            raise BrokenTreeError(message)
+        for name in ("first_child", "threshold", "n_rows", "weight", "impurity"):
+            if getattr(self, name).shape != (self.n_nodes,):
+                message = f"{name} has shape {getattr(self, name).shape}, expected ({self.n_nodes},)"
+                raise BrokenTreeError(message)
+        if self.distributions.ndim != 2 or (self.n_classes and self.distributions.shape[1] != self.n_classes):
+            message = f"distributions has shape {self.distributions.shape} for {self.n_classes} classes"
+            raise BrokenTreeError(message)
+
+    def check_children(self) -> None:
+        """Children come after their parent, inside the arrays, each with one parent."""
+        nodes = np.arange(self.n_nodes)
+        first = self.first_child.astype(np.int64)
+        self.require(np.isin(self.kind, (LEAF, THRESHOLD, SUBSET)), "unknown kind of test")
+        self.require(self.is_leaf | (first > nodes), "children must come after their parent")
+        self.require(~self.is_leaf | (first == 0), "a leaf has no children")
+        self.require(first + self.n_branches <= self.n_nodes, "children beyond the last node")
+        n_parents = np.zeros(self.n_nodes, np.int64)
+        for branch in range(int(self.n_branches.max(initial=0))):
+            np.add.at(n_parents, first[self.n_branches > branch] + branch, 1)
+        self.require(n_parents == (nodes > 0), "every node but the root has exactly one parent")
+
+    def check_tests(self) -> None:
+        """Features exist, thresholds are numbers, bitsets lie inside the array."""
+        inner = ~self.is_leaf
+        self.require(self.feature < self.n_features, f"feature beyond the {self.n_features} of the table")
+        levels = np.where(inner, self.n_levels[np.where(inner, self.feature, 0)], 0) if self.n_features else self.kind
+        is_subset = self.kind == SUBSET
+        self.require(~inner | (is_subset == (levels > 0)), "the kind of test does not fit the feature")
+        cut = np.where(self.kind == THRESHOLD, self.threshold, 0.0)
+        self.require(~np.isnan(cut), "threshold is not a number")
+        first = np.where(is_subset, self.threshold, 0.0)
+        n_words = -(-levels // WORD_BITS)
+        with np.errstate(invalid="ignore"):
+            fits = (first >= 0) & (first == np.floor(first)) & (first + n_words <= len(self.subsets))
+        self.require(~is_subset | fits, "bitset beyond the array")
+        self.require(~inner | (self.missing_branch < self.n_branches), "missing branch beyond the branches")
+
+    def check_leaves(self) -> None:
+        """Leaf values are finite, classes exist, each mixed leaf has a row of class weights of its own."""
+        leaf = np.where(self.is_leaf, self.threshold, 0.0)
+        self.require(np.isfinite(leaf), "leaf value is not finite")
+        if not self.n_classes:
+            return
+        self.require(leaf == np.floor(leaf), "leaf is neither a class nor a row of distributions")
+        self.require(leaf < self.n_classes, "class of a leaf beyond the classes")
+        rows = -1 - leaf[leaf < 0]
+        self.require((leaf >= 0) | (-1 - leaf < len(self.distributions)), "row of distributions beyond the array")
+        if len(rows) != len(self.distributions) or len(np.unique(rows)) != len(rows):
+            message = f"{len(rows)} mixed leaves for {len(self.distributions)} distributions"
+            raise BrokenTreeError(message)
+        if not (np.isfinite(self.distributions).all() and (self.distributions >= 0.0).all()):
+            message = "distributions must be finite and not negative"
+            raise BrokenTreeError(message)
+        weights = self.class_weights().sum(axis=1)
+        self.require(np.isclose(weights, self.weight, rtol=SUM_TOLERANCE, atol=0.0), "class weights do not add up")
+
+    def check_sums(self) -> None:
+        """Rows and weights of children add up to their parent's; impurities and weights are sensible."""
+        self.require(self.n_rows > 0, "a node without rows")
+        self.require(np.isfinite(self.weight) & (self.weight > 0.0), "weight must be positive")
+        self.require(np.isfinite(self.impurity) & (self.impurity >= 0.0), "impurity must not be negative")
+        rows = self.sum_up(self.n_rows.astype(np.float64))
+        self.require(rows == self.n_rows, "rows of the branches do not add up")
+        weights = self.sum_up(self.weight)
+        self.require(np.isclose(weights, self.weight, rtol=SUM_TOLERANCE, atol=0.0), "weights of the branches do not add up")
+        loss = self.weight * self.impurity
+        below = np.zeros(self.n_nodes)
+        np.add.at(below, self.parent[1:], loss[1:])
+        limit = loss + SUM_TOLERANCE * self.weight * self.impurity.max()
+        self.require(self.is_leaf | (below <= limit), "a split must not raise the impurity")
+
+    def with_legend(self, legend: Legend) -> Tree:
+        """The same tree with names for people."""
+        return replace(self, legend=legend)

@@ -1,0 +1,109 @@
+"""Targets and weights in fixed point, so that every sum over rows is an integer.
+
+Scales are powers of two, taken from the sums of the magnitudes: no partial sum can overflow, and neither the order of rows nor
+their number enters, only the weights. Whole weights multiply the quantised target, so that a row of weight 2 is exactly
+two rows.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._types import CLASSES, MOMENTS, SUM, SUM_BITS
+
+WHOLE_LIMIT = 2**31  # squares of whole weights' sums then fit an int64
+MARGIN = 1.0 + 2.0**-20  # absorbs the roundings of the sum that a scale is taken from
+
+
+class Weights(NamedTuple):
+    """Row weights in fixed point: `values * 2**-bits`, times a power of two that no result depends on."""
+
+    values: NDArray[np.int64]  # (n_rows,), or (1,) when every weight is 1
+    bits: int
+    is_unit: bool
+    is_whole: bool
+    total: int
+
+
+class Target(NamedTuple):
+    """What a row adds to a sum."""
+
+    family: int
+    values: NDArray[np.int64]  # (n_rows,) class, or weighted target in fixed point
+    squares: NDArray[np.int64]  # (n_rows,), or (1,) where not asked for
+    truth: NDArray[np.float64]  # (n_rows,) class, or target / 2**exponent: within [-1, 1]
+    n_classes: int  # 0 for regression
+    bits: int  # fixed-point bits of `values`
+    square_bits: int
+    exponent: int
+    centre: float  # taken off the scaled target before it was quantised
+
+
+def sum_bits(total: float) -> int:
+    """Fixed-point bits that leave a sum of magnitudes `total` below 2**SUM_BITS."""
+    return SUM_BITS - 1 - math.frexp(total * MARGIN)[1]
+
+
+def quantise(x: NDArray[np.float64], bits: int) -> NDArray[np.int64]:
+    """X in units of 2**-bits."""
+    return np.rint(np.ldexp(x, bits)).astype(SUM)
+
+
+def fix_weights(weight: NDArray[np.float64] | None, n_rows: int) -> Weights:
+    """Positive weights in fixed point; None means 1 each."""
+    if weight is None or bool(np.all(weight == 1.0)):
+        return Weights(np.ones(1, SUM), 0, is_unit=True, is_whole=True, total=n_rows)
+    largest = float(weight.max())
+    if largest < WHOLE_LIMIT and bool(np.all(weight == np.floor(weight))):
+        values = weight.astype(SUM)
+        total = int(values.sum())
+        if total < WHOLE_LIMIT:
+            return Weights(values, 0, is_unit=False, is_whole=True, total=total)
+    scaled = np.ldexp(weight, -math.frexp(largest)[1])  # within (0, 1]
+    guess = sum_bits(float(n_rows))
+    bits = sum_bits(math.ldexp(float(quantise(scaled, guess).sum()), -guess))
+    values = np.maximum(quantise(scaled, bits), 1)  # a positive weight never vanishes
+    return Weights(values, bits, is_unit=False, is_whole=False, total=int(values.sum()))
+
+
+def weighted_sum(x: NDArray[np.float64], weights: Weights) -> float:
+    """Sum of weight * x for |x| <= 2, in fixed point: the same for any order of rows."""
+    bits = sum_bits(2.0 * math.ldexp(weights.total, -weights.bits))
+    return math.ldexp(float(weigh(x, bits, weights).sum()), -bits)
+
+
+def weigh(x: NDArray[np.float64], bits: int, weights: Weights) -> NDArray[np.int64]:
+    """Weight * x in units of 2**-bits."""
+    if weights.is_unit:
+        return quantise(x, bits)
+    if weights.is_whole:
+        return quantise(x, bits) * weights.values
+    return quantise(x * np.ldexp(weights.values.astype(np.float64), -weights.bits), bits)
+
+
+def class_target(y: NDArray[np.int64], n_classes: int, weights: Weights) -> Target:
+    """Target of class codes 0 .. n_classes - 1; two classes (or one) are summed as the weight of class 1."""
+    truth = y.astype(np.float64)
+    nothing = np.zeros(1, SUM)
+    if n_classes > 2:
+        return Target(CLASSES, y.astype(SUM), nothing, truth, n_classes, 0, 0, 0, 0.0)
+    return Target(MOMENTS, y * weights.values, nothing, truth, n_classes, weights.bits, 0, 0, 0.0)
+
+
+def value_target(y: NDArray[np.float64], weights: Weights, *, has_square: bool) -> Target:
+    """Target of a regression, centred near its mean so that a large offset costs no digits."""
+    exponent = math.frexp(float(np.max(np.abs(y))))[1]
+    truth = np.ldexp(y, -exponent)
+    weight_sum = math.ldexp(weights.total, -weights.bits)
+    centre = weighted_sum(truth, weights) / weight_sum
+    centred = truth - centre
+    bits = sum_bits(weighted_sum(np.abs(centred), weights))
+    squares, square_bits = np.zeros(1, SUM), 0
+    if has_square:
+        square_bits = sum_bits(weighted_sum(centred * centred / 2.0, weights) * 2.0)
+        squares = weigh(centred * centred, square_bits, weights)
+    return Target(MOMENTS, weigh(centred, bits, weights), squares, truth, 0, bits, square_bits, exponent, centre)

@@ -1,0 +1,681 @@
+"""A second, slow and plain CART: what the fast grower is compared with.
+
+Nothing here is shared with the package. Words: a *group* is the rows of a node that have one value (or one
+level) of a feature; a *cut* divides the groups of known values in two; a *candidate* is a cut together with
+what happens to the rows whose value is missing.
+
+A node is split as follows:
+  1. for each feature in column order, gather the node's rows into groups and add up each group (`Sums`);
+  2. list the candidates, a threshold between neighbouring values or a subset of the levels, each with every
+     way to place the missing rows;
+  3. drop those that break a size limit or a monotone constraint;
+  4. take the first among the candidates of largest gain.
+
+Every finite float is a whole number over a power of two. Weights and targets are therefore scaled to whole
+numbers and summed without rounding, and gini, misclassification and squared_error are exact fractions: two
+gains are equal here if and only if they are equal in mathematics. entropy and sdr need a logarithm or a root;
+they are floats computed from exact sums, and gains within `TIE` of each other count as equal.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+TIE = 1e-12  # relative to the impurity of the node (of the root when nodes compete)
+SLACK = 1e-15  # a gain this far below min_impurity_decrease still passes
+EXHAUSTIVE_LEVELS = 8  # with three classes or more, every subset is tried up to this many levels
+
+
+@dataclass
+class Node:
+    """One node of a grown tree; a leaf has no feature and no children."""
+
+    n_rows: int
+    weight: float
+    impurity: float
+    value: float | list[float]  # mean of the target, or the share of each class
+    depth: int
+    feature: int | None = None
+    threshold: float | None = None  # value <= threshold goes to branch 0
+    subset: frozenset[int] | None = None  # levels that go to branch 0, absent ones included
+    missing_branch: int | None = None
+    gain: float = 0.0  # weight / total weight * decrease of impurity
+    children: list[Node] = field(default_factory=list)
+    # How far, relative to the impurity, the closest candidate that lost was from winning. Below 1e-9 or so
+    # the choice hangs on the last bits and another correct implementation may choose otherwise.
+    margin: float = math.inf
+
+    @property
+    def is_leaf(self) -> bool:
+        return not self.children
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Row count, weight, and the weighted target of a set of rows, in whole units.
+
+    `parts` is the weight of each class, or (sum of w*y, sum of w*y*y).
+    """
+
+    n_rows: int
+    weight: int
+    parts: tuple[int, ...]
+
+    def __add__(self, other: Sums) -> Sums:
+        parts = tuple(a + b for a, b in zip(self.parts, other.parts, strict=True))
+        return Sums(self.n_rows + other.n_rows, self.weight + other.weight, parts)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    feature: int
+    threshold: float | None
+    subset: frozenset[int] | None  # present levels that go to branch 0
+    missing_branch: int | None  # None: no row of the node is missing
+    branches: tuple[Sums, ...]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What the monotone constraints above a node allow its value to be."""
+
+    low: Fraction | float = -math.inf
+    high: Fraction | float = math.inf
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The training data in whole units, and the parameters."""
+
+    columns: list[list[float]]
+    weights: list[int]
+    targets: list[int]  # class codes, or y in whole units
+    target_unit: Fraction
+    weight_unit: Fraction
+    total_weight: int
+    n_classes: int | None
+    is_categorical: list[bool]
+    n_levels: list[int]
+    criterion: str
+    missing: str
+    max_depth: int | None
+    min_samples_split: int
+    min_samples_leaf: int
+    min_weight_leaf: Fraction
+    min_impurity_decrease: float
+    min_target_std: float
+    monotonic: list[int]
+
+
+@dataclass
+class OpenNode:
+    """A node that can be split, with its best candidate."""
+
+    node: Node
+    rows: list[int]
+    bounds: Bounds
+    best: Candidate
+    gain: Fraction | float
+
+
+# ---------------------------------------------------------------------------------------------- growing
+
+
+def grow(
+    columns: Sequence[Sequence[float]],
+    y: Sequence[float],
+    weights: Sequence[float] | None = None,
+    *,
+    max_leaf_nodes: int | None = None,
+    **parameters,
+) -> Node:
+    """Grow a CART tree; `read_problem` says what the arguments mean.
+
+    Nodes are split in order of gain, the first created among equals. That order shows only where
+    `max_leaf_nodes` ends it: growth stops at the first split that would make too many leaves.
+    """
+    problem = read_problem(columns, y, weights, **parameters)
+    root, root_open = make_node(problem, list(range(len(problem.targets))), 0, Bounds())
+    waiting = [root_open] if root_open else []  # in order of creation
+    n_leaves = 1
+    while waiting:
+        chosen = largest_gain(problem, root, waiting, is_race=max_leaf_nodes is not None)
+        n_leaves += len(chosen.best.branches) - 1
+        if max_leaf_nodes is not None and n_leaves > max_leaf_nodes:
+            break
+        waiting.remove(chosen)
+        waiting += split(problem, chosen)
+    return root
+
+
+def rank_root(
+    columns: Sequence[Sequence[float]],
+    y: Sequence[float],
+    weights: Sequence[float] | None = None,
+    **parameters,
+) -> list[tuple[Candidate, float]]:
+    """Every allowed candidate of the root with its gain, in the order of the tie rule."""
+    problem = read_problem(columns, y, weights, **parameters)
+    rows = list(range(len(problem.targets)))
+    scored, _ = score_candidates(problem, rows, add_up(problem, rows), Bounds())
+    return [(candidate, float(score)) for candidate, score in scored]
+
+
+def read_problem(
+    columns: Sequence[Sequence[float]],
+    y: Sequence[float],
+    weights: Sequence[float] | None = None,
+    *,
+    criterion: str,
+    n_classes: int | None = None,
+    is_categorical: Sequence[bool] | None = None,
+    n_levels: Sequence[int] | None = None,
+    missing: str = "learned",
+    max_depth: int | None = None,
+    min_samples_split: int = 2,
+    min_samples_leaf: int = 1,
+    min_weight_fraction_leaf: float = 0.0,
+    min_impurity_decrease: float = 0.0,
+    min_target_std: float = 0.0,
+    monotonic: Sequence[int] | None = None,
+) -> Problem:
+    """Put the data into whole units and drop the rows of weight zero.
+
+    `columns[j][i]` is feature j of row i: a number, or the index of a level; nan if missing. `n_classes=None`
+    means regression, otherwise `y` holds class codes. `n_levels[j]` is the size of a categorical column's
+    vocabulary (ignored for numbers; by default the highest level that occurs, plus one). `missing` is
+    "learned" or "branch". `monotonic[j]` is -1, 0 or 1.
+    """
+    n_features = len(columns)
+    is_categorical = list(is_categorical or [False] * n_features)
+    monotonic = list(monotonic or [0] * n_features)
+    if any(monotonic) and n_classes is not None and n_classes > 2:
+        raise ValueError("monotone constraints need a mean or the share of one of two classes")
+    if any(s and is_category for s, is_category in zip(monotonic, is_categorical, strict=True)):
+        raise ValueError("monotone constraints apply to numeric features")
+    weights = [1.0] * len(y) if weights is None else weights
+    rows = [i for i, weight in enumerate(weights) if weight > 0]
+    if not rows:
+        raise ValueError("no row has a positive weight")
+    if n_levels is None:
+        n_levels = [
+            1 + int(max((v for v in column if not math.isnan(v)), default=-1)) if is_category else 0
+            for column, is_category in zip(columns, is_categorical, strict=True)
+        ]
+    whole_weights, weight_unit = to_whole([weights[i] for i in rows])
+    if n_classes is None:
+        targets, target_unit = to_whole([y[i] for i in rows])
+    else:
+        targets, target_unit = [int(y[i]) for i in rows], Fraction(1)
+    total_weight = sum(whole_weights)
+    return Problem(
+        columns=[[float(column[i]) for i in rows] for column in columns],
+        weights=whole_weights,
+        targets=targets,
+        target_unit=target_unit,
+        weight_unit=weight_unit,
+        total_weight=total_weight,
+        n_classes=n_classes,
+        is_categorical=is_categorical,
+        n_levels=list(n_levels),
+        criterion=criterion,
+        missing=missing,
+        max_depth=max_depth,
+        min_samples_split=min_samples_split,
+        min_samples_leaf=min_samples_leaf,
+        # A float product, as scikit-learn has it: 0.1 of ten rows is one row, although 0.1 exceeds one tenth.
+        min_weight_leaf=Fraction(min_weight_fraction_leaf * float(total_weight * weight_unit)) / weight_unit,
+        min_impurity_decrease=min_impurity_decrease,
+        min_target_std=min_target_std,
+        monotonic=monotonic,
+    )
+
+
+def make_node(problem: Problem, rows: list[int], depth: int, bounds: Bounds) -> tuple[Node, OpenNode | None]:
+    """The node of these rows, as a leaf, and its best candidate if it may be split."""
+    sums = add_up(problem, rows)
+    node_impurity = impurity(problem, sums)
+    node = Node(
+        n_rows=sums.n_rows,
+        weight=float(sums.weight * problem.weight_unit),
+        impurity=float(node_impurity),
+        value=value_of(problem, sums, bounds),
+        depth=depth,
+    )
+    if (
+        (problem.max_depth is not None and depth >= problem.max_depth)
+        or sums.n_rows < problem.min_samples_split
+        or sums.n_rows < 2 * problem.min_samples_leaf
+        or sums.weight < 2 * problem.min_weight_leaf
+        or len({problem.targets[i] for i in rows}) == 1
+        or (problem.n_classes is None and math.sqrt(variance(problem, sums)) < problem.min_target_std)
+    ):
+        return node, None
+
+    scored, node.margin = score_candidates(problem, rows, sums, bounds)
+    if not scored:
+        return node, None
+
+    highest = max(score for _, score in scored)
+    tolerance = tie_tolerance(problem, node_impurity)
+    best, score = next((candidate, score) for candidate, score in scored if score >= highest - tolerance)
+    losing = [highest - score for _, score in scored if score < highest - tolerance]
+    node.margin = min([node.margin, *(float(distance / node_impurity) for distance in losing)])
+    gain = as_number(problem, Fraction(sums.weight, problem.total_weight)) * score
+    if gain < problem.min_impurity_decrease - SLACK:
+        return node, None
+    return node, OpenNode(node, rows, bounds, best, gain)
+
+
+def score_candidates(
+    problem: Problem, rows: list[int], sums: Sums, bounds: Bounds
+) -> tuple[list[tuple[Candidate, Fraction | float]], float]:
+    """Every allowed candidate with its decrease of impurity, and how certain the order of levels was."""
+    node_impurity = impurity(problem, sums)
+    scored, margin = [], math.inf
+    for feature in range(len(problem.columns)):
+        found, order_margin = candidates(problem, feature, rows)
+        margin = min(margin, order_margin)
+        scored += [
+            (candidate, decrease(problem, sums.weight, node_impurity, candidate))
+            for candidate in found
+            if is_allowed(problem, candidate, bounds)
+        ]
+    return scored, margin
+
+
+def largest_gain(problem: Problem, root: Node, waiting: list[OpenNode], is_race: bool) -> OpenNode:
+    """The waiting node of largest gain, the first created among equals."""
+    highest = max(item.gain for item in waiting)
+    tolerance = tie_tolerance(problem, root.impurity)
+    chosen = next(item for item in waiting if item.gain >= highest - tolerance)
+    if is_race:
+        losing = [float(highest - item.gain) for item in waiting if item.gain < highest - tolerance]
+        chosen.node.margin = min([chosen.node.margin, *(distance / root.impurity for distance in losing)])
+    return chosen
+
+
+def split(problem: Problem, item: OpenNode) -> list[OpenNode]:
+    """Turn a waiting node into an inner node; return those of its children that may be split."""
+    node, best = item.node, item.best
+    node.feature, node.threshold, node.gain = best.feature, best.threshold, float(item.gain)
+    # A tie of the two weights goes to branch 1.
+    heavier = 0 if best.branches[0].weight > best.branches[1].weight else 1
+    node.missing_branch = heavier if best.missing_branch is None else best.missing_branch
+    if best.subset is not None:
+        column = problem.columns[best.feature]
+        present = {int(column[i]) for i in item.rows if not math.isnan(column[i])}
+        absent = set(range(problem.n_levels[best.feature])) - present
+        absent_branch = node.missing_branch if node.missing_branch < 2 else heavier
+        node.subset = best.subset | absent if absent_branch == 0 else best.subset
+
+    parts: list[list[int]] = [[] for _ in best.branches]
+    for i in item.rows:
+        parts[branch_of(node, problem.columns[best.feature][i])].append(i)
+    bounds = bounds_below(problem, best, item.bounds)
+    still_open = []
+    for part, sums, child_bounds in zip(parts, best.branches, bounds, strict=True):
+        assert add_up(problem, part) == sums, "the rule does not part the rows as the candidate did"
+        child, child_open = make_node(problem, part, node.depth + 1, child_bounds)
+        node.children.append(child)
+        if child_open:
+            still_open.append(child_open)
+    return still_open
+
+
+# ------------------------------------------------------------------------------------------- candidates
+
+
+def candidates(problem: Problem, feature: int, rows: list[int]) -> tuple[list[Candidate], float]:
+    """Every candidate of one feature in the order of the tie rule, and how certain that order is."""
+    column = problem.columns[feature]
+    missing = add_up(problem, [i for i in rows if math.isnan(column[i])])
+    groups = {
+        value: add_up(problem, [i for i in rows if column[i] == value])
+        for value in sorted({column[i] for i in rows if not math.isnan(column[i])})
+    }
+    margin = math.inf
+    if not problem.is_categorical[feature]:
+        cuts = list(threshold_cuts(groups))
+    else:
+        levels = {int(value): sums for value, sums in groups.items()}
+        if problem.n_classes is not None and problem.n_classes > 2 and len(levels) <= EXHAUSTIVE_LEVELS:
+            cuts = list(subset_cuts(levels))
+        else:
+            order, margin = order_levels(problem, levels)
+            cuts = list(prefix_cuts(levels, order))
+
+    found = []
+    for threshold, subset, left, right in cuts:
+        if not missing.n_rows:
+            placed = [(None, (left, right))]
+        elif problem.missing == "learned":
+            placed = [(1, (left, right + missing)), (0, (left + missing, right))]
+        else:
+            placed = [(2, (left, right, missing))]
+        found += [Candidate(feature, threshold, subset, branch, sums) for branch, sums in placed]
+    if missing.n_rows and groups:
+        known = total(list(groups.values()))
+        if problem.is_categorical[feature]:
+            found.append(Candidate(feature, None, frozenset(map(int, groups)), 1, (known, missing)))
+        else:
+            found.append(Candidate(feature, math.inf, None, 1, (known, missing)))
+    return found, margin
+
+
+Cut = tuple[float | None, frozenset[int] | None, Sums, Sums]
+
+
+def threshold_cuts(groups: dict[float, Sums]) -> Iterator[Cut]:
+    """The cuts between neighbouring values, ascending."""
+    values, sums = list(groups), list(groups.values())
+    lefts = list(accumulate(sums))
+    rights = list(accumulate(reversed(sums)))[::-1]
+    for c in range(len(values) - 1):
+        yield midpoint(values[c], values[c + 1]), None, lefts[c], rights[c + 1]
+
+
+def midpoint(low: float, high: float) -> float:
+    """A threshold with low <= threshold < high: the midpoint, or `low` where floats have none."""
+    middle = low + (high - low) / 2
+    return middle if low <= middle < high else low
+
+
+def prefix_cuts(levels: dict[int, Sums], order: list[int]) -> Iterator[Cut]:
+    """Levels put in order, then cut like numbers."""
+    for c in range(1, len(order)):
+        left, right = order[:c], order[c:]
+        yield None, frozenset(left), total([levels[v] for v in left]), total([levels[v] for v in right])
+
+
+def subset_cuts(levels: dict[int, Sums]) -> Iterator[Cut]:
+    """Every division of the levels in two; the lowest level is always on the left."""
+    if not levels:
+        return
+    lowest, *others = sorted(levels)
+    for mask in range(2 ** len(others) - 1):
+        left = [lowest, *(level for bit, level in enumerate(others) if mask >> bit & 1)]
+        right = [level for bit, level in enumerate(others) if not mask >> bit & 1]
+        yield None, frozenset(left), total([levels[v] for v in left]), total([levels[v] for v in right])
+
+
+def order_levels(problem: Problem, levels: dict[int, Sums]) -> tuple[list[int], float]:
+    """Levels by mean target, or by the first principal component of their class shares; ties by index.
+
+    Also the smallest relative distance between two scores that differ: the certainty of that order.
+    """
+    certainty = math.inf
+    if problem.n_classes is None or problem.n_classes <= 2:
+        scores: dict[int, Fraction | float] = {level: mean(problem, sums) for level, sums in levels.items()}
+    else:
+        scores, certainty = principal_scores(levels)
+    order = sorted(scores, key=lambda level: (scores[level], level))
+    spread = max(scores.values(), default=0) - min(scores.values(), default=0)
+    distances = [scores[b] - scores[a] for a, b in pairwise(order)]
+    return order, min([certainty, *(float(d / spread) for d in distances if d)])
+
+
+def principal_scores(levels: dict[int, Sums]) -> tuple[dict[int, float], float]:
+    """Each level's class shares along their first principal component, levels weighted by their weight.
+
+    The sign is such that the lowest level's score is not positive. Two leading eigenvalues that are equal,
+    or a score of the lowest level that is zero, leave the order to rounding: the certainty is near zero then.
+    """
+    whole = total(list(levels.values()))
+    centre = [part / whole.weight for part in whole.parts]
+    offsets = {
+        level: np.array([part / sums.weight for part in sums.parts]) - centre
+        for level, sums in levels.items()
+    }
+    if not any(offset.any() for offset in offsets.values()):
+        return dict.fromkeys(levels, 0.0), math.inf
+    covariance = sum(
+        levels[level].weight / whole.weight * np.outer(offset, offset) for level, offset in offsets.items()
+    )
+    eigenvalues, eigenvectors = np.linalg.eigh(covariance)
+    axis = eigenvectors[:, -1]
+    # One level at a time: equal shares must give equal scores, to the bit.
+    scores = {level: math.fsum(offset * axis) for level, offset in offsets.items()}
+    lowest = scores[min(scores)]
+    spread = max(scores.values()) - min(scores.values())
+    # Squared, because the axis turns by rounding / (1 - ratio of the eigenvalues).
+    certainty = min((1.0 - eigenvalues[-2] / eigenvalues[-1]) ** 2, abs(lowest) / spread)
+    if lowest > 0:
+        scores = {level: -score for level, score in scores.items()}
+    return scores, float(certainty)
+
+
+def is_allowed(problem: Problem, candidate: Candidate, bounds: Bounds) -> bool:
+    """Whether every branch is large enough and the monotone constraints hold."""
+    for sums in candidate.branches:
+        if sums.n_rows < problem.min_samples_leaf or sums.weight < problem.min_weight_leaf:
+            return False
+    if not any(problem.monotonic):
+        return True
+    # A third branch, of missing values, is under no constraint.
+    left, right = (mean(problem, sums) for sums in candidate.branches[:2])
+    if problem.monotonic[candidate.feature] * (right - left) < 0:
+        return False
+    return bounds.low <= left <= bounds.high and bounds.low <= right <= bounds.high
+
+
+def bounds_below(problem: Problem, best: Candidate, bounds: Bounds) -> list[Bounds]:
+    """The bounds of each branch."""
+    below = [bounds for _ in best.branches]
+    sign = problem.monotonic[best.feature]
+    if sign:
+        left, right = (mean(problem, sums) for sums in best.branches[:2])
+        middle = (left + right) / 2
+        low_side, high_side = (0, 1) if sign > 0 else (1, 0)
+        below[low_side] = replace(bounds, high=middle)
+        below[high_side] = replace(bounds, low=middle)
+    return below
+
+
+# ----------------------------------------------------------------------------------- sums and impurities
+
+
+def to_whole(numbers: Sequence[float]) -> tuple[list[int], Fraction]:
+    """Floats as whole multiples of one unit, exactly."""
+    fractions = [Fraction(float(number)) for number in numbers]
+    denominator = math.lcm(*(fraction.denominator for fraction in fractions))
+    return [int(fraction * denominator) for fraction in fractions], Fraction(1, denominator)
+
+
+def add_up(problem: Problem, rows: list[int]) -> Sums:
+    weights = [problem.weights[i] for i in rows]
+    targets = [problem.targets[i] for i in rows]
+    if problem.n_classes is None:
+        parts = (
+            sum(w * y for w, y in zip(weights, targets, strict=True)),
+            sum(w * y * y for w, y in zip(weights, targets, strict=True)),
+        )
+    else:
+        parts = tuple(
+            sum(w for w, y in zip(weights, targets, strict=True) if y == c) for c in range(problem.n_classes)
+        )
+    return Sums(len(rows), sum(weights), parts)
+
+
+def total(sums: list[Sums]) -> Sums:
+    return list(accumulate(sums))[-1]
+
+
+def impurity(problem: Problem, sums: Sums) -> Fraction | float:
+    match problem.criterion:
+        case "gini":
+            return 1 - Fraction(sum(part * part for part in sums.parts), sums.weight**2)
+        case "misclassification":
+            return 1 - Fraction(max(sums.parts), sums.weight)
+        case "entropy":
+            shares = [part / sums.weight for part in sums.parts if part]
+            return abs(math.fsum(share * math.log2(share) for share in shares))
+        case "squared_error":
+            return variance(problem, sums)
+        case "sdr":
+            return math.sqrt(variance(problem, sums))
+    raise ValueError(f"unknown criterion {problem.criterion!r}")
+
+
+def variance(problem: Problem, sums: Sums) -> Fraction:
+    sum_wy, sum_wyy = sums.parts
+    return Fraction(sum_wyy * sums.weight - sum_wy**2, sums.weight**2) * problem.target_unit**2
+
+
+def mean(problem: Problem, sums: Sums) -> Fraction:
+    """Mean of the target, or the share of the second class."""
+    if problem.n_classes is None:
+        return Fraction(sums.parts[0], sums.weight) * problem.target_unit
+    return Fraction(sums.parts[-1], sums.weight)
+
+
+def value_of(problem: Problem, sums: Sums, bounds: Bounds) -> float | list[float]:
+    """Mean or class shares, moved inside the bounds."""
+    if problem.n_classes is None:
+        return float(min(max(mean(problem, sums), bounds.low), bounds.high))
+    if problem.n_classes == 2:
+        share = min(max(mean(problem, sums), bounds.low), bounds.high)
+        return [float(1 - share), float(share)]
+    return [part / sums.weight for part in sums.parts]
+
+
+def decrease(
+    problem: Problem, weight: int, node_impurity: Fraction | float, candidate: Candidate
+) -> Fraction | float:
+    """The node's impurity less the weighted mean impurity of the branches."""
+    terms = [
+        as_number(problem, Fraction(sums.weight, weight)) * impurity(problem, sums)
+        for sums in candidate.branches
+    ]
+    if is_exact(problem):
+        return node_impurity - sum(terms)
+    # Never negative in mathematics: all the impurities are concave.
+    return max(math.fsum([node_impurity, *(-term for term in terms)]), 0.0)
+
+
+def is_exact(problem: Problem) -> bool:
+    return problem.criterion not in ("entropy", "sdr")
+
+
+def as_number(problem: Problem, fraction: Fraction) -> Fraction | float:
+    return fraction if is_exact(problem) else float(fraction)
+
+
+def tie_tolerance(problem: Problem, scale: Fraction | float) -> float:
+    return 0 if is_exact(problem) else TIE * scale
+
+
+# ------------------------------------------------------------------------------------------- predicting
+
+
+def branch_of(node: Node, value: float) -> int:
+    """The branch that a value of the node's feature takes."""
+    if math.isnan(value):
+        return node.missing_branch
+    if node.subset is not None:
+        return 0 if int(value) in node.subset else 1
+    return 0 if value <= node.threshold else 1
+
+
+def leaf_of(node: Node, row: Sequence[float]) -> Node:
+    while not node.is_leaf:
+        node = node.children[branch_of(node, row[node.feature])]
+    return node
+
+
+def predict(node: Node, row: Sequence[float]) -> float | list[float]:
+    """The value of the leaf that a row (one number per feature) reaches."""
+    return leaf_of(node, row).value
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """A node and all below it, parents before children, branch 0 first."""
+    yield node
+    for child in node.children:
+        yield from walk(child)
+
+
+def leaves(node: Node) -> list[Node]:
+    return [below for below in walk(node) if below.is_leaf]
+
+
+def height(node: Node) -> int:
+    return max(leaf.depth for leaf in leaves(node)) - node.depth
+
+
+def is_certain(node: Node, tolerance: float = 1e-9) -> bool:
+    """Whether every choice in the tree was clear of rounding: ties are certain, near ties are not."""
+    return all(below.margin > tolerance for below in walk(node))
+
+
+# ---------------------------------------------------------------------------------------------- pruning
+
+
+def cost_complexity_path(root: Node, total_weight: float | None = None) -> tuple[list[float], list[float]]:
+    """The alphas at which the optimal subtree changes, and the impurity of the leaves of each subtree.
+
+    R(t) = w_t / w_total * impurity(t). The weakest links are the inner nodes with the smallest effective
+    alpha, (R(t) - R(leaves below t)) / (leaves below t - 1). All of them are cut at once: alphas increase.
+    The first entry is alpha 0 with the whole tree, less what can be cut at no cost.
+    """
+    total_weight = root.weight if total_weight is None else total_weight
+    alphas, impurities = [0.0], [leaf_risk(root, total_weight)]
+    while not root.is_leaf:
+        alpha = weakest_alpha(root, total_weight)
+        root = cut_links(root, alpha, total_weight)
+        if alpha <= TIE * node_risk(root, total_weight):
+            impurities[-1] = leaf_risk(root, total_weight)
+        else:
+            alphas.append(alpha)
+            impurities.append(leaf_risk(root, total_weight))
+    return alphas, impurities
+
+
+def prune(root: Node, alpha: float, total_weight: float | None = None) -> Node:
+    """A copy of the tree without its links up to an effective alpha; alpha 0 prunes nothing."""
+    total_weight = root.weight if total_weight is None else total_weight
+    slack = TIE * node_risk(root, total_weight)
+    while alpha > 0 and not root.is_leaf and weakest_alpha(root, total_weight) <= alpha + slack:
+        root = cut_links(root, weakest_alpha(root, total_weight), total_weight)
+    return copy_tree(root, set())
+
+
+def node_risk(node: Node, total_weight: float) -> float:
+    return node.weight / total_weight * node.impurity
+
+
+def leaf_risk(node: Node, total_weight: float) -> float:
+    return math.fsum(node_risk(leaf, total_weight) for leaf in leaves(node))
+
+
+def effective_alpha(node: Node, total_weight: float) -> float:
+    saved = node_risk(node, total_weight) - leaf_risk(node, total_weight)
+    return saved / (len(leaves(node)) - 1)
+
+
+def weakest_alpha(root: Node, total_weight: float) -> float:
+    return max(min(effective_alpha(node, total_weight) for node in walk(root) if not node.is_leaf), 0.0)
+
+
+def cut_links(root: Node, alpha: float, total_weight: float) -> Node:
+    limit = alpha + TIE * node_risk(root, total_weight)
+    cut = {
+        id(node) for node in walk(root) if not node.is_leaf and effective_alpha(node, total_weight) <= limit
+    }
+    return copy_tree(root, cut)
+
+
+def copy_tree(node: Node, cut: set[int]) -> Node:
+    """A copy in which the nodes with these ids are leaves."""
+    if node.is_leaf or id(node) in cut:
+        return Node(node.n_rows, node.weight, node.impurity, node.value, node.depth)
+    return replace(node, children=[copy_tree(child, cut) for child in node.children])

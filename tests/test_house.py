@@ -1,0 +1,139 @@
+"""The house rules, as tests."""
+
+import ast
+import inspect
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import spinney
+from spinney import datasets
+
+PACKAGE = Path(spinney.__file__).parent
+REPOSITORY = Path(__file__).parents[1]
+KERNEL_FILES = sorted((PACKAGE / "kernels").glob("*.py"))
+SOURCE_FILES = sorted(PACKAGE.rglob("*.py"))
+PUBLIC = [name for name in spinney.__all__ if name not in {"__version__", "datasets"}]
+MAX_LINES = 700
+
+
+# --- Kernels ------------------------------------------------------------------------------------------------
+
+
+def offences(source):
+    """What a kernel file must not contain, as "line: what"."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef):
+            if [ast.unparse(decorator) for decorator in node.decorator_list] != ["kernel"]:
+                found.append((node.lineno, f"{node.name} is not decorated by kernel alone"))
+        elif isinstance(node, ast.ClassDef | ast.Raise | ast.Try | ast.AsyncFunctionDef | ast.Lambda):
+            found.append((node.lineno, type(node).__name__))
+        elif isinstance(node, ast.keyword) and node.arg in {"parallel", "fastmath"}:
+            found.append((node.value.lineno, node.arg))
+        elif isinstance(node, ast.Name | ast.Attribute) and ast.unparse(node) in {
+            "np.random",
+            "numpy.random",
+            "prange",
+        }:
+            found.append((node.lineno, ast.unparse(node)))
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names = [alias.name for alias in node.names] + [getattr(node, "module", None) or ""]
+            if any(name.split(".")[0] == "numba" for name in names):
+                found.append((node.lineno, "numba"))
+    return [f"{line}: {what}" for line, what in sorted(found)]
+
+
+@pytest.mark.parametrize("path", KERNEL_FILES, ids=lambda path: path.stem)
+def test_kernel_files_hold_kernels_only(path):
+    assert offences(path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def f(x): return x",
+        "@kernel\n@other\ndef f(x): return x",
+        "@kernel(parallel=True)\ndef f(x): return x",
+        "@kernel\ndef f(x):\n    raise ValueError",
+        "@kernel\ndef f(x): return np.random.rand()",
+        "@kernel\ndef f(x):\n    for i in prange(x): pass",
+        "@kernel\ndef f(x):\n    try: return x\n    except ValueError: return 0",
+        "import numba",
+        "from numba.core import types",
+        "class A: pass",
+        "f = lambda x: x",
+        "g = other(f, fastmath=True)",
+    ],
+)
+def test_the_check_of_kernel_files_can_fail(source):
+    assert offences(source)
+    assert offences("@kernel\ndef f(x):\n    return x + 1") == []
+
+
+# --- Files and names ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", SOURCE_FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_source_files_are_short_documented_and_plainly_named(path):
+    source = path.read_text()
+    assert len(source.splitlines()) <= MAX_LINES
+    assert ast.get_docstring(ast.parse(source)), "say what the file holds"
+    assert not {"utils", "util", "helper", "helpers", "manager", "handler", "common"} & set(
+        path.stem.split("_")
+    )
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_names_are_documented_with_an_example(name):
+    text = inspect.getdoc(getattr(spinney, name)) or ""
+    assert ">>>" in text
+
+
+@pytest.mark.parametrize("name", datasets.__all__)
+def test_names_of_datasets_are_documented(name):
+    assert inspect.getdoc(getattr(datasets, name))
+
+
+def test_public_names_are_in_the_reference():
+    lines = (REPOSITORY / "docs" / "reference.md").read_text().splitlines()
+    listed = {line.split("`")[1].removeprefix("spinney.") for line in lines if line.startswith("| `spinney.")}
+    expected = {*PUBLIC, "__version__", *(f"datasets.{name}" for name in datasets.__all__)}
+    assert listed == expected
+
+
+def test_all_and_dir_and_the_lazy_names_agree():
+    assert set(spinney.__all__) == {*spinney._HOMES, "__version__"}
+    assert set(spinney.__all__) <= set(dir(spinney))
+    with pytest.raises(AttributeError, match="no attribute 'CART'; public names: CARTClassifier"):
+        _ = spinney.CART
+
+
+def test_the_version_stands_in_one_place():
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+    assert "version" in project["project"]["dynamic"]
+    assert project["tool"]["hatch"]["version"]["path"] == "src/spinney/__init__.py"
+
+
+# --- Start-up -----------------------------------------------------------------------------------------------
+
+
+def test_import_spinney_imports_the_standard_library_only():
+    code = "import sys; before = set(sys.modules); import spinney; print(*sorted(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name.split(".")[0] for name in done.stdout.split()}
+    assert "spinney" in loaded
+    assert loaded - {"spinney"} <= set(sys.stdlib_module_names)
+
+
+def test_help_imports_neither_numpy_nor_scikit_learn():
+    code = (
+        "import sys\nfrom spinney.cli import main\n"
+        "try: main(['--help'])\nexcept SystemExit: pass\n"
+        "print({'numpy', 'numba', 'sklearn', 'pyarrow', 'rich'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "set()"

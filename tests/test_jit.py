@@ -1,0 +1,468 @@
+"""How kernels are run: the twin, the store on disk, and what can go wrong there.
+
+Most tests run a process of their own on a copy of `_jit.py` beside two tiny kernel files, because what is
+tested is what a fresh process does. The numbers in names are those of the list of faults.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+import spinney
+from spinney import _jit
+
+SOURCE = Path(spinney.__file__).parent
+
+CALLEE = """
+import numpy as np
+from spinney._jit import kernel
+
+STEP = np.uint64(0x9E3779B97F4A7C15)
+
+@kernel
+def mix(x):
+    return (x + STEP) * STEP
+"""
+
+TYPES = """
+from typing import Any, NamedTuple
+
+class Pair(NamedTuple):
+    values: Any
+    out: Any
+"""
+
+CALLER = """
+import numpy as np
+from spinney._jit import kernel
+from .callee import mix
+
+@kernel
+def total(pair):
+    s = np.uint64(0)
+    for i in range(pair.values.size):
+        s = s ^ mix(np.uint64(pair.values[i]))
+    pair.out[0] = np.int64(s >> np.uint64(1))
+    return pair.out[0] / (pair.values[0] - pair.values[0])
+"""
+
+CALL = """
+import sys
+import numpy as np
+from spinney import _jit
+from spinney._types import Pair
+
+def call(kernels):
+    out = np.zeros(1, np.int64)
+    ratio = kernels.caller.total(Pair(np.arange(1, 100), out))
+    return int(out[0]), str(ratio)
+"""
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A copy of the package with two kernels, `caller.total` and `callee.mix`."""
+    package = tmp_path / "site" / "spinney"
+    (package / "kernels").mkdir(parents=True)
+    for name in ("__init__.py", "_jit.py"):
+        shutil.copy(SOURCE / name, package / name)
+    (package / "_types.py").write_text(TYPES)
+    (package / "kernels" / "__init__.py").write_text("")
+    (package / "kernels" / "callee.py").write_text(CALLEE)
+    (package / "kernels" / "caller.py").write_text(CALLER)
+    return package
+
+
+def environment(copy, **changes):
+    """The environment of a process: a store of its own, and compiled whatever the mode of the tests."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("NUMBA_", "SPINNEY_", "XDG_"))
+    }
+    kept |= {"PYTHONPATH": str(copy.parent), "SPINNEY_CACHE_DIR": str(copy.parent / "store")}
+    kept |= changes
+    return {name: value for name, value in kept.items() if value is not None}
+
+
+def start(copy, code, *options, **changes):
+    return subprocess.Popen(
+        [sys.executable, *options, "-c", CALL + textwrap.dedent(code)],
+        env=environment(copy, **changes),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process):
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    return out.strip(), err.strip()
+
+
+def run(copy, code="print(call(_jit.load_compiled()))", *options, **changes):
+    return finish(start(copy, code, *options, **changes))
+
+
+def stored(copy):
+    return sorted((copy.parent / "store").rglob("*.kernel"))
+
+
+def expected():
+    total = 0
+    for value in range(1, 100):
+        total ^= ((value + 0x9E3779B97F4A7C15) * 0x9E3779B97F4A7C15) % 2**64
+    return str((total >> 1, "inf"))
+
+
+# --- D9: the twin -------------------------------------------------------------------------------------------
+
+
+def test_d9_small_work_is_interpreted_without_numba_and_large_work_compiled(copy):
+    out, err = run(
+        copy,
+        """
+        print(call(_jit.kernels(0.01)), "numba" in sys.modules, "spinney._interpreted.callee" in sys.modules)
+        print(call(_jit.kernels(60.0)), "numba" in sys.modules)
+        print(_jit.kernels(0.01) is _jit.load_compiled())
+        """,
+        "-W",
+        "error",
+    )
+    assert out.splitlines() == [f"{expected()} False True", f"{expected()} True", "True"]
+    assert err.count("compiling kernels once for this machine") == 1
+
+
+def test_d9_interpreted_calls_do_not_warn_and_calls_between_kernels_are_direct(copy):
+    out, err = run(
+        copy,
+        """
+        kernels = _jit.interpreted()
+        print(call(kernels), kernels.caller.mix is kernels.callee.mix)
+        inside = sys.modules["spinney._interpreted.caller"]
+        print(inside.mix is sys.modules["spinney._interpreted.callee"].mix, inside.mix.__name__)
+        """,
+        "-W",
+        "error",
+    )
+    assert out.splitlines() == [f"{expected()} False", "True mix"]
+    assert err == ""
+
+
+def test_d9_many_small_works_buy_the_compiled_kernels_in_the_end(monkeypatch):
+    monkeypatch.setattr(_jit, "_seconds_interpreted", 0.0)
+    monkeypatch.setattr(_jit, "_is_compiled_loaded", False)
+    monkeypatch.setattr(_jit, "_IS_JIT_DISABLED", False)
+    for price in (_jit.LOAD_SECONDS, _jit.COMPILE_SECONDS):
+        monkeypatch.setattr(_jit, "_price", lambda price=price: price)
+        monkeypatch.setattr(_jit, "_seconds_interpreted", 0.0)
+        n_calls = 0
+        while _jit.kernels(0.125) is _jit._interpreted:
+            n_calls += 1
+        assert n_calls * 0.125 < price <= (n_calls + 1) * 0.125
+
+
+def test_d9_work_as_long_as_loading_numba_is_compiled(monkeypatch):
+    monkeypatch.setattr(_jit, "_is_compiled_loaded", False)
+    monkeypatch.setattr(_jit, "_IS_JIT_DISABLED", False)
+    assert _jit.kernels(_jit.LOAD_SECONDS) is _jit._compiled
+
+
+def test_kernel_modules_are_not_confused_with_special_names():
+    with pytest.raises(AttributeError):
+        _ = _jit.Kernels("spinney.kernels").__wrapped__
+    with pytest.raises(ModuleNotFoundError):
+        _ = _jit.Kernels("spinney.kernels").no_such_kernels
+
+
+@pytest.mark.parametrize("path", sorted((SOURCE / "kernels").glob("[a-z]*.py")), ids=lambda path: path.stem)
+def test_d9_every_kernel_file_loads_as_a_twin(path):
+    door = getattr(_jit.interpreted(), path.stem)
+    inside = sys.modules[f"spinney._interpreted.{path.stem}"]
+    assert Path(inside.__file__) == path
+    own = [
+        name for name, value in vars(inside).items() if getattr(value, "__module__", "") == inside.__name__
+    ]
+    assert own
+    assert all(callable(getattr(door, name)) for name in own)
+
+
+# --- The store ----------------------------------------------------------------------------------------------
+
+
+def test_second_process_compiles_nothing_and_says_nothing(copy):
+    first, said = run(copy)
+    assert "compiling" in said
+    before = [(path, path.stat().st_mtime_ns) for path in stored(copy)]
+    second, said = run(copy)
+    assert (first, second, said) == (expected(), expected(), "")
+    assert before == [(path, path.stat().st_mtime_ns) for path in stored(copy)]
+    assert len(before) == 2
+
+
+def test_115_read_only_install_and_home(copy, tmp_path):
+    # Every place is barred by a file where a directory would have to be: permissions do not stop root.
+    barred = tmp_path / "file"
+    barred.write_text("")
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    (temporary / f"spinney-{os.getuid()}").write_text("")
+    before = sorted(copy.rglob("*.py"))
+    out, err = run(
+        copy,
+        "import logging; logging.basicConfig(); print(call(_jit.load_compiled()))",
+        "-B",
+        HOME=str(barred),
+        SPINNEY_CACHE_DIR=str(barred / "a"),
+        NUMBA_CACHE_DIR=str(barred / "b"),
+        XDG_CACHE_HOME=str(barred / "c"),
+        TMPDIR=str(temporary),
+    )
+    assert out == expected()
+    assert err.count("no cache directory is writable: kernels are compiled in every process") == 1
+    assert err.count("compiling kernels for this process only") == 1
+    assert sorted(path for path in copy.rglob("*") if path.is_file()) == before
+
+
+def test_115_places_are_tried_in_order(monkeypatch, tmp_path):
+    barred = tmp_path / "file"
+    barred.write_text("")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    places = {"SPINNEY_CACHE_DIR": "own", "NUMBA_CACHE_DIR": "numba", "XDG_CACHE_HOME": "user"}
+    for variable, name in places.items():
+        monkeypatch.setenv(variable, str(tmp_path / name))
+    chosen = []
+    for variable in [*places, "TMPDIR"]:
+        directory = _jit.cache_directory.__wrapped__()
+        chosen.append(directory.parent.relative_to(tmp_path).as_posix())
+        monkeypatch.setenv(variable, str(barred))
+    assert chosen == ["own", "numba/spinney", "user/spinney", f"spinney-{os.getuid()}"]
+
+
+@pytest.mark.parametrize("trap", ["symlink", "open to others"])
+def test_115_a_temporary_directory_open_to_others_is_refused(trap, monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    path = tmp_path / f"spinney-{os.getuid()}"
+    if trap == "symlink":
+        (tmp_path / "elsewhere").mkdir(mode=0o700)
+        path.symlink_to(tmp_path / "elsewhere")
+    else:
+        path.mkdir()
+        path.chmod(0o777)
+    with pytest.raises(PermissionError):
+        _jit._private_temporary()
+
+
+def test_116_damaged_file_is_compiled_again(copy):
+    out, err = run(
+        copy,
+        """
+        import hashlib, importlib
+        kernels = _jit.load_compiled()
+        call(kernels)
+        callee, caller = sorted(_jit.cache_directory().glob("*.kernel"))
+        sound = caller.read_bytes()
+        for content in (
+            sound,
+            b"",
+            sound[: len(sound) // 2],
+            b"garbage" * 1000,
+            sound[:-5000] + bytes([sound[-5000] ^ 1]) + sound[-4999:],
+            hashlib.sha256(b"text").digest() + b"text",
+            callee.read_bytes(),
+        ):
+            caller.write_bytes(content)
+            importlib.reload(kernels.caller)  # a new dispatcher, which looks on disk again
+            print(call(kernels), sum(kernels.caller.total.stats.cache_misses.values()))
+        """,
+    )
+    assert out.splitlines() == [f"{expected()} {n_compiles}" for n_compiles in (0, 1, 1, 1, 1, 1, 1)]
+    assert "Traceback" not in err
+    assert run(copy) == (expected(), "")  # mended for the next process
+
+
+def test_116_store_deleted_or_full_in_mid_run(copy):
+    out, err = run(
+        copy,
+        """
+        import shutil
+        from pathlib import Path
+        store = _jit.cache_directory()
+        kernels = _jit.load_compiled()
+        shutil.rmtree(store)
+        print(call(kernels), len(list(store.glob("*"))))
+        def full(path, content):
+            raise OSError(28, "No space left on device")
+        _jit._write_whole = full
+        print(kernels.callee.mix(np.float32(1)) > 0)
+        shutil.rmtree(store)
+        store.write_text("a file in its place")
+        print(kernels.callee.mix(np.float64(1)) > 0)
+        """,
+    )
+    assert out.splitlines() == [f"{expected()} 2", "True", "True"]
+    assert "Traceback" not in err
+
+
+def test_116_interrupted_write_leaves_nothing_behind(monkeypatch, tmp_path):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        _jit._write_whole(tmp_path / "a.kernel", b"content")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_117_other_versions_cpus_and_modes_have_files_of_their_own(copy, monkeypatch):
+    run(copy)
+    assert len(stored(copy)) == 2
+    run(copy, NUMBA_CPU_NAME="generic")  # another CPU: same directory, other names
+    assert len(stored(copy)) == 4
+    assert len({path.parent for path in stored(copy)}) == 1
+    state = _jit._state()
+    monkeypatch.setattr(_jit, "_version", lambda _: "99.0")
+    assert _jit._state() != state
+
+
+def test_117_bounds_checks_are_not_lost_in_the_store(copy):
+    (copy / "kernels" / "reader.py").write_text(
+        "from spinney._jit import kernel\n@kernel\ndef read(values, i):\n    return values[i]\n"
+    )
+    code = """
+    try:
+        print(_jit.load_compiled().reader.read(np.zeros(2), 2) is not None)
+    except IndexError:
+        print("IndexError")
+    """
+    assert [run(copy, code, NUMBA_BOUNDSCHECK=mode)[0] for mode in ("0", "1", "0", "1")] == [
+        "True",
+        "IndexError",
+    ] * 2
+
+
+def test_118_two_cold_processes_at_once(copy):
+    results = [
+        finish(process) for process in [start(copy, "print(call(_jit.load_compiled()))") for _ in range(2)]
+    ]
+    assert [out for out, _ in results] == [expected()] * 2
+    assert run(copy) == (expected(), "")
+    assert list((copy.parent / "store").rglob("*.part")) == []
+
+
+def test_110_threads_that_begin_together_agree(copy):
+    out, err = run(
+        copy,
+        """
+        from concurrent.futures import ThreadPoolExecutor
+        from threading import Barrier
+        together = Barrier(8)
+        def one(seconds):
+            together.wait()
+            return call(_jit.kernels(seconds))
+        with ThreadPoolExecutor(8) as pool:
+            print(*set(pool.map(one, [0.01, 60.0] * 4)))
+        """,
+    )
+    assert out == expected()
+    assert err.count("compiling kernels") == 1
+
+
+def test_119_an_edited_callee_in_another_file_is_noticed(copy):
+    assert run(copy)[0] == expected()
+    (copy / "kernels" / "callee.py").write_text(CALLEE.replace("(x + STEP)", "(x - x + STEP)"))
+    changed = (0x9E3779B97F4A7C15 * 0x9E3779B97F4A7C15) % 2**64 >> 1
+    assert run(copy)[0] == str((changed, "inf"))
+
+
+def test_121_disabled_jit_gives_the_same_and_never_imports_numba(copy):
+    out, err = run(
+        copy,
+        """
+        print(call(_jit.kernels(60.0)), call(_jit.load_compiled()))
+        from spinney.kernels import caller
+        print(caller.total(Pair(np.arange(1, 100), np.zeros(1, np.int64))), "numba" in sys.modules)
+        """,
+        "-W",
+        "error",
+        NUMBA_DISABLE_JIT="1",
+    )
+    assert out.splitlines() == [f"{expected()} {expected()}", "inf False"]
+    assert err == ""
+
+
+def test_122_123_124_one_thread_no_parallel_layer_and_exit_during_a_compile(copy):
+    out, _ = run(
+        copy,
+        """
+        import threading
+        from numba.np.ufunc import parallel
+        kernels = _jit.load_compiled()
+        print(call(kernels), parallel._is_initialized, threading.active_count())
+        # 124: the interpreter ends while a thread compiles
+        threading.Thread(target=lambda: kernels.callee.mix(np.float32(1)), daemon=True).start()
+        """,
+        NUMBA_NUM_THREADS="1",
+    )
+    assert out == f"{expected()} False 1"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT for another process")
+def test_124_interrupt_during_a_compile_ends_the_process(copy):
+    process = start(copy, "kernels = _jit.load_compiled(); print('ready', flush=True); call(kernels)")
+    assert process.stdout.readline() == "ready\n"
+    process.stderr.readline()  # the announcement: the compiler is at work
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert run(copy)[0] == expected()
+
+
+def test_numba_configuration_is_left_alone(copy):
+    out, _ = run(
+        copy,
+        """
+        import numba
+        def settings():
+            return {name: value for name, value in vars(numba.config).items() if name.isupper()}
+        before = settings()
+        call(_jit.load_compiled())
+        print(before == settings())
+        """,
+    )
+    assert out == "True"
+
+
+def test_recompile_forgets_the_stored_code(copy):
+    run(copy)
+    out, err = run(
+        copy, "k = _jit.load_compiled(); print(call(k)); k.caller.total.recompile(); print(call(k))"
+    )
+    assert out == f"{expected()}\n{expected()}"
+    assert "compiling" in err
+
+
+def test_directories_unused_for_a_month_are_removed(tmp_path):
+    old, recent, keep, other = (tmp_path / name for name in ("kernels-a", "kernels-b", "kernels-c", "other"))
+    long_ago = time.time() - 40 * 24 * 3600
+    for path in (old, recent, keep, other):
+        path.mkdir()
+        (path / "f.kernel").write_text("")
+    for path in (old, keep, other):
+        os.utime(path, (long_ago, long_ago))
+    _jit._prune(tmp_path, keep)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kernels-b", "kernels-c", "other"]
+
+
+def test_without_stderr_nothing_is_announced(monkeypatch):
+    monkeypatch.setattr(_jit, "_announcement", _jit.threading.Lock())
+    monkeypatch.setattr(sys, "stderr", None)
+    _jit._announce(None)
