@@ -63,22 +63,34 @@ _log.addHandler(logging.NullHandler())
 
 
 def kernel(function: F) -> F:
-    """Mark a kernel, to be compiled at its first call.
+    """Mark a kernel that other kernels call.
 
-    It runs without the GIL, divides as NumPy does, and uses neither fast math nor threads. A file of kernels
-    has no other decorator; kernels call each other directly.
+    It is compiled into its callers, runs without the GIL, divides as NumPy does, and uses neither fast math nor threads. A
+    file of kernels has no decorator but this and `door`; kernels call each other directly.
     """
+    return _compile(function, is_door=False)
+
+
+def door(function: F) -> F:
+    """Mark a kernel that Python calls: it is compiled at its first call, with all it calls, and kept in the store."""
+    return _compile(function, is_door=True)
+
+
+def _compile(function: F, *, is_door: bool) -> F:
     if function.__module__.startswith(_TWIN):
         return function
     if _IS_JIT_DISABLED:
-        return cast("F", _quiet(function))
+        return cast("F", _quiet(function)) if is_door else function
     global _is_compiled_loaded  # noqa: PLW0603
     import numba  # 0.3 s: paid only by processes that use compiled kernels
 
     _is_compiled_loaded = True
-    dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
+    # wrappers for calls from Python and C take a fifth of the compile time; only a door needs them
+    options = {} if is_door else {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    dispatcher = numba.njit(nogil=True, error_model="numpy", **options)(function)
     if numba.extending.is_jitted(dispatcher):  # else a .numba_config.yaml has disabled the JIT
-        dispatcher._cache = _Store(function, cache_directory())  # noqa: SLF001
+        if is_door:
+            dispatcher._cache = _Store(function, cache_directory())  # noqa: SLF001
         _widen_literals(dispatcher)
     return cast("F", dispatcher)
 

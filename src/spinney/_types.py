@@ -58,8 +58,8 @@ STOPPED = 1
 NEEDS_ROOM = 2
 
 # positions in the driver's `state` and `control`
-N_NODES, N_QUEUED, N_FREE, N_LEAVES, N_WORDS = range(5)
-STATE_SIZE = 5
+N_NODES, N_QUEUED, N_FREE, N_LEAVES, N_WORDS, LIST_LO, LIST_HI = range(7)
+STATE_SIZE = 7
 CONTROL_STOP = 0
 CONTROL_ROWS = 1  # rows that have reached a leaf: progress
 CONTROL_SIZE = 2
@@ -78,8 +78,9 @@ EXHAUSTIVE_LEVELS = 8  # 127 subsets; above, levels are ordered by their first p
 TARGET, WEIGHT, SQUARE = range(3)  # class, or weighted target; weight; weighted square of the target
 
 # features (int64)
-N_CODES, IS_CATEGORICAL, MONOTONE, OFFSET = range(4)  # code c of feature j has its values at OFFSET + c - 1
-FEATURE_ROWS = 4
+N_CODES, IS_CATEGORICAL, MONOTONE, OFFSET, IS_LISTED = range(5)  # code c of feature j has its values at OFFSET + c - 1
+FEATURE_ROWS = 5
+
 
 # edges (float64): lowest and highest value behind each code
 LOW, HIGH = range(2)
@@ -124,6 +125,7 @@ class Settings(NamedTuple):
     n_try: int  # features drawn per node
     is_unit: int  # every weight is 1
     is_whole: int  # every weight is a whole number and their sum is below 2**31, so squares of sums fit an int64
+    is_plain: int  # squared error, weights of 1, no constraint, no random ties: the scan without groups serves
     has_square: int
     has_monotone: int
     has_random_ties: int
@@ -132,3 +134,4 @@ class Settings(NamedTuple):
     square_unit: float  # turns a sum of squares into squared target units
     seed: int
     most_words: int  # of one subset
+    most_listed: int  # largest node that sorted lists are made for; 0: none

@@ -15,11 +15,13 @@ from spinney._types import (
     ALL,
     ENTROPY,
     GINI,
+    IS_LISTED,
     LEARNED,
     LEFT,
     MISSING,
     MISSING_CODE,
     N_ALL,
+    N_CODES,
     N_MISSING,
     PRESENT,
     RIGHT,
@@ -31,8 +33,8 @@ from spinney._types import (
 )
 
 from .criteria import TIE, score_classes
+from .lists import make_keys
 from .rng import below
-from .sorted import sort_keys
 
 LARGE_SHIFT = 32
 LARGE_MASK = 0xFFFFFFFF
@@ -272,14 +274,17 @@ def scan_classes(
     lo: int,
     hi: int,
     feature: int,
-    n_codes: int,
+    features: np.ndarray,
+    settings: Settings,
+    lists: np.ndarray,
+    list_labels: np.ndarray,
+    list_lo: int,
     keys: np.ndarray,
     counts: np.ndarray,
     cells: np.ndarray,
     sums: np.ndarray,
     totals: np.ndarray,
     n_present: int,
-    settings: Settings,
     xlogx: np.ndarray,
     best: float,
     key: np.uint64,
@@ -290,35 +295,41 @@ def scan_classes(
     Returns the better of `best` and the best score, the last code of the left branch (-1: not better), the next present
     code (-1: the cut is known against missing), the branch of missing rows, and the number of ties met so far.
     """
+    n_codes = features[N_CODES, feature]
     n_cells = (n_codes + 1) * (settings.n_classes + 1)
     if n_cells <= CELLS_PER_ROW * (hi - lo):
         fill_cells(codes, labels, lo, hi, feature, settings.n_classes, n_present, cells, sums, totals)
         return scan_cells(cells, sums, totals, n_codes, n_present, settings, xlogx, best, key, n_ties)
-    lowest = np.int64(n_codes)
-    highest = np.int64(0)
-    n_known = np.int64(0)
-    for i in range(lo, hi):
-        code = np.int64(codes[i, feature])
-        keys[0, n_known] = np.uint64((code << LARGE_SHIFT) | (i - lo))
-        n_known += 1 if code != MISSING_CODE else 0
-        lowest = min(lowest, code)
-        highest = max(highest, code)
-    is_unit = len(labels) == 1
-    has_missing = n_known < hi - lo
-    totals[N_MISSING] = hi - lo - n_known
-    if n_known == 0 or lowest == highest:
+    ordered = lists
+    row = feature
+    first = lo - list_lo
+    source = list_labels
+    base = np.int64(0)
+    if list_lo < 0 or features[IS_LISTED, feature] == 0:
+        ordered = keys
+        row = make_keys(codes, lo, hi, feature, LARGE_SHIFT, keys, counts)
+        first = np.int64(0)
+        source = labels
+        base = lo
+    end = first + hi - lo
+    lowest = np.int64(ordered[row, first]) >> LARGE_SHIFT
+    if lowest == np.int64(ordered[row, end - 1]) >> LARGE_SHIFT:
         return best, -1, -1, 0, n_ties
-    if has_missing:
-        lowest = np.int64(1)
-        totals[W_MISSING] = 0
+    is_unit = len(labels) == 1
+    totals[N_MISSING] = 0
+    totals[W_MISSING] = 0
+    if lowest == MISSING_CODE:
         for k in range(n_present):
             sums[MISSING, sums[PRESENT, k]] = 0
-        for i in range(lo, hi):
-            if codes[i, feature] == MISSING_CODE:
-                w = np.int64(1) if is_unit else labels[WEIGHT, i]
-                totals[W_MISSING] += w
-                sums[MISSING, labels[TARGET, i]] += w
-    at = sort_keys(keys, n_known, LARGE_SHIFT, lowest, highest, counts)
+        while np.int64(ordered[row, first]) >> LARGE_SHIFT == MISSING_CODE:
+            i = base + (np.int64(ordered[row, first]) & LARGE_MASK)
+            w = np.int64(1) if is_unit else source[WEIGHT, i]
+            totals[N_MISSING] += 1
+            totals[W_MISSING] += w
+            sums[MISSING, source[TARGET, i]] += w
+            first += 1
+    has_missing = totals[N_MISSING] > 0
+    n_known = end - first
     kind = power_kind(settings, xlogx)
     power_left = np.int64(0)
     power_right = start_right(sums, n_present, kind, xlogx)
@@ -331,11 +342,11 @@ def scan_classes(
     n = totals[N_ALL]
     weight = totals[W_ALL]
     for k in range(n_known if has_missing else n_known - 1):
-        sort_key = np.int64(keys[at, k])
+        sort_key = np.int64(ordered[row, first + k])
         code = sort_key >> LARGE_SHIFT
-        i = lo + (sort_key & LARGE_MASK)
-        c = labels[TARGET, i]
-        w = np.int64(1) if is_unit else labels[WEIGHT, i]
+        i = base + (sort_key & LARGE_MASK)
+        c = source[TARGET, i]
+        w = np.int64(1) if is_unit else source[WEIGHT, i]
         power_left += power_step(kind, sums[LEFT, c], w, xlogx)
         sums[LEFT, c] += w
         sums[RIGHT, c] -= w
@@ -343,7 +354,7 @@ def scan_classes(
         w_left += w
         n_left = np.int64(k + 1)
         is_end = n_left == n_known
-        following = np.int64(-1) if is_end else np.int64(keys[at, k + 1]) >> LARGE_SHIFT
+        following = np.int64(-1) if is_end else np.int64(ordered[row, first + k + 1]) >> LARGE_SHIFT
         if following == code:
             continue
         if not is_simple:

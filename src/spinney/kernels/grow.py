@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinney._jit import kernel
+from spinney._jit import door, kernel
 from spinney._types import (
     ALL,
     BEGIN,
@@ -33,10 +33,13 @@ from spinney._types import (
     GROUP_CODE,
     HIGH,
     IS_CATEGORICAL,
+    IS_LISTED,
     KEY,
     KIND,
     KIND_BITS,
     LEAF,
+    LIST_HI,
+    LIST_LO,
     LOW,
     LOWER,
     MISSING_BRANCH,
@@ -75,13 +78,17 @@ from spinney._types import (
 
 from .classes import scan_classes
 from .criteria import NO_SCORE, deviation, score_classes, score_moments
-from .histogram import group
-from .moments import scan_moments
+from .histogram import group_cells, group_keys
+from .lists import make_keys, make_lists, split_lists
+from .moments import scan_keys, scan_moments
 from .partition import partition
 from .rng import below, fold
 from .subset import subset_classes, subset_moments
 
 MOST_BRANCHES = 3
+FEW_CODES = 16  # cells are worth their while whatever the node's size
+SMALL_SHIFT = 16  # keys of the moments family: nodes beyond 65,536 rows have more rows than codes and go by cells
+LARGE_SHIFT = 32  # keys of the classes family
 DRAWS, TIES, CHILDREN = np.uint64(0), np.uint64(1), np.uint64(2)  # parts of a node's key
 
 
@@ -155,6 +162,75 @@ def draw_feature(permutation: np.ndarray, k: int, key: np.uint64) -> int:
 
 
 @kernel
+def scan_numeric(
+    codes: np.ndarray,
+    labels: np.ndarray,
+    lo: int,
+    hi: int,
+    feature: int,
+    features: np.ndarray,
+    settings: Settings,
+    lists: np.ndarray,
+    list_labels: np.ndarray,
+    list_lo: int,
+    keys: np.ndarray,
+    counts: np.ndarray,
+    cells: np.ndarray,
+    groups: np.ndarray,
+    totals: np.ndarray,
+    xlogx: np.ndarray,
+    best: float,
+    lower: float,
+    upper: float,
+    key: np.uint64,
+    n_ties: int,
+) -> tuple[float, int, int, int, int]:
+    """Best cut of a numeric feature over rows lo .. hi, for the moments family.
+
+    Returns the better of `best` and the best score, the last code of the left branch (-1: not better), the next present
+    code (-1: the cut is known against missing), the branch of missing rows, and the number of ties met so far.
+    """
+    n_codes = features[N_CODES, feature]
+    is_listed = list_lo >= 0 and features[IS_LISTED, feature] != 0
+    if not is_listed and (n_codes <= hi - lo or n_codes <= FEW_CODES):
+        n_groups = group_cells(codes, labels, lo, hi, feature, n_codes, cells, groups, totals)
+    else:
+        ordered = lists
+        row = feature
+        first = lo - list_lo
+        source = list_labels
+        base = np.int64(0)
+        if not is_listed:
+            ordered = keys
+            row = make_keys(codes, lo, hi, feature, SMALL_SHIFT, keys, counts)
+            first = np.int64(0)
+            source = labels
+            base = lo
+        end = first + hi - lo
+        lowest = np.int64(ordered[row, first]) >> SMALL_SHIFT
+        if lowest == np.int64(ordered[row, end - 1]) >> SMALL_SHIFT:
+            return best, -1, -1, 0, n_ties
+        if settings.is_plain != 0 and lowest > 0:
+            totals[N_MISSING] = 0
+            best, cut, following = scan_keys(
+                ordered, row, first, end, SMALL_SHIFT, source, base, totals[S_ALL], settings.min_samples_leaf, best
+            )
+            return best, cut, following, 0, n_ties
+        n_groups = group_keys(ordered, row, first, end, SMALL_SHIFT, source, base, groups, totals)
+    if n_groups == 0 or (n_groups == 1 and totals[N_MISSING] == 0):
+        return best, -1, -1, 0, n_ties
+    best, at, missing, n_ties = scan_moments(
+        groups, n_groups, totals, settings, xlogx, best, features[MONOTONE, feature], lower, upper, key, n_ties
+    )
+    if at < 0:
+        return best, -1, -1, 0, n_ties
+    following = np.int64(-1)
+    if at < n_groups - 1:
+        following = groups[GROUP_CODE, at + 1]
+    return best, groups[GROUP_CODE, at], following, missing, n_ties
+
+
+@kernel
 def search(
     codes: np.ndarray,
     labels: np.ndarray,
@@ -176,6 +252,9 @@ def search(
     scores: np.ndarray | None,
     subsets: np.ndarray,
     n_words: int,
+    lists: np.ndarray,
+    list_labels: np.ndarray,
+    list_lo: int,  # first row of the lists that cover the node; -1: none do
     slots: np.ndarray,
     slot_values: np.ndarray,
     slot: int,
@@ -226,8 +305,8 @@ def search(
             if is_subset:
                 if sums is None:
                     best, cut, missing, n_ties = subset_moments(
-                        codes, labels, lo, hi, feature, n_codes, keys, counts, cells, groups, scores, totals,
-                        subset, settings, xlogx, best, lower, upper, tie_key, n_ties,
+                        codes, labels, lo, hi, feature, n_codes, cells, groups, scores, totals, subset,
+                        settings, xlogx, best, lower, upper, tie_key, n_ties,
                     )  # fmt: skip
                 else:
                     best, cut, missing, n_ties = subset_classes(
@@ -239,20 +318,14 @@ def search(
                         subsets[n_words + w] = subset[w]
         if not is_subset:
             if sums is None:
-                n_groups = group(codes, labels, lo, hi, feature, n_codes, keys, counts, cells, groups, totals)
-                if n_groups > 1 or (n_groups == 1 and totals[N_MISSING] > 0):
-                    best, at, missing, n_ties = scan_moments(
-                        groups, n_groups, totals, settings, xlogx, best, features[MONOTONE, feature], lower, upper,
-                        tie_key, n_ties,
-                    )  # fmt: skip
-                    if at >= 0:
-                        cut = groups[GROUP_CODE, at]
-                        if at < n_groups - 1:
-                            following = groups[GROUP_CODE, at + 1]
+                best, cut, following, missing, n_ties = scan_numeric(
+                    codes, labels, lo, hi, feature, features, settings, lists, list_labels, list_lo, keys, counts, cells,
+                    groups, totals, xlogx, best, lower, upper, tie_key, n_ties,
+                )  # fmt: skip
             else:
                 best, cut, following, missing, n_ties = scan_classes(
-                    codes, labels, lo, hi, feature, n_codes, keys, counts, cells, sums, totals, n_present,
-                    settings, xlogx, best, tie_key, n_ties,
+                    codes, labels, lo, hi, feature, features, settings, lists, list_labels, list_lo, keys, counts, cells,
+                    sums, totals, n_present, xlogx, best, tie_key, n_ties,
                 )  # fmt: skip
         if cut >= 0:
             best_feature = feature
@@ -449,7 +522,7 @@ def expand(
         bounds[2 if sign > 0 else 3, 1] = between
 
 
-@kernel
+@door
 def grow(
     codes: np.ndarray,  # (n_rows, stride) uint16, moved
     words: np.ndarray,  # the same memory as uint64
@@ -471,6 +544,10 @@ def grow(
     subset: np.ndarray | None,
     scores: np.ndarray | None,
     subsets: np.ndarray,
+    place: np.ndarray,
+    lists: np.ndarray,
+    list_labels: np.ndarray,
+    branch: np.ndarray,
     nodes: np.ndarray,
     node_values: np.ndarray,
     slots: np.ndarray,
@@ -481,17 +558,21 @@ def grow(
 ) -> int:
     """Grow until done (DONE), told to stop (STOPPED) or out of space (NEEDS_ROOM: enlarge the arrays and call again)."""
     is_best_first = settings.order == BEST_FIRST
+    shift = SMALL_SHIFT if sums is None else LARGE_SHIFT
     n_children = np.int64(0)  # branches of the split just carried out, still to be added
     depth = np.int64(0)
     parent_key = np.uint64(settings.seed)
     if state[N_NODES] == 0:
         state[N_LEAVES] = 1
+        state[LIST_LO] = 0  # an empty range: no lists yet
+        state[LIST_HI] = -1
         bounds[0, 0] = 0
         bounds[1, 0] = len(ids)
         bounds[2, 0] = -np.inf
         bounds[3, 0] = np.inf
         n_children = np.int64(1)
     while True:
+        has_open = False
         for b in range(n_children):
             lo = np.int64(bounds[0, b])
             hi = np.int64(bounds[1, b])
@@ -504,8 +585,20 @@ def grow(
                 slots[CUT, slot] = -1  # not searched yet
                 slot_values[GAIN, slot] = np.inf  # searched before any other is expanded
                 push(slots, slot_values, settings.order, state, slot)
+                has_open = True
             else:
                 control[CONTROL_ROWS] += hi - lo
+        if has_open and bounds[0, 0] >= state[LIST_LO] and bounds[1, n_children - 1] <= state[LIST_HI]:
+            for b in range(n_children):
+                for i in range(np.int64(bounds[0, b]), np.int64(bounds[1, b])):
+                    branch[place[ids[i]]] = b
+            first = np.int64(bounds[0, 0]) - state[LIST_LO]
+            end = np.int64(bounds[1, n_children - 1]) - state[LIST_LO]
+            mask = (np.int64(1) << shift) - 1
+            if n_children == MOST_BRANCHES:
+                split_lists(features, lists, keys, mask, first, end, branch, 2)
+                end = np.int64(bounds[1, 1]) - state[LIST_LO]
+            split_lists(features, lists, keys, mask, first, end, branch, 1)
         n_children = np.int64(0)
         if control[CONTROL_STOP] != 0:
             return STOPPED
@@ -522,9 +615,17 @@ def grow(
         lo = nodes[BEGIN, node]
         hi = lo + nodes[N_ROWS, node]
         if slots[CUT, slot] < 0:
+            is_covered = lo >= state[LIST_LO] and hi <= state[LIST_HI]
+            if not is_covered and hi - lo <= settings.most_listed:
+                make_lists(codes, labels, ids, lo, hi, features, shift, keys, counts, lists, place, list_labels)
+                state[LIST_LO] = lo
+                state[LIST_HI] = hi
+                is_covered = True
+            list_lo = state[LIST_LO] if is_covered else np.int64(-1)
             is_found, score = search(
                 codes, labels, lo, hi, features, edges, settings, permutation, keys, counts, cells, groups, totals,
-                xlogx, sums, vectors, subset, scores, subsets, state[N_WORDS], slots, slot_values, slot, control,
+                xlogx, sums, vectors, subset, scores, subsets, state[N_WORDS], lists, list_labels, list_lo, slots,
+                slot_values, slot, control,
             )  # fmt: skip
             node_values[SCORE, node] = score
             if control[CONTROL_STOP] != 0:

@@ -22,7 +22,7 @@ from spinney._types import (
     Q_MISSING,
     S_ALL,
     S_MISSING,
-    SQUARED_ERROR,
+    TARGET,
     W_ALL,
     W_MISSING,
     Settings,
@@ -33,35 +33,49 @@ from .rng import below
 
 
 @kernel
-def scan_plain(
-    groups: np.ndarray, n_groups: int, n: int, total: int, least: int, best: float
-) -> tuple[float, int]:
-    """Best cut by squared error when every weight is 1, nothing is missing and no constraint holds: the common case.
+def scan_keys(
+    keys: np.ndarray,
+    row: int,
+    first: int,
+    end: int,
+    shift: int,
+    labels: np.ndarray,
+    base: int,
+    total: int,
+    least: int,
+    best: float,
+) -> tuple[float, int, int]:
+    """Best cut of sorted keys by squared error when every weight is 1, nothing is missing and nothing constrains it.
 
-    Returns the better of `best` and the best score, and the last group of the left branch (-1: not better).
+    The common case, without groups. Returns the better of `best` and the best score, the last code of the left branch (-1:
+    not better) and the code after it.
     """
-    n_left = np.int64(0)
+    mask = (np.int64(1) << shift) - 1
     left = np.int64(0)
     cut = np.int64(-1)
+    cut_next = np.int64(-1)
     bar = best + abs(best) * TIE
-    for g in range(n_groups - 1):
-        n_left += groups[GROUP_N, g]
-        left += groups[GROUP_SUM, g]
-        n_right = n - n_left
-        if n_left < least:
+    key = np.int64(keys[row, first])
+    for k in range(first, first + least - 1):
+        left += labels[TARGET, base + (key & mask)]
+        key = np.int64(keys[row, k + 1])
+    for k in range(first + least - 1, end - least):
+        left += labels[TARGET, base + (key & mask)]
+        code = key >> shift
+        key = np.int64(keys[row, k + 1])
+        if key >> shift == code:
             continue
-        if n_right < least:
-            break
         a = np.float64(left)
         b = np.float64(total - left)
-        wa = np.float64(n_left)
-        wb = np.float64(n_right)
+        wa = np.float64(k + 1 - first)
+        wb = np.float64(end - k - 1)
         score = (a * a * wb + b * b * wa) / (wa * wb)
         if score > bar:
             best = score
             bar = best + abs(best) * TIE
-            cut = np.int64(g)
-    return best, cut
+            cut = code
+            cut_next = key >> shift
+    return best, cut, cut_next
 
 
 @kernel
@@ -92,10 +106,6 @@ def scan_moments(
     square = totals[Q_ALL]
     n_missing = totals[N_MISSING]
     has_missing = n_missing > 0
-    is_plain = criterion == SQUARED_ERROR and settings.is_unit != 0 and not has_missing
-    if is_plain and settings.has_monotone == 0 and settings.has_random_ties == 0:
-        best, cut = scan_plain(groups, n_groups, n, total, settings.min_samples_leaf, best)
-        return best, cut, 0, n_ties
     has_three = has_missing and settings.missing != LEARNED
     apart = 0.0
     if has_three:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinney._jit import kernel
+from spinney._jit import door, kernel
 from spinney._types import FEATURE_SHIFT, KIND_BITS, LEAF, MISSING_CODE, THRESHOLD
 
 ONE = np.uint64(1)
@@ -53,7 +53,7 @@ def branch_of_value(value: float, kind: int, argument: float, missing: int, subs
     return 0 if has_level(subsets, np.int64(argument), np.int64(value)) else 1
 
 
-@kernel
+@door
 def apply(
     values: np.ndarray,  # (n_rows, n_features)
     test: np.ndarray,

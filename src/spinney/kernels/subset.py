@@ -28,7 +28,7 @@ from spinney._types import (
 )
 
 from .classes import fill_cells, power_kind, power_step, start_right, try_cut
-from .histogram import group
+from .histogram import group_cells
 from .moments import scan_moments
 
 POWER_STEPS = 200  # of the power iteration; it stops before once the direction is stable
@@ -96,8 +96,6 @@ def subset_moments(
     hi: int,
     feature: int,
     n_codes: int,
-    keys: np.ndarray,
-    counts: np.ndarray,
     cells: np.ndarray,
     groups: np.ndarray,
     scores: np.ndarray,
@@ -116,7 +114,7 @@ def subset_moments(
     Returns the better of `best` and the best score, the last group of branch 0 (-1: not better), the branch of missing rows
     and the number of ties.
     """
-    n_groups = group(codes, labels, lo, hi, feature, n_codes, keys, counts, cells, groups, totals)
+    n_groups = group_cells(codes, labels, lo, hi, feature, n_codes, cells, groups, totals)
     if n_groups == 0 or (n_groups == 1 and totals[N_MISSING] == 0):
         return best, -1, 0, n_ties
     for g in range(n_groups):

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._types import (
+    BEGIN,
     BEST_FIRST,
     CLASS_ROWS,
     CLASSES,
@@ -26,6 +27,7 @@ from spinney._types import (
     GINI,
     GROUP_ROWS,
     IS_CATEGORICAL,
+    IS_LISTED,
     LEARNED,
     LOWER,
     MAX_CODES,
@@ -52,11 +54,12 @@ from spinney._types import (
     TEST,
     TOTALS_SIZE,
     UPPER,
+    WEIGHT,
     Settings,
 )
 from spinney.table.coding import Codes
 from spinney.tree.structure import Tree
-from spinney.tree.target import Target, Weights
+from spinney.tree.target import Target, Weights, sum_bits, weigh, weighted_sum
 
 CRITERIA = {
     "gini": GINI,
@@ -69,6 +72,10 @@ INLINE_ROWS = 20_000  # rows x features below which a fit takes milliseconds and
 POLL_SECONDS = 0.05
 TABLE_WEIGHT = 1 << 22  # largest total weight with a table of k log2 k (32 MB)
 MAX_CELLS = 1 << 26
+LIST_ROWS = 65_536  # positions of a key have 16 bits
+LIST_KEYS = 1 << 24  # 64 MB of lists at most
+LIST_SHARE = 6
+LISTED_CODES = 256  # features with fewer codes go by cells in nodes of at least as many rows
 CELLS_PER_ROW = 4  # as in `kernels.classes`
 COUNTS = 4096
 GAIN_SLACK = 2.0**-52  # as scikit-learn: a split may miss min_impurity_decrease by one rounding
@@ -138,6 +145,7 @@ def make_settings(
     if weights.is_unit:
         min_samples_leaf = max(min_samples_leaf, min_weight_leaf)
     spread_bits = target.bits - weights.bits - target.exponent
+    n_rows = len(target.truth)
     has_square = len(target.squares) > 1
     n_features = features.shape[1]
     n_levels = features[N_CODES, features[IS_CATEGORICAL] != 0]
@@ -154,6 +162,11 @@ def make_settings(
         n_try=n_features if params.max_features is None else params.max_features,
         is_unit=int(weights.is_unit and not has_square),
         is_whole=int(weights.is_whole),
+        is_plain=int(
+            criterion == SQUARED_ERROR
+            and weights.is_unit
+            and not (has_square or params.has_random_ties or np.any(features[MONOTONE] != 0))
+        ),
         has_square=int(has_square),
         has_monotone=int(np.any(features[MONOTONE] != 0)),
         has_random_ties=int(params.has_random_ties),
@@ -161,8 +174,24 @@ def make_settings(
         min_spread=math.ldexp(params.min_target_std, spread_bits) if params.min_target_std > 0.0 else 0.0,
         square_unit=math.ldexp(1.0, 2 * target.bits - weights.bits - target.square_bits),
         seed=params.seed,
+        most_listed=most_listed(params, features, n_rows),
         most_words=(int(n_levels.max(initial=0)) + 63) // 64,
     )
+
+
+def most_listed(params: GrowParams, features: NDArray[np.int64], n_rows: int) -> int:
+    """Rows of the largest node that sorted lists are made for; 0 where lists do not pay.
+
+    Lists move every feature at every split, so they pay where most features are searched. Best first needs the lists of all
+    its nodes at once, so one set must cover the whole table.
+    """
+    n_features = features.shape[1]
+    if params.max_features is not None and params.max_features * LIST_SHARE < n_features:
+        return 0
+    most = min(LIST_ROWS, LIST_KEYS // n_features)
+    if params.max_leaf_nodes is not None and n_rows > most:
+        return 0
+    return min(most, n_rows)
 
 
 def make_labels(target: Target, weights: Weights) -> NDArray[np.int64]:
@@ -217,6 +246,7 @@ class Growth:
         self.weights = weights
         self.codes = codes
         self.features = codes.features.copy()
+        self.features[IS_LISTED] = (self.features[IS_CATEGORICAL] == 0) & (self.features[N_CODES] > LISTED_CODES)
         if monotone is not None:
             self.features[MONOTONE] = monotone
         self.xlogx, table_bits = entropy_table(params.criterion, weights)
@@ -245,9 +275,14 @@ class Growth:
         is_moments = self.target.family == MOMENTS
         has_subsets = bool(np.any(self.features[IS_CATEGORICAL] != 0))
         self.permutation = np.arange(self.features.shape[1], dtype=np.int64)
-        self.keys: NDArray[Any] = (
-            np.empty((2, min(n_rows, MAX_CODES + 1)), np.uint32) if is_moments else np.empty((2, n_rows), np.uint64)
-        )
+        most = self.settings.most_listed
+        n_keys = min(n_rows, MAX_CODES + 1) if is_moments else n_rows
+        dtype = np.uint32 if is_moments else np.uint64
+        self.keys = np.empty((2, n_keys), dtype)
+        self.lists = np.empty((self.features.shape[1], most) if most else (1, 1), dtype)
+        self.place = np.empty(n_rows if most else 1, ROW)
+        self.list_labels = np.empty((len(self.labels), max(most, 1)), SUM)
+        self.branch = np.empty(max(most, 1), np.uint8)
         self.counts = np.empty(COUNTS, np.int32)
         self.cells = np.zeros(
             count_cells(self.features, self.settings, is_moments=is_moments, n_rows=n_rows), SUM
@@ -284,8 +319,8 @@ class Growth:
                     self.codes.rows, self.codes.rows.view(np.uint64), self.labels, self.ids, self.target.truth,
                     self.features, self.codes.edges, self.settings, self.permutation, self.keys, self.counts,
                     self.cells, self.groups, self.totals, self.xlogx, self.sums, self.vectors, self.subset,
-                    self.scores, self.subsets, self.nodes, self.node_values, self.slots, self.slot_values,
-                    self.bounds, self.state, self.control,
+                    self.scores, self.subsets, self.place, self.lists, self.list_labels, self.branch, self.nodes, self.node_values,
+                    self.slots, self.slot_values, self.bounds, self.state, self.control,
                 )
             )  # fmt: skip
             if status != NEEDS_ROOM:
@@ -318,65 +353,102 @@ class Growth:
                 raise
 
     def finish(self) -> Tree:
-        """Sum up the nodes and keep what a tree needs."""
-        n_nodes = int(self.state[N_NODES])
-        weight = np.zeros(n_nodes, SUM)
-        if self.target.n_classes == 0:
-            return self.finish_regression(n_nodes, weight)
-        return self.finish_classes(n_nodes, weight)
+        """Sum up the nodes and keep what a tree needs.
 
-    def finish_regression(self, n_nodes: int, weight: NDArray[np.int64]) -> Tree:
-        """Leaf values are means of the true targets, impurities their variance (or its root)."""
-        value, variance = np.zeros(n_nodes), np.zeros(n_nodes)
-        self.kernels.summary.summarise_regression(
-            self.labels, self.ids, self.target.truth, self.settings.is_whole, self.nodes, n_nodes, weight, value,
-            variance,
-        )  # fmt: skip
+        The rows of a node are a range of the rows as the tree has left them, so sums are differences of running sums.
+        """
+        n_nodes = int(self.state[N_NODES])
+        begin = self.nodes[BEGIN, :n_nodes]
+        end = begin + self.nodes[N_ROWS, :n_nodes]
+        if self.weights.is_unit:
+            weight = end - begin
+        else:
+            weight = sum_ranges(self.labels[WEIGHT], begin, end)
+        is_leaf = self.nodes[FIRST_CHILD, :n_nodes] == 0
+        truth = self.target.truth[self.ids]
+        if self.target.n_classes == 0:
+            return self.finish_regression(begin, end, weight, is_leaf, truth)
+        return self.finish_classes(begin, end, weight, is_leaf, truth.astype(np.int64))
+
+    def finish_regression(
+        self,
+        begin: NDArray[np.int64],
+        end: NDArray[np.int64],
+        weight: NDArray[np.int64],
+        is_leaf: NDArray[np.bool_],
+        truth: NDArray[np.float64],
+    ) -> Tree:
+        """Leaf values are means of the targets, exact where they are all equal; impurities their variance (or its root)."""
+        leaves = np.flatnonzero(is_leaf)
+        leaves = leaves[np.argsort(begin[leaves])]
+        starts = begin[leaves]
+        low, high = np.minimum.reduceat(truth, starts), np.maximum.reduceat(truth, starts)
+        in_leaf = np.repeat(np.arange(len(leaves)), (end - begin)[leaves])
+        weights = self.weights if self.weights.is_unit else self.weights._replace(values=self.labels[WEIGHT])
+        mean = low + range_means(truth - low[in_leaf], weights, starts, end[leaves], weight[leaves])
+        mean[low == high] = low[low == high]
+        spread = range_means((truth - mean[in_leaf]) ** 2, weights, starts, end[leaves], weight[leaves])
+        spread[low == high] = 0.0
+        value, variance = np.empty(len(begin)), np.empty(len(begin))
+        value[leaves], variance[leaves] = mean, spread
+        inner = np.flatnonzero(~is_leaf)
+        value[inner] = range_means(mean[in_leaf], weights, begin[inner], end[inner], weight[inner])
+        between = (mean[in_leaf] - value[0]) ** 2 + spread[in_leaf]
+        square = range_means(between, weights, begin[inner], end[inner], weight[inner])
+        variance[inner] = np.maximum(square - (value[inner] - value[0]) ** 2, 0.0)
         exponent = self.target.exponent
         value = np.ldexp(value, exponent)
-        is_leaf = self.nodes[FIRST_CHILD, :n_nodes] == 0
         if self.settings.has_monotone:
             lower, upper = (
                 np.ldexp(np.ldexp(bound, self.weights.bits - self.target.bits) + self.target.centre, exponent)
-                for bound in self.node_values[[LOWER, UPPER], :n_nodes]
+                for bound in self.node_values[[LOWER, UPPER], : len(begin)]
             )
             value = np.clip(value, lower, upper)
-        threshold = np.where(is_leaf, value, self.node_values[CUT_VALUE, :n_nodes])
+        threshold = np.where(is_leaf, value, self.node_values[CUT_VALUE, : len(begin)])
         impurity = np.sqrt(variance) if self.params.criterion == "sdr" else variance
         impurity_exponent = exponent if self.params.criterion == "sdr" else 2 * exponent
-        return self.make_tree(n_nodes, threshold, weight, impurity, impurity_exponent, np.zeros((0, 0)))
+        return self.make_tree(threshold, weight, impurity, impurity_exponent, np.zeros((0, 0)))
 
-    def finish_classes(self, n_nodes: int, weight: NDArray[np.int64]) -> Tree:
+    def finish_classes(
+        self,
+        begin: NDArray[np.int64],
+        end: NDArray[np.int64],
+        weight: NDArray[np.int64],
+        is_leaf: NDArray[np.bool_],
+        classes: NDArray[np.int64],
+    ) -> Tree:
         """Leaves hold a class, or a row of class weights where they are mixed."""
         n_classes = self.target.n_classes
-        if self.target.family == MOMENTS:
-            self.labels[TARGET] = self.target.truth[self.ids]
-        leaf = self.node_values[CUT_VALUE, :n_nodes].copy()
-        second = np.zeros(n_nodes, SUM)
-        sums = np.zeros((CLASS_ROWS, max(n_classes, 2)), SUM)
-
-        def summarise(distributions: NDArray[np.int64]) -> int:
-            return int(
-                self.kernels.summary.summarise_classes(
-                    self.labels, sums, self.totals, CRITERIA[self.params.criterion], self.xlogx, self.nodes,
-                    self.node_values, n_nodes, weight, second, leaf, distributions,
-                )
-            )  # fmt: skip
-
-        distributions = np.zeros((summarise(np.zeros((0, n_classes), SUM)), n_classes), SUM)
-        summarise(distributions)
-        unit = 2.0**-self.weights.bits
+        leaf = self.node_values[CUT_VALUE, : len(begin)].copy()
+        starts = begin[is_leaf]
+        order = np.argsort(starts)
+        low = np.empty(len(starts), np.int64)
+        high = np.empty(len(starts), np.int64)
+        low[order] = np.minimum.reduceat(classes, starts[order])
+        high[order] = np.maximum.reduceat(classes, starts[order])
+        nodes = np.flatnonzero(is_leaf)
+        leaf[nodes] = low
+        mixed = nodes[low != high]
+        leaf[mixed] = -1 - np.arange(len(mixed))
+        distributions = np.zeros((len(mixed), n_classes), SUM)
+        n_rows = (end - begin)[mixed]
+        row = np.repeat(np.arange(len(mixed)), n_rows)
+        at = np.arange(n_rows.sum()) - np.repeat(np.cumsum(n_rows) - n_rows, n_rows) + np.repeat(begin[mixed], n_rows)
+        np.add.at(distributions, (row, classes[at]), 1 if self.weights.is_unit else self.labels[WEIGHT, at])
         if n_classes <= 2:
-            impurity = two_class_impurity(self.params.criterion, second / weight)
+            ones = classes if self.weights.is_unit else classes * self.labels[WEIGHT]
+            impurity = two_class_impurity(self.params.criterion, sum_ranges(ones, begin, end) / weight)
         else:
+            impurity = np.zeros(len(begin))
+            inner = np.flatnonzero(~is_leaf)
+            score = self.node_values[SCORE, inner] / weight[inner]
             base = 0.0 if self.params.criterion == "entropy" else 1.0
-            impurity = base - np.ldexp(self.node_values[SCORE, :n_nodes] / weight, self.units.gain_exponent)
-            impurity[(self.nodes[FIRST_CHILD, :n_nodes] == 0) & (leaf >= 0)] = 0.0
-        return self.make_tree(n_nodes, leaf, weight, np.maximum(impurity, 0.0), 0, distributions * unit)
+            impurity[inner] = base - np.ldexp(score, self.units.gain_exponent)
+            impurity[mixed] = class_impurity(self.params.criterion, distributions / weight[mixed, None])
+        return self.make_tree(leaf, weight, np.maximum(impurity, 0.0), 0, distributions * 2.0**-self.weights.bits)
 
     def make_tree(
         self,
-        n_nodes: int,
         threshold: NDArray[np.float64],
         weight: NDArray[np.int64],
         impurity: NDArray[np.float64],
@@ -384,6 +456,7 @@ class Growth:
         distributions: NDArray[np.float64],
     ) -> Tree:
         """Copy what is kept out of the driver's arrays."""
+        n_nodes = len(threshold)
         return Tree(
             test=self.nodes[TEST, :n_nodes].astype(np.uint32),
             first_child=self.nodes[FIRST_CHILD, :n_nodes].astype(np.int32),
@@ -399,15 +472,38 @@ class Growth:
         )
 
 
+def sum_ranges(x: NDArray[np.int64], begin: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Sum of x[begin:end] for each pair."""
+    total = np.zeros(len(x) + 1, SUM)
+    np.cumsum(x, out=total[1:])
+    return total[end] - total[begin]
+
+
+def range_means(
+    x: NDArray[np.float64],
+    weights: Weights,
+    begin: NDArray[np.int64],
+    end: NDArray[np.int64],
+    weight: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Weighted mean of x[begin:end] for each pair, summed in fixed point; |x| <= 4."""
+    bits = sum_bits(weighted_sum(np.abs(x) / 2.0, weights) * 2.0)
+    total = sum_ranges(weigh(x, bits, weights), begin, end)
+    return np.ldexp(total / weight, weights.bits - bits)
+
+
+def class_impurity(criterion: str, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Impurity of nodes with these shares of the classes, shape (n_nodes, n_classes)."""
+    if criterion == "gini":
+        return 1.0 - (shares * shares).sum(axis=1)
+    if criterion == "misclassification":
+        return 1.0 - shares.max(axis=1, initial=0.0)
+    return -(shares * np.log2(np.where(shares > 0.0, shares, 1.0))).sum(axis=1)
+
+
 def two_class_impurity(criterion: str, share: NDArray[np.float64]) -> NDArray[np.float64]:
     """Impurity of nodes with these shares of class 1."""
-    rest = 1.0 - share
-    if criterion == "gini":
-        return 2.0 * share * rest
-    if criterion == "misclassification":
-        return np.minimum(share, rest)
-    logs = [p * np.log2(np.where(p > 0.0, p, 1.0)) for p in (share, rest)]
-    return -logs[0] - logs[1]
+    return class_impurity(criterion, np.stack([share, 1.0 - share], axis=1))
 
 
 def grow_tree(

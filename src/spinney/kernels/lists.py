@@ -1,0 +1,85 @@
+"""Sorted lists: each numeric feature's rows in the order of its codes, kept in order while a subtree grows.
+
+A key is `code << shift | position`, so a sorted list of keys is the order of the rows and their codes in one. Lists are made
+once for a node of moderate size and split stably with it, so that nodes below need no sorting. Positions count from the first row of the node that the lists were made for; rows
+move on as the node is partitioned, so labels are copied for the lists, and `place` finds a row's position by its id.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinney._jit import kernel
+from spinney._types import IS_LISTED
+
+from .sorted import sort_keys
+
+
+@kernel
+def make_keys(
+    codes: np.ndarray, lo: int, hi: int, feature: int, shift: int, keys: np.ndarray, counts: np.ndarray
+) -> int:
+    """Write the keys of rows lo .. hi in order to one of the two rows of scratch; return which. Missing come first."""
+    lowest = np.int64(codes[lo, feature])
+    highest = lowest
+    for i in range(lo, hi):
+        code = np.int64(codes[i, feature])
+        keys[0, i - lo] = (code << shift) | (i - lo)
+        lowest = min(lowest, code)
+        highest = max(highest, code)
+    return sort_keys(keys, hi - lo, shift, lowest, highest, counts)
+
+
+@kernel
+def make_lists(
+    codes: np.ndarray,
+    labels: np.ndarray,
+    ids: np.ndarray,
+    lo: int,
+    hi: int,
+    features: np.ndarray,
+    shift: int,
+    keys: np.ndarray,  # (2, ...) scratch
+    counts: np.ndarray,
+    lists: np.ndarray,  # (n_features, ...) written
+    place: np.ndarray,  # (n_rows,) int32, written for the rows of the node
+    list_labels: np.ndarray,  # written
+) -> None:
+    """Make the lists of rows lo .. hi."""
+    for i in range(lo, hi):
+        place[ids[i]] = i - lo
+        for row in range(len(labels)):
+            list_labels[row, i - lo] = labels[row, i]
+    for feature in range(features.shape[1]):
+        if features[IS_LISTED, feature] != 0:
+            side = make_keys(codes, lo, hi, feature, shift, keys, counts)
+            for k in range(hi - lo):
+                lists[feature, k] = keys[side, k]
+
+
+@kernel
+def split_lists(
+    features: np.ndarray,
+    lists: np.ndarray,
+    keys: np.ndarray,  # (2, ...) scratch
+    mask: int,
+    first: int,
+    end: int,
+    branch: np.ndarray,  # (positions,) uint8: the branch of each row
+    last: int,
+) -> None:
+    """Split positions first .. end of every list, keeping the order: branches below `last` first."""
+    for feature in range(features.shape[1]):
+        if features[IS_LISTED, feature] == 0:
+            continue
+        at = first
+        n_behind = np.int64(0)
+        for k in range(first, end):
+            key = lists[feature, k]
+            is_behind = np.int64(branch[np.int64(key) & mask] >= last)
+            lists[feature, at] = key  # both places, then move one of them on: no branch to mispredict
+            keys[0, n_behind] = key
+            at += 1 - is_behind
+            n_behind += is_behind
+        for k in range(n_behind):
+            lists[feature, at + k] = keys[0, k]
