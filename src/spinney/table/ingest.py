@@ -117,7 +117,7 @@ def read_columns(X: Any, categorical_features: Any = "from_dtype") -> Table:
     >>> table.block(0, 2).tolist()
     [[1.0, 0.0], [1.5, nan]]
     """
-    columns = open_columns(X)
+    columns = X if isinstance(X, Columns) else open_columns(X)
     declared = declared_categories(categorical_features, columns)
     if columns.matrix is not None and (declared is None or not declared.any()):
         if may_be_wide(columns.matrix):

@@ -74,7 +74,7 @@ def encode(X: Any, schema: Schema) -> NDArray[Any]:
     float32 where X is a C-contiguous float32 array and every column numeric; a native C-contiguous array of
     either dtype comes back as it is, neither copied nor looked at.
     """
-    columns = open_columns(X)
+    columns = X if isinstance(X, Columns) else open_columns(X)
     if columns.n_columns != schema.n_features:
         raise ValueError(
             f"X has {columns.n_columns} features, but the model is expecting {schema.n_features} as input."

@@ -188,6 +188,20 @@ class Tree:
         weights[mixed] = self.distributions[-1 - codes[codes < 0]]
         return self.sum_up(weights)
 
+    @cached_property
+    def leaf_shares(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """Class shares of the leaves: the row of each node in a table, and the table (n_leaves, n_classes)."""
+        leaves = np.flatnonzero(self.is_leaf)
+        row = np.zeros(self.n_nodes, np.int32)
+        row[leaves] = np.arange(len(leaves))
+        codes = self.threshold[leaves].astype(np.int64)
+        shares = np.zeros((len(leaves), self.n_classes))
+        pure = np.flatnonzero(codes >= 0)
+        shares[pure, codes[pure]] = 1.0
+        weights = self.distributions[-1 - codes[codes < 0]]
+        shares[codes < 0] = weights / weights.sum(axis=1, keepdims=True)
+        return row, shares
+
     def values(self) -> NDArray[np.float64]:
         """Mean target of every node, shape (n_nodes,), or shares of the classes, shape (n_nodes, n_classes)."""
         if self.n_classes:

@@ -1,0 +1,1 @@
+"""The classes users meet: scikit-learn's contract, parameters, checks, errors."""

@@ -1,0 +1,494 @@
+"""CART: binary trees for classes and numbers (Breiman, Friedman, Olshen and Stone 1984)."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import Bunch
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from spinney._jit import kernels
+from spinney._types import LEARNED, MAX_CODES, OWN_BRANCH
+from spinney.estimators.checks import (
+    SpelledParams,
+    check_classes,
+    check_monotone,
+    check_numbers,
+    check_weights,
+    draw_seed,
+    open_x,
+    row_count,
+    weigh_classes,
+)
+from spinney.model.predict import find_leaves, predict_classes, predict_shares, predict_values
+from spinney.table.coding import code_table
+from spinney.table.ingest import Table, read_columns
+from spinney.table.schema import encode
+from spinney.tree.grow import GrowParams, grow_tree
+from spinney.tree.prune import cut_sequence, prune_to_alpha
+from spinney.tree.structure import Legend, Tree
+from spinney.tree.target import class_target, fix_weights, value_target
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+    from scipy.sparse import csr_matrix
+
+    from spinney.tree.target import Target, Weights
+
+VISIT_SECONDS = 6e-6  # one row of one feature at one level, interpreted
+
+
+class _CART(SpelledParams, BaseEstimator):  # type: ignore[misc]
+    """What the two trees share: parameters, growing, reading the tree."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "max_depth": [Interval(Integral, 1, None, closed="left"), None],
+        "min_samples_split": [
+            Interval(Integral, 2, None, closed="left"),
+            Interval(Real, 0.0, 1.0, closed="right"),
+        ],
+        "min_samples_leaf": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0.0, 1.0, closed="neither"),
+        ],
+        "min_weight_fraction_leaf": [Interval(Real, 0.0, 0.5, closed="both")],
+        "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
+        "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
+        "max_features": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0.0, 1.0, closed="right"),
+            StrOptions({"sqrt", "log2"}),
+            None,
+        ],
+        "ccp_alpha": [Interval(Real, 0.0, None, closed="left")],
+        "missing": [StrOptions({"learned", "branch"})],
+        "ties": [StrOptions({"first", "random"})],
+        "max_bins": [Interval(Integral, 2, MAX_CODES, closed="both")],
+        "monotonic_cst": ["array-like", dict, None],
+        "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
+        "random_state": ["random_state"],
+    }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        return tags
+
+    # --- growing ---
+
+    def _grow(
+        self,
+        table: Table,
+        weight: NDArray[np.float64] | None,
+        make_target: Any,
+        classes: tuple[Any, ...] | None,
+    ) -> Tree:
+        """Grow the tree, not yet pruned; make_target(keep, weights) gives the target of the rows that are kept."""
+        schema = table.schema
+        monotone = check_monotone(self.monotonic_cst, self, schema.is_categorical)
+        if monotone is not None and classes is not None and len(classes) > 2 and monotone.any():
+            message = "Monotonicity constraints are not supported with multiclass classification"
+            raise ValueError(message)
+        keep = None if weight is None or bool(np.all(weight > 0.0)) else weight > 0.0
+        if keep is not None and weight is not None:
+            weight = weight[keep]
+        n_rows = table.n_rows if keep is None else int(np.count_nonzero(keep))
+        seconds = n_rows * schema.n_features * max(math.log2(n_rows), 1.0) * VISIT_SECONDS
+        chosen = kernels(seconds)
+        weights = fix_weights(weight, n_rows)
+        codes = code_table(table, weights.values, self.max_bins, chosen, keep)
+        params = self._grow_params(n_rows, schema.n_features)
+        target: Target = make_target(keep, weights)
+        tree = grow_tree(codes, target, weights, params, chosen, monotone)
+        names = schema.names or tuple(f"x{j}" for j in range(schema.n_features))
+        return tree.with_legend(Legend(names, schema.levels, classes, tuple(codes.has_missing.tolist())))
+
+    def _grow_params(self, n_rows: int, n_features: int) -> GrowParams:
+        """The parameters as numbers."""
+        min_samples_leaf = row_count(self.min_samples_leaf, n_rows, 1)
+        is_random = self.ties == "random" or self.max_features is not None
+        self.max_features_ = self._count_features(n_features)
+        return GrowParams(
+            criterion=self.criterion,
+            missing=LEARNED if self.missing == "learned" else OWN_BRANCH,
+            max_depth=self.max_depth,
+            max_leaf_nodes=self.max_leaf_nodes,
+            min_samples_split=row_count(self.min_samples_split, n_rows, 2),
+            min_samples_leaf=min_samples_leaf,
+            min_weight_fraction_leaf=self.min_weight_fraction_leaf,
+            min_impurity_decrease=self.min_impurity_decrease,
+            min_target_std=getattr(self, "min_target_std", 0.0),
+            max_features=None if self.max_features is None else self.max_features_,
+            has_random_ties=self.ties == "random",
+            seed=draw_seed(self.random_state) if is_random else 0,
+        )
+
+    def _count_features(self, n_features: int) -> int:
+        """How many features a node draws."""
+        wanted = self.max_features
+        if wanted is None:
+            return n_features
+        if wanted == "sqrt":
+            return max(1, math.isqrt(n_features))
+        if wanted == "log2":
+            return max(1, int(math.log2(n_features)))
+        if isinstance(wanted, Integral):
+            return min(int(wanted), n_features)
+        return max(1, int(wanted * n_features))
+
+    def _keep_tree(self, tree: Tree, table: Table) -> Self:
+        """Prune and store."""
+        self._schema = table.schema
+        self.n_outputs_ = 1
+        self.tree_ = prune_to_alpha(tree, self.ccp_alpha)
+        return self
+
+    def _path(self, tree: Tree) -> Bunch:
+        steps = cut_sequence(tree)
+        return Bunch(
+            ccp_alphas=np.array([step.alpha for step in steps]), impurities=np.array([step.risk for step in steps])
+        )
+
+    # --- reading ---
+
+    def _values(self, X: Any) -> NDArray[Any]:
+        check_is_fitted(self)
+        return encode(open_x(self, X, is_fit=False), self._schema)
+
+    def apply(self, X: Any) -> NDArray[np.int64]:
+        """Find the leaf of each row.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        leaf : int64 array (n_rows,)
+            Index of the leaf among the nodes of `tree_`.
+        """
+        return find_leaves(self.tree_, self._values(X)).astype(np.int64)
+
+    def decision_path(self, X: Any) -> csr_matrix:
+        """Mark the nodes that each row passes.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        indicator : sparse matrix (n_rows, n_nodes)
+            1 where the row passes the node.
+        """
+        from scipy.sparse import csr_matrix
+
+        values = self._values(X)
+        tree = self.tree_
+        paths = [find_leaves(tree, values).astype(np.int64)]
+        while np.any(paths[-1] > 0):
+            paths.append(np.where(paths[-1] > 0, tree.parent[paths[-1]], -1))
+        nodes = np.stack(paths[::-1], axis=1)
+        passed = nodes >= 0
+        ends = np.concatenate([[0], np.cumsum(passed.sum(axis=1))])
+        indices = nodes[passed]
+        return csr_matrix((np.ones(len(indices), np.int64), indices, ends), shape=(len(values), tree.n_nodes))
+
+    def get_depth(self) -> int:
+        """Tests on the longest path of the tree."""
+        check_is_fitted(self)
+        return self.tree_.depth
+
+    def get_n_leaves(self) -> int:
+        """Number of leaves of the tree."""
+        check_is_fitted(self)
+        return self.tree_.n_leaves
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Impurity decrease by feature, scaled to sum 1, shape (n_features,)."""
+        check_is_fitted(self)
+        return self.tree_.importances()
+
+
+class CARTClassifier(ClassifierMixin, _CART):  # type: ignore[misc]
+    """Classification tree with binary tests: thresholds on numbers, subsets of the levels of categories.
+
+    Takes arrays, lists and frames; text, category and dictionary columns of a frame are categories; missing values need no
+    preparation. The same tree comes out for any order of the rows, and a row of weight 2 counts as two rows, exactly.
+
+    Parameters
+    ----------
+    criterion : {"gini", "entropy", "misclassification"}, default="gini"
+        Impurity that a test must lower. Growing by misclassification is offered for teaching: it often sees no gain.
+    max_depth : int, optional
+        Most tests on a path.
+    min_samples_split : int or float, default=2
+        Fewest rows of a node that is split; a float is a fraction of all rows.
+    min_samples_leaf : int or float, default=1
+        Fewest rows of a leaf; a float is a fraction of all rows.
+    min_weight_fraction_leaf : float, default=0.0
+        Least share of the total weight in a leaf.
+    min_impurity_decrease : float, default=0.0
+        Least weighted impurity decrease of a test. With 0, tests without gain are made where rows still differ.
+    max_leaf_nodes : int, optional
+        Grow best first, up to this many leaves.
+    max_features : int, float, {"sqrt", "log2"}, optional
+        Features drawn per node; all by default.
+    ccp_alpha : float, default=0.0
+        Cost of a leaf in minimal cost-complexity pruning.
+    class_weight : dict or "balanced", optional
+        Weight of each class.
+    missing : {"learned", "branch"}, default="learned"
+        Missing values take the branch where they help most, or a branch of their own. Where a node saw none, they take
+        the heavier branch.
+    ties : {"first", "random"}, default="first"
+        Among tests of equal gain take the first feature and lowest threshold, or draw one.
+    max_bins : int, default=65535
+        Most distinct values of a numeric column that are kept apart; beyond, they are binned by quantiles.
+    monotonic_cst : array-like of {-1, 0, 1} or dict, optional
+        Direction in which each numeric feature may move the probability of the second class; two classes only.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns are categories: by dtype, or as mask, indices or names.
+    random_state : int, RandomState or None
+        Seed for `max_features` and `ties="random"`.
+
+    Attributes
+    ----------
+    tree_ : Tree
+        The grown tree; `tree_.to_text()` draws it.
+    classes_ : array (n_classes,)
+    n_classes_, n_features_in_, n_outputs_, max_features_ : int
+    feature_names_in_ : array of str, if X had names
+    feature_importances_ : array (n_features,)
+
+    Examples
+    --------
+    >>> from spinney import CARTClassifier
+    >>> X = [[0, 0], [0, 1], [1, 0], [1, 1]]
+    >>> tree = CARTClassifier().fit(X, ["no", "yes", "yes", "no"])
+    >>> tree.predict(X).tolist()
+    ['no', 'yes', 'yes', 'no']
+    >>> print(tree.tree_.to_text(max_depth=1))
+    [no] (4 rows: no 2, yes 2)
+    ├─ x0 <= 0.5: [no] (2 rows: no 1, yes 1) ...
+    └─ x0 > 0.5: [no] (2 rows: no 1, yes 1) ...
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "criterion": [StrOptions({"gini", "entropy", "misclassification"})],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        **_CART._parameter_constraints,
+    }
+
+    def __init__(
+        self,
+        *,
+        criterion: str = "gini",
+        max_depth: int | None = None,
+        min_samples_split: float = 2,
+        min_samples_leaf: float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        min_impurity_decrease: float = 0.0,
+        max_leaf_nodes: int | None = None,
+        max_features: float | str | None = None,
+        ccp_alpha: float = 0.0,
+        class_weight: dict[Any, float] | str | None = None,
+        missing: str = "learned",
+        ties: str = "first",
+        max_bins: int = MAX_CODES,
+        monotonic_cst: ArrayLike | dict[str, int] | None = None,
+        categorical_features: ArrayLike | str | None = "from_dtype",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.criterion = criterion
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.min_impurity_decrease = min_impurity_decrease
+        self.max_leaf_nodes = max_leaf_nodes
+        self.max_features = max_features
+        self.ccp_alpha = ccp_alpha
+        self.class_weight = class_weight
+        self.missing = missing
+        self.ties = ties
+        self.max_bins = max_bins
+        self.monotonic_cst = monotonic_cst
+        self.categorical_features = categorical_features
+        self.random_state = random_state
+
+    def _fit_tree(self, X: Any, y: Any, sample_weight: Any) -> tuple[Tree, Table, NDArray[Any]]:
+        self._validate_params()
+        columns = open_x(self, X, is_fit=True)
+        classes, codes = check_classes(self, y, columns.n_rows)
+        weight = weigh_classes(self.class_weight, classes, codes, check_weights(sample_weight, columns.n_rows))
+        table = read_columns(columns, self.categorical_features)
+
+        def make_target(keep: NDArray[np.bool_] | None, weights: Weights) -> Target:
+            return class_target(codes if keep is None else codes[keep], len(classes), weights)
+
+        return self._grow(table, weight, make_target, tuple(classes.tolist())), table, classes
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Grow the tree.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+            Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA or null.
+        y : array-like (n_rows,)
+            Classes of any type.
+        sample_weight : array-like (n_rows,), optional
+            Weights; rows of weight 0 are left out.
+        """
+        tree, table, classes = self._fit_tree(X, y, sample_weight)
+        self.classes_ = classes
+        self.n_classes_ = len(classes)
+        return self._keep_tree(tree, table)
+
+    def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
+        """Grow a tree and list the steps of minimal cost-complexity pruning.
+
+        Returns
+        -------
+        path : Bunch
+            `ccp_alphas`, ascending, and `impurities`, the summed risk of the leaves after each step. Links of equal alpha are
+            cut in one step.
+        """
+        return self._path(self._fit_tree(X, y, sample_weight)[0])
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the class of each row: the most frequent in its leaf, the first among equals."""
+        values = self._values(X)
+        return self.classes_[predict_classes(self.tree_, values)]
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Predict class probabilities: the class shares of the leaf, shape (n_rows, n_classes)."""
+        values = self._values(X)
+        return predict_shares(self.tree_, values)
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Logarithm of `predict_proba`; -inf for probability 0."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+
+class CARTRegressor(RegressorMixin, _CART):  # type: ignore[misc]
+    """Regression tree with binary tests: thresholds on numbers, subsets of the levels of categories.
+
+    Takes arrays, lists and frames; text, category and dictionary columns of a frame are categories; missing values need no
+    preparation. The same tree comes out for any order of the rows, and a row of weight 2 counts as two rows, exactly.
+
+    Parameters
+    ----------
+    criterion : {"squared_error", "sdr"}, default="squared_error"
+        Impurity that a test must lower: the variance, or the standard deviation (standard deviation reduction).
+    min_target_std : float, default=0.0
+        Nodes whose targets have a smaller standard deviation are not split.
+    max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, min_impurity_decrease, max_leaf_nodes
+        As in `CARTClassifier`.
+    max_features, ccp_alpha, missing, ties, max_bins, monotonic_cst, categorical_features, random_state
+        As in `CARTClassifier`; `monotonic_cst` speaks of the predicted value.
+
+    Attributes
+    ----------
+    tree_ : Tree
+        The grown tree; `tree_.to_text()` draws it.
+    n_features_in_, n_outputs_, max_features_ : int
+    feature_names_in_ : array of str, if X had names
+    feature_importances_ : array (n_features,)
+
+    Examples
+    --------
+    >>> from spinney import CARTRegressor
+    >>> X = [[1], [2], [3], [4]]
+    >>> tree = CARTRegressor(max_depth=1).fit(X, [10, 10, 20, 22])
+    >>> tree.predict([[1.5], [9]]).tolist()
+    [10.0, 21.0]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "criterion": [StrOptions({"squared_error", "sdr"})],
+        "min_target_std": [Interval(Real, 0.0, None, closed="left")],
+        **_CART._parameter_constraints,
+    }
+
+    def __init__(
+        self,
+        *,
+        criterion: str = "squared_error",
+        max_depth: int | None = None,
+        min_samples_split: float = 2,
+        min_samples_leaf: float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        min_impurity_decrease: float = 0.0,
+        min_target_std: float = 0.0,
+        max_leaf_nodes: int | None = None,
+        max_features: float | str | None = None,
+        ccp_alpha: float = 0.0,
+        missing: str = "learned",
+        ties: str = "first",
+        max_bins: int = MAX_CODES,
+        monotonic_cst: ArrayLike | dict[str, int] | None = None,
+        categorical_features: ArrayLike | str | None = "from_dtype",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.criterion = criterion
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.min_impurity_decrease = min_impurity_decrease
+        self.min_target_std = min_target_std
+        self.max_leaf_nodes = max_leaf_nodes
+        self.max_features = max_features
+        self.ccp_alpha = ccp_alpha
+        self.missing = missing
+        self.ties = ties
+        self.max_bins = max_bins
+        self.monotonic_cst = monotonic_cst
+        self.categorical_features = categorical_features
+        self.random_state = random_state
+
+    def _fit_tree(self, X: Any, y: Any, sample_weight: Any) -> tuple[Tree, Table]:
+        self._validate_params()
+        columns = open_x(self, X, is_fit=True)
+        numbers = check_numbers(self, y, columns.n_rows)
+        weight = check_weights(sample_weight, columns.n_rows)
+        table = read_columns(columns, self.categorical_features)
+        has_square = self.criterion == "sdr" or self.min_target_std > 0.0
+
+        def make_target(keep: NDArray[np.bool_] | None, weights: Weights) -> Target:
+            return value_target(numbers if keep is None else numbers[keep], weights, has_square=has_square)
+
+        return self._grow(table, weight, make_target, None), table
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Grow the tree.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+            Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA or null.
+        y : array-like (n_rows,)
+            Numbers.
+        sample_weight : array-like (n_rows,), optional
+            Weights; rows of weight 0 are left out.
+        """
+        return self._keep_tree(*self._fit_tree(X, y, sample_weight))
+
+    def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
+        """Grow a tree and list the steps of minimal cost-complexity pruning; see `CARTClassifier`."""
+        return self._path(self._fit_tree(X, y, sample_weight)[0])
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Predict the target of each row: the mean of its leaf."""
+        values = self._values(X)
+        return predict_values(self.tree_, values)

@@ -1,0 +1,1 @@
+"""What was learnt, without how: prediction from trees."""
