@@ -22,13 +22,17 @@ SOURCE = Path(spinney.__file__).parent
 
 CALLEE = """
 import numpy as np
-from spinney._jit import kernel
+from spinney._jit import door, kernel
 
 STEP = np.uint64(0x9E3779B97F4A7C15)
 
 @kernel
 def mix(x):
     return (x + STEP) * STEP
+
+@door
+def mix_one(x):
+    return mix(x)
 """
 
 TYPES = """
@@ -41,10 +45,10 @@ class Pair(NamedTuple):
 
 CALLER = """
 import numpy as np
-from spinney._jit import kernel
+from spinney._jit import door
 from .callee import mix
 
-@kernel
+@door
 def total(pair):
     s = np.uint64(0)
     for i in range(pair.values.size):
@@ -61,6 +65,7 @@ from spinney._types import Pair
 
 def call(kernels):
     out = np.zeros(1, np.int64)
+    kernels.callee.mix_one(np.uint64(1))
     ratio = kernels.caller.total(Pair(np.arange(1, 100), out))
     return int(out[0]), str(ratio)
 """
@@ -68,7 +73,7 @@ def call(kernels):
 
 @pytest.fixture
 def copy(tmp_path):
-    """A copy of the package with two kernels, `caller.total` and `callee.mix`."""
+    """A copy of the package with two doors, `caller.total` and `callee.mix_one`, and the kernel `callee.mix` behind them."""
     package = tmp_path / "site" / "spinney"
     (package / "kernels").mkdir(parents=True)
     for name in ("__init__.py", "_jit.py"):
@@ -302,10 +307,10 @@ def test_116_store_deleted_or_full_in_mid_run(copy):
         def full(path, content):
             raise OSError(28, "No space left on device")
         _jit._write_whole = full
-        print(kernels.callee.mix(np.float32(1)) > 0)
+        print(kernels.callee.mix_one(np.float32(1)) > 0)
         shutil.rmtree(store)
         store.write_text("a file in its place")
-        print(kernels.callee.mix(np.float64(1)) > 0)
+        print(kernels.callee.mix_one(np.float64(1)) > 0)
         """,
     )
     assert out.splitlines() == [f"{expected()} 2", "True", "True"]
@@ -335,7 +340,7 @@ def test_117_other_versions_cpus_and_modes_have_files_of_their_own(copy, monkeyp
 
 def test_117_bounds_checks_are_not_lost_in_the_store(copy):
     (copy / "kernels" / "reader.py").write_text(
-        "from spinney._jit import kernel\n@kernel\ndef read(values, i):\n    return values[i]\n"
+        "from spinney._jit import door\n@door\ndef read(values, i):\n    return values[i]\n"
     )
     code = """
     try:
@@ -408,7 +413,7 @@ def test_122_123_124_one_thread_no_parallel_layer_and_exit_during_a_compile(copy
         kernels = _jit.load_compiled()
         print(call(kernels), parallel._is_initialized, threading.active_count())
         # 124: the interpreter ends while a thread compiles
-        threading.Thread(target=lambda: kernels.callee.mix(np.float32(1)), daemon=True).start()
+        threading.Thread(target=lambda: kernels.callee.mix_one(np.float32(1)), daemon=True).start()
         """,
         NUMBA_NUM_THREADS="1",
     )

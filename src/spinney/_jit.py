@@ -65,10 +65,15 @@ _log.addHandler(logging.NullHandler())
 def kernel(function: F) -> F:
     """Mark a kernel that other kernels call.
 
-    It is compiled into its callers, runs without the GIL, divides as NumPy does, and uses neither fast math nor threads. A
-    file of kernels has no decorator but this and `door`; kernels call each other directly.
+    It is compiled into its callers, runs without the GIL, divides as NumPy does, and uses neither fast math nor threads. A file
+    of kernels has no decorator but this, `inlined` and `door`; kernels call each other directly.
     """
     return _compile(function, is_door=False)
+
+
+def inlined(function: F) -> F:
+    """Mark a kernel whose body replaces each call: for one called per feature or row. A call passes some hundred words."""
+    return _compile(function, is_door=False, is_inlined=True)
 
 
 def door(function: F) -> F:
@@ -76,7 +81,7 @@ def door(function: F) -> F:
     return _compile(function, is_door=True)
 
 
-def _compile(function: F, *, is_door: bool) -> F:
+def _compile(function: F, *, is_door: bool, is_inlined: bool = False) -> F:
     if function.__module__.startswith(_TWIN):
         return function
     if _IS_JIT_DISABLED:
@@ -85,14 +90,70 @@ def _compile(function: F, *, is_door: bool) -> F:
     import numba  # 0.3 s: paid only by processes that use compiled kernels
 
     _is_compiled_loaded = True
-    # wrappers for calls from Python and C take a fifth of the compile time; only a door needs them
-    options = {} if is_door else {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    dispatcher = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    dispatcher = numba.njit(
+        nogil=True, error_model="numpy", forceinline=is_inlined, **({} if is_door else _inner_options())
+    )(function)
     if numba.extending.is_jitted(dispatcher):  # else a .numba_config.yaml has disabled the JIT
         if is_door:
             dispatcher._cache = _Store(function, cache_directory())  # noqa: SLF001
         _widen_literals(dispatcher)
     return cast("F", dispatcher)
+
+
+@functools.cache
+def _inner_options() -> dict[str, Any]:
+    """Options for kernels that only kernels call: no wrappers for Python and C, no machine code of their own.
+
+    Numba would optimise and emit every function by itself and again as part of each caller, six deep: 3.8 s of the 8.3 s that the
+    driver of a tree took. Stopping at LLVM's language leaves that to the door. It reaches into Numba's pipeline (seen with 0.68);
+    where that has changed, kernels compile the long way.
+    """
+    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    with contextlib.suppress(ImportError, AttributeError):
+        options["pipeline_class"] = _inner_compiler()
+    return options
+
+
+def _inner_compiler() -> Any:
+    from numba._dynfunc import make_function
+    from numba.core.codegen import JITCodeLibrary
+    from numba.core.compiler import Compiler, DefaultPassBuilder
+    from numba.core.compiler_machinery import register_pass
+    from numba.core.typed_passes import NativeLowering
+
+    class InnerLibrary(JITCodeLibrary):  # type: ignore[misc]
+        def _optimize_final_module(self) -> None:
+            """Left to the door."""
+
+        def _finalize_specific(self) -> None:
+            """No machine code."""
+
+    def no_executable(library: Any, description: Any, environment: Any) -> Any:
+        return make_function(description.lookup_module(), description.qualname, "", 0, environment, (library,))
+
+    @register_pass(mutates_CFG=True, analysis_only=False)
+    class InnerLowering(NativeLowering):  # type: ignore[misc]
+        _name = "spinney_inner_lowering"
+
+        def run_pass(self, state: Any) -> Any:
+            context = state.targetctx
+            state.library = InnerLibrary(context.codegen(), state.func_id.func_qualname)
+            context.get_executable = no_executable  # Numba holds its compiler lock here
+            try:
+                return super().run_pass(state)
+            finally:
+                del context.get_executable
+
+    class InnerCompiler(Compiler):  # type: ignore[misc]
+        def define_pipelines(self) -> list[Any]:
+            pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
+            pipeline.passes = [
+                (InnerLowering if step is NativeLowering else step, why) for step, why in pipeline.passes
+            ]
+            pipeline.finalize()
+            return [pipeline]
+
+    return InnerCompiler
 
 
 def _widen_literals(dispatcher: Any) -> None:

@@ -4,8 +4,7 @@ Every choice inside a kernel is an integer branch: an argument that is itself a 
 Numba's disk cache and would recompile in each process.
 
 State is passed as two-dimensional arrays, one row per quantity, named by the constants below: `groups[SUM, g]`. A tuple
-of arrays reads better but keeps Numba from dropping reference counts: it compiled eight times as long and ran three times
-as long. An argument that may be None selects a variant at compile time, so that a first fit compiles what it needs.
+of arrays reads better but keeps Numba from dropping reference counts: it compiled four times as long and ran half as long again. An argument that may be None selects a variant at compile time, so that a first fit compiles what it needs.
 """
 
 from __future__ import annotations
@@ -123,6 +122,7 @@ class Settings(NamedTuple):
     min_samples_leaf: int
     min_weight_leaf: int
     n_try: int  # features drawn per node
+    is_class: int  # the target is a class, also where two classes go as moments
     is_unit: int  # every weight is 1
     is_whole: int  # every weight is a whole number and their sum is below 2**31, so squares of sums fit an int64
     is_plain: int  # squared error, weights of 1, no constraint, no random ties: the scan without groups serves

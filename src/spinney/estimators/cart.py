@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils import Bunch
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -15,8 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from spinney._jit import kernels
 from spinney._types import LEARNED, MAX_CODES, OWN_BRANCH
 from spinney.estimators.checks import (
-    SpelledParams,
+    CheckedParams,
     check_classes,
+    check_known,
     check_monotone,
     check_numbers,
     check_weights,
@@ -30,7 +31,7 @@ from spinney.table.coding import code_table
 from spinney.table.ingest import Table, read_columns
 from spinney.table.schema import encode
 from spinney.tree.grow import GrowParams, grow_tree
-from spinney.tree.prune import cut_sequence, prune_to_alpha
+from spinney.tree.prune import cut_sequence, from_units, prune_to_alpha
 from spinney.tree.structure import Legend, Tree
 from spinney.tree.target import class_target, fix_weights, value_target
 
@@ -43,36 +44,37 @@ if TYPE_CHECKING:
 VISIT_SECONDS = 6e-6  # one row of one feature at one level, interpreted
 
 
-class _CART(SpelledParams, BaseEstimator):  # type: ignore[misc]
-    """What the two trees share: parameters, growing, reading the tree."""
+_SHARED_CONSTRAINTS: dict[str, list[Any]] = {
+    "max_depth": [Interval(Integral, 1, None, closed="left"), None],
+    "min_samples_split": [
+        Interval(Integral, 2, None, closed="left"),
+        Interval(Real, 0.0, 1.0, closed="right"),
+    ],
+    "min_samples_leaf": [
+        Interval(Integral, 1, None, closed="left"),
+        Interval(Real, 0.0, 1.0, closed="neither"),
+    ],
+    "min_weight_fraction_leaf": [Interval(Real, 0.0, 0.5, closed="both")],
+    "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
+    "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
+    "max_features": [
+        Interval(Integral, 1, None, closed="left"),
+        Interval(Real, 0.0, 1.0, closed="right"),
+        StrOptions({"sqrt", "log2"}),
+        None,
+    ],
+    "ccp_alpha": [Interval(Real, 0.0, None, closed="left")],
+    "missing": [StrOptions({"learned", "branch"})],
+    "ties": [StrOptions({"first", "random"})],
+    "max_bins": [Interval(Integral, 2, MAX_CODES, closed="both")],
+    "monotonic_cst": ["array-like", dict, None],
+    "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
+    "random_state": ["random_state"],
+}
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "max_depth": [Interval(Integral, 1, None, closed="left"), None],
-        "min_samples_split": [
-            Interval(Integral, 2, None, closed="left"),
-            Interval(Real, 0.0, 1.0, closed="right"),
-        ],
-        "min_samples_leaf": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0.0, 1.0, closed="neither"),
-        ],
-        "min_weight_fraction_leaf": [Interval(Real, 0.0, 0.5, closed="both")],
-        "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
-        "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
-        "max_features": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0.0, 1.0, closed="right"),
-            StrOptions({"sqrt", "log2"}),
-            None,
-        ],
-        "ccp_alpha": [Interval(Real, 0.0, None, closed="left")],
-        "missing": [StrOptions({"learned", "branch"})],
-        "ties": [StrOptions({"first", "random"})],
-        "max_bins": [Interval(Integral, 2, MAX_CODES, closed="both")],
-        "monotonic_cst": ["array-like", dict, None],
-        "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
-        "random_state": ["random_state"],
-    }
+
+class _CART(CheckedParams, BaseEstimator):
+    """What the two trees share: growing, reading the tree."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -89,9 +91,9 @@ class _CART(SpelledParams, BaseEstimator):  # type: ignore[misc]
         make_target: Any,
         classes: tuple[Any, ...] | None,
     ) -> Tree:
-        """Grow the tree, not yet pruned; make_target(keep, weights) gives the target of the rows that are kept."""
+        """Grow the tree, not yet pruned; make_target(keep, weights) is the target of the rows that are kept."""
         schema = table.schema
-        monotone = check_monotone(self.monotonic_cst, self, schema.is_categorical)
+        monotone = check_monotone(self.monotonic_cst, self, schema)
         if monotone is not None and classes is not None and len(classes) > 2 and monotone.any():
             message = "Monotonicity constraints are not supported with multiclass classification"
             raise ValueError(message)
@@ -102,7 +104,7 @@ class _CART(SpelledParams, BaseEstimator):  # type: ignore[misc]
         seconds = n_rows * schema.n_features * max(math.log2(n_rows), 1.0) * VISIT_SECONDS
         chosen = kernels(seconds)
         weights = fix_weights(weight, n_rows)
-        codes = code_table(table, weights.values, self.max_bins, chosen, keep)
+        codes = code_table(table, weights.values, int(self.max_bins), chosen, keep)
         params = self._grow_params(n_rows, schema.n_features)
         target: Target = make_target(keep, weights)
         tree = grow_tree(codes, target, weights, params, chosen, monotone)
@@ -110,20 +112,19 @@ class _CART(SpelledParams, BaseEstimator):  # type: ignore[misc]
         return tree.with_legend(Legend(names, schema.levels, classes, tuple(codes.has_missing.tolist())))
 
     def _grow_params(self, n_rows: int, n_features: int) -> GrowParams:
-        """The parameters as numbers."""
-        min_samples_leaf = row_count(self.min_samples_leaf, n_rows, 1)
+        """The parameters as Python's own numbers: a kernel is compiled per type, and np.int32 is another."""
         is_random = self.ties == "random" or self.max_features is not None
         self.max_features_ = self._count_features(n_features)
         return GrowParams(
             criterion=self.criterion,
             missing=LEARNED if self.missing == "learned" else OWN_BRANCH,
-            max_depth=self.max_depth,
-            max_leaf_nodes=self.max_leaf_nodes,
+            max_depth=None if self.max_depth is None else min(int(self.max_depth), n_rows),
+            max_leaf_nodes=None if self.max_leaf_nodes is None else min(int(self.max_leaf_nodes), n_rows + 2),
             min_samples_split=row_count(self.min_samples_split, n_rows, 2),
-            min_samples_leaf=min_samples_leaf,
-            min_weight_fraction_leaf=self.min_weight_fraction_leaf,
-            min_impurity_decrease=self.min_impurity_decrease,
-            min_target_std=getattr(self, "min_target_std", 0.0),
+            min_samples_leaf=row_count(self.min_samples_leaf, n_rows, 1),
+            min_weight_fraction_leaf=float(self.min_weight_fraction_leaf),
+            min_impurity_decrease=float(self.min_impurity_decrease),
+            min_target_std=float(getattr(self, "min_target_std", 0.0)),
             max_features=None if self.max_features is None else self.max_features_,
             has_random_ties=self.ties == "random",
             seed=draw_seed(self.random_state) if is_random else 0,
@@ -144,21 +145,25 @@ class _CART(SpelledParams, BaseEstimator):  # type: ignore[misc]
 
     def _keep_tree(self, tree: Tree, table: Table) -> Self:
         """Prune and store."""
+        tree = prune_to_alpha(tree, self.ccp_alpha)
         self._schema = table.schema
         self.n_outputs_ = 1
-        self.tree_ = prune_to_alpha(tree, self.ccp_alpha)
+        self.tree_ = tree
         return self
 
-    def _path(self, tree: Tree) -> Bunch:
-        steps = cut_sequence(tree)
+    def _path(self, X: Any, y: Any, sample_weight: Any) -> Bunch:
+        """The steps of pruning, from a model of its own: this one stays as it is."""
+        whole = clone(self).set_params(ccp_alpha=0.0).fit(X, y, sample_weight)
+        steps = cut_sequence(whole.tree_)
         return Bunch(
-            ccp_alphas=np.array([step.alpha for step in steps]), impurities=np.array([step.risk for step in steps])
+            ccp_alphas=np.array([step.alpha for step in steps]),
+            impurities=np.array([step.risk for step in steps]),
         )
 
     # --- reading ---
 
     def _values(self, X: Any) -> NDArray[Any]:
-        check_is_fitted(self)
+        check_is_fitted(self, "tree_")
         return encode(open_x(self, X, is_fit=False), self._schema)
 
     def apply(self, X: Any) -> NDArray[np.int64]:
@@ -189,35 +194,35 @@ class _CART(SpelledParams, BaseEstimator):  # type: ignore[misc]
         """
         from scipy.sparse import csr_matrix
 
-        values = self._values(X)
         tree = self.tree_
-        paths = [find_leaves(tree, values).astype(np.int64)]
-        while np.any(paths[-1] > 0):
-            paths.append(np.where(paths[-1] > 0, tree.parent[paths[-1]], -1))
-        nodes = np.stack(paths[::-1], axis=1)
-        passed = nodes >= 0
-        ends = np.concatenate([[0], np.cumsum(passed.sum(axis=1))])
-        indices = nodes[passed]
-        return csr_matrix((np.ones(len(indices), np.int64), indices, ends), shape=(len(values), tree.n_nodes))
+        node = find_leaves(tree, self._values(X)).astype(np.int64)
+        ends = np.concatenate([[0], np.cumsum(tree.depths[node] + 1)])
+        indices = np.empty(ends[-1], np.int64)
+        last, at = node, ends[1:] - 1  # of the rows still under way to the root
+        while len(last):
+            indices[at] = last
+            is_below = last > 0
+            last, at = tree.parent[last[is_below]], at[is_below] - 1
+        return csr_matrix((np.ones(len(indices), np.int64), indices, ends), shape=(len(node), tree.n_nodes))
 
     def get_depth(self) -> int:
         """Tests on the longest path of the tree."""
-        check_is_fitted(self)
+        check_is_fitted(self, "tree_")
         return self.tree_.depth
 
     def get_n_leaves(self) -> int:
         """Number of leaves of the tree."""
-        check_is_fitted(self)
+        check_is_fitted(self, "tree_")
         return self.tree_.n_leaves
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
         """Impurity decrease by feature, scaled to sum 1, shape (n_features,)."""
-        check_is_fitted(self)
+        check_is_fitted(self, "tree_")
         return self.tree_.importances()
 
 
-class CARTClassifier(ClassifierMixin, _CART):  # type: ignore[misc]
+class CARTClassifier(ClassifierMixin, _CART):
     """Classification tree with binary tests: thresholds on numbers, subsets of the levels of categories.
 
     Takes arrays, lists and frames; text, category and dictionary columns of a frame are categories; missing values need no
@@ -284,7 +289,7 @@ class CARTClassifier(ClassifierMixin, _CART):  # type: ignore[misc]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "criterion": [StrOptions({"gini", "entropy", "misclassification"})],
         "class_weight": [dict, StrOptions({"balanced"}), None],
-        **_CART._parameter_constraints,
+        **_SHARED_CONSTRAINTS,
     }
 
     def __init__(
@@ -328,7 +333,8 @@ class CARTClassifier(ClassifierMixin, _CART):  # type: ignore[misc]
         self._validate_params()
         columns = open_x(self, X, is_fit=True)
         classes, codes = check_classes(self, y, columns.n_rows)
-        weight = weigh_classes(self.class_weight, classes, codes, check_weights(sample_weight, columns.n_rows))
+        weight = check_weights(sample_weight, columns.n_rows)
+        weight = weigh_classes(self.class_weight, classes, codes, weight)
         table = read_columns(columns, self.categorical_features)
 
         def make_target(keep: NDArray[np.bool_] | None, weights: Weights) -> Target:
@@ -362,7 +368,7 @@ class CARTClassifier(ClassifierMixin, _CART):  # type: ignore[misc]
             `ccp_alphas`, ascending, and `impurities`, the summed risk of the leaves after each step. Links of equal alpha are
             cut in one step.
         """
-        return self._path(self._fit_tree(X, y, sample_weight)[0])
+        return self._path(X, y, sample_weight)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the class of each row: the most frequent in its leaf, the first among equals."""
@@ -379,8 +385,17 @@ class CARTClassifier(ClassifierMixin, _CART):  # type: ignore[misc]
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the rows, by weight, whose class is predicted.
 
-class CARTRegressor(RegressorMixin, _CART):  # type: ignore[misc]
+        A class in y that fit has not seen is an error; `sklearn.metrics.accuracy_score` would count it as wrong.
+        """
+        check_is_fitted(self, "tree_")
+        check_known(y, self.classes_)
+        return float(super().score(X, y, sample_weight))
+
+
+class CARTRegressor(RegressorMixin, _CART):
     """Regression tree with binary tests: thresholds on numbers, subsets of the levels of categories.
 
     Takes arrays, lists and frames; text, category and dictionary columns of a frame are categories; missing values need no
@@ -417,7 +432,7 @@ class CARTRegressor(RegressorMixin, _CART):  # type: ignore[misc]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "criterion": [StrOptions({"squared_error", "sdr"})],
         "min_target_std": [Interval(Real, 0.0, None, closed="left")],
-        **_CART._parameter_constraints,
+        **_SHARED_CONSTRAINTS,
     }
 
     def __init__(
@@ -486,7 +501,7 @@ class CARTRegressor(RegressorMixin, _CART):  # type: ignore[misc]
 
     def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
         """Grow a tree and list the steps of minimal cost-complexity pruning; see `CARTClassifier`."""
-        return self._path(self._fit_tree(X, y, sample_weight)[0])
+        return self._path(X, y, sample_weight)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predict the target of each row: the mean of its leaf."""

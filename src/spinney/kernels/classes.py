@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinney._jit import kernel
+from spinney._jit import inlined, kernel
 from spinney._types import (
     ALL,
     ENTROPY,
@@ -46,7 +46,7 @@ SQUARES = 1
 LOGS = 2
 
 
-@kernel
+@inlined
 def power_kind(settings: Settings, xlogx: np.ndarray) -> int:
     """Which powers this criterion keeps."""
     if settings.is_whole != 0 and settings.criterion == GINI:
@@ -56,7 +56,7 @@ def power_kind(settings: Settings, xlogx: np.ndarray) -> int:
     return AFRESH
 
 
-@kernel
+@inlined
 def power_step(kind: int, before: int, weight: int, xlogx: np.ndarray) -> int:
     """Change of a branch's power when the weight of a class there goes from `before` to `before + weight`."""
     if kind == SQUARES:
@@ -78,7 +78,7 @@ def start_right(sums: np.ndarray, n_present: int, kind: int, xlogx: np.ndarray) 
     return power
 
 
-@kernel
+@inlined
 def score_sides(
     sums: np.ndarray,
     w_left: int,

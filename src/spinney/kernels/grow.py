@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinney._jit import door, kernel
+from spinney._jit import door, inlined, kernel
 from spinney._types import (
     ALL,
     BEGIN,
@@ -43,6 +43,7 @@ from spinney._types import (
     LOW,
     LOWER,
     MISSING_BRANCH,
+    MISSING_CODE,
     MONOTONE,
     N_ALL,
     N_BRANCHES,
@@ -77,7 +78,7 @@ from spinney._types import (
 )
 
 from .classes import scan_classes
-from .criteria import NO_SCORE, deviation, score_classes, score_moments
+from .criteria import NO_SCORE, TIE, best_possible, deviation, score_classes, score_moments
 from .histogram import group_cells, group_keys
 from .lists import make_keys, make_lists, split_lists
 from .moments import scan_keys, scan_moments
@@ -116,7 +117,7 @@ def sum_classes(labels: np.ndarray, lo: int, hi: int, sums: np.ndarray, totals: 
     return n_present
 
 
-@kernel
+@inlined
 def sum_moments(labels: np.ndarray, lo: int, hi: int, totals: np.ndarray) -> None:
     """Sum the labels of rows lo .. hi."""
     total = np.int64(0)
@@ -161,7 +162,7 @@ def draw_feature(permutation: np.ndarray, k: int, key: np.uint64) -> int:
     return feature
 
 
-@kernel
+@inlined
 def scan_numeric(
     codes: np.ndarray,
     labels: np.ndarray,
@@ -230,7 +231,32 @@ def scan_numeric(
     return best, groups[GROUP_CODE, at], following, missing, n_ties
 
 
-@kernel
+@inlined
+def part_pair(
+    codes: np.ndarray, lo: int, features: np.ndarray, slots: np.ndarray, slot_values: np.ndarray, slot: int
+) -> int:
+    """Split two rows by the first numeric feature that tells them apart: none can be better. Return it, or -1.
+
+    Half the nodes of a tree that is grown to the end have two or three rows.
+    """
+    for feature in range(features.shape[1]):
+        a = np.int64(codes[lo, feature])
+        b = np.int64(codes[lo + 1, feature])
+        if a == b:
+            continue
+        if min(a, b) == MISSING_CODE or features[IS_CATEGORICAL, feature] != 0:
+            return -1
+        slots[FEATURE, slot] = feature
+        slots[MISSING_BRANCH, slot] = -1
+        slots[N_BRANCHES, slot] = 2
+        slots[KIND, slot] = THRESHOLD
+        slots[CUT, slot] = min(a, b)
+        slot_values[SLOT_CUT_VALUE, slot] = max(a, b)
+        return np.int64(feature)
+    return -1
+
+
+@inlined
 def search(
     codes: np.ndarray,
     labels: np.ndarray,
@@ -284,13 +310,21 @@ def search(
     upper = slot_values[SLOT_UPPER, slot]
     draw_key = fold(np.uint64(slots[KEY, slot]), DRAWS)
     tie_key = fold(np.uint64(slots[KEY, slot]), TIES)
+    bound = best_possible(settings.criterion, settings.is_class, labels, lo, hi, totals[W_ALL], totals[S_ALL])
+    bound -= abs(bound) * (TIE / 2.0)
+    if settings.has_random_ties != 0:
+        bound = np.inf
     n_features = features.shape[1]
     n_tried = np.int64(0)
     n_ties = np.int64(0)
     best = NO_SCORE
     best_feature = np.int64(-1)
+    if hi - lo == 2 and settings.is_plain != 0 and settings.n_try == n_features:
+        best_feature = part_pair(codes, lo, features, slots, slot_values, slot)
+        if best_feature >= 0:
+            best = bound
     for k in range(n_features):
-        if control[CONTROL_STOP] != 0 or (n_tried >= settings.n_try and best_feature >= 0):
+        if control[CONTROL_STOP] != 0 or best >= bound or (n_tried >= settings.n_try and best_feature >= 0):
             break
         n_tried += 1
         feature = np.int64(k)
@@ -375,7 +409,7 @@ def is_ahead(slots: np.ndarray, slot_values: np.ndarray, a: int, b: int) -> bool
     return slots[NODE, a] < slots[NODE, b]
 
 
-@kernel
+@inlined
 def push(slots: np.ndarray, slot_values: np.ndarray, order: int, state: np.ndarray, slot: int) -> None:
     """Add a slot to the queue: a stack (depth first) or a heap by gain (best first)."""
     at = state[N_QUEUED]
@@ -389,7 +423,7 @@ def push(slots: np.ndarray, slot_values: np.ndarray, order: int, state: np.ndarr
     slots[QUEUE, at] = slot
 
 
-@kernel
+@inlined
 def pop(slots: np.ndarray, slot_values: np.ndarray, order: int, state: np.ndarray) -> int:
     """Take the next slot from the queue."""
     end = state[N_QUEUED] - 1
@@ -413,7 +447,7 @@ def pop(slots: np.ndarray, slot_values: np.ndarray, order: int, state: np.ndarra
     return top
 
 
-@kernel
+@inlined
 def add_node(
     ids: np.ndarray,
     truth: np.ndarray,
@@ -461,7 +495,7 @@ def add_node(
     return slot
 
 
-@kernel
+@inlined
 def expand(
     codes: np.ndarray,
     words: np.ndarray,
@@ -492,12 +526,18 @@ def expand(
     if slots[N_BRANCHES, slot] == MOST_BRANCHES:
         end = partition(codes, words, labels, ids, lo, hi, feature, kind, cut, missing, subsets, 2)
     middle = partition(codes, words, labels, ids, lo, end, feature, kind, cut, missing, subsets, 1)
-    sum_moments(labels, lo, middle, totals)
-    w_left = totals[W_ALL]
-    value_left = np.float64(totals[S_ALL]) / np.float64(w_left)
-    sum_moments(labels, middle, end, totals)
-    heavier = 0 if w_left > totals[W_ALL] else 1
-    value_right = np.float64(totals[S_ALL]) / np.float64(totals[W_ALL])
+    w_left = middle - lo
+    w_right = end - middle
+    value_left = 0.0
+    value_right = 0.0
+    if len(labels) > 1 or settings.has_monotone != 0:
+        sum_moments(labels, lo, middle, totals)
+        w_left = totals[W_ALL]
+        value_left = np.float64(totals[S_ALL]) / np.float64(w_left)
+        sum_moments(labels, middle, end, totals)
+        w_right = totals[W_ALL]
+        value_right = np.float64(totals[S_ALL]) / np.float64(w_right)
+    heavier = 0 if w_left > w_right else 1
     if missing < 0:
         missing = np.int64(heavier)
     if subset is not None:
@@ -572,7 +612,7 @@ def grow(
         bounds[3, 0] = np.inf
         n_children = np.int64(1)
     while True:
-        has_open = False
+        open_branches = np.int64(0)  # as bits, one per branch
         for b in range(n_children):
             lo = np.int64(bounds[0, b])
             hi = np.int64(bounds[1, b])
@@ -585,10 +625,10 @@ def grow(
                 slots[CUT, slot] = -1  # not searched yet
                 slot_values[GAIN, slot] = np.inf  # searched before any other is expanded
                 push(slots, slot_values, settings.order, state, slot)
-                has_open = True
+                open_branches |= np.int64(1) << b
             else:
                 control[CONTROL_ROWS] += hi - lo
-        if has_open and bounds[0, 0] >= state[LIST_LO] and bounds[1, n_children - 1] <= state[LIST_HI]:
+        if open_branches != 0 and bounds[0, 0] >= state[LIST_LO] and bounds[1, n_children - 1] <= state[LIST_HI]:
             for b in range(n_children):
                 for i in range(np.int64(bounds[0, b]), np.int64(bounds[1, b])):
                     branch[place[ids[i]]] = b
@@ -596,9 +636,9 @@ def grow(
             end = np.int64(bounds[1, n_children - 1]) - state[LIST_LO]
             mask = (np.int64(1) << shift) - 1
             if n_children == MOST_BRANCHES:
-                split_lists(features, lists, keys, mask, first, end, branch, 2)
+                split_lists(features, lists, keys, mask, first, end, branch, 2, open_branches & 3 != 0, open_branches & 4 != 0)
                 end = np.int64(bounds[1, 1]) - state[LIST_LO]
-            split_lists(features, lists, keys, mask, first, end, branch, 1)
+            split_lists(features, lists, keys, mask, first, end, branch, 1, open_branches & 1 != 0, open_branches & 2 != 0)
         n_children = np.int64(0)
         if control[CONTROL_STOP] != 0:
             return STOPPED

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinney._jit import kernel
+from spinney._jit import inlined, kernel
 from spinney._types import IS_LISTED
 
 from .sorted import sort_keys
+
+ONE = np.uint64(1)  # unsigned indices spare the check for counting from the end
 
 
 @kernel
@@ -57,7 +59,7 @@ def make_lists(
                 lists[feature, k] = keys[side, k]
 
 
-@kernel
+@inlined
 def split_lists(
     features: np.ndarray,
     lists: np.ndarray,
@@ -67,19 +69,33 @@ def split_lists(
     end: int,
     branch: np.ndarray,  # (positions,) uint8: the branch of each row
     last: int,
+    keeps_front: bool,
+    keeps_back: bool,
 ) -> None:
-    """Split positions first .. end of every list, keeping the order: branches below `last` first."""
+    """Split positions first .. end of every list, keeping the order: branches below `last` first.
+
+    A part that no open node will read (`keeps_front`, `keeps_back`) is left as rubbish.
+    """
     for feature in range(features.shape[1]):
         if features[IS_LISTED, feature] == 0:
             continue
-        at = first
-        n_behind = np.int64(0)
-        for k in range(first, end):
+        # every key is written, then the place moves on or not: no branch to mispredict
+        if not keeps_front:
+            at = np.uint64(end)
+            for k in range(np.uint64(end - first)):
+                key = lists[feature, np.uint64(end - 1) - np.uint64(k)]
+                lists[feature, at - ONE] = key
+                at -= np.uint64(branch[np.uint64(key) & np.uint64(mask)] >= last)
+            continue
+        at = np.uint64(first)
+        n_behind = np.uint64(0)
+        for k in range(np.uint64(first), np.uint64(end)):
             key = lists[feature, k]
-            is_behind = np.int64(branch[np.int64(key) & mask] >= last)
-            lists[feature, at] = key  # both places, then move one of them on: no branch to mispredict
+            is_behind = np.uint64(branch[np.uint64(key) & np.uint64(mask)] >= last)
+            lists[feature, at] = key
             keys[0, n_behind] = key
-            at += 1 - is_behind
+            at += ONE - is_behind
             n_behind += is_behind
-        for k in range(n_behind):
-            lists[feature, at + k] = keys[0, k]
+        if keeps_back:
+            for k in range(n_behind):
+                lists[feature, at + np.uint64(k)] = keys[0, k]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinney._jit import kernel
+from spinney._jit import inlined, kernel
 from spinney._types import (
     GROUP_N,
     GROUP_SQUARE,
@@ -31,8 +31,10 @@ from spinney._types import (
 from .criteria import TIE, score_moments
 from .rng import below
 
+ONE = np.uint64(1)  # unsigned indices spare the check for counting from the end
 
-@kernel
+
+@inlined
 def scan_keys(
     keys: np.ndarray,
     row: int,
@@ -50,31 +52,34 @@ def scan_keys(
     The common case, without groups. Returns the better of `best` and the best score, the last code of the left branch (-1:
     not better) and the code after it.
     """
-    mask = (np.int64(1) << shift) - 1
+    mask = (ONE << np.uint64(shift)) - ONE
+    begin = np.uint64(base)
     left = np.int64(0)
     cut = np.int64(-1)
     cut_next = np.int64(-1)
     bar = best + abs(best) * TIE
-    key = np.int64(keys[row, first])
-    for k in range(first, first + least - 1):
-        left += labels[TARGET, base + (key & mask)]
-        key = np.int64(keys[row, k + 1])
-    for k in range(first + least - 1, end - least):
-        left += labels[TARGET, base + (key & mask)]
-        code = key >> shift
-        key = np.int64(keys[row, k + 1])
-        if key >> shift == code:
-            continue
-        a = np.float64(left)
-        b = np.float64(total - left)
-        wa = np.float64(k + 1 - first)
-        wb = np.float64(end - k - 1)
-        score = (a * a * wb + b * b * wa) / (wa * wb)
-        if score > bar:
-            best = score
-            bar = best + abs(best) * TIE
-            cut = code
-            cut_next = key >> shift
+    key = np.uint64(keys[row, first])
+    for k in range(np.uint64(first) + ONE, np.uint64(first + least)):
+        left += labels[TARGET, begin + (key & mask)]
+        key = np.uint64(keys[row, k])
+    wa = np.float64(least)
+    wb = np.float64(end - first - least)
+    for k in range(np.uint64(first + least), np.uint64(end - least) + ONE):
+        left += labels[TARGET, begin + (key & mask)]
+        code = key >> np.uint64(shift)
+        key = np.uint64(keys[row, k])
+        if key >> np.uint64(shift) != code:
+            a = np.float64(left)
+            b = np.float64(total - left)
+            rise = a * a * wb + b * b * wa
+            run = wa * wb
+            if rise > bar * run:  # score > bar, without the division
+                best = rise / run
+                bar = best + abs(best) * TIE
+                cut = np.int64(code)
+                cut_next = np.int64(key >> np.uint64(shift))
+        wa += 1.0
+        wb -= 1.0
     return best, cut, cut_next
 
 

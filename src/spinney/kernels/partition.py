@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinney._jit import kernel
+from spinney._jit import inlined
 
 from .route import branch_of_code
 
 
-@kernel
+@inlined
 def partition(
     codes: np.ndarray,
     words: np.ndarray,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinney._jit import kernel
+from spinney._jit import inlined
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 FIRST = np.uint64(0xBF58476D1CE4E5B9)
@@ -17,7 +17,7 @@ SECOND = np.uint64(0x94D049BB133111EB)
 S27, S30, S31, S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(11)
 
 
-@kernel
+@inlined
 def mix(x: np.uint64) -> np.uint64:
     """Scatter the bits of x; a bijection."""
     x = (x ^ (x >> S30)) * FIRST
@@ -25,13 +25,13 @@ def mix(x: np.uint64) -> np.uint64:
     return x ^ (x >> S31)
 
 
-@kernel
+@inlined
 def fold(key: np.uint64, part: np.uint64) -> np.uint64:
     """Return the key of part number `part` of the place named by `key`."""
     return mix(mix(key + GOLDEN) ^ (part * GOLDEN + SECOND))
 
 
-@kernel
+@inlined
 def below(key: np.uint64, index: int, bound: int) -> int:
     """Draw number `index` of `key`, uniform over 0 .. bound - 1 (bound < 2**53)."""
     fraction = np.float64(fold(key, np.uint64(index)) >> S11) * (1.0 / 9007199254740992.0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinney._jit import door, kernel
+from spinney._jit import door, inlined, kernel
 from spinney._types import FEATURE_SHIFT, KIND_BITS, LEAF, MISSING_CODE, THRESHOLD
 
 ONE = np.uint64(1)
@@ -26,14 +26,14 @@ def count_branches(test: int) -> int:
     return 3 if (test >> KIND_BITS) & MISSING_MASK == 2 else 2
 
 
-@kernel
+@inlined
 def has_level(subsets: np.ndarray, first_word: int, level: int) -> bool:
     """Whether the bit of `level` is set in the bitset that starts at `first_word`."""
     word = subsets[first_word + (level >> 6)]
     return (word >> np.uint64(level & 63)) & ONE == ONE
 
 
-@kernel
+@inlined
 def branch_of_code(code: int, kind: int, cut: int, missing: int, subsets: np.ndarray) -> int:
     """Branch of a code; cut: last code of branch 0, or the first word of the subset."""
     if code == MISSING_CODE:
@@ -43,7 +43,7 @@ def branch_of_code(code: int, kind: int, cut: int, missing: int, subsets: np.nda
     return 0 if has_level(subsets, cut, code - 1) else 1
 
 
-@kernel
+@inlined
 def branch_of_value(value: float, kind: int, argument: float, missing: int, subsets: np.ndarray) -> int:
     """Branch of a value; a category's value is the index of its level."""
     if value != value:  # NaN

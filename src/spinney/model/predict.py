@@ -17,13 +17,22 @@ STEP_SECONDS = 2e-6  # of one test, interpreted
 
 
 def find_leaves(tree: Tree, values: NDArray[Any]) -> NDArray[np.int32]:
-    """Index of the leaf that each row of values (n_rows, n_features), float32 or float64, ends in."""
+    """Index of the leaf in which each row of values ends, shape (n_rows,).
+
+    Values are C-contiguous (n_rows, n_features), float32 or float64.
+    """
     leaf = np.zeros(len(values), np.int32)
-    fixed = values.view()
-    fixed.flags.writeable = False  # a kernel is compiled per type, and read-only arrays are a type of their own
     k = kernels(len(values) * max(tree.depth, 1) * STEP_SECONDS)
-    k.route.apply(fixed, tree.test, tree.first_child, tree.threshold, tree.subsets, 0, len(values), leaf)
+    nodes = (fixed(x) for x in (tree.test, tree.first_child, tree.threshold, tree.subsets))
+    k.route.apply(fixed(values), *nodes, 0, len(values), leaf)
     return leaf
+
+
+def fixed(x: NDArray[Any]) -> NDArray[Any]:
+    """A plain read-only view: a kernel is compiled per type, and a user's or a loaded array may be read-only."""
+    view = x.view(np.ndarray)
+    view.flags.writeable = False
+    return view
 
 
 def predict_values(tree: Tree, values: NDArray[Any]) -> NDArray[np.float64]:
@@ -33,11 +42,17 @@ def predict_values(tree: Tree, values: NDArray[Any]) -> NDArray[np.float64]:
 
 def predict_shares(tree: Tree, values: NDArray[Any]) -> NDArray[np.float64]:
     """Class shares of each row's leaf, shape (n_rows, n_classes)."""
-    rows, shares = tree.leaf_shares
-    return shares[rows[find_leaves(tree, values)]]
+    code = tree.threshold[find_leaves(tree, values)].astype(np.int64)
+    shares = np.zeros((len(code), tree.n_classes))
+    pure = np.flatnonzero(code >= 0)
+    shares[pure, code[pure]] = 1.0
+    if len(pure) < len(code):
+        mixed = np.flatnonzero(code < 0)
+        weights = tree.distributions[-1 - code[mixed]]
+        shares[mixed] = weights / weights.sum(axis=1, keepdims=True)
+    return shares
 
 
 def predict_classes(tree: Tree, values: NDArray[Any]) -> NDArray[np.int64]:
-    """Most frequent class of each row's leaf, the first among equals, shape (n_rows,)."""
-    rows, shares = tree.leaf_shares
-    return shares.argmax(axis=1)[rows[find_leaves(tree, values)]]
+    """Heaviest class of each row's leaf, the first among equals, shape (n_rows,)."""
+    return tree.leaf_class[find_leaves(tree, values)]

@@ -86,18 +86,19 @@ def encode(X: Any, schema: Schema) -> NDArray[Any]:
 
 
 def _encode_matrix(matrix: NDArray[Any], schema: Schema) -> NDArray[Any]:
-    dtype = matrix.dtype
-    if dtype.kind == "f" and dtype.itemsize in {4, 8} and dtype.isnative and matrix.flags.c_contiguous:
+    dtype, flags = matrix.dtype, matrix.flags
+    is_plain = dtype.isnative and flags.c_contiguous and flags.aligned  # what kernels are compiled for
+    if is_plain and dtype.kind == "f" and dtype.itemsize in {4, 8}:
         return matrix.view(np.ndarray)  # a memmap without its class, which compiled code would not know
     if may_be_wide(matrix):
         for j in range(schema.n_features):
             _warn_inexact(Numbers(matrix[:, j]), schema.name_of(j))
-    return np.ascontiguousarray(_to_float64(matrix)).view(np.ndarray)
+    return np.require(_to_float64(matrix), requirements=["C", "A"]).view(np.ndarray)
 
 
 def _to_float64(values: NDArray[Any]) -> NDArray[np.float64]:
     with np.errstate(over="ignore"):  # a long double beyond float64 is infinite, which is in the right order
-        return values.astype(np.float64, copy=False)
+        return values.astype(np.float64, copy=False)  # native byte order included
 
 
 def _encode_column(column: Column, schema: Schema, j: int) -> NDArray[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._jit import load_compiled
 from spinney._types import (
     BEGIN,
     BEST_FIRST,
@@ -70,12 +72,14 @@ CRITERIA = {
 }
 INLINE_ROWS = 20_000  # rows x features below which a fit takes milliseconds and needs no thread of its own
 POLL_SECONDS = 0.05
+FIRST_NODES = 64  # room is doubled as needed; each time interpreted kernels are asked how long they have taken
+INTERPRETED_SECONDS = 1.0
 TABLE_WEIGHT = 1 << 22  # largest total weight with a table of k log2 k (32 MB)
 MAX_CELLS = 1 << 26
 LIST_ROWS = 65_536  # positions of a key have 16 bits
 LIST_KEYS = 1 << 24  # 64 MB of lists at most
 LIST_SHARE = 6
-LISTED_CODES = 256  # features with fewer codes go by cells in nodes of at least as many rows
+LISTED_CODES = 16  # features with fewer codes go by cells in nodes of at least as many rows
 CELLS_PER_ROW = 4  # as in `kernels.classes`
 COUNTS = 4096
 GAIN_SLACK = 2.0**-52  # as scikit-learn: a split may miss min_impurity_decrease by one rounding
@@ -111,9 +115,8 @@ def score_units(criterion: str, target: Target, weights: Weights, table_bits: in
     """Worth of a score unit; see the table of scores in `kernels.criteria`."""
     share = 1.0 / weights.total
     if target.n_classes == 0:
-        if criterion == "sdr":
-            return Units(share, target.exponent - target.bits + weights.bits)
-        return Units(share, 2 * (target.exponent - target.bits + weights.bits))
+        exponent = target.exponent + target.spread_exponent - target.bits + weights.bits
+        return Units(share, exponent if criterion == "sdr" else 2 * exponent)
     if criterion == "gini":
         return Units(share * (2.0 if target.family == MOMENTS else 1.0), 0)
     return Units(share, -table_bits)
@@ -144,7 +147,7 @@ def make_settings(
     min_samples_leaf = params.min_samples_leaf
     if weights.is_unit:
         min_samples_leaf = max(min_samples_leaf, min_weight_leaf)
-    spread_bits = target.bits - weights.bits - target.exponent
+    spread_bits = target.bits - weights.bits - target.exponent - target.spread_exponent
     n_rows = len(target.truth)
     has_square = len(target.squares) > 1
     n_features = features.shape[1]
@@ -160,6 +163,7 @@ def make_settings(
         min_samples_leaf=min_samples_leaf,
         min_weight_leaf=min_weight_leaf,
         n_try=n_features if params.max_features is None else params.max_features,
+        is_class=int(target.n_classes > 0),
         is_unit=int(weights.is_unit and not has_square),
         is_whole=int(weights.is_whole),
         is_plain=int(
@@ -255,7 +259,7 @@ class Growth:
         self.labels = make_labels(target, weights)
         n_rows = len(target.truth)
         self.ids = np.arange(n_rows, dtype=ROW)
-        n_nodes = min(2 * n_rows + 2, 4096)
+        n_nodes = min(2 * n_rows + 2, FIRST_NODES)
         self.nodes = np.zeros((NODE_ROWS, n_nodes), np.int64)
         self.node_values = np.zeros((NODE_VALUE_ROWS, n_nodes))
         self.subsets = np.zeros(64 + 8 * self.settings.most_words, np.uint64)
@@ -312,7 +316,8 @@ class Growth:
             self.state[N_FREE] = n_free + n_old
 
     def drive(self) -> int:
-        """Run the driver to its end."""
+        """Run the driver to its end; interpreted kernels hand over to compiled ones if it takes longer than expected."""
+        deadline = time.monotonic() + INTERPRETED_SECONDS
         while True:
             status = int(
                 self.kernels.grow.grow(
@@ -325,6 +330,8 @@ class Growth:
             )  # fmt: skip
             if status != NEEDS_ROOM:
                 return status
+            if time.monotonic() > deadline:
+                self.kernels = load_compiled()
             self.make_room()
 
     def run(self) -> None:
@@ -399,8 +406,9 @@ class Growth:
         exponent = self.target.exponent
         value = np.ldexp(value, exponent)
         if self.settings.has_monotone:
+            unit = self.weights.bits - self.target.bits + self.target.spread_exponent
             lower, upper = (
-                np.ldexp(np.ldexp(bound, self.weights.bits - self.target.bits) + self.target.centre, exponent)
+                np.ldexp(np.ldexp(bound, unit) + self.target.centre, exponent)
                 for bound in self.node_values[[LOWER, UPPER], : len(begin)]
             )
             value = np.clip(value, lower, upper)
@@ -445,7 +453,11 @@ class Growth:
             base = 0.0 if self.params.criterion == "entropy" else 1.0
             impurity[inner] = base - np.ldexp(score, self.units.gain_exponent)
             impurity[mixed] = class_impurity(self.params.criterion, distributions / weight[mixed, None])
-        return self.make_tree(leaf, weight, np.maximum(impurity, 0.0), 0, distributions * 2.0**-self.weights.bits)
+        return self.make_tree(leaf, weight, np.maximum(impurity, 0.0), 0, self.real_weight(distributions))
+
+    def real_weight(self, weight: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Fixed-point weights as the user gave them."""
+        return np.ldexp(weight.astype(np.float64), self.weights.exponent - self.weights.bits)
 
     def make_tree(
         self,
@@ -463,7 +475,7 @@ class Growth:
             threshold=threshold,
             subsets=self.subsets[: int(self.state[N_WORDS])].copy(),
             n_rows=self.nodes[N_ROWS, :n_nodes].astype(np.uint32),
-            weight=np.ldexp(weight.astype(np.float64), -self.weights.bits),
+            weight=self.real_weight(weight),
             impurity=impurity,
             impurity_exponent=impurity_exponent,
             distributions=distributions,
@@ -486,10 +498,15 @@ def range_means(
     end: NDArray[np.int64],
     weight: NDArray[np.int64],
 ) -> NDArray[np.float64]:
-    """Weighted mean of x[begin:end] for each pair, summed in fixed point; |x| <= 4."""
-    bits = sum_bits(weighted_sum(np.abs(x) / 2.0, weights) * 2.0)
+    """Weighted mean of x[begin:end] for each pair, summed in fixed point."""
+    largest = float(np.max(np.abs(x), initial=0.0))
+    if largest == 0.0:
+        return np.zeros(len(begin))
+    exponent = math.frexp(largest)[1]
+    x = np.ldexp(x, -exponent)
+    bits = sum_bits(weighted_sum(np.abs(x), weights))
     total = sum_ranges(weigh(x, bits, weights), begin, end)
-    return np.ldexp(total / weight, weights.bits - bits)
+    return np.ldexp(total / weight, weights.bits - bits + exponent)
 
 
 def class_impurity(criterion: str, shares: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -8,6 +8,7 @@ other gives the nested sequence of best subtrees.
 from __future__ import annotations
 
 import heapq
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,7 +26,7 @@ TIE = 1e-12  # links whose alphas differ by less than this share of the root's r
 
 
 class CutStep(NamedTuple):
-    """One step of the sequence: every link with this alpha is cut."""
+    """One step of the sequence: every link with this alpha is cut. Alpha and risk are in units of `node_risk`."""
 
     alpha: float
     nodes: list[int]  # become leaves
@@ -94,15 +95,29 @@ def drop_below(tree: Tree, node: int, is_leaf: NDArray[np.bool_]) -> None:
 
 
 def node_risk(tree: Tree) -> NDArray[np.float64]:
-    """Share of the weight times impurity, of every node."""
-    return tree.weight / tree.weight[0] * np.ldexp(tree.impurity, tree.impurity_exponent)
+    """Share of the weight times impurity, of every node, in units of 2 ** tree.impurity_exponent."""
+    return tree.weight / tree.weight[0] * tree.impurity
+
+
+def to_units(tree: Tree, risk: float) -> float:
+    """A risk or alpha as users write it, in units of `node_risk`."""
+    return math.ldexp(risk, -tree.impurity_exponent) if math.isfinite(risk) else risk
+
+
+def from_units(tree: Tree, risk: float) -> float:
+    """A risk or alpha in units of `node_risk`, as users read it; infinite where a float cannot hold it."""
+    try:
+        return math.ldexp(risk, tree.impurity_exponent)
+    except OverflowError:
+        return math.inf
 
 
 def prune_to_alpha(tree: Tree, alpha: float) -> Tree:
     """The smallest subtree that is best when each leaf costs `alpha`."""
     if alpha <= 0.0:
         return tree
-    nodes = [node for step in cut_sequence(tree) if step.alpha <= alpha for node in step.nodes]
+    limit = to_units(tree, alpha)
+    nodes = [node for step in cut_sequence(tree) if step.alpha <= limit for node in step.nodes]
     return cut_nodes(tree, nodes)
 
 
@@ -120,18 +135,12 @@ def cut_nodes(tree: Tree, nodes: list[int]) -> Tree:
     old = np.flatnonzero(kept)
     new_index = np.cumsum(kept) - 1
     is_leaf = becomes_leaf[old]
-    values = tree.values() if tree.n_classes == 0 else tree.class_weights()
     threshold = tree.threshold[old].copy()
     distributions = tree.distributions
     if tree.n_classes:
-        weights = values[old[is_leaf]]
-        is_mixed = np.count_nonzero(weights, axis=1) > 1
-        distributions = weights[is_mixed]
-        leaf = weights.argmax(axis=1).astype(np.float64)
-        leaf[is_mixed] = -1.0 - np.arange(len(distributions))
-        threshold[is_leaf] = leaf
+        distributions, threshold[is_leaf] = cut_classes(tree, old[is_leaf], becomes_leaf)
     else:
-        threshold[is_leaf] = values[old[is_leaf]]
+        threshold[is_leaf] = tree.values()[old[is_leaf]]
     subsets, threshold = pack_subsets(tree, old, is_leaf, threshold)
     return replace(
         tree,
@@ -144,6 +153,33 @@ def cut_nodes(tree: Tree, nodes: list[int]) -> Tree:
         impurity=tree.impurity[old],
         distributions=distributions,
     )
+
+
+def cut_classes(
+    tree: Tree, leaves: NDArray[np.int64], becomes_leaf: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Class weights of the mixed leaves of a cut tree, and each leaf's class or row among them."""
+    owner = np.arange(tree.n_nodes)  # the leaf of the cut tree that a node ends in
+    is_below = np.zeros(tree.n_nodes, np.bool_)
+    for level in tree.levels[1:]:
+        parent = tree.parent[level]
+        is_below[level] = is_below[parent] | becomes_leaf[parent]
+        owner[level] = np.where(is_below[level], owner[parent], level)
+    old_leaves = np.flatnonzero(tree.is_leaf)
+    codes = tree.threshold[old_leaves].astype(np.int64)
+    new = np.searchsorted(leaves, owner[old_leaves])
+    low = np.full(len(leaves), tree.n_classes, np.int64)
+    high = np.full(len(leaves), -1, np.int64)
+    np.minimum.at(low, new[codes >= 0], codes[codes >= 0])
+    np.maximum.at(high, new[codes >= 0], codes[codes >= 0])
+    is_mixed = low != high
+    is_mixed[new[codes < 0]] = True
+    row = np.cumsum(is_mixed) - 1
+    distributions = np.zeros((int(is_mixed.sum()), tree.n_classes))
+    pure = (codes >= 0) & is_mixed[new]
+    np.add.at(distributions, (row[new[pure]], codes[pure]), tree.weight[old_leaves[pure]])
+    np.add.at(distributions, row[new[codes < 0]], tree.distributions[-1 - codes[codes < 0]])
+    return distributions, np.where(is_mixed, -1.0 - row, low)
 
 
 def pack_subsets(

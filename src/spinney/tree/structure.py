@@ -189,25 +189,20 @@ class Tree:
         return self.sum_up(weights)
 
     @cached_property
-    def leaf_shares(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """Class shares of the leaves: the row of each node in a table, and the table (n_leaves, n_classes)."""
-        leaves = np.flatnonzero(self.is_leaf)
-        row = np.zeros(self.n_nodes, np.int32)
-        row[leaves] = np.arange(len(leaves))
-        codes = self.threshold[leaves].astype(np.int64)
-        shares = np.zeros((len(leaves), self.n_classes))
-        pure = np.flatnonzero(codes >= 0)
-        shares[pure, codes[pure]] = 1.0
-        weights = self.distributions[-1 - codes[codes < 0]]
-        shares[codes < 0] = weights / weights.sum(axis=1, keepdims=True)
-        return row, shares
+    def leaf_class(self) -> NDArray[np.int64]:
+        """Heaviest class of each leaf, the first among equals, shape (n_nodes,); meaningless for inner nodes."""
+        codes = np.where(self.is_leaf, self.threshold, 0.0).astype(np.int64)
+        if len(self.distributions):
+            codes[codes < 0] = self.distributions.argmax(axis=1)[-1 - codes[codes < 0]]
+        return codes
 
     def values(self) -> NDArray[np.float64]:
         """Mean target of every node, shape (n_nodes,), or shares of the classes, shape (n_nodes, n_classes)."""
         if self.n_classes:
             weights = self.class_weights()
             return weights / weights.sum(axis=1, keepdims=True)
-        mean = self.sum_up(self.threshold * self.weight) / self.weight
+        share = self.weight / self.weight[0]  # at most 1: huge targets do not overflow
+        mean = self.sum_up(np.where(self.is_leaf, self.threshold, 0.0) * share) / share
         return np.where(self.is_leaf, self.threshold, mean)
 
     def importances(self) -> NDArray[np.float64]:
@@ -308,7 +303,8 @@ class Tree:
         if not (np.isfinite(self.distributions).all() and (self.distributions >= 0.0).all()):
             message = "distributions must be finite and not negative"
             raise BrokenTreeError(message)
-        weights = self.class_weights().sum(axis=1)
+        weights = self.weight.copy()
+        weights[leaf < 0] = self.distributions.sum(axis=1)[rows.astype(np.int64)]
         self.require(np.isclose(weights, self.weight, rtol=SUM_TOLERANCE, atol=0.0), "class weights do not add up")
 
     def check_sums(self) -> None:
@@ -323,7 +319,7 @@ class Tree:
         loss = self.weight * self.impurity
         below = np.zeros(self.n_nodes)
         np.add.at(below, self.parent[1:], loss[1:])
-        limit = loss + SUM_TOLERANCE * self.weight * self.impurity.max()
+        limit = loss + SUM_TOLERANCE * self.weight[0] * self.impurity.max()  # impurities are exact to the root's scale
         self.require(self.is_leaf | (below <= limit), "a split must not raise the impurity")
 
     def with_legend(self, legend: Legend) -> Tree:

@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from spinney.tree.structure import Tree
 
 MAX_LINES = 10_000  # a deep tree's indents alone would fill the memory
+MAX_CELLS = 10_000_000  # nodes x classes; beyond, the classes of inner nodes are not shown
 MAX_LEVELS = 12  # of a subset that are spelled out
 
 
 def draw(tree: Tree, max_depth: int | None = None) -> str:
     """Draw a tree down to `max_depth`."""
-    values = tree.values()
-    weights = tree.class_weights() if tree.n_classes else None
+    values = tree.values() if tree.n_classes == 0 else np.zeros(0)
+    weights = tree.class_weights() if 0 < tree.n_classes * tree.n_nodes <= MAX_CELLS else None
     lines = [describe(tree, 0, values, weights)]
     stack = [(child, "", is_last, 1, asks) for child, is_last, asks in reversed(branches(tree, 0))]
     if max_depth == 0:
@@ -84,11 +85,12 @@ def describe(
     """Rows and value of a node."""
     n = int(tree.n_rows[node])
     rows = f"{n} row" if n == 1 else f"{n} rows"
-    if weights is None:
+    if tree.n_classes == 0:
         text = number(float(values[node]))
+    elif weights is None:
+        text = str(class_name(tree, int(tree.leaf_class[node]))) if tree.is_leaf[node] else "..."
     else:
-        best = int(values[node].argmax())
-        text = class_name(tree, best)
+        text = class_name(tree, int(weights[node].argmax()))
         others = [
             f"{class_name(tree, int(k))} {number(float(weights[node, k]))}"
             for k in np.argsort(-weights[node], kind="stable")

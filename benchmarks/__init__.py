@@ -1,0 +1,1 @@
+"""Ours against scikit-learn: ratios measured in one run. `python -m benchmarks --help`."""

@@ -1,0 +1,45 @@
+"""The command: `python -m benchmarks [names] [--quick] [--append FILE]`."""
+
+import argparse
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from benchmarks.runner import FULL, HEADING, QUICK, append_rows, describe_machine
+
+QUESTIONS = ("fit", "predict", "scaling", "memory", "startup")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="name", help=f"what to measure: {', '.join(QUESTIONS)}")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the rows, two runs: to try the code")
+    parser.add_argument("--append", type=Path, metavar="FILE", help="add the rows to this Markdown file")
+    options = parser.parse_args(arguments)
+    unknown = sorted(set(options.names) - set(QUESTIONS))
+    if unknown:
+        parser.error(f"no benchmark {unknown[0]!r}; there are {', '.join(QUESTIONS)}")
+    if options.quick and options.append:
+        parser.error("--quick measures too little to be kept; leave out --append")
+    # One thread, for this process and those it starts; libraries read this when they are first imported.
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = "1"
+    machine = describe_machine()
+    print("\n".join(f"{name:<12} {value}" for name, value in machine.items()))
+    scale = QUICK if options.quick else FULL
+    answers = []
+    for name in options.names or QUESTIONS:
+        print(f"\n== {name}", flush=True)
+        answers += import_module(f"benchmarks.{name}").run(scale)
+    if options.quick:
+        print("\n--quick: sizes and repeats are cut, so these are not results.")
+    else:
+        print("", *HEADING, *(answer.markdown() for answer in answers), sep="\n")
+    if options.append:
+        append_rows(options.append, machine, answers)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+"""How fast is a fit? Trees of full depth, default settings, one thread.
+
+The peer draws among tests of equal gain, so its trees differ by seed: each turn takes another seed, and the
+range of its leaves, depths and held-out scores is shown beside ours.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from benchmarks.runner import Answer, Runs, Scale, alternate, in_seconds, measure, report
+from benchmarks.tables import Split, splits
+from spinney import CARTClassifier, CARTRegressor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LEAST_RATIO = {"numeric": 10.0, "table": 5.0}
+# Ours may lie this far outside the range of the peer's seeds and still count as the same work.
+LEAF_SLACK = 0.02  # a share of the leaves
+SCORE_SLACK = 0.01  # accuracy or R2
+
+
+def models(split: Split) -> tuple[Callable[[], Any], Callable[[int], Any]]:
+    """Makers of the two estimators of a table; the peer's takes a seed."""
+    if split.is_regression:
+        return CARTRegressor, lambda seed: DecisionTreeRegressor(random_state=seed)
+    return CARTClassifier, lambda seed: DecisionTreeClassifier(random_state=seed)
+
+
+def lies_near(value: float, others: list[float], slack: float) -> bool:
+    return min(others) - slack <= value <= max(others) + slack
+
+
+def in_range(values: list[float], form: str) -> str:
+    low, high = f"{min(values):{form}}", f"{max(values):{form}}"
+    return low if low == high else f"{low} to {high}"
+
+
+def compare_trees(split: Split, ours: Runs, peer: Runs) -> tuple[str, bool]:
+    """Leaves, depth and held-out score of both sides as text, and whether they are alike."""
+    tree, others = ours.results[0], peer.results
+    rate = r2_score if split.is_regression else accuracy_score
+    score, *scores = [rate(split.y_test, model.predict(split.X_test)) for model in (tree, *others)]
+    leaves = [float(other.get_n_leaves()) for other in others]
+    depths = [float(other.get_depth()) for other in others]
+    measure_name = "R2" if split.is_regression else "accuracy"
+    text = (
+        f"leaves {tree.get_n_leaves():,} / {in_range(leaves, ',.0f')}; "
+        f"depth {tree.get_depth()} / {in_range(depths, '.0f')}; "
+        f"held-out {measure_name} {score:.4f} / {in_range(scores, '.4f')}"
+    )
+    is_alike = lies_near(tree.get_n_leaves(), leaves, LEAF_SLACK * max(leaves))
+    return text, is_alike and lies_near(score, scores, SCORE_SLACK)
+
+
+def run(scale: Scale) -> list[Answer]:
+    answers: list[Answer] = []
+    for at, split in enumerate(splits(scale)):
+        make_ours, make_peer = models(split)
+
+        def fit_ours(_turn: int, make: Any = make_ours, split: Split = split) -> Any:
+            return make().fit(split.X, split.y)
+
+        def fit_peer(turn: int, make: Any = make_peer, split: Split = split) -> Any:
+            return make(turn).fit(split.X, split.y)
+
+        first, _ = measure(lambda fit=fit_ours: fit(0))
+        ours, peer = alternate([fit_ours, fit_peer], scale.repeats)
+        trees, is_alike = compare_trees(split, ours, peer)
+        compiler = max(first.wall - ours.best.wall, 0.0)
+        report(
+            answers,
+            Answer(
+                "fit",
+                split.name,
+                str(ours.best),
+                str(peer.best),
+                peer.best.wall / ours.best.wall,
+                " x",
+                LEAST_RATIO["numeric" if at == 0 else "table"],
+                is_alike=is_alike,
+                note=f"CPU {peer.best.cpu / ours.best.cpu:.3g} x; {trees}; "
+                f"compiling or loading kernels before that {in_seconds(compiler)}",
+            ),
+        )
+    return answers

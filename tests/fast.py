@@ -1,0 +1,147 @@
+"""The package's grower behind the arguments of `naive.grow`, and its trees as the naive nodes they are compared with."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+
+import numpy as np
+
+import naive
+from spinney import _jit
+from spinney._types import LEARNED, OWN_BRANCH, SUBSET
+from spinney.table.coding import code_table
+from spinney.table.schema import Schema
+from spinney.tree.grow import GrowParams, grow_tree
+from spinney.tree.target import class_target, fix_weights, value_target
+
+CLOSE = 1e-9
+
+
+class ColumnTable:
+    """Columns of floats as the coder reads them."""
+
+    def __init__(self, columns, levels):
+        self.columns = np.array(columns, np.float64).reshape(len(levels), -1)
+        self.n_rows = self.columns.shape[1]
+        self.schema = Schema(None, tuple(levels))
+
+    def block(self, start, stop):
+        return self.columns[start:stop].copy()
+
+
+def compiled():
+    return _jit.load_compiled()
+
+
+def grow(
+    columns,
+    y,
+    weights=None,
+    *,
+    criterion,
+    n_classes=None,
+    is_categorical=None,
+    n_levels=None,
+    missing="learned",
+    monotonic=None,
+    kernels=None,
+    max_bins=65_535,
+    **parameters,
+):
+    """Grow a tree as `naive.grow` does; `kernels` chooses compiled (the default) or interpreted ones."""
+    kernels = kernels or compiled()
+    is_categorical = is_categorical or [False] * len(columns)
+    n_levels = n_levels or [0] * len(columns)
+    levels = [tuple(range(n)) if is_it else None for n, is_it in zip(n_levels, is_categorical, strict=True)]
+    table = ColumnTable(columns, levels)
+    keep = None
+    if weights is not None:
+        keep = np.asarray(weights, np.float64) > 0
+        weights = np.asarray(weights, np.float64)[keep]
+    y = np.asarray(y, np.float64 if n_classes is None else np.int64)
+    y = y if keep is None else y[keep]
+    fixed = fix_weights(weights, len(y))
+    codes = code_table(table, fixed.values, max_bins, kernels, keep)
+    if n_classes is None:
+        has_square = criterion == "sdr" or parameters.get("min_target_std", 0.0) > 0.0
+        target = value_target(y, fixed, has_square=has_square)
+    else:
+        target = class_target(y, n_classes, fixed)
+    params = GrowParams(criterion, missing=LEARNED if missing == "learned" else OWN_BRANCH, **parameters)
+    return grow_tree(codes, target, fixed, params, kernels, None if monotonic is None else np.int8(monotonic))
+
+
+def grow_table(table, **parameters):
+    """Grow on a `strategies.SmallTable`."""
+    return grow(table.columns, table.y, table.weights, **table.data, **parameters)
+
+
+def impurity(tree):
+    """Impurity of every node."""
+    return np.ldexp(tree.impurity, tree.impurity_exponent)
+
+
+def as_nodes(tree):
+    """A tree as naive nodes, without gains."""
+    values, impurities = tree.values(), impurity(tree)
+
+    def node_of(k, depth):
+        node = naive.Node(
+            n_rows=int(tree.n_rows[k]),
+            weight=float(tree.weight[k]),
+            impurity=float(impurities[k]),
+            value=values[k].tolist(),
+            depth=depth,
+        )
+        if not tree.is_leaf[k]:
+            node.feature = int(tree.feature[k])
+            node.missing_branch = int(tree.missing_branch[k])
+            if tree.kind[k] == SUBSET:
+                node.subset = frozenset(np.flatnonzero(tree.subset(k)).tolist())
+            else:
+                node.threshold = float(tree.threshold[k])
+            first, n_branches = int(tree.first_child[k]), int(tree.n_branches[k])
+            node.children = [node_of(first + b, depth + 1) for b in range(n_branches)]
+        return node
+
+    return node_of(0, 0)
+
+
+def rule_of(node):
+    """What must be equal to the last bit: the test, how many rows met it, how many branches it has."""
+    return (
+        node.n_rows,
+        node.depth,
+        node.feature,
+        node.threshold,
+        node.subset,
+        node.missing_branch,
+        len(node.children),
+    )
+
+
+def assert_same_tree(found, expected, *, has_bounds=False):
+    """Equal structure; weights, impurities and values to nine digits.
+
+    With monotone constraints (`has_bounds`) the value of an inner node is the mean of its leaves' values, which were
+    moved inside their bounds: only leaves are compared then.
+    """
+    for ours, theirs in zip(naive.walk(found), naive.walk(expected), strict=True):
+        assert rule_of(ours) == rule_of(theirs)
+        assert math.isclose(ours.weight, theirs.weight, rel_tol=CLOSE)
+        # A variance is a difference of squares: its digits are those of the spread at the root.
+        np.testing.assert_allclose(ours.impurity, theirs.impurity, rtol=CLOSE, atol=CLOSE * expected.impurity)
+        if theirs.is_leaf or not has_bounds:
+            scale = 1.0 if isinstance(theirs.value, list) else abs(theirs.value) + abs(expected.value)
+            np.testing.assert_allclose(ours.value, theirs.value, rtol=CLOSE, atol=CLOSE * scale)
+
+
+def arrays_of(tree):
+    """Every field of a tree by name, arrays as bytes: equal if and only if the trees are, to the last bit."""
+    return {
+        field.name: value.tobytes() if isinstance(value, np.ndarray) else value
+        for field in fields(tree)
+        if field.name != "legend"
+        for value in [getattr(tree, field.name)]
+    }
