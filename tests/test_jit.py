@@ -73,7 +73,7 @@ def call(kernels):
 
 @pytest.fixture
 def copy(tmp_path):
-    """A copy of the package with two doors, `caller.total` and `callee.mix_one`, and the kernel `callee.mix` behind them."""
+    """A copy of the package with two doors, `caller.total` and `callee.mix_one`, both on the kernel `mix`."""
     package = tmp_path / "site" / "spinney"
     (package / "kernels").mkdir(parents=True)
     for name in ("__init__.py", "_jit.py"):

@@ -131,6 +131,7 @@ class Settings(NamedTuple):
     has_random_ties: int
     min_gain: float  # in score units
     min_spread: float  # least standard deviation of a node that is split, in target units
+    value_slack: float  # values of branches that differ by less count as equal for monotone constraints
     square_unit: float  # turns a sum of squares into squared target units
     seed: int
     most_words: int  # of one subset

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils import Bunch
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._jit import kernels
@@ -48,18 +48,18 @@ _SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "max_depth": [Interval(Integral, 1, None, closed="left"), None],
     "min_samples_split": [
         Interval(Integral, 2, None, closed="left"),
-        Interval(Real, 0.0, 1.0, closed="right"),
+        Interval(RealNotInt, 0.0, 1.0, closed="right"),
     ],
     "min_samples_leaf": [
         Interval(Integral, 1, None, closed="left"),
-        Interval(Real, 0.0, 1.0, closed="neither"),
+        Interval(RealNotInt, 0.0, 1.0, closed="neither"),
     ],
     "min_weight_fraction_leaf": [Interval(Real, 0.0, 0.5, closed="both")],
     "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
     "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
     "max_features": [
         Interval(Integral, 1, None, closed="left"),
-        Interval(Real, 0.0, 1.0, closed="right"),
+        Interval(RealNotInt, 0.0, 1.0, closed="right"),
         StrOptions({"sqrt", "log2"}),
         None,
     ],
@@ -91,7 +91,7 @@ class _CART(CheckedParams, BaseEstimator):
         make_target: Any,
         classes: tuple[Any, ...] | None,
     ) -> Tree:
-        """Grow the tree, not yet pruned; make_target(keep, weights) is the target of the rows that are kept."""
+        """Grow the tree, not yet pruned; make_target(keep, weights) is the target of the rows kept."""
         schema = table.schema
         monotone = check_monotone(self.monotonic_cst, self, schema)
         if monotone is not None and classes is not None and len(classes) > 2 and monotone.any():
@@ -156,8 +156,8 @@ class _CART(CheckedParams, BaseEstimator):
         whole = clone(self).set_params(ccp_alpha=0.0).fit(X, y, sample_weight)
         steps = cut_sequence(whole.tree_)
         return Bunch(
-            ccp_alphas=np.array([step.alpha for step in steps]),
-            impurities=np.array([step.risk for step in steps]),
+            ccp_alphas=np.array([from_units(whole.tree_, step.alpha) for step in steps]),
+            impurities=np.array([from_units(whole.tree_, step.risk) for step in steps]),
         )
 
     # --- reading ---
@@ -178,7 +178,8 @@ class _CART(CheckedParams, BaseEstimator):
         leaf : int64 array (n_rows,)
             Index of the leaf among the nodes of `tree_`.
         """
-        return find_leaves(self.tree_, self._values(X)).astype(np.int64)
+        values = self._values(X)
+        return find_leaves(self.tree_, values).astype(np.int64)
 
     def decision_path(self, X: Any) -> csr_matrix:
         """Mark the nodes that each row passes.
@@ -194,8 +195,8 @@ class _CART(CheckedParams, BaseEstimator):
         """
         from scipy.sparse import csr_matrix
 
+        node = self.apply(X)
         tree = self.tree_
-        node = find_leaves(tree, self._values(X)).astype(np.int64)
         ends = np.concatenate([[0], np.cumsum(tree.depths[node] + 1)])
         indices = np.empty(ends[-1], np.int64)
         last, at = node, ends[1:] - 1  # of the rows still under way to the root
@@ -225,13 +226,15 @@ class _CART(CheckedParams, BaseEstimator):
 class CARTClassifier(ClassifierMixin, _CART):
     """Classification tree with binary tests: thresholds on numbers, subsets of the levels of categories.
 
-    Takes arrays, lists and frames; text, category and dictionary columns of a frame are categories; missing values need no
-    preparation. The same tree comes out for any order of the rows, and a row of weight 2 counts as two rows, exactly.
+    Takes arrays, lists and frames; text, category and dictionary columns of a frame are categories; missing
+    values need no preparation, and infinite ones are the largest and smallest numbers. The same tree comes
+    out for any order of the rows, and a row of weight 2 counts as two rows, exactly.
 
     Parameters
     ----------
     criterion : {"gini", "entropy", "misclassification"}, default="gini"
-        Impurity that a test must lower. Growing by misclassification is offered for teaching: it often sees no gain.
+        Impurity that a test must lower. Growing by misclassification is offered for teaching: it often sees
+        no gain.
     max_depth : int, optional
         Most tests on a path.
     min_samples_split : int or float, default=2
@@ -241,7 +244,8 @@ class CARTClassifier(ClassifierMixin, _CART):
     min_weight_fraction_leaf : float, default=0.0
         Least share of the total weight in a leaf.
     min_impurity_decrease : float, default=0.0
-        Least weighted impurity decrease of a test. With 0, tests without gain are made where rows still differ.
+        Least weighted impurity decrease of a test. With 0, tests without gain are made where rows still
+        differ.
     max_leaf_nodes : int, optional
         Grow best first, up to this many leaves.
     max_features : int, float, {"sqrt", "log2"}, optional
@@ -251,24 +255,27 @@ class CARTClassifier(ClassifierMixin, _CART):
     class_weight : dict or "balanced", optional
         Weight of each class.
     missing : {"learned", "branch"}, default="learned"
-        Missing values take the branch where they help most, or a branch of their own. Where a node saw none, they take
-        the heavier branch.
+        Missing values take the branch where they help most, or a branch of their own. Where a node saw none,
+        they take the heavier branch; so do levels of a category that were not seen in fit.
     ties : {"first", "random"}, default="first"
         Among tests of equal gain take the first feature and lowest threshold, or draw one.
     max_bins : int, default=65535
         Most distinct values of a numeric column that are kept apart; beyond, they are binned by quantiles.
     monotonic_cst : array-like of {-1, 0, 1} or dict, optional
-        Direction in which each numeric feature may move the probability of the second class; two classes only.
+        Direction in which each numeric feature may move the probability of the second class; two classes
+        only.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Which columns are categories: by dtype, or as mask, indices or names.
+        Which columns are categories: by dtype, or as mask, indices or names. A category has at most 65,535
+        levels.
     random_state : int, RandomState or None
-        Seed for `max_features` and `ties="random"`.
+        Seed for `max_features` and `ties="random"`; a RandomState is drawn from once per fit that needs it.
 
     Attributes
     ----------
     tree_ : Tree
         The grown tree; `tree_.to_text()` draws it.
     classes_ : array (n_classes,)
+        The classes in y, ascending; also those whose rows all have weight 0.
     n_classes_, n_features_in_, n_outputs_, max_features_ : int
     feature_names_in_ : array of str, if X had names
     feature_importances_ : array (n_features,)
@@ -348,7 +355,8 @@ class CARTClassifier(ClassifierMixin, _CART):
         Parameters
         ----------
         X : array-like or frame of shape (n_rows, n_features)
-            Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA or null.
+            Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA
+            or null.
         y : array-like (n_rows,)
             Classes of any type.
         sample_weight : array-like (n_rows,), optional
@@ -365,8 +373,8 @@ class CARTClassifier(ClassifierMixin, _CART):
         Returns
         -------
         path : Bunch
-            `ccp_alphas`, ascending, and `impurities`, the summed risk of the leaves after each step. Links of equal alpha are
-            cut in one step.
+            `ccp_alphas`, ascending, and `impurities`, the summed risk of the leaves after each step. Links of
+            equal alpha are cut in one step.
         """
         return self._path(X, y, sample_weight)
 
@@ -388,7 +396,8 @@ class CARTClassifier(ClassifierMixin, _CART):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of the rows, by weight, whose class is predicted.
 
-        A class in y that fit has not seen is an error; `sklearn.metrics.accuracy_score` would count it as wrong.
+        A class in y that fit has not seen is an error; `sklearn.metrics.accuracy_score` would count it as
+        wrong.
         """
         check_is_fitted(self, "tree_")
         check_known(y, self.classes_)
@@ -398,19 +407,23 @@ class CARTClassifier(ClassifierMixin, _CART):
 class CARTRegressor(RegressorMixin, _CART):
     """Regression tree with binary tests: thresholds on numbers, subsets of the levels of categories.
 
-    Takes arrays, lists and frames; text, category and dictionary columns of a frame are categories; missing values need no
-    preparation. The same tree comes out for any order of the rows, and a row of weight 2 counts as two rows, exactly.
+    Takes arrays, lists and frames; text, category and dictionary columns of a frame are categories; missing
+    values need no preparation, and infinite ones are the largest and smallest numbers. The same tree comes
+    out for any order of the rows, and a row of weight 2 counts as two rows, exactly.
 
     Parameters
     ----------
     criterion : {"squared_error", "sdr"}, default="squared_error"
-        Impurity that a test must lower: the variance, or the standard deviation (standard deviation reduction).
+        Impurity that a test must lower: the variance, or the standard deviation (standard deviation
+        reduction).
     min_target_std : float, default=0.0
         Nodes whose targets have a smaller standard deviation are not split.
-    max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, min_impurity_decrease, max_leaf_nodes
+    max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, min_impurity_decrease
         As in `CARTClassifier`.
-    max_features, ccp_alpha, missing, ties, max_bins, monotonic_cst, categorical_features, random_state
-        As in `CARTClassifier`; `monotonic_cst` speaks of the predicted value.
+    max_leaf_nodes, max_features, ccp_alpha, missing, ties, max_bins, categorical_features, random_state
+        As in `CARTClassifier`.
+    monotonic_cst : array-like of {-1, 0, 1} or dict, optional
+        Direction in which each numeric feature may move the predicted value.
 
     Attributes
     ----------
@@ -491,7 +504,8 @@ class CARTRegressor(RegressorMixin, _CART):
         Parameters
         ----------
         X : array-like or frame of shape (n_rows, n_features)
-            Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA or null.
+            Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA
+            or null.
         y : array-like (n_rows,)
             Numbers.
         sample_weight : array-like (n_rows,), optional

@@ -5,16 +5,16 @@ from __future__ import annotations
 import difflib
 import inspect
 import math
-from numbers import Integral
+import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.utils import assert_all_finite, check_random_state, column_or_1d
+from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils._param_validation import Interval, InvalidParameterError
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_feature_names, _check_n_features, check_array
+from sklearn.utils.validation import check_array
 
-from spinney.table.columns import Columns, open_columns
+from spinney.table.columns import Columns, is_missing_type, open_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,7 +25,7 @@ MODERATE = (1e-100, 1e100)  # largest weights whose products and sums are far fr
 
 
 class CheckedParams:
-    """Parameters by scikit-learn's rules, a little stricter: misspelt names and booleans for numbers are refused."""
+    """Parameters by scikit-learn's rules, and stricter: no misspelt names, no booleans for numbers."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]]
 
@@ -63,30 +63,89 @@ class CheckedParams:
 
 def open_x(estimator: Any, X: Any, *, is_fit: bool) -> Columns:
     """The columns of X, its names and width recorded (fit) or compared with those of fit."""
-    _check_feature_names(estimator, X, reset=is_fit)
     columns = open_columns(X)
-    _check_n_features(estimator, np.broadcast_to(0.0, (columns.n_rows, columns.n_columns)), reset=is_fit)
+    if is_fit:
+        estimator.n_features_in_ = columns.n_columns
+        if columns.names is not None:
+            estimator.feature_names_in_ = np.array(columns.names, dtype=object)
+        elif hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+        return columns
+    check_names(estimator, columns.names)
+    if columns.n_columns != estimator.n_features_in_:
+        message = (
+            f"X has {columns.n_columns} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+        raise ValueError(message)
     return columns
 
 
+def check_names(estimator: Any, names: tuple[str, ...] | None) -> None:
+    """Compare column names with those of fit: scikit-learn's rule, for every kind of frame."""
+    fitted = getattr(estimator, "feature_names_in_", None)
+    kind = type(estimator).__name__
+    if names is None and fitted is not None:
+        message = f"X does not have valid feature names, but {kind} was fitted with feature names"
+        warnings.warn(message, UserWarning, stacklevel=5)
+    if names is None or (fitted is not None and names == tuple(fitted)):
+        return
+    if fitted is None:
+        message = f"X has feature names, but {kind} was fitted without feature names"
+        warnings.warn(message, UserWarning, stacklevel=5)
+        return
+    unseen, missing = sorted(set(names) - set(fitted)), sorted(set(fitted) - set(names))
+    parts = ["The feature names should match those that were passed during fit."]
+    if unseen:
+        parts += ["Feature names unseen at fit time:", *some_lines(unseen)]
+    if missing:
+        parts += ["Feature names seen at fit time, yet now missing:", *some_lines(missing)]
+    if not unseen and not missing:
+        moved = [f"{new} in place of {old}" for old, new in zip(fitted, names, strict=True) if old != new]
+        parts += ["Feature names must be in the same order as they were in fit.", *some_lines(moved)]
+    raise ValueError("\n".join(parts) + "\n")
+
+
+def some_lines(names: list[str]) -> list[str]:
+    """The first few of a list, one a line."""
+    return [f"- {name}" for name in names[:5]] + ["- ..."] * (len(names) > 5)
+
+
 def check_y(estimator: Any, y: Any, n_rows: int) -> NDArray[Any]:
-    """Y as one column without missing values, of the length of X; a copy, which no other thread can change."""
+    """Y as one column without missing values, of the length of X; a copy, out of other threads' reach."""
     if y is None:
         message = f"{type(estimator).__name__} requires y to be passed, but the target y is None."
         raise ValueError(message)
     y = check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name="y")
-    y = np.array(column_or_1d(y, warn=True))
-    if y.dtype.kind == "c":
-        message = f"Complex data not supported\n{y}\n"
+    column: NDArray[Any] = np.array(column_or_1d(y, warn=True))
+    if column.dtype.kind in "cmM":
+        what = "Complex data" if column.dtype.kind == "c" else f"Data of type {column.dtype}"
+        message = f"{what} not supported in y, such as {column[0]}. Convert it to numbers or text."
         raise ValueError(message)
-    assert_all_finite(y, input_name="y")
-    if len(y) != n_rows:
+    check_complete(column)
+    if len(column) != n_rows:
         message = (
             "Found input variables with inconsistent numbers of samples: "
-            f"X has {n_rows} rows, y has {len(y)}."
+            f"X has {n_rows} rows, y has {len(column)}."
         )
         raise ValueError(message)
-    return y
+    return column
+
+
+def check_complete(y: NDArray[Any]) -> None:
+    """Refuse missing and infinite targets, in scikit-learn's words, and say where the first one is."""
+    if y.dtype.kind == "f":
+        bad = ~np.isfinite(y)
+    elif y.dtype.kind == "O":
+        bad = np.array([is_missing_type(type(value)) or value != value for value in y])  # noqa: PLR0124  (NaN)
+    else:
+        return
+    if bad.any():
+        row = int(np.argmax(bad))
+        is_infinite = y.dtype.kind == "f" and np.isinf(y[row])
+        what = f"infinity or a value too large for {y.dtype!r}" if is_infinite else "NaN"
+        message = f"Input y contains {what}. The first is in row {row}; leave out such rows."
+        raise ValueError(message)
 
 
 def check_numbers(estimator: Any, y: Any, n_rows: int) -> NDArray[np.float64]:
@@ -115,7 +174,7 @@ def check_classes(estimator: Any, y: Any, n_rows: int) -> tuple[NDArray[Any], ND
 
 
 def check_known(y: Any, classes: NDArray[Any]) -> None:
-    """Refuse classes that fit has not seen: "Yes" instead of "yes" would be counted as an error of the model."""
+    """Refuse classes that fit has not seen: "Yes" for "yes" would count as an error of the model."""
     unseen = set(np.asarray(y).ravel().tolist()) - set(classes.tolist())
     if unseen:
         message = (
@@ -130,14 +189,21 @@ def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None
     """Row weights as float64, finite, not negative, not all zero; a copy. None means 1 each."""
     if sample_weight is None:
         return None
-    weight: NDArray[np.float64] = check_array(
-        sample_weight,
-        ensure_2d=False,
-        dtype=np.float64,
-        copy=True,  # another thread may still write to it
-        ensure_all_finite=True,
-        input_name="sample_weight",
-    )
+    weight: NDArray[np.float64]
+    try:
+        weight = check_array(
+            sample_weight,
+            ensure_2d=False,
+            dtype=np.float64,
+            copy=True,  # another thread may still write to it
+            ensure_all_finite=True,
+            input_name="sample_weight",
+        )
+    except (TypeError, ValueError) as error:
+        if "sample_weight" in str(error):
+            raise
+        message = f"sample_weight must hold numbers: {error}"
+        raise ValueError(message) from error
     if weight.ndim == 0:
         weight = np.full(n_rows, float(weight))
     if weight.ndim != 1:
@@ -197,7 +263,7 @@ def scale_down(weight: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def row_count(value: float, n_rows: int, least: int) -> int:
     """A number of rows given as such, or as a fraction of all rows; more than all rows count as one more."""
-    wanted = int(value) if isinstance(value, Integral) else math.ceil(value * n_rows)
+    wanted = int(value) if isinstance(value, int | np.integer) else math.ceil(value * n_rows)
     return max(min(wanted, n_rows + 1), least)
 
 
@@ -220,23 +286,21 @@ def check_monotone(constraint: Any, estimator: Any, schema: Schema) -> NDArray[n
             raise ValueError(message)
         unknown = [name for name in constraint if name not in set(names)]
         if unknown:
-            message = (
-                f"monotonic_cst names {unknown[0]!r}, which is not among the columns {list(names)[:10]}"
-            )
+            message = f"monotonic_cst names {unknown[0]!r}, which is not among the columns {list(names)[:10]}"
             raise ValueError(message)
         constraint = [constraint.get(name, 0) for name in names]
     try:
         signs = np.asarray(constraint)
     except ValueError as error:
-        message = "monotonic_cst must be one list of -1, 0 or 1 per feature, but its entries differ in length."
+        message = (
+            "monotonic_cst must be one list of -1, 0 or 1 per feature, but its entries differ in length."
+        )
         raise ValueError(message) from error
     if signs.shape != (n_features,):
         message = f"monotonic_cst has shape {signs.shape} but the input data X has {n_features} features."
         raise ValueError(message)
     if signs.dtype.kind not in "iufb" or not np.all(np.isin(signs, (-1, 0, 1))):
-        message = (
-            f"monotonic_cst must be None or an array-like of -1, 0 or 1, but got {signs.tolist()[:10]}"
-        )
+        message = f"monotonic_cst must be None or an array-like of -1, 0 or 1, but got {signs.tolist()[:10]}"
         raise ValueError(message)
     clash = (signs != 0) & schema.is_categorical
     if np.any(clash):

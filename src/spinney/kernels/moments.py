@@ -162,9 +162,10 @@ def scan_moments(
             if settings.has_monotone != 0:
                 value_left = np.float64(left) / np.float64(w_left)
                 value_right = np.float64(total - left) / np.float64(w_right)
-                if min(value_left, value_right) < lower or max(value_left, value_right) > upper:
+                slack = settings.value_slack
+                if min(value_left, value_right) < lower - slack or max(value_left, value_right) > upper + slack:
                     continue
-                if sign * (value_right - value_left) < 0.0:
+                if sign * (value_right - value_left) < -slack:
                     continue
             score = apart + score_moments(criterion, w_left, left, q_left, unit, xlogx)
             score += score_moments(criterion, w_right, total - left, square - q_left, unit, xlogx)

@@ -180,7 +180,9 @@ def _rows_to_array(rows: Any) -> Any:
         if "inhomogeneous" not in str(error):
             raise
         lengths = [len(row) if hasattr(row, "__len__") and not isinstance(row, str) else 1 for row in rows]
-        odd = next((i for i, n in enumerate(lengths) if n != lengths[0]), 0)
+        odd = next((i for i, n in enumerate(lengths) if n != lengths[0]), None)
+        if odd is None:  # some cells are lists
+            raise ValueError(f"Some cells of X are nested ({error}). Give each cell one value.") from error
         raise ValueError(
             f"The rows of X differ in length: row 0 has {lengths[0]} values, row {odd} has {lengths[odd]}. "
             "Give every row the same number of values, None where one is missing."

@@ -82,6 +82,7 @@ LIST_SHARE = 6
 LISTED_CODES = 16  # features with fewer codes go by cells in nodes of at least as many rows
 CELLS_PER_ROW = 4  # as in `kernels.classes`
 COUNTS = 4096
+VALUE_BITS = 40  # a target's mean is exact to this many bits, whatever the order of the sum
 GAIN_SLACK = 2.0**-52  # as scikit-learn: a split may miss min_impurity_decrease by one rounding
 
 
@@ -176,6 +177,7 @@ def make_settings(
         has_random_ties=int(params.has_random_ties),
         min_gain=min_gain,
         min_spread=math.ldexp(params.min_target_std, spread_bits) if params.min_target_std > 0.0 else 0.0,
+        value_slack=math.ldexp(1.0, target.bits - weights.bits - VALUE_BITS),
         square_unit=math.ldexp(1.0, 2 * target.bits - weights.bits - target.square_bits),
         seed=params.seed,
         most_listed=most_listed(params, features, n_rows),
@@ -386,34 +388,36 @@ class Growth:
         truth: NDArray[np.float64],
     ) -> Tree:
         """Leaf values are means of the targets, exact where they are all equal; impurities their variance (or its root)."""
+        target = self.target
         leaves = np.flatnonzero(is_leaf)
         leaves = leaves[np.argsort(begin[leaves])]
         starts = begin[leaves]
         low, high = np.minimum.reduceat(truth, starts), np.maximum.reduceat(truth, starts)
+        is_pure = low == high
         in_leaf = np.repeat(np.arange(len(leaves)), (end - begin)[leaves])
         weights = self.weights if self.weights.is_unit else self.weights._replace(values=self.labels[WEIGHT])
-        mean = low + range_means(truth - low[in_leaf], weights, starts, end[leaves], weight[leaves])
-        mean[low == high] = low[low == high]
-        spread = range_means((truth - mean[in_leaf]) ** 2, weights, starts, end[leaves], weight[leaves])
-        spread[low == high] = 0.0
+        centred = np.ldexp(truth - target.centre, -target.spread_exponent)  # a large offset costs no digits of the variance
+        mean = range_means(centred, weights, starts, end[leaves], weight[leaves])
+        spread = range_means((centred - mean[in_leaf]) ** 2, weights, starts, end[leaves], weight[leaves])
+        spread[is_pure] = 0.0
+        root = range_means(centred, weights, begin[:1], end[:1], weight[:1])
+        inner = np.flatnonzero(~is_leaf)
+        ranges = weights, begin[inner], end[inner], weight[inner]
         value, variance = np.empty(len(begin)), np.empty(len(begin))
         value[leaves], variance[leaves] = mean, spread
-        inner = np.flatnonzero(~is_leaf)
-        value[inner] = range_means(mean[in_leaf], weights, begin[inner], end[inner], weight[inner])
-        between = (mean[in_leaf] - value[0]) ** 2 + spread[in_leaf]
-        square = range_means(between, weights, begin[inner], end[inner], weight[inner])
-        variance[inner] = np.maximum(square - (value[inner] - value[0]) ** 2, 0.0)
-        exponent = self.target.exponent
-        value = np.ldexp(value, exponent)
+        value[inner] = range_means(mean[in_leaf], *ranges)
+        square = range_means((mean[in_leaf] - root) ** 2 + spread[in_leaf], *ranges)
+        variance[inner] = np.maximum(square - (value[inner] - root) ** 2, 0.0)
+        value = np.ldexp(value, target.spread_exponent) + target.centre
+        value[leaves[is_pure]] = low[is_pure]
         if self.settings.has_monotone:
-            unit = self.weights.bits - self.target.bits + self.target.spread_exponent
-            lower, upper = (
-                np.ldexp(np.ldexp(bound, unit) + self.target.centre, exponent)
-                for bound in self.node_values[[LOWER, UPPER], : len(begin)]
-            )
+            unit = self.weights.bits - target.bits + target.spread_exponent
+            lower, upper = np.ldexp(self.node_values[[LOWER, UPPER], : len(begin)], unit) + target.centre
             value = np.clip(value, lower, upper)
+        value = np.ldexp(value, target.exponent)
         threshold = np.where(is_leaf, value, self.node_values[CUT_VALUE, : len(begin)])
         impurity = np.sqrt(variance) if self.params.criterion == "sdr" else variance
+        exponent = target.exponent + target.spread_exponent
         impurity_exponent = exponent if self.params.criterion == "sdr" else 2 * exponent
         return self.make_tree(threshold, weight, impurity, impurity_exponent, np.zeros((0, 0)))
 

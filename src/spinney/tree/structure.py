@@ -189,6 +189,19 @@ class Tree:
         return self.sum_up(weights)
 
     @cached_property
+    def hot(self) -> NDArray[np.uint64]:
+        """What prediction reads of a node in 16 bytes, shape (n_nodes, 2): threshold bits; first child << 32 | test.
+
+        A leaf is a test that leads every row to itself: a walk needs no question whether it has arrived.
+        """
+        cut = np.where(self.is_leaf, np.inf, self.threshold)
+        child = np.where(self.is_leaf, np.arange(self.n_nodes), self.first_child).astype(np.uint64)
+        hot = np.empty((self.n_nodes, 2), np.uint64)
+        hot[:, 0] = cut.view(np.uint64)
+        hot[:, 1] = (child << np.uint64(32)) | np.where(self.is_leaf, THRESHOLD, self.test).astype(np.uint64)
+        return hot
+
+    @cached_property
     def leaf_class(self) -> NDArray[np.int64]:
         """Heaviest class of each leaf, the first among equals, shape (n_nodes,); meaningless for inner nodes."""
         codes = np.where(self.is_leaf, self.threshold, 0.0).astype(np.int64)

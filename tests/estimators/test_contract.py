@@ -1,0 +1,440 @@
+"""scikit-learn's contract: its own checks, and what its tools ask of an estimator."""
+
+import copy
+import pickle
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import BaggingClassifier, StackingRegressor
+from sklearn.exceptions import NotFittedError
+from sklearn.inspection import partial_dependence, permutation_importance
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from spinney import CARTClassifier, CARTRegressor
+from spinney._types import SUBSET
+
+# What both trees are checked with, beside their defaults: each reaches other code on scikit-learn's tiny
+# tables. Settings that count rows (min_samples_*) are not among them: a row of weight 2 is one row there.
+SHARED_SETTINGS = [
+    {},
+    {"max_leaf_nodes": 4},
+    {"missing": "branch", "max_depth": 3},
+    {"ties": "random", "random_state": 0},
+    {"max_features": 0.5, "random_state": 0},
+    {"max_features": "sqrt", "max_leaf_nodes": 5, "random_state": 0},
+    {"ccp_alpha": 0.01},
+    {"max_bins": 2},
+    {"max_bins": 16, "max_depth": 2},
+    {"min_weight_fraction_leaf": 0.1},
+    {"min_impurity_decrease": 0.02},
+    {"categorical_features": None},
+]
+CLASSIFIER_SETTINGS = [
+    *SHARED_SETTINGS,
+    {"criterion": "entropy"},
+    {"criterion": "misclassification"},
+    {"criterion": "entropy", "class_weight": "balanced", "max_leaf_nodes": 6},
+]
+REGRESSOR_SETTINGS = [
+    *SHARED_SETTINGS,
+    {"criterion": "sdr"},
+    {"criterion": "sdr", "missing": "branch", "max_leaf_nodes": 6},
+    {"min_target_std": 0.1},
+]
+
+
+@parametrize_with_checks(
+    [CARTClassifier(**settings) for settings in CLASSIFIER_SETTINGS]
+    + [CARTRegressor(**settings) for settings in REGRESSOR_SETTINGS]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+# --- data ---------------------------------------------------------------------------------------------------
+
+KINDS = [CARTClassifier, CARTRegressor]
+METHODS = {
+    CARTClassifier: ["predict", "predict_proba", "predict_log_proba", "apply"],
+    CARTRegressor: ["predict", "apply"],
+}
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
+def kind(request):
+    return request.param
+
+
+def make_table(n_rows=150, seed=0):
+    """Two numeric columns with holes, one whole-number column; a noisy target of three values."""
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(n_rows, 3))
+    X[:, 2] = generator.integers(0, 5, n_rows)
+    y = np.digitize(X[:, 0] + X[:, 2] + generator.normal(scale=0.5, size=n_rows), [1.0, 3.0])
+    X[generator.random(n_rows) < 0.1, 1] = np.nan
+    return X, y
+
+
+def make_frame(n_rows=150, seed=0):
+    X, y = make_table(n_rows, seed)
+    frame = pd.DataFrame(X, columns=["width", "height", "rank"])
+    frame["colour"] = pd.Categorical(np.array(["red", "green", "blue", None])[(X[:, 2] + y).astype(int) % 4])
+    return frame, y
+
+
+def assert_same_tree(one, other):
+    for name in (
+        "test",
+        "first_child",
+        "threshold",
+        "subsets",
+        "n_rows",
+        "weight",
+        "impurity",
+        "distributions",
+    ):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+    assert one.legend == other.legend
+
+
+def assert_same_answers(one, other, X):
+    for method in METHODS[type(one)]:
+        np.testing.assert_array_equal(getattr(one, method)(X), getattr(other, method)(X), err_msg=method)
+
+
+# --- parameters and copies ----------------------------------------------------------------------------------
+
+
+def test_parameters_are_kept_as_given(kind):
+    defaults = kind().get_params()
+    assert defaults["max_bins"] == 65_535
+    odd = dict.fromkeys(defaults, object())  # nothing is checked before fit
+    model = kind(**odd)
+    assert all(model.get_params()[name] is value for name, value in odd.items())
+    assert model.set_params(**defaults).get_params() == defaults
+
+
+def test_fit_leaves_the_parameters_alone(kind):
+    X, y = make_table()
+    constraint, categories = np.array([1, 0, 0]), [2]
+    labels = y > 0 if kind is CARTClassifier else y
+    model = kind(monotonic_cst=constraint, categorical_features=categories).fit(X, labels)
+    assert model.monotonic_cst is constraint
+    assert model.categorical_features is categories
+    np.testing.assert_array_equal(constraint, [1, 0, 0])
+
+
+def test_fault_070_clone_of_a_fitted_model_is_unfitted_with_equal_parameters(kind):
+    X, y = make_table()
+    model = kind(max_depth=3, ties="random", random_state=5).fit(X, y)
+    copied = clone(model)
+    assert copied.get_params() == model.get_params()
+    assert not [name for name in vars(copied) if name.endswith("_")]
+    with pytest.raises(NotFittedError):
+        copied.predict(X)
+    assert_same_tree(copied.fit(X, y).tree_, model.tree_)
+
+
+@pytest.mark.parametrize(
+    "duplicate",
+    [
+        copy.copy,
+        copy.deepcopy,
+        lambda model: pickle.loads(pickle.dumps(model)),
+        lambda model: pickle.loads(pickle.dumps(model, protocol=2)),
+    ],
+    ids=["copy", "deepcopy", "pickle", "pickle of protocol 2"],
+)
+def test_copies_answer_alike(kind, duplicate):
+    X, y = make_frame()
+    model = kind(max_leaf_nodes=12, missing="branch").fit(X, y)
+    other = duplicate(model)
+    assert_same_tree(model.tree_, other.tree_)
+    assert_same_answers(model, other, X)
+    np.testing.assert_array_equal(model.feature_importances_, other.feature_importances_)
+    assert other.tree_.to_text() == model.tree_.to_text()
+    other.fit(X.iloc[:20], y[:20])
+    assert model.tree_.n_rows[0] == len(X)  # the first one did not notice
+
+
+@pytest.mark.parametrize("mmap_mode", ["r", "c"])
+def test_a_model_loaded_as_memory_maps_answers_alike(kind, mmap_mode, tmp_path):
+    X, y = make_frame()
+    model = kind().fit(X, y)
+    joblib.dump(model, tmp_path / "model.joblib")
+    other = joblib.load(tmp_path / "model.joblib", mmap_mode=mmap_mode)
+    assert isinstance(other.tree_.threshold, np.memmap)
+    assert_same_answers(model, other, X)
+    assert other.tree_.to_text() == model.tree_.to_text()
+    assert_same_tree(other.fit(X, y).tree_, model.tree_)
+
+
+def test_unfitted_models_say_so(kind):
+    X, _ = make_table(10)
+    model = kind()
+    for method in [*METHODS[kind], "decision_path", "get_depth", "get_n_leaves"]:
+        with pytest.raises(NotFittedError, match=f"{kind.__name__} instance is not fitted yet"):
+            getattr(model, method)(*([X] if method not in {"get_depth", "get_n_leaves"} else []))
+    assert not hasattr(model, "feature_importances_")
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        model.fit(X, np.full(10, np.nan))
+    with pytest.raises(NotFittedError):  # a failed fit has not fitted it
+        model.predict(X)
+
+
+def test_fault_069_refit_gives_the_same_model(kind):
+    X, y = make_frame()
+    for settings in ({}, {"max_features": 2, "ties": "random", "random_state": 3}):
+        model = kind(**settings).fit(X, y)
+        first = model.tree_
+        other, target = make_table(seed=1)
+        model.fit(other, target)  # in between, a table without names
+        assert not hasattr(model, "feature_names_in_")
+        assert_same_tree(model.fit(X, y).tree_, first)
+
+
+# --- fitted attributes --------------------------------------------------------------------------------------
+
+
+def test_fitted_attributes(kind):
+    X, y = make_frame()
+    model = kind().fit(X, y)
+    assert model.n_features_in_ == 4
+    assert model.feature_names_in_.tolist() == ["width", "height", "rank", "colour"]
+    assert model.feature_names_in_.dtype == object
+    assert model.n_outputs_ == 1
+    assert model.max_features_ == 4
+    assert model.feature_importances_.shape == (4,)
+    assert model.feature_importances_.sum() == pytest.approx(1.0)
+    assert model.get_n_leaves() == model.tree_.n_leaves == len(np.unique(model.apply(X)))
+    assert model.get_depth() == model.tree_.depth
+    if kind is CARTClassifier:
+        assert model.classes_.tolist() == [0, 1, 2]
+        assert model.n_classes_ == 3
+    public = {name for name in vars(model) if not name.startswith("_")} - set(model.get_params())
+    assert all(name.endswith("_") for name in public)
+
+
+@pytest.mark.parametrize(
+    ("max_features", "expected"),
+    [(None, 9), ("sqrt", 3), ("log2", 3), (4, 4), (100, 9), (0.5, 4), (0.01, 1), (1.0, 9), (np.int32(2), 2)],
+)
+def test_max_features(kind, max_features, expected):
+    X = np.random.default_rng(0).normal(size=(40, 9))
+    assert kind(max_features=max_features, random_state=0).fit(X, X[:, 0] > 0).max_features_ == expected
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_feature_names_of_frames(kind, library):
+    X, y = make_table()
+    frame = library({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2]})
+    model = kind().fit(frame, y)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    np.testing.assert_array_equal(model.predict(frame), kind().fit(X, y).predict(X))
+    with pytest.warns(
+        UserWarning, match=f"X does not have valid feature names, but {kind.__name__} was fitted"
+    ):
+        model.predict(X)
+    with pytest.warns(
+        UserWarning, match=f"X has feature names, but {kind.__name__} was fitted without"
+    ) as seen:
+        kind().fit(X, y).predict(frame)
+    assert seen[0].filename == __file__  # the warning points at the caller's line
+
+
+# --- reading a tree -----------------------------------------------------------------------------------------
+
+
+def walk(tree, row):
+    """The nodes that a row of values passes, by the rules of the tree's documentation alone."""
+    path = [0]
+    while not tree.is_leaf[path[-1]]:
+        node = path[-1]
+        value = row[tree.feature[node]]
+        if np.isnan(value):
+            branch = tree.missing_branch[node]
+        elif tree.kind[node] == SUBSET:
+            branch = 0 if tree.subset(node)[int(value)] else 1
+        else:
+            branch = 0 if value <= tree.threshold[node] else 1
+        path.append(int(tree.first_child[node] + branch))
+    return path
+
+
+@pytest.mark.parametrize("missing", ["learned", "branch"])
+def test_apply_and_decision_path_follow_the_tests(kind, missing):
+    X, y = make_frame(seed=2)
+    model = kind(missing=missing, min_samples_leaf=2).fit(X, y)
+    other, _ = make_frame(seed=3)
+    other["colour"] = other["colour"].cat.rename_categories({"red": "violet"})  # not seen in fit
+    levels = ["blue", "green", "red"]
+    values = other.assign(
+        colour=[levels.index(c) if c in levels else np.nan for c in other["colour"].astype(object)]
+    ).to_numpy(dtype=float)
+    paths = [walk(model.tree_, row) for row in values]
+    assert model.apply(other).tolist() == [path[-1] for path in paths]
+    assert model.apply(other).dtype == np.int64
+    indicator = model.decision_path(other)
+    assert indicator.shape == (len(other), model.tree_.n_nodes)
+    assert indicator.nnz == sum(map(len, paths))
+    assert indicator.data.tolist() == [1] * indicator.nnz
+    for i, path in enumerate(paths):
+        assert indicator[[i]].indices.tolist() == path
+    leaf_value = model.tree_.values()[[path[-1] for path in paths]]
+    if kind is CARTClassifier:
+        np.testing.assert_allclose(model.predict_proba(other), leaf_value, rtol=1e-12)
+        np.testing.assert_array_equal(model.predict(other), model.classes_[leaf_value.argmax(axis=1)])
+    else:
+        np.testing.assert_array_equal(model.predict(other), leaf_value)
+
+
+def test_decision_path_of_a_single_leaf(kind):
+    model = kind().fit([[1.0], [1.0]], [0, 1])
+    assert model.decision_path([[3.0], [4.0]]).toarray().tolist() == [[1], [1]]
+
+
+def test_probabilities():
+    X, y = make_table()
+    model = CARTClassifier(min_samples_leaf=10).fit(X, np.array(["low", "mid", "top"])[y])
+    shares = model.predict_proba(X)
+    assert shares.shape == (len(X), 3)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(model.predict(X), model.classes_[shares.argmax(axis=1)])
+    logarithms = model.predict_log_proba(X)
+    assert np.isneginf(logarithms[shares == 0]).all()
+    np.testing.assert_array_equal(logarithms[shares > 0], np.log(shares[shares > 0]))
+    assert model.score(X, model.predict(X)) == 1.0
+
+
+def test_display(kind):
+    X, y = make_frame()
+    model = kind(max_depth=2)
+    assert repr(model) == f"{kind.__name__}(max_depth=2)"
+    assert kind.__name__ in model._repr_html_()
+    model.fit(X, y)
+    assert "max_depth" in model._repr_html_()
+    assert repr(model.tree_) == f"Tree(n_nodes={model.tree_.n_nodes}, n_leaves=4, depth=2)"
+
+
+def test_set_output_is_for_transformers(kind):
+    assert not hasattr(kind(), "set_output")
+    X, y = make_frame()
+    with sklearn.config_context(transform_output="pandas"):
+        assert type(kind().fit(X, y).predict(X)) is np.ndarray
+
+
+# --- randomness ---------------------------------------------------------------------------------------------
+
+
+def test_fault_066_the_same_seed_gives_the_same_tree(kind):
+    X, y = make_table(300)
+    settings = {"max_features": 1, "ties": "random"}
+    trees = [kind(**settings, random_state=seed).fit(X, y).tree_ for seed in (0, 0, np.int64(0), 1)]
+    assert_same_tree(trees[0], trees[1])
+    assert_same_tree(trees[0], trees[2])
+    assert not np.array_equal(trees[0].test, trees[3].test)
+    # without anything to draw, the seed does not matter
+    assert_same_tree(kind(random_state=0).fit(X, y).tree_, kind(random_state=1).fit(X, y).tree_)
+
+
+def test_fault_067_a_random_state_object_is_drawn_from_once(kind):
+    X, y = make_table()
+    state = np.random.RandomState(7)
+    first = kind(max_features=1, random_state=state).fit(X, y)
+    reference = np.random.RandomState(7)
+    reference.randint(np.iinfo(np.int32).max)
+    np.testing.assert_array_equal(state.get_state()[1], reference.get_state()[1])
+    assert state.get_state()[2] == reference.get_state()[2]
+    second = kind(max_features=1, random_state=state).fit(X, y)  # goes on where the first one stopped
+    assert not np.array_equal(first.tree_.test, second.tree_.test)
+    assert_same_tree(kind(max_features=1, random_state=np.random.RandomState(7)).fit(X, y).tree_, first.tree_)
+    before = state.get_state()[2]
+    kind(random_state=state).fit(X, y)  # nothing to draw
+    assert state.get_state()[2] == before
+
+
+# --- scikit-learn's tools -----------------------------------------------------------------------------------
+
+
+def test_search_pipeline_and_cross_validation(kind):
+    X, y = make_frame()
+    search = GridSearchCV(kind(), {"max_depth": [1, 3], "missing": ["learned", "branch"]}, cv=3).fit(X, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert search.best_estimator_.get_depth() <= 3
+    assert np.isfinite(cross_val_score(kind(), X, y, cv=3, error_score="raise")).all()
+    numbers = X[["width", "height", "rank"]]
+    pipeline = make_pipeline(StandardScaler(), kind(max_depth=3)).fit(numbers, y)
+    plain = kind(max_depth=3).fit(
+        numbers, y
+    )  # standardising keeps the order of values, so the tests are the same
+    np.testing.assert_array_equal(pipeline[-1].tree_.n_rows, plain.tree_.n_rows)
+    np.testing.assert_array_equal(pipeline.predict(numbers), plain.predict(numbers))
+
+
+def test_inspection(kind):
+    X, y = make_frame()
+    model = kind(max_depth=4).fit(X, y)
+    importance = permutation_importance(model, X, y, n_repeats=2, random_state=0)
+    assert importance.importances_mean.shape == (4,)
+    assert importance.importances_mean.max() > 0.1
+    dependence = partial_dependence(model, X.astype({"rank": float}), ["rank"], kind="average")
+    assert np.isfinite(dependence["average"]).all()
+
+
+def test_meta_estimators():
+    X, y = make_table()
+    calibrated = CalibratedClassifierCV(CARTClassifier(max_depth=3), cv=3).fit(X, y)
+    np.testing.assert_allclose(calibrated.predict_proba(X).sum(axis=1), 1.0)
+    assert OneVsRestClassifier(CARTClassifier(max_depth=3)).fit(X, y).score(X, y) > 0.6
+    assert BaggingClassifier(CARTClassifier(), 3, random_state=0).fit(X, y).score(X, y) > 0.8
+    stack = StackingRegressor([("tree", CARTRegressor(max_depth=3))], LinearRegression(), cv=3).fit(X, y)
+    assert stack.score(X, y) > 0.5
+
+
+@pytest.mark.usefixtures("routing")
+def test_metadata_routing(kind):
+    X, y = make_table()
+    weight = np.where(np.arange(len(y)) % 2, 0.0, 1.0)
+    model = kind().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+    result = cross_validate(
+        model, X, y, cv=3, params={"sample_weight": weight}, return_estimator=True, error_score="raise"
+    )
+    n_rows = [estimator.tree_.n_rows[0] for estimator in result["estimator"]]
+    assert max(n_rows) < 60  # of 100: rows of weight 0 are left out
+    deaf = kind().set_fit_request(sample_weight=False).set_score_request(sample_weight=False)
+    with pytest.raises(TypeError, match="sample_weight"):
+        cross_validate(deaf, X, y, cv=3, params={"sample_weight": weight})
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+def test_pruning_path_leaves_the_model_alone(kind):
+    X, y = make_table()
+    model = kind(max_depth=2).fit(X, y)
+    tree = model.tree_
+    path = model.cost_complexity_pruning_path(X[:, :2], y)
+    assert model.tree_ is tree
+    assert model.n_features_in_ == 3
+    assert model.predict(X).shape == (len(X),)
+    assert path.ccp_alphas.shape == path.impurities.shape
+    assert (np.diff(path.ccp_alphas) > 0).all()
+    assert (np.diff(path.impurities) > 0).all()
+    unfitted = kind()
+    unfitted.cost_complexity_pruning_path(X, y)
+    with pytest.raises(NotFittedError):
+        unfitted.predict(X)
