@@ -70,7 +70,9 @@ def test_every_cut_of_taxable_income(shared_data, cut, gini):
     assert split_impurity(tree) == pytest.approx(gini, abs=1e-6)
 
 
-@pytest.mark.parametrize(("column", "cut", "gain"), [("temperature", 84.0, 0.113401), ("humidity", 82.5, 0.151836)])
+@pytest.mark.parametrize(
+    ("column", "cut", "gain"), [("temperature", 84.0, 0.113401), ("humidity", 82.5, 0.151836)]
+)
 def test_numeric_weather(shared_data, column, cut, gain):
     table = read(shared_data, "toy_weather_numeric")
     tree = stump(table[[column]], table["play"], criterion="entropy")
@@ -80,7 +82,8 @@ def test_numeric_weather(shared_data, column, cut, gain):
 
 
 @pytest.mark.parametrize(
-    ("column", "cut", "entropy"), [("temperature", 71.5, 0.938946), ("temperature", 64.5, 0.940286 - 0.047709)]
+    ("column", "cut", "entropy"),
+    [("temperature", 71.5, 0.938946), ("temperature", 64.5, 0.940286 - 0.047709)],
 )
 def test_given_cuts_of_numeric_weather(shared_data, column, cut, entropy):
     table = read(shared_data, "toy_weather_numeric")
@@ -141,7 +144,12 @@ def test_error_is_a_poor_criterion():
 
 @pytest.mark.parametrize(
     ("labels", "entropy", "gini"),
-    [("AABCBACCAC", 1.521928, 0.64), ("ABCAABBC", 1.561278, 0.65625), ("AAAAAABB", 0.811278, 0.375), ("AABB", 1, 0.5)],
+    [
+        ("AABCBACCAC", 1.521928, 0.64),
+        ("ABCAABBC", 1.561278, 0.65625),
+        ("AAAAAABB", 0.811278, 0.375),
+        ("AABB", 1, 0.5),
+    ],
 )
 def test_impurity_of_a_set(labels, entropy, gini):
     X = np.zeros((len(labels), 1))
@@ -321,7 +329,9 @@ def test_car_mileage(shared_data):
     np.testing.assert_allclose(errors, [1, 0.4046509, 0.2701227, 0.2572943], rtol=1e-6)
 
 
-@pytest.mark.parametrize(("name", "gini_root", "entropy_root"), [("glass", "Ba", "Mg"), ("vowel", "F1", "F0")])
+@pytest.mark.parametrize(
+    ("name", "gini_root", "entropy_root"), [("glass", "Ba", "Mg"), ("vowel", "F1", "F0")]
+)
 def test_gini_and_entropy_can_disagree(shared_data, name, gini_root, entropy_root):
     path = next(shared_data.glob(f"{name}.*"))
     table = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)

@@ -45,7 +45,15 @@ NUMBERS = {
 }
 NOT_INPUTS = ["split", "casual", "registered"]
 # The two largest take minutes at six seeds; of these only the numeric columns are used, as of every mixed table.
-SLOW = {"credit_default", "adult", "kddcup99_10pct", "nycflights13", "diamonds", "letter", "california_housing"}
+SLOW = {
+    "credit_default",
+    "adult",
+    "kddcup99_10pct",
+    "nycflights13",
+    "diamonds",
+    "letter",
+    "california_housing",
+}
 # On these, rows that no column tells apart leave so many tied gains that the leaves of a full tree depend on the rule
 # for ties by more than scikit-learn's seeds do (`test_random_ties_reach_the_range_of_seeds`).
 TIED = {"adult", "nycflights13"}
@@ -65,7 +73,9 @@ def read_numeric(folder, name):
 def grow_both(name, X, y, **params):
     """Our tree and scikit-learn's, one per seed."""
     ours, theirs = (
-        (CARTRegressor, DecisionTreeRegressor) if name in NUMBERS else (CARTClassifier, DecisionTreeClassifier)
+        (CARTRegressor, DecisionTreeRegressor)
+        if name in NUMBERS
+        else (CARTClassifier, DecisionTreeClassifier)
     )
     return ours(**params).fit(X, y), [theirs(random_state=s, **params).fit(X, y) for s in range(N_SEEDS)]
 
@@ -83,12 +93,16 @@ def answers(name):
 
 def cases(limits):
     """Every table, criterion and limit; the slow ones are marked."""
+    found = []
     for name in [*CLASSES, *NUMBERS]:
         for criterion in ["squared_error"] if name in NUMBERS else ["gini", "entropy"]:
             for limit in limits:
                 marks = [pytest.mark.slow] if name in SLOW else []
                 words = ["-".join(f"{k}={v}" for k, v in limit.items())] if limit else []
-                yield pytest.param(name, criterion, limit, marks=marks, id="-".join([name, criterion, *words]))
+                found.append(
+                    pytest.param(name, criterion, limit, marks=marks, id="-".join([name, criterion, *words]))
+                )
+    return found
 
 
 @pytest.mark.parametrize("name", [*CLASSES, *NUMBERS])
@@ -102,9 +116,7 @@ def test_float32_keeps_values_apart(shared_data, name):
         assert np.all(np.diff(rounded) > 1e-7)
 
 
-@pytest.mark.parametrize(
-    ("name", "criterion", "limit"), cases([{"min_samples_leaf": 20}, {"max_depth": 4}])
-)
+@pytest.mark.parametrize(("name", "criterion", "limit"), cases([{"min_samples_leaf": 20}, {"max_depth": 4}]))
 def test_limited_trees_are_equal_where_the_seeds_agree(shared_data, name, criterion, limit):
     X, y = read_numeric(shared_data, name)
     ours, theirs = grow_both(name, X, y, criterion=criterion, **limit)
@@ -162,7 +174,8 @@ def test_random_ties_reach_the_range_of_seeds(shared_data, name, criterion):
     _, theirs = grow_both(name, X, y, criterion=criterion)
     kind = CARTRegressor if name in NUMBERS else CARTClassifier
     ours = [
-        kind(criterion=criterion, ties="random", random_state=seed).fit(X, y).get_n_leaves() for seed in range(12)
+        kind(criterion=criterion, ties="random", random_state=seed).fit(X, y).get_n_leaves()
+        for seed in range(12)
     ]
     counts = [tree.get_n_leaves() for tree in theirs]
     assert min(ours) <= max(counts)

@@ -2,8 +2,8 @@
 
 A test says what the user gets: the kind of error and a message that names the argument, the place and the way
 out; or the right answer. Where the list leaves a choice, the rule is in the test's name. Faults of ensembles,
-boosting and early stopping (51 in eval sets, 52, 54, 63 to 65, 72, 73, 78 to 81, 83, 84) have no test here; 66,
-67, 69 and 70 are in `test_contract`.
+boosting and early stopping (51 in eval sets, 52, 54, 63 to 65, 72, 73, 78 to 81, 83, 84) have no test here;
+66, 67, 69 and 70 are in `test_contract`.
 """
 
 import re
@@ -58,7 +58,7 @@ def frame_of(request):
     return FRAMES[request.param]
 
 
-# --- A. shape and type of X -----------------------------------------------------------------------------------
+# --- A. shape and type of X ---------------------------------------------------------------------------------
 
 
 def test_fault_001_no_rows_in_fit(kind):
@@ -390,7 +390,7 @@ def test_fault_029_data_changed_by_another_thread_during_fit(kind):
         other.join()
 
 
-# --- B. values in X -------------------------------------------------------------------------------------------
+# --- B. values in X -----------------------------------------------------------------------------------------
 
 
 def test_fault_030_missing_numbers_take_the_better_branch(kind):
@@ -532,7 +532,7 @@ def test_fault_041_a_million_columns(kind):
     assert model.predict(X).tolist() == y.tolist()
 
 
-# --- C. y -----------------------------------------------------------------------------------------------------
+# --- C. y ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -714,7 +714,7 @@ def test_targets_of_a_wrong_kind(kind):
         CARTClassifier().fit(X, np.array(["a", 1] * 20, dtype=object))
 
 
-# --- D. weights, randomness -----------------------------------------------------------------------------------
+# --- D. weights, randomness ---------------------------------------------------------------------------------
 
 
 def test_fault_055_negative_weight(kind):
@@ -823,7 +823,7 @@ def test_fault_068_seeds_that_are_none(kind, seed):
     assert issubclass(InvalidParameterError, (ValueError, TypeError))
 
 
-# --- E. parameters --------------------------------------------------------------------------------------------
+# --- E. parameters ------------------------------------------------------------------------------------------
 
 
 def test_fault_071_unknown_parameter(kind):
@@ -954,7 +954,7 @@ def test_fault_082_monotone_constraints(kind):
     assert CARTClassifier(monotonic_cst=[0, 0, 0]).fit(X, np.arange(40) % 3).n_classes_ == 3
 
 
-# --- F. categories --------------------------------------------------------------------------------------------
+# --- F. categories ------------------------------------------------------------------------------------------
 
 
 def colours(values, frame_of, order=None, *, is_text=False):

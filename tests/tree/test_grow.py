@@ -37,7 +37,11 @@ def test_grows_what_the_oracle_grows(case):
     assert_grows_as_naive(*case)
 
 
-@given(st.data(), st.sampled_from(["gini", "entropy", "misclassification"]), st.sampled_from(["learned", "branch"]))
+@given(
+    st.data(),
+    st.sampled_from(["gini", "entropy", "misclassification"]),
+    st.sampled_from(["learned", "branch"]),
+)
 def test_every_criterion_of_classes(data, criterion, missing):
     table = data.draw(strategies.tables(is_regression=False))
     assert_grows_as_naive(table, {"criterion": criterion, "missing": missing})
@@ -57,7 +61,11 @@ def test_best_first(data, max_leaf_nodes, missing):
     assert_grows_as_naive(table, parameters)
 
 
-@given(strategies.many_level_tables(), st.sampled_from(["gini", "entropy"]), st.sampled_from(["learned", "branch"]))
+@given(
+    strategies.many_level_tables(),
+    st.sampled_from(["gini", "entropy"]),
+    st.sampled_from(["learned", "branch"]),
+)
 def test_levels_in_order_of_their_principal_component(table, criterion, missing):
     assert_grows_as_naive(table, {"criterion": criterion, "missing": missing})
 
@@ -88,7 +96,10 @@ def test_the_branch_of_missing_values_stays_inside_its_bounds(is_regression):
     column = [0.0] * 6 + [1.0] * 6
     other = [0.0, 0.0, 1.0, 1.0, math.nan, math.nan] + [0.0] * 6
     y = [0, 0, 0, 0, 1, 1] + [1, 1, 1, 1, 1, 0]
-    data = {"n_classes": None if is_regression else 2, "criterion": "squared_error" if is_regression else "gini"}
+    data = {
+        "n_classes": None if is_regression else 2,
+        "criterion": "squared_error" if is_regression else "gini",
+    }
     parameters = {**data, "missing": "branch", "monotonic": [1, 0]}
     expected = naive.grow([column, other], y, **parameters)
     tree = fast.grow([column, other], y, **parameters)
@@ -136,7 +147,11 @@ def test_interpreted_kernels_grow_the_same_bits(case, max_bins):
 @given(strategies.growing(), st.integers(0, 2**32), st.integers(1, 3), st.booleans())
 def test_interpreted_kernels_draw_the_same(case, seed, max_features, has_random_ties):
     table, parameters = case
-    drawn = {"seed": seed, "has_random_ties": has_random_ties, "max_features": min(max_features, table.n_features)}
+    drawn = {
+        "seed": seed,
+        "has_random_ties": has_random_ties,
+        "max_features": min(max_features, table.n_features),
+    }
     compiled = fast.grow_table(table, **parameters, **drawn)
     interpreted = fast.grow_table(table, kernels=_jit.interpreted(), **parameters, **drawn)
     assert fast.arrays_of(interpreted) == fast.arrays_of(compiled)
@@ -174,7 +189,9 @@ def test_a_repeated_row_is_a_row_of_greater_weight(data):
     counts = data.draw(st.lists(st.integers(1, 3), min_size=table.n_rows, max_size=table.n_rows))
     repeated = [i for i, count in enumerate(counts) for _ in range(count)]
     by_rows = fast.arrays_of(fast.grow_table(take(table, repeated), **parameters))
-    by_weight = fast.arrays_of(fast.grow_table(replace(table, weights=list(map(float, counts))), **parameters))
+    by_weight = fast.arrays_of(
+        fast.grow_table(replace(table, weights=list(map(float, counts))), **parameters)
+    )
     for arrays in (by_rows, by_weight):
         del arrays["n_rows"]
     assert by_weight == by_rows
@@ -226,7 +243,12 @@ def ranks(column):
     return [value if math.isnan(value) else float(values.index(value)) ** 3 for value in column]
 
 
-USELESS = {"constant": (3.25, 0), "missing": (math.nan, 0), "one level": (0.0, 1), "missing levels": (math.nan, 0)}
+USELESS = {
+    "constant": (3.25, 0),
+    "missing": (math.nan, 0),
+    "one level": (0.0, 1),
+    "missing levels": (math.nan, 0),
+}
 
 
 @given(st.data(), st.sampled_from(sorted(USELESS)), st.booleans())
@@ -314,13 +336,24 @@ def large_table(n_rows, n_classes, *, seed=0, is_weighted=False, share_missing=0
         rng.integers(0, 300, n_rows).astype(float),
         rng.integers(0, 12, n_rows).astype(float),
     ]
-    signal = columns[0] + np.abs(columns[1]) + 0.01 * columns[2] + 0.3 * (columns[3] % 4) + rng.normal(size=n_rows)
-    y = signal if n_classes is None else np.digitize(signal, np.quantile(signal, np.arange(1, n_classes) / n_classes))
+    signal = (
+        columns[0] + np.abs(columns[1]) + 0.01 * columns[2] + 0.3 * (columns[3] % 4) + rng.normal(size=n_rows)
+    )
+    y = (
+        signal
+        if n_classes is None
+        else np.digitize(signal, np.quantile(signal, np.arange(1, n_classes) / n_classes))
+    )
     for column in columns:
         column[rng.random(n_rows) < share_missing] = math.nan
     weights = rng.integers(1, 4, n_rows).astype(float).tolist() if is_weighted else None
     return strategies.SmallTable(
-        [column.tolist() for column in columns], y.tolist(), weights, n_classes, [False] * 3 + [True], [0] * 3 + [12]
+        [column.tolist() for column in columns],
+        y.tolist(),
+        weights,
+        n_classes,
+        [False] * 3 + [True],
+        [0] * 3 + [12],
     )
 
 
@@ -374,7 +407,7 @@ def test_columns_may_be_coded_in_any_chunks(case, n_columns):
     table, parameters = case
     plain = fast.arrays_of(fast.grow_table(table, **parameters))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(coding, "COLUMNS_AT_ONCE", n_columns)
+        patch.setattr(coding, "CELLS_AT_ONCE", n_columns * table.n_rows)
         assert fast.arrays_of(fast.grow_table(table, **parameters)) == plain
 
 
@@ -418,7 +451,8 @@ def test_draws_of_features_depend_on_the_seed_alone(kind):
     again = [fast.arrays_of(kind(max_features=3, random_state=seed).fit(X, y).tree_) for seed in range(6)]
     order = rng.permutation(200)
     shuffled = [
-        fast.arrays_of(kind(max_features=3, random_state=seed).fit(X[order], y[order]).tree_) for seed in range(6)
+        fast.arrays_of(kind(max_features=3, random_state=seed).fit(X[order], y[order]).tree_)
+        for seed in range(6)
     ]
     assert grown == again == shuffled
     assert len({arrays["test"] for arrays in grown}) == 6
@@ -440,5 +474,7 @@ def test_a_draw_goes_on_until_a_feature_can_split():
     """As scikit-learn: a node is not a leaf because the one feature drawn for it is constant."""
     columns = [[1.0] * 8, [2.0] * 8, [0, 0, 0, 0, 1, 1, 1, 1.0]]
     for seed in range(10):
-        tree = fast.grow(columns, [0, 0, 0, 0, 1, 1, 1, 1], n_classes=2, criterion="gini", max_features=1, seed=seed)
+        tree = fast.grow(
+            columns, [0, 0, 0, 0, 1, 1, 1, 1], n_classes=2, criterion="gini", max_features=1, seed=seed
+        )
         assert tree.n_leaves == 2

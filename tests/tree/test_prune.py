@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.datasets import load_diabetes, load_iris
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import fast
@@ -143,9 +143,13 @@ def noise_table(seed, *, is_regression):
 
 TABLES = {
     "noise": (noise_table(0, is_regression=False), CARTClassifier, DecisionTreeClassifier, "gini"),
-    "noise by entropy": (noise_table(1, is_regression=False), CARTClassifier, DecisionTreeClassifier, "entropy"),
+    "noise by entropy": (
+        noise_table(1, is_regression=False),
+        CARTClassifier,
+        DecisionTreeClassifier,
+        "entropy",
+    ),
     "numbers": (noise_table(2, is_regression=True), CARTRegressor, DecisionTreeRegressor, "squared_error"),
-    "breast cancer": (load_breast_cancer(return_X_y=True), CARTClassifier, DecisionTreeClassifier, "gini"),
     "iris": (load_iris(return_X_y=True), CARTClassifier, DecisionTreeClassifier, "gini"),
     "diabetes": (load_diabetes(return_X_y=True), CARTRegressor, DecisionTreeRegressor, "squared_error"),
 }
@@ -153,7 +157,7 @@ TABLES = {
 
 def both(name, **params):
     (X, y), ours, theirs, criterion = TABLES[name]
-    params |= {"criterion": criterion, "min_samples_leaf": 12}  # in small nodes features often tie
+    params |= {"criterion": criterion, "min_samples_leaf": 20}  # in small nodes features often tie
     return ours(**params), theirs(random_state=0, **params), X, y
 
 

@@ -223,13 +223,12 @@ def subset_classes(
     fill_cells(codes, labels, lo, hi, feature, settings.n_classes, n_present, cells, sums, totals)
     n_groups = np.int64(0)
     for code in range(1, n_codes + 1):
-        n = cells[code * width + width - 1]
-        if n > 0:
-            weight = np.int64(0)
-            for k in range(n_present):
-                weight += cells[code * width + sums[PRESENT, k]]
+        weight = np.int64(0)
+        for k in range(n_present):
+            weight += cells[code * width + sums[PRESENT, k]]
+        if weight > 0:
             groups[GROUP_CODE, n_groups] = code
-            groups[GROUP_N, n_groups] = n
+            groups[GROUP_N, n_groups] = weight if settings.is_unit != 0 else cells[code * width + width - 1]
             groups[GROUP_WEIGHT, n_groups] = weight
             n_groups += 1
     kind = power_kind(settings, xlogx)

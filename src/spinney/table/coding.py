@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from spinney.table.ingest import Table
 
-COLUMNS_AT_ONCE = 4  # 32 bytes of each row are read and 8 written per pass; more would only take more memory
+CELLS_AT_ONCE = 1 << 18  # of the block that is coded together: 2 MB, and some ten times as much while it is sorted
+WHOLE_RANGE = 1024  # of whole numbers that are counted
+FEW_ROWS = 2048  # columns up to this length are sorted by one call for the whole block
 CACHE_LINE = 64
 
 
@@ -41,56 +43,86 @@ def row_stride(n_features: int) -> int:
     return padded // 2
 
 
-def sort_column(column: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Order of the rows by value, and the values in that order; no NaN.
+def sort_rows(block: NDArray[np.float64]) -> NDArray[Any]:
+    """Order of each row of a block (n_columns, n_rows) by value, NaN last.
 
-    Sorting integers alone is three times as fast as sorting with an index, so the row number goes into the low bits of an
-    integer that orders as the float does. Where that cut off bits that matter, the plain way decides.
+    Sorting integers alone is three times as fast as sorting with an index, so the position goes into the low bits of an integer that
+    orders as the float does. Where that cut off bits that matter, the plain way decides.
     """
-    bits = column.view(np.int64)
-    n_bits = max(len(column) - 1, 1).bit_length()
-    keys = bits ^ ((bits >> 63) & np.int64(0x7FFF_FFFF_FFFF_FFFF))  # negative floats order backwards
+    if block.shape[1] <= FEW_ROWS:
+        return np.argsort(block, axis=1, kind="stable")
+    n_bits = (block.shape[1] - 1).bit_length()
+    keys = block.view(np.int64) >> 63
+    keys &= np.int64(0x7FFF_FFFF_FFFF_FFFF)
+    keys ^= block.view(np.int64)  # negative floats order backwards
     keys >>= n_bits
     keys <<= n_bits
-    keys |= np.arange(len(column))
-    keys.sort()
+    keys |= np.arange(block.shape[1])
+    keys.sort(axis=1)
     keys &= (1 << n_bits) - 1
-    values = column[keys]
-    if np.any(values[1:] < values[:-1]):
-        keys = np.argsort(column, kind="stable")
-        values = column[keys]
-    return keys, values
+    for row, order in zip(block, keys, strict=True):
+        values = row[order]
+        if np.any(values[1:] < values[:-1]):
+            order[:] = np.argsort(row, kind="stable")
+    return keys
 
 
-def code_column(
-    column: NDArray[np.float64], weight: NDArray[np.int64], max_codes: int, kernels: Any, codes: NDArray[np.uint16]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Write a column's codes; return the lowest and the highest value behind each code."""
-    known = column == column  # noqa: PLR0124  (not NaN)
-    rows = None if known.all() else np.flatnonzero(known)
-    codes[:] = MISSING_CODE
-    if rows is not None:
-        column = column[rows]
-    if len(column) == 0:
-        return np.zeros(0), np.zeros(0)
-    order, values = sort_column(column)
-    is_new = np.empty(len(values), np.bool_)
-    is_new[0] = True
-    np.not_equal(values[1:], values[:-1], out=is_new[1:])
-    code = np.cumsum(is_new, dtype=np.int64)
-    starts = np.flatnonzero(is_new)
-    low = high = values[starts]
-    if rows is not None:
-        order = rows[order]
-    if len(low) > max_codes:
-        mass = np.diff(starts, append=len(values)) if len(weight) == 1 else np.add.reduceat(weight[order], starts)
-        bins = np.empty(len(mass), np.int64)
-        kernels.coding.fill_bins(mass, max_codes, bins)
-        is_first = np.diff(bins, prepend=-1) > 0
-        low, high = low[is_first], high[np.append(is_first[1:], True)]
-        code = bins[code - 1] + 1
-    codes[order] = code
-    return low, high
+def code_whole(column: NDArray[np.float64], codes: NDArray[np.uint16]) -> NDArray[np.float64] | None:
+    """Code a column of whole numbers in a narrow range by counting, five times as fast as sorting; None if it is not one."""
+    low, high = column.min(), column.max()
+    if not high - low < WHOLE_RANGE or np.any(np.floor(column) != column):  # also without NaN
+        return None
+    place = (column - low).astype(np.intp)
+    is_present = np.zeros(int(high - low) + 1, np.bool_)
+    is_present[place] = True
+    codes[:] = np.cumsum(is_present, dtype=CODE)[place]
+    return np.flatnonzero(is_present) + low
+
+
+def code_block(
+    block: NDArray[np.float64], weight: NDArray[np.int64], max_codes: int, kernels: Any, codes: NDArray[np.uint16]
+) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Write the codes of numeric columns (n_columns, n_rows); return the lowest and highest value behind each code of each."""
+    if block.shape[1] > FEW_ROWS:
+        whole = [code_whole(column, out) for column, out in zip(block, codes, strict=True)]
+        rest = [j for j, values in enumerate(whole) if values is None or len(values) > max_codes]
+        if len(rest) < len(block):
+            edges = [(values, values) if values is not None else (block[j, :0],) * 2 for j, values in enumerate(whole)]
+            for j in rest:
+                edges[j] = code_block_sorted(block[j : j + 1], weight, max_codes, kernels, codes[j : j + 1])[0]
+            return edges
+    return code_block_sorted(block, weight, max_codes, kernels, codes)
+
+
+def code_block_sorted(
+    block: NDArray[np.float64], weight: NDArray[np.int64], max_codes: int, kernels: Any, codes: NDArray[np.uint16]
+) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """The same for any values."""
+    order = sort_rows(block)
+    values = np.take_along_axis(block, order, axis=1)
+    is_new = np.empty(values.shape, np.bool_)
+    is_new[:, 0] = True
+    np.not_equal(values[:, 1:], values[:, :-1], out=is_new[:, 1:])
+    is_known = values == values  # noqa: PLR0124  (not NaN)
+    is_new &= is_known
+    edges = []
+    for j in range(len(block)):
+        low = high = values[j, is_new[j]]
+        code = np.cumsum(is_new[j], dtype=np.int32)
+        if len(low) > max_codes:
+            starts = np.flatnonzero(is_new[j])
+            ordered = weight[order[j, : np.count_nonzero(is_known[j])]] if len(weight) > 1 else None
+            end = int(np.count_nonzero(is_known[j]))
+            mass = np.diff(starts, append=end) if ordered is None else np.add.reduceat(ordered, starts)
+            bins = np.empty(len(mass), np.int64)
+            kernels.coding.fill_bins(mass, max_codes, bins)
+            is_first = np.diff(bins, prepend=-1) > 0
+            low, high = low[is_first], high[np.append(is_first[1:], True)]
+            code = (bins + 1).astype(np.int32)[code - 1]
+        code *= is_known[j]
+        codes[j, order[j]] = code
+        edges.append((low, high))
+    return edges
 
 
 def code_table(
@@ -118,25 +150,32 @@ def code_table(
     n_rows = table.n_rows if keep is None else int(np.count_nonzero(keep))
     n_features = table.schema.n_features
     rows = np.zeros((n_rows, row_stride(n_features)), CODE)
-    columns = np.empty((COLUMNS_AT_ONCE, n_rows), CODE)
-    edges: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
+    at_once = min(max(CELLS_AT_ONCE // n_rows, 1), n_features)
+    columns = np.empty((at_once, n_rows), CODE)
+    edges: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = [(np.zeros(0), np.zeros(0))] * n_features
     has_missing = np.zeros(n_features, np.bool_)
-    for first in range(0, n_features, COLUMNS_AT_ONCE):
-        last = min(first + COLUMNS_AT_ONCE, n_features)
+    for first in range(0, n_features, at_once):
+        last = min(first + at_once, n_features)
         block = table.block(first, last)
         if keep is not None:
             block = block[:, keep]
         block += 0.0  # -0.0 becomes 0.0
-        for j in range(first, last):
-            column, codes = block[j - first], columns[j - first]
-            levels = table.schema.levels[j]
-            if levels is None:
-                edges.append(code_column(column, weight, max_codes, kernels, codes))
-            else:
-                codes[:] = np.where(np.isnan(column), -1.0, column).astype(np.int64) + 1
-                edges.append((np.arange(float(len(levels))),) * 2)
-            has_missing[j] = not codes.all()
-        rows[:, first:last] = columns[: last - first].T
+        is_numeric = [table.schema.levels[j] is None for j in range(first, last)]
+        numeric = np.flatnonzero(is_numeric)
+        codes = columns[: last - first]
+        if len(numeric) == len(codes):
+            edges[first:last] = code_block(block, weight, max_codes, kernels, codes)
+        else:
+            some = np.empty((len(numeric), n_rows), CODE)
+            for j, ends in zip(numeric, code_block(block[numeric], weight, max_codes, kernels, some), strict=True):
+                edges[first + j] = ends
+            codes[numeric] = some
+            for j in np.flatnonzero(~np.array(is_numeric)):
+                levels = table.schema.levels[first + j]
+                codes[j] = np.where(np.isnan(block[j]), -1.0, block[j]).astype(np.int64) + 1
+                edges[first + j] = (np.arange(float(len(levels or ()))),) * 2
+        has_missing[first:last] = ~codes.all(axis=1)
+        rows[:, first:last] = codes.T
     features = np.zeros((FEATURE_ROWS, n_features), np.int64)
     features[N_CODES] = [len(low) for low, _ in edges]
     features[IS_CATEGORICAL] = table.schema.is_categorical

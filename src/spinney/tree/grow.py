@@ -79,7 +79,6 @@ MAX_CELLS = 1 << 26
 LIST_ROWS = 65_536  # positions of a key have 16 bits
 LIST_KEYS = 1 << 24  # 64 MB of lists at most
 LIST_SHARE = 6
-LISTED_CODES = 16  # features with fewer codes go by cells in nodes of at least as many rows
 CELLS_PER_ROW = 4  # as in `kernels.classes`
 COUNTS = 4096
 VALUE_BITS = 40  # a target's mean is exact to this many bits, whatever the order of the sum
@@ -252,7 +251,7 @@ class Growth:
         self.weights = weights
         self.codes = codes
         self.features = codes.features.copy()
-        self.features[IS_LISTED] = (self.features[IS_CATEGORICAL] == 0) & (self.features[N_CODES] > LISTED_CODES)
+        self.features[IS_LISTED] = (self.features[IS_CATEGORICAL] == 0) & (self.features[N_CODES] > 1)
         if monotone is not None:
             self.features[MONOTONE] = monotone
         self.xlogx, table_bits = entropy_table(params.criterion, weights)

@@ -1,0 +1,136 @@
+"""What holds of every prediction, whatever the data: monotone constraints, and freedom from order and scale."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import strategies
+from spinney.estimators.cart import CARTClassifier, CARTRegressor
+
+
+@st.composite
+def constrained_fits(draw):
+    """A fitted tree with constraints, the table it was fitted on, and the signs."""
+    is_regression = draw(st.booleans())
+    table = draw(strategies.tables(is_regression=is_regression, max_features=3))
+    assume(not all(table.is_categorical))
+    assume(not any(is_it and n == 0 for is_it, n in zip(table.is_categorical, table.n_levels, strict=True)))
+    signs = [0 if is_it else draw(st.sampled_from([-1, 0, 1])) for is_it in table.is_categorical]
+    assume(any(signs))
+    params = {
+        "monotonic_cst": signs,
+        "missing": draw(st.sampled_from(["learned", "branch"])),
+        "categorical_features": [j for j, is_it in enumerate(table.is_categorical) if is_it] or None,
+        "max_leaf_nodes": draw(st.sampled_from([None, 5])),
+        "ccp_alpha": draw(st.sampled_from([0.0, 0.01])),
+    }
+    X = np.array(table.columns).T
+    if is_regression:
+        criterion = draw(st.sampled_from(["squared_error", "sdr"]))
+        return CARTRegressor(criterion=criterion, **params).fit(X, table.y, table.weights), table, signs
+    y = [int(code > 0) for code in table.y]
+    criterion = draw(st.sampled_from(["gini", "entropy", "misclassification"]))
+    assume(len(set(y)) == 2)
+    return CARTClassifier(criterion=criterion, **params).fit(X, y, table.weights), table, signs
+
+
+def probes(column, is_category):
+    """Values between and beyond those of a column, ascending; levels as they are; and missing."""
+    values = sorted({value for value in column if not math.isnan(value)})
+    if not is_category:
+        finite = [value for value in values if math.isfinite(value)]
+        middles = [a + (b - a) / 2 for a, b in zip(finite[:-1], finite[1:], strict=True)]
+        values = sorted({-math.inf, *values, *middles, math.inf})
+    return values[:: max(1, len(values) // 8)]
+
+
+def answers(model, rows):
+    return model.predict_proba(rows)[:, 1] if isinstance(model, CARTClassifier) else model.predict(rows)
+
+
+@settings(max_examples=200)
+@given(constrained_fits())
+def test_constraints_hold_on_a_grid(fit):
+    model, table, signs = fit
+    model.tree_.check()
+    grids = [probes(column, is_it) for column, is_it in zip(table.columns, table.is_categorical, strict=True)]
+    for j, sign in enumerate(signs):
+        if not sign:
+            continue
+        others = [[*grid[::2], math.nan] for k, grid in enumerate(grids) if k != j]
+        rows = np.array([[*fixed[:j], value, *fixed[j:]] for fixed in product(*others) for value in grids[j]])
+        steps = np.diff(answers(model, rows).reshape(-1, len(grids[j])), axis=1) * sign
+        assert steps.min(initial=0.0) >= 0.0
+
+
+def noisy(n_rows=400):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(n_rows, 3))
+    X[rng.random(X.shape) < 0.05] = math.nan
+    known = np.nan_to_num(X)
+    return X, known[:, 0] - known[:, 1] + np.sin(4 * known[:, 2]) + rng.normal(size=n_rows)
+
+
+@pytest.mark.parametrize("missing", ["learned", "branch"])
+@pytest.mark.parametrize("signs", [[1, -1, 0], [1, 0, 1], [-1, 1, -1]])
+@pytest.mark.parametrize("is_regression", [False, True])
+def test_constraints_hold_on_noise(is_regression, signs, missing):
+    """Signs that fit the data and signs that do not."""
+    X, y = noisy()
+    model = (
+        CARTRegressor(monotonic_cst=signs, missing=missing).fit(X, y)
+        if is_regression
+        else CARTClassifier(monotonic_cst=signs, missing=missing).fit(X, y > 0)
+    )
+    free = (
+        CARTRegressor(missing=missing).fit(X, y)
+        if is_regression
+        else CARTClassifier(missing=missing).fit(X, y > 0)
+    )
+    line = np.linspace(-2.5, 2.5, 60)
+    others = [-1.5, -0.5, 0.5, 1.5, math.nan]
+    has_free_fall = False
+    for j, sign in enumerate(signs):
+        if not sign:
+            continue
+        rows = np.array(
+            [[*fixed[:j], value, *fixed[j:]] for fixed in product(others, others) for value in line]
+        )
+        steps = [np.diff(answers(m, rows).reshape(-1, len(line)), axis=1) * sign for m in (model, free)]
+        assert steps[0].min() >= 0.0
+        has_free_fall |= steps[1].min() < 0.0
+    assert has_free_fall  # without the constraint the same data breaks it: the test can fail
+    assert model.get_n_leaves() > 3
+
+
+@pytest.mark.parametrize("kind", [CARTClassifier, CARTRegressor])
+def test_predictions_do_not_depend_on_the_batch(kind):
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(150, 4)), rng.integers(0, 3, 150)
+    model = kind().fit(X, y)
+    whole = model.predict(X)
+    assert [model.predict(X[i : i + 1])[0] for i in range(150)] == whole.tolist()
+    order = rng.permutation(150)
+    np.testing.assert_array_equal(model.predict(X[order]), whole[order])
+    np.testing.assert_array_equal(model.predict(np.asfortranarray(X)), whole)
+
+
+@pytest.mark.parametrize("kind", [CARTClassifier, CARTRegressor])
+def test_training_rows_go_where_they_were_when_the_tree_grew(kind):
+    """Routing by value agrees with the partition by code: every leaf is reached by as many rows as it was grown from."""
+    rng = np.random.default_rng(2)
+    X = np.column_stack([rng.normal(size=500), rng.integers(0, 9, 500), rng.integers(0, 30, 500)]).astype(
+        float
+    )
+    X[rng.random(X.shape) < 0.1] = math.nan
+    y = rng.integers(0, 4, 500)
+    for missing in ("learned", "branch"):
+        model = kind(missing=missing, categorical_features=[2], max_depth=6).fit(X, y)
+        reached = np.bincount(model.apply(X), minlength=model.tree_.n_nodes)
+        np.testing.assert_array_equal(reached[model.tree_.is_leaf], model.tree_.n_rows[model.tree_.is_leaf])
+        paths = np.asarray(model.decision_path(X).sum(axis=0)).ravel()
+        np.testing.assert_array_equal(paths, model.tree_.n_rows)
