@@ -1,4 +1,4 @@
-"""The package's grower behind the arguments of `naive.grow`, and its trees as the naive nodes they are compared with."""
+"""The package's grower behind the arguments of `naive.grow`, and its trees as naive nodes."""
 
 from __future__ import annotations
 
@@ -124,8 +124,8 @@ def rule_of(node):
 def assert_same_tree(found, expected, *, has_bounds=False):
     """Equal structure; weights, impurities and values to nine digits.
 
-    With monotone constraints (`has_bounds`) the value of an inner node is the mean of its leaves' values, which were
-    moved inside their bounds: only leaves are compared then.
+    With monotone constraints (`has_bounds`) the value of an inner node is the mean of its leaves' values,
+    which were moved inside their bounds: only leaves are compared then.
     """
     for ours, theirs in zip(naive.walk(found), naive.walk(expected), strict=True):
         assert rule_of(ours) == rule_of(theirs)

@@ -28,8 +28,9 @@ def offences(source):
     found = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef):
-            if [ast.unparse(decorator) for decorator in node.decorator_list] != ["kernel"]:
-                found.append((node.lineno, f"{node.name} is not decorated by kernel alone"))
+            decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
+            if len(decorators) != 1 or decorators[0] not in {"kernel", "inlined", "door"}:
+                found.append((node.lineno, f"{node.name} is not decorated by kernel, inlined or door alone"))
         elif isinstance(node, ast.ClassDef | ast.Raise | ast.Try | ast.AsyncFunctionDef | ast.Lambda):
             found.append((node.lineno, type(node).__name__))
         elif isinstance(node, ast.keyword) and node.arg in {"parallel", "fastmath"}:

@@ -1,7 +1,7 @@
-"""What holds of every prediction, whatever the data: monotone constraints, and freedom from order and scale."""
+"""What holds of every prediction, whatever the data."""
 
 import math
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def probes(column, is_category):
     values = sorted({value for value in column if not math.isnan(value)})
     if not is_category:
         finite = [value for value in values if math.isfinite(value)]
-        middles = [a + (b - a) / 2 for a, b in zip(finite[:-1], finite[1:], strict=True)]
+        middles = [a + (b - a) / 2 for a, b in pairwise(finite)]
         values = sorted({-math.inf, *values, *middles, math.inf})
     return values[:: max(1, len(values) // 8)]
 
@@ -121,7 +121,7 @@ def test_predictions_do_not_depend_on_the_batch(kind):
 
 @pytest.mark.parametrize("kind", [CARTClassifier, CARTRegressor])
 def test_training_rows_go_where_they_were_when_the_tree_grew(kind):
-    """Routing by value agrees with the partition by code: every leaf is reached by as many rows as it was grown from."""
+    """Routing by value agrees with the partition by code: a leaf is reached by the rows it was grown from."""
     rng = np.random.default_rng(2)
     X = np.column_stack([rng.normal(size=500), rng.integers(0, 9, 500), rng.integers(0, 30, 500)]).astype(
         float

@@ -36,7 +36,7 @@ def stump(X, y, **params):
     return CARTClassifier(max_depth=1, **params).fit(X, y).tree_
 
 
-# -------------------------------------------------------------------------------------------------- numbers
+# ---------------------------------------------------------------------------------------------------- numbers
 
 
 def test_taxable_income(shared_data):
@@ -91,7 +91,7 @@ def test_given_cuts_of_numeric_weather(shared_data, column, cut, entropy):
     assert split_impurity(tree) == pytest.approx(entropy, abs=2e-6)
 
 
-# --------------------------------------------------------------------------------------------------- subsets
+# ---------------------------------------------------------------------------------------------------- subsets
 
 SUBSETS = [
     ("toy_play_tennis", "play", "outlook", {"overcast"}, 0.357143),
@@ -157,7 +157,7 @@ def test_impurity_of_a_set(labels, entropy, gini):
     assert root_impurity(stump(X, list(labels))) == pytest.approx(gini, abs=1e-12)
 
 
-# ------------------------------------------------------------------------------------------- XOR and spirals
+# -------------------------------------------------------------------------------------------- XOR and spirals
 
 
 @pytest.mark.parametrize("criterion", ["gini", "entropy", "misclassification"])
@@ -205,7 +205,7 @@ def test_spirals(criterion):
         assert grown.score(X, y) == pytest.approx(accuracy, abs=1e-12)
 
 
-# ------------------------------------------------------------------------------------------------ regression
+# ------------------------------------------------------------------------------------------------- regression
 
 
 def test_standard_deviation_reduction():
@@ -254,7 +254,7 @@ def test_least_squares_stump(shared_data):
     assert float(((model.predict(X) - table["y"]) ** 2).sum()) == pytest.approx(1.93, abs=1e-4)
 
 
-# ---------------------------------------------------------------------------------------- rpart's published trees
+# ------------------------------------------------------------------------------------ rpart's published trees
 
 RPART = {"min_samples_split": 20, "min_samples_leaf": 7}
 

@@ -1,8 +1,8 @@
 """scikit-learn's trees at the same criterion on real tables.
 
-scikit-learn visits features in a random order at each node and keeps the first of equal gains, so its seeds differ
-where gains tie: a tree is compared with it wherever six seeds agree with each other. Inputs are compared as they are;
-scikit-learn's cast to float32 merges no values of these tables (`test_float32_keeps_values_apart`).
+scikit-learn visits features in a random order at each node and keeps the first of equal gains, so its seeds
+differ where gains tie: a tree is compared with it wherever six seeds agree with each other. Inputs are taken
+as they are: its cast to float32 merges no values of these tables (`test_float32_keeps_values_apart`).
 """
 
 import numpy as np
@@ -44,7 +44,7 @@ NUMBERS = {
     "nycflights13": "arr_delay",
 }
 NOT_INPUTS = ["split", "casual", "registered"]
-# The two largest take minutes at six seeds; of these only the numeric columns are used, as of every mixed table.
+# At six seeds of scikit-learn these take from seconds to minutes.
 SLOW = {
     "credit_default",
     "adult",
@@ -54,8 +54,8 @@ SLOW = {
     "letter",
     "california_housing",
 }
-# On these, rows that no column tells apart leave so many tied gains that the leaves of a full tree depend on the rule
-# for ties by more than scikit-learn's seeds do (`test_random_ties_reach_the_range_of_seeds`).
+# Numeric columns of mixed tables: gains tie so often that the leaves of a full tree depend on the tie rule
+# by more than scikit-learn's seeds do (`test_random_ties_reach_the_range_of_seeds`).
 TIED = {"adult", "nycflights13"}
 
 
@@ -169,7 +169,7 @@ def mixed_leaves(tree, X, y):
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "criterion"), [("adult", "gini"), ("nycflights13", "squared_error")])
 def test_random_ties_reach_the_range_of_seeds(shared_data, name, criterion):
-    """With ties drawn as scikit-learn draws them, the leaf counts overlap: the first-feature rule made the difference."""
+    """With ties drawn at random too, the leaf counts overlap: the rule for ties made the difference."""
     X, y = read_numeric(shared_data, name)
     _, theirs = grow_both(name, X, y, criterion=criterion)
     kind = CARTRegressor if name in NUMBERS else CARTClassifier

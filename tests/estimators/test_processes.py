@@ -12,7 +12,6 @@ import textwrap
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -55,8 +54,9 @@ def digest():
     result = hashlib.sha256()
     for model, X in grow():
         tree = model.tree_
-        for array in (tree.test, tree.first_child, tree.threshold, tree.subsets, tree.n_rows, tree.weight,
-                      tree.impurity, tree.distributions, model.predict(X), model.predict(X.astype(np.float32))):
+        nodes = tree.test, tree.first_child, tree.threshold, tree.subsets, tree.n_rows, tree.weight
+        answers = model.predict(X), model.predict(X.astype(np.float32))
+        for array in (*nodes, tree.impurity, tree.distributions, *answers):
             result.update(repr((array.shape, array.dtype.str)).encode() + array.tobytes())
     return result.hexdigest()
 """
@@ -95,7 +95,7 @@ def digest():
     return run(DIGEST + COMPILED)
 
 
-# --- ways to start Python -------------------------------------------------------------------------------------
+# --- ways to start Python -----------------------------------------------------------------------------------
 
 
 def test_fault_121_disabled_compiler_gives_the_same_trees(digest):
@@ -104,7 +104,11 @@ def test_fault_121_disabled_compiler_gives_the_same_trees(digest):
 
 
 def test_fault_122_one_thread_and_one_cpu(digest):
-    pin = "import os\nif hasattr(os, 'sched_setaffinity'): os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+    pin = """
+import os
+if hasattr(os, "sched_setaffinity"):
+    os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+"""
     names = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     assert run(pin + DIGEST + COMPILED, **dict.fromkeys(names, "1")) == digest
 
@@ -144,22 +148,7 @@ def test_fault_125_without_the_optional_libraries():
     assert out.endswith("done")
 
 
-def test_fault_125_arrays_do_not_import_frame_libraries():
-    out = run(
-        """
-        import sys
-        import numpy as np
-        from spinney import CARTClassifier
-
-        before = set(sys.modules)
-        CARTClassifier().fit(np.arange(8.0).reshape(4, 2), [0, 1, 0, 1]).predict([[1, 2]])
-        print([name for name in ("pandas", "polars", "pyarrow", "dask", "matplotlib") if name in sys.modules])
-        """
-    )
-    assert out == "[]"
-
-
-# --- interrupts -----------------------------------------------------------------------------------------------
+# --- interrupts ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals to one process only")
@@ -191,33 +180,39 @@ def test_fault_120_interrupt(stage, tmp_path):
     except KeyboardInterrupt:
         print("interrupted", flush=True)
     import threading
-    print(threading.active_count(), flush=True)
+    print(threading.active_count())
     model.fit(*small)
-    print(np.array_equal(model.tree_.test, before.test), (model.predict(small[0]) == small[1]).all(), flush=True)
+    print(np.array_equal(model.tree_.test, before.test), (model.predict(small[0]) == small[1]).all())
     """
-    process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(code), stage],
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    with (tmp_path / "stderr").open("w") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(code), stage],
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        )
+    watchdog = threading.Timer(LIMIT, process.kill)
+    watchdog.start()
     try:
-        assert process.stdout.readline().strip() == "begin", process.stderr.read()
+        first = process.stdout.readline().strip()
         time.sleep(1.0)  # so that the fit is well under way
         process.send_signal(signal.SIGINT)
         sent = time.monotonic()
-        assert process.stdout.readline().strip() == "interrupted"
+        second = process.stdout.readline().strip()
         waited = time.monotonic() - sent
-        out, err = process.communicate(timeout=LIMIT)
+        rest = process.stdout.read().split()
     finally:
+        watchdog.cancel()
         process.kill()
         process.wait()
+        process.stdout.close()
+    assert (first, second) == ("begin", "interrupted"), (tmp_path / "stderr").read_text()
     assert waited < 20  # in truth a fraction of a second; machines stall
-    assert out.split() == ["1", "True", "True"], err
+    assert rest == ["1", "True", "True"], (tmp_path / "stderr").read_text()
 
 
-# --- threads --------------------------------------------------------------------------------------------------
+# --- threads ------------------------------------------------------------------------------------------------
 
 
 def make_table(n_rows, seed=0):
@@ -277,7 +272,7 @@ def test_fault_112_fit_off_the_main_thread():
     assert all(np.array_equal(tree.threshold, expected) for tree in trees)
 
 
-# --- processes ------------------------------------------------------------------------------------------------
+# --- processes ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -360,4 +355,3 @@ def test_fault_114_spawn_forkserver_and_loky(tmp_path):
     )
     assert process.returncode == 0, process.stderr
     assert process.stdout.strip() == "done"
-    assert Path(script).exists()

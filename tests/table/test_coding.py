@@ -36,7 +36,7 @@ def plain_ranks(column):
     ]
 
 
-# -------------------------------------------------------------------------------------------------- every value
+# ------------------------------------------------------------------------------------------------ every value
 
 
 @settings(max_examples=200)
@@ -131,11 +131,11 @@ def test_rows_of_codes_are_whole_words_and_keep_to_cache_lines(n_features):
     assert 64 % (stride * 2) == 0 or stride * 2 % 64 == 0
 
 
-# --------------------------------------------------------------------------------------------------------- bins
+# ------------------------------------------------------------------------------------------------------- bins
 
 
 def check_bins(column, max_codes, weight=None):
-    """Bins are whole runs of the sorted values, all used, with the right edges; returns the weight in each."""
+    """Bins are whole runs of the sorted values, all used, edges right; returns the weight in each."""
     column = np.asarray(column, float)
     known = ~np.isnan(column)
     codes = code([column], ONE if weight is None else weight, max_codes)
@@ -204,7 +204,7 @@ def test_a_weight_of_two_is_a_row_twice(rows, max_codes):
 
 
 def test_weights_move_the_quantiles():
-    """Three quarters of the weight lie on the lowest tenth of the values: so do three quarters of the bins."""
+    """Three quarters of the weight are on the lowest tenth of values: so are three quarters of the bins."""
     column = np.arange(1000.0)
     weight = np.where(column < 100, 27, 1)
     mass = check_bins(column, 20, weight)

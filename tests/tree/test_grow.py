@@ -28,7 +28,7 @@ def assert_grows_as_naive(table, parameters):
     fast.assert_same_tree(fast.as_nodes(tree), expected, has_bounds="monotonic" in parameters)
 
 
-# --------------------------------------------------------------------------------------- against the oracle
+# ----------------------------------------------------------------------------------------- against the oracle
 
 
 @settings(max_examples=200)
@@ -92,18 +92,23 @@ def test_monotone_constraints(case, missing, is_second):
 
 @pytest.mark.parametrize("is_regression", [False, True])
 def test_the_branch_of_missing_values_stays_inside_its_bounds(is_regression):
-    """Left of the root nothing may exceed the middle of its two sides, a branch of missing values included."""
-    column = [0.0] * 6 + [1.0] * 6
-    other = [0.0, 0.0, 1.0, 1.0, math.nan, math.nan] + [0.0] * 6
-    y = [0, 0, 0, 0, 1, 1] + [1, 1, 1, 1, 1, 0]
+    """Where x1 is missing the data falls with x0, against the constraint; elsewhere it rises."""
+    x0 = [0.0] * 7 + [1.0] * 7
+    x1 = [0.0, 0.0, 0.0, 1.0, 1.0, 1.0, math.nan] * 2
+    y = [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 0]
     data = {
         "n_classes": None if is_regression else 2,
         "criterion": "squared_error" if is_regression else "gini",
     }
     parameters = {**data, "missing": "branch", "monotonic": [1, 0]}
-    expected = naive.grow([column, other], y, **parameters)
-    tree = fast.grow([column, other], y, **parameters)
+    expected = naive.grow([x0, x1], y, **parameters)
+    tree = fast.grow([x0, x1], y, **parameters)
     fast.assert_same_tree(fast.as_nodes(tree), expected, has_bounds=True)
+    kind = CARTRegressor if is_regression else CARTClassifier
+    model = kind(missing="branch", monotonic_cst=[1, 0]).fit(np.array([x0, x1]).T, y)
+    rows = [[0.0, math.nan], [1.0, math.nan]]
+    low, high = model.predict(rows) if is_regression else model.predict_proba(rows)[:, 1]
+    assert low <= high
 
 
 def estimator_for(table, parameters):
@@ -132,7 +137,7 @@ def test_estimators_predict_what_the_oracle_predicts(data):
     np.testing.assert_allclose(answer(rows), values, rtol=1e-9, atol=1e-9 * scale)
 
 
-# --------------------------------------------------------------------------------- compiled and interpreted
+# ----------------------------------------------------------------------------------- compiled and interpreted
 
 
 @settings(max_examples=100)
@@ -157,7 +162,7 @@ def test_interpreted_kernels_draw_the_same(case, seed, max_features, has_random_
     assert fast.arrays_of(interpreted) == fast.arrays_of(compiled)
 
 
-# ------------------------------------------------------------------------------- what must not change a tree
+# -------------------------------------------------------------------------------- what must not change a tree
 
 
 def take(table, rows, weights="theirs"):
@@ -291,10 +296,9 @@ def test_best_first_without_a_limit_grows_the_same_tree(case):
 # ------------------------------------------------------------------------- every way to search gives one tree
 
 WAYS = {
-    "sorted lists": {"LISTED_CODES": 0},
-    "lists of small nodes": {"LISTED_CODES": 0, "LIST_ROWS": 7},
-    "no lists": {"LIST_ROWS": 0},
-    "cells": {"LISTED_CODES": 10**6},
+    "sorted lists of every node": {"LIST_ROWS": 65_536, "LIST_SHARE": 1000},
+    "sorted lists of small nodes": {"LIST_ROWS": 7},
+    "no lists: cells, or sorting in each node": {"LIST_ROWS": 0},
 }
 
 
@@ -324,6 +328,7 @@ def test_few_codes_and_few_cells_decide_nothing(case, few_codes, cells_per_row):
         patch.setattr(sys.modules[twin.grow.__name__], "FEW_CODES", few_codes)
         patch.setattr(sys.modules[twin.classes.__name__], "CELLS_PER_ROW", cells_per_row)
         patch.setattr(grow, "CELLS_PER_ROW", cells_per_row)
+        patch.setattr(grow, "LIST_ROWS", 0)
         assert fast.arrays_of(fast.grow_table(table, kernels=twin, **parameters)) == plain
 
 
@@ -411,7 +416,7 @@ def test_columns_may_be_coded_in_any_chunks(case, n_columns):
         assert fast.arrays_of(fast.grow_table(table, **parameters)) == plain
 
 
-# ------------------------------------------------------------------------------------------------ randomness
+# ------------------------------------------------------------------------------------------------- randomness
 
 
 @pytest.mark.parametrize("n_classes", [None, 2, 3])

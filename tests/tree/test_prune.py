@@ -99,11 +99,11 @@ def test_alpha_zero_prunes_nothing():
     assert CARTClassifier(criterion="misclassification", ccp_alpha=0.0).fit(X, y).get_n_leaves() == 3
 
 
-# ------------------------------------------------------------------------------------------------ equal alphas
+# ----------------------------------------------------------------------------------------------- equal alphas
 
 
 def test_a_subtree_that_pays_only_as_a_whole_is_cut_at_once():
-    """XOR: the root gains nothing by itself, so its alpha is the smallest and the three splits fall together."""
+    """XOR: the root gains nothing by itself, so the three splits fall together."""
     X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
     path = CARTClassifier().cost_complexity_pruning_path(X, [0, 1, 1, 0])
     np.testing.assert_allclose(path.ccp_alphas, [0, 0.5 / 3], atol=1e-15)
@@ -131,7 +131,7 @@ def test_kyphosis_like_rpart_in_errors():
     np.testing.assert_allclose(path.ccp_alphas / (17 / 81), [0, 0.17647059], atol=1e-8)
 
 
-# ------------------------------------------------------------------------------------------- against scikit-learn
+# --------------------------------------------------------------------------------------- against scikit-learn
 
 
 def noise_table(seed, *, is_regression):

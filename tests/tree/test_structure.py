@@ -36,7 +36,7 @@ def test_every_grown_tree_passes(case, has_random_ties):
     assert tree.n_rows[tree.is_leaf].min() >= min(parameters.get("min_samples_leaf", 1), tree.n_rows[0])
 
 
-# ------------------------------------------------------------------------------- the check notices what is broken
+# --------------------------------------------------------------------------- the check notices what is broken
 
 
 def class_tree():
@@ -180,7 +180,7 @@ def test_a_tree_with_a_damaged_entry_is_refused_or_harmless(data, case):
         assert damaged.is_leaf[predict.find_leaves(damaged, values)].all()
 
 
-# ------------------------------------------------------------------------------------------- copies and pickles
+# ----------------------------------------------------------------------------------------- copies and pickles
 
 
 @pytest.mark.parametrize("make", [class_tree, number_tree])
@@ -232,7 +232,7 @@ def test_a_tree_says_its_size():
     assert repr(class_tree()) == "Tree(n_nodes=7, n_leaves=4, depth=2)"
 
 
-# ------------------------------------------------------------------------------------------------------- values
+# ----------------------------------------------------------------------------------------------------- values
 
 
 @given(strategies.growing())
@@ -249,19 +249,31 @@ def test_values_are_means_of_the_leaves_below(case):
         np.testing.assert_allclose(values.sum(axis=1), 1.0)
 
 
-# --------------------------------------------------------------------------------------------------------- text
+# ------------------------------------------------------------------------------------------------------- text
+
+
+PLAY_TENNIS = """
+sunny hot high weak no
+sunny hot high strong no
+overcast hot high weak yes
+rain mild high weak yes
+rain cool normal weak yes
+rain cool normal strong no
+overcast cool normal strong yes
+sunny mild high weak no
+sunny cool normal weak yes
+rain mild normal weak yes
+sunny mild normal strong yes
+overcast mild high strong yes
+overcast hot normal weak yes
+rain mild high strong no
+"""
 
 
 def play_tennis():
-    outlook = (
-        ["sunny", "sunny", "overcast", "rain", "rain", "rain", "overcast", "sunny", "sunny", "rain", "sunny", "overcast", "overcast", "rain"]
-    )
-    temperature = ["hot", "hot", "hot", "mild", "cool", "cool", "cool", "mild", "cool", "mild", "mild", "mild", "hot", "mild"]
-    humidity = ["high", "high", "high", "high", "normal", "normal", "normal", "high", "normal", "normal", "normal", "high", "normal", "high"]
-    wind = ["weak", "strong", "weak", "weak", "weak", "strong", "strong", "weak", "weak", "weak", "strong", "strong", "weak", "strong"]
-    play = ["no", "no", "yes", "yes", "yes", "no", "yes", "no", "yes", "yes", "yes", "yes", "yes", "no"]
-    X = pd.DataFrame({"outlook": outlook, "temperature": temperature, "humidity": humidity, "wind": wind})
-    return X.astype("category"), play
+    rows = [line.split() for line in PLAY_TENNIS.strip().splitlines()]
+    table = pd.DataFrame(rows, columns=["outlook", "temperature", "humidity", "wind", "play"])
+    return table.drop(columns="play").astype("category"), table["play"]
 
 
 def drawn(text):

@@ -30,7 +30,7 @@ def magnitude(values):
     return sum(abs(int(value)) for value in values)
 
 
-# -------------------------------------------------------------------------------------------------- no overflow
+# ------------------------------------------------------------------------------------------------ no overflow
 
 
 @given(weight_lists)
@@ -100,7 +100,7 @@ def test_weights_of_very_different_size():
     assert model.predict(X).tolist() == y
 
 
-# ------------------------------------------------------------------------------------------------- close to exact
+# --------------------------------------------------------------------------------------------- close to exact
 
 
 def exact_mean(y, weights):
@@ -147,7 +147,7 @@ def test_a_large_table_agrees_with_float64():
     assert fast.impurity(tree)[0] == pytest.approx(np.average((y - mean) ** 2, weights=weights), rel=1e-12)
 
 
-# ------------------------------------------------------------------------------------------------ order of rows
+# ---------------------------------------------------------------------------------------------- order of rows
 
 
 @given(st.integers(0, 10**6), st.integers(2, 60), st.sampled_from([0, 5, 200]))
@@ -177,7 +177,7 @@ def test_a_repeated_row_is_a_whole_weight(rows):
     assert exact_sum(by_weight.squares) == exact_sum(by_rows.squares)
 
 
-# ------------------------------------------------------------------------------------------------- large offsets
+# ---------------------------------------------------------------------------------------------- large offsets
 
 
 @pytest.mark.parametrize("offset", [1e9, -1e12, 2.0**50])

@@ -22,7 +22,7 @@ def fill_bins(mass: np.ndarray, n_bins: int, bins: np.ndarray) -> int:
     share = left // n_bins
     for k in range(len(mass)):
         w = mass[k]
-        if held > 0 and at < n_bins - 1 and (held + w // 2 > share or len(mass) - k < n_bins - at):
+        if held > 0 and at < n_bins - 1 and (held + (w + 1) // 2 > share or len(mass) - k < n_bins - at):
             at += 1
             held = np.int64(0)
             share = left // (n_bins - at)

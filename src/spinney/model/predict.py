@@ -20,13 +20,18 @@ LANES = 4  # rows that go down a tree together, as in `kernels.route`
 def find_leaves(tree: Tree, values: NDArray[Any]) -> NDArray[np.int32]:
     """Index of the leaf that each row of values (n_rows, n_features), float32 or float64, ends in."""
     leaf = np.empty(len(values), np.int32)
-    fixed = values.view()
-    fixed.flags.writeable = False  # a kernel is compiled per type, and read-only arrays are a type of their own
     k = kernels(len(values) * max(tree.depth, 1) * STEP_SECONDS)
     hot = tree.hot
     block = np.empty((LANES, values.shape[1]))
-    k.route.apply(fixed, hot.view(np.float64), hot, tree.subsets, block, leaf)
+    k.route.apply(fixed(values), hot.view(np.float64), hot, fixed(tree.subsets), block, leaf)
     return leaf
+
+
+def fixed(x: NDArray[Any]) -> NDArray[Any]:
+    """A plain read-only view: a kernel is compiled per type, and an array of a user may be read-only."""
+    view = x.view(np.ndarray)
+    view.flags.writeable = False
+    return view
 
 
 def predict_values(tree: Tree, values: NDArray[Any]) -> NDArray[np.float64]:

@@ -209,11 +209,22 @@ def _place_of(item: Any, columns: Columns) -> int:
 
 
 def read_table(path: str | os.PathLike[str]) -> pa.Table:
-    """A file as a pyarrow Table: CSV (also gzipped), Parquet, or Arrow IPC (`.arrow`, `.feather`, `.ipc`).
+    r"""A file as a pyarrow Table: CSV (also gzipped), Parquet, or Arrow IPC (`.arrow`, `.feather`, `.ipc`).
 
     CSV is UTF-8 with a header line, its fields separated by commas, or by semicolons or tabs if the header
     has no comma. Text columns become dictionary columns. In a numeric column an empty cell, `?`, `NA`, `nan`
     and the like are missing; in a text column only the empty cell is.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "weather.csv"
+    ...     _ = path.write_text("outlook,humidity\nsunny,85\nrainy,\n")
+    ...     table = read_table(path)
+    >>> table.to_pydict()
+    {'outlook': ['sunny', 'rainy'], 'humidity': [85, None]}
     """
     import pyarrow as pa
 

@@ -81,6 +81,7 @@ LIST_KEYS = 1 << 24  # 64 MB of lists at most
 LIST_SHARE = 6
 CELLS_PER_ROW = 4  # as in `kernels.classes`
 COUNTS = 4096
+MAX_EXPONENT = 900  # of a total weight
 VALUE_BITS = 40  # a target's mean is exact to this many bits, whatever the order of the sum
 GAIN_SLACK = 2.0**-52  # as scikit-learn: a split may miss min_impurity_decrease by one rounding
 
@@ -456,11 +457,32 @@ class Growth:
             base = 0.0 if self.params.criterion == "entropy" else 1.0
             impurity[inner] = base - np.ldexp(score, self.units.gain_exponent)
             impurity[mixed] = class_impurity(self.params.criterion, distributions / weight[mixed, None])
-        return self.make_tree(leaf, weight, np.maximum(impurity, 0.0), 0, self.real_weight(distributions))
+        shares = self.real_weight(distributions)
+        if self.settings.has_monotone:
+            leaf, shares = self.bound_shares(leaf, self.real_weight(weight), shares)
+        return self.make_tree(leaf, weight, np.maximum(impurity, 0.0), 0, shares)
+
+    def bound_shares(
+        self, leaf: NDArray[np.float64], weight: NDArray[np.float64], distributions: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Move the share of class 1 of each leaf inside its monotone bounds: a branch of missing values may lie outside."""
+        leaves = np.flatnonzero(self.nodes[FIRST_CHILD, : len(leaf)] == 0)
+        weight = weight[leaves]
+        code = leaf[leaves].astype(np.int64)
+        ones = np.where(code > 0, weight, 0.0)
+        ones[code < 0] = distributions[-1 - code[code < 0], 1]
+        share = ones / weight
+        bounded = np.clip(share, *self.node_values[[LOWER, UPPER]][:, leaves])
+        ones = np.where(bounded == share, ones, bounded * weight)
+        is_mixed = (ones > 0.0) & (ones < weight)
+        leaf[leaves] = np.where(is_mixed, -np.cumsum(is_mixed), ones > 0.0)
+        return leaf, np.stack([weight - ones, ones], axis=1)[is_mixed]
 
     def real_weight(self, weight: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Fixed-point weights as the user gave them."""
-        return np.ldexp(weight.astype(np.float64), self.weights.exponent - self.weights.bits)
+        """Fixed-point weights as the user gave them, but for a power of two where their sum would leave float64's range."""
+        total = math.frexp(self.weights.total)[1] - self.weights.bits
+        exponent = min(max(self.weights.exponent, -MAX_EXPONENT - total), MAX_EXPONENT - total)
+        return np.ldexp(weight.astype(np.float64), exponent - self.weights.bits)
 
     def make_tree(
         self,

@@ -48,7 +48,8 @@ class Tree:
     subsets : uint64
         Bitsets, one bit per level, each `ceil(n_levels / 64)` words.
     n_rows, weight, impurity : (n_nodes,)
-        Training rows, their weight, and the impurity in units of `2 ** impurity_exponent`.
+        Training rows, their weight (scaled by a power of two where their sum would leave the range of float64), and the
+        impurity in units of `2 ** impurity_exponent`.
     distributions : float64 (n_mixed, n_classes)
         Weight per class of the leaves that hold more than one.
     n_classes : int
@@ -220,7 +221,7 @@ class Tree:
 
     def importances(self) -> NDArray[np.float64]:
         """Impurity decrease that each feature's tests brought, weighted by rows and scaled to sum 1, shape (n_features,)."""
-        loss = self.weight * self.impurity
+        loss = self.weight / self.weight[0] * self.impurity
         inner = np.flatnonzero(~self.is_leaf)
         decrease = loss[inner].copy()
         for branch in range(int(self.n_branches.max(initial=0))):
@@ -277,6 +278,7 @@ class Tree:
         first = self.first_child.astype(np.int64)
         self.require(np.isin(self.kind, (LEAF, THRESHOLD, SUBSET)), "unknown kind of test")
         self.require(self.is_leaf | (first > nodes), "children must come after their parent")
+        self.require(~self.is_leaf | (self.test == LEAF), "a leaf has no test")
         self.require(~self.is_leaf | (first == 0), "a leaf has no children")
         self.require(first + self.n_branches <= self.n_nodes, "children beyond the last node")
         n_parents = np.zeros(self.n_nodes, np.int64)
@@ -329,10 +331,10 @@ class Tree:
         self.require(rows == self.n_rows, "rows of the branches do not add up")
         weights = self.sum_up(self.weight)
         self.require(np.isclose(weights, self.weight, rtol=SUM_TOLERANCE, atol=0.0), "weights of the branches do not add up")
-        loss = self.weight * self.impurity
+        loss = self.weight / self.weight[0] * self.impurity
         below = np.zeros(self.n_nodes)
         np.add.at(below, self.parent[1:], loss[1:])
-        limit = loss + SUM_TOLERANCE * self.weight[0] * self.impurity.max()  # impurities are exact to the root's scale
+        limit = loss + SUM_TOLERANCE * self.impurity.max()  # impurities are exact to the root's scale
         self.require(self.is_leaf | (below <= limit), "a split must not raise the impurity")
 
     def with_legend(self, legend: Legend) -> Tree:

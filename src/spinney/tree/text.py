@@ -56,16 +56,19 @@ def branch_text(tree: Tree, node: int, branch: int) -> str:
     name = legend.features[feature] if legend else f"x{feature}"
     missing = int(tree.missing_branch[node])
     threshold = float(tree.threshold[node])
-    is_apart = branch == 2 or (branch == 1 and missing == 1 and tree.kind[node] == THRESHOLD and np.isposinf(threshold))
-    if is_apart:
+    is_threshold = tree.kind[node] == THRESHOLD
+    if branch == 2 or (branch == missing == 1 and is_threshold and np.isposinf(threshold)):
         return f"{name} is missing"
-    if tree.kind[node] == THRESHOLD:
+    if is_threshold:
         if np.isposinf(threshold):
             text = f"{name} is known"
         else:
             text = f"{name} {'<=' if branch == 0 else '>'} {number(threshold)}"
     else:
-        text = f"{name} in {{{', '.join(subset_levels(tree, node, branch))}}}"
+        levels = subset_levels(tree, node, branch)
+        if not levels and branch == missing:
+            return f"{name} is missing"
+        text = f"{name} in {{{', '.join(levels)}}}"
     has_missing = legend.has_missing[feature] if legend else False
     return f"{text} or missing" if has_missing and branch == missing else text
 

@@ -1,0 +1,93 @@
+"""`warmup` compiles all that fits and predictions can ask for."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+# What compiles is seen only in a process that has compiled nothing else before.
+SPREAD = """
+import io, itertools, pickle
+import joblib, numpy as np, pandas as pd
+import spinney
+from spinney import CARTClassifier, CARTRegressor, _jit
+
+spinney.warmup()
+kernels = _jit.load_compiled()
+doors = {
+    f"{name}.{function}": dispatcher
+    for name, module in vars(kernels).items() if not name.startswith("_")
+    for function, dispatcher in vars(module).items()
+    if isinstance(getattr(dispatcher, "_cache", None), _jit._Store)
+}
+assert {"grow.grow", "route.apply", "coding.fill_bins"} <= set(doors), doors
+before = {name: list(door.signatures) for name, door in doors.items()}
+assert all(before.values()), before
+
+generator = np.random.default_rng(0)
+X = generator.integers(0, 9, size=(200, 4)).astype(float)
+holes = np.where(generator.random(X.shape) < 0.1, np.nan, X)
+frozen = X.copy()
+frozen.flags.writeable = False
+shifted = np.frombuffer(b"x" + X.tobytes(), dtype=np.uint8)[1:].view(float).reshape(X.shape)
+frame = pd.DataFrame({"a": holes[:, 0], "b": pd.Categorical(np.array(list("uvw"))[X[:, 1].astype(int) % 3])})
+tables = [
+    X, holes, frozen, shifted, X.astype(np.float32), X.astype(np.float16), X.astype(np.int32), X > 3,
+    np.asfortranarray(X), X[:, ::2], X.tolist(), holes.astype(object), X[:, :1], X[:1], frame, frame[["a"]],
+    generator.normal(size=(6000, 4)), np.tile(X, (1, 100)),
+]
+shared = [
+    {}, {"missing": "branch"}, {"max_leaf_nodes": 5},
+    {"max_leaf_nodes": np.int32(5)}, {"max_depth": np.uint8(3)},
+    {"max_features": "sqrt", "random_state": 0}, {"ties": "random", "random_state": 0}, {"ccp_alpha": 0.01},
+    {"max_bins": 2}, {"max_bins": np.int16(3), "min_samples_leaf": np.int8(2)},
+    {"min_weight_fraction_leaf": np.float32(0.1), "min_impurity_decrease": np.float32(0.01)},
+    {"min_samples_split": 0.1, "min_samples_leaf": 0.05},
+]
+for table in tables:
+    n = len(table)
+    numbers = generator.normal(size=n)
+    weights = [None, np.ones(n), generator.integers(1, 4, n), generator.random(n) + 0.1]
+    settings = shared if table is X or table is frame else shared[:1]
+    for params, weight in itertools.product(settings, weights):
+        for classes in (1, 2, 3, 12):
+            for criterion in ("gini", "entropy", "misclassification") if params is shared[0] else ("gini",):
+                labels = np.arange(n) % classes
+                model = CARTClassifier(criterion=criterion, **params).fit(table, labels, weight)
+                model.predict(table), model.predict_proba(table)
+        for criterion in ("squared_error", "sdr"):
+            model = CARTRegressor(criterion=criterion, **params).fit(table, numbers, weight)
+            model.predict(table)
+for categorical in ([0], [0, 1, 2, 3]):
+    CARTClassifier(categorical_features=categorical).fit(X, X[:, 0] > 3).decision_path(X)
+    CARTRegressor(categorical_features=categorical, min_target_std=0.1).fit(holes, X[:, 0]).apply(holes)
+CARTRegressor(monotonic_cst=[1, 0, -1, 0]).fit(X, X[:, 0]).predict(X)
+CARTClassifier(monotonic_cst=[1, 0, -1, 0], class_weight="balanced").fit(X, X[:, 0] > 4).predict(X)
+model = CARTClassifier().fit(frame, np.arange(200) % 3)
+pickle.loads(pickle.dumps(model)).predict(frame)
+joblib.dump(model, "model.joblib")
+joblib.load("model.joblib", mmap_mode="r").predict(frame)
+
+after = {name: list(door.signatures) for name, door in doors.items()}
+more = {name: after[name][len(before[name]):] for name in doors if after[name] != before[name]}
+print(more)
+"""
+
+
+def test_nothing_is_compiled_after_warmup(tmp_path):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
+    paths = [
+        str(Path(path).resolve()) for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path
+    ]
+    process = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(SPREAD)],
+        env=environment | {"PYTHONPATH": os.pathsep.join(paths)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.strip() == "{}"
