@@ -70,6 +70,20 @@ def test_levels_in_order_of_their_principal_component(table, criterion, missing)
     assert_grows_as_naive(table, {"criterion": criterion, "missing": missing})
 
 
+@pytest.mark.parametrize("n_first", [2, 3, 5, 6, 7])
+@pytest.mark.parametrize("n_second", [3, 5, 7, 11])
+@pytest.mark.parametrize("values", [(0.0, 0.0), (0.0, 2.0), (0.1, 0.1)])
+def test_levels_of_equal_mean_are_ordered_by_index(n_first, n_second, values):
+    """The heavy limit forbids to cut off the third level, so the order of the two that tie shows."""
+    levels = [0.0] * (2 * n_first) + [1.0] * (2 * n_second) + [2.0]
+    y = [*values] * n_first + [*values] * n_second + [9.0]
+    data = {"is_categorical": [True], "n_levels": [3], "criterion": "squared_error"}
+    for parameters in ({"min_samples_leaf": 2}, {"min_samples_leaf": 2, "max_depth": 1}):
+        expected = naive.grow([levels], y, **data, **parameters)
+        assert naive.is_certain(expected)
+        fast.assert_same_tree(fast.as_nodes(fast.grow([levels], y, **data, **parameters)), expected)
+
+
 @st.composite
 def constrained(draw):
     """A table of numbers with two classes or a regression, every column under a constraint."""

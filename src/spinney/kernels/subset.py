@@ -33,6 +33,7 @@ from .moments import scan_moments
 
 POWER_STEPS = 200  # of the power iteration; it stops before once the direction is stable
 POWER_TOLERANCE = 1e-14
+SHARE_SLACK = 1e-12  # coordinates are sums of products of shares, at most 1
 ONE = np.uint64(1)
 NONE = np.uint64(0)
 
@@ -66,15 +67,26 @@ def sift(groups: np.ndarray, scores: np.ndarray, root: int, end: int) -> None:
 
 
 @kernel
-def order_groups(groups: np.ndarray, scores: np.ndarray, n_groups: int) -> None:
-    """Sort the groups by score, then by code (heapsort: in place, no worst case)."""
-    for k in range(2 * n_groups):
-        if k < n_groups:
-            sift(groups, scores, n_groups - 1 - k, n_groups)
-        else:
-            end = 2 * n_groups - 1 - k
-            swap_groups(groups, scores, 0, end)
-            sift(groups, scores, 0, end)
+def order_groups(groups: np.ndarray, scores: np.ndarray, n_groups: int, slack: float) -> None:
+    """Sort the groups by score, then by code; scores that differ by at most `slack` count as equal.
+
+    Heapsort, in place and without a worst case; again if equal scores had been told apart by a rounding.
+    """
+    for _ in range(2):
+        for k in range(2 * n_groups):
+            if k < n_groups:
+                sift(groups, scores, n_groups - 1 - k, n_groups)
+            else:
+                end = 2 * n_groups - 1 - k
+                swap_groups(groups, scores, 0, end)
+                sift(groups, scores, 0, end)
+        n_equal = np.int64(0)
+        for g in range(1, n_groups):
+            if scores[g] != scores[g - 1] and scores[g] - scores[g - 1] <= slack:
+                scores[g] = scores[g - 1]
+                n_equal += 1
+        if n_equal == 0:
+            return
 
 
 @kernel
@@ -120,7 +132,7 @@ def subset_moments(
     for g in range(n_groups):
         weight = groups[GROUP_N, g] if settings.is_unit != 0 else groups[GROUP_WEIGHT, g]
         scores[g] = np.float64(groups[GROUP_SUM, g]) / np.float64(weight)
-    order_groups(groups, scores, n_groups)
+    order_groups(groups, scores, n_groups, settings.value_slack)
     best, cut, missing, n_ties = scan_moments(
         groups, n_groups, totals, settings, xlogx, best, 0, lower, upper, key, n_ties
     )
@@ -235,7 +247,7 @@ def subset_classes(
     is_exhaustive = n_groups <= EXHAUSTIVE_LEVELS
     if not is_exhaustive:
         score_levels(cells, width, groups, n_groups, sums, n_present, vectors, scores)
-        order_groups(groups, scores, n_groups)
+        order_groups(groups, scores, n_groups, SHARE_SLACK)
     # exhaustive: candidate m sends group 0 and those others whose bit is set in m; ordered: groups 0 .. m
     n_candidates = np.int64(0)
     if n_groups > 0:
