@@ -43,9 +43,7 @@ def numeric(scale: Scale) -> Split:
     """100,000 rows to grow on and 50,000 held out."""
     n_train = scale.rows(100_000)
     X, y = draw_numeric(n_train + scale.rows(50_000))
-    return Split(
-        f"numeric {n_train:,} x {N_FEATURES} float32", X[:n_train], y[:n_train], X[n_train:], y[n_train:]
-    )
+    return Split(f"numeric {n_train:,} x {N_FEATURES} float32", X[:n_train], y[:n_train], X[n_train:], y[n_train:])
 
 
 def letter(scale: Scale) -> Split | None:
@@ -72,9 +70,7 @@ def housing(scale: Scale) -> Split:
     table = datasets.load("california_housing")
     target = datasets.source("california_housing").target
     y = np.asarray(table[target], np.float64)
-    X = np.column_stack(
-        [np.asarray(table[name], np.float64) for name in table.column_names if name != target]
-    )
+    X = np.column_stack([np.asarray(table[name], np.float64) for name in table.column_names if name != target])
     order = np.random.default_rng(0).permutation(len(y))
     n_train = len(y) * 4 // 5
     train, test = order[: scale.rows(n_train)], order[n_train:]

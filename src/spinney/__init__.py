@@ -37,9 +37,7 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
-        raise AttributeError(
-            f"module 'spinney' has no attribute {name!r}; public names: {', '.join(__all__)}"
-        )
+        raise AttributeError(f"module 'spinney' has no attribute {name!r}; public names: {', '.join(__all__)}")
     home = _HOMES[name]
     value = getattr(import_module(home), name) if home else import_module(f"spinney.{name}")
     globals()[name] = value

@@ -65,14 +65,14 @@ _log.addHandler(logging.NullHandler())
 def kernel(function: F) -> F:
     """Mark a kernel that other kernels call.
 
-    It is compiled into its callers, runs without the GIL, divides as NumPy does, and uses neither fast math nor threads. A file
-    of kernels has no decorator but this, `inlined` and `door`; kernels call each other directly.
+    It is compiled into its callers, runs without the GIL, divides as NumPy does, and uses neither fast math nor
+    threads. A file of kernels has no decorator but this, `inlined` and `door`; kernels call each other directly.
     """
     return _compile(function, is_door=False)
 
 
 def inlined(function: F) -> F:
-    """Mark a kernel whose body replaces each call: for one called per feature or row. A call passes some hundred words."""
+    """Mark a kernel whose body replaces its call, for one called per feature or row: a call passes a hundred words."""
     return _compile(function, is_door=False, is_inlined=True)
 
 
@@ -104,9 +104,9 @@ def _compile(function: F, *, is_door: bool, is_inlined: bool = False) -> F:
 def _inner_options() -> dict[str, Any]:
     """Options for kernels that only kernels call: no wrappers for Python and C, no machine code of their own.
 
-    Numba would optimise and emit every function by itself and again as part of each caller, six deep: 3.8 s of the 8.3 s that the
-    driver of a tree took. Stopping at LLVM's language leaves that to the door. It reaches into Numba's pipeline (seen with 0.68);
-    where that has changed, kernels compile the long way.
+    Numba would optimise and emit every function by itself and again as part of each caller, six deep: 3.8 s of the
+    8.3 s that the driver of a tree took. Stopping at LLVM's language leaves that to the door. It reaches into Numba's
+    pipeline (seen with 0.68); where that has changed, kernels compile the long way.
     """
     options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     with contextlib.suppress(ImportError, AttributeError):
@@ -157,8 +157,8 @@ def _inner_compiler() -> Any:
 
 
 def _widen_literals(dispatcher: Any) -> None:
-    """Make calls between kernels see `int64` where the caller wrote `0`: a literal is a type, and a compile, of its own."""
-    from numba.core.types import unliteral
+    """Make calls between kernels see `int64` where the caller wrote `0`: a literal is a type of its own."""
+    from numba.core.types import unliteral  # type: ignore[attr-defined]
 
     resolve = dispatcher.get_call_template
 
@@ -384,9 +384,7 @@ def cache_directory() -> Path | None:
             if is_new:
                 _prune(base, keep=directory)
             return directory
-    _log.warning(
-        "no cache directory is writable: kernels are compiled in every process (set SPINNEY_CACHE_DIR)"
-    )
+    _log.warning("no cache directory is writable: kernels are compiled in every process (set SPINNEY_CACHE_DIR)")
     return None
 
 

@@ -242,13 +242,9 @@ def test_feature_names_of_frames(kind, library):
     model = kind().fit(frame, y)
     assert model.feature_names_in_.tolist() == ["a", "b", "c"]
     np.testing.assert_array_equal(model.predict(frame), kind().fit(X, y).predict(X))
-    with pytest.warns(
-        UserWarning, match=f"X does not have valid feature names, but {kind.__name__} was fitted"
-    ):
+    with pytest.warns(UserWarning, match=f"X does not have valid feature names, but {kind.__name__} was fitted"):
         model.predict(X)
-    with pytest.warns(
-        UserWarning, match=f"X has feature names, but {kind.__name__} was fitted without"
-    ) as seen:
+    with pytest.warns(UserWarning, match=f"X has feature names, but {kind.__name__} was fitted without") as seen:
         kind().fit(X, y).predict(frame)
     assert seen[0].filename == __file__  # the warning points at the caller's line
 
@@ -375,9 +371,7 @@ def test_search_pipeline_and_cross_validation(kind):
     assert np.isfinite(cross_val_score(kind(), X, y, cv=3, error_score="raise")).all()
     numbers = X[["width", "height", "rank"]]
     pipeline = make_pipeline(StandardScaler(), kind(max_depth=3)).fit(numbers, y)
-    plain = kind(max_depth=3).fit(
-        numbers, y
-    )  # standardising keeps the order of values, so the tests are the same
+    plain = kind(max_depth=3).fit(numbers, y)  # standardising keeps the order of values, so the tests are the same
     np.testing.assert_array_equal(pipeline[-1].tree_.n_rows, plain.tree_.n_rows)
     np.testing.assert_array_equal(pipeline.predict(numbers), plain.predict(numbers))
 

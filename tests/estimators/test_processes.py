@@ -223,7 +223,7 @@ def make_table(n_rows, seed=0):
 
 
 def test_fault_110_eight_threads_predict_with_one_model():
-    X, y = make_table(3000)
+    X, y = make_table(1000)
     for model in (CARTClassifier().fit(X, y), CARTRegressor().fit(X, y)):
         expected = model.predict(X)
         barrier = threading.Barrier(8)
@@ -239,11 +239,11 @@ def test_fault_110_eight_threads_predict_with_one_model():
 
 
 def test_fault_111_predict_while_another_thread_fits():
-    X, y = make_table(5000)
+    X, y = make_table(4500)
     model = CARTClassifier().fit(X, y)
     expected, other = model.predict(X), CARTRegressor().fit(X, y).tree_
     with ThreadPoolExecutor(2) as pool:
-        fits = [pool.submit(lambda: CARTRegressor().fit(X, y).tree_) for _ in range(4)]
+        fits = [pool.submit(lambda: CARTRegressor().fit(X, y).tree_) for _ in range(2)]
         while not all(fit.done() for fit in fits):
             assert np.array_equal(model.predict(X), expected)
     for fit in fits:
@@ -251,7 +251,7 @@ def test_fault_111_predict_while_another_thread_fits():
 
 
 def test_fault_112_fit_off_the_main_thread():
-    X, y = make_table(5000)
+    X, y = make_table(4500)
     expected = CARTClassifier().fit(X, y).tree_.threshold
     trees = []
 

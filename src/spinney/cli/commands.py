@@ -73,19 +73,11 @@ def study() -> None:
     show_default=True,
     help="auto: regression if the target is a number with a fraction or has more than 20 values.",
 )
-@click.option(
-    "--criterion", help="How a split is judged: gini, entropy, ...; default: that of the estimator."
-)
+@click.option("--criterion", help="How a split is judged: gini, entropy, ...; default: that of the estimator.")
 @click.option("--max-depth", type=click.IntRange(min=1), help="No leaf is deeper than this.")
-@click.option(
-    "--max-leaf-nodes", type=click.IntRange(min=2), help="Grow the best node first, to this many leaves."
-)
-@click.option(
-    "--min-samples-leaf", type=click.IntRange(min=1), default=1, show_default=True, help="Rows in a leaf."
-)
-@click.option(
-    "--ccp-alpha", type=click.FloatRange(min=0), default=0.0, show_default=True, help="Prune by this cost."
-)
+@click.option("--max-leaf-nodes", type=click.IntRange(min=2), help="Grow the best node first, to this many leaves.")
+@click.option("--min-samples-leaf", type=click.IntRange(min=1), default=1, show_default=True, help="Rows in a leaf.")
+@click.option("--ccp-alpha", type=click.FloatRange(min=0), default=0.0, show_default=True, help="Prune by this cost.")
 def tree(path: str, target: str, task: str, **params: Any) -> None:
     """Grow a CART tree on a CSV, Parquet or Arrow file and print it."""
     import pyarrow as pa
@@ -107,9 +99,7 @@ def tree(path: str, target: str, task: str, **params: Any) -> None:
     kind = "regression" if is_regression else "classification"
     click.echo(model.tree_.to_text().rstrip())
     n_features = table.num_columns - 1
-    click.echo(
-        f"{kind} of {target!r}: {table.num_rows} rows, {n_features} features, {model.get_n_leaves()} leaves"
-    )
+    click.echo(f"{kind} of {target!r}: {table.num_rows} rows, {n_features} features, {model.get_n_leaves()} leaves")
 
 
 def _looks_continuous(column: pa.ChunkedArray) -> bool:
@@ -141,6 +131,4 @@ def datasets() -> None:
 
     for name in tables.names():
         about = tables.source(name)
-        click.echo(
-            f"{name:<20} {about.rows:>6} rows  {about.task:<14} target {about.target:<14} {about.origin}"
-        )
+        click.echo(f"{name:<20} {about.rows:>6} rows  {about.task:<14} target {about.target:<14} {about.origin}")

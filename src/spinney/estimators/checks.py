@@ -55,9 +55,7 @@ class CheckedParams:
             value = getattr(self, name)
             # True is 1 to Python, but max_depth=True is a mistake
             if isinstance(value, bool | np.bool_) and any(isinstance(rule, Interval) for rule in rules):
-                message = (
-                    f"The {name!r} parameter of {type(self).__name__} must be a number. Got {value} instead."
-                )
+                message = f"The {name!r} parameter of {type(self).__name__} must be a number. Got {value} instead."
                 raise InvalidParameterError(message)
 
 
@@ -125,8 +123,7 @@ def check_y(estimator: Any, y: Any, n_rows: int) -> NDArray[Any]:
     check_complete(column)
     if len(column) != n_rows:
         message = (
-            "Found input variables with inconsistent numbers of samples: "
-            f"X has {n_rows} rows, y has {len(column)}."
+            f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y has {len(column)}."
         )
         raise ValueError(message)
     return column
@@ -154,9 +151,7 @@ def check_numbers(estimator: Any, y: Any, n_rows: int) -> NDArray[np.float64]:
     try:
         return np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        message = (
-            f"y must hold numbers for a regression, got {y.dtype}: {error}. For classes use a classifier."
-        )
+        message = f"y must hold numbers for a regression, got {y.dtype}: {error}. For classes use a classifier."
         raise ValueError(message) from error
 
 
@@ -233,9 +228,7 @@ def weigh_classes(
     if isinstance(class_weight, dict):
         unknown = [label for label in class_weight if label not in set(classes.tolist())]
         if unknown:
-            message = (
-                f"class_weight names {unknown[0]!r}, which is not among the classes {classes.tolist()[:10]}"
-            )
+            message = f"class_weight names {unknown[0]!r}, which is not among the classes {classes.tolist()[:10]}"
             raise ValueError(message)
         per_class = np.array([float(class_weight.get(label, 1.0)) for label in classes.tolist()])
         if not np.all(np.isfinite(per_class) & (per_class >= 0.0)):
@@ -280,9 +273,7 @@ def check_monotone(constraint: Any, estimator: Any, schema: Schema) -> NDArray[n
     if isinstance(constraint, dict):
         names = getattr(estimator, "feature_names_in_", None)
         if names is None:
-            message = (
-                "monotonic_cst by name needs an X with column names; pass a list of one value per feature"
-            )
+            message = "monotonic_cst by name needs an X with column names; pass a list of one value per feature"
             raise ValueError(message)
         unknown = [name for name in constraint if name not in set(names)]
         if unknown:
@@ -292,9 +283,7 @@ def check_monotone(constraint: Any, estimator: Any, schema: Schema) -> NDArray[n
     try:
         signs = np.asarray(constraint)
     except ValueError as error:
-        message = (
-            "monotonic_cst must be one list of -1, 0 or 1 per feature, but its entries differ in length."
-        )
+        message = "monotonic_cst must be one list of -1, 0 or 1 per feature, but its entries differ in length."
         raise ValueError(message) from error
     if signs.shape != (n_features,):
         message = f"monotonic_cst has shape {signs.shape} but the input data X has {n_features} features."

@@ -2,8 +2,8 @@
 
 A group holds a weight per class, so groups are not stored: the scan walks the cells (one per code and class) or the
 sorted keys and moves weights from the right branch to the left. Whole weights keep the sums of squares (Gini) or of
-f(k) (entropy) of both branches up to date as integers, called *powers* here; otherwise a score is computed afresh at each
-cut, so that it depends on the rows to the left and not on their order.
+f(k) (entropy) of both branches up to date as integers, called *powers* here; otherwise a score is computed afresh at
+each cut, so that it depends on the rows to the left and not on their order.
 """
 
 from __future__ import annotations
@@ -193,8 +193,8 @@ def fill_cells(
 ) -> None:
     """Add rows lo .. hi to cells[code * (n_classes + 1) + class], the last cell of a code counting its rows.
 
-    Missing rows end in sums[MISSING] and `totals`; their cells are emptied. With weights of 1 the counting cells stay empty: a
-    code's classes add up to its rows.
+    Missing rows end in sums[MISSING] and `totals`; their cells are emptied. With weights of 1 the counting cells stay
+    empty: a code's classes add up to its rows.
     """
     width = n_classes + 1
     if len(labels) == 1:
@@ -220,10 +220,10 @@ def fill_cells(
 def scan_counts(
     cells: np.ndarray, sums: np.ndarray, n: int, n_codes: int, n_present: int, n_classes: int, least: int, best: float
 ) -> tuple[float, int, int]:
-    """Best cut over the cells, which are emptied, by Gini when every weight is 1, nothing is missing, ties go to the first.
+    """Best cut over the cells by Gini when every weight is 1, nothing is missing and ties go to the first.
 
-    The common case. Returns the better of `best` and the best score, the last code of the left branch (-1: not better) and the
-    code after it.
+    The common case. The cells are emptied. Returns the better of `best` and the best score, the last code of the left
+    branch (-1: not better) and the code after it.
     """
     for k in range(n_present):
         sums[LEFT, sums[PRESENT, k]] = 0

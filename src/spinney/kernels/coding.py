@@ -11,8 +11,8 @@ from spinney._jit import door
 def fill_bins(mass: np.ndarray, n_bins: int, bins: np.ndarray) -> int:
     """Number the bins of values in order, given the weight of each; return how many there are.
 
-    A bin takes values until it holds its share of what was left when it opened, so that a heavy value gets a bin of its own
-    and the rest share the remaining bins evenly.
+    A bin takes values until it holds its share of what was left when it opened, so that a heavy value gets a bin of
+    its own and the rest share the remaining bins evenly.
     """
     left = np.int64(0)
     for k in range(len(mass)):

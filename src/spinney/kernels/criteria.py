@@ -38,9 +38,7 @@ def times_log(weight: int, xlogx: np.ndarray) -> float:
 
 
 @kernel
-def score_moments(
-    criterion: int, weight: int, total: int, square: int, square_unit: float, xlogx: np.ndarray
-) -> float:
+def score_moments(criterion: int, weight: int, total: int, square: int, square_unit: float, xlogx: np.ndarray) -> float:
     """Score of rows with these sums; two classes count class 1 in `total`."""
     w = np.float64(weight)
     s = np.float64(total)
@@ -62,9 +60,7 @@ def deviation(weight: int, total: int, square: int, square_unit: float) -> float
 
 
 @kernel
-def score_classes(
-    criterion: int, sums: np.ndarray, side: int, weight: int, n_present: int, xlogx: np.ndarray
-) -> float:
+def score_classes(criterion: int, sums: np.ndarray, side: int, weight: int, n_present: int, xlogx: np.ndarray) -> float:
     """Score of rows with class weights sums[side]; sums[PRESENT] lists the classes that can be non-zero."""
     score = 0.0
     if criterion == MISCLASSIFICATION:
@@ -82,12 +78,14 @@ def score_classes(
 
 
 @kernel
-def best_possible(criterion: int, is_class: int, labels: np.ndarray, lo: int, hi: int, weight: int, total: int) -> float:
+def best_possible(
+    criterion: int, is_class: int, labels: np.ndarray, lo: int, hi: int, weight: int, total: int
+) -> float:
     """Score of a split of rows lo .. hi into pure branches; infinite where it would take too long to say.
 
     A split that reaches it cannot be beaten, so the search can stop: nodes near the leaves often have one.
     """
-    if criterion == GINI or criterion == MISCLASSIFICATION:
+    if criterion in (GINI, MISCLASSIFICATION):
         return np.float64(weight)
     if criterion != SQUARED_ERROR:
         return 0.0  # entropy, SDR

@@ -5,9 +5,9 @@ Words: a *slot* holds an open node; `search` finds its best split; `expand` carr
   depth first   pop a node, search it, expand it, push its open children
   best first    pop the node of largest gain, expand it, search its open children and push them
 
-The driver keeps everything it knows in arrays, so that it can return at any node (room runs out, someone pressed Ctrl-C)
-and go on later. Two arguments select a variant when they are None: `sums`, class weights for three classes or more, and
-`subset`, a bitset for tables with categories.
+The driver keeps everything it knows in arrays, so that it can return at any node (room runs out, someone pressed
+Ctrl-C) and go on later. Two arguments select a variant when they are None: `sums`, class weights for three classes or
+more, and `subset`, a bitset for tables with categories.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ DRAWS, TIES, CHILDREN = np.uint64(0), np.uint64(1), np.uint64(2)  # parts of a n
 
 @kernel
 def sum_classes(labels: np.ndarray, lo: int, hi: int, sums: np.ndarray, totals: np.ndarray) -> int:
-    """Sum the weights of rows lo .. hi per class; list the classes present in ascending order and return their number."""
+    """Sum the weights of rows lo .. hi per class; list the classes present, ascending, and return their number."""
     for i in range(lo, hi):
         sums[ALL, labels[TARGET, i]] = 0
     n_present = np.int64(0)
@@ -353,13 +353,13 @@ def search(
         if not is_subset:
             if sums is None:
                 best, cut, following, missing, n_ties = scan_numeric(
-                    codes, labels, lo, hi, feature, features, settings, lists, list_labels, list_lo, keys, counts, cells,
-                    groups, totals, xlogx, best, lower, upper, tie_key, n_ties,
+                    codes, labels, lo, hi, feature, features, settings, lists, list_labels, list_lo, keys, counts,
+                    cells, groups, totals, xlogx, best, lower, upper, tie_key, n_ties,
                 )  # fmt: skip
             else:
                 best, cut, following, missing, n_ties = scan_classes(
-                    codes, labels, lo, hi, feature, features, settings, lists, list_labels, list_lo, keys, counts, cells,
-                    sums, totals, n_present, xlogx, best, tie_key, n_ties,
+                    codes, labels, lo, hi, feature, features, settings, lists, list_labels, list_lo, keys, counts,
+                    cells, sums, totals, n_present, xlogx, best, tie_key, n_ties,
                 )  # fmt: skip
         if cut >= 0:
             best_feature = feature
@@ -596,7 +596,7 @@ def grow(
     state: np.ndarray,
     control: np.ndarray,
 ) -> int:
-    """Grow until done (DONE), told to stop (STOPPED) or out of space (NEEDS_ROOM: enlarge the arrays and call again)."""
+    """Grow until done (DONE), stopped (STOPPED) or out of space (NEEDS_ROOM: enlarge the arrays, call again)."""
     is_best_first = settings.order == BEST_FIRST
     shift = SMALL_SHIFT if sums is None else LARGE_SHIFT
     n_children = np.int64(0)  # branches of the split just carried out, still to be added
@@ -636,9 +636,13 @@ def grow(
             end = np.int64(bounds[1, n_children - 1]) - state[LIST_LO]
             mask = (np.int64(1) << shift) - 1
             if n_children == MOST_BRANCHES:
-                split_lists(features, lists, keys, mask, first, end, branch, 2, open_branches & 3 != 0, open_branches & 4 != 0)
+                split_lists(
+                    features, lists, keys, mask, first, end, branch, 2, open_branches & 3 != 0, open_branches & 4 != 0
+                )
                 end = np.int64(bounds[1, 1]) - state[LIST_LO]
-            split_lists(features, lists, keys, mask, first, end, branch, 1, open_branches & 1 != 0, open_branches & 2 != 0)
+            split_lists(
+                features, lists, keys, mask, first, end, branch, 1, open_branches & 1 != 0, open_branches & 2 != 0
+            )
         n_children = np.int64(0)
         if control[CONTROL_STOP] != 0:
             return STOPPED

@@ -1,8 +1,9 @@
 """Sorted lists: each numeric feature's rows in the order of its codes, kept in order while a subtree grows.
 
-A key is `code << shift | position`, so a sorted list of keys is the order of the rows and their codes in one. Lists are made
-once for a node of moderate size and split stably with it, so that nodes below need no sorting. Positions count from the first row of the node that the lists were made for; rows
-move on as the node is partitioned, so labels are copied for the lists, and `place` finds a row's position by its id.
+A key is `code << shift | position`, so a sorted list of keys is the order of the rows and their codes in one. Lists
+are made once for a node of moderate size and split stably with it, so that nodes below need no sorting. Positions
+count from the first row of the node that the lists were made for; rows move on as the node is partitioned, so labels
+are copied for the lists, and `place` finds a row's position by its id.
 """
 
 from __future__ import annotations

@@ -49,8 +49,8 @@ def scan_keys(
 ) -> tuple[float, int, int]:
     """Best cut of sorted keys by squared error when every weight is 1, nothing is missing and nothing constrains it.
 
-    The common case, without groups. Returns the better of `best` and the best score, the last code of the left branch (-1:
-    not better) and the code after it.
+    The common case, without groups. Returns the better of `best` and the best score, the last code of the left branch
+    (-1: not better) and the code after it.
     """
     mask = (ONE << np.uint64(shift)) - ONE
     begin = np.uint64(base)

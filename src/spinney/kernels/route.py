@@ -93,8 +93,8 @@ def apply(
 ) -> None:
     """Write the leaf of each row.
 
-    Four rows go down together: while one waits for its node to come from memory, the others have theirs. They are copied first, so that
-    memory is read in sequence. The last rows may be done twice.
+    Four rows go down together: while one waits for its node to come from memory, the others have theirs. They are
+    copied first, so that memory is read in sequence. The last rows may be done twice.
     """
     n_rows, n_features = values.shape
     for first in range(0, n_rows, LANES):

@@ -123,8 +123,8 @@ def subset_moments(
 ) -> tuple[float, int, int, int]:
     """Best subset by mean target, written to `subset`.
 
-    Returns the better of `best` and the best score, the last group of branch 0 (-1: not better), the branch of missing rows
-    and the number of ties.
+    Returns the better of `best` and the best score, the last group of branch 0 (-1: not better), the branch of
+    missing rows and the number of ties.
     """
     n_groups = group_cells(codes, labels, lo, hi, feature, n_codes, cells, groups, totals)
     if n_groups == 0 or (n_groups == 1 and totals[N_MISSING] == 0):

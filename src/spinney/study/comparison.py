@@ -78,9 +78,7 @@ def compare(
     if table is None:
         table = datasets.load("california_housing")
     y = np.asarray(table[target], dtype=np.float64)
-    X = np.column_stack(
-        [np.asarray(table[name], dtype=np.float64) for name in table.column_names if name != target]
-    )
+    X = np.column_stack([np.asarray(table[name], dtype=np.float64) for name in table.column_names if name != target])
     folds = list(KFold(n_splits, shuffle=True, random_state=SEED).split(X))
     warmup()  # fit times are of fits, not of the compiler
     rows = []
@@ -97,9 +95,7 @@ def compare(
             if hasattr(model, "get_n_leaves"):
                 leaves.append(model.get_n_leaves())
         n_leaves = float(np.mean(leaves)) if leaves else None
-        rows.append(
-            Row(name, float(np.mean(scores)), float(np.std(scores)), float(np.mean(seconds)), n_leaves)
-        )
+        rows.append(Row(name, float(np.mean(scores)), float(np.std(scores)), float(np.mean(seconds)), n_leaves))
     return rows
 
 

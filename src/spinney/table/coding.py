@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spinney._types import CODE, FEATURE_ROWS, IS_CATEGORICAL, MISSING_CODE, N_CODES, OFFSET
+from spinney._types import CODE, FEATURE_ROWS, IS_CATEGORICAL, N_CODES, OFFSET
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
     from spinney.table.ingest import Table
 
 CELLS_AT_ONCE = 1 << 18  # of the block that is coded together: 2 MB, and some ten times as much while it is sorted
@@ -46,8 +47,8 @@ def row_stride(n_features: int) -> int:
 def sort_rows(block: NDArray[np.float64]) -> NDArray[Any]:
     """Order of each row of a block (n_columns, n_rows) by value, NaN last.
 
-    Sorting integers alone is three times as fast as sorting with an index, so the position goes into the low bits of an integer that
-    orders as the float does. Where that cut off bits that matter, the plain way decides.
+    Sorting integers alone is three times as fast as sorting with an index, so the position goes into the low bits of
+    an integer that orders as the float does. Where that cut off bits that matter, the plain way decides.
     """
     if block.shape[1] <= FEW_ROWS:
         return np.argsort(block, axis=1, kind="stable")
@@ -68,7 +69,7 @@ def sort_rows(block: NDArray[np.float64]) -> NDArray[Any]:
 
 
 def code_whole(column: NDArray[np.float64], codes: NDArray[np.uint16]) -> NDArray[np.float64] | None:
-    """Code a column of whole numbers in a narrow range by counting, five times as fast as sorting; None if it is not one."""
+    """Code a column of whole numbers in a narrow range by counting, not sorting; None if it is not one."""
     low, high = column.min(), column.max()
     with np.errstate(invalid="ignore"):  # infinities
         is_narrow = high - low < WHOLE_RANGE  # false for NaN
@@ -84,7 +85,7 @@ def code_whole(column: NDArray[np.float64], codes: NDArray[np.uint16]) -> NDArra
 def code_block(
     block: NDArray[np.float64], weight: NDArray[np.int64], max_codes: int, kernels: Any, codes: NDArray[np.uint16]
 ) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Write the codes of numeric columns (n_columns, n_rows); return the lowest and highest value behind each code of each."""
+    """Write the codes of numeric columns (n_columns, n_rows); return for each its lowest and highest value per code."""
     if block.shape[1] > FEW_ROWS:
         whole = [code_whole(column, out) for column, out in zip(block, codes, strict=True)]
         rest = [j for j, values in enumerate(whole) if values is None or len(values) > max_codes]
@@ -170,8 +171,9 @@ def code_table(
             edges[first:last] = code_block(block, weight, max_codes, kernels, codes)
         else:
             some = np.empty((len(numeric), n_rows), CODE)
-            for j, ends in zip(numeric, code_block(block[numeric], weight, max_codes, kernels, some), strict=True):
-                edges[first + j] = ends
+            found = code_block(block[numeric], weight, max_codes, kernels, some)
+            for j, low_and_high in zip(numeric, found, strict=True):
+                edges[first + j] = low_and_high
             codes[numeric] = some
             for j in np.flatnonzero(~np.array(is_numeric)):
                 levels = table.schema.levels[first + j]

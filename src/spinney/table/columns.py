@@ -164,9 +164,7 @@ def _open_array(X: Any) -> Columns:
     if kind in "mM":
         raise ValueError(f"X holds {array.dtype} in every column, from column 0 on: {_DATE_FIX}.")
     if kind not in "OUTS":
-        raise ValueError(
-            f"X has dtype {array.dtype}, which is neither numbers nor text. Convert it to numbers."
-        )
+        raise ValueError(f"X has dtype {array.dtype}, which is neither numbers nor text. Convert it to numbers.")
     cells = array if kind == "O" else array.astype(object)
     n_rows, n_columns = cells.shape
     return Columns(None, n_rows, n_columns, False, lambda j: read_cells(cells[:, j].tolist(), str(j)))
@@ -207,9 +205,7 @@ _CELL_KINDS: tuple[tuple[str, tuple[type, ...]], ...] = (
 
 def is_missing_type(kind: type) -> bool:
     """Whether a type means missing: None, and what pandas calls NA and NaT, told without importing it."""
-    return kind is type(None) or (
-        kind.__name__ in {"NAType", "NaTType"} and kind.__module__.startswith("pandas")
-    )
+    return kind is type(None) or (kind.__name__ in {"NAType", "NaTType"} and kind.__module__.startswith("pandas"))
 
 
 def _kind_of_cell(kind: type) -> str:
@@ -255,9 +251,7 @@ def _read_number_cells(cells: list[Any], types: dict[type, str], name: str) -> N
     try:
         values = np.array(known, dtype=object).astype(np.float64)
     except OverflowError as error:
-        raise ValueError(
-            f"Column {name} holds a number too large for float64. Rescale the column."
-        ) from error
+        raise ValueError(f"Column {name} holds a number too large for float64. Rescale the column.") from error
     if not bool((np.abs(values) >= WIDE).any()):
         return Numbers(values)
     return Numbers(values, np.array(known, dtype=object))
@@ -269,13 +263,9 @@ def refuse_kind(name: str, kind: str, example: Any) -> NoReturn:
     if kind == "date":
         raise ValueError(f"Column {name} holds dates or times ({shown}): {_DATE_FIX}.")
     if kind == "complex":
-        raise ValueError(
-            f"Complex data not supported: column {name} holds {shown}. Use its real and imaginary parts."
-        )
+        raise ValueError(f"Complex data not supported: column {name} holds {shown}. Use its real and imaginary parts.")
     if kind == "bytes":
-        raise ValueError(
-            f"Column {name} holds bytes ({shown}): decode it to text, for example with .decode()."
-        )
+        raise ValueError(f"Column {name} holds bytes ({shown}): decode it to text, for example with .decode().")
     if kind == "nested":
         raise ValueError(f"Column {name} is nested ({shown}): give each of its parts a column of its own.")
     raise UnreadableCellError(
@@ -330,14 +320,10 @@ def _open_frame(X: Any) -> Columns | None:
     n_rows, n_columns = frame.shape
     if n_columns == 0 or n_rows == 0:
         what = "feature" if n_columns == 0 else "sample"
-        raise ValueError(
-            f"Found array with 0 {what}(s) (shape={frame.shape}) while a minimum of 1 is required."
-        )
+        raise ValueError(f"Found array with 0 {what}(s) (shape={frame.shape}) while a minimum of 1 is required.")
     keys = frame.columns
     names = tuple(keys) if is_named else None
-    return Columns(
-        names, n_rows, n_columns, True, lambda j: _read_series(frame.get_column(keys[j]), label(names, j))
-    )
+    return Columns(names, n_rows, n_columns, True, lambda j: _read_series(frame.get_column(keys[j]), label(names, j)))
 
 
 def _native_names(native: Any) -> tuple[Any, ...]:
@@ -352,9 +338,7 @@ def _native_names(native: Any) -> tuple[Any, ...]:
 def _check_names(names: Sequence[Any]) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise ValueError(
-            f"Column names must be unique; these are not: {', '.join(map(repr, twice))}. Rename them."
-        )
+        raise ValueError(f"Column names must be unique; these are not: {', '.join(map(repr, twice))}. Rename them.")
     types = sorted({type(name).__qualname__ for name in names})
     if len(types) > 1 and "str" in types:
         raise TypeError(

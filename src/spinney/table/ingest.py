@@ -35,9 +35,7 @@ _IN_ARRAY = (
     ". If it is a category, name the column in categorical_features, or pass a frame (pandas, polars, ...), "
     "whose text columns are categories; if it is a number, convert the column first."
 )
-_NOT_LISTED = (
-    ", but is not in categorical_features. Add it there, or leave categorical_features='from_dtype'."
-)
+_NOT_LISTED = ", but is not in categorical_features. Add it there, or leave categorical_features='from_dtype'."
 
 # What an empty or unknown number is written as; in a column of text these are text, but for the empty cell.
 _NO_NUMBER = ["", "?", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "null", "NULL", "None", "#N/A", "<NA>"]
@@ -72,9 +70,7 @@ class Table:
         """
         if out is None:
             out = np.empty((stop - start, self.n_rows), dtype=np.float64)
-        with np.errstate(
-            over="ignore"
-        ):  # a long double beyond float64 is infinite, which is in the right order
+        with np.errstate(over="ignore"):  # a long double beyond float64 is infinite, which is in the right order
             if self._matrix is not None:
                 for row in range(0, self.n_rows, _BLOCK_ROWS):
                     end = row + _BLOCK_ROWS
@@ -162,15 +158,11 @@ def declared_categories(categorical_features: Any, columns: Columns) -> NDArray[
             "bools, indices or names."
         )
     if np.ndim(categorical_features) != 1:
-        raise ValueError(
-            "categorical_features must be one-dimensional: a list of bools, of indices or of names."
-        )
+        raise ValueError("categorical_features must be one-dimensional: a list of bools, of indices or of names.")
     given = list(categorical_features)
     if given and all(isinstance(item, bool | np.bool_) for item in given):
         if len(given) != columns.n_columns:
-            raise ValueError(
-                f"categorical_features is a mask of {len(given)} for {columns.n_columns} columns of X."
-            )
+            raise ValueError(f"categorical_features is a mask of {len(given)} for {columns.n_columns} columns of X.")
         return np.array(given, dtype=np.bool_)
     places = [_place_of(item, columns) for item in given]
     if len(set(places)) < len(places):
@@ -187,9 +179,7 @@ def _place_of(item: Any, columns: Columns) -> int:
     names = columns.names
     if isinstance(item, str):
         if names is None:
-            raise ValueError(
-                f"categorical_features has {item!r}, but X has no column names: use indices or a mask."
-            )
+            raise ValueError(f"categorical_features has {item!r}, but X has no column names: use indices or a mask.")
         if item not in names:
             close = difflib.get_close_matches(item, names, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
@@ -199,9 +189,7 @@ def _place_of(item: Any, columns: Columns) -> int:
         text = f"categorical_features has {item!r}: give all bools, all indices or all names."
         raise ValueError(text)  # noqa: TRY004, a bad value of a parameter
     if not 0 <= item < columns.n_columns:
-        raise ValueError(
-            f"categorical_features has index {item}; the columns of X are 0 to {columns.n_columns - 1}."
-        )
+        raise ValueError(f"categorical_features has index {item}; the columns of X are 0 to {columns.n_columns - 1}.")
     return int(item)
 
 

@@ -36,9 +36,7 @@ Level = str | bool | int | float
 
 NO_LEVEL = MAX_CODES  # in uint16 level codes: missing. Level indices end at MAX_CODES - 1.
 _WAS_NUMERIC = ", but was numeric when the model was fitted. Convert it to numbers, NaN where one is missing."
-_BLOCK_ROWS = (
-    4096  # rows written together: 1M x 28 columns become row-major in 48 ms, column by column in 157 ms
-)
+_BLOCK_ROWS = 4096  # rows written together: 1M x 28 columns become row-major in 48 ms, column by column in 157 ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,9 +207,7 @@ def learn_levels(column: Categories, name: str) -> tuple[tuple[Level, ...], NDAr
         )
     levels = tuple(distinct if column.is_ordered else sorted(distinct))
     index = {level: i for i, level in enumerate(levels)}
-    table = np.array(
-        [NO_LEVEL if value is None else index[value] for value in values] + [NO_LEVEL], dtype=np.uint16
-    )
+    table = np.array([NO_LEVEL if value is None else index[value] for value in values] + [NO_LEVEL], dtype=np.uint16)
     return levels, table[column.codes]
 
 

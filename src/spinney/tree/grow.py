@@ -17,7 +17,6 @@ from spinney._types import (
     BEGIN,
     BEST_FIRST,
     CLASS_ROWS,
-    CLASSES,
     CONTROL_SIZE,
     CONTROL_STOP,
     CUT_VALUE,
@@ -52,7 +51,6 @@ from spinney._types import (
     SQUARED_ERROR,
     STATE_SIZE,
     SUM,
-    TARGET,
     TEST,
     TOTALS_SIZE,
     UPPER,
@@ -188,8 +186,8 @@ def make_settings(
 def most_listed(params: GrowParams, features: NDArray[np.int64], n_rows: int) -> int:
     """Rows of the largest node that sorted lists are made for; 0 where lists do not pay.
 
-    Lists move every feature at every split, so they pay where most features are searched. Best first needs the lists of all
-    its nodes at once, so one set must cover the whole table.
+    Lists move every feature at every split, so they pay where most features are searched. Best first needs the lists
+    of all its nodes at once, so one set must cover the whole table.
     """
     n_features = features.shape[1]
     if params.max_features is not None and params.max_features * LIST_SHARE < n_features:
@@ -290,9 +288,7 @@ class Growth:
         self.list_labels = np.empty((len(self.labels), max(most, 1)), SUM)
         self.branch = np.empty(max(most, 1), np.uint8)
         self.counts = np.empty(COUNTS, np.int32)
-        self.cells = np.zeros(
-            count_cells(self.features, self.settings, is_moments=is_moments, n_rows=n_rows), SUM
-        )
+        self.cells = np.zeros(count_cells(self.features, self.settings, is_moments=is_moments, n_rows=n_rows), SUM)
         self.groups = np.empty((GROUP_ROWS, n_codes), SUM)
         self.totals = np.zeros(TOTALS_SIZE, SUM)
         self.bounds = np.zeros((4, 3))
@@ -318,7 +314,7 @@ class Growth:
             self.state[N_FREE] = n_free + n_old
 
     def drive(self) -> int:
-        """Run the driver to its end; interpreted kernels hand over to compiled ones if it takes longer than expected."""
+        """Run the driver to its end; interpreted kernels hand over to compiled ones if they take too long."""
         deadline = time.monotonic() + INTERPRETED_SECONDS
         while True:
             status = int(
@@ -326,8 +322,8 @@ class Growth:
                     self.codes.rows, self.codes.rows.view(np.uint64), self.labels, self.ids, self.target.truth,
                     self.features, self.codes.edges, self.settings, self.permutation, self.keys, self.counts,
                     self.cells, self.groups, self.totals, self.xlogx, self.sums, self.vectors, self.subset,
-                    self.scores, self.subsets, self.place, self.lists, self.list_labels, self.branch, self.nodes, self.node_values,
-                    self.slots, self.slot_values, self.bounds, self.state, self.control,
+                    self.scores, self.subsets, self.place, self.lists, self.list_labels, self.branch, self.nodes,
+                    self.node_values, self.slots, self.slot_values, self.bounds, self.state, self.control,
                 )
             )  # fmt: skip
             if status != NEEDS_ROOM:
@@ -340,10 +336,8 @@ class Growth:
         """Grow; a long growth runs off the main thread, so that Ctrl-C stops it at its next node."""
         n_rows = len(self.ids)
         is_main = threading.current_thread() is threading.main_thread()
-        if not is_main or n_rows * self.features.shape[1] <= INLINE_ROWS:
-            status = self.drive()
-        else:
-            status = self.drive_aside()
+        is_short = n_rows * self.features.shape[1] <= INLINE_ROWS
+        status = self.drive() if is_short or not is_main else self.drive_aside()
         if status != DONE:
             raise KeyboardInterrupt
 
@@ -369,10 +363,7 @@ class Growth:
         n_nodes = int(self.state[N_NODES])
         begin = self.nodes[BEGIN, :n_nodes]
         end = begin + self.nodes[N_ROWS, :n_nodes]
-        if self.weights.is_unit:
-            weight = end - begin
-        else:
-            weight = sum_ranges(self.labels[WEIGHT], begin, end)
+        weight = end - begin if self.weights.is_unit else sum_ranges(self.labels[WEIGHT], begin, end)
         is_leaf = self.nodes[FIRST_CHILD, :n_nodes] == 0
         truth = self.target.truth[self.ids]
         if self.target.n_classes == 0:
@@ -387,7 +378,7 @@ class Growth:
         is_leaf: NDArray[np.bool_],
         truth: NDArray[np.float64],
     ) -> Tree:
-        """Leaf values are means of the targets, exact where they are all equal; impurities their variance (or its root)."""
+        """Leaf values are means of the targets, exact where all are equal; impurities their variance or its root."""
         target = self.target
         leaves = np.flatnonzero(is_leaf)
         leaves = leaves[np.argsort(begin[leaves])]
@@ -396,7 +387,9 @@ class Growth:
         is_pure = low == high
         in_leaf = np.repeat(np.arange(len(leaves)), (end - begin)[leaves])
         weights = self.weights if self.weights.is_unit else self.weights._replace(values=self.labels[WEIGHT])
-        centred = np.ldexp(truth - target.centre, -target.spread_exponent)  # a large offset costs no digits of the variance
+        centred = np.ldexp(
+            truth - target.centre, -target.spread_exponent
+        )  # a large offset costs no digits of the variance
         mean = range_means(centred, weights, starts, end[leaves], weight[leaves])
         spread = range_means((centred - mean[in_leaf]) ** 2, weights, starts, end[leaves], weight[leaves])
         spread[is_pure] = 0.0
@@ -465,7 +458,7 @@ class Growth:
     def bound_shares(
         self, leaf: NDArray[np.float64], weight: NDArray[np.float64], distributions: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Move the share of class 1 of each leaf inside its monotone bounds: a branch of missing values may lie outside."""
+        """Move the share of class 1 of each leaf inside its monotone bounds: a missing branch may lie outside."""
         leaves = np.flatnonzero(self.nodes[FIRST_CHILD, : len(leaf)] == 0)
         weight = weight[leaves]
         code = leaf[leaves].astype(np.int64)
@@ -475,11 +468,11 @@ class Growth:
         bounded = np.clip(share, *self.node_values[[LOWER, UPPER]][:, leaves])
         ones = np.where(bounded == share, ones, bounded * weight)
         is_mixed = (ones > 0.0) & (ones < weight)
-        leaf[leaves] = np.where(is_mixed, -np.cumsum(is_mixed), ones > 0.0)
+        leaf[leaves] = np.where(is_mixed, -np.cumsum(is_mixed, dtype=np.int64), ones > 0.0)
         return leaf, np.stack([weight - ones, ones], axis=1)[is_mixed]
 
     def real_weight(self, weight: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Fixed-point weights as the user gave them, but for a power of two where their sum would leave float64's range."""
+        """Fixed-point weights as the user gave them, but for a power of two where float64 could not hold their sum."""
         total = math.frexp(self.weights.total)[1] - self.weights.bits
         exponent = min(max(self.weights.exponent, -MAX_EXPONENT - total), MAX_EXPONENT - total)
         return np.ldexp(weight.astype(np.float64), exponent - self.weights.bits)

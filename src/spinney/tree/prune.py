@@ -1,8 +1,8 @@
 """Minimal cost-complexity pruning (Breiman et al. 1984, chapter 3).
 
-The risk of a node is its share of the weight times its impurity. The weakest link is the inner node t that loses least by
-becoming a leaf: alpha(t) = (risk(t) - risk of the leaves below t) / (leaves below t - 1). Cutting weakest links one after the
-other gives the nested sequence of best subtrees.
+The risk of a node is its share of the weight times its impurity. The weakest link is the inner node t that loses
+least by becoming a leaf: alpha(t) = (risk(t) - risk of the leaves below t) / (leaves below t - 1). Cutting weakest
+links one after the other gives the nested sequence of best subtrees.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def cut_sequence(tree: Tree) -> list[CutStep]:
     def alpha_of(node: int) -> float:
         return max(float(risk[node] - below[node]), 0.0) / (n_below[node] - 1.0)
 
-    heap = [(alpha_of(node), int(node), 0) for node in np.flatnonzero(~is_leaf)]
+    heap = [(alpha_of(node), node, 0) for node in np.flatnonzero(~is_leaf).tolist()]
     heapq.heapify(heap)
     steps = [CutStep(0.0, [], float(below[0]), int(n_below[0]))]
     while not is_leaf[0]:

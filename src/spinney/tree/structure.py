@@ -115,7 +115,7 @@ class Tree:
     @cached_property
     def is_leaf(self) -> NDArray[np.bool_]:
         """Which nodes are leaves."""
-        return self.kind == LEAF
+        return np.equal(self.kind, LEAF)
 
     @cached_property
     def feature(self) -> NDArray[np.int64]:
@@ -220,7 +220,7 @@ class Tree:
         return np.where(self.is_leaf, self.threshold, mean)
 
     def importances(self) -> NDArray[np.float64]:
-        """Impurity decrease that each feature's tests brought, weighted by rows and scaled to sum 1, shape (n_features,)."""
+        """Impurity decrease by the tests of each feature, weighted and scaled to sum 1, shape (n_features,)."""
         loss = self.weight / self.weight[0] * self.impurity
         inner = np.flatnonzero(~self.is_leaf)
         decrease = loss[inner].copy()
@@ -229,7 +229,7 @@ class Tree:
             decrease[has] -= loss[self.first_child[inner[has]] + branch]
         total = np.bincount(self.feature[inner], np.maximum(decrease, 0.0), minlength=self.n_features)
         scale = total.sum()
-        return total / scale if scale > 0.0 else total
+        return total / (scale if scale > 0.0 else 1.0)
 
     def to_text(self, max_depth: int | None = None) -> str:
         """Draw the tree in text, one line per node.
@@ -330,7 +330,9 @@ class Tree:
         rows = self.sum_up(self.n_rows.astype(np.float64))
         self.require(rows == self.n_rows, "rows of the branches do not add up")
         weights = self.sum_up(self.weight)
-        self.require(np.isclose(weights, self.weight, rtol=SUM_TOLERANCE, atol=0.0), "weights of the branches do not add up")
+        self.require(
+            np.isclose(weights, self.weight, rtol=SUM_TOLERANCE, atol=0.0), "weights of the branches do not add up"
+        )
         loss = self.weight / self.weight[0] * self.impurity
         below = np.zeros(self.n_nodes)
         np.add.at(below, self.parent[1:], loss[1:])

@@ -1,8 +1,8 @@
 """Targets and weights in fixed point, so that every sum over rows is an integer.
 
-Scales are powers of two, taken from the sums of the magnitudes: no partial sum can overflow, and neither the order of rows nor
-their number enters, only the weights. Whole weights multiply the quantised target, so that a row of weight 2 is exactly
-two rows.
+Scales are powers of two, taken from the sums of the magnitudes: no partial sum can overflow, and neither the order of
+rows nor their number enters, only the weights. Whole weights multiply the quantised target, so that a row of weight 2
+is exactly two rows.
 """
 
 from __future__ import annotations
@@ -107,7 +107,9 @@ def value_target(y: NDArray[np.float64], weights: Weights, *, has_square: bool) 
     centre = weighted_sum(truth, weights) / weight_sum
     centred = truth - centre
     spread_exponent = math.frexp(float(np.max(np.abs(centred))))[1]
-    centred = np.ldexp(centred, -spread_exponent)  # within [-1, 1] again: the offset has cost its digits, the rest must not
+    centred = np.ldexp(
+        centred, -spread_exponent
+    )  # within [-1, 1] again: the offset has cost its digits, the rest must not
     bits = sum_bits(weighted_sum(np.abs(centred), weights))
     squares, square_bits = np.zeros(1, SUM), 0
     if has_square:

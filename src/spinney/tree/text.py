@@ -82,9 +82,7 @@ def subset_levels(tree: Tree, node: int, branch: int) -> list[str]:
     return names if len(levels) <= MAX_LEVELS else [*names, f"... {len(levels) - MAX_LEVELS} more"]
 
 
-def describe(
-    tree: Tree, node: int, values: NDArray[np.float64], weights: NDArray[np.float64] | None
-) -> str:
+def describe(tree: Tree, node: int, values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> str:
     """Rows and value of a node."""
     n = int(tree.n_rows[node])
     rows = f"{n} row" if n == 1 else f"{n} rows"
