@@ -87,11 +87,7 @@ def copy(tmp_path):
 
 def environment(copy, **changes):
     """The environment of a process: a store of its own, and compiled whatever the mode of the tests."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("NUMBA_", "SPINNEY_", "XDG_"))
-    }
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "SPINNEY_", "XDG_"))}
     kept |= {"PYTHONPATH": str(copy.parent), "SPINNEY_CACHE_DIR": str(copy.parent / "store")}
     kept |= changes
     return {name: value for name, value in kept.items() if value is not None}
@@ -193,9 +189,7 @@ def test_d9_every_kernel_file_loads_as_a_twin(path):
     door = getattr(_jit.interpreted(), path.stem)
     inside = sys.modules[f"spinney._interpreted.{path.stem}"]
     assert Path(inside.__file__) == path
-    own = [
-        name for name, value in vars(inside).items() if getattr(value, "__module__", "") == inside.__name__
-    ]
+    own = [name for name, value in vars(inside).items() if getattr(value, "__module__", "") == inside.__name__]
     assert own
     assert all(callable(getattr(door, name)) for name in own)
 
@@ -355,9 +349,7 @@ def test_117_bounds_checks_are_not_lost_in_the_store(copy):
 
 
 def test_118_two_cold_processes_at_once(copy):
-    results = [
-        finish(process) for process in [start(copy, "print(call(_jit.load_compiled()))") for _ in range(2)]
-    ]
+    results = [finish(process) for process in [start(copy, "print(call(_jit.load_compiled()))") for _ in range(2)]]
     assert [out for out, _ in results] == [expected()] * 2
     assert run(copy) == (expected(), "")
     assert list((copy.parent / "store").rglob("*.part")) == []
@@ -448,9 +440,7 @@ def test_numba_configuration_is_left_alone(copy):
 
 def test_recompile_forgets_the_stored_code(copy):
     run(copy)
-    out, err = run(
-        copy, "k = _jit.load_compiled(); print(call(k)); k.caller.total.recompile(); print(call(k))"
-    )
+    out, err = run(copy, "k = _jit.load_compiled(); print(call(k)); k.caller.total.recompile(); print(call(k))")
     assert out == f"{expected()}\n{expected()}"
     assert "compiling" in err
 

@@ -77,9 +77,7 @@ print(more)
 
 def test_nothing_is_compiled_after_warmup(tmp_path):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
-    paths = [
-        str(Path(path).resolve()) for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path
-    ]
+    paths = [str(Path(path).resolve()) for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
     process = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", textwrap.dedent(SPREAD)],
         env=environment | {"PYTHONPATH": os.pathsep.join(paths)},

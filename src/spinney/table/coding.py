@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spinney._types import CODE, FEATURE_ROWS, IS_CATEGORICAL, N_CODES, OFFSET
+from spinney._types import CODE, FEATURE_ROWS, IS_CATEGORICAL, MISSING_CODE, N_CODES, OFFSET
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,32 +44,38 @@ def row_stride(n_features: int) -> int:
     return padded // 2
 
 
-def sort_rows(block: NDArray[np.float64]) -> NDArray[Any]:
-    """Order of each row of a block (n_columns, n_rows) by value, NaN last.
+def sort_rows(block: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Order of each row of a block (n_columns, n_rows) by value, NaN last, and the values in that order.
 
     Sorting integers alone is three times as fast as sorting with an index, so the position goes into the low bits of
     an integer that orders as the float does. Where that cut off bits that matter, the plain way decides.
     """
     if block.shape[1] <= FEW_ROWS:
-        return np.argsort(block, axis=1, kind="stable")
+        order = np.argsort(block, axis=1, kind="stable")
+        return order, np.take_along_axis(block, order, axis=1)
     n_bits = (block.shape[1] - 1).bit_length()
-    keys = block.view(np.int64) >> 63
+    bits = block.view(np.int64)
+    keys = bits >> 63
     keys &= np.int64(0x7FFF_FFFF_FFFF_FFFF)
-    keys ^= block.view(np.int64)  # negative floats order backwards
+    keys ^= bits  # negative floats order backwards
     keys >>= n_bits
     keys <<= n_bits
     keys |= np.arange(block.shape[1])
     keys.sort(axis=1)
     keys &= (1 << n_bits) - 1
-    for row, order in zip(block, keys, strict=True):
-        values = row[order]
-        if np.any(values[1:] < values[:-1]):
+    values = np.empty_like(block)
+    for row, order, ordered in zip(block, keys, values, strict=True):
+        row.take(order, out=ordered, mode="clip")  # mode: with `out`, "raise" would copy
+        if np.any(ordered[1:] < ordered[:-1]):
             order[:] = np.argsort(row, kind="stable")
-    return keys
+            row.take(order, out=ordered, mode="clip")
+    return keys, values
 
 
 def code_whole(column: NDArray[np.float64], codes: NDArray[np.uint16]) -> NDArray[np.float64] | None:
     """Code a column of whole numbers in a narrow range by counting, not sorting; None if it is not one."""
+    if np.any(np.floor(column[:FEW_ROWS]) != column[:FEW_ROWS]):
+        return None
     low, high = column.min(), column.max()
     with np.errstate(invalid="ignore"):  # infinities
         is_narrow = high - low < WHOLE_RANGE  # false for NaN
@@ -101,28 +107,26 @@ def code_block_sorted(
     block: NDArray[np.float64], weight: NDArray[np.int64], max_codes: int, kernels: Any, codes: NDArray[np.uint16]
 ) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """The same for any values."""
-    order = sort_rows(block)
-    values = np.take_along_axis(block, order, axis=1)
+    order, values = sort_rows(block)
     is_new = np.empty(values.shape, np.bool_)
     is_new[:, 0] = True
     np.not_equal(values[:, 1:], values[:, :-1], out=is_new[:, 1:])
-    is_known = values == values  # noqa: PLR0124  (not NaN)
-    is_new &= is_known
+    n_known = values.shape[1] - np.count_nonzero(np.isnan(values), axis=1)
     edges = []
-    for j in range(len(block)):
-        low = high = values[j, is_new[j]]
+    for j, end in enumerate(n_known.tolist()):
+        is_new[j, end:] = False
+        starts = np.flatnonzero(is_new[j])
+        low = high = values[j].take(starts)
         code = np.cumsum(is_new[j], dtype=np.int32)
         if len(low) > max_codes:
-            starts = np.flatnonzero(is_new[j])
-            ordered = weight[order[j, : np.count_nonzero(is_known[j])]] if len(weight) > 1 else None
-            end = int(np.count_nonzero(is_known[j]))
-            mass = np.diff(starts, append=end) if ordered is None else np.add.reduceat(ordered, starts)
+            mass = np.diff(starts, append=end) if len(weight) == 1 else np.add.reduceat(weight[order[j, :end]], starts)
             bins = np.empty(len(mass), np.int64)
             kernels.coding.fill_bins(mass, max_codes, bins)
-            is_first = np.diff(bins, prepend=-1) > 0
-            low, high = low[is_first], high[np.append(is_first[1:], True)]
-            code = (bins + 1).astype(np.int32)[code - 1]
-        code *= is_known[j]
+            firsts = np.flatnonzero(np.diff(bins, prepend=-1))
+            low, high = low.take(firsts), high.take(np.append(firsts[1:], len(bins)) - 1)
+            code = (bins + 1).astype(CODE)[code - 1]
+        code = code.astype(CODE)
+        code[end:] = MISSING_CODE
         codes[j, order[j]] = code
         edges.append((low, high))
     return edges
@@ -163,7 +167,9 @@ def code_table(
         if keep is not None:
             block = block[:, keep]
         block += 0.0  # -0.0 becomes 0.0
-        block[np.isnan(block)] = np.nan  # a NaN with a sign would sort first
+        is_missing = np.isnan(block)
+        if is_missing.any():
+            block[is_missing] = np.nan  # a NaN with a sign would sort first
         is_numeric = [table.schema.levels[j] is None for j in range(first, last)]
         numeric = np.flatnonzero(is_numeric)
         codes = columns[: last - first]
