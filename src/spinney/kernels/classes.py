@@ -38,7 +38,7 @@ from .rng import below
 
 LARGE_SHIFT = 32
 LARGE_MASK = 0xFFFFFFFF
-CELLS_PER_ROW = 4  # cells beat sorting up to this many cells (codes x classes) per row
+CELLS_PER_ROW = 8  # cells beat sorting up to this many cells (codes x classes of the node) per row
 
 # how a score is kept up to date
 AFRESH = 0
@@ -178,7 +178,7 @@ def try_cut(
     return best, branch, n_ties
 
 
-@kernel
+@inlined
 def fill_cells(
     codes: np.ndarray,
     labels: np.ndarray,
@@ -198,9 +198,9 @@ def fill_cells(
     """
     width = n_classes + 1
     if len(labels) == 1:
+        wide = np.uint64(width)
         for i in range(np.uint64(lo), np.uint64(hi)):
-            at = np.int64(codes[i, feature]) * width + labels[TARGET, i]
-            cells[np.uint64(at)] += 1
+            cells[np.uint64(codes[i, np.uint64(feature)]) * wide + np.uint64(labels[TARGET, i])] += 1
     else:
         for i in range(lo, hi):
             at = np.int64(codes[i, feature]) * width
@@ -216,7 +216,7 @@ def fill_cells(
     cells[n_classes] = 0
 
 
-@kernel
+@inlined
 def scan_counts(
     cells: np.ndarray, sums: np.ndarray, n: int, n_codes: int, n_present: int, n_classes: int, least: int, best: float
 ) -> tuple[float, int, int]:
@@ -228,39 +228,36 @@ def scan_counts(
     for k in range(n_present):
         sums[LEFT, sums[PRESENT, k]] = 0
     n_left = np.int64(0)
-    square_left = np.int64(0)
-    square_right = np.int64(0)
-    last = np.int64(-1)
     cut = np.int64(-1)
     cut_next = np.int64(-1)
     for code in range(1, n_codes + 1):
         at = code * (n_classes + 1)
-        n_here = np.int64(0)
+        n_before = n_left
+        square_left = np.int64(0)
+        square_right = np.int64(0)
         for k in range(n_present):
-            n_here += cells[at + sums[PRESENT, k]]
-        if n_here == 0:
+            c = sums[PRESENT, k]
+            here = cells[at + c]
+            left = sums[LEFT, c] + here
+            right = sums[ALL, c] - left
+            sums[LEFT, c] = left
+            cells[at + c] = 0
+            n_left += here
+            square_left += left * left
+            square_right += right * right
+        if n_left == n_before:
             continue
-        if min(n_left, n - n_left) >= least:  # the cut before this code
+        if cut >= 0 and cut_next < 0:
+            cut_next = np.int64(code)
+        if min(n_left, n - n_left) >= least:
             wa = np.float64(n_left)
             wb = np.float64(n - n_left)
             rise = np.float64(square_left) * wb + np.float64(square_right) * wa
             run = wa * wb
             if rise > (best + abs(best) * TIE) * run:
                 best = rise / run
-                cut = last
-                cut_next = np.int64(code)
-        n_left += n_here
-        square_left = np.int64(0)
-        square_right = np.int64(0)
-        for k in range(n_present):
-            c = sums[PRESENT, k]
-            left = sums[LEFT, c] + cells[at + c]
-            right = sums[ALL, c] - left
-            sums[LEFT, c] = left
-            cells[at + c] = 0
-            square_left += left * left
-            square_right += right * right
-        last = np.int64(code)
+                cut = np.int64(code)
+                cut_next = np.int64(-1)
     return best, cut, cut_next
 
 
@@ -328,7 +325,7 @@ def scan_cells(
     return best, cut, cut_next, cut_missing, n_ties
 
 
-@kernel
+@inlined
 def scan_classes(
     codes: np.ndarray,
     labels: np.ndarray,
@@ -357,8 +354,8 @@ def scan_classes(
     code (-1: the cut is known against missing), the branch of missing rows, and the number of ties met so far.
     """
     n_codes = features[N_CODES, feature]
-    n_cells = (n_codes + 1) * (settings.n_classes + 1)
-    if n_cells <= CELLS_PER_ROW * (hi - lo):
+    is_held = (n_codes + 1) * (settings.n_classes + 1) <= len(cells)
+    if is_held and n_codes * n_present <= CELLS_PER_ROW * (hi - lo):
         fill_cells(codes, labels, lo, hi, feature, settings.n_classes, n_present, cells, sums, totals)
         return scan_cells(cells, sums, totals, n_codes, n_present, settings, xlogx, best, key, n_ties)
     ordered = lists

@@ -17,6 +17,7 @@ from spinney._types import (
     BEGIN,
     BEST_FIRST,
     CLASS_ROWS,
+    CLASSES,
     CONTROL_SIZE,
     CONTROL_STOP,
     CUT_VALUE,
@@ -77,7 +78,8 @@ MAX_CELLS = 1 << 26
 LIST_ROWS = 65_536  # positions of a key have 16 bits
 LIST_KEYS = 1 << 24  # 64 MB of lists at most
 LIST_SHARE = 6
-CELLS_PER_ROW = 4  # as in `kernels.classes`
+LISTED_CODES = {MOMENTS: 1, CLASSES: 64}  # a feature with fewer codes goes by cells but in the smallest nodes
+CELLS_PER_ROW = 8  # as in `kernels.classes`
 COUNTS = 4096
 MAX_EXPONENT = 900  # of a total weight
 VALUE_BITS = 40  # a target's mean is exact to this many bits, whatever the order of the sum
@@ -192,6 +194,8 @@ def most_listed(params: GrowParams, features: NDArray[np.int64], n_rows: int) ->
     n_features = features.shape[1]
     if params.max_features is not None and params.max_features * LIST_SHARE < n_features:
         return 0
+    if not features[IS_LISTED].any():
+        return 0
     most = min(LIST_ROWS, LIST_KEYS // n_features)
     if params.max_leaf_nodes is not None and n_rows > most:
         return 0
@@ -250,7 +254,8 @@ class Growth:
         self.weights = weights
         self.codes = codes
         self.features = codes.features.copy()
-        self.features[IS_LISTED] = (self.features[IS_CATEGORICAL] == 0) & (self.features[N_CODES] > 1)
+        is_numeric = self.features[IS_CATEGORICAL] == 0
+        self.features[IS_LISTED] = is_numeric & (self.features[N_CODES] > LISTED_CODES[target.family])
         if monotone is not None:
             self.features[MONOTONE] = monotone
         self.xlogx, table_bits = entropy_table(params.criterion, weights)
@@ -521,7 +526,7 @@ def range_means(
     if largest == 0.0:
         return np.zeros(len(begin))
     exponent = math.frexp(largest)[1]
-    x = np.ldexp(x, -exponent)
+    x = x * 2.0**-exponent if abs(exponent) < 1000 else np.ldexp(x, -exponent)
     bits = sum_bits(weighted_sum(np.abs(x), weights))
     total = sum_ranges(weigh(x, bits, weights), begin, end)
     return np.ldexp(total / weight, weights.bits - bits + exponent)
