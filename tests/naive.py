@@ -432,10 +432,7 @@ def principal_scores(levels: dict[int, Sums]) -> tuple[dict[int, float], float]:
     """
     whole = total(list(levels.values()))
     centre = [part / whole.weight for part in whole.parts]
-    offsets = {
-        level: np.array([part / sums.weight for part in sums.parts]) - centre
-        for level, sums in levels.items()
-    }
+    offsets = {level: np.array([part / sums.weight for part in sums.parts]) - centre for level, sums in levels.items()}
     if not any(offset.any() for offset in offsets.values()):
         return dict.fromkeys(levels, 0.0), math.inf
     covariance = sum(
@@ -500,9 +497,7 @@ def add_up(problem: Problem, rows: list[int]) -> Sums:
             sum(w * y * y for w, y in zip(weights, targets, strict=True)),
         )
     else:
-        parts = tuple(
-            sum(w for w, y in zip(weights, targets, strict=True) if y == c) for c in range(problem.n_classes)
-        )
+        parts = tuple(sum(w for w, y in zip(weights, targets, strict=True) if y == c) for c in range(problem.n_classes))
     return Sums(len(rows), sum(weights), parts)
 
 
@@ -548,14 +543,9 @@ def value_of(problem: Problem, sums: Sums, bounds: Bounds) -> float | list[float
     return [part / sums.weight for part in sums.parts]
 
 
-def decrease(
-    problem: Problem, weight: int, node_impurity: Fraction | float, candidate: Candidate
-) -> Fraction | float:
+def decrease(problem: Problem, weight: int, node_impurity: Fraction | float, candidate: Candidate) -> Fraction | float:
     """The node's impurity less the weighted mean impurity of the branches."""
-    terms = [
-        as_number(problem, Fraction(sums.weight, weight)) * impurity(problem, sums)
-        for sums in candidate.branches
-    ]
+    terms = [as_number(problem, Fraction(sums.weight, weight)) * impurity(problem, sums) for sums in candidate.branches]
     if is_exact(problem):
         return node_impurity - sum(terms)
     # Never negative in mathematics: all the impurities are concave.
@@ -668,9 +658,7 @@ def weakest_alpha(root: Node, total_weight: float) -> float:
 
 def cut_links(root: Node, alpha: float, total_weight: float) -> Node:
     limit = alpha + TIE * node_risk(root, total_weight)
-    cut = {
-        id(node) for node in walk(root) if not node.is_leaf and effective_alpha(node, total_weight) <= limit
-    }
+    cut = {id(node) for node in walk(root) if not node.is_leaf and effective_alpha(node, total_weight) <= limit}
     return copy_tree(root, cut)
 
 

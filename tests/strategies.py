@@ -207,10 +207,7 @@ def parameters(draw: st.DrawFn, table: SmallTable, *, has_monotonic: bool = True
         choices["min_target_std"] = st.sampled_from([0.3719, 1.137])
     if has_monotonic and (is_regression or table.n_classes == 2) and not all(table.is_categorical):
         choices["monotonic"] = st.tuples(
-            *(
-                st.just(0) if is_category else st.sampled_from([-1, 0, 1])
-                for is_category in table.is_categorical
-            )
+            *(st.just(0) if is_category else st.sampled_from([-1, 0, 1]) for is_category in table.is_categorical)
         ).map(list)
     for name in draw(st.lists(st.sampled_from(sorted(choices)), max_size=3, unique=True)):
         drawn[name] = draw(choices[name])

@@ -83,9 +83,7 @@ def test_source_files_are_short_documented_and_plainly_named(path):
     source = path.read_text()
     assert len(source.splitlines()) <= MAX_LINES
     assert ast.get_docstring(ast.parse(source)), "say what the file holds"
-    assert not {"utils", "util", "helper", "helpers", "manager", "handler", "common"} & set(
-        path.stem.split("_")
-    )
+    assert not {"utils", "util", "helper", "helpers", "manager", "handler", "common"} & set(path.stem.split("_"))
 
 
 @pytest.mark.parametrize("name", PUBLIC)

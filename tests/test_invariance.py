@@ -86,20 +86,14 @@ def test_constraints_hold_on_noise(is_regression, signs, missing):
         if is_regression
         else CARTClassifier(monotonic_cst=signs, missing=missing).fit(X, y > 0)
     )
-    free = (
-        CARTRegressor(missing=missing).fit(X, y)
-        if is_regression
-        else CARTClassifier(missing=missing).fit(X, y > 0)
-    )
+    free = CARTRegressor(missing=missing).fit(X, y) if is_regression else CARTClassifier(missing=missing).fit(X, y > 0)
     line = np.linspace(-2.5, 2.5, 60)
     others = [-1.5, -0.5, 0.5, 1.5, math.nan]
     has_free_fall = False
     for j, sign in enumerate(signs):
         if not sign:
             continue
-        rows = np.array(
-            [[*fixed[:j], value, *fixed[j:]] for fixed in product(others, others) for value in line]
-        )
+        rows = np.array([[*fixed[:j], value, *fixed[j:]] for fixed in product(others, others) for value in line])
         steps = [np.diff(answers(m, rows).reshape(-1, len(line)), axis=1) * sign for m in (model, free)]
         assert steps[0].min() >= 0.0
         has_free_fall |= steps[1].min() < 0.0
@@ -123,9 +117,7 @@ def test_predictions_do_not_depend_on_the_batch(kind):
 def test_training_rows_go_where_they_were_when_the_tree_grew(kind):
     """Routing by value agrees with the partition by code: a leaf is reached by the rows it was grown from."""
     rng = np.random.default_rng(2)
-    X = np.column_stack([rng.normal(size=500), rng.integers(0, 9, 500), rng.integers(0, 30, 500)]).astype(
-        float
-    )
+    X = np.column_stack([rng.normal(size=500), rng.integers(0, 9, 500), rng.integers(0, 30, 500)]).astype(float)
     X[rng.random(X.shape) < 0.1] = math.nan
     y = rng.integers(0, 4, 500)
     for missing in ("learned", "branch"):

@@ -70,9 +70,7 @@ def test_every_cut_of_taxable_income(shared_data, cut, gini):
     assert split_impurity(tree) == pytest.approx(gini, abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("column", "cut", "gain"), [("temperature", 84.0, 0.113401), ("humidity", 82.5, 0.151836)]
-)
+@pytest.mark.parametrize(("column", "cut", "gain"), [("temperature", 84.0, 0.113401), ("humidity", 82.5, 0.151836)])
 def test_numeric_weather(shared_data, column, cut, gain):
     table = read(shared_data, "toy_weather_numeric")
     tree = stump(table[[column]], table["play"], criterion="entropy")
@@ -329,17 +327,13 @@ def test_car_mileage(shared_data):
     np.testing.assert_allclose(errors, [1, 0.4046509, 0.2701227, 0.2572943], rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("name", "gini_root", "entropy_root"), [("glass", "Ba", "Mg"), ("vowel", "F1", "F0")]
-)
+@pytest.mark.parametrize(("name", "gini_root", "entropy_root"), [("glass", "Ba", "Mg"), ("vowel", "F1", "F0")])
 def test_gini_and_entropy_can_disagree(shared_data, name, gini_root, entropy_root):
     path = next(shared_data.glob(f"{name}.*"))
     table = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
     target = "Type" if name == "glass" else "Class"
     X = table.drop(columns=[c for c in (target, "split", "SpeakerNumber", "Sex") if c in table])
-    roots = [
-        X.columns[stump(X, table[target].astype(str), criterion=c).feature[0]] for c in ("gini", "entropy")
-    ]
+    roots = [X.columns[stump(X, table[target].astype(str), criterion=c).feature[0]] for c in ("gini", "entropy")]
     assert roots == [gini_root, entropy_root]
 
 

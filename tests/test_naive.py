@@ -75,9 +75,7 @@ def test_numeric_weather(shared_data):
     humidity = gains_of_thresholds(table["humidity"], table["play"], "entropy")
     best_first = sorted(temperature, key=temperature.get, reverse=True)
     assert best_first[:3] == [84.0, 64.5, 70.5]
-    assert [temperature[cut] for cut in best_first[:3]] == pytest.approx(
-        [0.113401, 0.047709, 0.045334], abs=5e-7
-    )
+    assert [temperature[cut] for cut in best_first[:3]] == pytest.approx([0.113401, 0.047709, 0.045334], abs=5e-7)
     assert temperature[71.5] == pytest.approx(0.940286 - 0.938946, abs=1e-6)
     best_first = sorted(humidity, key=humidity.get, reverse=True)
     assert best_first[:2] == [82.5, 88.0]
@@ -114,9 +112,7 @@ def test_subset_gini(shared_data, file, target, expected):
     y = table[target]
     for name, (gini, side) in expected.items():
         levels = levels_of(shared_data / file, name)
-        stump = naive.grow(
-            [table[name]], y, n_classes=2, criterion="gini", is_categorical=[True], max_depth=1
-        )
+        stump = naive.grow([table[name]], y, n_classes=2, criterion="gini", is_categorical=[True], max_depth=1)
         assert stump.impurity == pytest.approx(0.459184, abs=5e-7)
         assert stump.impurity - stump.gain == pytest.approx(float(gini), abs=1e-15)
         left = {levels[level] for level in stump.subset}
@@ -126,9 +122,7 @@ def test_subset_gini(shared_data, file, target, expected):
     columns = [table[name] for name in expected]
     root = naive.grow(columns, y, n_classes=2, criterion="gini", is_categorical=[True] * 4)
     assert root.feature == 0
-    assert all(
-        naive.predict(root, row)[int(c)] == 1.0 for row, c in zip(zip(*columns, strict=True), y, strict=True)
-    )
+    assert all(naive.predict(root, row)[int(c)] == 1.0 for row, c in zip(zip(*columns, strict=True), y, strict=True))
 
 
 def test_misclassification_does_not_see_what_gini_and_entropy_see():
@@ -191,17 +185,13 @@ def test_spirals():
 
     columns = X.T.tolist()
     for criterion in ("gini", "entropy"):
-        trees = {
-            d: naive.grow(columns, y, n_classes=2, criterion=criterion, max_depth=d) for d in (1, 3, 5, None)
-        }
+        trees = {d: naive.grow(columns, y, n_classes=2, criterion=criterion, max_depth=d) for d in (1, 3, 5, None)}
         full = trees[None]
         assert full.feature == 1
         assert full.threshold == pytest.approx(-5.4694, abs=5e-5)
         assert (len(naive.leaves(full)), naive.height(full)) == (15, 8)
         accuracy = {
-            depth: np.mean(
-                [np.argmax(naive.predict(tree, row)) == c for row, c in zip(X.tolist(), y, strict=True)]
-            )
+            depth: np.mean([np.argmax(naive.predict(tree, row)) == c for row, c in zip(X.tolist(), y, strict=True)])
             for depth, tree in trees.items()
         }
         assert accuracy == {1: 0.615, 3: 0.725, 5: 0.895, None: 1.0}
@@ -336,11 +326,7 @@ def compare_with_sklearn(node, peer, index=0):
         return 0
     if [child.n_rows for child in node.children] != [peer.n_node_samples[i] for i in (left, right)]:
         return 0  # missing rows are as good on either side
-    return (
-        1
-        + compare_with_sklearn(node.children[0], peer, left)
-        + compare_with_sklearn(node.children[1], peer, right)
-    )
+    return 1 + compare_with_sklearn(node.children[0], peer, left) + compare_with_sklearn(node.children[1], peer, right)
 
 
 LIMITS = [
@@ -373,9 +359,7 @@ def test_equals_sklearn(criterion, has_missing, has_weights, limits):
     assert n_same >= n_tests / 2
 
 
-@pytest.mark.parametrize(
-    "limits", [{"max_leaf_nodes": 6}, {"max_leaf_nodes": 12, "min_samples_leaf": 3}], ids=str
-)
+@pytest.mark.parametrize("limits", [{"max_leaf_nodes": 6}, {"max_leaf_nodes": 12, "min_samples_leaf": 3}], ids=str)
 @pytest.mark.parametrize("has_missing", [False, True], ids=["complete", "missing"])
 @pytest.mark.parametrize("criterion", ["gini", "entropy", "squared_error"])
 def test_best_first_equals_sklearn(criterion, has_missing, limits):
@@ -434,14 +418,10 @@ def test_tied_links_are_cut_together():
 
 def test_links_of_no_cost():
     # A first split of XOR gains nothing, but what is below it does: nothing is free here.
-    xor = naive.grow(
-        [[0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 0.0, 1.0]], [0, 1, 1, 0], n_classes=2, criterion="gini"
-    )
+    xor = naive.grow([[0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 0.0, 1.0]], [0, 1, 1, 0], n_classes=2, criterion="gini")
     assert naive.cost_complexity_path(xor) == ([0.0, pytest.approx(0.5 / 3)], [0.0, 0.5])
     # Misclassification sees no gain in this split at all: the whole tree is free, and alpha 0 keeps it.
-    free = naive.grow(
-        [[0.0, 0.0, 0.0, 1.0, 1.0, 1.0]], [0, 0, 0, 0, 0, 1], n_classes=2, criterion="misclassification"
-    )
+    free = naive.grow([[0.0, 0.0, 0.0, 1.0, 1.0, 1.0]], [0, 0, 0, 0, 0, 1], n_classes=2, criterion="misclassification")
     assert naive.cost_complexity_path(free) == ([0.0], [pytest.approx(1 / 6)])
     assert not naive.prune(free, 0.0).is_leaf
     assert naive.prune(free, 1e-6).is_leaf
@@ -508,9 +488,7 @@ def test_absent_levels_go_with_the_missing():
     """Levels 0, 1 and 2 occur; 3 and 4 are in the vocabulary only."""
 
     def grow(column, y, **parameters):
-        return naive.grow(
-            [column], y, criterion="squared_error", is_categorical=[True], n_levels=[5], **parameters
-        )
+        return naive.grow([column], y, criterion="squared_error", is_categorical=[True], n_levels=[5], **parameters)
 
     # The prefix is {1}, the lowest mean; the missing row is like it.
     assert grow([0, 1, 2, NAN], [1.0, 0.0, 1.0, 0.0]).subset == {1, 3, 4}
@@ -554,9 +532,7 @@ def test_order_by_mean_loses_no_subset(criterion):
     for _ in range(10):
         column, y = rng.integers(0, 6, 40).astype(float).tolist(), rng.integers(0, 2, 40).tolist()
         ranked = {
-            n_classes: naive.rank_root(
-                [column], y, n_classes=n_classes, criterion=criterion, is_categorical=[True]
-            )
+            n_classes: naive.rank_root([column], y, n_classes=n_classes, criterion=criterion, is_categorical=[True])
             for n_classes in (2, 3)  # a third class without rows: the search is exhaustive
         }
         assert (len(ranked[2]), len(ranked[3])) == (5, 31)
@@ -580,13 +556,9 @@ def test_best_first_expands_the_largest_gain(criterion, y, sizes):
 
 def test_best_first_stops_at_a_split_that_does_not_fit():
     columns = [[0.0, 1.0, 2.0, 3.0, NAN]]
-    root = naive.grow(
-        columns, [0, 1, 2, 3, 4], n_classes=5, criterion="gini", missing="branch", max_leaf_nodes=2
-    )
+    root = naive.grow(columns, [0, 1, 2, 3, 4], n_classes=5, criterion="gini", missing="branch", max_leaf_nodes=2)
     assert root.is_leaf
-    root = naive.grow(
-        columns, [0, 1, 2, 3, 4], n_classes=5, criterion="gini", missing="branch", max_leaf_nodes=3
-    )
+    root = naive.grow(columns, [0, 1, 2, 3, 4], n_classes=5, criterion="gini", missing="branch", max_leaf_nodes=3)
     assert len(root.children) == 3
 
 
@@ -705,9 +677,7 @@ def test_a_duplicated_row_is_weight_two(case, data):
 def test_monotone_predictions(case, data):
     table, parameters = case
     assume(table.n_classes is None or table.n_classes == 2)
-    signs = data.draw(
-        st.lists(st.sampled_from([-1, 1]), min_size=table.n_features, max_size=table.n_features)
-    )
+    signs = data.draw(st.lists(st.sampled_from([-1, 1]), min_size=table.n_features, max_size=table.n_features))
     root = grow((table, parameters | {"monotonic": signs}))
     feature = data.draw(st.integers(0, table.n_features - 1))
     row = data.draw(st.sampled_from(table.rows))

@@ -47,9 +47,7 @@ def test_version_and_help():
 
 
 def test_python_m_spinney():
-    done = subprocess.run(
-        [sys.executable, "-m", "spinney", "--version"], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-m", "spinney", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"spinney {spinney.__version__}\n"
 
 

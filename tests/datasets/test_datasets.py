@@ -30,7 +30,5 @@ def test_every_file_is_listed_with_its_source():
 
 
 def test_unknown_name_is_an_error_that_lists_the_known_ones():
-    with pytest.raises(
-        ValueError, match=r"no table named 'iris'; there are: buys_computer, california_housing"
-    ):
+    with pytest.raises(ValueError, match=r"no table named 'iris'; there are: buys_computer, california_housing"):
         datasets.load("iris")

@@ -45,9 +45,7 @@ def assert_reads_as(X, rows, **kwargs):
 
 @given(
     hnp.arrays(
-        st.sampled_from(
-            [np.float64, np.float32, np.float16, np.int8, np.uint8, np.int32, np.uint32, np.bool_]
-        ),
+        st.sampled_from([np.float64, np.float32, np.float16, np.int8, np.uint8, np.int32, np.uint32, np.bool_]),
         hnp.array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=9),
     )
 )
@@ -121,9 +119,7 @@ def test_memmap_fault_23(tmp_path):
     written = np.memmap(tmp_path / "x", dtype=np.float64, mode="w+", shape=(3, 2))
     written[:] = [[1, 2], [3, 4], [5, 6]]
     written.flush()
-    assert_reads_as(
-        np.memmap(tmp_path / "x", dtype=np.float64, mode="r", shape=(3, 2)), [[1, 2], [3, 4], [5, 6]]
-    )
+    assert_reads_as(np.memmap(tmp_path / "x", dtype=np.float64, mode="r", shape=(3, 2)), [[1, 2], [3, 4], [5, 6]])
 
 
 class Wrapped:
@@ -148,10 +144,7 @@ def test_lists_and_array_likes_fault_28():
     st.lists(
         st.tuples(
             st.none() | st.floats(allow_nan=False) | st.booleans() | st.integers(-WIDE, WIDE),
-            st.none()
-            | st.decimals(-1000, 1000, places=3)
-            | st.just(np.float32(0.5))
-            | st.just(np.bool_(True)),
+            st.none() | st.decimals(-1000, 1000, places=3) | st.just(np.float32(0.5)) | st.just(np.bool_(True)),
         ),
         min_size=1,
     )
@@ -182,13 +175,9 @@ def test_not_two_dimensional_faults_6_7_8(X):
 
 def test_empty_faults_1_2_3():
     for read in (read_columns, lambda X: encode(X, Schema(None, (None,) * X.shape[1]))):
-        with pytest.raises(
-            ValueError, match=r"0 sample\(s\) \(shape=\(0, 3\)\) while a minimum of 1 is required"
-        ):
+        with pytest.raises(ValueError, match=r"0 sample\(s\) \(shape=\(0, 3\)\) while a minimum of 1 is required"):
             read(np.empty((0, 3)))
-        with pytest.raises(
-            ValueError, match=r"0 feature\(s\) \(shape=\(12, 0\)\) while a minimum of 1 is required"
-        ):
+        with pytest.raises(ValueError, match=r"0 feature\(s\) \(shape=\(12, 0\)\) while a minimum of 1 is required"):
             read(np.empty((12, 0)))
 
 
@@ -227,9 +216,7 @@ def test_sparse_is_refused_fault_24(make):
 def test_text_in_arrays_is_refused_faults_16_17():
     cells = np.array([[1, "red"], [2, "blue"]], dtype=object)
     for X in (cells, cells.tolist()):
-        with pytest.raises(
-            ValueError, match=r"Column 1 holds text, such as 'red'.*categorical_features.*frame"
-        ):
+        with pytest.raises(ValueError, match=r"Column 1 holds text, such as 'red'.*categorical_features.*frame"):
             read_columns(X)
     with pytest.raises(ValueError, match=r"Column 0 holds text.*categorical_features"):
         read_columns(np.array([["1", "2"]]))
@@ -273,9 +260,7 @@ def merges(values):
     return any(float(a) == float(b) for a, b in pairwise(distinct))
 
 
-near_wide = (
-    st.integers(WIDE - 3, WIDE + 5) | st.integers(-WIDE - 5, -WIDE + 3) | st.integers(-(2**63), 2**63 - 1)
-)
+near_wide = st.integers(WIDE - 3, WIDE + 5) | st.integers(-WIDE - 5, -WIDE + 3) | st.integers(-(2**63), 2**63 - 1)
 
 
 @given(st.lists(near_wide, min_size=1, max_size=8), st.sampled_from(["int64", "object", "list"]))
@@ -284,9 +269,7 @@ def test_wide_integers_never_merge_silently_fault_21(column, form):
     rows = [list(row) for row in zip(small, column, strict=True)]
     X = rows if form == "list" else np.array(rows, dtype=form)
     if merges(column):
-        with pytest.raises(
-            ValueError, match=r"Column 1 holds -?\d+ and -?\d+.*2\*\*53.*categorical_features"
-        ):
+        with pytest.raises(ValueError, match=r"Column 1 holds -?\d+ and -?\d+.*2\*\*53.*categorical_features"):
             read_columns(X)
     else:
         np.testing.assert_array_equal(values_of(read_columns(X)), loop_values(rows))

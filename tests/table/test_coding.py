@@ -31,9 +31,7 @@ def column_of(codes, j):
 
 def plain_ranks(column):
     values = sorted({value for value in column if not math.isnan(value)})
-    return [0 if math.isnan(value) else values.index(value) + 1 for value in column], [
-        value + 0.0 for value in values
-    ]
+    return [0 if math.isnan(value) else values.index(value) + 1 for value in column], [value + 0.0 for value in values]
 
 
 # ------------------------------------------------------------------------------------------------ every value
@@ -109,10 +107,7 @@ def test_rows_can_be_left_out():
 
 @given(strategies.tables(max_features=7), st.integers(1, 9), st.booleans(), st.sampled_from([65_535, 3]))
 def test_any_chunks_of_columns_give_the_same_codes(table, n_columns, is_long, max_codes):
-    levels = [
-        tuple(range(n)) if is_it else None
-        for n, is_it in zip(table.n_levels, table.is_categorical, strict=True)
-    ]
+    levels = [tuple(range(n)) if is_it else None for n, is_it in zip(table.n_levels, table.is_categorical, strict=True)]
     plain = code(table.columns, levels=levels, max_codes=max_codes)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(coding, "CELLS_AT_ONCE", n_columns * table.n_rows)

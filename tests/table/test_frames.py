@@ -45,9 +45,7 @@ def values_of(table):
     return table.block(0, table.schema.n_features)
 
 
-texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=4) | st.sampled_from(
-    ["nan", "", "None", "é"]
-)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=4) | st.sampled_from(["nan", "", "None", "é"])
 known_cells = {
     "number": st.floats(allow_nan=False),
     "whole": st.integers(-(2**53), 2**53),
@@ -203,9 +201,7 @@ def test_lone_surrogates_are_text_fault_90():
     np.testing.assert_array_equal(values_of(table), [[1, 0, np.nan]])
 
 
-@pytest.mark.parametrize(
-    "series", [pd.Series([1, 2]), pl.Series([1, 2]), pa.chunked_array([[1, 2]]), pa.array([1, 2])]
-)
+@pytest.mark.parametrize("series", [pd.Series([1, 2]), pl.Series([1, 2]), pa.chunked_array([[1, 2]]), pa.array([1, 2])])
 def test_series_are_one_dimensional_fault_6(series):
     with pytest.raises(ValueError, match=r"Expected 2D array, got 1D array instead(?s:.*)Reshape your data"):
         read_columns(series)
@@ -229,21 +225,15 @@ def test_names_that_are_not_text_fault_15():
     table = read_columns(pd.DataFrame([[1, "b"], [2, "a"]]))
     assert table.schema == Schema(None, (None, ("a", "b")))
     np.testing.assert_array_equal(values_of(table), [[1, 2], [1, 0]])
-    with pytest.raises(
-        TypeError, match=r"only supported if all input features have string names.*\['int', 'str'\]"
-    ):
+    with pytest.raises(TypeError, match=r"only supported if all input features have string names.*\['int', 'str'\]"):
         read_columns(pd.DataFrame({"a": [1], 2: [3]}))
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_empty_frames_faults_1_3(make):
-    with pytest.raises(
-        ValueError, match=r"0 sample\(s\) \(shape=\(0, 1\)\) while a minimum of 1 is required"
-    ):
+    with pytest.raises(ValueError, match=r"0 sample\(s\) \(shape=\(0, 1\)\) while a minimum of 1 is required"):
         read_columns(make({"a": np.empty(0)}))
-    with pytest.raises(
-        ValueError, match=r"0 feature\(s\) \(shape=\(\d+, 0\)\) while a minimum of 1 is required"
-    ):
+    with pytest.raises(ValueError, match=r"0 feature\(s\) \(shape=\(\d+, 0\)\) while a minimum of 1 is required"):
         read_columns(make({}))
 
 

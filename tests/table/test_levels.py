@@ -37,9 +37,9 @@ FORMS = {
     ),
     "object array": lambda cells: np.array(cells, dtype=object)[:, None],
 }
-some_cells = st.lists(
-    st.none() | st.sampled_from(["red", "green", "blue", "", "nan", "rouge é"]), min_size=1
-).filter(any)
+some_cells = st.lists(st.none() | st.sampled_from(["red", "green", "blue", "", "nan", "rouge é"]), min_size=1).filter(
+    any
+)
 
 
 @given(some_cells, st.sampled_from(sorted(FORMS)), some_cells, st.sampled_from(sorted(FORMS)))
@@ -74,9 +74,7 @@ def test_order_of_appearance_does_not_reach_the_model():
     pl.Series(["zebra", "yak"], dtype=pl.Categorical)  # polars numbers categories by first use in the process
     for form, make in FORMS.items():
         declared = [0] if form == "object array" else "from_dtype"
-        assert read_columns(make(["yak", "zebra", "ant"]), declared).schema.levels == (
-            ("ant", "yak", "zebra"),
-        )
+        assert read_columns(make(["yak", "zebra", "ant"]), declared).schema.levels == (("ant", "yak", "zebra"),)
 
 
 def test_unused_categories_are_no_levels_faults_85_88():
@@ -158,9 +156,7 @@ def test_number_of_levels_is_limited_fault_89():
     most = [f"{i:05d}" for i in range(65_535)]
     table = read_columns(pd.DataFrame({"c": most}))
     np.testing.assert_array_equal(values_of(table)[0], range(65_535))
-    np.testing.assert_array_equal(
-        encode(pd.DataFrame({"c": most[::-1]}), table.schema)[:, 0], range(65_534, -1, -1)
-    )
+    np.testing.assert_array_equal(encode(pd.DataFrame({"c": most[::-1]}), table.schema)[:, 0], range(65_534, -1, -1))
     with pytest.raises(ValueError, match="Column 'c' has 65,536 categories, and at most 65,535"):
         read_columns(pd.DataFrame({"c": [*most, "x"]}))
     with pytest.raises(ValueError, match="Column 0 has 100,000 categories"):
@@ -184,9 +180,7 @@ def test_declared_numbers_are_levels_by_value_faults_85_93(fitted, asked, form):
     code = {level: float(i) for i, level in enumerate(levels)}
     np.testing.assert_array_equal(values_of(table)[0], [code.get(cell, np.nan) for cell in fitted])
     for later in (np.array(asked, dtype=float)[:, None], np.array(asked, dtype=object)[:, None]):
-        np.testing.assert_array_equal(
-            encode(later, table.schema)[:, 0], [code.get(cell, np.nan) for cell in asked]
-        )
+        np.testing.assert_array_equal(encode(later, table.schema)[:, 0], [code.get(cell, np.nan) for cell in asked])
 
 
 @pytest.mark.parametrize("bad", [-1, 1.5, np.inf])
@@ -212,9 +206,7 @@ def test_declared_floats_with_nan_and_null_fault_26():
 
 def test_chunks_that_stay_apart_are_unified_fault_87():
     # Arrow keeps the chunks of a column apart where one array would be too large.
-    chunks = pa.chunked_array(
-        [pa.array(cells).dictionary_encode() for cells in (["b", "a"], ["a", None], ["c"])]
-    )
+    chunks = pa.chunked_array([pa.array(cells).dictionary_encode() for cells in (["b", "a"], ["a", None], ["c"])])
     column = _read_dictionary(chunks)
     values = column.values  # noqa: PD011, not a frame
     assert [None if code < 0 else values[code] for code in column.codes] == ["b", "a", "a", None, "c"]

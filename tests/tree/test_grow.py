@@ -208,9 +208,7 @@ def test_a_repeated_row_is_a_row_of_greater_weight(data):
     counts = data.draw(st.lists(st.integers(1, 3), min_size=table.n_rows, max_size=table.n_rows))
     repeated = [i for i, count in enumerate(counts) for _ in range(count)]
     by_rows = fast.arrays_of(fast.grow_table(take(table, repeated), **parameters))
-    by_weight = fast.arrays_of(
-        fast.grow_table(replace(table, weights=list(map(float, counts))), **parameters)
-    )
+    by_weight = fast.arrays_of(fast.grow_table(replace(table, weights=list(map(float, counts))), **parameters))
     for arrays in (by_rows, by_weight):
         del arrays["n_rows"]
     assert by_weight == by_rows
@@ -221,9 +219,7 @@ def test_a_row_of_weight_zero_is_no_row(case):
     table, parameters = case
     assume(table.weights is not None and 0.0 in table.weights)
     kept = take(table, [i for i, weight in enumerate(table.weights) if weight > 0])
-    assert fast.arrays_of(fast.grow_table(kept, **parameters)) == fast.arrays_of(
-        fast.grow_table(table, **parameters)
-    )
+    assert fast.arrays_of(fast.grow_table(kept, **parameters)) == fast.arrays_of(fast.grow_table(table, **parameters))
 
 
 @given(strategies.growing(), st.sampled_from([2.0**-30, 0.5, 8.0, 2.0**40]))
@@ -242,8 +238,7 @@ def test_the_unit_of_the_weights_does_not_matter(case, unit):
 def test_a_strictly_increasing_transform_keeps_the_partition(case):
     table, parameters = case
     columns = [
-        column if is_it else ranks(column)
-        for column, is_it in zip(table.columns, table.is_categorical, strict=True)
+        column if is_it else ranks(column) for column, is_it in zip(table.columns, table.is_categorical, strict=True)
     ]
     transformed = replace(table, columns=columns)
     before, after = (fast.grow_table(t, **parameters) for t in (table, transformed))
@@ -355,14 +350,8 @@ def large_table(n_rows, n_classes, *, seed=0, is_weighted=False, share_missing=0
         rng.integers(0, 300, n_rows).astype(float),
         rng.integers(0, 12, n_rows).astype(float),
     ]
-    signal = (
-        columns[0] + np.abs(columns[1]) + 0.01 * columns[2] + 0.3 * (columns[3] % 4) + rng.normal(size=n_rows)
-    )
-    y = (
-        signal
-        if n_classes is None
-        else np.digitize(signal, np.quantile(signal, np.arange(1, n_classes) / n_classes))
-    )
+    signal = columns[0] + np.abs(columns[1]) + 0.01 * columns[2] + 0.3 * (columns[3] % 4) + rng.normal(size=n_rows)
+    y = signal if n_classes is None else np.digitize(signal, np.quantile(signal, np.arange(1, n_classes) / n_classes))
     for column in columns:
         column[rng.random(n_rows) < share_missing] = math.nan
     weights = rng.integers(1, 4, n_rows).astype(float).tolist() if is_weighted else None
@@ -455,9 +444,7 @@ def test_ties_go_to_the_first_feature_unless_asked():
     column = np.arange(8.0)
     X, y = np.stack([column, column, -column], axis=1), [0, 0, 0, 0, 1, 1, 1, 1]
     assert {int(CARTClassifier(random_state=seed).fit(X, y).tree_.feature[0]) for seed in range(5)} == {0}
-    roots = {
-        int(CARTClassifier(ties="random", random_state=seed).fit(X, y).tree_.feature[0]) for seed in range(40)
-    }
+    roots = {int(CARTClassifier(ties="random", random_state=seed).fit(X, y).tree_.feature[0]) for seed in range(40)}
     assert roots == {0, 1, 2}
 
 
@@ -470,8 +457,7 @@ def test_draws_of_features_depend_on_the_seed_alone(kind):
     again = [fast.arrays_of(kind(max_features=3, random_state=seed).fit(X, y).tree_) for seed in range(6)]
     order = rng.permutation(200)
     shuffled = [
-        fast.arrays_of(kind(max_features=3, random_state=seed).fit(X[order], y[order]).tree_)
-        for seed in range(6)
+        fast.arrays_of(kind(max_features=3, random_state=seed).fit(X[order], y[order]).tree_) for seed in range(6)
     ]
     assert grown == again == shuffled
     assert len({arrays["test"] for arrays in grown}) == 6
@@ -493,7 +479,5 @@ def test_a_draw_goes_on_until_a_feature_can_split():
     """As scikit-learn: a node is not a leaf because the one feature drawn for it is constant."""
     columns = [[1.0] * 8, [2.0] * 8, [0, 0, 0, 0, 1, 1, 1, 1.0]]
     for seed in range(10):
-        tree = fast.grow(
-            columns, [0, 0, 0, 0, 1, 1, 1, 1], n_classes=2, criterion="gini", max_features=1, seed=seed
-        )
+        tree = fast.grow(columns, [0, 0, 0, 0, 1, 1, 1, 1], n_classes=2, criterion="gini", max_features=1, seed=seed)
         assert tree.n_leaves == 2

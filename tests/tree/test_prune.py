@@ -178,9 +178,7 @@ def test_pruned_trees_are_scikit_learn_s(name):
     ours, theirs, X, y = both(name)
     alphas = np.unique(np.round(ours.cost_complexity_pruning_path(X, y).ccp_alphas, 14))
     for alpha in (alphas[1:] + alphas[:-1]) / 2:
-        assert_same_answers(
-            ours.set_params(ccp_alpha=alpha).fit(X, y), theirs.set_params(ccp_alpha=alpha).fit(X, y), X
-        )
+        assert_same_answers(ours.set_params(ccp_alpha=alpha).fit(X, y), theirs.set_params(ccp_alpha=alpha).fit(X, y), X)
 
 
 def assert_same_answers(ours, theirs, X):

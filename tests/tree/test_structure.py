@@ -93,9 +93,7 @@ BREAKS = {
     "exactly one parent": lambda t: changed(t, "first_child", 0, 2),
     "feature beyond the 2": lambda t: changed(t, "test", inner(t, THRESHOLD), packed(2, 0, THRESHOLD)),
     "feature beyond the": lambda t: changed(t, "test", 0, packed(2**27, 0, SUBSET)),
-    "the kind of test does not fit": lambda t: changed(
-        t, "test", inner(t, THRESHOLD), packed(0, 0, THRESHOLD)
-    ),
+    "the kind of test does not fit": lambda t: changed(t, "test", inner(t, THRESHOLD), packed(0, 0, THRESHOLD)),
     "the kind of test does not": lambda t: changed(t, "test", inner(t, THRESHOLD), packed(1, 0, SUBSET)),
     "threshold is not a number": lambda t: changed(t, "threshold", inner(t, THRESHOLD), np.nan),
     "bitset beyond the array": lambda t: changed(t, "threshold", 0, len(t.subsets)),
@@ -184,9 +182,7 @@ def test_a_tree_with_a_damaged_entry_is_refused_or_harmless(data, case):
 
 
 @pytest.mark.parametrize("make", [class_tree, number_tree])
-@pytest.mark.parametrize(
-    "duplicate", [copy.copy, copy.deepcopy, lambda tree: pickle.loads(pickle.dumps(tree))]
-)
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda tree: pickle.loads(pickle.dumps(tree))])
 def test_a_copy_is_the_same_tree(make, duplicate):
     tree = make()
     assert tree.depth > 0  # derived quantities are cached by now

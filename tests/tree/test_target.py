@@ -203,9 +203,7 @@ def test_min_target_std_on_a_large_offset():
 def test_equal_targets_give_their_own_value():
     """A mean of equal numbers is that number, to the last bit."""
     for value in (0.1, 1e9 + 0.1, -1e-300, 5.00001, 1e300):
-        model = CARTRegressor().fit(
-            np.arange(7.0).reshape(-1, 1), np.full(7, value), sample_weight=np.full(7, 0.1)
-        )
+        model = CARTRegressor().fit(np.arange(7.0).reshape(-1, 1), np.full(7, value), sample_weight=np.full(7, 0.1))
         assert model.get_n_leaves() == 1
         assert model.predict([[3.0]])[0] == value
 

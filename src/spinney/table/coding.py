@@ -117,15 +117,17 @@ def code_block_sorted(
         is_new[j, end:] = False
         starts = np.flatnonzero(is_new[j])
         low = high = values[j].take(starts)
-        code = np.cumsum(is_new[j], dtype=np.int32)
-        if len(low) > max_codes:
+        rank = np.cumsum(is_new[j], dtype=np.int32)
+        code: NDArray[np.uint16]
+        if len(low) <= max_codes:
+            code = rank.astype(CODE)
+        else:
             mass = np.diff(starts, append=end) if len(weight) == 1 else np.add.reduceat(weight[order[j, :end]], starts)
             bins = np.empty(len(mass), np.int64)
             kernels.coding.fill_bins(mass, max_codes, bins)
             firsts = np.flatnonzero(np.diff(bins, prepend=-1))
             low, high = low.take(firsts), high.take(np.append(firsts[1:], len(bins)) - 1)
-            code = (bins + 1).astype(CODE)[code - 1]
-        code = code.astype(CODE)
+            code = (bins + 1).astype(CODE)[rank - 1]
         code[end:] = MISSING_CODE
         codes[j, order[j]] = code
         edges.append((low, high))
