@@ -1,6 +1,6 @@
 """How kernels are run: compiled by Numba and kept on disk, or interpreted from the same source.
 
-Words: a *kernel* is a function of `spinney.kernels`, marked by `kernel`; the *twin* is the package
+Words: a *kernel* is a function of `spinney.kernels`, marked by `kernel`, `inlined` or `door`; the *twin* is the package
 `spinney._interpreted`, made in memory, whose modules are the very kernel files with `kernel` doing nothing.
 
 Where a call goes (`kernels`):
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 LOAD_SECONDS = 0.7
 """What compiled kernels cost a process even when stored: measured, import 0.32 s and first kernel 0.39 s."""
 
-COMPILE_SECONDS = 5.0
-"""What compiling a method costs, once for a machine: assumed, until all kernels are there to be measured."""
+COMPILE_SECONDS = 8.0
+"""What compiling a method's kernels costs, once for a machine; see benchmarks/startup.py."""
 
 _COMPILED = "spinney.kernels"
 _TWIN = "spinney._interpreted"
@@ -90,8 +90,9 @@ def _compile(function: F, *, is_door: bool, is_inlined: bool = False) -> F:
     import numba  # 0.3 s: paid only by processes that use compiled kernels
 
     _is_compiled_loaded = True
+    # without Numba's memory manager: kernels allocate nothing, and its reference counts took a third of a scan's time
     dispatcher = numba.njit(
-        nogil=True, error_model="numpy", forceinline=is_inlined, **({} if is_door else _inner_options())
+        nogil=True, error_model="numpy", _nrt=False, forceinline=is_inlined, **({} if is_door else _inner_options())
     )(function)
     if numba.extending.is_jitted(dispatcher):  # else a .numba_config.yaml has disabled the JIT
         if is_door:

@@ -124,6 +124,7 @@ class Settings(NamedTuple):
     min_samples_leaf: int
     min_weight_leaf: int
     n_try: int  # features drawn per node
+    is_centred: int  # squared error of whole weights: targets are taken from the node's mean
     is_class: int  # the target is a class, also where two classes go as moments
     is_unit: int  # every weight is 1
     is_whole: int  # every weight is a whole number and their sum is below 2**31, so squares of sums fit an int64

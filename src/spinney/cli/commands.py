@@ -19,7 +19,7 @@ class Commands(click.Group):
         """Run a command; what a user can mend becomes a usage error."""
         try:
             return super().invoke(ctx)
-        except (ValueError, OSError, ImportError) as error:
+        except (ValueError, TypeError, OSError, ImportError) as error:
             if isinstance(error, BrokenPipeError):  # `spinney ... | head`: click ends quietly
                 raise
             text = " ".join(str(error).split()) or type(error).__name__
@@ -71,7 +71,7 @@ def study() -> None:
     type=click.Choice(["auto", "classification", "regression"]),
     default="auto",
     show_default=True,
-    help="auto: regression if the target is a number with a fraction or has more than 20 values.",
+    help="auto: regression if the target has fractions, more than 20 distinct numbers, or few equal ones.",
 )
 @click.option("--criterion", help="How a split is judged: gini, entropy, ...; default: that of the estimator.")
 @click.option("--max-depth", type=click.IntRange(min=1), help="No leaf is deeper than this.")
@@ -87,6 +87,8 @@ def tree(path: str, target: str, task: str, **params: Any) -> None:
     table = read_table(path)
     if target not in table.column_names:
         raise Problem(f"no column {target!r} in {path}; columns: {', '.join(map(str, table.column_names))}")
+    if table.column_names.count(target) > 1:
+        raise Problem(f"{path} has more than one column {target!r}; rename or remove all but one")
     y = table[target]
     if pa.types.is_dictionary(y.type):
         y = y.cast(y.type.value_type)
@@ -110,7 +112,8 @@ def _looks_continuous(column: pa.ChunkedArray) -> bool:
     if pa.types.is_floating(column.type) and pc.any(pc.not_equal(column, pc.floor(column))).as_py():
         return True
     is_number = pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
-    return bool(is_number and pc.count_distinct(column).as_py() > 20)
+    n_distinct = pc.count_distinct(column).as_py()
+    return bool(is_number and (n_distinct > 20 or 2 * n_distinct > len(column)))
 
 
 @main.command()

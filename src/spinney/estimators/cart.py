@@ -16,6 +16,7 @@ from spinney._jit import kernels
 from spinney._types import LEARNED, MAX_CODES, OWN_BRANCH
 from spinney.estimators.checks import (
     CheckedParams,
+    all_or_nothing,
     check_classes,
     check_known,
     check_monotone,
@@ -362,10 +363,11 @@ class CARTClassifier(ClassifierMixin, _CART):
         sample_weight : array-like (n_rows,), optional
             Weights; rows of weight 0 are left out.
         """
-        tree, table, classes = self._fit_tree(X, y, sample_weight)
-        self.classes_ = classes
-        self.n_classes_ = len(classes)
-        return self._keep_tree(tree, table)
+        with all_or_nothing(self):
+            tree, table, classes = self._fit_tree(X, y, sample_weight)
+            self.classes_ = classes
+            self.n_classes_ = len(classes)
+            return self._keep_tree(tree, table)
 
     def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
         """Grow a tree and list the steps of minimal cost-complexity pruning.
@@ -511,7 +513,8 @@ class CARTRegressor(RegressorMixin, _CART):
         sample_weight : array-like (n_rows,), optional
             Weights; rows of weight 0 are left out.
         """
-        return self._keep_tree(*self._fit_tree(X, y, sample_weight))
+        with all_or_nothing(self):
+            return self._keep_tree(*self._fit_tree(X, y, sample_weight))
 
     def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
         """Grow a tree and list the steps of minimal cost-complexity pruning; see `CARTClassifier`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import inspect
 import math
@@ -17,11 +18,25 @@ from sklearn.utils.validation import check_array
 from spinney.table.columns import Columns, is_missing_type, open_columns
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from spinney.table.schema import Schema
 
 MODERATE = (1e-100, 1e100)  # largest weights whose products and sums are far from the ends of float64
+
+
+@contextlib.contextmanager
+def all_or_nothing(estimator: Any) -> Iterator[None]:
+    """Leave an estimator as it was if what follows fails: a refused or interrupted refit keeps the old model."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
 
 
 class CheckedParams:
@@ -150,7 +165,7 @@ def check_numbers(estimator: Any, y: Any, n_rows: int) -> NDArray[np.float64]:
     y = check_y(estimator, y, n_rows)
     try:
         return np.asarray(y, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         message = f"y must hold numbers for a regression, got {y.dtype}: {error}. For classes use a classifier."
         raise ValueError(message) from error
 

@@ -79,7 +79,7 @@ def score_classes(criterion: int, sums: np.ndarray, side: int, weight: int, n_pr
 
 @kernel
 def best_possible(
-    criterion: int, is_class: int, labels: np.ndarray, lo: int, hi: int, weight: int, total: int
+    criterion: int, is_class: int, labels: np.ndarray, lo: int, hi: int, weight: int, total: int, centre: int
 ) -> float:
     """Score of a split of rows lo .. hi into pure branches; infinite where it would take too long to say.
 
@@ -95,5 +95,6 @@ def best_possible(
         return np.inf
     score = 0.0
     for i in range(lo, hi):
-        score += np.float64(labels[TARGET, i]) * np.float64(labels[TARGET, i])
+        target = np.float64(labels[TARGET, i] - centre)
+        score += target * target
     return score

@@ -180,6 +180,7 @@ def scan_numeric(
     groups: np.ndarray,
     totals: np.ndarray,
     xlogx: np.ndarray,
+    centre: int,
     best: float,
     lower: float,
     upper: float,
@@ -214,14 +215,24 @@ def scan_numeric(
         if settings.is_plain != 0 and lowest > 0:
             totals[N_MISSING] = 0
             best, cut, following = scan_keys(
-                ordered, row, first, end, SMALL_SHIFT, source, base, totals[S_ALL], settings.min_samples_leaf, best
+                ordered,
+                row,
+                first,
+                end,
+                SMALL_SHIFT,
+                source,
+                base,
+                totals[S_ALL] - centre * totals[N_ALL],
+                centre,
+                settings.min_samples_leaf,
+                best,
             )
             return best, cut, following, 0, n_ties
         n_groups = group_keys(ordered, row, first, end, SMALL_SHIFT, source, base, groups, totals)
     if n_groups == 0 or (n_groups == 1 and totals[N_MISSING] == 0):
         return best, -1, -1, 0, n_ties
     best, at, missing, n_ties = scan_moments(
-        groups, n_groups, totals, settings, xlogx, best, features[MONOTONE, feature], lower, upper, key, n_ties
+        groups, n_groups, totals, settings, xlogx, centre, best, features[MONOTONE, feature], lower, upper, key, n_ties
     )
     if at < 0:
         return best, -1, -1, 0, n_ties
@@ -291,11 +302,13 @@ def search(
     The bitset of a subset goes to subsets[n_words ...].
     """
     n_present = np.int64(0)
+    centre = np.int64(0)
     if sums is None:
         sum_moments(labels, lo, hi, totals)
-        node_score = score_moments(
-            settings.criterion, totals[W_ALL], totals[S_ALL], totals[Q_ALL], settings.square_unit, xlogx
-        )
+        if settings.is_centred != 0:
+            centre = totals[S_ALL] // totals[W_ALL]
+        total = totals[S_ALL] - centre * totals[W_ALL]
+        node_score = score_moments(settings.criterion, totals[W_ALL], total, totals[Q_ALL], settings.square_unit, xlogx)
         spread = np.inf
         if settings.min_spread > 0.0:
             spread = deviation(totals[W_ALL], totals[S_ALL], totals[Q_ALL], settings.square_unit)
@@ -310,7 +323,7 @@ def search(
     upper = slot_values[SLOT_UPPER, slot]
     draw_key = fold(np.uint64(slots[KEY, slot]), DRAWS)
     tie_key = fold(np.uint64(slots[KEY, slot]), TIES)
-    bound = best_possible(settings.criterion, settings.is_class, labels, lo, hi, totals[W_ALL], totals[S_ALL])
+    bound = best_possible(settings.criterion, settings.is_class, labels, lo, hi, totals[W_ALL], totals[S_ALL], centre)
     bound -= abs(bound) * (TIE / 2.0)
     if settings.has_random_ties != 0:
         bound = np.inf
@@ -340,7 +353,7 @@ def search(
                 if sums is None:
                     best, cut, missing, n_ties = subset_moments(
                         codes, labels, lo, hi, feature, n_codes, cells, groups, scores, totals, subset,
-                        settings, xlogx, best, lower, upper, tie_key, n_ties,
+                        settings, xlogx, centre, best, lower, upper, tie_key, n_ties,
                     )  # fmt: skip
                 else:
                     best, cut, missing, n_ties = subset_classes(
@@ -354,7 +367,7 @@ def search(
             if sums is None:
                 best, cut, following, missing, n_ties = scan_numeric(
                     codes, labels, lo, hi, feature, features, settings, lists, list_labels, list_lo, keys, counts,
-                    cells, groups, totals, xlogx, best, lower, upper, tie_key, n_ties,
+                    cells, groups, totals, xlogx, centre, best, lower, upper, tie_key, n_ties,
                 )  # fmt: skip
             else:
                 best, cut, following, missing, n_ties = scan_classes(
@@ -375,7 +388,8 @@ def search(
             draw_feature(permutation, n_tried - 1 - k, draw_key)
     if best_feature < 0 or best - node_score < settings.min_gain:
         return False, node_score
-    slot_values[GAIN, slot] = best - node_score
+    # fewer digits than a score has: equal gains stay equal whichever way they were summed, and go to the older node
+    slot_values[GAIN, slot] = np.float64(np.float32(best - node_score))
     if slots[KIND, slot] == SUBSET:
         slot_values[SLOT_CUT_VALUE, slot] = n_words
     else:

@@ -44,6 +44,7 @@ def scan_keys(
     labels: np.ndarray,
     base: int,
     total: int,
+    centre: int,
     least: int,
     best: float,
 ) -> tuple[float, int, int]:
@@ -60,12 +61,12 @@ def scan_keys(
     bar = best + abs(best) * TIE
     key = np.uint64(keys[row, first])
     for k in range(np.uint64(first) + ONE, np.uint64(first + least)):
-        left += labels[TARGET, begin + (key & mask)]
+        left += labels[TARGET, begin + (key & mask)] - centre
         key = np.uint64(keys[row, k])
     wa = np.float64(least)
     wb = np.float64(end - first - least)
     for k in range(np.uint64(first + least), np.uint64(end - least) + ONE):
-        left += labels[TARGET, begin + (key & mask)]
+        left += labels[TARGET, begin + (key & mask)] - centre
         code = key >> np.uint64(shift)
         key = np.uint64(keys[row, k])
         if key >> np.uint64(shift) != code:
@@ -90,6 +91,7 @@ def scan_moments(
     totals: np.ndarray,
     settings: Settings,
     xlogx: np.ndarray,
+    centre: int,
     best: float,
     sign: int,
     lower: float,
@@ -99,7 +101,8 @@ def scan_moments(
 ) -> tuple[float, int, int, int]:
     """Best cut of the groups.
 
-    sign: monotone constraint of the feature; lower, upper: bounds on the values of the branches.
+    centre: near the node's mean target, taken off every target: scores then are close to gains and lose no digits to a
+    mean far from zero. sign: monotone constraint of the feature; lower, upper: bounds on the values of the branches.
     Returns the better of `best` and the best score, the last group of the left branch (-1: not better), the branch of
     missing rows, and the number of ties met so far.
     """
@@ -107,18 +110,19 @@ def scan_moments(
     unit = settings.square_unit
     n = totals[N_ALL]
     weight = totals[W_ALL]
-    total = totals[S_ALL]
+    total = totals[S_ALL] - centre * weight
     square = totals[Q_ALL]
     n_missing = totals[N_MISSING]
+    s_missing = totals[S_MISSING] - centre * totals[W_MISSING] if n_missing > 0 else np.int64(0)
     has_missing = n_missing > 0
     has_three = has_missing and settings.missing != LEARNED
     apart = 0.0
     if has_three:
         n -= n_missing
         weight -= totals[W_MISSING]
-        total -= totals[S_MISSING]
+        total -= s_missing
         square -= totals[Q_MISSING]
-        apart = score_moments(criterion, totals[W_MISSING], totals[S_MISSING], totals[Q_MISSING], unit, xlogx)
+        apart = score_moments(criterion, totals[W_MISSING], s_missing, totals[Q_MISSING], unit, xlogx)
         has_room = n_missing >= settings.min_samples_leaf and totals[W_MISSING] >= settings.min_weight_leaf
     else:
         has_room = True
@@ -130,17 +134,18 @@ def scan_moments(
     cut_missing = np.int64(0)
     for g in range(n_groups if has_missing else n_groups - 1):
         n_known += groups[GROUP_N, g]
-        s_known += groups[GROUP_SUM, g]
         if settings.is_unit != 0:
             w_known = n_known
+            s_known += groups[GROUP_SUM, g] - centre * groups[GROUP_N, g]
         else:
             w_known += groups[GROUP_WEIGHT, g]
             q_known += groups[GROUP_SQUARE, g]
+            s_known += groups[GROUP_SUM, g] - centre * groups[GROUP_WEIGHT, g]
         is_last = g == n_groups - 1  # known against missing
         if is_last and has_three:
             n = totals[N_ALL]
             weight = totals[W_ALL]
-            total = totals[S_ALL]
+            total += s_missing
             square = totals[Q_ALL]
             apart = 0.0
             has_room = True
@@ -153,7 +158,7 @@ def scan_moments(
             if side == 1:
                 n_left += n_missing
                 w_left += totals[W_MISSING]
-                left += totals[S_MISSING]
+                left += s_missing
                 q_left += totals[Q_MISSING]
             w_right = weight - w_left
             is_open = min(n_left, n - n_left) >= settings.min_samples_leaf
@@ -163,6 +168,8 @@ def scan_moments(
                 value_left = np.float64(left) / np.float64(w_left)
                 value_right = np.float64(total - left) / np.float64(w_right)
                 slack = settings.value_slack
+                value_left += np.float64(centre)
+                value_right += np.float64(centre)
                 if min(value_left, value_right) < lower - slack or max(value_left, value_right) > upper + slack:
                     continue
                 if sign * (value_right - value_left) < -slack:

@@ -2,15 +2,15 @@
 
 A test packs `feature << 4 | missing branch << 2 | kind`. Its argument is a float64: the threshold of THRESHOLD
 (x <= threshold takes branch 0), the first word of the bitset of SUBSET (a set bit takes branch 0).
-A level beyond the bitset, like a missing value, takes the missing branch.
+A missing value takes the missing branch; a level that the table did not have is missing to `table.schema` already.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from spinney._jit import door, inlined, kernel
-from spinney._types import FEATURE_SHIFT, KIND_BITS, LEAF, MISSING_BITS, MISSING_CODE, THRESHOLD
+from spinney._jit import door, inlined
+from spinney._types import FEATURE_SHIFT, KIND_BITS, MISSING_BITS, MISSING_CODE, THRESHOLD
 
 ONE = np.uint64(1)
 # the parts of a link, as unsigned words: mixing signed and unsigned 64-bit integers would make floats
@@ -22,16 +22,6 @@ TEST_WORD = np.uint64(0xFFFFFFFF)
 CHILD_WORD = np.uint64(32)
 NONE, TWO, THREE = np.uint64(0), np.uint64(2), np.uint64(3)
 LANES = 4
-KIND_MASK = (1 << KIND_BITS) - 1
-MISSING_MASK = (1 << MISSING_BITS) - 1
-
-
-@kernel
-def count_branches(test: int) -> int:
-    """Number of children of a node with this test."""
-    if test & KIND_MASK == LEAF:
-        return 0
-    return 3 if (test >> KIND_BITS) & MISSING_MASK == 2 else 2
 
 
 @inlined

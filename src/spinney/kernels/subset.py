@@ -115,6 +115,7 @@ def subset_moments(
     subset: np.ndarray,
     settings: Settings,
     xlogx: np.ndarray,
+    centre: int,
     best: float,
     lower: float,
     upper: float,
@@ -134,7 +135,7 @@ def subset_moments(
         scores[g] = np.float64(groups[GROUP_SUM, g]) / np.float64(weight)
     order_groups(groups, scores, n_groups, settings.value_slack)
     best, cut, missing, n_ties = scan_moments(
-        groups, n_groups, totals, settings, xlogx, best, 0, lower, upper, key, n_ties
+        groups, n_groups, totals, settings, xlogx, centre, best, 0, lower, upper, key, n_ties
     )
     if cut >= 0:
         keep_levels(subset, groups, cut + 1, -1, (n_codes + 63) >> 6)

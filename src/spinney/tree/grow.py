@@ -60,7 +60,7 @@ from spinney._types import (
 )
 from spinney.table.coding import Codes
 from spinney.tree.structure import Tree
-from spinney.tree.target import Target, Weights, sum_bits, weigh, weighted_sum
+from spinney.tree.target import Target, Weights, scale, sum_bits, weigh, weighted_sum
 
 CRITERIA = {
     "gini": GINI,
@@ -143,7 +143,7 @@ def make_settings(
         criterion = SQUARED_ERROR
     min_gain = -math.inf
     if params.min_impurity_decrease > 0.0:
-        min_gain = math.ldexp((params.min_impurity_decrease - GAIN_SLACK) / units.gain, -units.gain_exponent)
+        min_gain = scale((params.min_impurity_decrease - GAIN_SLACK) / units.gain, -units.gain_exponent)
     min_weight_leaf = math.ceil(params.min_weight_fraction_leaf * weights.total)
     min_samples_leaf = params.min_samples_leaf
     if weights.is_unit:
@@ -164,6 +164,7 @@ def make_settings(
         min_samples_leaf=min_samples_leaf,
         min_weight_leaf=min_weight_leaf,
         n_try=n_features if params.max_features is None else params.max_features,
+        is_centred=int(criterion == SQUARED_ERROR and target.n_classes == 0 and weights.is_whole),
         is_class=int(target.n_classes > 0),
         is_unit=int(weights.is_unit and not has_square),
         is_whole=int(weights.is_whole),
@@ -176,7 +177,7 @@ def make_settings(
         has_monotone=int(np.any(features[MONOTONE] != 0)),
         has_random_ties=int(params.has_random_ties),
         min_gain=min_gain,
-        min_spread=math.ldexp(params.min_target_std, spread_bits) if params.min_target_std > 0.0 else 0.0,
+        min_spread=scale(params.min_target_std, spread_bits) if params.min_target_std > 0.0 else 0.0,
         value_slack=math.ldexp(1.0, target.bits - weights.bits - VALUE_BITS),
         square_unit=math.ldexp(1.0, 2 * target.bits - weights.bits - target.square_bits),
         seed=params.seed,

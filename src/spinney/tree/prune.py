@@ -8,7 +8,6 @@ links one after the other gives the nested sequence of best subtrees.
 from __future__ import annotations
 
 import heapq
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from spinney._types import LEAF, SUBSET
 from spinney.tree.structure import WORD_BITS
+from spinney.tree.target import scale
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -101,15 +101,12 @@ def node_risk(tree: Tree) -> NDArray[np.float64]:
 
 def to_units(tree: Tree, risk: float) -> float:
     """A risk or alpha as users write it, in units of `node_risk`."""
-    return math.ldexp(risk, -tree.impurity_exponent) if math.isfinite(risk) else risk
+    return scale(risk, -tree.impurity_exponent)
 
 
 def from_units(tree: Tree, risk: float) -> float:
-    """A risk or alpha in units of `node_risk`, as users read it; infinite where a float cannot hold it."""
-    try:
-        return math.ldexp(risk, tree.impurity_exponent)
-    except OverflowError:
-        return math.inf
+    """A risk or alpha in units of `node_risk`, as users read it."""
+    return scale(risk, tree.impurity_exponent)
 
 
 def prune_to_alpha(tree: Tree, alpha: float) -> Tree:

@@ -234,6 +234,9 @@ class Tree:
     def to_text(self, max_depth: int | None = None) -> str:
         """Draw the tree in text, one line per node.
 
+        A line gives the branch, then the value (in brackets where the node is split further) and the rows; for classes
+        the weight of each, which is its number of rows where no weights were given.
+
         Parameters
         ----------
         max_depth : int, optional

@@ -50,6 +50,14 @@ def sum_bits(total: float) -> int:
     return SUM_BITS - 1 - math.frexp(total * MARGIN)[1]
 
 
+def scale(x: float, exponent: int) -> float:
+    """X * 2**exponent; infinite where a float cannot hold it."""
+    try:
+        return math.ldexp(x, exponent)
+    except OverflowError:
+        return math.copysign(math.inf, x)
+
+
 def quantise(x: NDArray[np.float64], bits: int) -> NDArray[np.int64]:
     """X in units of 2**-bits."""
     if abs(bits) < 1000:  # a product is six times as fast as ldexp

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinney._types import THRESHOLD
+from spinney._types import SUBSET, THRESHOLD
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,33 +23,45 @@ def draw(tree: Tree, max_depth: int | None = None) -> str:
     values = tree.values() if tree.n_classes == 0 else np.zeros(0)
     weights = tree.class_weights() if 0 < tree.n_classes * tree.n_nodes <= MAX_CELLS else None
     lines = [describe(tree, 0, values, weights)]
-    stack = [(child, "", is_last, 1, asks) for child, is_last, asks in reversed(branches(tree, 0))]
+    stack = [(child, "", is_last, 1, asks, left) for child, is_last, asks, left in reversed(branches(tree, 0, {}))]
     if max_depth == 0:
         stack = []
     while stack:
-        node, indent, is_last, depth, asks = stack.pop()
+        node, indent, is_last, depth, asks, possible = stack.pop()
         lines.append(f"{indent}{'└─ ' if is_last else '├─ '}{asks}: {describe(tree, node, values, weights)}")
         if len(lines) >= MAX_LINES:
             lines.append(f"... ({tree.n_nodes - len(lines)} more nodes)")
             break
-        below = branches(tree, node)
+        below = branches(tree, node, possible)
         inner = indent + ("   " if is_last else "│  ")
         if max_depth is not None and depth >= max_depth:
             if below:
                 lines[-1] += " ..."
             continue
-        stack.extend((child, inner, last, depth + 1, text) for child, last, text in reversed(below))
+        stack.extend((child, inner, last, depth + 1, text, left) for child, last, text, left in reversed(below))
     return "\n".join(lines)
 
 
-def branches(tree: Tree, node: int) -> list[tuple[int, bool, str]]:
-    """Each child of a node: its index, whether it is the last, and what its branch asks."""
+def branches(
+    tree: Tree, node: int, possible: dict[int, NDArray[np.bool_]]
+) -> list[tuple[int, bool, str, dict[int, NDArray[np.bool_]]]]:
+    """Each child of a node: its index, whether it is the last, what its branch asks, and the levels that can reach it.
+
+    possible: for each feature tested by subset on the way, the levels that can reach the node.
+    """
     n_branches = int(tree.n_branches[node])
     first = int(tree.first_child[node])
-    return [(first + b, b == n_branches - 1, branch_text(tree, node, b)) for b in range(n_branches)]
+    found = []
+    for b in range(n_branches):
+        left = possible
+        if tree.kind[node] == SUBSET and b < 2:
+            feature = int(tree.feature[node])
+            left = {**possible, feature: (tree.subset(node) == (b == 0)) & possible.get(feature, np.True_)}
+        found.append((first + b, b == n_branches - 1, branch_text(tree, node, b, left), left))
+    return found
 
 
-def branch_text(tree: Tree, node: int, branch: int) -> str:
+def branch_text(tree: Tree, node: int, branch: int, possible: dict[int, NDArray[np.bool_]]) -> str:
     """What a row must satisfy to take a branch."""
     feature = int(tree.feature[node])
     legend = tree.legend
@@ -63,9 +75,9 @@ def branch_text(tree: Tree, node: int, branch: int) -> str:
         if np.isposinf(threshold):
             text = f"{name} is known"
         else:
-            text = f"{name} {'<=' if branch == 0 else '>'} {number(threshold)}"
+            text = f"{name} {'<=' if branch == 0 else '>'} {number(threshold, 1e-9)}"
     else:
-        levels = subset_levels(tree, node, branch)
+        levels = level_names(tree, feature, possible[feature])
         if not levels and branch == missing:
             return f"{name} is missing"
         text = f"{name} in {{{', '.join(levels)}}}"
@@ -73,13 +85,12 @@ def branch_text(tree: Tree, node: int, branch: int) -> str:
     return f"{text} or missing" if has_missing and branch == missing else text
 
 
-def subset_levels(tree: Tree, node: int, branch: int) -> list[str]:
-    """Names of the levels that take a branch, shortened where there are many."""
-    feature = int(tree.feature[node])
-    levels = np.flatnonzero(tree.subset(node) == (branch == 0))
+def level_names(tree: Tree, feature: int, levels: NDArray[np.bool_]) -> list[str]:
+    """Names of levels of a feature, shortened where there are many."""
+    chosen = np.flatnonzero(levels)
     known = tree.legend.levels[feature] if tree.legend else None
-    names = [str(known[k]) if known else str(k) for k in levels[:MAX_LEVELS]]
-    return names if len(levels) <= MAX_LEVELS else [*names, f"... {len(levels) - MAX_LEVELS} more"]
+    names = [str(known[k]) if known else str(k) for k in chosen[:MAX_LEVELS]]
+    return names if len(chosen) <= MAX_LEVELS else [*names, f"... {len(chosen) - MAX_LEVELS} more"]
 
 
 def describe(tree: Tree, node: int, values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> str:
@@ -108,6 +119,13 @@ def class_name(tree: Tree, k: int) -> Any:
     return tree.legend.classes[k] if tree.legend and tree.legend.classes else k
 
 
-def number(x: float) -> str:
-    """Six significant digits, without trailing zeros."""
-    return f"{x:.6g}"
+def number(x: float, tolerance: float = 1e-6) -> str:
+    """The shortest decimal within a relative tolerance, at least six digits, without an exponent where it is short."""
+    text = repr(x)
+    for digits in range(6, 18):
+        text = f"{x:.{digits}g}"
+        if abs(float(text) - x) <= tolerance * abs(x):
+            break
+    if "e" in text and 1e-4 <= abs(x) < 1e16:
+        text = np.format_float_positional(float(text), trim="-")
+    return text
