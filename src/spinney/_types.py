@@ -20,7 +20,6 @@ import numpy as np
 CODE = np.uint16  # 65,535 values cost a tree nothing measurable against exact values; 255 cost it 0.004-0.008 AUC
 SUM = np.int64  # fixed point: integer sums do not depend on the order of rows, threads or chunks
 ROW = np.int32  # row ids: 2**31 rows are beyond one machine's table
-VALUE = np.float64  # thresholds and inputs; float32 would merge neighbours such as 16_777_216 and 16_777_217
 
 MISSING_CODE = 0  # known codes are 1 .. n_codes, so that missing sorts apart and a code fits an unsigned type
 MAX_CODES = 65_535
@@ -69,7 +68,13 @@ CONTROL_SIZE = 2
 KIND_BITS = 2
 MISSING_BITS = 2
 FEATURE_SHIFT = KIND_BITS + MISSING_BITS
-MAX_FEATURES = 1 << (32 - FEATURE_SHIFT)
+
+MOST_BRANCHES = 3  # below, above, missing
+MOST_BUCKETS = 4096  # of a counting sort: 16 kB of counts stay in the first-level cache
+SMALL_SHIFT = 16  # bits of a position in the keys of the moments family; larger nodes have more rows than codes
+LARGE_SHIFT = 32  # the same in the classes family
+CELLS_PER_ROW = 8  # class cells beat sorting up to this many cells (codes x classes of the node) per row
+LANES = 4  # rows that go down a tree together
 
 EXHAUSTIVE_LEVELS = 8  # 127 subsets; above, levels are ordered by their first principal component
 
@@ -129,7 +134,6 @@ class Settings(NamedTuple):
     is_unit: int  # every weight is 1
     is_whole: int  # every weight is a whole number and their sum is below 2**31, so squares of sums fit an int64
     is_plain: int  # squared error, weights of 1, no constraint, no random ties: the scan without groups serves
-    has_square: int
     has_monotone: int
     has_random_ties: int
     min_gain: float  # in score units

@@ -73,10 +73,11 @@ def test_tree_options_reach_the_estimator(tennis):
     ("values", "options", "kind"),
     [
         ("1.5 2.5 3.0", (), "regression"),
-        ("1.0 2.0 3.0", (), "classification"),
-        ("1 2 3", (), "classification"),
+        ("1.0 2.0 1.0 2.0", (), "classification"),
+        ("1 2 1 2", (), "classification"),
+        ("100000 200000 300000", (), "regression"),  # prices: hardly two are equal
         (" ".join(map(str, range(21))), (), "regression"),
-        ("1 2 3", ("--task", "regression"), "regression"),
+        ("1 2 1 2", ("--task", "regression"), "regression"),
     ],
 )
 def test_task_is_guessed_from_the_target(values, options, kind, tmp_path):

@@ -13,9 +13,11 @@ import numpy as np
 from spinney._jit import inlined, kernel
 from spinney._types import (
     ALL,
+    CELLS_PER_ROW,
     ENTROPY,
     GINI,
     IS_LISTED,
+    LARGE_SHIFT,
     LEARNED,
     LEFT,
     MISSING,
@@ -36,9 +38,7 @@ from .criteria import TIE, score_classes
 from .lists import make_keys
 from .rng import below
 
-LARGE_SHIFT = 32
 LARGE_MASK = 0xFFFFFFFF
-CELLS_PER_ROW = 8  # cells beat sorting up to this many cells (codes x classes of the node) per row
 
 # how a score is kept up to date
 AFRESH = 0

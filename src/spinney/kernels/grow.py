@@ -37,6 +37,7 @@ from spinney._types import (
     KEY,
     KIND,
     KIND_BITS,
+    LARGE_SHIFT,
     LEAF,
     LIST_HI,
     LIST_LO,
@@ -45,6 +46,7 @@ from spinney._types import (
     MISSING_BRANCH,
     MISSING_CODE,
     MONOTONE,
+    MOST_BRANCHES,
     N_ALL,
     N_BRANCHES,
     N_CODES,
@@ -60,12 +62,12 @@ from spinney._types import (
     OFFSET,
     PRESENT,
     Q_ALL,
-    QUEUE,
     S_ALL,
     SCORE,
     SLOT_CUT_VALUE,
     SLOT_LOWER,
     SLOT_UPPER,
+    SMALL_SHIFT,
     STOPPED,
     SUBSET,
     TARGET,
@@ -83,13 +85,11 @@ from .histogram import group_cells, group_keys
 from .lists import make_keys, make_lists, split_lists
 from .moments import scan_keys, scan_moments
 from .partition import partition
+from .queue import pop, push
 from .rng import below, fold
 from .subset import subset_classes, subset_moments
 
-MOST_BRANCHES = 3
 FEW_CODES = 16  # cells are worth their while whatever the node's size
-SMALL_SHIFT = 16  # keys of the moments family: nodes beyond 65,536 rows have more rows than codes and go by cells
-LARGE_SHIFT = 32  # keys of the classes family
 DRAWS, TIES, CHILDREN = np.uint64(0), np.uint64(1), np.uint64(2)  # parts of a node's key
 
 
@@ -413,52 +413,6 @@ def send_absent_left(
         bit = np.uint64(1) << np.uint64(level & 63)
         if seen[level >> 6] & bit == np.uint64(0):
             subsets[first + (level >> 6)] |= bit
-
-
-@kernel
-def is_ahead(slots: np.ndarray, slot_values: np.ndarray, a: int, b: int) -> bool:
-    """Whether slot a is expanded before slot b: larger gain, then older node."""
-    if slot_values[GAIN, a] != slot_values[GAIN, b]:
-        return slot_values[GAIN, a] > slot_values[GAIN, b]
-    return slots[NODE, a] < slots[NODE, b]
-
-
-@inlined
-def push(slots: np.ndarray, slot_values: np.ndarray, order: int, state: np.ndarray, slot: int) -> None:
-    """Add a slot to the queue: a stack (depth first) or a heap by gain (best first)."""
-    at = state[N_QUEUED]
-    state[N_QUEUED] = at + 1
-    while order == BEST_FIRST and at > 0:
-        above = (at - 1) // 2
-        if not is_ahead(slots, slot_values, slot, slots[QUEUE, above]):
-            break
-        slots[QUEUE, at] = slots[QUEUE, above]
-        at = above
-    slots[QUEUE, at] = slot
-
-
-@inlined
-def pop(slots: np.ndarray, slot_values: np.ndarray, order: int, state: np.ndarray) -> int:
-    """Take the next slot from the queue."""
-    end = state[N_QUEUED] - 1
-    state[N_QUEUED] = end
-    if order != BEST_FIRST:
-        return slots[QUEUE, end]
-    top = slots[QUEUE, 0]
-    slot = slots[QUEUE, end]
-    at = np.int64(0)
-    while True:
-        child = 2 * at + 1
-        if child >= end:
-            break
-        if child + 1 < end and is_ahead(slots, slot_values, slots[QUEUE, child + 1], slots[QUEUE, child]):
-            child += 1
-        if not is_ahead(slots, slot_values, slots[QUEUE, child], slot):
-            break
-        slots[QUEUE, at] = slots[QUEUE, child]
-        at = child
-    slots[QUEUE, at] = slot
-    return top
 
 
 @inlined

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import door, inlined
-from spinney._types import FEATURE_SHIFT, KIND_BITS, MISSING_BITS, MISSING_CODE, THRESHOLD
+from spinney._types import FEATURE_SHIFT, KIND_BITS, LANES, MISSING_BITS, MISSING_CODE, THRESHOLD
 
 ONE = np.uint64(1)
 # the parts of a link, as unsigned words: mixing signed and unsigned 64-bit integers would make floats
@@ -21,7 +21,6 @@ FEATURE_WORD = np.uint64(FEATURE_SHIFT)
 TEST_WORD = np.uint64(0xFFFFFFFF)
 CHILD_WORD = np.uint64(32)
 NONE, TWO, THREE = np.uint64(0), np.uint64(2), np.uint64(3)
-LANES = 4
 
 
 @inlined

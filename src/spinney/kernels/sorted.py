@@ -11,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import kernel
+from spinney._types import MOST_BUCKETS
 
 INSERTION_ROWS = 20  # below, insertion sort beats the counting pass
 FULLEST_BUCKET = 40  # above, the byte-wise passes beat finishing by insertion
-MOST_BUCKETS = 4096  # counts of 16 kB stay in the first-level cache
 
 
 @kernel

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney._jit import kernels
+from spinney._types import LANES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from spinney.tree.structure import Tree
 
 STEP_SECONDS = 2e-6  # of one test, interpreted
-LANES = 4  # rows that go down a tree together, as in `kernels.route`
 
 
 def find_leaves(tree: Tree, values: NDArray[Any]) -> NDArray[np.int32]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from spinney._jit import load_compiled
 from spinney._types import (
     BEGIN,
     BEST_FIRST,
+    CELLS_PER_ROW,
     CLASS_ROWS,
     CLASSES,
     CONTROL_SIZE,
@@ -36,6 +37,8 @@ from spinney._types import (
     MISCLASSIFICATION,
     MOMENTS,
     MONOTONE,
+    MOST_BRANCHES,
+    MOST_BUCKETS,
     N_CODES,
     N_FREE,
     N_NODES,
@@ -49,6 +52,7 @@ from spinney._types import (
     SDR,
     SLOT_ROWS,
     SLOT_VALUE_ROWS,
+    SMALL_SHIFT,
     SQUARED_ERROR,
     STATE_SIZE,
     SUM,
@@ -75,12 +79,10 @@ FIRST_NODES = 64  # room is doubled as needed; each time interpreted kernels are
 INTERPRETED_SECONDS = 1.0
 TABLE_WEIGHT = 1 << 22  # largest total weight with a table of k log2 k (32 MB)
 MAX_CELLS = 1 << 26
-LIST_ROWS = 65_536  # positions of a key have 16 bits
+LIST_ROWS = 1 << SMALL_SHIFT  # positions that a key can hold
 LIST_KEYS = 1 << 24  # 64 MB of lists at most
 LIST_SHARE = 6
 LISTED_CODES = {MOMENTS: 1, CLASSES: 64}  # a feature with fewer codes goes by cells but in the smallest nodes
-CELLS_PER_ROW = 8  # as in `kernels.classes`
-COUNTS = 4096
 MAX_EXPONENT = 900  # of a total weight
 VALUE_BITS = 40  # a target's mean is exact to this many bits, whatever the order of the sum
 GAIN_SLACK = 2.0**-52  # as scikit-learn: a split may miss min_impurity_decrease by one rounding
@@ -173,7 +175,6 @@ def make_settings(
             and weights.is_unit
             and not (has_square or params.has_random_ties or np.any(features[MONOTONE] != 0))
         ),
-        has_square=int(has_square),
         has_monotone=int(np.any(features[MONOTONE] != 0)),
         has_random_ties=int(params.has_random_ties),
         min_gain=min_gain,
@@ -293,11 +294,11 @@ class Growth:
         self.place = np.empty(n_rows if most else 1, ROW)
         self.list_labels = np.empty((len(self.labels), max(most, 1)), SUM)
         self.branch = np.empty(max(most, 1), np.uint8)
-        self.counts = np.empty(COUNTS, np.int32)
+        self.counts = np.empty(MOST_BUCKETS, np.int32)
         self.cells = np.zeros(count_cells(self.features, self.settings, is_moments=is_moments, n_rows=n_rows), SUM)
         self.groups = np.empty((GROUP_ROWS, n_codes), SUM)
         self.totals = np.zeros(TOTALS_SIZE, SUM)
-        self.bounds = np.zeros((4, 3))
+        self.bounds = np.zeros((4, MOST_BRANCHES))
         self.sums = None if is_moments else np.zeros((CLASS_ROWS, n_classes), SUM)
         self.vectors = None if is_moments else np.zeros((3, n_classes))
         self.subset = np.zeros(self.settings.most_words, np.uint64) if has_subsets else None
@@ -306,13 +307,13 @@ class Growth:
     def make_room(self) -> None:
         """Double whatever is full."""
         n_nodes, n_free, n_words = (int(self.state[k]) for k in (N_NODES, N_FREE, N_WORDS))
-        if n_nodes + 3 > self.nodes.shape[1]:
+        if n_nodes + MOST_BRANCHES > self.nodes.shape[1]:
             n = 2 * self.nodes.shape[1] + 3
             self.nodes = enlarge(self.nodes, n)
             self.node_values = enlarge(self.node_values, n)
         if n_words + 2 * self.settings.most_words > len(self.subsets):
             self.subsets = enlarge(self.subsets, 2 * len(self.subsets))
-        if n_free < 3:
+        if n_free < MOST_BRANCHES:
             n_old = self.slots.shape[1]
             self.slots = enlarge(self.slots, 2 * n_old)
             self.slot_values = enlarge(self.slot_values, 2 * n_old)
@@ -348,18 +349,30 @@ class Growth:
             raise KeyboardInterrupt
 
     def drive_aside(self) -> int:
-        """Drive in a thread of its own and wait, ready for an interrupt."""
-        with ThreadPoolExecutor(1, thread_name_prefix="spinney-grow") as pool:
-            future = pool.submit(self.drive)
+        """Drive in a thread of its own and wait, ready for an interrupt.
+
+        The thread is a daemon and is not waited for after one: a kernel stops at its next feature, but a compile in its
+        first call would hold the answer for seconds.
+        """
+        result: Future[int] = Future()
+
+        def work() -> None:
             try:
-                while True:
-                    try:
-                        return future.result(POLL_SECONDS)
-                    except TimeoutError:
-                        continue
-            except BaseException:
-                self.control[CONTROL_STOP] = 1
-                raise
+                result.set_result(self.drive())
+            except BaseException as error:  # noqa: BLE001  (raised again by the thread that waits)
+                result.set_exception(error)
+
+        threading.Thread(target=work, name="spinney-grow", daemon=True).start()
+        try:
+            while True:
+                try:
+                    return result.result(POLL_SECONDS)
+                except TimeoutError:
+                    if result.done():  # a TimeoutError of the work itself
+                        raise
+        except BaseException:
+            self.control[CONTROL_STOP] = 1
+            raise
 
     def finish(self) -> Tree:
         """Sum up the nodes and keep what a tree needs.
