@@ -75,6 +75,7 @@ CRITERIA = {
 }
 INLINE_ROWS = 20_000  # rows x features below which a fit takes milliseconds and needs no thread of its own
 POLL_SECONDS = 0.05
+FAREWELL_SECONDS = 0.5
 FIRST_NODES = 64  # room is doubled as needed; each time interpreted kernels are asked how long they have taken
 INTERPRETED_SECONDS = 1.0
 TABLE_WEIGHT = 1 << 22  # largest total weight with a table of k log2 k (32 MB)
@@ -351,8 +352,8 @@ class Growth:
     def drive_aside(self) -> int:
         """Drive in a thread of its own and wait, ready for an interrupt.
 
-        The thread is a daemon and is not waited for after one: a kernel stops at its next feature, but a compile in its
-        first call would hold the answer for seconds.
+        The thread is a daemon and is not waited for long after one: a kernel stops at its next feature, but a compile in
+        its first call would hold the answer for seconds.
         """
         result: Future[int] = Future()
 
@@ -362,7 +363,8 @@ class Growth:
             except BaseException as error:  # noqa: BLE001  (raised again by the thread that waits)
                 result.set_exception(error)
 
-        threading.Thread(target=work, name="spinney-grow", daemon=True).start()
+        thread = threading.Thread(target=work, name="spinney-grow", daemon=True)
+        thread.start()
         try:
             while True:
                 try:
@@ -372,6 +374,7 @@ class Growth:
                         raise
         except BaseException:
             self.control[CONTROL_STOP] = 1
+            thread.join(FAREWELL_SECONDS)
             raise
 
     def finish(self) -> Tree:
