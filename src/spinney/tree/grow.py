@@ -352,8 +352,8 @@ class Growth:
     def drive_aside(self) -> int:
         """Drive in a thread of its own and wait, ready for an interrupt.
 
-        The thread is a daemon and is not waited for long after one: a kernel stops at its next feature, but a compile in
-        its first call would hold the answer for seconds.
+        The thread is a daemon and is not waited for long after one: a kernel stops at its next feature, but a compile
+        in its first call would hold the answer for seconds.
         """
         result: Future[int] = Future()
 
