@@ -127,13 +127,14 @@ def assert_same_tree(found, expected, *, has_bounds=False):
     With monotone constraints (`has_bounds`) the value of an inner node is the mean of its leaves' values,
     which were moved inside their bounds: only leaves are compared then.
     """
+    spread = max(expected.impurity, math.sqrt(expected.impurity))  # a mean of 0 is exact to the spread of what it sums
     for ours, theirs in zip(naive.walk(found), naive.walk(expected), strict=True):
         assert rule_of(ours) == rule_of(theirs)
         assert math.isclose(ours.weight, theirs.weight, rel_tol=CLOSE)
         # A variance is a difference of squares: its digits are those of the spread at the root.
         np.testing.assert_allclose(ours.impurity, theirs.impurity, rtol=CLOSE, atol=CLOSE * expected.impurity)
         if theirs.is_leaf or not has_bounds:
-            scale = 1.0 if isinstance(theirs.value, list) else abs(theirs.value) + abs(expected.value)
+            scale = 1.0 if isinstance(theirs.value, list) else abs(theirs.value) + abs(expected.value) + spread
             np.testing.assert_allclose(ours.value, theirs.value, rtol=CLOSE, atol=CLOSE * scale)
 
 
