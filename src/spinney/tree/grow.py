@@ -409,9 +409,8 @@ class Growth:
         is_pure = low == high
         in_leaf = np.repeat(np.arange(len(leaves)), (end - begin)[leaves])
         weights = self.weights if self.weights.is_unit else self.weights._replace(values=self.labels[WEIGHT])
-        centred = np.ldexp(
-            truth - target.centre, -target.spread_exponent
-        )  # a large offset costs no digits of the variance
+        # a large offset costs no digits of the variance
+        centred = np.ldexp(truth - target.centre, -target.spread_exponent)
         mean = range_means(centred, weights, starts, end[leaves], weight[leaves])
         spread = range_means((centred - mean[in_leaf]) ** 2, weights, starts, end[leaves], weight[leaves])
         spread[is_pure] = 0.0

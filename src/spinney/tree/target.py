@@ -115,9 +115,8 @@ def value_target(y: NDArray[np.float64], weights: Weights, *, has_square: bool) 
     centre = weighted_sum(truth, weights) / weight_sum
     centred = truth - centre
     spread_exponent = math.frexp(float(np.max(np.abs(centred))))[1]
-    centred = np.ldexp(
-        centred, -spread_exponent
-    )  # within [-1, 1] again: the offset has cost its digits, the rest must not
+    # within [-1, 1] again: the offset has cost its digits, the rest must not
+    centred = np.ldexp(centred, -spread_exponent)
     bits = sum_bits(weighted_sum(np.abs(centred), weights))
     squares, square_bits = np.zeros(1, SUM), 0
     if has_square:
