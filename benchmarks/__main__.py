@@ -1,4 +1,4 @@
-"""The command: `python -m benchmarks [names] [--quick] [--append FILE]`."""
+"""The command: `python -m benchmarks [names] [--quick] [--trees N] [--append FILE]`."""
 
 import argparse
 import os
@@ -8,13 +8,16 @@ from pathlib import Path
 
 from benchmarks.runner import FULL, HEADING, QUICK, append_rows, describe_machine
 
-QUESTIONS = ("fit", "predict", "scaling", "memory", "startup")
+QUESTIONS = ("fit", "predict", "scaling", "memory", "startup", "forest")
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="name", help=f"what to measure: {', '.join(QUESTIONS)}")
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows, two runs: to try the code")
+    parser.add_argument(
+        "--trees", type=int, metavar="N", help="trees of a peer's forest, its time scaled up to 100 (default: 20)"
+    )
     parser.add_argument("--append", type=Path, metavar="FILE", help="add the rows to this Markdown file")
     options = parser.parse_args(arguments)
     unknown = sorted(set(options.names) - set(QUESTIONS))
@@ -22,12 +25,16 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"no benchmark {unknown[0]!r}; there are {', '.join(QUESTIONS)}")
     if options.quick and options.append:
         parser.error("--quick measures too little to be kept; leave out --append")
+    if options.trees is not None and options.trees < 1:
+        parser.error(f"--trees {options.trees}: a forest has at least one tree")
     # One thread, for this process and those it starts; libraries read this when they are first imported.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = "1"
     machine = describe_machine()
     print("\n".join(f"{name:<12} {value}" for name, value in machine.items()))
     scale = QUICK if options.quick else FULL
+    if options.trees is not None:
+        scale = scale._replace(peer_trees=options.trees)
     answers = []
     for name in options.names or QUESTIONS:
         print(f"\n== {name}", flush=True)

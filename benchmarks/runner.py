@@ -39,13 +39,14 @@ class Scale(NamedTuple):
 
     share: float  # of the rows
     repeats: int
+    peer_trees: int = 20  # of the forests of peers; their times are scaled up to the trees of ours
 
     def rows(self, n: int) -> int:
         return max(int(n * self.share), LEAST_ROWS)
 
 
 FULL = Scale(1.0, 5)
-QUICK = Scale(0.1, 2)
+QUICK = Scale(0.1, 2, 5)
 
 
 class Timing(NamedTuple):

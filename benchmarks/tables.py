@@ -9,6 +9,7 @@ import numpy as np
 from benchmarks.runner import ROOT
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from numpy.typing import DTypeLike, NDArray
 
     from benchmarks.runner import Scale
@@ -21,11 +22,17 @@ class Split(NamedTuple):
     """A table with rows held out."""
 
     name: str
-    X: NDArray[Any]
+    X: Any  # an array, or a frame where some columns are categories
     y: NDArray[Any]
-    X_test: NDArray[Any]
+    X_test: Any
     y_test: NDArray[Any]
     is_regression: bool = False
+    coded: tuple[NDArray[Any], NDArray[Any]] | None = None  # X and X_test with levels as numbers, for peers
+
+    @property
+    def of_peer(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Rows to grow on and rows held out as a peer takes them that knows no categories."""
+        return self.coded or (self.X, self.X_test)
 
 
 def draw_numeric(n_rows: int, dtype: DTypeLike = np.float32) -> tuple[NDArray[Any], NDArray[np.int32]]:
@@ -46,15 +53,22 @@ def numeric(scale: Scale) -> Split:
     return Split(f"numeric {n_train:,} x {N_FEATURES} float32", X[:n_train], y[:n_train], X[n_train:], y[n_train:])
 
 
-def letter(scale: Scale) -> Split | None:
-    """Letter Recognition: 16,000 rows to grow on and the last 4,000 held out; None where absent."""
-    path = DATA / "letter.parquet"
+def read_shared(name: str) -> pa.Table | None:
+    """One of the real tables; None, with a line, where it is absent."""
+    path = DATA / f"{name}.parquet"
     if not path.exists():
-        print(f"letter: left out, no file {path}")
+        print(f"{name}: left out, no file {path}")
         return None
     import pyarrow.parquet as pq
 
-    table = pq.read_table(path)
+    return pq.read_table(path).unify_dictionaries().combine_chunks()
+
+
+def letter(scale: Scale) -> Split | None:
+    """Letter Recognition: 16,000 rows to grow on and the last 4,000 held out; None where absent."""
+    table = read_shared("letter")
+    if table is None:
+        return None
     y = np.asarray(table["lettr"].cast("string").to_pylist())
     names = [name for name in table.column_names if name not in {"lettr", "split"}]
     X = np.column_stack([np.asarray(table[name], np.float64) for name in names])
@@ -78,6 +92,52 @@ def housing(scale: Scale) -> Split:
     return Split(name, X[train], y[train], X[test], y[test], is_regression=True)
 
 
+def code_levels(table: pa.Table) -> NDArray[np.float32]:
+    """Each column as numbers, a category by the place of its level; NaN where missing."""
+    columns = []
+    for column in table.columns:
+        chunk = column.combine_chunks()
+        values = chunk.indices if hasattr(chunk, "indices") else chunk
+        columns.append(values.cast("float64").to_numpy(zero_copy_only=False))
+    return np.column_stack(columns).astype(np.float32)
+
+
+def mixed_split(name: str, inputs: pa.Table, y: NDArray[Any], train: NDArray[Any], test: NDArray[Any]) -> Split:
+    """Rows of a table with categories, once as it is and once with numbers for levels."""
+    X, X_test = inputs.take(train), inputs.take(test)
+    title = f"{name} {len(train):,} x {inputs.num_columns}"
+    return Split(title, X, y[train], X_test, y[test], coded=(code_levels(X), code_levels(X_test)))
+
+
+def adult(scale: Scale) -> Split | None:
+    """Adult: the official 32,561 rows to grow on and 16,281 held out; 8 of 14 columns are categories."""
+    table = read_shared("adult")
+    if table is None:
+        return None
+    y = np.asarray(table["income"].cast("string").to_pylist())
+    is_train = np.asarray(table["split"].cast("string").to_pylist()) == "train"
+    train, test = np.flatnonzero(is_train), np.flatnonzero(~is_train)
+    return mixed_split("adult", table.drop_columns(["income", "split"]), y, train[: scale.rows(len(train))], test)
+
+
+def kddcup(scale: Scale) -> Split | None:
+    """KDD Cup 1999, a tenth: 80 % of 494,021 rows, drawn by a fixed seed, to grow on; 3 of 41 columns are levels."""
+    table = read_shared("kddcup99_10pct")
+    if table is None:
+        return None
+    y = np.asarray(table["label"].cast("string").to_pylist())
+    order = np.random.default_rng(0).permutation(len(y))
+    n_train = len(y) * 4 // 5
+    train, test = order[: scale.rows(n_train)], order[n_train:]
+    return mixed_split("kddcup99", table.drop_columns(["label"]), y, train, test)
+
+
 def splits(scale: Scale) -> list[Split]:
     """The three tables of the questions on speed."""
     return [split for split in (numeric(scale), letter(scale), housing(scale)) if split is not None]
+
+
+def all_splits(scale: Scale) -> list[Split]:
+    """The tables forests are measured on: two more, which have categories."""
+    mixed = (adult(scale), kddcup(scale))
+    return [*splits(scale), *(split for split in mixed if split is not None)]

@@ -13,11 +13,19 @@ from benchmarks import runner
 from benchmarks.__main__ import QUESTIONS, main
 from benchmarks.runner import Answer, Scale, Timing, alternate, append_rows, describe_machine, measure
 
-TINY = Scale(2e-4, 1)
+TINY = Scale(2e-4, 1, 5)
 
 
 @pytest.mark.parametrize(
-    ("question", "n_answers"), [("predict", 3), ("scaling", 1), ("fit", 2), ("memory", 2), ("startup", 5)]
+    ("question", "n_answers"),
+    [
+        ("predict", 3),
+        ("scaling", 1),
+        ("fit", 2),
+        ("memory", 2),
+        ("startup", 5),
+        pytest.param("forest", 13, marks=pytest.mark.slow),
+    ],
 )
 def test_each_question_gets_its_answers(question, n_answers, capsys):
     answers = importlib.import_module(f"benchmarks.{question}").run(TINY)
@@ -31,13 +39,14 @@ def test_each_question_gets_its_answers(question, n_answers, capsys):
 
 def test_every_question_is_on_the_menu():
     files = {path.stem for path in Path(runner.__file__).parent.glob("*.py")}
-    assert files == {*QUESTIONS, "__init__", "__main__", "runner", "tables"}
+    assert files == {*QUESTIONS, "__init__", "__main__", "runner", "tables", "peers"}
 
 
 def test_the_command_refuses_what_it_cannot_do(capsys):
     for arguments, complaint in (
         (["fits"], "no benchmark 'fits'; there are fit, predict"),
         (["--quick", "--append", "x.md"], "measures too little to be kept"),
+        (["forest", "--trees", "0"], "at least one tree"),
     ):
         with pytest.raises(SystemExit):
             main(arguments)
@@ -140,3 +149,59 @@ def test_the_numeric_table_is_the_same_whatever_the_dtype():
     assert (wide == X).all()
     assert (y == same_y).all()
     assert 0.2 < y.mean() < 0.8
+
+
+def test_peers_see_the_levels_of_a_category_as_numbers():
+    import numpy as np
+    import pyarrow as pa
+    from benchmarks.peers import plain_column
+    from benchmarks.tables import code_levels
+
+    colour = pa.chunked_array([pa.array(["red", None, "blue", "red"]).dictionary_encode()])
+    table = pa.table({"colour": colour, "size": [1, 2, 3, 4]})
+    coded = code_levels(table)
+    assert np.isnan(coded[1, 0])
+    assert coded[[0, 2, 3], 0].tolist() == [0, 1, 0]
+    assert coded[:, 1].tolist() == [1, 2, 3, 4]
+    assert plain_column(table["colour"]).tolist() == ["red", "missing", "blue", "red"]
+    assert plain_column(table["size"]).tolist() == [1, 2, 3, 4]
+
+
+def test_absent_peers_are_left_out_with_a_line(capsys, monkeypatch, tmp_path):
+    from benchmarks import peers
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("YDF_PYTHON", str(tmp_path / "python"))
+    assert peers.find_peers() == []
+    printed = capsys.readouterr().out
+    assert "YDF: left out" in printed
+    assert "ranger: left out" in printed
+
+
+def test_a_peer_reports_its_own_time_and_a_failing_one_its_output(tmp_path):
+    from benchmarks.peers import Peer
+
+    told = Peer("mock", [sys.executable, "-c", "print('chatter'); print([2.0, 1.5, 0.75])"])
+    assert told.fit(tmp_path, 10, False, 0) == (Timing(2.0, 1.5), 0.75)
+    broken = Peer("mock", [sys.executable, "-c", "raise SystemExit('no such tree')"])
+    with pytest.raises(RuntimeError, match="no such tree"):
+        broken.fit(tmp_path, 10, False, 0)
+
+
+def test_a_score_of_a_forest_is_that_of_its_kind_of_target():
+    import numpy as np
+    from benchmarks.forest import count_leaves, name_score, rate
+    from benchmarks.tables import Split
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    X = np.arange(40.0)[:, None]
+    for y, is_regression, name, kind in (
+        (X[:, 0], True, "R2", RandomForestRegressor),
+        (X[:, 0] > 20, False, "AUC", RandomForestClassifier),
+        (X[:, 0] // 14, False, "accuracy", RandomForestClassifier),
+    ):
+        split = Split("t", X, y, X, y, is_regression)
+        model = kind(n_estimators=20, random_state=0).fit(X, y)
+        assert name_score(split) == name
+        assert 0.9 < rate(model, split, X) <= 1.0
+        assert count_leaves(model) == np.mean([tree.get_n_leaves() for tree in model.estimators_])

@@ -21,7 +21,7 @@ doors = {
     for function, dispatcher in vars(module).items()
     if isinstance(getattr(dispatcher, "_cache", None), _jit._Store)
 }
-assert {"grow.grow", "route.apply", "coding.fill_bins"} <= set(doors), doors
+assert {"grow.grow", "route.find", "coding.fill_bins"} <= set(doors), doors
 before = {name: list(door.signatures) for name, door in doors.items()}
 assert all(before.values()), before
 

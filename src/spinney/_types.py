@@ -74,6 +74,10 @@ MOST_BUCKETS = 4096  # of a counting sort: 16 kB of counts stay in the first-lev
 SMALL_SHIFT = 16  # bits of a position in the keys of the moments family; larger nodes have more rows than codes
 LARGE_SHIFT = 32  # the same in the classes family
 CELLS_PER_ROW = 8  # class cells beat sorting up to this many cells (codes x classes of the node) per row
+PAIR_ROWS = 64  # two classes: up to this many rows, comparing all pairs beats sorting
+PAIR_LANES = 8  # rows that the processor compares at a time
+MOST_PAIR_WEIGHT = 511  # of a row, so that the sums of PAIR_ROWS rows fit 16 bits
+MOST_PACKED_CLASSES = 1 << 14
 LANES = 4  # rows that go down a tree together
 
 EXHAUSTIVE_LEVELS = 8  # 127 subsets; above, levels are ordered by their first principal component
@@ -133,7 +137,9 @@ class Settings(NamedTuple):
     is_class: int  # the target is a class, also where two classes go as moments
     is_unit: int  # every weight is 1
     is_whole: int  # every weight is a whole number and their sum is below 2**31, so squares of sums fit an int64
-    is_plain: int  # squared error, weights of 1, no constraint, no random ties: the scan without groups serves
+    is_plain: int  # squared error, whole weights, no constraint, no random ties: the scan without groups serves
+    is_packed: int  # two classes by squared error, small whole weights, no constraint: `kernels.packed` serves
+    is_random: int  # one random test per feature
     has_monotone: int
     has_random_ties: int
     min_gain: float  # in score units

@@ -14,15 +14,26 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import BaggingClassifier, StackingRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.inspection import partial_dependence, permutation_importance
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from spinney import CARTClassifier, CARTRegressor
+import spinney
+from spinney import (
+    CARTClassifier,
+    CARTRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from spinney._types import SUBSET
+from spinney.estimators.forest import ForestClassifier
 
 # What both trees are checked with, beside their defaults: each reaches other code on scikit-learn's tiny
 # tables. Settings that count rows (min_samples_*) are not among them: a row of weight 2 is one row there.
@@ -59,6 +70,95 @@ REGRESSOR_SETTINGS = [
     + [CARTRegressor(**settings) for settings in REGRESSOR_SETTINGS]
 )
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+# What the four forests are checked with.
+FOREST_SETTINGS = [
+    {},
+    {"bootstrap": True, "max_samples": 0.7, "ties": "random"},
+    {"bootstrap": False, "max_leaf_nodes": 6, "missing": "branch"},
+    {"bootstrap": False, "replace": False, "max_samples": 0.8, "max_features": 0.5},
+    {"bootstrap": "poisson", "n_jobs": 2, "keep_members": True},
+    {"bootstrap": True, "honest": True},
+    {"bootstrap": True, "pruning": "oob", "block_size": 3},
+    {"ccp_alpha": 0.001, "max_bins": 16},
+]
+FOREST_CLASSIFIER_SETTINGS = [
+    *FOREST_SETTINGS,
+    {"bootstrap": True, "stratify": "class", "criterion": "entropy"},
+    {"bootstrap": True, "stratify": "balanced"},
+    {"voting": "hard", "class_weight": "balanced"},
+    {"bootstrap": True, "class_weight": "balanced_subsample"},
+]
+FOREST_REGRESSOR_SETTINGS = [*FOREST_SETTINGS, {"criterion": "sdr"}, {"min_target_std": 0.1}]
+
+
+def failures_of_bags(forest):
+    """The checks that scikit-learn lists for its own forests: a bag of repeated rows is another bag."""
+    if not forest.bootstrap and forest.replace:
+        return {}
+    expected = {"check_sample_weight_equivalence_on_dense_data": "bags depend on the number of rows"}
+    if isinstance(forest, ForestClassifier) and forest.max_samples == 0.7:
+        expected["check_classifiers_one_label_sample_weights"] = "a fraction of the few weights left is warned of"
+    return expected
+
+
+@parametrize_with_checks(
+    [
+        kind(n_estimators=5, **settings)
+        for kind in (RandomForestClassifier, ExtraTreesClassifier)
+        for settings in FOREST_CLASSIFIER_SETTINGS
+    ]
+    + [
+        kind(n_estimators=5, **settings)
+        for kind in (RandomForestRegressor, ExtraTreesRegressor)
+        for settings in FOREST_REGRESSOR_SETTINGS
+    ],
+    expected_failed_checks=failures_of_bags,
+)
+def test_scikit_learn_checks_of_forests(estimator, check):
+    check(estimator)
+
+
+# What bagging is checked with: trees that grow as a forest, then members of other kinds, enough of them for every row
+# to be in a bag, and with all columns: a cell that no member sees is not refused.
+BAGGING_SETTINGS = [
+    {},
+    {"max_features": 0.5, "bootstrap": "poisson", "block_size": 3, "n_jobs": 2},
+    {"bootstrap": False, "bootstrap_features": True},
+    {"bootstrap": False, "max_samples": 0.8},
+]
+
+
+def failures_of_drawn_rows(bag):
+    """The checks that scikit-learn lists for its own bagging."""
+    if not bag.bootstrap and bag.max_samples is None:
+        return {}
+    return {
+        f"check_sample_weight_equivalence_on_{kind}_data": "bags depend on the number of rows"
+        for kind in ("dense", "sparse")
+    }
+
+
+@parametrize_with_checks(
+    [
+        kind(n_estimators=5, **settings)
+        for kind in (spinney.BaggingClassifier, spinney.BaggingRegressor)
+        for settings in BAGGING_SETTINGS
+    ]
+    + [
+        spinney.BaggingClassifier(CARTClassifier(max_depth=3, class_weight="balanced"), 5, stratify="balanced"),
+        spinney.BaggingClassifier(CARTClassifier(max_features="sqrt"), 5, stratify="class", voting="hard"),
+        spinney.BaggingClassifier(LogisticRegression(), 5, stratify="class"),
+        spinney.BaggingClassifier([KNeighborsClassifier(3), CARTClassifier()], 4, n_jobs=2),
+        spinney.BaggingClassifier([("svc", SVC()), ("tree", CARTClassifier())], 4, stratify="class"),
+        spinney.BaggingRegressor(LinearRegression(), 3),
+        spinney.BaggingRegressor([KNeighborsRegressor(3), ("tree", CARTRegressor())], 6, n_jobs=2),
+    ],
+    expected_failed_checks=failures_of_drawn_rows,
+)
+def test_scikit_learn_checks_of_bagging(estimator, check):
     check(estimator)
 
 

@@ -1,4 +1,8 @@
-"""Cost-complexity pruning against the naive one, scikit-learn's, and its own promise; importances."""
+"""Pruning against the naive one, against scikit-learn's and every other subtree, and its own promise; importances."""
+
+import itertools
+import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,8 +14,10 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 import fast
 import naive
 import strategies
+from spinney._types import SUBSET
 from spinney.estimators.cart import CARTClassifier, CARTRegressor
-from spinney.tree.prune import cut_nodes, cut_sequence, from_units, node_risk, prune_to_alpha
+from spinney.tree import prune
+from spinney.tree.prune import cut_nodes, cut_sequence, from_units, node_risk, prune_on_rows, prune_to_alpha
 
 
 @st.composite
@@ -207,3 +213,284 @@ def test_importances_are_shares(case):
     assert total == pytest.approx(1.0) or (total == 0.0 and importances.tolist() == [0.0] * table.n_features)
     unused = sorted(set(range(table.n_features)) - set(tree.feature[~tree.is_leaf].tolist()))
     assert importances[unused].tolist() == [0.0] * len(unused)
+
+
+# ------------------------------------------------------------------------------------------------ cut nodes
+
+
+def test_long_bitsets_move_with_their_tests():
+    """150 levels are three words: what is not below a cut answers as before."""
+    rng = np.random.default_rng(0)
+    columns = [rng.permutation(600) % 150.0, rng.normal(size=600)]
+    y = rng.normal(size=600)
+    tree = fast.grow(
+        columns, y, criterion="squared_error", is_categorical=[True, False], n_levels=[150, 0], min_samples_leaf=3
+    )
+    subset_tests = np.flatnonzero(tree.kind == SUBSET)
+    assert len(subset_tests) > 20
+    cut = subset_tests[3::4]
+    left = cut_nodes(tree, cut)
+    left.check()
+    n_words = 3 * np.count_nonzero(left.kind == SUBSET)
+    assert len(left.subsets) == n_words < len(tree.subsets)
+    values = tree.values()
+    for row in zip(*columns, strict=True):
+        path = path_of(tree, row)
+        end = next((node for node in path if node in cut), path[-1])
+        assert left.threshold[path_of(left, row)[-1]] == values[end]
+
+
+# -------------------------------------------------------------------------------------------- reduced error
+
+
+def path_of(tree, row):
+    """The nodes a row meets, from the root to its leaf, step by step."""
+    path = [0]
+    while not tree.is_leaf[path[-1]]:
+        node = path[-1]
+        value = row[tree.feature[node]]
+        if math.isnan(value):
+            branch = int(tree.missing_branch[node])
+        elif tree.kind[node] == SUBSET:
+            branch = 0 if tree.subset(node)[int(value)] else 1
+        else:
+            branch = int(value > tree.threshold[node])
+        path.append(int(tree.first_child[node]) + branch)
+    return path
+
+
+def children_of(tree, node):
+    first = int(tree.first_child[node])
+    return range(first, first + int(tree.n_branches[node]))
+
+
+@st.composite
+def asked(draw, **kinds):
+    """A tree and rows that did not grow it: leaves, truth, weights."""
+    table, parameters = draw(strategies.growing(**kinds))
+    n_rows = draw(st.integers(0, 25))
+    rows = draw(strategies.query_rows(table, n_rows))
+    if table.n_classes is None:
+        truth = np.array(draw(strategies.regression_targets(n_rows)), float)
+    else:
+        truth = np.array(draw(st.lists(st.integers(0, table.n_classes - 1), min_size=n_rows, max_size=n_rows)), int)
+    weight = draw(strategies.weight_columns(n_rows)) if n_rows else None
+    tree = fast.grow_table(table, **parameters)
+    leaf = np.array([path_of(tree, row)[-1] for row in rows], int)
+    return tree, leaf, truth, None if weight is None else np.array(weight)
+
+
+def exact_answers(tree):
+    """What every node would say as a leaf: its heaviest class, the first among equals; or its mean, exactly."""
+    if tree.n_classes:
+        return [int(k) for k in tree.class_weights().argmax(axis=1)]
+    totals = [Fraction(0)] * tree.n_nodes
+    weights = [Fraction(0)] * tree.n_nodes
+    for node in reversed(range(tree.n_nodes)):
+        if tree.is_leaf[node]:
+            weights[node] = Fraction(float(tree.weight[node]))
+            totals[node] = weights[node] * Fraction(float(tree.threshold[node]))
+        else:
+            weights[node] = sum(weights[child] for child in children_of(tree, node))
+            totals[node] = sum(totals[child] for child in children_of(tree, node))
+    return [total / weight for total, weight in zip(totals, weights, strict=True)]
+
+
+def exact_errors(tree, leaf, truth, weight):
+    """Error of every node's own answer on the rows that reach it, and whether a row does."""
+    parent = {child: node for node in range(tree.n_nodes) for child in children_of(tree, node)}
+    answers = exact_answers(tree)
+    errors, is_reached = [Fraction(0)] * tree.n_nodes, [False] * tree.n_nodes
+    weight = np.ones(len(leaf)) if weight is None else weight
+    for k, y, w in zip(leaf.tolist(), truth.tolist(), weight.tolist(), strict=True):
+        node = k
+        while node is not None and w > 0:
+            error = int(answers[node] != y) if tree.n_classes else (answers[node] - Fraction(y)) ** 2
+            errors[node] += Fraction(w) * error
+            is_reached[node] = True
+            node = parent.get(node)
+    return errors, is_reached
+
+
+def reduce_error(tree, errors, is_reached, unseen, margins, node=0):
+    """The error that is left at a node and the nodes cut at or below it, by the rule word for word."""
+    if tree.is_leaf[node]:
+        return errors[node], set()
+    parts = [reduce_error(tree, errors, is_reached, unseen, margins, child) for child in children_of(tree, node)]
+    below = sum(error for error, _ in parts)
+    margins.append(float(abs(errors[node] - below)))
+    if errors[node] <= below and (is_reached[node] or unseen == "cut"):
+        return errors[node], {node}
+    return below, set().union(*(cut for _, cut in parts))
+
+
+def ends_of(tree, pruned, node=0, at=0):
+    """The nodes of the tree that are leaves of the pruned one."""
+    if pruned.is_leaf[at]:
+        return [node]
+    pairs = zip(children_of(tree, node), children_of(pruned, at), strict=True)
+    return [end for child, place in pairs for end in ends_of(tree, pruned, child, place)]
+
+
+def copy_cut(tree, cut):
+    """The tree as naive nodes, cut at these."""
+    whole = fast.as_nodes(tree)
+    order = [0]  # node numbers as `naive.walk` meets the nodes
+    for at in itertools.count():
+        if at == len(order):
+            break
+        order[at + 1 : at + 1] = children_of(tree, order[at])
+    ids = {id(node) for k, node in zip(order, naive.walk(whole), strict=True) if k in cut}
+    return naive.copy_tree(whole, ids)
+
+
+@given(asked(), st.sampled_from(["cut", "keep"]))
+def test_reduced_error_is_the_rule_word_for_word(case, unseen):
+    tree, leaf, truth, weight = case
+    errors, is_reached = exact_errors(tree, leaf, truth, weight)
+    margins = []
+    _, cut = reduce_error(tree, errors, is_reached, unseen, margins)
+    scale = float(max(errors))
+    # weights of a tenth are not what they say, so equal counts of them may be a hair apart
+    assume(all(margin == 0 or margin > 1e-9 * scale for margin in margins))
+    pruned = prune_on_rows(tree, leaf, truth, weight, unseen=unseen)
+    pruned.check()
+    fast.assert_same_tree(fast.as_nodes(pruned), copy_cut(tree, cut))
+
+
+@given(asked(is_regression=False, max_rows=12))
+def test_no_subtree_errs_less_and_none_as_good_is_smaller(case):
+    """Against every way to cut the tree."""
+    tree, leaf, truth, weight = case
+    assume(tree.n_leaves <= 8)
+    weight = None if weight is None else np.ceil(weight)
+    errors, _ = exact_errors(tree, leaf, truth, weight)
+
+    def subtrees(node):
+        """(error, leaves) of every subtree that begins here."""
+        yield errors[node], 1
+        if not tree.is_leaf[node]:
+            for parts in itertools.product(*(list(subtrees(child)) for child in children_of(tree, node))):
+                yield sum(error for error, _ in parts), sum(n for _, n in parts)
+
+    pruned = prune_on_rows(tree, leaf, truth, weight)
+    ends = ends_of(tree, pruned)
+    assert (sum(errors[node] for node in ends), len(ends)) == min(subtrees(0))
+
+
+@given(asked(), st.randoms(use_true_random=False))
+def test_the_order_of_given_rows_does_not_matter(case, random):
+    tree, leaf, truth, weight = case
+    order = list(range(len(leaf)))
+    random.shuffle(order)
+    one = prune_on_rows(tree, leaf, truth, weight)
+    two = prune_on_rows(tree, leaf[order], truth[order], None if weight is None else weight[order])
+    assert fast.arrays_of(one) == fast.arrays_of(two)
+
+
+@given(asked(), st.data())
+def test_a_repeated_given_row_is_a_whole_weight(case, data):
+    tree, leaf, truth, _ = case
+    counts = np.array(data.draw(st.lists(st.integers(0, 3), min_size=len(leaf), max_size=len(leaf))), int)
+    by_weight = prune_on_rows(tree, leaf, truth, counts.astype(float))
+    by_rows = prune_on_rows(tree, np.repeat(leaf, counts), np.repeat(truth, counts))
+    assert fast.arrays_of(by_weight) == fast.arrays_of(by_rows)
+
+
+def test_what_no_row_reaches_is_cut_or_kept():
+    tree = fast.grow([np.arange(8.0)], [0, 0, 1, 1, 1, 0, 1, 1], criterion="gini", n_classes=2)
+    assert tree.n_leaves == 4  # 0 and 1; 2 to 4; 5; 6 and 7
+    nothing = np.zeros(0, int)
+    assert prune_on_rows(tree, nothing, nothing).n_nodes == 1
+    assert prune_on_rows(tree, nothing, nothing, unseen="keep") is tree
+    # the root says 1, so its first branch is needed; nobody asks what the other one says
+    leaf, truth = np.array([1, 1]), np.array([0, 1])
+    assert prune_on_rows(tree, leaf[:1], truth[:1]).n_leaves == 2
+    assert prune_on_rows(tree, leaf[:1], truth[:1], unseen="keep") is tree
+    # one right, one wrong: a tie, whatever the rest would say
+    assert prune_on_rows(tree, leaf, truth, unseen="keep").n_nodes == 1
+    assert prune_on_rows(tree, leaf, truth, np.array([1.0, 0.0])).n_leaves == 2
+    assert prune_on_rows(tree, leaf, truth, np.array([0.0, 0.0]), unseen="keep") is tree
+    with pytest.raises(ValueError, match="unseen='drop': choose 'cut' or 'keep'"):
+        prune_on_rows(tree, leaf, truth, unseen="drop")
+
+
+@pytest.mark.parametrize("value", [0.1, 1e9 + 0.1, -1e300, 0.0])
+def test_equal_answers_are_a_tie(value):
+    """Whatever the given rows say, branches that all answer the same are no better than their parent."""
+    rng = np.random.default_rng(0)
+    for _ in range(10):  # odd weights: the mean of equal values is some roundings off
+        tree = fast.grow([np.arange(40.0)], rng.normal(size=40), rng.random(40), criterion="squared_error")
+        tree.threshold[tree.is_leaf] = value
+        leaf = np.flatnonzero(tree.is_leaf)
+        truth = value + rng.normal(size=len(leaf)) * max(abs(value), 1.0)
+        assert prune_on_rows(tree, leaf, truth, rng.random(len(leaf))).n_nodes == 1
+
+
+def steps_and_noise(seed):
+    """Two features, 200 rows that grow and 100 that are asked; targets are multiples of 1 / 64."""
+    rng = np.random.default_rng(seed)
+    columns, rows = rng.normal(size=(2, 200)), rng.normal(size=(100, 2))
+    y, truth = (
+        np.round(64 * (np.round(2 * x[0]) + np.round(x[1]) + rng.normal(size=len(x[0])))) / 64
+        for x in (columns, rows.T)
+    )
+    return columns, y, rows, truth
+
+
+@pytest.mark.parametrize("offset", [1e9, -1e12])
+def test_an_offset_changes_nothing(offset):
+    columns, y, rows, truth = steps_and_noise(0)
+    tree = fast.grow(columns, y, criterion="squared_error", min_samples_leaf=2)
+    moved = fast.grow(columns, y + offset, criterion="squared_error", min_samples_leaf=2)
+    np.testing.assert_array_equal(tree.test, moved.test)
+    leaf = np.array([path_of(tree, row)[-1] for row in rows])
+    one, two = prune_on_rows(tree, leaf, truth), prune_on_rows(moved, leaf, truth + offset)
+    assert 1 < one.n_nodes < tree.n_nodes
+    np.testing.assert_array_equal(one.test, two.test)
+
+
+def test_one_far_target_does_not_drown_the_rest():
+    columns, y, rows, truth = steps_and_noise(1)
+    columns[0, 0], y[0] = 50.0, 1e7  # a leaf of its own
+    tree = fast.grow(columns, y, criterion="squared_error")
+    leaf = np.array([path_of(tree, row)[-1] for row in rows])
+    _, cut = reduce_error(tree, *exact_errors(tree, leaf, truth, None), "keep", [])
+    pruned = prune_on_rows(tree, leaf, truth, unseen="keep")
+    assert pruned.n_leaves == len(naive.leaves(copy_cut(tree, cut))) > 2
+
+
+@pytest.mark.parametrize("has_ties", [True, False])
+def test_many_classes_are_judged_in_blocks(has_ties, monkeypatch):
+    rng = np.random.default_rng(0)
+    columns, y = rng.normal(size=(2, 400)), rng.integers(0, 7, 400)
+    tree = fast.grow(columns, y, None if has_ties else rng.random(400), criterion="gini", n_classes=7)
+    leaf = np.array([path_of(tree, row)[-1] for row in rng.normal(size=(300, 2))])
+    truth, weight = rng.integers(0, 7, 300), rng.random(300)
+    at_once = prune_on_rows(tree, leaf, truth, weight)
+    assert 1 < at_once.n_nodes < tree.n_nodes
+    monkeypatch.setattr(prune, "BLOCK_CELLS", 3 * tree.n_nodes)
+    assert fast.arrays_of(prune_on_rows(tree, leaf, truth, weight)) == fast.arrays_of(at_once)
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_the_heaviest_class_of_a_cut_node_is_the_one_it_was_judged_by(n_classes):
+    """Weights of a tenth make sums that hang on their order: there must be one order."""
+    rng = np.random.default_rng(n_classes)
+    for _ in range(20):
+        columns, y = rng.normal(size=(2, 60)), rng.integers(0, n_classes, 60)
+        tree = fast.grow(columns, y, rng.integers(1, 4, 60) / 10, criterion="gini", n_classes=n_classes)
+        expected = tree.class_weights()
+        inner = np.flatnonzero(~tree.is_leaf)
+        for node in inner[:10]:
+            left = cut_nodes(tree, [node])
+            kept = [k for k in range(tree.n_nodes) if not is_below(tree, node, k)]
+            assert left.leaf_class[kept.index(node)] == expected[node].argmax()
+
+
+def is_below(tree, node, k):
+    while k > node:
+        k = int(tree.parent[k])
+        if k == node:
+            return True
+    return False

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 VISIT_SECONDS = 6e-6  # one row of one feature at one level, interpreted
 
 
-_SHARED_CONSTRAINTS: dict[str, list[Any]] = {
+SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "max_depth": [Interval(Integral, 1, None, closed="left"), None],
     "min_samples_split": [
         Interval(Integral, 2, None, closed="left"),
@@ -61,7 +61,7 @@ _SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "max_features": [
         Interval(Integral, 1, None, closed="left"),
         Interval(RealNotInt, 0.0, 1.0, closed="right"),
-        StrOptions({"sqrt", "log2"}),
+        StrOptions({"sqrt", "log2", "third"}),
         None,
     ],
     "ccp_alpha": [Interval(Real, 0.0, None, closed="left")],
@@ -72,6 +72,21 @@ _SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
     "random_state": ["random_state"],
 }
+
+
+def count_features(wanted: float | str | None, n_features: int) -> int:
+    """How many features a node draws."""
+    if wanted is None:
+        return n_features
+    if wanted == "sqrt":
+        return max(1, math.isqrt(n_features))
+    if wanted == "log2":
+        return max(1, int(math.log2(n_features)))
+    if wanted == "third":
+        return max(1, n_features // 3)
+    if isinstance(wanted, Integral):
+        return min(int(wanted), n_features)
+    return max(1, int(float(wanted) * n_features))
 
 
 class _CART(CheckedParams, BaseEstimator):
@@ -115,7 +130,7 @@ class _CART(CheckedParams, BaseEstimator):
     def _grow_params(self, n_rows: int, n_features: int) -> GrowParams:
         """The parameters as Python's own numbers: a kernel is compiled per type, and np.int32 is another."""
         is_random = self.ties == "random" or self.max_features is not None
-        self.max_features_ = self._count_features(n_features)
+        self.max_features_ = count_features(self.max_features, n_features)
         return GrowParams(
             criterion=self.criterion,
             missing=LEARNED if self.missing == "learned" else OWN_BRANCH,
@@ -130,19 +145,6 @@ class _CART(CheckedParams, BaseEstimator):
             has_random_ties=self.ties == "random",
             seed=draw_seed(self.random_state) if is_random else 0,
         )
-
-    def _count_features(self, n_features: int) -> int:
-        """How many features a node draws."""
-        wanted = self.max_features
-        if wanted is None:
-            return n_features
-        if wanted == "sqrt":
-            return max(1, math.isqrt(n_features))
-        if wanted == "log2":
-            return max(1, int(math.log2(n_features)))
-        if isinstance(wanted, Integral):
-            return min(int(wanted), n_features)
-        return max(1, int(wanted * n_features))
 
     def _keep_tree(self, tree: Tree, table: Table) -> Self:
         """Prune and store."""
@@ -249,7 +251,7 @@ class CARTClassifier(ClassifierMixin, _CART):
         differ.
     max_leaf_nodes : int, optional
         Grow best first, up to this many leaves.
-    max_features : int, float, {"sqrt", "log2"}, optional
+    max_features : int, float, {"sqrt", "log2", "third"}, optional
         Features drawn per node; all by default.
     ccp_alpha : float, default=0.0
         Cost of a leaf in minimal cost-complexity pruning.
@@ -297,7 +299,7 @@ class CARTClassifier(ClassifierMixin, _CART):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "criterion": [StrOptions({"gini", "entropy", "misclassification"})],
         "class_weight": [dict, StrOptions({"balanced"}), None],
-        **_SHARED_CONSTRAINTS,
+        **SHARED_CONSTRAINTS,
     }
 
     def __init__(
@@ -447,7 +449,7 @@ class CARTRegressor(RegressorMixin, _CART):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "criterion": [StrOptions({"squared_error", "sdr"})],
         "min_target_std": [Interval(Real, 0.0, None, closed="left")],
-        **_SHARED_CONSTRAINTS,
+        **SHARED_CONSTRAINTS,
     }
 
     def __init__(

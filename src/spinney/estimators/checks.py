@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import hashlib
 import inspect
 import math
 import warnings
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from spinney.table.ingest import Table
     from spinney.table.schema import Schema
 
+HASHED_CELLS = 1 << 20  # of a block that is hashed at once: 8 MB
 MODERATE = (1e-100, 1e100)  # largest weights whose products and sums are far from the ends of float64
 
 
@@ -62,6 +65,16 @@ class CheckedParams:
                 message = f"{cls.__name__} has no parameter {name!r}. {hint}"
                 raise TypeError(message)
         return super().__new__(cls)
+
+    def _store(self, params: dict[str, Any]) -> None:
+        """Set the parameters, given the local names of `__init__`."""
+        vars(self).update(
+            {
+                name: params[name]
+                for name in inspect.signature(type(self).__init__).parameters
+                if name in params and name != "self"
+            }
+        )
 
     def _validate_params(self) -> None:
         """Check the values."""
@@ -230,6 +243,37 @@ def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None
         message = "Sample weights are all zero: at least one weight must be positive."
         raise ValueError(message)
     return weight
+
+
+def check_codes(labels: Any, name: str, n_rows: int) -> NDArray[np.int32] | None:
+    """Labels of groups or strata, one per row, as codes from 0."""
+    if labels is None:
+        return None
+    column = np.asarray(labels)
+    if column.shape != (n_rows,):
+        message = f"{name} must have one label per row, shape ({n_rows},), got shape {column.shape}"
+        raise ValueError(message)
+    if column.dtype.kind == "f" and np.isnan(column).any():
+        message = f"{name} must not be missing; row {int(np.argmax(np.isnan(column)))} is"
+        raise ValueError(message)
+    try:
+        _, codes = np.unique(column, return_inverse=True)
+    except TypeError as error:
+        message = f"{name} mixes labels of different types; convert them to one"
+        raise TypeError(message) from error
+    return codes.astype(np.int32)
+
+
+def fingerprint(table: Table, y: NDArray[Any]) -> str:
+    """Hash of the training data, to know it again: no model keeps X."""
+    digest = hashlib.sha256(f"{table.n_rows} {table.schema.n_features}".encode())
+    n_at_once = max(HASHED_CELLS // max(table.n_rows, 1), 1)
+    for first in range(0, table.schema.n_features, n_at_once):
+        block = table.block(first, min(first + n_at_once, table.schema.n_features))
+        block[np.isnan(block)] = np.nan  # one bit pattern
+        digest.update(np.ascontiguousarray(block))
+    digest.update(np.ascontiguousarray(y))
+    return digest.hexdigest()
 
 
 def weigh_classes(

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import kernel
-from spinney._types import ENTROPY, GINI, MISCLASSIFICATION, PRESENT, SQUARED_ERROR, TARGET
+from spinney._types import ENTROPY, GINI, MISCLASSIFICATION, PRESENT, SQUARED_ERROR, TARGET, WEIGHT
 
 # Two candidates whose scores differ by less than this share of the score are a tie: four roundings of a float64 and
 # some room. Mathematically equal gains then go to the first feature and the lowest threshold, as promised.
@@ -91,10 +91,11 @@ def best_possible(
         return 0.0  # entropy, SDR
     if is_class != 0:
         return np.float64(total)
-    if len(labels) > 1 or hi - lo > FEW_ROWS:
+    if len(labels) > 2 or hi - lo > FEW_ROWS:
         return np.inf
     score = 0.0
     for i in range(lo, hi):
-        target = np.float64(labels[TARGET, i] - centre)
-        score += target * target
+        w = np.int64(1) if len(labels) == 1 else labels[WEIGHT, i]
+        target = np.float64(labels[TARGET, i] - centre * w)
+        score += target * target / np.float64(w)
     return score

@@ -43,6 +43,7 @@ from spinney._types import (
     LIST_LO,
     LOW,
     LOWER,
+    MAX_CODES,
     MISSING_BRANCH,
     MISSING_CODE,
     MONOTONE,
@@ -80,17 +81,20 @@ from spinney._types import (
 )
 
 from .classes import scan_classes
+from .counted import pack_classes, scan_counted
 from .criteria import NO_SCORE, TIE, best_possible, deviation, score_classes, score_moments
 from .histogram import group_cells, group_keys
 from .lists import make_keys, make_lists, split_lists
 from .moments import scan_keys, scan_moments
+from .packed import pack_labels, scan_packed
 from .partition import partition
 from .queue import pop, push
+from .random_test import draw_subset, draw_threshold, find_range, judge_classes, judge_moments
 from .rng import below, fold
 from .subset import subset_classes, subset_moments
 
 FEW_CODES = 16  # cells are worth their while whatever the node's size
-DRAWS, TIES, CHILDREN = np.uint64(0), np.uint64(1), np.uint64(2)  # parts of a node's key
+DRAWS, TIES, CHILDREN, TESTS = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(8)  # parts of a node's key
 
 
 @kernel
@@ -186,6 +190,11 @@ def scan_numeric(
     upper: float,
     key: np.uint64,
     n_ties: int,
+    pays: np.ndarray,
+    column: np.ndarray,
+    pair_sums: np.ndarray,
+    pair_scores: np.ndarray,
+    picked: np.ndarray,
 ) -> tuple[float, int, int, int, int]:
     """Best cut of a numeric feature over rows lo .. hi, for the moments family.
 
@@ -193,6 +202,26 @@ def scan_numeric(
     code (-1: the cut is known against missing), the branch of missing rows, and the number of ties met so far.
     """
     n_codes = features[N_CODES, feature]
+    if settings.is_packed != 0 and hi - lo <= MAX_CODES:
+        best, cut, following = scan_packed(
+            codes,
+            lo,
+            hi,
+            feature,
+            column,
+            pays,
+            pair_sums,
+            pair_scores,
+            picked,
+            counts,
+            cells,
+            totals[W_ALL],
+            totals[S_ALL],
+            best,
+        )
+        if cut != -2:
+            totals[N_MISSING] = 0
+            return best, cut, following, 0, n_ties
     is_listed = list_lo >= 0 and features[IS_LISTED, feature] != 0
     if not is_listed and (n_codes <= hi - lo or n_codes <= FEW_CODES):
         n_groups = group_cells(codes, labels, lo, hi, feature, n_codes, cells, groups, totals)
@@ -222,7 +251,8 @@ def scan_numeric(
                 SMALL_SHIFT,
                 source,
                 base,
-                totals[S_ALL] - centre * totals[N_ALL],
+                totals[S_ALL] - centre * totals[W_ALL],
+                totals[W_ALL],
                 centre,
                 settings.min_samples_leaf,
                 best,
@@ -296,6 +326,11 @@ def search(
     slot_values: np.ndarray,
     slot: int,
     control: np.ndarray,
+    pays: np.ndarray,
+    column: np.ndarray,
+    pair_sums: np.ndarray,
+    pair_scores: np.ndarray,
+    picked: np.ndarray,
 ) -> tuple[bool, float]:
     """Find the best split of rows lo .. hi and write it to the slot; return whether there is one, and the node's score.
 
@@ -323,12 +358,14 @@ def search(
     upper = slot_values[SLOT_UPPER, slot]
     draw_key = fold(np.uint64(slots[KEY, slot]), DRAWS)
     tie_key = fold(np.uint64(slots[KEY, slot]), TIES)
+    test_key = fold(np.uint64(slots[KEY, slot]), TESTS)
     bound = best_possible(settings.criterion, settings.is_class, labels, lo, hi, totals[W_ALL], totals[S_ALL], centre)
     bound -= abs(bound) * (TIE / 2.0)
     if settings.has_random_ties != 0:
         bound = np.inf
     n_features = features.shape[1]
     n_tried = np.int64(0)
+    n_drawn = np.int64(0)
     n_ties = np.int64(0)
     best = NO_SCORE
     best_feature = np.int64(-1)
@@ -336,9 +373,19 @@ def search(
         best_feature = part_pair(codes, lo, features, slots, slot_values, slot)
         if best_feature >= 0:
             best = bound
+    is_packed = settings.is_packed != 0 and hi - lo <= MAX_CODES
+    power = np.int64(0)
+    if is_packed:
+        if sums is None:
+            pack_labels(labels, lo, hi, pays)
+        else:
+            pack_classes(labels, lo, hi, pays)
+            for k in range(n_present):
+                power += sums[ALL, sums[PRESENT, k]] * sums[ALL, sums[PRESENT, k]]
     for k in range(n_features):
         if control[CONTROL_STOP] != 0 or best >= bound or (n_tried >= settings.n_try and best_feature >= 0):
             break
+        n_drawn += 1
         n_tried += 1
         feature = np.int64(k)
         if settings.n_try < n_features:
@@ -348,7 +395,39 @@ def search(
         cut = np.int64(-1)
         following = np.int64(-1)
         missing = np.int64(0)
-        if subset is not None:
+        threshold = np.inf
+        if settings.is_random != 0:
+            lowest, highest, n_missing = find_range(codes, lo, hi, feature, column)
+            if highest == 0 or (lowest == highest and n_missing == 0):
+                n_tried -= 1  # only features that vary count
+                continue
+            n_groups = np.int64(2 if lowest < highest else 1)
+            last_left = highest
+            if subset is not None:
+                if is_subset:
+                    n_groups = draw_subset(hi - lo, n_codes, test_key, feature, column, subset)
+                    last_left = np.int64(1)
+            if not is_subset and n_groups == 2:
+                last_left, threshold = draw_threshold(features, edges, feature, lowest, highest, test_key)
+            if sums is None:
+                best, cut, missing, n_ties = judge_moments(
+                    labels, lo, hi, last_left, n_groups, n_missing, column, groups, totals, settings, xlogx, centre,
+                    best, features[MONOTONE, feature], lower, upper, tie_key, n_ties,
+                )  # fmt: skip
+            else:
+                best, cut, missing, n_ties = judge_classes(
+                    labels, lo, hi, last_left, n_groups, n_missing, column, sums, totals, n_present, settings, xlogx,
+                    best, tie_key, n_ties,
+                )  # fmt: skip
+            if cut >= 0:
+                is_against_missing = cut == n_groups - 1
+                cut = highest if is_against_missing else last_left
+                threshold = np.inf if is_against_missing else threshold
+                if subset is not None:
+                    if is_subset:
+                        for w in range((n_codes + 63) >> 6):
+                            subsets[n_words + w] = ~np.uint64(0) if is_against_missing else subset[w]
+        elif subset is not None:
             if is_subset:
                 if sums is None:
                     best, cut, missing, n_ties = subset_moments(
@@ -363,17 +442,25 @@ def search(
                 if cut >= 0:
                     for w in range((n_codes + 63) >> 6):
                         subsets[n_words + w] = subset[w]
-        if not is_subset:
+        if not is_subset and settings.is_random == 0:
             if sums is None:
                 best, cut, following, missing, n_ties = scan_numeric(
                     codes, labels, lo, hi, feature, features, settings, lists, list_labels, list_lo, keys, counts,
-                    cells, groups, totals, xlogx, centre, best, lower, upper, tie_key, n_ties,
+                    cells, groups, totals, xlogx, centre, best, lower, upper, tie_key, n_ties, pays, column, pair_sums, pair_scores, picked,
                 )  # fmt: skip
             else:
-                best, cut, following, missing, n_ties = scan_classes(
-                    codes, labels, lo, hi, feature, features, settings, lists, list_labels, list_lo, keys, counts,
-                    cells, sums, totals, n_present, xlogx, best, tie_key, n_ties,
-                )  # fmt: skip
+                cut = np.int64(-2)
+                if is_packed:
+                    best, cut, following = scan_counted(
+                        codes, lo, hi, feature, settings.n_classes, column, pays, picked, counts, cells, sums,
+                        n_present, totals[W_ALL], power, best,
+                    )  # fmt: skip
+                    totals[N_MISSING] = 0
+                if cut == -2:
+                    best, cut, following, missing, n_ties = scan_classes(
+                        codes, labels, lo, hi, feature, features, settings, lists, list_labels, list_lo, keys, counts,
+                        cells, sums, totals, n_present, xlogx, best, tie_key, n_ties,
+                    )  # fmt: skip
         if cut >= 0:
             best_feature = feature
             has_missing = totals[N_MISSING] > 0
@@ -382,17 +469,17 @@ def search(
             slots[N_BRANCHES, slot] = 3 if has_missing and missing == 2 else 2
             slots[KIND, slot] = SUBSET if is_subset else THRESHOLD
             slots[CUT, slot] = n_words if is_subset else cut
-            slot_values[SLOT_CUT_VALUE, slot] = following
+            slot_values[SLOT_CUT_VALUE, slot] = threshold if settings.is_random != 0 else np.float64(following)
     if settings.n_try < n_features:  # back to the order of the columns: a draw depends on nothing but its key
-        for k in range(n_tried):
-            draw_feature(permutation, n_tried - 1 - k, draw_key)
+        for k in range(n_drawn):
+            draw_feature(permutation, n_drawn - 1 - k, draw_key)
     if best_feature < 0 or best - node_score < settings.min_gain:
         return False, node_score
     # fewer digits than a score has: equal gains stay equal whichever way they were summed, and go to the older node
     slot_values[GAIN, slot] = np.float64(np.float32(best - node_score))
     if slots[KIND, slot] == SUBSET:
         slot_values[SLOT_CUT_VALUE, slot] = n_words
-    else:
+    elif settings.is_random == 0:
         following = np.int64(slot_values[SLOT_CUT_VALUE, slot])
         slot_values[SLOT_CUT_VALUE, slot] = place_cut(features, edges, best_feature, slots[CUT, slot], following)
     return True, node_score
@@ -509,7 +596,7 @@ def expand(
     if missing < 0:
         missing = np.int64(heavier)
     if subset is not None:
-        if kind == SUBSET and (missing == 0 or (missing == 2 and heavier == 0)):
+        if settings.is_random == 0 and kind == SUBSET and (missing == 0 or (missing == 2 and heavier == 0)):
             send_absent_left(codes, middle, end, feature, features[N_CODES, feature], subsets, cut, subset)
     nodes[TEST, node] = (feature << FEATURE_SHIFT) | (missing << KIND_BITS) | kind
     nodes[FIRST_CHILD, node] = first_child
@@ -563,6 +650,11 @@ def grow(
     bounds: np.ndarray,
     state: np.ndarray,
     control: np.ndarray,
+    pays: np.ndarray,
+    column: np.ndarray,
+    pair_sums: np.ndarray,
+    pair_scores: np.ndarray,
+    picked: np.ndarray,
 ) -> int:
     """Grow until done (DONE), stopped (STOPPED) or out of space (NEEDS_ROOM: enlarge the arrays, call again)."""
     is_best_first = settings.order == BEST_FIRST
@@ -637,7 +729,7 @@ def grow(
             is_found, score = search(
                 codes, labels, lo, hi, features, edges, settings, permutation, keys, counts, cells, groups, totals,
                 xlogx, sums, vectors, subset, scores, subsets, state[N_WORDS], lists, list_labels, list_lo, slots,
-                slot_values, slot, control,
+                slot_values, slot, control, pays, column, pair_sums, pair_scores, picked,
             )  # fmt: skip
             node_values[SCORE, node] = score
             if control[CONTROL_STOP] != 0:

@@ -25,6 +25,7 @@ from spinney._types import (
     TARGET,
     W_ALL,
     W_MISSING,
+    WEIGHT,
     Settings,
 )
 
@@ -44,32 +45,35 @@ def scan_keys(
     labels: np.ndarray,
     base: int,
     total: int,
+    weight: int,
     centre: int,
     least: int,
     best: float,
 ) -> tuple[float, int, int]:
-    """Best cut of sorted keys by squared error when every weight is 1, nothing is missing and nothing constrains it.
+    """Best cut of sorted keys by squared error when nothing is missing and nothing constrains it but `least` rows.
 
     The common case, without groups. Returns the better of `best` and the best score, the last code of the left branch
     (-1: not better) and the code after it.
     """
     mask = (ONE << np.uint64(shift)) - ONE
     begin = np.uint64(base)
+    is_unit = len(labels) == 1
     left = np.int64(0)
+    w_left = np.int64(0)
     cut = np.int64(-1)
     cut_next = np.int64(-1)
     bar = best + abs(best) * TIE
     key = np.uint64(keys[row, first])
-    for k in range(np.uint64(first) + ONE, np.uint64(first + least)):
-        left += labels[TARGET, begin + (key & mask)] - centre
-        key = np.uint64(keys[row, k])
-    wa = np.float64(least)
-    wb = np.float64(end - first - least)
-    for k in range(np.uint64(first + least), np.uint64(end - least) + ONE):
-        left += labels[TARGET, begin + (key & mask)] - centre
+    for k in range(np.uint64(first) + ONE, np.uint64(end - least) + ONE):
+        at = begin + (key & mask)
+        w = np.int64(1) if is_unit else labels[WEIGHT, at]
+        w_left += w
+        left += labels[TARGET, at] - centre * w
         code = key >> np.uint64(shift)
         key = np.uint64(keys[row, k])
-        if key >> np.uint64(shift) != code:
+        if key >> np.uint64(shift) != code and k >= np.uint64(first + least):
+            wa = np.float64(w_left)
+            wb = np.float64(weight - w_left)
             a = np.float64(left)
             b = np.float64(total - left)
             rise = a * a * wb + b * b * wa
@@ -79,8 +83,6 @@ def scan_keys(
                 bar = best + abs(best) * TIE
                 cut = np.int64(code)
                 cut_next = np.int64(key >> np.uint64(shift))
-        wa += 1.0
-        wb -= 1.0
     return best, cut, cut_next
 
 

@@ -1,4 +1,4 @@
-"""Predict with one tree: the leaf of each row, and what the leaf says."""
+"""Predict: the leaf of each row, and what the leaves say."""
 
 from __future__ import annotations
 
@@ -12,19 +12,14 @@ from spinney._types import LANES
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from spinney.table.coding import Codes
+    from spinney.tree.forest import Forest
     from spinney.tree.structure import Tree
 
 STEP_SECONDS = 2e-6  # of one test, interpreted
-
-
-def find_leaves(tree: Tree, values: NDArray[Any]) -> NDArray[np.int32]:
-    """Index of the leaf that each row of values (n_rows, n_features), float32 or float64, ends in."""
-    leaf = np.empty(len(values), np.int32)
-    k = kernels(len(values) * max(tree.depth, 1) * STEP_SECONDS)
-    hot = tree.hot
-    block = np.empty((LANES, values.shape[1]))
-    k.route.apply(fixed(values), hot.view(np.float64), hot, fixed(tree.subsets), block, leaf)
-    return leaf
+BLOCK_ROWS = 2048  # rows that go through all trees before the next ones: a tree then stays in the cache for them
+CODED_ROWS = 256
+TYPICAL_DEPTH = 20
 
 
 def fixed(x: NDArray[Any]) -> NDArray[Any]:
@@ -34,6 +29,55 @@ def fixed(x: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
+def make_block(values: NDArray[Any], n_rows: int) -> NDArray[Any]:
+    """Scratch for rows on their way, with one column for the leaves."""
+    return np.empty((max(min(n_rows, len(values)), LANES), values.shape[1] + 1), values.dtype)
+
+
+def find_leaves(tree: Tree, values: NDArray[Any]) -> NDArray[np.int32]:
+    """Index of the leaf that each row of values (n_rows, n_features), float32 or float64, ends in."""
+    leaf = np.empty((len(values), 1), np.int32)
+    k = kernels(len(values) * max(tree.depth, 1) * STEP_SECONDS)
+    hot, zero = tree.hot, np.zeros(1, np.int64)
+    block = make_block(values, LANES)
+    k.route.find(fixed(values), fixed(hot.view(np.float64)), fixed(hot), zero, fixed(tree.subsets), zero, block, leaf)
+    return leaf[:, 0]
+
+
+def find_all_leaves(forest: Forest, values: NDArray[Any]) -> NDArray[np.int32]:
+    """Leaf of each row in each tree, shape (n_rows, n_trees), counted from the root of the tree."""
+    leaf = np.empty((len(values), len(forest)), np.int32)
+    k = kernels(len(values) * len(forest) * TYPICAL_DEPTH * STEP_SECONDS)
+    hot = forest.hot
+    k.route.find(
+        fixed(values), fixed(hot.view(np.float64)), fixed(hot), forest.first_node[:-1], fixed(forest.subsets),
+        forest.first_word[:-1], make_block(values, BLOCK_ROWS), leaf,
+    )  # fmt: skip
+    return leaf
+
+
+def find_coded_leaves(tree: Tree, codes: Codes, rows: NDArray[np.int32], k: Any) -> NDArray[np.int32]:
+    """Index of the leaf that rows of a table in codes end in; k: the kernels to use."""
+    leaf = np.empty(len(rows), np.int32)
+    hot = tree.hot
+    block = np.empty((CODED_ROWS, codes.n_features + 1))
+    k.route.find_coded(
+        codes.rows, rows, codes.features, codes.edges, fixed(hot.view(np.float64)), fixed(hot), fixed(tree.subsets),
+        block, leaf,
+    )  # fmt: skip
+    return leaf
+
+
+def add_votes(forest: Forest, values: NDArray[Any], lo: int, hi: int, out: NDArray[np.float64]) -> None:
+    """Add to `out`, shape (n_rows, n_classes or 1), what the trees say of rows lo .. hi, in the order of the trees."""
+    k = kernels((hi - lo) * len(forest) * TYPICAL_DEPTH * STEP_SECONDS)
+    hot = forest.hot
+    k.route.vote(
+        fixed(values), lo, hi, fixed(hot.view(np.float64)), fixed(hot), forest.first_node[:-1], fixed(forest.subsets),
+        forest.first_word[:-1], forest.shares, forest.first_mixed[:-1], make_block(values, BLOCK_ROWS), out,
+    )  # fmt: skip
+
+
 def predict_values(tree: Tree, values: NDArray[Any]) -> NDArray[np.float64]:
     """Mean target of each row's leaf, shape (n_rows,)."""
     return tree.threshold[find_leaves(tree, values)]
@@ -41,7 +85,12 @@ def predict_values(tree: Tree, values: NDArray[Any]) -> NDArray[np.float64]:
 
 def predict_shares(tree: Tree, values: NDArray[Any]) -> NDArray[np.float64]:
     """Class shares of each row's leaf, shape (n_rows, n_classes)."""
-    code = tree.threshold[find_leaves(tree, values)].astype(np.int64)
+    return leaf_shares(tree, find_leaves(tree, values))
+
+
+def leaf_shares(tree: Tree, leaf: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Class shares of leaves, shape (len(leaf), n_classes)."""
+    code = tree.threshold[leaf].astype(np.int64)
     shares = np.zeros((len(code), tree.n_classes))
     pure = np.flatnonzero(code >= 0)
     shares[pure, code[pure]] = 1.0

@@ -39,6 +39,8 @@ from spinney._types import (
     MONOTONE,
     MOST_BRANCHES,
     MOST_BUCKETS,
+    MOST_PACKED_CLASSES,
+    MOST_PAIR_WEIGHT,
     N_CODES,
     N_FREE,
     N_NODES,
@@ -47,6 +49,8 @@ from spinney._types import (
     NEEDS_ROOM,
     NODE_ROWS,
     NODE_VALUE_ROWS,
+    PAIR_LANES,
+    PAIR_ROWS,
     ROW,
     SCORE,
     SDR,
@@ -104,6 +108,7 @@ class GrowParams:
     min_target_std: float = 0.0
     max_features: int | None = None
     has_random_ties: bool = False
+    has_random_tests: bool = False
     seed: int = 0
 
 
@@ -138,7 +143,7 @@ def entropy_table(criterion: str, weights: Weights) -> tuple[NDArray[np.int64], 
 
 
 def make_settings(
-    params: GrowParams, target: Target, weights: Weights, units: Units, features: NDArray[np.int64]
+    params: GrowParams, target: Target, weights: Weights, units: Units, features: NDArray[np.int64], n_rows: int
 ) -> Settings:
     """Settle the parameters in the units of the sums."""
     criterion = CRITERIA[params.criterion]
@@ -152,7 +157,6 @@ def make_settings(
     if weights.is_unit:
         min_samples_leaf = max(min_samples_leaf, min_weight_leaf)
     spread_bits = target.bits - weights.bits - target.exponent - target.spread_exponent
-    n_rows = len(target.truth)
     has_square = len(target.squares) > 1
     n_features = features.shape[1]
     n_levels = features[N_CODES, features[IS_CATEGORICAL] != 0]
@@ -173,9 +177,20 @@ def make_settings(
         is_whole=int(weights.is_whole),
         is_plain=int(
             criterion == SQUARED_ERROR
-            and weights.is_unit
-            and not (has_square or params.has_random_ties or np.any(features[MONOTONE] != 0))
+            and weights.is_whole
+            and (weights.is_unit or min_weight_leaf <= 1)
+            and not (has_square or params.has_random_ties or params.has_random_tests or np.any(features[MONOTONE] != 0))
         ),
+        is_packed=int(
+            criterion == (SQUARED_ERROR if target.family == MOMENTS else GINI)
+            and 0 < target.n_classes <= MOST_PACKED_CLASSES
+            and weights.is_whole
+            and int(weights.values.max()) <= MOST_PAIR_WEIGHT
+            and min_samples_leaf == 1
+            and min_weight_leaf <= 1
+            and not (params.has_random_ties or params.has_random_tests or np.any(features[MONOTONE] != 0))
+        ),
+        is_random=int(params.has_random_tests),
         has_monotone=int(np.any(features[MONOTONE] != 0)),
         has_random_ties=int(params.has_random_ties),
         min_gain=min_gain,
@@ -195,6 +210,8 @@ def most_listed(params: GrowParams, features: NDArray[np.int64], n_rows: int) ->
     of all its nodes at once, so one set must cover the whole table.
     """
     n_features = features.shape[1]
+    if params.has_random_tests:
+        return 0
     if params.max_features is not None and params.max_features * LIST_SHARE < n_features:
         return 0
     if not features[IS_LISTED].any():
@@ -207,7 +224,7 @@ def most_listed(params: GrowParams, features: NDArray[np.int64], n_rows: int) ->
 
 def make_labels(target: Target, weights: Weights) -> NDArray[np.int64]:
     """What each row adds to the sums: target, then weight, then square, as far as they are needed."""
-    n_rows = len(target.truth)
+    n_rows = len(target.values)
     if len(target.squares) > 1:
         return np.stack([target.values, np.broadcast_to(weights.values, n_rows), target.squares])
     if weights.is_unit:
@@ -250,6 +267,7 @@ class Growth:
         params: GrowParams,
         kernels: Any,
         monotone: NDArray[np.int8] | None = None,
+        ids: NDArray[np.int32] | None = None,
     ) -> None:
         self.kernels = kernels
         self.params = params
@@ -263,10 +281,10 @@ class Growth:
             self.features[MONOTONE] = monotone
         self.xlogx, table_bits = entropy_table(params.criterion, weights)
         self.units = score_units(params.criterion, target, weights, table_bits)
-        self.settings = make_settings(params, target, weights, self.units, self.features)
+        n_rows = len(codes.rows)
+        self.settings = make_settings(params, target, weights, self.units, self.features, n_rows)
         self.labels = make_labels(target, weights)
-        n_rows = len(target.truth)
-        self.ids = np.arange(n_rows, dtype=ROW)
+        self.ids = np.arange(n_rows, dtype=ROW) if ids is None else ids
         n_nodes = min(2 * n_rows + 2, FIRST_NODES)
         self.nodes = np.zeros((NODE_ROWS, n_nodes), np.int64)
         self.node_values = np.zeros((NODE_VALUE_ROWS, n_nodes))
@@ -292,17 +310,25 @@ class Growth:
         dtype = np.uint32 if is_moments else np.uint64
         self.keys = np.empty((2, n_keys), dtype)
         self.lists = np.empty((self.features.shape[1], most) if most else (1, 1), dtype)
-        self.place = np.empty(n_rows if most else 1, ROW)
+        self.place = np.empty(len(self.target.truth) if most else 1, ROW)
         self.list_labels = np.empty((len(self.labels), max(most, 1)), SUM)
         self.branch = np.empty(max(most, 1), np.uint8)
+        n_packed = min(n_rows, MAX_CODES) + PAIR_LANES if self.settings.is_packed else 1
+        if self.params.has_random_tests:
+            n_packed = n_rows
+        self.pays = np.zeros(n_packed, np.int32)
+        self.column = np.zeros(n_packed, np.int32)
+        self.pair_sums = np.zeros(PAIR_ROWS, np.int32)
+        self.pair_scores = np.zeros(PAIR_ROWS)
+        self.picked = np.empty((2, n_packed), np.uint32)
         self.counts = np.empty(MOST_BUCKETS, np.int32)
         self.cells = np.zeros(count_cells(self.features, self.settings, is_moments=is_moments, n_rows=n_rows), SUM)
-        self.groups = np.empty((GROUP_ROWS, n_codes), SUM)
+        self.groups = np.empty((GROUP_ROWS, max(n_codes, 2)), SUM)
         self.totals = np.zeros(TOTALS_SIZE, SUM)
         self.bounds = np.zeros((4, MOST_BRANCHES))
         self.sums = None if is_moments else np.zeros((CLASS_ROWS, n_classes), SUM)
         self.vectors = None if is_moments else np.zeros((3, n_classes))
-        self.subset = np.zeros(self.settings.most_words, np.uint64) if has_subsets else None
+        self.subset = np.zeros(2 * self.settings.most_words, np.uint64) if has_subsets else None
         self.scores = np.empty(n_codes) if has_subsets else None
 
     def make_room(self) -> None:
@@ -331,7 +357,8 @@ class Growth:
                     self.features, self.codes.edges, self.settings, self.permutation, self.keys, self.counts,
                     self.cells, self.groups, self.totals, self.xlogx, self.sums, self.vectors, self.subset,
                     self.scores, self.subsets, self.place, self.lists, self.list_labels, self.branch, self.nodes,
-                    self.node_values, self.slots, self.slot_values, self.bounds, self.state, self.control,
+                    self.node_values, self.slots, self.slot_values, self.bounds, self.state, self.control, self.pays,
+                    self.column, self.pair_sums, self.pair_scores, self.picked,
                 )
             )  # fmt: skip
             if status != NEEDS_ROOM:

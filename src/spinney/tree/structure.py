@@ -193,13 +193,14 @@ class Tree:
     def hot(self) -> NDArray[np.uint64]:
         """What prediction reads of a node in 16 bytes, shape (n_nodes, 2): threshold bits; first child << 32 | test.
 
-        A leaf is a test that leads every row to itself: a walk needs no question whether it has arrived.
+        A leaf is a test that leads every row to itself, so a walk needs no question whether it has arrived: it asks for
+        a feature behind the last, whose value is below every threshold.
         """
-        cut = np.where(self.is_leaf, np.inf, self.threshold)
         child = np.where(self.is_leaf, np.arange(self.n_nodes), self.first_child).astype(np.uint64)
+        stay = (self.n_features << FEATURE_SHIFT) | THRESHOLD
         hot = np.empty((self.n_nodes, 2), np.uint64)
-        hot[:, 0] = cut.view(np.uint64)
-        hot[:, 1] = (child << np.uint64(32)) | np.where(self.is_leaf, THRESHOLD, self.test).astype(np.uint64)
+        hot[:, 0] = self.threshold.view(np.uint64)
+        hot[:, 1] = (child << np.uint64(32)) | np.where(self.is_leaf, stay, self.test).astype(np.uint64)
         return hot
 
     @cached_property

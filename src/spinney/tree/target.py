@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from spinney._types import CLASSES, MOMENTS, SUM, SUM_BITS
 
 WHOLE_LIMIT = 2**31  # squares of whole weights' sums then fit an int64
+BAG_ROOM = 3  # bits kept free in the sums of a table, for bags that hold its largest rows several times
 MARGIN = 1.0 + 2.0**-20  # absorbs the roundings of the sum that a scale is taken from
 
 
@@ -124,3 +125,66 @@ def value_target(y: NDArray[np.float64], weights: Weights, *, has_square: bool) 
         squares = weigh(centred * centred, square_bits, weights)
     values = weigh(centred, bits, weights)
     return Target(MOMENTS, values, squares, truth, 0, bits, square_bits, exponent, spread_exponent, centre)
+
+
+def with_room(weights: Weights, target: Target) -> tuple[Weights, Target]:
+    """Weights and target of a table with some bits free, so that the counts of a bag can multiply them."""
+    if not weights.is_whole:
+        weights = weights._replace(
+            values=np.maximum(weights.values >> BAG_ROOM, 1),
+            bits=weights.bits - BAG_ROOM,
+            total=max(weights.total >> BAG_ROOM, 1),
+        )
+        if target.n_classes:
+            return weights, class_target(target.truth.astype(SUM), target.n_classes, weights)
+    if target.n_classes:
+        return weights, target
+    return weights, narrow_target(target, BAG_ROOM, BAG_ROOM)
+
+
+def narrow_target(target: Target, n_bits: int, n_square_bits: int) -> Target:
+    """The target of a regression with fewer bits."""
+    return target._replace(
+        values=target.values >> n_bits,
+        squares=target.squares >> n_square_bits,
+        bits=target.bits - n_bits,
+        square_bits=target.square_bits - n_square_bits,
+    )
+
+
+def bag_target(
+    weights: Weights, target: Target, rows: NDArray[np.int32], counts: NDArray[np.int32]
+) -> tuple[Weights, Target]:
+    """Weights and target of a bag: `rows` of the table, each `counts` times (same length, at least 1).
+
+    Integers are multiplied, so a row drawn twice is two rows, exactly. `truth` stays that of the table.
+    """
+    target = target._replace(
+        values=target.values[rows], squares=target.squares[rows] if len(target.squares) > 1 else target.squares
+    )
+    if weights.is_unit and int(counts.max()) == 1:
+        return weights._replace(total=len(rows)), target
+    times = counts.astype(SUM)
+    if target.n_classes == 0:
+        target = narrow_target(target, excess_bits(target.values, times), excess_bits(target.squares, times))
+    if not weights.is_unit:
+        values = weights.values[rows]
+        n_bits = excess_bits(values, times)
+        times = values * times if n_bits == 0 else np.maximum(values >> n_bits, 1) * times
+        weights = weights._replace(bits=weights.bits - n_bits)
+    total = int(times.sum())
+    if target.family == MOMENTS:
+        target = target._replace(
+            values=target.values * counts,
+            squares=target.squares * counts if len(target.squares) > 1 else target.squares,
+        )
+    is_whole = weights.is_whole and total < WHOLE_LIMIT
+    return weights._replace(values=times, is_unit=False, is_whole=is_whole, total=total), target
+
+
+def excess_bits(values: NDArray[np.int64], counts: NDArray[np.int64]) -> int:
+    """Bits by which the sum of counts * |values| could leave the range of fixed-point sums."""
+    if len(values) != len(counts):  # not asked for
+        return 0
+    total = float((np.abs(values).astype(np.float64) * counts).sum())  # no BLAS: its threads spin
+    return max(math.frexp(total * MARGIN)[1] - SUM_BITS, 0)

@@ -1,0 +1,1 @@
+"""Many trees: which rows each one sees, how they grow side by side, and how they add up."""

@@ -1,0 +1,186 @@
+"""Grow the trees of a forest, each on its own bag, and collect what out-of-bag rows tell on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from spinney._jit import interpreted
+from spinney._types import ROW
+from spinney.ensemble.pool import run_tasks
+from spinney.ensemble.sampling import Draw, split_bag
+from spinney.model.predict import find_coded_leaves, leaf_shares
+from spinney.table.coding import Codes
+from spinney.tree.forest import Forest, ForestParts
+from spinney.tree.grow import GrowParams, Growth
+from spinney.tree.prune import prune_on_rows, prune_to_alpha
+from spinney.tree.refit import refit_leaves
+from spinney.tree.structure import Legend, Tree
+from spinney.tree.target import Target, Weights, bag_target, class_target, fix_weights
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+GROWTH = 0x47524F57  # the part of the seed's key that growing draws from; bags have their own
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the trees of a forest share."""
+
+    codes: Codes
+    weights: Weights  # of the table, with room for counts; see `tree.target.with_room`
+    target: Target
+    draw: Draw
+    params: GrowParams
+    seed: int
+    monotone: NDArray[np.int8] | None = None
+    is_weighed: NDArray[np.bool_] | None = None  # rows of positive weight, where others stay out of every bag
+    balances_bags: bool = False  # class weights from each bag: every class gets the same weight in it
+    honest_fraction: float | None = None  # share of a bag that makes the tests; the rest makes the leaf values
+    prunes_oob: bool = False
+    ccp_alpha: float = 0.0
+    has_oob: bool = False
+    is_hard: bool = False  # out-of-bag votes are classes, not shares
+    keeps_members: bool = False
+
+
+class Grown(NamedTuple):
+    """One tree, and what was asked for with it."""
+
+    tree: Tree
+    oob_rows: NDArray[np.int32]
+    oob_votes: NDArray[np.float64]  # (len(oob_rows), n_classes or 1)
+    members: NDArray[np.int32]  # rows of the bag in the order of the leaves
+
+
+def tree_seed(seed: int, tree: int) -> int:
+    """Seed of one tree: a pure function, so that any thread or machine grows the same tree."""
+    rng = interpreted().rng
+    with np.errstate(over="ignore"):
+        key = rng.fold(rng.fold(np.uint64(seed), np.uint64(GROWTH)), np.uint64(tree))
+    return int(key >> np.uint64(1))
+
+
+def grow_one(plan: Plan, tree: int, kernels: Any, control: NDArray[np.int64]) -> Grown:
+    """Grow tree number `tree`."""
+    counts = plan.draw.counts(tree)
+    if plan.is_weighed is not None:
+        counts *= plan.is_weighed
+    built = counts
+    if plan.honest_fraction is not None:
+        built, valued = split_bag(counts, tree, plan.seed, plan.honest_fraction, plan.draw.groups)
+    growth = grow_bag(plan, tree, built, kernels, control)
+    grown = growth.finish()
+    if plan.honest_fraction is not None:
+        grown = refit_bag(plan, grown, valued, kernels)
+    nothing = np.zeros(0, ROW)
+    oob = np.flatnonzero(counts == 0).astype(ROW) if plan.has_oob or plan.prunes_oob else nothing
+    leaf = find_coded_leaves(grown, plan.codes, oob, kernels)
+    if plan.prunes_oob and len(oob):
+        grown = prune_on_rows(grown, leaf, true_target(plan, oob))
+        leaf = find_coded_leaves(grown, plan.codes, oob, kernels)
+    if plan.ccp_alpha > 0.0:
+        grown = prune_to_alpha(grown, plan.ccp_alpha)
+        leaf = find_coded_leaves(grown, plan.codes, oob, kernels)
+    votes = say(grown, leaf, is_hard=plan.is_hard) if plan.has_oob else np.zeros((0, 1))
+    return Grown(grown, oob, votes, growth.ids if plan.keeps_members else nothing)
+
+
+def grow_bag(plan: Plan, tree: int, counts: NDArray[np.int32], kernels: Any, control: NDArray[np.int64]) -> Growth:
+    """Grow a tree on a bag."""
+    rows = np.flatnonzero(counts).astype(ROW)
+    weights, target = weigh_bag(plan, rows, counts[rows])
+    codes = plan.codes._replace(rows=plan.codes.rows[rows])
+    params = replace(plan.params, seed=tree_seed(plan.seed, tree))
+    growth = Growth(codes, target, weights, params, kernels, plan.monotone, rows)
+    growth.control = control
+    growth.run()
+    return growth
+
+
+def weigh_bag(plan: Plan, rows: NDArray[np.int32], counts: NDArray[np.int32]) -> tuple[Weights, Target]:
+    """Weights and target of the rows of a bag."""
+    if not plan.balances_bags:
+        return bag_target(plan.weights, plan.target, rows, counts)
+    classes = plan.target.truth[rows].astype(np.int64)
+    held = counts.astype(np.float64)
+    if not plan.weights.is_unit:
+        held *= np.ldexp(plan.weights.values[rows].astype(np.float64), plan.weights.exponent - plan.weights.bits)
+    per_class = np.bincount(classes, held, plan.target.n_classes)
+    present = np.count_nonzero(per_class)
+    weights = fix_weights(held * (per_class.sum() / present / per_class[classes]), len(rows))
+    return weights, class_target(classes, plan.target.n_classes, weights)._replace(truth=plan.target.truth)
+
+
+def refit_bag(plan: Plan, tree: Tree, counts: NDArray[np.int32], kernels: Any) -> Tree:
+    """Give the leaves the values of the rows of the bag that took no part in choosing the tests."""
+    rows = np.flatnonzero(counts).astype(ROW)
+    leaf = find_coded_leaves(tree, plan.codes, rows, kernels)
+    weights, _ = weigh_bag(plan, rows, counts[rows])
+    held = None
+    if not weights.is_unit:
+        held = np.ldexp(weights.values.astype(np.float64), weights.exponent - weights.bits)
+    return refit_leaves(tree, leaf, true_target(plan, rows), held, criterion=plan.params.criterion)
+
+
+def true_target(plan: Plan, rows: NDArray[np.int32]) -> NDArray[Any]:
+    """Classes of rows as codes, or their targets in the user's units."""
+    truth = plan.target.truth[rows]
+    return truth.astype(np.int64) if plan.target.n_classes else np.ldexp(truth, plan.target.exponent)
+
+
+def say(tree: Tree, leaf: NDArray[np.int32], *, is_hard: bool) -> NDArray[np.float64]:
+    """What leaves say: class shares or one vote, shape (len(leaf), n_classes); or values, shape (len(leaf), 1)."""
+    if not tree.n_classes:
+        return tree.threshold[leaf][:, None]
+    if not is_hard:
+        return leaf_shares(tree, leaf)
+    votes = np.zeros((len(leaf), tree.n_classes))
+    votes[np.arange(len(leaf)), tree.leaf_class[leaf]] = 1.0
+    return votes
+
+
+class ForestGrowth:
+    """A forest under way: takes trees in their order, whatever order they were grown in."""
+
+    def __init__(self, plan: Plan, legend: Legend) -> None:
+        self.plan = plan
+        self.legend = legend
+        self.parts = ForestParts()
+        self.members: list[NDArray[np.int32]] = []
+        n_rows = plan.draw.n_rows if plan.has_oob else 0
+        self.votes = np.zeros((n_rows, max(plan.target.n_classes, 1)))
+        self.n_votes = np.zeros(n_rows, np.int64)
+        self.on_votes: Any = None  # called after each tree, for a curve over the number of trees
+
+    def add(self, _: int, grown: Grown) -> None:
+        """Take the next tree."""
+        self.parts.add(grown.tree)
+        if self.plan.keeps_members:
+            self.members.append(grown.members)
+        if self.plan.has_oob:
+            self.votes[grown.oob_rows] += grown.oob_votes  # each row once: sums over trees in the order of the trees
+            self.n_votes[grown.oob_rows] += 1
+            if self.on_votes is not None:
+                self.on_votes(self.votes, self.n_votes)
+
+    def run(self, first: int, n_trees: int, kernels: Any, n_workers: int, *, is_short: bool, verbose: bool) -> Forest:
+        """Grow trees first .. first + n_trees."""
+
+        def work(task: int, control: NDArray[np.int64]) -> Grown:
+            return grow_one(self.plan, first + task, kernels, control)
+
+        run_tasks(
+            work,
+            n_trees,
+            n_workers,
+            on_done=self.add,
+            label="growing",
+            unit="trees",
+            verbose=verbose,
+            is_short=is_short,
+        )
+        return self.parts.join(self.legend)

@@ -1,0 +1,412 @@
+"""The bags of an ensemble: which rows a tree sees, and how often.
+
+No bag is ever stored: it is a pure function of (seed, tree), so that out-of-bag rows, honest parts and permutation
+importances can be had again at any time, in any order, on any thread.
+
+    rows ──groups──► units, by stratum ──draw by (seed, tree)──► counts of units ──► counts of rows
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._jit import Kernels, kernels
+from spinney._types import ROW
+from spinney.tree.target import fix_weights
+
+KINDS = ("whole", "bootstrap", "paste", "poisson")
+WEIGHT_BITS = 51  # weights of all units sum to less than 2**52: a draw has 53 random bits, one must be left to round
+PIECE_MEAN = 16.0  # of a Poisson count: exp(-16) keeps all its digits, and one uniform draw reaches every count
+MOST_DRAWN = 2**31 - 1  # counts are int32
+INTERPRETED_SECONDS = 5e-6  # of the interpreted kernels for one row or draw: measured, 4 to 5.5
+GUIDE_BITS = 2  # four buckets a unit: 1.7 ms for 100,000 weighted draws, against 2.8 ms with one
+PART_BITS = 62  # of a rank in `part_bag`
+SMALL_BAG = 10  # rows, below which scikit-learn warns as well
+
+
+class Units(NamedTuple):
+    """What a bag is drawn from: rows, or groups of rows; only those that can be drawn are listed."""
+
+    n_ids: int  # rows, or codes of groups
+    order: NDArray[np.int32]  # ids, those of one stratum side by side
+    begin: NDArray[np.int64]  # (n_strata + 1,) where each stratum begins in `order`
+    n_drawn: NDArray[np.int64]  # (n_strata,) draws from each
+    weight: NDArray[np.int64] | None  # (len(order),) chances in fixed point; None: all alike
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all ids are units of one stratum, all alike."""
+        return self.weight is None and len(self.n_drawn) == 1 and len(self.order) == self.n_ids
+
+    @property
+    def line(self) -> NDArray[np.int64]:
+        """Weight of the units before each place in `order`, and of all, shape (len(order) + 1,)."""
+        line = np.arange(len(self.order) + 1, dtype=np.int64)
+        if self.weight is not None:
+            np.cumsum(self.weight, out=line[1:])
+        return line
+
+
+class Guide(NamedTuple):
+    """How a place on the line of all weights leads to its unit."""
+
+    line: NDArray[np.int64]  # (n_units + 1,) weight before each place in `order`
+    start: NDArray[np.int32]  # the place at the start of each bucket
+    shift: int  # a bucket is 2**shift wide
+
+
+class Rates(NamedTuple):
+    """Poisson means of the units in small pieces; one entry if all are alike."""
+
+    n_pieces: NDArray[np.int64]  # (n_units,)
+    pieces: NDArray[np.float64]  # (2, n_units) mean of a piece, and exp(-mean)
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """How the bags of an ensemble are drawn; the bag of a tree is a pure function of (seed, tree).
+
+    Parameters
+    ----------
+    kind : {"whole", "bootstrap", "paste", "poisson"}
+        "whole": every row once, whatever `n_drawn`, strata and groups. "bootstrap": with replacement. "paste": without.
+        "poisson": the count of a row is drawn from a Poisson distribution of mean n_drawn / n_rows by (seed, tree, row)
+        alone, the other rows do not matter; where a bag would be empty, one row is drawn.
+    n_rows : int
+    n_drawn : int
+        Rows, or groups where there are groups, drawn for a bag; for "poisson" in the mean. Not used if `is_balanced`.
+    seed : int
+        Of the ensemble, not negative; its lowest 64 bits count.
+    probability : array of shape (n_rows,), optional
+        Rows are drawn in proportion to it; a row of 0 is never drawn, as if it were not there. A group is drawn in
+        proportion to the mean over its rows that are not 0.
+    strata : int32 array of shape (n_rows,), optional
+        Codes from 0. Every stratum gives draws in proportion to its number of rows (groups), rounded by largest
+        remainder to a sum of `n_drawn`.
+    is_balanced : bool
+        Every stratum gives as many draws as the smallest has rows (Chen, Liaw and Breiman 2004).
+    groups : int32 array of shape (n_rows,), optional
+        Codes from 0. Whole groups are drawn, a row has the count of its group. A group lies in one stratum.
+
+    Examples
+    --------
+    >>> draw = Draw("bootstrap", n_rows=5, n_drawn=5, seed=0)
+    >>> int(draw.counts(tree=7).sum())
+    5
+    """
+
+    kind: str
+    n_rows: int
+    n_drawn: int
+    seed: int
+    probability: NDArray[np.float64] | None = None
+    strata: NDArray[np.int32] | None = None
+    is_balanced: bool = False
+    groups: NDArray[np.int32] | None = None
+    units: Units = field(init=False, repr=False)
+    guide: Guide | None = field(init=False, repr=False, default=None)  # for draws with replacement that are not alike
+    rates: Rates | None = field(init=False, repr=False, default=None)  # for Poisson counts
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be drawn, and take arrays as the kernels want them."""
+        if self.kind not in KINDS:
+            raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, got {self.kind!r}")
+        if self.n_rows < 1:
+            raise ValueError(f"n_rows must be at least 1, got {self.n_rows}")
+        if not 1 <= self.n_drawn <= MOST_DRAWN:
+            raise ValueError(f"n_drawn must lie between 1 and {MOST_DRAWN}, got {self.n_drawn}")
+        if self.seed < 0:
+            raise ValueError(f"seed must not be negative, got {self.seed}")
+        if self.is_balanced and self.strata is None:
+            raise ValueError("is_balanced needs strata: give a code for each row")
+        object.__setattr__(self, "probability", check_probability(self.probability, self.n_rows))
+        object.__setattr__(self, "strata", check_codes("strata", self.strata, self.n_rows))
+        object.__setattr__(self, "groups", check_codes("groups", self.groups, self.n_rows))
+        # made here and not when first asked for: trees are drawn by many threads at once
+        object.__setattr__(self, "units", self.list_units())
+        if self.kind == "paste":
+            self.check_paste()
+        elif self.kind == "poisson":
+            object.__setattr__(self, "rates", self.find_rates())
+        elif self.kind == "bootstrap" and not self.units.is_plain:
+            object.__setattr__(self, "guide", make_guide(self.units))
+
+    def check_paste(self) -> None:
+        """Without replacement there must be enough to draw from."""
+        n_units = len(self.units.order)
+        if not self.is_balanced and self.n_drawn > n_units:
+            what = "rows" if self.groups is None else "groups"
+            raise ValueError(
+                f"without replacement at most all {n_units} {what} with a positive chance can be drawn, "
+                f"not {self.n_drawn}; draw fewer, or with replacement"
+            )
+
+    def list_units(self) -> Units:
+        """What is drawn from, and how often from each stratum; equal chances are as good as none."""
+        chances, weight = self.probability, None
+        if chances is not None and float(chances.min()) != float(chances.max()):
+            weight = fix_chances(chances)
+        is_alike = weight is None
+        if self.groups is not None:
+            weight = mean_chances(self.groups, weight)
+        n_ids = self.n_rows if weight is None else len(weight)
+        ids = np.arange(n_ids) if weight is None else np.flatnonzero(weight)
+        sizes = np.array([len(ids)])
+        if self.strata is not None:
+            stratum = self.strata if self.groups is None else find_strata(self.groups, self.strata)
+            ids = ids[np.argsort(stratum[ids], kind="stable")]
+            sizes = np.bincount(stratum[ids])
+        n_drawn = share_draws(self.n_drawn, sizes)
+        if self.is_balanced:
+            n_drawn = np.where(sizes > 0, sizes[sizes > 0].min(), 0)
+        return Units(
+            n_ids,
+            ids.astype(ROW),
+            np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            n_drawn.astype(np.int64),
+            None if is_alike or weight is None else weight[ids],
+        )
+
+    def find_rates(self) -> Rates:
+        """Poisson means of the units."""
+        units = self.units
+        n_units = len(units.order)
+        if units.weight is None and not self.is_balanced:
+            mean = np.array([self.n_drawn / n_units])
+        else:
+            sizes = np.diff(units.begin)
+            wanted = units.n_drawn if self.is_balanced else self.n_drawn * sizes / n_units
+            line = units.line
+            mean = np.repeat(wanted / np.maximum(np.diff(line[units.begin]), 1), sizes) * np.diff(line)
+        n_pieces = (mean / PIECE_MEAN).astype(np.int64) + 1
+        piece = mean / n_pieces
+        return Rates(n_pieces, np.stack([piece, np.exp(-piece)]))
+
+    def counts(self, tree: int) -> NDArray[np.int32]:
+        """How often each row is in the bag of this tree, shape (n_rows,)."""
+        if self.kind == "whole":
+            counts = np.ones(self.n_rows, np.int32)
+        else:
+            counts = self.draw_units(tree)
+            if self.groups is not None:
+                counts = counts[self.groups]
+        if self.probability is not None and (self.kind == "whole" or self.groups is not None):
+            counts[self.probability == 0.0] = 0
+        return counts
+
+    def rows(self, tree: int) -> NDArray[np.int64]:
+        """The bag of this tree as row ids, ascending, each as often as it was drawn."""
+        counts = self.counts(tree)
+        rows = np.flatnonzero(counts)
+        return np.repeat(rows, counts[rows])
+
+    def draw_units(self, tree: int) -> NDArray[np.int32]:
+        """How often each id was drawn."""
+        units = self.units
+        counts = np.zeros(units.n_ids, np.int32)
+        k = kernels(INTERPRETED_SECONDS * max(units.n_ids, self.n_drawn)).draws
+        key = word(self.seed), word(tree)
+        if self.rates is not None:
+            k.draw_poisson(*key, units.order, *self.rates, counts)
+        elif self.kind == "paste" and units.weight is not None:
+            counts[self.choose_weighted(units, units.weight, key, k)] = 1
+        elif self.kind == "paste":
+            k.choose_evenly(*key, units.order, units.begin, units.n_drawn, counts)
+        elif self.guide is None:
+            k.draw_evenly(*key, int(units.n_drawn[0]), counts)
+        else:
+            k.draw_weighted(*key, units.order, units.begin, units.n_drawn, *self.guide, counts)
+        return counts
+
+    @staticmethod
+    def choose_weighted(
+        units: Units, weight: NDArray[np.int64], key: tuple[np.uint64, np.uint64], k: Any
+    ) -> NDArray[np.int32]:
+        """The ids drawn one after the other in proportion to the weights that are left.
+
+        The first to ring of clocks with exponential times of rate `weight` (Efraimidis and Spirakis 2006). The
+        logarithm is NumPy's for compiled and interpreted kernels alike.
+        """
+        fractions = np.empty(len(units.order))
+        k.fill_fractions(*key, units.order, fractions)
+        times = -np.log(fractions) / weight
+        drawn = []
+        for first, last, n in zip(units.begin[:-1].tolist(), units.begin[1:].tolist(), units.n_drawn, strict=True):
+            ids = units.order[first:last]
+            drawn.append(ids if n == last - first else ids[np.argpartition(times[first:last], n)[:n]])
+        return np.concatenate(drawn)
+
+
+def word(number: int) -> np.uint64:
+    """The lowest 64 bits of a seed or of a tree's number, as the kernels take them."""
+    return np.uint64(int(number) & 0xFFFFFFFFFFFFFFFF)
+
+
+def check_codes(name: str, codes: Any, n_rows: int) -> NDArray[np.int32] | None:
+    """Codes from 0, one a row; there cannot be more codes than rows, so that tables of them stay small."""
+    if codes is None:
+        return None
+    codes = np.asarray(codes)
+    if codes.shape != (n_rows,):
+        raise ValueError(f"{name} has shape {codes.shape}, expected {(n_rows,)}: one code for each row")
+    if codes.dtype.kind not in "iu":
+        raise TypeError(f"{name} must hold integer codes, got {codes.dtype}")
+    is_bad = (codes < 0) | (codes >= n_rows)
+    if is_bad.any():
+        row = int(np.argmax(is_bad))
+        raise ValueError(
+            f"{name} must hold codes 0 .. {n_rows - 1}, got {codes[row]} in row {row}; "
+            f"number them with np.unique({name}, return_inverse=True)"
+        )
+    return np.require(codes, np.int32, ["C", "W"])
+
+
+def check_probability(probability: Any, n_rows: int) -> NDArray[np.float64] | None:
+    """Chances of the rows: finite, not negative, not all zero."""
+    if probability is None:
+        return None
+    chances = np.asarray(probability, np.float64)
+    if chances.shape != (n_rows,):
+        raise ValueError(f"probability has shape {chances.shape}, expected {(n_rows,)}: one for each row")
+    is_bad = ~(np.isfinite(chances) & (chances >= 0.0))
+    if is_bad.any():
+        row = int(np.argmax(is_bad))
+        raise ValueError(f"probability must be finite and not negative, got {chances[row]} in row {row}")
+    if not np.any(chances > 0.0):
+        raise ValueError("probability is 0 in every row: at least one must be positive")
+    return chances
+
+
+def fix_chances(probability: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Chances as integers with a sum of about 2**WEIGHT_BITS, at least 1 where positive: their sums know no order."""
+    is_drawn = probability > 0.0
+    values = np.zeros(len(probability), np.int64)
+    values[is_drawn] = fix_weights(probability[is_drawn], int(is_drawn.sum())).values
+    bits = WEIGHT_BITS - int(values.sum()).bit_length()
+    if bits >= 0:
+        return values << bits
+    values[is_drawn] = np.maximum(values[is_drawn] >> -bits, 1)
+    return values
+
+
+def mean_chances(groups: NDArray[np.int32], weight: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """Mean chance of the rows of each group that have one; 0 where a code has no such row."""
+    if weight is None:
+        return (np.bincount(groups) > 0).astype(np.int64)
+    n_ids = int(groups.max()) + 1
+    n_rows = np.bincount(groups[weight > 0], minlength=n_ids)
+    total = np.zeros(n_ids, np.int64)
+    np.add.at(total, groups, weight)
+    return total // np.maximum(n_rows, 1)
+
+
+def find_strata(groups: NDArray[np.int32], strata: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The stratum of each group."""
+    stratum = np.zeros(int(groups.max()) + 1, np.int32)
+    stratum[groups] = strata
+    is_split = stratum[groups] != strata
+    if is_split.any():
+        row = int(np.argmax(is_split))
+        raise ValueError(
+            f"group {groups[row]} lies in strata {strata[row]} and {stratum[groups[row]]} (row {row}); "
+            "whole groups are drawn within a stratum, so give all rows of a group the same one"
+        )
+    return stratum
+
+
+def make_guide(units: Units) -> Guide:
+    """The way from the line of all weights to the units, in some buckets a unit."""
+    n_units = len(units.order)
+    line = units.line
+    total = int(line[-1])
+    shift = max(total.bit_length() - n_units.bit_length() - GUIDE_BITS, 0)
+    edges = np.arange((total >> shift) + 2, dtype=np.int64) << shift
+    start = np.minimum(np.searchsorted(line, edges, side="right") - 1, n_units - 1)
+    return Guide(line, start.astype(np.int32), shift)
+
+
+def share_draws(n_drawn: int, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Draws from strata of these sizes, in proportion: whole shares first, then one each to the largest remainders."""
+    share, remainder = np.divmod(n_drawn * sizes, sizes.sum())
+    n_left = n_drawn - int(share.sum())
+    share[np.argsort(-remainder, kind="stable")[:n_left]] += 1
+    return share
+
+
+def draw_size(max_samples: Any, n_rows: int, sample_weight: NDArray[np.float64] | None = None) -> int:
+    """Rows drawn for a bag: all of `n_rows` (None), a number of them (int), or a fraction of them (float up to 1.0).
+
+    The rule is that of forests in scikit-learn 1.9: a fraction is rounded down, to 1 at least, and with sample weights
+    it is one of their sum, so that a row of weight 2 counts as two rows; a bag is then drawn in proportion to the
+    weights (`Draw.probability`), and the tree sees plain counts. None is `n_rows`, also with weights. Stricter than
+    there: no more than all rows (or the sum of the weights) are drawn.
+
+    With groups, pass the number of groups, and no weights.
+    """
+    if max_samples is None:
+        return n_rows
+    if isinstance(max_samples, bool | np.bool_) or not isinstance(max_samples, Real):
+        raise TypeError(f"max_samples must be None, an int or a float, got {max_samples!r}")
+    total = float(n_rows) if sample_weight is None else sum_weights(sample_weight)
+    if isinstance(max_samples, Integral):
+        most = max(n_rows, math.floor(min(total, MOST_DRAWN)))
+        if not 1 <= int(max_samples) <= most:
+            raise ValueError(
+                f"max_samples={max_samples} must lie between 1 and {most}, the number of rows"
+                f"{'' if most == n_rows else ' counted by their weights'}; give None for as many as there are rows"
+            )
+        return int(max_samples)
+    fraction = float(max_samples)
+    if not 0.0 < fraction <= 1.0:
+        raise ValueError(
+            f"max_samples={max_samples} must be a fraction of the rows in (0.0, 1.0]; give an int for a number of rows"
+        )
+    if fraction * total > MOST_DRAWN:
+        raise ValueError(
+            f"max_samples={max_samples} of a sum of sample weights of {total:g} draws more than {MOST_DRAWN} rows; "
+            "give an int, or smaller weights"
+        )
+    n_drawn = max(int(fraction * total), 1)
+    if sample_weight is not None and n_drawn < max(SMALL_BAG, n_rows ** (1 / 3)) and n_drawn < fraction * n_rows - 1:
+        warnings.warn(
+            f"max_samples={max_samples} is a fraction of the sum of the sample weights, {total:g}: a bag has only "
+            f"{n_drawn} rows. Give an int for a number of rows.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return n_drawn
+
+
+def sum_weights(weight: NDArray[np.float64]) -> float:
+    """The sum, rounded once: the same for any order of rows; infinite where a float cannot hold it."""
+    try:
+        return math.fsum(weight)
+    except OverflowError:
+        return math.inf
+
+
+def split_bag(
+    counts: NDArray[np.int32], tree: int, seed: int, fraction: float, groups: NDArray[np.int32] | None = None
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Part the bag of an honest tree: counts for its structure, counts for the values of its leaves.
+
+    About `fraction` of the distinct rows go to the structure, each with its full count, by (seed, tree, row) alone;
+    with groups, all rows of a group go together. Neither part is empty, unless the bag has one row (group) only, which
+    then goes to the structure.
+    """
+    if not 0.0 < fraction < 1.0:
+        raise ValueError(f"the fraction of the structure part must lie between 0 and 1, got {fraction}")
+    counts = np.require(counts, np.int32, ["C", "W"])
+    codes = check_codes("groups", groups, len(counts))
+    parts = np.empty((2, len(counts)), np.int32)
+    k: Kernels = kernels(INTERPRETED_SECONDS * len(counts))
+    share = int(math.ldexp(fraction, PART_BITS))
+    k.draws.part_bag(word(seed), word(tree), share, np.empty(0, np.int32) if codes is None else codes, counts, parts)
+    return parts[0], parts[1]

@@ -1,0 +1,241 @@
+"""Random forests for classes and numbers (Breiman 2001)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from spinney._types import MAX_CODES
+from spinney.estimators.forest import CLASSIFIER_CONSTRAINTS, REGRESSOR_CONSTRAINTS, ForestClassifier, ForestRegressor
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike
+
+
+class RandomForestClassifier(ForestClassifier):
+    """Random forest for classes: trees on bags of rows, with features drawn for every node (Breiman 2001).
+
+    Takes what single trees take: arrays and frames, text and category columns, missing values, weights. The same
+    forest comes out for any number of threads. Rows left out of a tree's bag test it: see `oob_score`.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Number of trees.
+    criterion : {"gini", "entropy", "misclassification"}, default="gini"
+        Impurity that a test must lower.
+    max_depth : int, optional
+        Most tests on a path; full depth by default.
+    min_samples_split : int or float, default=2
+        Fewest rows of a node that is split, a row of the bag counting once; a float is a fraction of all rows.
+    min_samples_leaf : int or float, default=1
+        Fewest rows of a leaf; a float is a fraction of all rows.
+    min_weight_fraction_leaf : float, default=0.0
+        Least share of the weight of the bag in a leaf.
+    min_impurity_decrease : float, default=0.0
+        Least weighted impurity decrease of a test.
+    max_leaf_nodes : int, optional
+        Grow best first, up to this many leaves.
+    max_features : int, float, {"sqrt", "log2", "third"} or None, default="sqrt"
+        Features drawn per node; a float is a share of them, None means all.
+    bootstrap : bool or "poisson", default=True
+        Draw a bag of rows for each tree. "poisson" draws the count of each row by itself, for tables that are read
+        in parts; False gives every tree all rows.
+    replace : bool, default=True
+        Draw with replacement. False draws without (pasting), also where `bootstrap` is False.
+    max_samples : int or float, optional
+        Rows (groups, with `groups`) drawn for a bag: a number, or a fraction up to 1.0; as many as there are by
+        default. With sample weights a fraction is one of their sum, as in scikit-learn.
+    stratify : {"class", "balanced"}, optional
+        Draw from every class in proportion to its rows, or as many from each class as the smallest has.
+    block_size : int, optional
+        Draw blocks of this many rows, one after the other in the table, instead of rows: for time series.
+    oob_score : bool, str or callable, default=False
+        Keep what trees say of rows outside their bag and score it: by accuracy (True), a scorer of scikit-learn by
+        name, or metric(y_true, y_pred).
+    honest : bool, default=False
+        Choose the tests by one part of the bag and take the leaf values from the other; no leaf is without them.
+    honest_fraction : float, default=0.5
+        Share of the bag that chooses the tests.
+    pruning : "oob", optional
+        Prune each tree on the rows outside its bag (reduced error).
+    ccp_alpha : float, default=0.0
+        Cost of a leaf in minimal cost-complexity pruning of each tree.
+    voting : {"soft", "hard"}, default="soft"
+        Average the class shares of the leaves, or count one vote a tree.
+    class_weight : dict, "balanced" or "balanced_subsample", optional
+        Weight of each class; "balanced_subsample" balances every bag by itself. A bootstrap draws rows by the others.
+    missing : {"learned", "branch"}, default="learned"
+        Missing values take the branch where they help most, or a branch of their own.
+    ties : {"first", "random"}, default="first"
+        Among tests of equal gain take the first feature and lowest threshold, or draw one.
+    max_bins : int, default=65535
+        Most distinct values of a numeric column that are kept apart; beyond, they are binned by quantiles.
+    monotonic_cst : array-like of {-1, 0, 1} or dict, optional
+        Direction in which each numeric feature may move the probability of the second class; two classes only.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns are categories: by dtype, or as mask, indices or names.
+    keep_members : bool, default=False
+        Keep which rows each leaf holds, 4 bytes a row and tree, for what needs them later, such as quantiles.
+    n_jobs : int, optional
+        Most threads; -1 means one per processor. By default as many as the work pays for. Results never depend on it.
+    random_state : int, RandomState or None
+        Seed; a RandomState is drawn from once.
+    verbose : int, default=0
+        Show progress.
+    warm_start : bool, default=False
+        Keep the trees of the last fit, which must have been on the same data, and grow what is missing of
+        `n_estimators`: the same forest as one grown at once.
+
+    Attributes
+    ----------
+    forest_ : Forest
+        The trees as arrays; `forest_[t].to_text()` draws one.
+    estimators_ : list of CARTClassifier
+        The trees as estimators, made when asked for.
+    estimators_samples_ : list of int64 arrays
+        The bag of each tree as row ids, recomputed when asked for.
+    classes_ : array (n_classes,)
+        The classes in y, ascending; also those whose rows all have weight 0.
+    n_classes_, n_features_in_, n_outputs_, max_features_ : int
+    feature_names_in_ : array of str, if X had names
+    feature_importances_ : array (n_features,)
+        Mean impurity decrease, scaled to sum 1.
+    oob_score_ : float, with `oob_score`
+    oob_decision_function_ : array (n_rows, n_classes), with `oob_score`
+        Class shares by the trees that have not seen the row; NaN where every tree has.
+    oob_curve_ : array (n_estimators,), with `oob_score`
+        Share of wrong out-of-bag predictions after 1, 2, ... trees.
+
+    Examples
+    --------
+    >>> from spinney import RandomForestClassifier, datasets
+    >>> table = datasets.load("play_tennis")
+    >>> X, y = table.drop_columns(["play"]), table["play"].to_pylist()
+    >>> forest = RandomForestClassifier(n_estimators=50, oob_score=True, random_state=0).fit(X, y)
+    >>> forest.predict(X.slice(0, 3)).tolist()
+    ['no', 'no', 'yes']
+    >>> len(forest.estimators_), forest.oob_decision_function_.shape
+    (50, (14, 2))
+    """
+
+    _has_random_tests: ClassVar[bool] = False
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CLASSIFIER_CONSTRAINTS
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int = 100,
+        criterion: str = "gini",
+        max_depth: int | None = None,
+        min_samples_split: float = 2,
+        min_samples_leaf: float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        min_impurity_decrease: float = 0.0,
+        max_leaf_nodes: int | None = None,
+        max_features: float | str | None = "sqrt",
+        bootstrap: bool | str = True,
+        replace: bool = True,
+        max_samples: float | None = None,
+        stratify: str | None = None,
+        block_size: int | None = None,
+        oob_score: bool | str | Any = False,
+        honest: bool = False,
+        honest_fraction: float = 0.5,
+        pruning: str | None = None,
+        ccp_alpha: float = 0.0,
+        voting: str = "soft",
+        class_weight: dict[Any, float] | str | None = None,
+        missing: str = "learned",
+        ties: str = "first",
+        max_bins: int = MAX_CODES,
+        monotonic_cst: ArrayLike | dict[str, int] | None = None,
+        categorical_features: ArrayLike | str | None = "from_dtype",
+        keep_members: bool = False,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        warm_start: bool = False,
+    ) -> None:
+        self._store(locals())
+
+
+class RandomForestRegressor(ForestRegressor):
+    """Random forest for numbers: the mean of trees on bags of rows (Breiman 2001).
+
+    Parameters
+    ----------
+    criterion : {"squared_error", "sdr"}, default="squared_error"
+        Squared error, or standard deviation reduction.
+    min_target_std : float, default=0.0
+        A node whose target has a smaller standard deviation becomes a leaf.
+    max_features : int, float, {"sqrt", "log2", "third"} or None, default=1.0
+        Features drawn per node; all by default.
+    oob_score : bool, str or callable, default=False
+        As in `RandomForestClassifier`; True scores by R2.
+    monotonic_cst : array-like of {-1, 0, 1} or dict, optional
+        Direction in which each numeric feature may move the prediction.
+    n_estimators, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, min_impurity_decrease
+        As in `RandomForestClassifier`.
+    max_leaf_nodes, bootstrap, replace, max_samples, block_size, honest, honest_fraction, pruning, ccp_alpha, missing
+        As in `RandomForestClassifier`.
+    ties, max_bins, categorical_features, keep_members, n_jobs, random_state, verbose, warm_start
+        As in `RandomForestClassifier`.
+
+    Attributes
+    ----------
+    forest_, estimators_, estimators_samples_, feature_importances_, feature_names_in_, oob_score_
+        As in `RandomForestClassifier`.
+    n_features_in_, n_outputs_, max_features_ : int
+    oob_prediction_ : array (n_rows,), with `oob_score`
+        Mean over the trees that have not seen the row; NaN where every tree has.
+    oob_curve_ : array (n_estimators,), with `oob_score`
+        Mean squared error of the out-of-bag predictions after 1, 2, ... trees.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spinney import RandomForestRegressor
+    >>> X = np.linspace(0.0, 1.0, 200)[:, None]
+    >>> forest = RandomForestRegressor(n_estimators=50, random_state=0).fit(X, X[:, 0] ** 2)
+    >>> forest.predict([[0.5]]).round(1).tolist()
+    [0.2]
+    """
+
+    _has_random_tests: ClassVar[bool] = False
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = REGRESSOR_CONSTRAINTS
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int = 100,
+        criterion: str = "squared_error",
+        max_depth: int | None = None,
+        min_samples_split: float = 2,
+        min_samples_leaf: float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        min_impurity_decrease: float = 0.0,
+        min_target_std: float = 0.0,
+        max_leaf_nodes: int | None = None,
+        max_features: float | str | None = 1.0,
+        bootstrap: bool | str = True,
+        replace: bool = True,
+        max_samples: float | None = None,
+        block_size: int | None = None,
+        oob_score: bool | str | Any = False,
+        honest: bool = False,
+        honest_fraction: float = 0.5,
+        pruning: str | None = None,
+        ccp_alpha: float = 0.0,
+        missing: str = "learned",
+        ties: str = "first",
+        max_bins: int = MAX_CODES,
+        monotonic_cst: ArrayLike | dict[str, int] | None = None,
+        categorical_features: ArrayLike | str | None = "from_dtype",
+        keep_members: bool = False,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        warm_start: bool = False,
+    ) -> None:
+        self._store(locals())

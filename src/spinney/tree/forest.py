@@ -1,0 +1,266 @@
+"""A forest as arrays: those of its trees end to end, with the place where each tree begins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._types import FEATURE_SHIFT
+from spinney.tree.structure import BrokenTreeError, Legend, Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+CHILD_SHIFT = np.uint64(32)
+TEST_MASK = np.uint64(0xFFFFFFFF)
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Trees of one kind, in 16 hot bytes a node, which prediction reads, and 16 cold ones, for people.
+
+    Attributes
+    ----------
+    hot : uint64 (n_nodes, 2)
+        See `Tree.hot`; children are counted from the root of their tree.
+    n_rows, weight, impurity : (n_nodes,)
+        As in `Tree`, but whole weights as uint32; empty after `compact`.
+    first_node, first_word, first_mixed : int64 (n_trees + 1,)
+        Where the nodes, the words of subsets and the mixed leaves of each tree begin, and the ends.
+    subsets, distributions
+        As in `Tree`, end to end.
+    impurity_exponent : int
+    n_classes : int
+        0 for regression.
+    n_levels : int32 (n_features,)
+    legend : Legend, optional
+    """
+
+    hot: NDArray[np.uint64]
+    n_rows: NDArray[np.uint32]
+    weight: NDArray[np.uint32] | NDArray[np.float64]
+    impurity: NDArray[np.float64]
+    first_node: NDArray[np.int64]
+    first_word: NDArray[np.int64]
+    first_mixed: NDArray[np.int64]
+    subsets: NDArray[np.uint64]
+    distributions: NDArray[np.float64]
+    impurity_exponent: int
+    n_classes: int
+    n_levels: NDArray[np.int32]
+    legend: Legend | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        return f"Forest(n_trees={len(self)}, n_nodes={self.n_nodes})"
+
+    def __len__(self) -> int:
+        return len(self.first_node) - 1
+
+    def __getitem__(self, tree: int) -> Tree:
+        return self.tree(range(len(self))[tree])
+
+    def __iter__(self) -> Iterator[Tree]:
+        return (self.tree(t) for t in range(len(self)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Fields alone: what is derived from them is derived again."""
+        return {f.name: self.__dict__[f.name] for f in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore the fields and check every tree: a damaged one must not reach a kernel."""
+        self.__dict__.update(state)
+        self.check()
+
+    @property
+    def n_nodes(self) -> int:
+        """Nodes of all trees."""
+        return len(self.hot)
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns the trees were grown on."""
+        return len(self.n_levels)
+
+    @property
+    def is_compact(self) -> bool:
+        """Whether the cold fields have been dropped."""
+        return len(self.n_rows) != self.n_nodes
+
+    @cached_property
+    def shares(self) -> NDArray[np.float64]:
+        """Class shares of the mixed leaves, shape (n_mixed or 1, n_classes or 1): a kernel wants a row."""
+        if len(self.distributions) == 0:
+            return np.zeros((1, max(self.n_classes, 1)))
+        return self.distributions / self.distributions.sum(axis=1, keepdims=True)
+
+    def hardened(self) -> Forest:
+        """The same forest where every leaf votes for its heaviest class alone, the first among equals."""
+        hard = np.zeros_like(self.distributions)
+        if len(hard):
+            hard[np.arange(len(hard)), self.distributions.argmax(axis=1)] = 1.0
+        return replace(self, distributions=hard)
+
+    @cached_property
+    def is_leaf(self) -> NDArray[np.bool_]:
+        """Which nodes are leaves."""
+        feature = (self.hot[:, 1] & TEST_MASK) >> np.uint64(FEATURE_SHIFT)
+        return np.equal(feature, self.n_features)
+
+    def tree(self, t: int) -> Tree:
+        """Tree number t, its arrays views or copies of its own."""
+        if self.is_compact:
+            message = (
+                "a compact forest has dropped the counts and impurities of its nodes: its trees cannot be taken apart"
+            )
+            raise ValueError(message)
+        nodes = slice(self.first_node[t], self.first_node[t + 1])
+        link = self.hot[nodes, 1]
+        is_leaf = self.is_leaf[nodes]
+        return Tree(
+            test=np.where(is_leaf, 0, link & TEST_MASK).astype(np.uint32),
+            first_child=np.where(is_leaf, 0, link >> CHILD_SHIFT).astype(np.int32),
+            threshold=np.ascontiguousarray(self.hot[nodes, 0]).view(np.float64),
+            subsets=self.subsets[self.first_word[t] : self.first_word[t + 1]],
+            n_rows=self.n_rows[nodes],
+            weight=self.weight[nodes].astype(np.float64),
+            impurity=self.impurity[nodes],
+            impurity_exponent=self.impurity_exponent,
+            distributions=self.distributions[self.first_mixed[t] : self.first_mixed[t + 1]],
+            n_classes=self.n_classes,
+            n_levels=self.n_levels,
+            legend=self.legend,
+        )
+
+    def compact(self) -> Forest:
+        """The same forest without the cold fields: it predicts, but has no importances and no pictures."""
+        nothing = np.zeros(0, np.uint32)
+        return replace(self, n_rows=nothing, weight=nothing, impurity=np.zeros(0))
+
+    def head(self, n_trees: int) -> Forest:
+        """The first trees."""
+        n_nodes, n_words = int(self.first_node[n_trees]), int(self.first_word[n_trees])
+        n_mixed = int(self.first_mixed[n_trees])
+        return replace(
+            self,
+            hot=self.hot[:n_nodes],
+            n_rows=self.n_rows[:n_nodes],
+            weight=self.weight[:n_nodes],
+            impurity=self.impurity[:n_nodes],
+            first_node=self.first_node[: n_trees + 1],
+            first_word=self.first_word[: n_trees + 1],
+            first_mixed=self.first_mixed[: n_trees + 1],
+            subsets=self.subsets[:n_words],
+            distributions=self.distributions[:n_mixed],
+        )
+
+    def importances(self) -> NDArray[np.float64]:
+        """Mean over the trees of their scaled importances, scaled to sum 1, shape (n_features,); see `Tree`."""
+        total = np.zeros(self.n_features)
+        for tree in self:
+            total += tree.importances()
+        scale = total.sum()
+        return total / (scale if scale > 0.0 else 1.0)
+
+    def check(self) -> None:
+        """Raise BrokenTreeError unless every tree is sound."""
+        n_trees = len(self)
+        for name, end in (
+            ("first_node", self.n_nodes),
+            ("first_word", len(self.subsets)),
+            ("first_mixed", len(self.distributions)),
+        ):
+            first = getattr(self, name)
+            if first.shape != (n_trees + 1,) or first[0] != 0 or first[-1] != end or np.any(np.diff(first) < 0):
+                message = f"{name} does not part the arrays into {n_trees} trees"
+                raise BrokenTreeError(message)
+        if self.hot.ndim != 2 or self.hot.shape[1] != 2:
+            message = f"hot has shape {self.hot.shape}, expected (n_nodes, 2)"
+            raise BrokenTreeError(message)
+        if self.is_compact:
+            message = "a compact forest cannot be checked as trees"
+            raise BrokenTreeError(message)
+        for t in range(n_trees):
+            try:
+                self.tree(t).check()
+            except BrokenTreeError as error:
+                message = f"tree {t}: {error}"
+                raise BrokenTreeError(message) from None
+
+
+class ForestParts:
+    """A forest under way: trees come one by one and are taken apart at once, so that no field is held twice."""
+
+    def __init__(self) -> None:
+        self.parts: dict[str, list[NDArray[Any]]] = {}
+        self.last: Tree | None = None
+
+    def add(self, tree: Tree) -> None:
+        """Append a tree of the same features, classes and units as those before."""
+        weight: NDArray[Any] = tree.weight.astype(np.uint32) if is_whole(tree.weight) else tree.weight
+        fields = {
+            "hot": tree.hot,
+            "n_rows": tree.n_rows,
+            "weight": weight,
+            "impurity": tree.impurity,
+            "subsets": tree.subsets,
+            "distributions": tree.distributions,
+        }
+        for name, array in fields.items():
+            self.parts.setdefault(name, []).append(array)
+        self.last = tree
+
+    def join(self, legend: Legend | None = None) -> Forest:
+        """The forest; nothing is left here."""
+        assert self.last is not None
+        sizes = {name: starts([len(part) for part in self.parts[name]]) for name in ("hot", "subsets", "distributions")}
+        arrays: dict[str, NDArray[Any]] = {}
+        for name in list(self.parts):
+            arrays[name] = np.concatenate(self.parts.pop(name))
+        return Forest(
+            **arrays,
+            first_node=sizes["hot"],
+            first_word=sizes["subsets"],
+            first_mixed=sizes["distributions"],
+            impurity_exponent=self.last.impurity_exponent,
+            n_classes=self.last.n_classes,
+            n_levels=self.last.n_levels,
+            legend=legend,
+        )
+
+
+def is_whole(weight: NDArray[np.float64]) -> bool:
+    """Whether weights can be held as uint32."""
+    return bool(weight.max() < 2.0**32 and np.all(weight == np.floor(weight)))
+
+
+def join_trees(trees: Iterable[Tree], legend: Legend | None = None) -> Forest:
+    """Make a forest of trees of one kind: same features, classes and units."""
+    parts = ForestParts()
+    for tree in trees:
+        parts.add(tree)
+    return parts.join(legend)
+
+
+def join_forests(a: Forest, b: Forest) -> Forest:
+    """Make a forest of the trees of two."""
+    return replace(
+        a,
+        hot=np.concatenate([a.hot, b.hot]),
+        n_rows=np.concatenate([a.n_rows, b.n_rows]),
+        weight=np.concatenate([a.weight, b.weight]),
+        impurity=np.concatenate([a.impurity, b.impurity]),
+        first_node=np.concatenate([a.first_node[:-1], b.first_node + a.n_nodes]),
+        first_word=np.concatenate([a.first_word[:-1], b.first_word + len(a.subsets)]),
+        first_mixed=np.concatenate([a.first_mixed[:-1], b.first_mixed + len(a.distributions)]),
+        subsets=np.concatenate([a.subsets, b.subsets]),
+        distributions=np.concatenate([a.distributions, b.distributions]),
+    )
+
+
+def starts(sizes: Sequence[int]) -> NDArray[np.int64]:
+    """Where each of several arrays begins when they stand end to end, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

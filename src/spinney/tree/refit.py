@@ -1,0 +1,190 @@
+"""New leaf values from given rows, the tests unchanged: the second half of an honest tree, or a refresh on new data.
+
+Rows that did not choose the tests give values without the optimism of those that did (Wager and Athey 2018). A leaf
+that none of them reaches would have no value: its parent becomes a leaf instead.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spinney.tree.grow import MAX_EXPONENT, class_impurity, range_means
+from spinney.tree.prune import (
+    GivenRows,
+    Tier,
+    add_classes,
+    add_rows,
+    class_blocks,
+    find_tiers,
+    keep_tests,
+    plan_cut,
+    take_rows,
+)
+from spinney.tree.target import Weights, value_target
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spinney.tree.structure import Tree
+
+CLASS_CRITERIA = ("gini", "entropy", "misclassification")
+VALUE_CRITERIA = ("squared_error", "sdr")
+
+
+def count_leaves(
+    tree: Tree, leaf: NDArray[Any], weight: NDArray[np.float64] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Number and weight of the given rows that reach each node, shape (n_nodes,) each; rows without weight do not.
+
+    `leaf` (n_rows,) is the leaf that each row ends in.
+    """
+    rows = take_rows(tree, leaf, np.zeros(len(leaf)), weight)
+    tiers = find_tiers(tree)
+    reach = add_rows(tree, tiers, rows.leaf, rows.weights.values)
+    return add_rows(tree, tiers, rows.leaf, 1), real_weight(reach, rows.weights)
+
+
+def refit_leaves(
+    tree: Tree,
+    leaf: NDArray[Any],
+    truth: NDArray[Any],
+    weight: NDArray[np.float64] | None = None,
+    *,
+    criterion: str,
+) -> Tree:
+    """The same tests with leaf values, rows, weights and impurities of the given rows only.
+
+    A test one of whose branches no given row takes is dropped: its node becomes a leaf, so that every node holds at
+    least one of them. Sums are integers: the order of the rows does not matter, and a row of weight 2 is two rows.
+    Values are plain means or class weights; bounds that monotone constraints have set are not applied again.
+
+    Parameters
+    ----------
+    tree : Tree
+    leaf : int (n_rows,)
+        Leaf of the tree that each given row ends in.
+    truth : (n_rows,)
+        Class codes, or targets.
+    weight : float64 (n_rows,), optional
+        Weights of the given rows; a row without weight is not there.
+    criterion : {"gini", "entropy", "misclassification"} or {"squared_error", "sdr"}
+        Which impurity the nodes hold.
+    """
+    choices = CLASS_CRITERIA if tree.n_classes else VALUE_CRITERIA
+    if criterion not in choices:
+        raise ValueError(f"criterion={criterion!r}: choose one of {', '.join(choices)} for this tree")
+    rows = take_rows(tree, leaf, truth, weight)
+    if len(rows.leaf) == 0:
+        raise ValueError("leaf is empty or every weight is 0: a tree needs at least one row to take its values from")
+    tiers = find_tiers(tree)
+    n_rows = add_rows(tree, tiers, rows.leaf, 1)
+    is_cut = np.zeros(tree.n_nodes, np.bool_)
+    for tier in tiers:
+        for has, child in tier.branches:
+            is_cut[tier.nodes[has]] |= n_rows[child] == 0
+    cut = plan_cut(tree, tiers, is_cut)
+    rows = rows._replace(leaf=cut.place[rows.leaf])
+    tests = keep_tests(tree, cut, np.zeros(np.count_nonzero(cut.is_leaf)))
+    tests = replace(tests, n_rows=n_rows[cut.old].astype(np.uint32))
+    refit = refit_classes if tree.n_classes else refit_values
+    return refit(tests, find_tiers(tests), rows, criterion)
+
+
+def refit_values(tests: Tree, tiers: list[Tier], rows: GivenRows, criterion: str) -> Tree:
+    """Leaf values are means of the targets, exact where all are equal; impurities their variance or its root."""
+    leaves = np.flatnonzero(tests.is_leaf)
+    n_rows = tests.n_rows[leaves].astype(np.int64)
+    order = np.argsort(rows.leaf.astype(np.int32))  # of rows in one leaf any order will do
+    weights = rows.weights
+    if not weights.is_unit:
+        weights = weights._replace(values=weights.values[order])
+    target = value_target(rows.truth[order], weights, has_square=False)
+    end = np.cumsum(n_rows)
+    begin = end - n_rows
+    low, high = np.minimum.reduceat(target.truth, begin), np.maximum.reduceat(target.truth, begin)
+    weight = add_rows(tests, tiers, rows.leaf, rows.weights.values)
+    centred = np.ldexp(target.truth - target.centre, -target.spread_exponent)
+    ranges = weights, begin, end, weight[leaves]
+    mean = range_means(centred, *ranges)
+    spread = range_means((centred - np.repeat(mean, n_rows)) ** 2, *ranges)
+    spread[low == high] = 0.0
+    value = np.where(low == high, low, np.ldexp(mean, target.spread_exponent) + target.centre)
+    threshold = tests.threshold.copy()
+    threshold[leaves] = np.ldexp(value, target.exponent)
+    variance = spread_up(tests, tiers, weight.astype(np.float64), mean, spread)
+    exponent = (1 if criterion == "sdr" else 2) * (target.exponent + target.spread_exponent)
+    impurity = np.sqrt(variance) if criterion == "sdr" else variance
+    shift = exponent - tests.impurity_exponent
+    if abs(shift) < MAX_EXPONENT:  # trees of one forest share their units; targets of another world need their own
+        impurity, exponent = np.ldexp(impurity, shift), tests.impurity_exponent
+    return replace(
+        tests,
+        threshold=threshold,
+        weight=real_weight(weight, weights),
+        impurity=impurity,
+        impurity_exponent=exponent,
+    )
+
+
+def spread_up(
+    tree: Tree,
+    tiers: list[Tier],
+    weight: NDArray[np.float64],
+    leaf_mean: NDArray[np.float64],
+    leaf_variance: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Variance of every node from those of the leaves: within the branches, and of their means."""
+    mean, variance = np.zeros(tree.n_nodes), np.zeros(tree.n_nodes)
+    mean[tree.is_leaf], variance[tree.is_leaf] = leaf_mean, leaf_variance
+    for tier in reversed(tiers):
+        centre, within = np.zeros(len(tier.nodes)), np.zeros(len(tier.nodes))
+        total = weight[tier.nodes]
+        for has, child in tier.branches:
+            centre[has] += weight[child] / total[has] * mean[child]
+        for has, child in tier.branches:
+            within[has] += weight[child] / total[has] * (variance[child] + (mean[child] - centre[has]) ** 2)
+        mean[tier.nodes], variance[tier.nodes] = centre, within
+    return variance
+
+
+def refit_classes(tests: Tree, tiers: list[Tier], rows: GivenRows, criterion: str) -> Tree:
+    """Leaves hold a class, or a row of class weights where they are mixed."""
+    low, high = np.full(tests.n_nodes, tests.n_classes), np.full(tests.n_nodes, -1)
+    np.minimum.at(low, rows.leaf, rows.truth)
+    np.maximum.at(high, rows.leaf, rows.truth)
+    mixed = np.flatnonzero(tests.is_leaf & (low != high))
+    low[mixed] = -1 - np.arange(len(mixed))
+    weight = add_rows(tests, tiers, rows.leaf, rows.weights.values)
+    distributions = np.empty((len(mixed), tests.n_classes))
+    parts = []
+    for first, stop in class_blocks(tests):
+        sums = add_classes(tests, tiers, rows, first, stop)
+        distributions[:, first:stop] = real_weight(sums[mixed], rows.weights)
+        parts.append(class_impurity(criterion, sums / weight[:, None]))
+    return replace(
+        tests,
+        threshold=np.where(tests.is_leaf, low, tests.threshold),
+        weight=real_weight(weight, rows.weights),
+        impurity=np.maximum(join_impurity(criterion, parts), 0.0),
+        impurity_exponent=0,
+        distributions=distributions,
+    )
+
+
+def join_impurity(criterion: str, parts: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Impurity over all classes from what `class_impurity` gives for blocks of them."""
+    if criterion == "misclassification":
+        return np.minimum.reduce(parts)
+    base = 1.0 if criterion == "gini" else 0.0
+    return np.add.reduce(parts) - base * (len(parts) - 1)
+
+
+def real_weight(weight: NDArray[np.int64], weights: Weights) -> NDArray[np.float64]:
+    """Fixed-point weights as they were given, but for a power of two where float64 could not hold their sum."""
+    total = math.frexp(weights.total)[1] - weights.bits
+    exponent = min(max(weights.exponent, -MAX_EXPONENT - total), MAX_EXPONENT - total)
+    return np.ldexp(weight.astype(np.float64), exponent - weights.bits)

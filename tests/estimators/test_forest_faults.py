@@ -1,0 +1,877 @@
+"""Bad and odd input to the forests, by the numbers of the list of faults, sections A to F.
+
+What a table may hold is the matter of `test_faults`; here each fault is met once by each of the four classes, and those
+of ensembles (66 to 69, 72, 78 to 80) in full.
+"""
+
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import warnings
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils._param_validation import InvalidParameterError
+
+from spinney import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
+from spinney.ensemble.forest import ForestGrowth
+
+CLASSIFIERS = [RandomForestClassifier, ExtraTreesClassifier]
+REGRESSORS = [RandomForestRegressor, ExtraTreesRegressor]
+ARRAYS = ("hot", "n_rows", "weight", "impurity", "subsets", "distributions", "first_node", "first_word", "first_mixed")
+
+
+@pytest.fixture(params=[*CLASSIFIERS, *REGRESSORS], ids=lambda kind: kind.__name__)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture(params=CLASSIFIERS, ids=lambda kind: kind.__name__)
+def classifier(request):
+    return request.param
+
+
+@pytest.fixture(params=REGRESSORS, ids=lambda kind: kind.__name__)
+def regressor(request):
+    return request.param
+
+
+def make(kind, **settings):
+    return kind(**{"n_estimators": 6, "random_state": 0, **settings})
+
+
+def make_table(n_rows=40, seed=0):
+    """Three numeric columns; two classes that follow the first two."""
+    X = np.random.default_rng(seed).normal(size=(n_rows, 3))
+    return X, (X[:, 0] + 0.5 * X[:, 1] > 0).astype(int)
+
+
+def refuses(error, *words):
+    return pytest.raises(error, match="(?s)" + ".*".join(map(re.escape, words)))
+
+
+def same_forest(one, other):
+    return all(np.array_equal(getattr(one.forest_, name), getattr(other.forest_, name)) for name in ARRAYS)
+
+
+# --- A. shape and type of X -----------------------------------------------------------------------------------------
+
+
+def test_fault_001_to_003_nothing_in_the_table(kind):
+    with refuses(ValueError, "0 sample(s)", "a minimum of 1 is required"):
+        make(kind).fit(np.empty((0, 3)), [])
+    with refuses(ValueError, "0 sample(s) (shape=(0, 3))", "a minimum of 1 is required"):
+        make(kind).fit(*make_table()).predict(np.empty((0, 3)))
+    with refuses(ValueError, "0 feature(s) (shape=(12, 0)) while a minimum of 1 is required."):
+        make(kind).fit(np.empty((12, 0)), np.arange(12) % 2)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"bootstrap": True},
+        {"bootstrap": "poisson"},
+        {"bootstrap": True, "honest": True},
+        {"bootstrap": True, "pruning": "oob"},
+        {"bootstrap": True, "block_size": 7},
+        {"replace": False},
+    ],
+    ids=str,
+)
+def test_fault_004_one_row(kind, settings):
+    model = make(kind, **settings).fit([[1.0, 2.0]], [3])
+    assert model.predict([[5.0, np.nan], [1.0, 2.0]]).tolist() == [3, 3]
+    assert [tree.n_leaves for tree in model.forest_] == [1] * 6
+
+
+@pytest.mark.parametrize("n_rows", [2, 3, 4])
+def test_fault_004_few_rows_with_every_kind_of_bag(kind, n_rows):
+    X, y = make_table(n_rows)
+    for settings in (
+        {"bootstrap": True, "honest": True},
+        {"bootstrap": True, "pruning": "oob"},
+        {"bootstrap": "poisson", "max_samples": 1},
+        {"replace": False, "max_samples": 1, "honest": True},
+    ):
+        model = make(kind, n_estimators=30, **settings).fit(X, y)
+        assert np.isfinite(model.predict(X).astype(float)).all()
+
+
+def test_fault_005_one_column(kind):
+    model = make(kind, bootstrap=False).fit([[1], [2], [3]], [0, 0, 1])
+    assert model.predict([[1], [2], [3]]).tolist() == [0, 0, 1]
+
+
+def test_fault_006_to_010_shapes_that_do_not_fit(kind):
+    X, y = make_table()
+    model = make(kind).fit(X, y)
+    for table, words in (
+        (np.arange(4.0), "Expected 2D array, got 1D array"),
+        (np.zeros((2, 2, 2)), "Found array with dim 3"),
+        ("table.csv", "Expected 2D array, got scalar array"),
+        (None, "Expected 2D array, got scalar array"),
+    ):
+        for call in (lambda table: make(kind).fit(table, y[:4]), model.predict, model.apply):
+            with refuses((TypeError, ValueError), words):
+                call(table)
+    with refuses(ValueError, "inconsistent numbers of samples", "X has 40 rows, y has 39"):
+        make(kind).fit(X, y[:-1])
+    with refuses(ValueError, f"X has 2 features, but {kind.__name__} is expecting 3 features as input."):
+        model.predict(X[:, :2])
+
+
+def test_fault_011_to_015_names_of_columns(kind):
+    X, y = make_table()
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = make(kind).fit(frame, y)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    with refuses(ValueError, "must be in the same order as they were in fit", "b in place of a"):
+        model.predict(frame[["b", "a", "c"]])
+    with refuses(ValueError, "unseen at fit time:\n- new", "yet now missing:\n- b"):
+        model.predict(frame.rename(columns={"b": "new"}))
+    with pytest.warns(UserWarning, match="X does not have valid feature names") as seen:
+        answer = model.predict(X)
+    assert seen[0].filename == __file__
+    np.testing.assert_array_equal(answer, model.predict(frame))
+    with refuses(ValueError, "Column names must be unique"):
+        make(kind).fit(pd.DataFrame(X, columns=["a", "b", "a"]), y)
+    with refuses(TypeError, "only supported if all input features have string names"):
+        make(kind).fit(pd.DataFrame(X, columns=["a", 1, 2]), y)
+    assert not hasattr(model.fit(X, y), "feature_names_in_")
+
+
+def test_fault_016_to_021_types_of_columns(kind):
+    X, y = make_table()
+    model = make(kind).fit(X, y)
+    assert same_forest(make(kind).fit(X.astype(object), y), model)
+    with refuses(ValueError, "Column 0 holds text, such as 'a'", "categorical_features"):
+        make(kind).fit(np.array([["a"], ["b"]]), [0, 1])
+    with refuses(ValueError, "holds dates or times"):
+        make(kind).fit(pd.DataFrame({"when": np.arange(40).astype("datetime64[ms]")}), y)
+    with refuses(ValueError, "Complex data not supported"):
+        make(kind).fit(X + 1j, y)
+    whole = np.random.default_rng(0).integers(0, 100, size=(50, 3))
+    target = whole[:, 0] > 50
+    plain = make(kind).fit(whole.astype(float), target)
+    for dtype in ("float16", "float32", "longdouble", "uint8", "int8", "int64"):
+        assert same_forest(make(kind).fit(whole.astype(dtype), target), plain)
+        np.testing.assert_array_equal(plain.predict(whole.astype(dtype)), plain.predict(whole))
+    with refuses(ValueError, "Column 0 holds 9007199254740992 and 9007199254740993", "one number in float64"):
+        make(kind).fit(np.array([[2**53], [2**53 + 1]]), [0, 1])
+
+
+def test_float32_and_float64_predict_alike(kind):
+    X = make_table(300)[0].astype(np.float32)
+    y = X[:, 0] > 0
+    model = make(kind).fit(X, y)
+    assert same_forest(make(kind).fit(X.astype(float), y), model)
+    other = make_table(500, seed=1)[0].astype(np.float32)
+    np.testing.assert_array_equal(model.predict(other), model.predict(other.astype(float)))
+    np.testing.assert_array_equal(model.apply(other), model.apply(other.astype(float)))
+
+
+def test_fault_022_and_023_layouts_and_read_only_arrays(kind, tmp_path):
+    X, y = make_table()
+    model = make(kind).fit(X, y)
+    weight = np.ones(40)
+    for array in (X, y, weight):
+        array.flags.writeable = False
+    np.save(tmp_path / "X.npy", X)
+    layouts = (
+        X,
+        np.asfortranarray(X),
+        X[::-1].copy()[::-1],
+        X.astype(X.dtype.newbyteorder()),
+        np.load(tmp_path / "X.npy", mmap_mode="r"),
+    )
+    for table in layouts:
+        assert same_forest(make(kind).fit(table, y), model)
+        np.testing.assert_array_equal(model.predict(table), model.predict(X))
+    groups = np.arange(40) // 4
+    groups.flags.writeable = False
+    assert make(kind, bootstrap=True).fit(X, y, weight, groups=groups, strata=np.zeros(40, int)).predict(X).shape == (
+        40,
+    )
+
+
+def test_fault_024_sparse_tables_are_refused(kind):
+    X, y = make_table()
+    for table in (sparse.csr_matrix(X), sparse.csc_array(X)):
+        with refuses(TypeError, "Sparse data was passed", "dense"):
+            make(kind).fit(table, y)
+        with refuses(TypeError, "Sparse data was passed"):
+            make(kind).fit(X, y).predict(table)
+
+
+def test_fault_025_to_028_nulls_masks_and_lists(kind):
+    X, y = make_table()
+    X[::5, 1] = np.nan
+    model = make(kind).fit(X, y)
+    columns = {f"x{j}": [None if np.isnan(v) else v for v in X[:, j]] for j in range(3)}
+    for frame in (pd.DataFrame(columns).convert_dtypes(), pl.DataFrame(columns), pa.table(columns)):
+        other = make(kind).fit(frame, y)
+        assert same_forest(other, model)
+        np.testing.assert_array_equal(other.predict(frame), model.predict(X))
+    assert same_forest(make(kind).fit(X.tolist(), y.tolist()), model)
+    with refuses(ValueError, "masked array", "X.filled(np.nan)"):
+        make(kind).fit(np.ma.masked_greater(X, 1.0), y)
+
+
+def test_fault_029_data_changed_by_another_thread_during_fit(kind):
+    X, y = make_table(1000)
+    y, weight = y.astype(float), np.ones(len(y))
+    is_done = threading.Event()
+
+    def disturb():
+        generator = np.random.default_rng(1)
+        while not is_done.is_set():
+            i = int(generator.integers(len(X)))
+            X[i] = generator.choice([np.nan, np.inf, -np.inf, 1e300, 0.0])
+            y[i] = 1.0 - y[i]
+            weight[i] = generator.choice([0.0, 1.0, 1e-300, 7.5])
+
+    other = threading.Thread(target=disturb)
+    other.start()
+    try:
+        for _ in range(2):
+            model = make(kind, n_jobs=2).fit(X, y, weight)
+            model.forest_.check()
+            model.predict(X)
+    finally:
+        is_done.set()
+        other.join()
+
+
+# --- B. values in X -------------------------------------------------------------------------------------------------
+
+
+def test_fault_030_to_033_missing_and_infinite_values(kind):
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(200, 2))
+    X[:50, 0] = np.nan
+    X[50:60, 0], X[60:70, 0] = np.inf, -np.inf
+    y = (np.isnan(X[:, 0]) | (X[:, 0] > 1)).astype(int)
+    for missing in ("learned", "branch"):
+        model = make(kind, n_estimators=30, missing=missing, max_features=None).fit(X, y)
+        assert np.mean(np.round(model.predict(X)) == y) > 0.97
+        assert np.round(model.predict([[np.nan, 0.0], [np.inf, 0.0], [-np.inf, 0.0]])).tolist() == [1, 1, 0]
+    hole = np.column_stack([np.full(200, np.nan), X])
+    assert make(kind).fit(hole, y).feature_importances_[0] == 0.0
+    known = make(kind).fit(X[70:], y[70:])  # missing in predict only
+    assert np.isfinite(known.predict([[np.nan, np.nan]]).astype(float)).all()
+
+
+def test_fault_034_to_038_odd_values(kind):
+    for scale in (1e300, 1.7e308, 1e-310):
+        X = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])[:, None] * scale
+        model = make(kind, bootstrap=False).fit(X, [0, 1, 0, 1, 0])
+        assert model.predict(X).tolist() == [0, 1, 0, 1, 0]
+    X, y = make_table()
+    X[:, 1] = 7.0
+    model = make(kind).fit(X, y)
+    assert model.feature_importances_[1] == 0.0
+    alike = make(kind, bootstrap=False).fit(np.ones((6, 3)), [0, 1, 1, 0, 1, 1])
+    assert [tree.n_leaves for tree in alike.forest_] == [1] * 6
+    zeros = make(kind, bootstrap=False).fit([[0.0], [-0.0], [0.0], [-0.0]], [0, 1, 0, 1])
+    assert [tree.n_leaves for tree in zeros.forest_] == [1] * 6
+    above = np.nextafter(1.0, 2.0)
+    close = np.array([[1.0], [above], [1.0], [above]])
+    assert make(kind, bootstrap=False).fit(close, [0, 1, 0, 1]).predict(close).tolist() == [0, 1, 0, 1]
+
+
+def test_fault_039_and_040_bins(kind):
+    X = np.zeros((2000, 1))
+    X[[3, 77]] = [[1.0], [-1.0]]
+    for max_bins in (2, 255):
+        model = make(kind, max_bins=max_bins).fit(X, X[:, 0] != 0)
+        model.forest_.check()
+        assert model.predict([[0.0]])[0] < 0.01
+
+
+def test_fault_041_many_columns(kind):
+    X = np.random.default_rng(0).normal(size=(10, 5000))
+    y = np.arange(10) % 2
+    X[:, 1234] = y
+    model = make(kind, bootstrap=False, max_features=None).fit(X, y)
+    assert model.predict(X).tolist() == y.tolist()
+
+
+# --- C. y -----------------------------------------------------------------------------------------------------------
+
+
+def test_fault_042_to_050_targets(kind):
+    X, y = make_table()
+    for bad, what in ((np.nan, "NaN"), (np.inf, "infinity")):
+        target = y.astype(float)
+        target[7] = bad
+        with refuses(ValueError, "Input y contains", what, "row 7"):
+            make(kind).fit(X, target)
+    with pytest.warns(DataConversionWarning, match="A column-vector y was passed"):
+        make(kind).fit(X, y[:, None])
+    with refuses(ValueError, "y should be a 1d array, got an array of shape (40, 2)"):
+        make(kind).fit(X, np.column_stack([y, 1 - y]))
+    with refuses(ValueError, f"{kind.__name__} requires y to be passed, but the target y is None"):
+        make(kind).fit(X, None)
+
+
+@pytest.mark.parametrize("scale", [1e300, 1.5e308, 1e-300])
+def test_fault_043_huge_and_tiny_targets(regressor, scale):
+    X, _ = make_table(100)
+    steps = np.clip(np.round(X[:, 0] * 2), -4, 4) / 4
+    for settings in ({"bootstrap": True, "oob_score": scale < 1e308, "n_estimators": 30}, {"bootstrap": False}):
+        model = make(regressor, **settings).fit(X, steps * scale)
+        unit = make(regressor, **settings).fit(X, steps)
+        np.testing.assert_allclose(model.predict(X) / scale, unit.predict(X), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(model.feature_importances_, unit.feature_importances_)
+        if model.oob_score:
+            assert model.oob_score_ == pytest.approx(unit.oob_score_)
+    pruned = make(regressor, bootstrap=True, pruning="oob").fit(X, steps * scale)
+    assert [t.n_leaves for t in pruned.forest_] == [
+        t.n_leaves for t in make(regressor, bootstrap=True, pruning="oob").fit(X, steps).forest_
+    ]
+
+
+def test_fault_044_one_class(classifier):
+    X, _ = make_table()
+    for settings in ({}, {"voting": "hard"}, {"bootstrap": True, "oob_score": True, "n_estimators": 40}):
+        model = make(classifier, **settings).fit(X, np.full(40, "only"))
+        assert model.predict(X).tolist() == ["only"] * 40
+        np.testing.assert_array_equal(model.predict_proba(X), np.ones((40, 1)))
+        assert model.feature_importances_.tolist() == [0.0, 0.0, 0.0]
+    assert model.oob_score_ == 1.0
+    assert model.vote_table(X[0]).votes.tolist() == [40]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array(["no", "yes", "perhaps"], dtype=object),
+        np.array([False, True]),
+        np.array([-3, -1]),
+        np.array([5, 7, 1000], dtype=np.uint16),
+        np.array([1.0, 2.0]),
+    ],
+    ids=repr,
+)
+def test_fault_045_classes_of_any_type(classifier, labels):
+    X, _ = make_table()
+    y = labels[np.digitize(X[:, 0], [-0.5, 0.5][: len(labels) - 1])]
+    model = make(classifier, bootstrap=False).fit(X, y)
+    assert model.predict(X).dtype == y.dtype
+    assert model.predict(X).tolist() == y.tolist()
+    assert model.classes_.tolist() == sorted(labels.tolist())
+    assert model.estimators_[0].predict(X).dtype == y.dtype
+
+
+def test_fault_045_many_classes(classifier):
+    X = np.random.default_rng(0).normal(size=(900, 2))
+    y = np.arange(900) % 300
+    model = make(classifier, n_estimators=3, max_leaf_nodes=20).fit(X, y)
+    assert model.predict_proba(X).shape == (900, 300)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("bootstrap", [True, False, "poisson"])
+def test_fault_046_a_class_of_weight_zero_is_kept_with_probability_zero(classifier, bootstrap):
+    X, _ = make_table()
+    y = np.arange(40) % 3
+    model = make(classifier, bootstrap=bootstrap).fit(X, y, np.where(y == 1, 0.0, 1.0))
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert not model.predict_proba(X)[:, 1].any()
+    by_class = make(classifier, bootstrap=bootstrap, class_weight={1: 0.0}).fit(X, y)
+    assert same_forest(by_class, model)
+
+
+def test_fault_047_051_053_classes(classifier):
+    X, y = make_table()
+    with refuses(ValueError, "Unknown label type: continuous"):
+        make(classifier).fit(X, X[:, 0])
+    model = make(classifier).fit(X, np.array(["no", "yes"])[y])
+    with refuses(ValueError, "y holds the class 'Yes'", "not among the classes in fit"):
+        model.score(X, np.array(["no", "Yes"])[y])
+    named = make(classifier).fit(X, pd.Categorical.from_codes(y, ["b", "a", "never"]))
+    assert named.classes_.tolist() == ["a", "b"]
+
+
+def test_numbers_are_asked_of_a_regressor(regressor):
+    X, y = make_table()
+    with refuses(ValueError, "y must hold numbers for a regression", "classifier"):
+        make(regressor).fit(X, np.array(["no", "yes"])[y])
+
+
+# --- D. weights, randomness -----------------------------------------------------------------------------------------
+
+
+def test_fault_055_to_057_and_061_weights_that_are_none(kind):
+    X, y = make_table()
+    for bad, words in (
+        (np.where(np.arange(40) == 5, -0.5, 1.0), ("Negative values", "-0.5 in row 5")),
+        (np.where(np.arange(40) == 5, np.nan, 1.0), ("sample_weight contains", "NaN")),
+        (np.where(np.arange(40) == 5, np.inf, 1.0), ("sample_weight contains", "infinity")),
+        (np.zeros(40), ("Sample weights are all zero",)),
+        (np.ones(39), ("sample_weight.shape == (39,), expected (40,)",)),
+        (np.ones((40, 1)), ("Sample weights must be 1D array or scalar",)),
+        (np.full(40, "heavy"), ("sample_weight",)),
+    ):
+        with refuses(ValueError, *words):
+            make(kind).fit(X, y, bad)
+
+
+BAGS = [
+    {"bootstrap": True},
+    {"bootstrap": "poisson"},
+    {"bootstrap": False},
+    {"replace": False, "max_samples": 0.5},
+    {"bootstrap": True, "block_size": 3},
+]
+
+
+@pytest.mark.parametrize("settings", BAGS, ids=str)
+def test_fault_058_rows_of_weight_zero_are_in_no_bag(kind, settings):
+    X, y = make_table()
+    weight = (np.arange(40) % 3 > 0).astype(float)
+    model = make(kind, **settings).fit(X, y, weight)
+    for rows in model.estimators_samples_:
+        assert (weight[rows] > 0).all()
+    liar = y.copy()
+    liar[weight == 0] = 1 - liar[weight == 0]  # what such rows say does not matter
+    assert same_forest(make(kind, **settings).fit(X, liar, weight), model)
+
+
+def test_fault_058_and_059_without_bags_weights_are_exact(kind):
+    X, y = make_table()
+    weight = np.arange(40) % 3
+    model = make(kind, bootstrap=False).fit(X, y, weight)
+    repeated = make(kind, bootstrap=False).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    for one, other in zip(model.forest_, repeated.forest_, strict=True):
+        np.testing.assert_array_equal(one.test, other.test)
+        np.testing.assert_array_equal(one.threshold, other.threshold)
+
+
+@pytest.mark.parametrize("settings", BAGS, ids=str)
+@pytest.mark.parametrize("scale", [2.0**1020, 2.0**-1000, 5e-324])
+def test_fault_060_huge_and_tiny_weights(kind, settings, scale):
+    X, y = make_table()
+    weight = (1.0 + np.arange(40) % 3) * scale
+    model = make(kind, **settings).fit(X, y, weight)
+    assert np.isfinite(model.predict(X).astype(float)).all()
+    assert same_forest_but_weights(model, make(kind, **settings).fit(X, y, 1.0 + np.arange(40) % 3))
+
+
+def same_forest_but_weights(one, other):
+    return np.array_equal(one.forest_.hot, other.forest_.hot)
+
+
+def test_fault_062_class_weights(classifier):
+    X, y = make_table()
+    with refuses(ValueError, "class_weight names 2", "[0, 1]"):
+        make(classifier, class_weight={0: 1.0, 2: 3.0}).fit(X, y)
+    for bad in (-1.0, np.nan, np.inf):
+        with refuses(ValueError, "class_weight must hold finite weights"):
+            make(classifier, class_weight={0: bad}).fit(X, y)
+    with refuses(InvalidParameterError, "class_weight"):
+        make(classifier, class_weight="heavy").fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"bootstrap": True, "oob_score": True, "n_estimators": 30, "ties": "random"},
+        {"bootstrap": "poisson", "honest": True},
+        {"replace": False, "max_samples": 0.6, "max_features": 1},
+        {"bootstrap": True, "pruning": "oob", "keep_members": True},
+    ],
+    ids=str,
+)
+def test_fault_066_the_same_bits_for_any_number_of_threads(kind, settings):
+    X, y = make_table(400)
+    models = [make(kind, n_jobs=n_jobs, **settings).fit(X, y) for n_jobs in (1, 2, 8, -1, None)]
+    for model in models[1:]:
+        assert same_forest(model, models[0])
+        np.testing.assert_array_equal(model.predict(X), models[0].predict(X))
+        if "oob_score" in settings:
+            np.testing.assert_array_equal(model.oob_curve_, models[0].oob_curve_)
+            assert model.oob_score_ == models[0].oob_score_
+        if "keep_members" in settings:
+            assert all(map(np.array_equal, model._members, models[0]._members))
+    assert not same_forest(make(kind, **settings, n_jobs=1).set_params(random_state=1).fit(X, y), models[0])
+
+
+def test_fault_067_a_random_state_object_is_drawn_from_once(kind):
+    X, y = make_table()
+    state = np.random.RandomState(7)
+    first = make(kind, random_state=state, max_features=1).fit(X, y)
+    reference = np.random.RandomState(7)
+    reference.randint(np.iinfo(np.int32).max)
+    assert state.get_state()[2] == reference.get_state()[2]
+    assert not same_forest(make(kind, random_state=state, max_features=1).fit(X, y), first)
+    assert same_forest(make(kind, random_state=np.random.RandomState(7), max_features=1).fit(X, y), first)
+    assert same_forest(make(kind, random_state=np.int64(3)).fit(X, y), make(kind, random_state=3).fit(X, y))
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "seed", np.random.default_rng(0)], ids=["-1", "1.5", "text", "Generator"])
+def test_fault_068_seeds_that_are_none(kind, seed):
+    with refuses(InvalidParameterError, f"'random_state' parameter of {kind.__name__}", "RandomState"):
+        make(kind, random_state=seed).fit(*make_table())
+
+
+def test_fault_069_and_070_refit_and_clone(kind):
+    X, y = make_table()
+    model = make(kind, bootstrap=True, oob_score=True, n_estimators=30, keep_members=True).fit(X, y)
+    other, target = make_table(60, seed=1)
+    again = clone(model).fit(other, target)
+    assert len(again._members) == 30
+    again.fit(X, y)  # nothing of the fit in between is left
+    assert same_forest(again, model)
+    assert again.oob_score_ == model.oob_score_
+    assert len(again._members) == 30
+    assert all(map(np.array_equal, again._members, model._members))
+    plain = again.set_params(oob_score=False, keep_members=False).fit(X, y)
+    left = [name for name in vars(plain) if name.startswith(("oob_", "_oob", "_members"))]
+    assert left == ["oob_score"]
+    copied = clone(model)
+    assert copied.get_params() == model.get_params()
+    with pytest.raises(NotFittedError):
+        copied.predict(X)
+
+
+# --- E. parameters --------------------------------------------------------------------------------------------------
+
+
+def test_fault_071_unknown_parameter(kind):
+    with refuses(TypeError, f"{kind.__name__} has no parameter 'n_tree'"):
+        kind(n_tree=3)
+    with pytest.raises(TypeError):
+        kind(100)
+
+
+BAD_PARAMETERS = [
+    *(("n_estimators", value, "[1, inf)") for value in (0, -1, 1.5, "10")),
+    ("n_estimators", True, "number"),
+    ("max_depth", 0, "[1, inf)"),
+    ("min_samples_split", 1, "[2, inf)"),
+    ("min_samples_leaf", 0, "[1, inf)"),
+    ("min_weight_fraction_leaf", 0.6, "[0.0, 0.5]"),
+    ("min_impurity_decrease", -1.0, "[0.0, inf)"),
+    ("max_leaf_nodes", 1, "[2, inf)"),
+    ("max_bins", 1, "[2, 65535]"),
+    *(("max_features", value, "must be") for value in (0, 0.0, 1.5, "foo", True)),
+    ("ccp_alpha", -0.1, "[0.0, inf)"),
+    ("bootstrap", "maybe", "'poisson'"),
+    ("replace", "no", "bool"),
+    *(("max_samples", value, "must be") for value in (0, -1, 0.0, -0.5, "half", True)),
+    ("block_size", 0, "[1, inf)"),
+    ("honest", "yes", "bool"),
+    *(("honest_fraction", value, "(0.0, 1.0)") for value in (0.0, 1.0, np.nan)),
+    ("pruning", "val", "'oob'"),
+    ("oob_score", 3, "callable"),
+    ("missing", "drop", "'branch'"),
+    ("ties", "last", "'first'"),
+    ("criterion", "ginny", "a str among"),
+    ("keep_members", "all", "bool"),
+    ("n_jobs", 1.5, "int"),
+    ("verbose", -1, "must be"),
+    ("warm_start", "yes", "bool"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "hint"), BAD_PARAMETERS, ids=lambda part: repr(part)[:20])
+def test_fault_072_to_078_parameters_out_of_range(kind, name, value, hint):
+    with refuses(InvalidParameterError, f"'{name}' parameter of {kind.__name__}", hint):
+        make(kind, **{name: value}).fit(*make_table())
+
+
+@pytest.mark.parametrize(("name", "value"), [("voting", "loud"), ("stratify", "yes"), ("class_weight", 3)])
+def test_parameters_of_classifiers_out_of_range(classifier, name, value):
+    with refuses(InvalidParameterError, f"'{name}' parameter of {classifier.__name__}"):
+        make(classifier, **{name: value}).fit(*make_table())
+
+
+def test_fault_072_no_threads(kind):
+    with refuses(ValueError, "n_jobs"):
+        make(kind, n_jobs=0).fit(*make_table())
+    model = make(kind).fit(*make_table()).set_params(n_jobs=0)
+    with refuses(ValueError, "n_jobs"):
+        model.predict(make_table()[0])
+
+
+def test_fault_074_and_075_sizes_beyond_the_data(kind):
+    X, y = make_table()
+    model = make(kind).fit(X, y)
+    for huge in (10**9, 10**30, np.int64(2**62)):
+        assert same_forest(make(kind, max_depth=huge).fit(X, y), model)
+        assert [t.n_leaves for t in make(kind, min_samples_leaf=huge).fit(X, y).forest_] == [1] * 6
+        assert make(kind, max_features=huge).fit(X, y).max_features_ == 3
+
+
+def test_fault_078_size_of_a_bag(kind):
+    X, y = make_table()
+
+    def sizes(weight=None, **settings):
+        model = make(kind, **{"bootstrap": True, **settings}).fit(X, y, weight)
+        return {len(rows) for rows in model.estimators_samples_}
+
+    assert sizes() == {40}
+    assert sizes(max_samples=7) == {7}
+    assert sizes(max_samples=0.5) == {20}
+    assert sizes(max_samples=1.0) == {40}
+    assert sizes(max_samples=1e-9) == {1}
+    assert sizes(max_samples=0.26, bootstrap=False, replace=False) == {10}
+    # with weights a fraction is one of their sum, and None still the number of rows (scikit-learn 1.9)
+    assert sizes(np.full(40, 2.0), max_samples=0.5) == {40}
+    assert sizes(np.full(40, 2.0)) == {40}
+    for bad in (41, 10**9, 1.5, 2.0):
+        with refuses(ValueError, f"max_samples={bad}"):
+            make(kind, bootstrap=True, max_samples=bad).fit(X, y)
+    with pytest.warns(UserWarning, match="a fraction of the sum of the sample weights"):
+        assert sizes(np.full(40, 0.1), max_samples=0.5) == {2}
+
+
+def test_fault_079_what_needs_bags_is_refused_without(kind):
+    X, y = make_table()
+    with refuses(ValueError, "Out of bag estimation only available if bootstrap=True"):
+        make(kind, bootstrap=False, oob_score=True).fit(X, y)
+    for settings in ({"pruning": "oob"}, {"max_samples": 0.5}, {"block_size": 3}):
+        with refuses(ValueError, next(iter(settings)), "bootstrap=True"):
+            make(kind, bootstrap=False, **settings).fit(X, y)
+    for labels in ({"groups": np.arange(40) // 2}, {"strata": y}):
+        with refuses(ValueError, next(iter(labels)), "bootstrap=True"):
+            make(kind, bootstrap=False).fit(X, y, **labels)
+    for settings in ({"oob_score": True}, {"pruning": "oob"}):
+        with refuses(ValueError, "all rows in every bag", "max_samples"):
+            make(kind, replace=False, **settings).fit(X, y)
+
+
+def test_draws_that_exclude_each_other(kind):
+    X, y = make_table()
+    with refuses(ValueError, "bootstrap='poisson'", "replace=False"):
+        make(kind, bootstrap="poisson", replace=False).fit(X, y)
+    with refuses(ValueError, "block_size", "groups"):
+        make(kind, bootstrap=True, block_size=3).fit(X, y, groups=y)
+    with refuses(ValueError, "groups must have one label per row, shape (40,), got shape (39,)"):
+        make(kind, bootstrap=True).fit(X, y, groups=np.arange(39))
+    with refuses(ValueError, "strata must not be missing; row 3 is"):
+        make(kind, bootstrap=True).fit(X, y, strata=np.where(np.arange(40) == 3, np.nan, 1.0))
+    with refuses(ValueError, "group", "strata"):
+        make(kind, bootstrap=True).fit(X, y, groups=np.zeros(40), strata=y)
+
+
+def test_draws_of_classifiers_that_exclude_each_other(classifier):
+    X, y = make_table()
+    with refuses(ValueError, "stratify='balanced'", "max_samples"):
+        make(classifier, bootstrap=True, stratify="balanced", max_samples=0.5).fit(X, y)
+    with refuses(ValueError, "block_size", "stratify"):
+        make(classifier, bootstrap=True, stratify="class", block_size=2).fit(X, y)
+    with refuses(ValueError, "stratify", "strata"):
+        make(classifier, bootstrap=True, stratify="class").fit(X, y, strata=y)
+    with refuses(ValueError, "stratify", "bootstrap=True"):
+        make(classifier, bootstrap=False, stratify="class").fit(X, y)
+
+
+def test_fault_080_warm_start(kind):
+    X, y = make_table(100)
+    settings = {"warm_start": True, "bootstrap": True, "oob_score": True, "keep_members": True}
+    model = make(kind, n_estimators=30, **settings).fit(X, y)
+    model.set_params(n_estimators=45).fit(X, y)
+    whole = make(kind, n_estimators=45, **settings).fit(X, y)
+    assert same_forest(model, whole)
+    np.testing.assert_array_equal(model.oob_curve_, whole.oob_curve_)
+    assert model.oob_score_ == whole.oob_score_
+    assert all(map(np.array_equal, model._members, whole._members))
+    assert len(model._members) == 45
+    with refuses(ValueError, "n_estimators=5 must be larger or equal to len(estimators_)=45 when warm_start==True"):
+        model.set_params(n_estimators=5).fit(X, y)
+    model.set_params(n_estimators=50)
+    for other in ((X[:, :2], y), (X, 1 - y), (X[::-1], y), (X, np.arange(100) % 3), (X[:50], y[:50])):
+        with refuses(ValueError, "warm_start", "X and y of the first fit"):
+            model.fit(*other)
+    with refuses(ValueError, "warm_start", "sample_weight", "(probability)"):
+        model.fit(X, y, np.arange(1.0, 101.0))
+    with refuses(ValueError, "warm_start", "(groups)"):
+        model.fit(X, y, groups=np.arange(100) // 2)
+    with refuses(ValueError, "warm_start", "(n_drawn)"):
+        model.set_params(max_samples=0.5).fit(X, y)
+    model.set_params(max_samples=None)
+    assert same_forest(model, whole)  # every refusal left it as it was
+    with pytest.warns(UserWarning, match="does not fit new trees"):
+        model.set_params(n_estimators=45).fit(X, y)
+    assert same_forest(model, whole)
+
+
+def test_fault_080_warm_start_that_asks_for_more_than_the_first_fit(kind):
+    X, y = make_table(100)
+    model = make(kind, n_estimators=30, warm_start=True, bootstrap=True).fit(X, y)
+    model.set_params(n_estimators=40, oob_score=True).fit(X, y)
+    whole = make(kind, n_estimators=40, bootstrap=True, oob_score=True).fit(X, y)
+    np.testing.assert_array_equal(model.oob_curve_, whole.oob_curve_)
+    assert model.oob_score_ == whole.oob_score_
+    model.set_params(n_estimators=41, oob_score=False).fit(X, y)
+    assert not hasattr(model, "oob_score_")
+    with refuses(ValueError, "keep_members=True, but the 41 trees of the last fit were grown without"):
+        model.set_params(n_estimators=42, keep_members=True).fit(X, y)
+
+
+def test_fault_082_monotone_constraints(kind):
+    X, y = make_table()
+    with refuses(ValueError, "monotonic_cst has shape (2,) but the input data X has 3 features"):
+        make(kind, monotonic_cst=[1, 0]).fit(X, y)
+    with refuses(ValueError, "monotonic_cst must be None or an array-like of -1, 0 or 1"):
+        make(kind, monotonic_cst=[2, 0, 0]).fit(X, y)
+    with refuses(ValueError, "monotonic_cst constrains column 1, which is categorical"):
+        make(kind, monotonic_cst=[0, 1, 0], categorical_features=[1]).fit(np.abs(X).round(), y)
+
+
+def test_fault_082_monotone_constraints_need_two_classes(classifier):
+    with refuses(ValueError, "Monotonicity constraints are not supported with multiclass"):
+        make(classifier, monotonic_cst=[1, 0, 0]).fit(make_table()[0], np.arange(40) % 3)
+
+
+# --- F. categories --------------------------------------------------------------------------------------------------
+
+
+def test_fault_085_to_094_categories(kind):
+    generator = np.random.default_rng(0)
+    names = np.array(["red", "green", "blue", "ü 漢字", "nan"])
+    codes = generator.integers(0, 5, 200)
+    y = (codes % 2).astype(int)
+    text = names[codes].astype(object)
+    text[::17] = None
+    frame = pd.DataFrame({"colour": pd.Categorical(text, categories=names), "x": generator.normal(size=200)})
+    model = make(kind, n_estimators=20).fit(frame, y)
+    known = np.array([value is not None for value in text])
+    assert np.mean(np.round(model.predict(frame)) == y, where=known) > 0.9
+    reordered = frame.assign(colour=pd.Categorical(text, categories=names[::-1]))
+    plain = frame.assign(colour=pd.array(text, dtype="str"))
+    for other in (reordered, plain, pl.from_pandas(plain), pa.Table.from_pandas(plain)):
+        np.testing.assert_array_equal(model.predict(other), model.predict(frame))
+    unseen = pd.DataFrame({"colour": ["violet", None], "x": [0.0, 0.0]})
+    answer = model.predict(unseen)
+    assert answer[0] == answer[1]
+    one = make(kind).fit(frame.assign(colour="red"), y)
+    assert one.feature_importances_[0] == 0.0
+    with refuses(ValueError, "Column 'c' mixes kinds of categories"):
+        make(kind).fit(pd.DataFrame({"c": pd.Categorical([1, "1", 1, "1"])}), [0, 1, 0, 1])
+    with refuses(ValueError, "categorical_features has 'hue', which is not a column of X"):
+        make(kind, categorical_features=["hue"]).fit(frame, y)
+    with refuses(ValueError, "Column 0 is declared categorical but holds -1"):
+        make(kind, categorical_features=[0]).fit([[-1], [2]], [0, 1])
+    with refuses(ValueError, "Column 'id' has 65,536 categories", "at most 65,535"):
+        make(kind).fit(pd.DataFrame({"id": [f"customer {i}" for i in range(65_536)]}), np.arange(65_536) % 2)
+
+
+# --- refusals, interruptions, copies --------------------------------------------------------------------------------
+
+
+def test_a_failed_refit_keeps_the_model(kind, monkeypatch):
+    X, y = make_table()
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = make(kind, bootstrap=True, oob_score=True, n_estimators=30).fit(frame, y)
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(X[:, :2], np.full(40, np.nan))
+    with pytest.raises(ValueError, match="oob_score='fast' is not the name of a scorer"):
+        model.set_params(oob_score="fast").fit(X, 1 - y)
+    model.set_params(oob_score=True)
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ForestGrowth, "run", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:, :2], 1 - y)
+    assert vars(model).keys() == before.keys()
+    assert all(vars(model)[name] is before[name] for name in before)
+    monkeypatch.undo()
+    assert model.predict(frame).shape == (40,)
+    model.fit(X, y)
+
+
+def test_fault_120_ctrl_c_is_answered_and_the_old_model_kept(tmp_path):
+    code = """
+    import threading
+    import numpy as np
+    from spinney import RandomForestRegressor
+    X = np.random.default_rng(0).normal(size=(200_000, 20))
+    model = RandomForestRegressor(n_estimators=20, random_state=0, n_jobs=2).fit(X[:2000], X[:2000, 0])
+    before = model.predict(X[:100])
+    print("begin", flush=True)
+    try:
+        model.set_params(n_estimators=2000).fit(X, X[:, 0])
+        print("finished", flush=True)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+    print(np.array_equal(model.predict(X[:100]), before), len(model), threading.active_count())
+    """
+    with (tmp_path / "stderr").open("w") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, stderr=stderr, text=True
+        )
+    watchdog = threading.Timer(120.0, process.kill)
+    watchdog.start()
+    try:
+        first = process.stdout.readline().strip()
+        time.sleep(0.7)  # so that the fit is under way
+        process.send_signal(signal.SIGINT)
+        sent = time.monotonic()
+        second = process.stdout.readline().strip()
+        waited = time.monotonic() - sent
+        rest = process.stdout.read().split()
+    finally:
+        watchdog.cancel()
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    assert (first, second) == ("begin", "interrupted"), (tmp_path / "stderr").read_text()
+    assert waited < 20  # in truth a second at most; machines stall
+    assert rest[:2] == ["True", "20"], (tmp_path / "stderr").read_text()
+
+
+def test_unfitted_forests_say_so(kind):
+    X, y = make_table()
+    model = make(kind)
+    for call in (
+        lambda: model.predict(X),
+        lambda: model.apply(X),
+        lambda: model.score(X, y),
+        lambda: model.vote_table(X[0]),
+        lambda: model.decompose(X),
+        lambda: model.decision_path(X),
+        lambda: model[0],
+        lambda: len(model),
+    ):
+        with pytest.raises(NotFittedError, match=f"{kind.__name__} instance is not fitted yet"):
+            call()
+    for name in ("feature_importances_", "estimators_", "estimators_samples_", "oob_score_"):
+        assert not hasattr(model, name)
+
+
+def test_in_a_search_with_processes_and_threads(kind):
+    X, y = make_table(60)
+    grid = {"max_depth": [1, 3]}
+    alone = GridSearchCV(make(kind), grid, cv=2).fit(X, y)
+    for backend in ("threading", "loky"):
+        with joblib.parallel_config(backend, n_jobs=2):
+            search = GridSearchCV(make(kind, n_jobs=2), grid, cv=2, n_jobs=2).fit(X, y)
+        np.testing.assert_array_equal(search.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"])
+
+
+def test_no_warnings_in_an_ordinary_fit(kind):
+    X, y = make_table(200)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = make(kind, n_estimators=40, bootstrap=True, oob_score=True).fit(X, y)
+        model.predict(X)
