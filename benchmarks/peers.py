@@ -4,7 +4,8 @@
 - ranger: the R package, where `Rscript` is on the path
 
 Both grow on one thread with our settings: full depth, square root of the features for classes, all of them for
-numbers. They know categories, and get them; a missing level is a level of its own.
+numbers. They get the categories, a missing level being one of its own; ranger by default orders the levels by name
+and cuts between them, as if they were numbers.
 """
 
 from __future__ import annotations

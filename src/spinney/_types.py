@@ -88,8 +88,8 @@ EXHAUSTIVE_LEVELS = 8  # 127 subsets; above, levels are ordered by their first p
 TARGET, WEIGHT, SQUARE = range(3)  # class, or weighted target; weight; weighted square of the target
 
 # features (int64)
-N_CODES, IS_CATEGORICAL, MONOTONE, OFFSET, IS_LISTED = range(5)  # code c of feature j has its values at OFFSET + c - 1
-FEATURE_ROWS = 5
+N_CODES, IS_CATEGORICAL, MONOTONE, OFFSET, IS_LISTED, IS_BINNED = range(6)
+FEATURE_ROWS = 6  # code c of feature j has its values at OFFSET + c - 1; a binned feature has several behind some codes
 
 
 # edges (float64): lowest and highest value behind each code
@@ -139,6 +139,7 @@ class Settings(NamedTuple):
     is_whole: int  # every weight is a whole number and their sum is below 2**31, so squares of sums fit an int64
     is_plain: int  # squared error, whole weights, no constraint, no random ties: the scan without groups serves
     is_packed: int  # two classes by squared error, small whole weights, no constraint: `kernels.packed` serves
+    is_shuffled: int  # features are searched in an order drawn for each node
     is_random: int  # one random test per feature
     has_monotone: int
     has_random_ties: int

@@ -13,6 +13,7 @@ from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import make_friedman1, make_friedman2, make_friedman3
+from sklearn.ensemble import RandomForestClassifier as SkForest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.metrics import log_loss, mean_absolute_error
@@ -385,6 +386,25 @@ def test_a_bag_may_miss_a_class(base, labels):
     assert set(model.predict(X)) <= set(labels)
 
 
+@pytest.mark.parametrize("base", [SkForest(2), RandomForestClassifier(n_estimators=2)], ids=["theirs", "ours"])
+def test_ensembles_of_ensembles(base):
+    X, y = make_table()
+    model = BaggingClassifier(base, 3, n_jobs=2, random_state=0).fit(X, y)  # an unfitted ensemble has no length
+    assert model.score(X, y) > 0.8
+    one = BaggingClassifier(base, 3, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(one.predict_proba(X), model.predict_proba(X))
+
+
+@pytest.mark.parametrize("base", [None, KNeighborsClassifier(1)])
+@pytest.mark.parametrize("voting", ["soft", "hard"])
+def test_a_single_class(base, voting):
+    X, _ = make_table(20)
+    model = BaggingClassifier(base, 30, voting=voting, oob_score=True, random_state=0).fit(X, ["oak"] * 20)
+    assert model.predict_proba(X).tolist() == [[1.0]] * 20
+    assert model.predict(X).tolist() == ["oak"] * 20
+    assert model.oob_score_ == 1.0
+
+
 # --- kinds of X ---------------------------------------------------------------------------------------------
 
 
@@ -498,6 +518,18 @@ def test_rows_of_weight_zero_are_in_no_bag(kind):
     assert len(model.estimators_samples_[0]) == 20  # half of the rows that can be drawn
     model = kind(general(TREES[kind]()), 4, bootstrap=False, random_state=0).fit(X, y, weight)
     assert all(member.tree_.n_rows[0] == 40 for member in model.estimators_)
+
+
+@pytest.mark.parametrize("base", [None, "members"])
+def test_rows_of_weight_zero_have_no_out_of_bag_votes(kind, base):
+    X, y = make_table()
+    weight = (np.arange(len(y)) % 3 == 0).astype(float)
+    base = None if base is None else general(TREES[kind]())
+    model = kind(base, 40, max_samples=40, oob_score=True, random_state=0).fit(X, y, weight)
+    shown = model.oob_decision_function_[:, 0] if kind is BaggingClassifier else model.oob_prediction_
+    np.testing.assert_array_equal(np.isnan(shown), weight == 0.0)
+    few = kind(base, 40, oob_score=True, random_state=0).fit(X[::3], y[::3])
+    assert abs(model.oob_score_ - few.oob_score_) < 0.15  # other bags of the same rows
 
 
 def test_fractions_are_of_the_sum_of_the_weights(kind):
@@ -753,7 +785,7 @@ def test_errors_of_parameters(settings, error, message):
 
 def test_errors_of_arguments():
     X, y = make_table()
-    with pytest.raises(ValueError, match=r"block_size draws blocks of rows .* groups= draws groups: use one"):
+    with pytest.raises(ValueError, match=r"block_size draws blocks of rows .* groups= groups: use one"):
         BaggingClassifier(block_size=3).fit(X, y, groups=y)
     with pytest.raises(ValueError, match="stratify draws by class, strata= by the given labels: use one"):
         BaggingClassifier(stratify="class").fit(X, y, strata=y)

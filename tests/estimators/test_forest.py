@@ -89,6 +89,7 @@ TREE_SETTINGS = [
 def test_a_forest_of_one_tree_without_draws_is_cart(random_forest, settings, is_weighed):
     X, y = make_frame()
     weight = np.random.default_rng(1).integers(0, 4, len(y)) * 0.5 if is_weighed else None
+    settings = {"ties": "first", **settings}
     forest = make(random_forest, n_estimators=1, bootstrap=False, max_features=None, **settings).fit(X, y, weight)
     single = RANDOM_FORESTS[random_forest](**settings).fit(X, y, weight)
     assert_same_tree(forest.forest_[0], single.tree_)
@@ -106,7 +107,7 @@ def test_a_forest_of_one_tree_without_draws_is_cart(random_forest, settings, is_
 )
 def test_a_tree_of_a_forest_is_cart_on_its_bag(random_forest, settings):
     X, y = make_frame()
-    forest = make(random_forest, max_features=None, **settings).fit(X, y)
+    forest = make(random_forest, max_features=None, ties="first", **settings).fit(X, y)
     depth = settings.get("max_depth")
     for tree, rows in zip(forest.forest_, forest.estimators_samples_, strict=True):
         counts = np.bincount(rows, minlength=len(y))

@@ -160,12 +160,14 @@ def test_the_jackknives_find_the_variance_of_a_mean():
 
 def test_variances_hidden_by_noise_are_named():
     forest, _, _ = make_forest(n_estimators=6)
-    with pytest.warns(UserWarning, match=r"2 of 9 .* noise of 6 trees and are given as 0: grow more .* 40 rows"):
-        found = forest.predict_variance(new_rows(), "infinitesimal")
-    assert np.count_nonzero(found == 0.0) == 2
+    new = make_table(200, seed=1)[0]
+    with pytest.warns(UserWarning, match=r"noise of 6 trees and are given as 0: grow more .* 40 rows") as caught:
+        found = forest.predict_variance(new, "infinitesimal")
+    n_hidden = np.count_nonzero((found == 0.0) & (np.ptp(forest.predict_trees(new), axis=0) > 0))
+    assert str(caught[0].message).startswith(f"{n_hidden} of 200 ")
     grouped, _, _ = make_forest(draw="groups", n_estimators=6)
     with pytest.warns(UserWarning, match=r"the 12 groups"):
-        grouped.predict_variance(new_rows(), "infinitesimal")
+        grouped.predict_variance(new, "infinitesimal")
     agreed = RandomForestRegressor(n_estimators=6, random_state=0).fit([[0.0], [1.0]] * 20, [5.0] * 40)
     assert agreed.predict_variance([[0.5]], "infinitesimal").tolist() == [0.0]  # truly 0, and no warning
 
@@ -288,6 +290,29 @@ def test_sets_are_those_of_the_jackknife_plus(draw, voting):
     plain = forest.predict_set(new_rows(), 0.8, method="oob")
     np.testing.assert_array_equal(plain, 1 - forest.predict_proba(new_rows()) <= limit + 1e-9)
     np.testing.assert_array_equal(plain, forest.predict_set(new_rows(), 0.8, method="oob", train=(X, y)))
+
+
+@pytest.mark.parametrize("settings", [{}, {"voting": "hard"}, {"replace": False, "max_samples": 0.3}])
+def test_settled_classes_need_no_products(monkeypatch, settings):
+    """Sums over all trees decide many classes; what they decide is what the trees without each row say."""
+    X, numbers = make_friedman1(300, noise=1.0, random_state=0)
+    y = np.digitize(numbers, [11, 14, 18])
+    forest = RandomForestClassifier(n_estimators=40, min_samples_leaf=3, oob_score=True, random_state=0, **settings)
+    forest.fit(X[:120], y[:120])
+    settle, n_open = uncertainty.settle_sets, []
+
+    def note(said, limits):
+        is_in, is_open = settle(said, limits)
+        n_open.append(np.count_nonzero(is_open))
+        assert not (is_in & is_open).any()
+        return is_in, is_open
+
+    for coverage in (0.1, 0.5, 0.8, 0.9, 0.995):
+        monkeypatch.setattr(uncertainty, "settle_sets", note)
+        found = forest.predict_set(X[120:], coverage)
+        monkeypatch.setattr(uncertainty, "settle_sets", lambda said, _: (said[0] < 0.0, said[0] >= 0.0))
+        np.testing.assert_array_equal(found, forest.predict_set(X[120:], coverage))
+        assert n_open.pop() < found.size
 
 
 def test_auto_takes_the_fast_way_on_large_tables(monkeypatch):
@@ -464,22 +489,30 @@ def test_bad_arguments_are_named():
 # --- coverage -----------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def friedman():
+    """Forests on 200 rows each, and new rows."""
+    forests = []
+    for seed in range(4):  # a single table of this size covers 0.8 with a standard deviation of 0.04
+        X, y = make_friedman1(1200, noise=1.0, random_state=seed)
+        settings = {"min_samples_leaf": 5, "oob_score": True, "keep_members": True, "random_state": seed}
+        forests.append((RandomForestRegressor(n_estimators=50, **settings).fit(X[:200], y[:200]), X[200:], y[200:]))
+    return forests
+
+
 @pytest.mark.parametrize("method", ["jackknife+", "oob"])
-def test_intervals_cover(method):
-    X, y = make_friedman1(2400, noise=1.0, random_state=0)
-    forest = RandomForestRegressor(n_estimators=100, oob_score=True, random_state=0).fit(X[:400], y[:400])
-    for coverage in (0.5, 0.9):
-        low, high = forest.predict_interval(X[400:], coverage, method=method).T
-        covered = np.mean((low <= y[400:]) & (y[400:] <= high))
-        assert coverage - 0.02 < covered < coverage + 0.08  # a third of the trees err more than all of them
+@pytest.mark.parametrize("coverage", [0.8, 0.9])
+def test_intervals_cover(friedman, method, coverage):
+    covered = []
+    for forest, X, y in friedman:
+        low, high = forest.predict_interval(X, coverage, method=method).T
+        covered.append(np.mean((low <= y) & (y <= high)))
+    assert coverage - 0.03 < np.mean(covered) < coverage + 0.07  # a third of 50 trees err more than all of them
 
 
-def test_quantiles_part_the_targets():
-    X, y = make_friedman1(2400, noise=1.0, random_state=0)
-    forest = RandomForestRegressor(n_estimators=100, min_samples_leaf=5, keep_members=True, random_state=0)
-    found = forest.fit(X[:400], y[:400]).predict_quantiles(X[400:], [0.1, 0.5, 0.9])
-    below = (y[400:, None] <= found).mean(axis=0)
-    assert below == pytest.approx([0.1, 0.5, 0.9], abs=0.1)
+def test_quantiles_part_the_targets(friedman):
+    below = [(y[:, None] <= forest.predict_quantiles(X, [0.1, 0.5, 0.9])).mean(axis=0) for forest, X, y in friedman]
+    assert np.mean(below, axis=0) == pytest.approx([0.1, 0.5, 0.9], abs=0.1)
 
 
 @pytest.mark.slow

@@ -74,10 +74,10 @@ def grow_one(plan: Plan, tree: int, kernels: Any, control: NDArray[np.int64]) ->
         built, valued = split_bag(counts, tree, plan.seed, plan.honest_fraction, plan.draw.groups)
     growth = grow_bag(plan, tree, built, kernels, control)
     grown = growth.finish()
-    if plan.honest_fraction is not None:
+    if plan.honest_fraction is not None and valued.any():  # a bag of one row has no second part
         grown = refit_bag(plan, grown, valued, kernels)
     nothing = np.zeros(0, ROW)
-    oob = np.flatnonzero(counts == 0).astype(ROW) if plan.has_oob or plan.prunes_oob else nothing
+    oob = left_out(plan, counts) if plan.has_oob or plan.prunes_oob else nothing
     leaf = find_coded_leaves(grown, plan.codes, oob, kernels)
     if plan.prunes_oob and len(oob):
         grown = prune_on_rows(grown, leaf, true_target(plan, oob))
@@ -87,6 +87,14 @@ def grow_one(plan: Plan, tree: int, kernels: Any, control: NDArray[np.int64]) ->
         leaf = find_coded_leaves(grown, plan.codes, oob, kernels)
     votes = say(grown, leaf, is_hard=plan.is_hard) if plan.has_oob else np.zeros((0, 1))
     return Grown(grown, oob, votes, growth.ids if plan.keeps_members else nothing)
+
+
+def left_out(plan: Plan, counts: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Rows that a bag lacks; rows of no weight stand aside."""
+    is_out = counts == 0
+    if plan.is_weighed is not None:
+        is_out &= plan.is_weighed
+    return np.flatnonzero(is_out).astype(ROW)
 
 
 def grow_bag(plan: Plan, tree: int, counts: NDArray[np.int32], kernels: Any, control: NDArray[np.int64]) -> Growth:

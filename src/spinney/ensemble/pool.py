@@ -135,7 +135,7 @@ def run_tasks(
     unit: str = "trees",
     verbose: bool = False,
 ) -> list[T]:
-    """Run ``work(task, control)`` for task 0 .. n_tasks - 1 and return the results in task order.
+    """Run ``work(task, control)`` for task 0 .. n_tasks - 1; return the results in order, unless `on_done` takes them.
 
     Parameters
     ----------
@@ -184,9 +184,11 @@ def _run_here(
     for task in range(n_tasks):
         if control[CONTROL_STOP]:
             raise KeyboardInterrupt
-        results.append(work(task, control))
-        if on_done is not None:
-            on_done(task, results[task])
+        result = work(task, control)
+        if on_done is None:
+            results.append(result)
+        else:
+            on_done(task, result)
     return results
 
 
@@ -226,7 +228,7 @@ class _Crew(Generic[T]):
         self.dismiss(math.inf)
         if self.errors:
             raise self.first_error()
-        return self.results
+        return [] if self.on_done is not None else self.results
 
     def hand_out(self, n: int) -> None:
         """Let n more tasks begin; after the last one, workers need not wait to be told that there are no more."""
@@ -288,6 +290,7 @@ class _Crew(Generic[T]):
             while n_taken < self.n_tasks and has_come[n_taken]:
                 if self.on_done is not None:
                     self.on_done(n_taken, self.results[n_taken])
+                    self.results[n_taken] = None  # a forest is too large to be kept twice
                 n_taken += 1
                 self.hand_out(1)
 

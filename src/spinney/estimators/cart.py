@@ -74,7 +74,7 @@ SHARED_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-def count_features(wanted: float | str | None, n_features: int) -> int:
+def count_features(wanted: Any, n_features: int) -> int:
     """How many features a node draws."""
     if wanted is None:
         return n_features
@@ -84,7 +84,7 @@ def count_features(wanted: float | str | None, n_features: int) -> int:
         return max(1, int(math.log2(n_features)))
     if wanted == "third":
         return max(1, n_features // 3)
-    if isinstance(wanted, Integral):
+    if isinstance(wanted, int | np.integer):
         return min(int(wanted), n_features)
     return max(1, int(float(wanted) * n_features))
 

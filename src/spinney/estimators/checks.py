@@ -271,8 +271,8 @@ def fingerprint(table: Table, y: NDArray[Any]) -> str:
     for first in range(0, table.schema.n_features, n_at_once):
         block = table.block(first, min(first + n_at_once, table.schema.n_features))
         block[np.isnan(block)] = np.nan  # one bit pattern
-        digest.update(np.ascontiguousarray(block))
-    digest.update(np.ascontiguousarray(y))
+        digest.update(np.ascontiguousarray(block).data)
+    digest.update(np.ascontiguousarray(y).data)
     return digest.hexdigest()
 
 

@@ -27,8 +27,8 @@ class ExtraTreesClassifier(ForestClassifier):
         The n_min of the paper.
     max_features : int, float, {"sqrt", "log2", "third"} or None, default="sqrt"
         The K of the paper: tests drawn per node.
-    ties : {"first", "random"}, default="random"
-        Among tests of equal gain take the first, or draw one.
+    ties : {"random", "first"}, default="random"
+        Among tests of equal gain take one at random, or that of the first feature.
     n_estimators, criterion, max_depth, min_samples_leaf, min_weight_fraction_leaf, min_impurity_decrease
         As in `RandomForestClassifier`.
     max_leaf_nodes, replace, max_samples, stratify, block_size, oob_score, honest, honest_fraction, pruning, ccp_alpha

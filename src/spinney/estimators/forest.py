@@ -344,7 +344,7 @@ class _Forest(OutOfBag, Votes, Importances, CheckedParams, BaseEstimator):
             min_impurity_decrease=float(self.min_impurity_decrease),
             min_target_std=float(getattr(self, "min_target_std", 0.0)),
             max_features=None if self.max_features_ == n_features else self.max_features_,
-            has_random_ties=self.ties == "random",
+            shuffles=self.ties == "random",
             has_random_tests=self._has_random_tests,
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -62,6 +63,11 @@ def check_template(owner: Any, place: str, item: Any) -> Template:
     return Template(str(name), estimator)
 
 
+def is_fast(templates: list[Template], kind: type) -> bool:
+    """Whether the members are CART trees of one kind, which grow as a forest does."""
+    return len(templates) == 1 and type(templates[0].estimator) is kind
+
+
 class Bags(NamedTuple):
     """Which rows and columns each member sees, and what else it draws: all pure functions of its number."""
 
@@ -72,6 +78,11 @@ class Bags(NamedTuple):
     def columns(self, member: int) -> NDArray[np.int64] | None:
         """The columns of a member; None: all of them, as they are."""
         return None if self.spaces.is_whole else self.spaces.columns(member)
+
+
+def can_draw(draw: Draw) -> NDArray[np.bool_]:
+    """Which rows can be in a bag, shape (n_rows,): those of weight 0 cannot."""
+    return np.ones(draw.n_rows, np.bool_) if draw.probability is None else draw.probability > 0.0
 
 
 # --- rows -------------------------------------------------------------------------------------------------------
@@ -123,6 +134,12 @@ def open_sparse(owner: Any, X: Any, *, is_fit: bool) -> Rows:
             f"{owner.n_features_in_} features as input."
         )
     return Rows(matrix, matrix.shape[0])
+
+
+def mark_target(n_features: int, y: NDArray[Any], classes: NDArray[Any] | None) -> str:
+    """Hash of the target and of the shape of X, to know them again: not every X of other members can be hashed."""
+    labels = None if classes is None else classes.tolist()
+    return hashlib.sha256(f"{len(y)} {n_features} {labels}".encode() + np.ascontiguousarray(y).tobytes()).hexdigest()
 
 
 # --- one member -------------------------------------------------------------------------------------------------

@@ -51,8 +51,8 @@ class RandomForestClassifier(ForestClassifier):
     block_size : int, optional
         Draw blocks of this many rows, one after the other in the table, instead of rows: for time series.
     oob_score : bool, str or callable, default=False
-        Keep what trees say of rows outside their bag and score it: by accuracy (True), a scorer of scikit-learn by
-        name, or metric(y_true, y_pred).
+        Keep what trees say of rows outside their bag and score it: by accuracy (True), a scorer of scikit-learn or
+        its name, or metric(y_true, y_pred). Rows of weight 0, and rows in every bag, do not count.
     honest : bool, default=False
         Choose the tests by one part of the bag and take the leaf values from the other; no leaf is without them.
     honest_fraction : float, default=0.5
@@ -64,11 +64,12 @@ class RandomForestClassifier(ForestClassifier):
     voting : {"soft", "hard"}, default="soft"
         Average the class shares of the leaves, or count one vote a tree.
     class_weight : dict, "balanced" or "balanced_subsample", optional
-        Weight of each class; "balanced_subsample" balances every bag by itself. A bootstrap draws rows by the others.
+        Weight of each class, times `sample_weight`; "balanced_subsample" balances every bag by itself, the others
+        make a bootstrap draw more rows of a class.
     missing : {"learned", "branch"}, default="learned"
         Missing values take the branch where they help most, or a branch of their own.
-    ties : {"first", "random"}, default="first"
-        Among tests of equal gain take the first feature and lowest threshold, or draw one.
+    ties : {"random", "first"}, default="random"
+        Among tests of equal gain take that of a feature drawn at random or of the first one; its lowest threshold.
     max_bins : int, default=65535
         Most distinct values of a numeric column that are kept apart; beyond, they are binned by quantiles.
     monotonic_cst : array-like of {-1, 0, 1} or dict, optional
@@ -147,7 +148,7 @@ class RandomForestClassifier(ForestClassifier):
         voting: str = "soft",
         class_weight: dict[Any, float] | str | None = None,
         missing: str = "learned",
-        ties: str = "first",
+        ties: str = "random",
         max_bins: int = MAX_CODES,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
@@ -228,7 +229,7 @@ class RandomForestRegressor(ForestRegressor):
         pruning: str | None = None,
         ccp_alpha: float = 0.0,
         missing: str = "learned",
-        ties: str = "first",
+        ties: str = "random",
         max_bins: int = MAX_CODES,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",

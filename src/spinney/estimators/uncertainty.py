@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import warnings
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from spinney.ensemble.forest import say
@@ -42,8 +43,6 @@ from spinney.tree.prune import find_tiers
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from spinney.ensemble.sampling import Draw
     from spinney.tree.forest import Forest
     from spinney.tree.structure import Tree
@@ -62,6 +61,7 @@ PRODUCT_SECONDS = 2e-10  # a training row, a new row and a tree in a product of 
 RANK_SECONDS = 2e-8  # a training row at a new row, for an order statistic
 MEMBER_SECONDS = 1e-8  # a member of a leaf, for quantiles
 SHORT_SECONDS = 0.02
+SETTLED = 1e-8  # of a share, far above rounding and what counts as a tie
 SAME_WEIGHT = 1e-6  # relative: weights are rounded to fixed point when a tree is grown
 
 
@@ -337,13 +337,16 @@ class UncertainClasses(Uncertain):
         values = self._values(X)
         counts = self._hold_counts(rows)
         forest = self._voting_forest()
+        limits = set_limits(count_out(counts, len(forest)), 1.0 - oob[np.arange(len(y)), y], float(coverage))
         is_in = np.empty((len(values), forest.n_classes), np.bool_)
 
         def work(new: slice) -> None:
-            is_in[new] = sets_after_bootstrap(ask_trees(forest, values[new]), counts, oob, y, coverage)
+            said = ask_trees(forest, values[new])
+            is_in[new], is_open = settle_sets(said, limits)
+            said = said[:, is_open][:, :, None]  # each of them as if it were a new row
+            is_in[new][is_open] = sets_after_bootstrap(said, counts, oob, y, coverage)[:, 0]
 
-        per_row = len(rows) * forest.n_classes * (len(forest) * PRODUCT_SECONDS + RANK_SECONDS)
-        self._for_blocks(work, len(values), per_row)
+        self._for_blocks(work, len(values), len(rows) * (len(forest) * PRODUCT_SECONDS + RANK_SECONDS))
         return is_in
 
 
@@ -507,7 +510,8 @@ class UncertainNumbers(Uncertain):
         def count(tree: int) -> NDArray[np.int32]:
             counts = draw.counts(tree)
             if self.honest:
-                counts = split_bag(counts, tree, self._seed, float(self.honest_fraction), draw.groups)[1]
+                part = split_bag(counts, tree, self._seed, float(self.honest_fraction), draw.groups)[1]
+                counts = part if part.any() else counts  # a bag of one row cannot be parted
             if np.count_nonzero(counts) != forest.n_rows[roots[tree]]:
                 raise ValueError(
                     f"tree {tree} was grown on other rows than its bag has now: honest or honest_fraction has been "
@@ -528,6 +532,50 @@ class UncertainNumbers(Uncertain):
                 "sample_weight in train=(X, y, sample_weight) is not what fit has seen: pass the very same"
             )
         return members, weight
+
+
+# --- sets ---------------------------------------------------------------------------------------------------------
+
+
+class SetLimits(NamedTuple):
+    """Sums of shares over all trees that settle a class, whichever trees have not seen a training row.
+
+    Let S be the sum over the B trees and n_i the number of those without row i. Their mean is at most S / n_i, and at
+    least 1 - (B - S) / n_i. So the score of the class is above that of row i if S < (1 - score_i) * n_i, and it is not
+    if B - S <= score_i * n_i. On letter (26 classes) 98 % of the classes of new rows are settled.
+    """
+
+    above: NDArray[np.float64]  # (n_rows,) ascending: (1 - score_i) * n_i
+    below: NDArray[np.float64]  # (n_rows,) ascending: score_i * n_i
+    rank: float  # of above rows that keep a class out, in floats: one more or less is left open
+
+
+def set_limits(n_out: NDArray[np.int64], score: NDArray[np.float64], coverage: float) -> SetLimits:
+    """Limits from the number of trees without each training row, and its out-of-bag score."""
+    is_used = n_out > 0
+    n_out, score = n_out[is_used], score[is_used]
+    rank = float(np.ceil(coverage * (len(score) + 1)))
+    return SetLimits(np.sort((1.0 - score) * n_out), np.sort(score * n_out), rank)
+
+
+def settle_sets(said: NDArray[np.float64], limits: SetLimits) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which classes are in for sure, and which are open, from shares (n_trees, n_new, n_classes)."""
+    n_trees, n_rows = len(said), len(limits.above)
+    total = said.sum(axis=0)
+    slack = SETTLED * n_trees
+    n_above_least = n_rows - np.searchsorted(limits.above, total + slack, side="right")
+    n_above_most = np.searchsorted(limits.below, n_trees - total + slack, side="left")
+    is_in = n_above_most < limits.rank - 1.0
+    return is_in, ~is_in & (n_above_least < limits.rank + 1.0)
+
+
+def count_out(counts: PerTree, n_trees: int) -> NDArray[np.int64]:
+    """Number of trees whose bag lacks each row, (n_rows,)."""
+    first = counts(0) if callable(counts) else counts[0]
+    n_out = np.zeros(len(first), np.int64)
+    for tree in range(n_trees):
+        n_out += (counts(tree) if callable(counts) else counts[tree]) == 0
+    return n_out
 
 
 # --- trees and bags -----------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """Best cut for three classes or more by Gini with small whole weights: the search of forests, and of plain trees.
 
-A row is 32 bits, `class << 16 | weight`. Where a node has many rows for its codes, weights are summed in a cell per code
-and class. Otherwise rows are put in the order of their codes and walked: moving weight w of class c to the left, where
-it finds weight L, changes the sum of squares there by w (2 L + w).
+A row is 32 bits, `class << 16 | weight`. Where a node has many rows for its codes, weights are summed in a cell per
+code and class. Otherwise rows are put in the order of their codes and walked: moving weight w of class c to the left,
+where it finds weight L, changes the sum of squares there by w (2 L + w).
 """
 
 from __future__ import annotations
@@ -33,7 +33,14 @@ def pack_classes(labels: np.ndarray, lo: int, hi: int, pays: np.ndarray) -> None
 
 
 @inlined
-def order_rows(n: int, lowest: int, highest: int, column: np.ndarray, keys: np.ndarray, counts: np.ndarray) -> int:
+def order_rows(
+    n: int,
+    lowest: int,
+    highest: int,
+    column: np.ndarray,
+    keys: np.ndarray,
+    counts: np.ndarray,
+) -> int:
     """Put rows in the order of their codes: `code << 16 | row` in one row of `keys`; return which."""
     rows = np.uint64(n)
     n_codes = highest - lowest + 1
@@ -201,6 +208,18 @@ def scan_counted(
         return best, -2, -1
     n_codes = highest - lowest + 1
     if n_codes * n_present <= CELLS_FOR_ROW * n and n_codes * n_classes <= len(cells):
-        return walk_cells(n, lowest, highest, column, pays, cells, n_classes, sums, n_present, weight, best)
+        return walk_cells(
+            n,
+            lowest,
+            highest,
+            column,
+            pays,
+            cells,
+            n_classes,
+            sums,
+            n_present,
+            weight,
+            best,
+        )
     side = order_rows(n, lowest, highest, column, keys, counts)
     return walk_rows(n, keys, side, pays, sums, n_present, weight, power, best)

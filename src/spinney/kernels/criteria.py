@@ -17,7 +17,15 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import kernel
-from spinney._types import ENTROPY, GINI, MISCLASSIFICATION, PRESENT, SQUARED_ERROR, TARGET, WEIGHT
+from spinney._types import (
+    ENTROPY,
+    GINI,
+    MISCLASSIFICATION,
+    PRESENT,
+    SQUARED_ERROR,
+    TARGET,
+    WEIGHT,
+)
 
 # Two candidates whose scores differ by less than this share of the score are a tie: four roundings of a float64 and
 # some room. Mathematically equal gains then go to the first feature and the lowest threshold, as promised.
@@ -38,7 +46,14 @@ def times_log(weight: int, xlogx: np.ndarray) -> float:
 
 
 @kernel
-def score_moments(criterion: int, weight: int, total: int, square: int, square_unit: float, xlogx: np.ndarray) -> float:
+def score_moments(
+    criterion: int,
+    weight: int,
+    total: int,
+    square: int,
+    square_unit: float,
+    xlogx: np.ndarray,
+) -> float:
     """Score of rows with these sums; two classes count class 1 in `total`."""
     w = np.float64(weight)
     s = np.float64(total)
@@ -60,7 +75,14 @@ def deviation(weight: int, total: int, square: int, square_unit: float) -> float
 
 
 @kernel
-def score_classes(criterion: int, sums: np.ndarray, side: int, weight: int, n_present: int, xlogx: np.ndarray) -> float:
+def score_classes(
+    criterion: int,
+    sums: np.ndarray,
+    side: int,
+    weight: int,
+    n_present: int,
+    xlogx: np.ndarray,
+) -> float:
     """Score of rows with class weights sums[side]; sums[PRESENT] lists the classes that can be non-zero."""
     score = 0.0
     if criterion == MISCLASSIFICATION:
@@ -79,7 +101,14 @@ def score_classes(criterion: int, sums: np.ndarray, side: int, weight: int, n_pr
 
 @kernel
 def best_possible(
-    criterion: int, is_class: int, labels: np.ndarray, lo: int, hi: int, weight: int, total: int, centre: int
+    criterion: int,
+    is_class: int,
+    labels: np.ndarray,
+    lo: int,
+    hi: int,
+    weight: int,
+    total: int,
+    centre: int,
 ) -> float:
     """Score of a split of rows lo .. hi into pure branches; infinite where it would take too long to say.
 

@@ -25,9 +25,11 @@ def make_keys(
     """Write the keys of rows lo .. hi in order to one of the two rows of scratch; return which. Missing come first."""
     lowest = np.int64(codes[lo, feature])
     highest = lowest
-    for i in range(lo, hi):
-        code = np.int64(codes[i, feature])
-        keys[0, i - lo] = (code << shift) | (i - lo)
+    first = np.uint64(lo)
+    at = np.uint64(feature)
+    for k in range(np.uint64(hi - lo)):
+        code = np.int64(codes[first + k, at])
+        keys[0, k] = (code << shift) | np.int64(k)
         lowest = min(lowest, code)
         highest = max(highest, code)
     return sort_keys(keys, hi - lo, shift, lowest, highest, counts)

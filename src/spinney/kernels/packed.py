@@ -15,12 +15,26 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import inlined, kernel
-from spinney._types import MAX_CODES, MOST_BUCKETS, PAIR_LANES, PAIR_ROWS, TARGET, WEIGHT
+from spinney._types import (
+    GROUP_CODE,
+    GROUP_SUM,
+    GROUP_WEIGHT,
+    MAX_CODES,
+    MOST_BUCKETS,
+    N_MISSING,
+    PAIR_LANES,
+    PAIR_ROWS,
+    S_ALL,
+    TARGET,
+    W_ALL,
+    WEIGHT,
+)
 
 from .criteria import TIE
 from .sorted import sort_keys
 
 LOW_HALF = 0xFFFFFFFF
+S16, S32 = np.uint64(16), np.uint64(32)
 ROWS_PER_BUCKET = 8
 
 
@@ -260,3 +274,84 @@ def scan_packed(
     if n <= PAIR_ROWS:
         return scan_pairs(n, highest, column, pays, pair_sums, pair_scores, weight, total, best)
     return scan_buckets(n, lowest, highest, column, pays, picked, counts, cells, weight, total, best)
+
+
+@kernel
+def scan_levels(
+    codes: np.ndarray,
+    lo: int,
+    hi: int,
+    feature: int,
+    n_codes: int,
+    pays: np.ndarray,
+    cells: np.ndarray,
+    groups: np.ndarray,
+    totals: np.ndarray,
+    subset: np.ndarray,
+    best: float,
+) -> tuple[float, int, int]:
+    """Best subset of the levels of a category, by their shares of class 1, with missing rows on either side.
+
+    The subset is written to `subset`. Returns the better of `best` and the best score, the last level in the order of
+    shares that goes left (-1: not better) and the branch of missing rows.
+    """
+    weight = totals[W_ALL]
+    total = totals[S_ALL]
+    first = np.uint64(lo)
+    at = np.uint64(feature)
+    for k in range(np.uint64(hi - lo)):
+        pay = np.uint64(np.uint32(pays[k]))
+        cells[np.uint64(codes[first + k, at])] += np.int64(((pay >> S16) << S32) | (pay & np.uint64(0xFFFF)))
+    absent = cells[0]
+    cells[0] = 0
+    totals[N_MISSING] = absent >> 32  # as far as anyone asks: none or some
+    n_groups = np.int64(0)
+    for code in range(1, n_codes + 1):
+        here = cells[code]
+        if here == 0:
+            continue
+        cells[code] = 0
+        w = here >> 32
+        s = here & LOW_HALF
+        k = n_groups  # insertion by share, then by level: exact, since products of whole weights are
+        while k > 0 and groups[GROUP_SUM, k - 1] * w > s * groups[GROUP_WEIGHT, k - 1]:
+            groups[GROUP_SUM, k] = groups[GROUP_SUM, k - 1]
+            groups[GROUP_WEIGHT, k] = groups[GROUP_WEIGHT, k - 1]
+            groups[GROUP_CODE, k] = groups[GROUP_CODE, k - 1]
+            k -= 1
+        groups[GROUP_SUM, k] = s
+        groups[GROUP_WEIGHT, k] = w
+        groups[GROUP_CODE, k] = code
+        n_groups += 1
+    if n_groups == 0 or (n_groups == 1 and absent == 0):
+        return best, -1, 0
+    bar = best + abs(best) * TIE
+    cut = np.int64(-1)
+    branch = np.int64(0)
+    w_left = np.int64(0)
+    left = np.int64(0)
+    w_absent = absent >> 32
+    s_absent = absent & LOW_HALF
+    for g in range(n_groups if absent != 0 else n_groups - 1):
+        w_left += groups[GROUP_WEIGHT, g]
+        left += groups[GROUP_SUM, g]
+        rise, run = score_packed(w_left, left, weight, total)
+        if rise > bar * run:
+            best = rise / run
+            bar = best + abs(best) * TIE
+            cut = np.int64(g)
+            branch = np.int64(1)
+        if absent != 0 and g < n_groups - 1:
+            rise, run = score_packed(w_left + w_absent, left + s_absent, weight, total)
+            if rise > bar * run:
+                best = rise / run
+                bar = best + abs(best) * TIE
+                cut = np.int64(g)
+                branch = np.int64(0)
+    if cut >= 0:
+        for w in range((n_codes + 63) >> 6):
+            subset[w] = np.uint64(0)
+        for g in range(cut + 1):
+            level = groups[GROUP_CODE, g] - 1
+            subset[level >> 6] |= np.uint64(1) << np.uint64(level & 63)
+    return best, cut, branch

@@ -16,7 +16,6 @@ from spinney._types import (
     GROUP_SQUARE,
     GROUP_SUM,
     GROUP_WEIGHT,
-    HIGH,
     LEFT,
     LOW,
     MISSING,
@@ -36,6 +35,7 @@ from spinney._types import (
 )
 
 from .classes import power_kind, power_step, try_cut
+from .criteria import TIE
 from .moments import scan_moments
 from .rng import below, fold
 from .route import has_level
@@ -64,16 +64,24 @@ def find_range(codes: np.ndarray, lo: int, hi: int, feature: int, column: np.nda
 
 @kernel
 def draw_threshold(
-    features: np.ndarray, edges: np.ndarray, feature: int, lowest: int, highest: int, key: np.uint64
+    features: np.ndarray,
+    edges: np.ndarray,
+    feature: int,
+    lowest: int,
+    highest: int,
+    key: np.uint64,
 ) -> tuple[int, float]:
-    """A threshold uniform over the values of codes lowest .. highest: the last code below it, and the threshold."""
+    """A threshold uniform over the values of codes lowest .. highest: the last code below it, and the threshold.
+
+    Where values are binned, the lowest value of a bin stands for it.
+    """
     at = features[OFFSET, feature] - 1
     low = edges[LOW, at + lowest]
-    high = edges[HIGH, at + highest]
+    high = edges[LOW, at + highest]
     threshold = low + (high - low) * (np.float64(fold(key, np.uint64(feature)) >> S11) * UNIT)
     if not (threshold >= low and threshold < high):  # infinite values, or a rounding at the upper end
         cut = lowest + below(key, feature, highest - lowest)
-        return cut, edges[HIGH, at + cut]
+        return cut, edges[LOW, at + cut]
     first = lowest  # the code sought lies in first .. last
     last = highest - 1
     while first < last:
@@ -82,12 +90,117 @@ def draw_threshold(
             first = middle
         else:
             last = middle - 1
-    # a threshold inside a bin moves to its upper end: the rows of a bin stay together
-    return first, max(threshold, edges[HIGH, at + first])
+    return first, threshold
 
 
 @inlined
-def sum_left(labels: np.ndarray, lo: int, n: int, column: np.ndarray, cut: int, groups: np.ndarray) -> None:
+def load_values(
+    codes: np.ndarray,
+    edges: np.ndarray,
+    lo: int,
+    hi: int,
+    feature: int,
+    at: int,
+    column: np.ndarray,
+    values: np.ndarray,
+) -> tuple[float, float, int]:
+    """Copy codes to `column` and the values behind them to `values`; return the lowest, the highest, the missing rows.
+
+    For few rows: their values, all asked for at once, come from memory sooner than a search among all values would end.
+    """
+    low = np.inf
+    high = -np.inf
+    n_missing = np.int64(0)
+    first = np.uint64(lo)
+    j = np.uint64(feature)
+    before = np.uint64(at)
+    for k in range(np.uint64(hi - lo)):
+        code = np.uint64(codes[first + k, j])
+        n_missing += np.int64(code == NONE)
+        value = edges[LOW, before + max(code, ONE) - ONE]
+        column[k] = np.int32(code)
+        values[k] = value
+        low = value if value < low else low
+        high = value if value > high else high
+    return low, high, n_missing
+
+
+@inlined
+def mark_left(
+    n: int,
+    low: float,
+    high: float,
+    key: np.uint64,
+    feature: int,
+    column: np.ndarray,
+    values: np.ndarray,
+) -> tuple[int, float]:
+    """Draw a threshold uniform over low .. high; return the last code of the node below it, and the threshold.
+
+    The code is 0 where the draw fails, by infinite values or by a rounding at the upper end.
+    """
+    threshold = low + (high - low) * (np.float64(fold(key, np.uint64(feature)) >> S11) * UNIT)
+    if not (threshold >= low and threshold < high):
+        return np.int64(0), threshold
+    cut = np.int32(0)
+    for k in range(np.uint64(n)):
+        code = column[k] if values[k] <= threshold else np.int32(0)
+        cut = code if code > cut else cut
+    return np.int64(cut), threshold
+
+
+@inlined
+def judge_plain(
+    labels: np.ndarray,
+    lo: int,
+    n: int,
+    cut: int,
+    column: np.ndarray,
+    weight: int,
+    total: int,
+    centre: int,
+    best: float,
+    tie_key: np.uint64,
+    n_ties: int,
+) -> tuple[float, int, int]:
+    """Judge a test by squared error where nothing is missing and nothing constrains it: 0 as second if it is chosen."""
+    first = np.uint64(lo)
+    limit = np.int32(cut)
+    none = np.int64(0)
+    left = none
+    w_left = none
+    if len(labels) == 1:
+        for k in range(np.uint64(n)):
+            left += labels[TARGET, first + k] if column[k] <= limit else none
+            w_left += np.int64(column[k] <= limit)
+    else:
+        for k in range(np.uint64(n)):
+            left += labels[TARGET, first + k] if column[k] <= limit else none
+            w_left += labels[WEIGHT, first + k] if column[k] <= limit else none
+    wa = np.float64(w_left)
+    wb = np.float64(weight - w_left)
+    a = np.float64(left - centre * w_left)
+    b = np.float64(total - left - centre * (weight - w_left))
+    score = (a * a * wb + b * b * wa) / (wa * wb)
+    slack = abs(best) * TIE
+    if score > best + slack:
+        return score, 0, 0
+    if score >= best - slack:
+        n_ties += 1
+        if below(tie_key, n_ties, n_ties + 1) == 0:
+            return best, 0, n_ties
+    return best, -1, n_ties
+
+
+@inlined
+def sum_left(
+    labels: np.ndarray,
+    lo: int,
+    n: int,
+    column: np.ndarray,
+    cut: int,
+    groups: np.ndarray,
+) -> None:
     """Sum the labels of known rows with codes up to `cut` into group 0."""
     first = np.uint64(lo)
     limit = np.int32(cut)
@@ -120,7 +233,14 @@ def sum_left(labels: np.ndarray, lo: int, n: int, column: np.ndarray, cut: int, 
 
 
 @inlined
-def sum_missing(labels: np.ndarray, lo: int, n: int, column: np.ndarray, n_missing: int, totals: np.ndarray) -> None:
+def sum_missing(
+    labels: np.ndarray,
+    lo: int,
+    n: int,
+    column: np.ndarray,
+    n_missing: int,
+    totals: np.ndarray,
+) -> None:
     """Sum the labels of rows with code 0."""
     totals[N_MISSING] = n_missing
     totals[S_MISSING] = 0
@@ -165,7 +285,20 @@ def judge_moments(
         groups[GROUP_SUM, 1] = totals[S_ALL] - totals[S_MISSING] - groups[GROUP_SUM, 0]
         groups[GROUP_WEIGHT, 1] = totals[W_ALL] - totals[W_MISSING] - groups[GROUP_WEIGHT, 0]
         groups[GROUP_SQUARE, 1] = totals[Q_ALL] - totals[Q_MISSING] - groups[GROUP_SQUARE, 0]
-    return scan_moments(groups, n_groups, totals, settings, xlogx, centre, best, sign, lower, upper, tie_key, n_ties)
+    return scan_moments(
+        groups,
+        n_groups,
+        totals,
+        settings,
+        xlogx,
+        centre,
+        best,
+        sign,
+        lower,
+        upper,
+        tie_key,
+        n_ties,
+    )
 
 
 @kernel
@@ -237,7 +370,14 @@ def judge_classes(
 
 
 @kernel
-def draw_subset(n: int, n_levels: int, key: np.uint64, feature: int, column: np.ndarray, subset: np.ndarray) -> int:
+def draw_subset(
+    n: int,
+    n_levels: int,
+    key: np.uint64,
+    feature: int,
+    column: np.ndarray,
+    subset: np.ndarray,
+) -> int:
     """Part the levels at random and mark the rows: 1 for the left part, 2 for the right; return the number of parts.
 
     One part means that all known rows, of which there is one at least, have the same level. The bits of the left part

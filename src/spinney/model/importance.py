@@ -320,8 +320,8 @@ class LeftOut:
         most = min(max(WALKERS // max(n_units, 1), 1), n_rows)
         places = np.empty((MOST_BRANCHES, most + 1), np.int32)
         walkers = np.empty((MOST_BRANCHES, most * n_units + 1), np.int64)
-        stack = np.empty((5, self.end - self.first + MOST_BRANCHES), np.int64)
-        changes = np.empty((3, most * n_units), np.int32)
+        stack = np.empty((self.k.permute.STACK_ROWS, self.end - self.first + MOST_BRANCHES), np.int64)
+        changes = np.empty((self.k.permute.CHANGE_ROWS, most * n_units), np.int32)
         for begin in range(0, n_rows, most):
             parted = np.zeros((n_units, min(most, n_rows - begin)), np.uint8)
             n_changes = self.k.permute.reroute(

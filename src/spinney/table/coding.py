@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spinney._types import CODE, FEATURE_ROWS, IS_CATEGORICAL, MISSING_CODE, N_CODES, OFFSET
+from spinney._types import CODE, FEATURE_ROWS, IS_BINNED, IS_CATEGORICAL, MISSING_CODE, N_CODES, OFFSET
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -192,6 +192,7 @@ def code_table(
     features = np.zeros((FEATURE_ROWS, n_features), np.int64)
     features[N_CODES] = [len(low) for low, _ in edges]
     features[IS_CATEGORICAL] = table.schema.is_categorical
+    features[IS_BINNED] = [low is not high and not np.array_equal(low, high) for low, high in edges]
     features[OFFSET, 1:] = np.cumsum(features[N_CODES])[:-1]
     ends = np.stack([np.concatenate(side) for side in zip(*edges, strict=True)])
     return Codes(rows, features, ends, has_missing)

@@ -113,9 +113,7 @@ class Forest:
     def tree(self, t: int) -> Tree:
         """Tree number t, its arrays views or copies of its own."""
         if self.is_compact:
-            message = (
-                "a compact forest has dropped the counts and impurities of its nodes: its trees cannot be taken apart"
-            )
+            message = "a compact forest has dropped the counts and impurities of its nodes: it has no trees to show"
             raise ValueError(message)
         nodes = slice(self.first_node[t], self.first_node[t + 1])
         link = self.hot[nodes, 1]
@@ -201,7 +199,7 @@ class ForestParts:
     def add(self, tree: Tree) -> None:
         """Append a tree of the same features, classes and units as those before."""
         weight: NDArray[Any] = tree.weight.astype(np.uint32) if is_whole(tree.weight) else tree.weight
-        fields = {
+        arrays: dict[str, NDArray[Any]] = {
             "hot": tree.hot,
             "n_rows": tree.n_rows,
             "weight": weight,
@@ -209,7 +207,7 @@ class ForestParts:
             "subsets": tree.subsets,
             "distributions": tree.distributions,
         }
-        for name, array in fields.items():
+        for name, array in arrays.items():
             self.parts.setdefault(name, []).append(array)
         self.last = tree
 

@@ -87,7 +87,11 @@ MAX_CELLS = 1 << 26
 LIST_ROWS = 1 << SMALL_SHIFT  # positions that a key can hold
 LIST_KEYS = 1 << 24  # 64 MB of lists at most
 LIST_SHARE = 6
-LISTED_CODES = {MOMENTS: 1, CLASSES: 64}  # a feature with fewer codes goes by cells but in the smallest nodes
+PACKED_SHARE = 2.5  # of the features at least for each that a node tries: with more, sorted lists are faster
+LISTED_CODES = {
+    MOMENTS: 1,
+    CLASSES: 64,
+}  # a feature with fewer codes goes by cells but in the smallest nodes
 MAX_EXPONENT = 900  # of a total weight
 VALUE_BITS = 40  # a target's mean is exact to this many bits, whatever the order of the sum
 GAIN_SLACK = 2.0**-52  # as scikit-learn: a split may miss min_impurity_decrease by one rounding
@@ -109,6 +113,7 @@ class GrowParams:
     max_features: int | None = None
     has_random_ties: bool = False
     has_random_tests: bool = False
+    shuffles: bool = False  # features are searched in random order: equal gains then go to any of them
     seed: int = 0
 
 
@@ -143,7 +148,12 @@ def entropy_table(criterion: str, weights: Weights) -> tuple[NDArray[np.int64], 
 
 
 def make_settings(
-    params: GrowParams, target: Target, weights: Weights, units: Units, features: NDArray[np.int64], n_rows: int
+    params: GrowParams,
+    target: Target,
+    weights: Weights,
+    units: Units,
+    features: NDArray[np.int64],
+    n_rows: int,
 ) -> Settings:
     """Settle the parameters in the units of the sums."""
     criterion = CRITERIA[params.criterion]
@@ -151,7 +161,10 @@ def make_settings(
         criterion = SQUARED_ERROR
     min_gain = -math.inf
     if params.min_impurity_decrease > 0.0:
-        min_gain = scale((params.min_impurity_decrease - GAIN_SLACK) / units.gain, -units.gain_exponent)
+        min_gain = scale(
+            (params.min_impurity_decrease - GAIN_SLACK) / units.gain,
+            -units.gain_exponent,
+        )
     min_weight_leaf = math.ceil(params.min_weight_fraction_leaf * weights.total)
     min_samples_leaf = params.min_samples_leaf
     if weights.is_unit:
@@ -160,6 +173,17 @@ def make_settings(
     has_square = len(target.squares) > 1
     n_features = features.shape[1]
     n_levels = features[N_CODES, features[IS_CATEGORICAL] != 0]
+    n_try = n_features if params.max_features is None else params.max_features
+    is_packed = bool(
+        PACKED_SHARE * n_try <= n_features
+        and criterion == (SQUARED_ERROR if target.family == MOMENTS else GINI)
+        and 0 < target.n_classes <= MOST_PACKED_CLASSES
+        and weights.is_whole
+        and int(weights.values.max()) <= MOST_PAIR_WEIGHT
+        and min_samples_leaf == 1
+        and min_weight_leaf <= 1
+        and not (params.has_random_ties or params.has_random_tests or np.any(features[MONOTONE] != 0))
+    )
     return Settings(
         criterion=criterion,
         n_classes=max(target.n_classes, 2),
@@ -170,7 +194,7 @@ def make_settings(
         min_samples_split=params.min_samples_split,
         min_samples_leaf=min_samples_leaf,
         min_weight_leaf=min_weight_leaf,
-        n_try=n_features if params.max_features is None else params.max_features,
+        n_try=n_try,
         is_centred=int(criterion == SQUARED_ERROR and target.n_classes == 0 and weights.is_whole),
         is_class=int(target.n_classes > 0),
         is_unit=int(weights.is_unit and not has_square),
@@ -179,17 +203,12 @@ def make_settings(
             criterion == SQUARED_ERROR
             and weights.is_whole
             and (weights.is_unit or min_weight_leaf <= 1)
-            and not (has_square or params.has_random_ties or params.has_random_tests or np.any(features[MONOTONE] != 0))
+            and (min_samples_leaf == 1 or not params.has_random_tests)
+            and (params.has_random_tests or not params.has_random_ties)
+            and not (has_square or np.any(features[MONOTONE] != 0))
         ),
-        is_packed=int(
-            criterion == (SQUARED_ERROR if target.family == MOMENTS else GINI)
-            and 0 < target.n_classes <= MOST_PACKED_CLASSES
-            and weights.is_whole
-            and int(weights.values.max()) <= MOST_PAIR_WEIGHT
-            and min_samples_leaf == 1
-            and min_weight_leaf <= 1
-            and not (params.has_random_ties or params.has_random_tests or np.any(features[MONOTONE] != 0))
-        ),
+        is_packed=int(is_packed),
+        is_shuffled=int(params.shuffles or (params.max_features is not None and params.max_features < n_features)),
         is_random=int(params.has_random_tests),
         has_monotone=int(np.any(features[MONOTONE] != 0)),
         has_random_ties=int(params.has_random_ties),
@@ -198,7 +217,7 @@ def make_settings(
         value_slack=math.ldexp(1.0, target.bits - weights.bits - VALUE_BITS),
         square_unit=math.ldexp(1.0, 2 * target.bits - weights.bits - target.square_bits),
         seed=params.seed,
-        most_listed=most_listed(params, features, n_rows),
+        most_listed=0 if is_packed else most_listed(params, features, n_rows),
         most_words=(int(n_levels.max(initial=0)) + 63) // 64,
     )
 
@@ -305,6 +324,7 @@ class Growth:
         is_moments = self.target.family == MOMENTS
         has_subsets = bool(np.any(self.features[IS_CATEGORICAL] != 0))
         self.permutation = np.arange(self.features.shape[1], dtype=np.int64)
+        self.places = np.zeros(self.features.shape[1], np.int64)
         most = self.settings.most_listed
         n_keys = min(n_rows, MAX_CODES + 1) if is_moments else n_rows
         dtype = np.uint32 if is_moments else np.uint64
@@ -321,8 +341,12 @@ class Growth:
         self.pair_sums = np.zeros(PAIR_ROWS, np.int32)
         self.pair_scores = np.zeros(PAIR_ROWS)
         self.picked = np.empty((2, n_packed), np.uint32)
+        self.moves = np.empty((2, n_rows), ROW)
         self.counts = np.empty(MOST_BUCKETS, np.int32)
-        self.cells = np.zeros(count_cells(self.features, self.settings, is_moments=is_moments, n_rows=n_rows), SUM)
+        self.cells = np.zeros(
+            count_cells(self.features, self.settings, is_moments=is_moments, n_rows=n_rows),
+            SUM,
+        )
         self.groups = np.empty((GROUP_ROWS, max(n_codes, 2)), SUM)
         self.totals = np.zeros(TOTALS_SIZE, SUM)
         self.bounds = np.zeros((4, MOST_BRANCHES))
@@ -354,11 +378,11 @@ class Growth:
             status = int(
                 self.kernels.grow.grow(
                     self.codes.rows, self.codes.rows.view(np.uint64), self.labels, self.ids, self.target.truth,
-                    self.features, self.codes.edges, self.settings, self.permutation, self.keys, self.counts,
-                    self.cells, self.groups, self.totals, self.xlogx, self.sums, self.vectors, self.subset,
-                    self.scores, self.subsets, self.place, self.lists, self.list_labels, self.branch, self.nodes,
-                    self.node_values, self.slots, self.slot_values, self.bounds, self.state, self.control, self.pays,
-                    self.column, self.pair_sums, self.pair_scores, self.picked,
+                    self.features, self.codes.edges, self.settings, self.permutation, self.places, self.keys,
+                    self.counts, self.cells, self.groups, self.totals, self.xlogx, self.sums, self.vectors,
+                    self.subset, self.scores, self.subsets, self.place, self.lists, self.list_labels, self.branch,
+                    self.nodes, self.node_values, self.slots, self.slot_values, self.bounds, self.state, self.control,
+                    self.pays, self.column, self.pair_sums, self.pair_scores, self.picked, self.moves,
                 )
             )  # fmt: skip
             if status != NEEDS_ROOM:
@@ -432,7 +456,10 @@ class Growth:
         leaves = np.flatnonzero(is_leaf)
         leaves = leaves[np.argsort(begin[leaves])]
         starts = begin[leaves]
-        low, high = np.minimum.reduceat(truth, starts), np.maximum.reduceat(truth, starts)
+        low, high = (
+            np.minimum.reduceat(truth, starts),
+            np.maximum.reduceat(truth, starts),
+        )
         is_pure = low == high
         in_leaf = np.repeat(np.arange(len(leaves)), (end - begin)[leaves])
         weights = self.weights if self.weights.is_unit else self.weights._replace(values=self.labels[WEIGHT])
@@ -487,7 +514,11 @@ class Growth:
         n_rows = (end - begin)[mixed]
         row = np.repeat(np.arange(len(mixed)), n_rows)
         at = np.arange(n_rows.sum()) - np.repeat(np.cumsum(n_rows) - n_rows, n_rows) + np.repeat(begin[mixed], n_rows)
-        np.add.at(distributions, (row, classes[at]), 1 if self.weights.is_unit else self.labels[WEIGHT, at])
+        np.add.at(
+            distributions,
+            (row, classes[at]),
+            1 if self.weights.is_unit else self.labels[WEIGHT, at],
+        )
         if n_classes <= 2:
             ones = classes if self.weights.is_unit else classes * self.labels[WEIGHT]
             impurity = two_class_impurity(self.params.criterion, sum_ranges(ones, begin, end) / weight)
@@ -504,7 +535,10 @@ class Growth:
         return self.make_tree(leaf, weight, np.maximum(impurity, 0.0), 0, shares)
 
     def bound_shares(
-        self, leaf: NDArray[np.float64], weight: NDArray[np.float64], distributions: NDArray[np.float64]
+        self,
+        leaf: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        distributions: NDArray[np.float64],
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Move the share of class 1 of each leaf inside its monotone bounds: a missing branch may lie outside."""
         leaves = np.flatnonzero(self.nodes[FIRST_CHILD, : len(leaf)] == 0)

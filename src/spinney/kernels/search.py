@@ -1,0 +1,585 @@
+"""Search a node: sum it up, try its features, write the best split to its slot.
+
+Two arguments select a variant when they are None: `sums`, class weights for three classes or more, and `subset`, a
+bitset for tables with categories.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinney._jit import inlined, kernel
+from spinney._types import (
+    ALL,
+    CONTROL_STOP,
+    CUT,
+    FEATURE,
+    GAIN,
+    GROUP_CODE,
+    HIGH,
+    IS_BINNED,
+    IS_CATEGORICAL,
+    IS_LISTED,
+    KEY,
+    KIND,
+    LEARNED,
+    LOW,
+    MAX_CODES,
+    MISSING_BRANCH,
+    MISSING_CODE,
+    MONOTONE,
+    N_ALL,
+    N_BRANCHES,
+    N_CODES,
+    N_MISSING,
+    OFFSET,
+    PAIR_ROWS,
+    PRESENT,
+    Q_ALL,
+    S_ALL,
+    SLOT_CUT_VALUE,
+    SLOT_LOWER,
+    SLOT_UPPER,
+    SMALL_SHIFT,
+    SQUARE,
+    SUBSET,
+    TARGET,
+    THRESHOLD,
+    W_ALL,
+    WEIGHT,
+    Settings,
+)
+
+from .classes import scan_classes
+from .counted import pack_classes, scan_counted
+from .criteria import (
+    NO_SCORE,
+    TIE,
+    best_possible,
+    deviation,
+    score_classes,
+    score_moments,
+)
+from .histogram import group_cells, group_keys
+from .lists import make_keys
+from .moments import scan_keys, scan_moments
+from .packed import pack_labels, scan_levels, scan_packed
+from .random_test import (
+    draw_subset,
+    draw_threshold,
+    find_range,
+    judge_classes,
+    judge_moments,
+    judge_plain,
+    load_values,
+    mark_left,
+)
+from .rng import below, fold
+from .subset import subset_classes, subset_moments
+
+FEW_CODES = 16  # cells are worth their while whatever the node's size
+DRAWS, TIES, TESTS = np.uint64(0), np.uint64(1), np.uint64(8)  # parts of a node's key
+
+
+@inlined
+def sum_classes(labels: np.ndarray, lo: int, hi: int, sums: np.ndarray, totals: np.ndarray) -> int:
+    """Sum the weights of rows lo .. hi per class; list the classes present, ascending, and return their number."""
+    first = np.uint64(lo)
+    end = np.uint64(hi)
+    is_unit = len(labels) == 1
+    for i in range(first, end):
+        sums[ALL, np.uint64(labels[TARGET, i])] = 0
+    n_present = np.int64(0)
+    weight = np.int64(0)
+    for i in range(first, end):
+        c = np.uint64(labels[TARGET, i])
+        w = np.int64(1) if is_unit else labels[WEIGHT, i]
+        held = sums[ALL, c]
+        sums[ALL, c] = held + w
+        weight += w
+        if held == 0:
+            at = n_present  # a fixed order, whatever the order of rows: scores are float sums over classes
+            while at > 0 and sums[PRESENT, at - 1] > np.int64(c):
+                sums[PRESENT, at] = sums[PRESENT, at - 1]
+                at -= 1
+            sums[PRESENT, at] = np.int64(c)
+            n_present += 1
+    totals[N_ALL] = hi - lo
+    totals[W_ALL] = weight
+    return n_present
+
+
+@inlined
+def sum_moments(labels: np.ndarray, lo: int, hi: int, totals: np.ndarray) -> None:
+    """Sum the labels of rows lo .. hi."""
+    total = np.int64(0)
+    weight = np.int64(hi - lo)
+    square = np.int64(0)
+    first = np.uint64(lo)
+    end = np.uint64(hi)
+    for i in range(first, end):
+        total += labels[TARGET, i]
+    if len(labels) > 1:
+        weight = np.int64(0)
+        for i in range(first, end):
+            weight += labels[WEIGHT, i]
+        square = weight
+    if len(labels) > 2:
+        square = np.int64(0)
+        for i in range(first, end):
+            square += labels[SQUARE, i]
+    totals[N_ALL] = hi - lo
+    totals[W_ALL] = weight
+    totals[S_ALL] = total
+    totals[Q_ALL] = square
+
+
+@kernel
+def place_cut(features: np.ndarray, edges: np.ndarray, feature: int, cut: int, following: int) -> float:
+    """Threshold between the highest value of code `cut` and the lowest of code `following` (-1: above all values)."""
+    if following < 0:
+        return np.inf
+    at = features[OFFSET, feature] - 1
+    low = edges[HIGH, at + cut]
+    high = edges[LOW, at + following]
+    middle = low + (high - low) / 2.0
+    if not (middle >= low and middle < high):  # neighbours one ulp apart, and infinities
+        return low
+    if features[IS_BINNED, feature] == 0:
+        return middle
+    # the codes between may be bins of rows that the node does not have: none of them is torn apart
+    first = cut
+    last = following - 1
+    while first < last:
+        code = (first + last + 1) >> 1
+        if edges[LOW, at + code] <= middle:
+            first = code
+        else:
+            last = code - 1
+    return max(middle, edges[HIGH, at + first])
+
+
+@inlined
+def draw_feature(permutation: np.ndarray, places: np.ndarray, k: int, key: np.uint64) -> int:
+    """Swap entry k of the permutation with one drawn from k on, and note where it was; return the new entry."""
+    word = fold(key, np.uint64(k >> 1))  # 32 bits for each of two draws
+    half = (word >> np.uint64(32)) if k & 1 else (word & np.uint64(0xFFFFFFFF))
+    at = k + np.int64((half * np.uint64(len(permutation) - k)) >> np.uint64(32))
+    feature = np.int64(permutation[at])
+    permutation[at] = permutation[k]
+    permutation[k] = feature
+    places[k] = at
+    return feature
+
+
+@inlined
+def restore_order(permutation: np.ndarray, places: np.ndarray, n_drawn: int) -> None:
+    """Undo the draws: the next node's depend on nothing but its key."""
+    for k in range(n_drawn):
+        last = n_drawn - 1 - k
+        at = places[last]
+        feature = permutation[at]
+        permutation[at] = permutation[last]
+        permutation[last] = feature
+
+
+@inlined
+def scan_numeric(
+    codes: np.ndarray,
+    labels: np.ndarray,
+    lo: int,
+    hi: int,
+    feature: int,
+    features: np.ndarray,
+    settings: Settings,
+    lists: np.ndarray,
+    list_labels: np.ndarray,
+    list_lo: int,
+    keys: np.ndarray,
+    counts: np.ndarray,
+    cells: np.ndarray,
+    groups: np.ndarray,
+    totals: np.ndarray,
+    xlogx: np.ndarray,
+    centre: int,
+    best: float,
+    lower: float,
+    upper: float,
+    key: np.uint64,
+    n_ties: int,
+    pays: np.ndarray,
+    column: np.ndarray,
+    pair_sums: np.ndarray,
+    pair_scores: np.ndarray,
+    picked: np.ndarray,
+) -> tuple[float, int, int, int, int]:
+    """Best cut of a numeric feature over rows lo .. hi, for the moments family.
+
+    Returns the better of `best` and the best score, the last code of the left branch (-1: not better), the next present
+    code (-1: the cut is known against missing), the branch of missing rows, and the number of ties met so far.
+    """
+    n_codes = features[N_CODES, feature]
+    if settings.is_packed != 0 and hi - lo <= MAX_CODES:
+        best, cut, following = scan_packed(
+            codes,
+            lo,
+            hi,
+            feature,
+            column,
+            pays,
+            pair_sums,
+            pair_scores,
+            picked,
+            counts,
+            cells,
+            totals[W_ALL],
+            totals[S_ALL],
+            best,
+        )
+        if cut != -2:
+            totals[N_MISSING] = 0
+            return best, cut, following, 0, n_ties
+    is_listed = list_lo >= 0 and features[IS_LISTED, feature] != 0
+    if not is_listed and (n_codes <= hi - lo or n_codes <= FEW_CODES):
+        n_groups = group_cells(codes, labels, lo, hi, feature, n_codes, cells, groups, totals)
+    else:
+        ordered = lists
+        row = feature
+        first = lo - list_lo
+        source = list_labels
+        base = np.int64(0)
+        if not is_listed:
+            ordered = keys
+            row = make_keys(codes, lo, hi, feature, SMALL_SHIFT, keys, counts)
+            first = np.int64(0)
+            source = labels
+            base = lo
+        end = first + hi - lo
+        lowest = np.int64(ordered[row, first]) >> SMALL_SHIFT
+        if lowest == np.int64(ordered[row, end - 1]) >> SMALL_SHIFT:
+            return best, -1, -1, 0, n_ties
+        if settings.is_plain != 0 and lowest > 0:
+            totals[N_MISSING] = 0
+            best, cut, following = scan_keys(
+                ordered,
+                row,
+                first,
+                end,
+                SMALL_SHIFT,
+                source,
+                base,
+                totals[S_ALL] - centre * totals[W_ALL],
+                totals[W_ALL],
+                centre,
+                settings.min_samples_leaf,
+                best,
+            )
+            return best, cut, following, 0, n_ties
+        n_groups = group_keys(ordered, row, first, end, SMALL_SHIFT, source, base, groups, totals)
+    if n_groups == 0 or (n_groups == 1 and totals[N_MISSING] == 0):
+        return best, -1, -1, 0, n_ties
+    best, at, missing, n_ties = scan_moments(
+        groups,
+        n_groups,
+        totals,
+        settings,
+        xlogx,
+        centre,
+        best,
+        features[MONOTONE, feature],
+        lower,
+        upper,
+        key,
+        n_ties,
+    )
+    if at < 0:
+        return best, -1, -1, 0, n_ties
+    following = np.int64(-1)
+    if at < n_groups - 1:
+        following = groups[GROUP_CODE, at + 1]
+    return best, groups[GROUP_CODE, at], following, missing, n_ties
+
+
+@inlined
+def part_pair(
+    codes: np.ndarray,
+    lo: int,
+    features: np.ndarray,
+    start: int,
+    slots: np.ndarray,
+    slot_values: np.ndarray,
+    slot: int,
+) -> int:
+    """Split two rows by the first numeric feature from `start` on that tells them apart: none can be better.
+
+    Half the nodes of a tree that is grown to the end have two or three rows. Returns the feature, or -1.
+    """
+    n_features = features.shape[1]
+    for k in range(n_features):
+        feature = start + k if start + k < n_features else start + k - n_features
+        a = np.int64(codes[lo, feature])
+        b = np.int64(codes[lo + 1, feature])
+        if a == b:
+            continue
+        if min(a, b) == MISSING_CODE or features[IS_CATEGORICAL, feature] != 0:
+            return -1
+        slots[FEATURE, slot] = feature
+        slots[MISSING_BRANCH, slot] = -1
+        slots[N_BRANCHES, slot] = 2
+        slots[KIND, slot] = THRESHOLD
+        slots[CUT, slot] = min(a, b)
+        slot_values[SLOT_CUT_VALUE, slot] = max(a, b)
+        return np.int64(feature)
+    return -1
+
+
+@inlined
+def search(
+    codes: np.ndarray,
+    labels: np.ndarray,
+    lo: int,
+    hi: int,
+    features: np.ndarray,
+    edges: np.ndarray,
+    settings: Settings,
+    permutation: np.ndarray,
+    places: np.ndarray,
+    keys: np.ndarray,
+    counts: np.ndarray,
+    cells: np.ndarray,
+    groups: np.ndarray,
+    totals: np.ndarray,
+    xlogx: np.ndarray,
+    sums: np.ndarray | None,
+    vectors: np.ndarray | None,
+    subset: np.ndarray | None,
+    scores: np.ndarray | None,
+    subsets: np.ndarray,
+    n_words: int,
+    lists: np.ndarray,
+    list_labels: np.ndarray,
+    list_lo: int,  # first row of the lists that cover the node; -1: none do
+    slots: np.ndarray,
+    slot_values: np.ndarray,
+    slot: int,
+    control: np.ndarray,
+    pays: np.ndarray,
+    column: np.ndarray,
+    pair_sums: np.ndarray,
+    pair_scores: np.ndarray,
+    picked: np.ndarray,
+) -> tuple[bool, float]:
+    """Find the best split of rows lo .. hi and write it to the slot; return whether there is one, and the node's score.
+
+    The bitset of a subset goes to subsets[n_words ...].
+    """
+    n_present = np.int64(0)
+    centre = np.int64(0)
+    if sums is None:
+        sum_moments(labels, lo, hi, totals)
+        if settings.is_centred != 0:
+            centre = totals[S_ALL] // totals[W_ALL]
+        total = totals[S_ALL] - centre * totals[W_ALL]
+        node_score = score_moments(
+            settings.criterion,
+            totals[W_ALL],
+            total,
+            totals[Q_ALL],
+            settings.square_unit,
+            xlogx,
+        )
+        spread = np.inf
+        if settings.min_spread > 0.0:
+            spread = deviation(totals[W_ALL], totals[S_ALL], totals[Q_ALL], settings.square_unit)
+        if spread < settings.min_spread:
+            return False, node_score
+    else:
+        n_present = sum_classes(labels, lo, hi, sums, totals)
+        node_score = score_classes(settings.criterion, sums, ALL, totals[W_ALL], n_present, xlogx)
+    if totals[W_ALL] < 2 * settings.min_weight_leaf:
+        return False, node_score
+    lower = slot_values[SLOT_LOWER, slot]
+    upper = slot_values[SLOT_UPPER, slot]
+    draw_key = fold(np.uint64(slots[KEY, slot]), DRAWS)
+    tie_key = fold(np.uint64(slots[KEY, slot]), TIES)
+    test_key = fold(np.uint64(slots[KEY, slot]), TESTS)
+    bound = best_possible(
+        settings.criterion,
+        settings.is_class,
+        labels,
+        lo,
+        hi,
+        totals[W_ALL],
+        totals[S_ALL],
+        centre,
+    )
+    bound -= abs(bound) * (TIE / 2.0)
+    if settings.has_random_ties != 0:
+        bound = np.inf
+    n_features = features.shape[1]
+    n_tried = np.int64(0)
+    n_drawn = np.int64(0)
+    n_ties = np.int64(0)
+    best = NO_SCORE
+    best_feature = np.int64(-1)
+    if hi - lo == 2 and settings.is_plain != 0 and settings.n_try == n_features and settings.is_random == 0:
+        start = below(draw_key, 0, n_features) if settings.is_shuffled != 0 else np.int64(0)
+        best_feature = part_pair(codes, lo, features, start, slots, slot_values, slot)
+        if best_feature >= 0:
+            best = bound
+    is_packed = settings.is_packed != 0 and hi - lo <= MAX_CODES
+    power = np.int64(0)
+    if is_packed:
+        if sums is None:
+            pack_labels(labels, lo, hi, pays)
+        else:
+            pack_classes(labels, lo, hi, pays)
+            for k in range(n_present):
+                power += sums[ALL, sums[PRESENT, k]] * sums[ALL, sums[PRESENT, k]]
+    for k in range(n_features):
+        if control[CONTROL_STOP] != 0 or best >= bound or (n_tried >= settings.n_try and best_feature >= 0):
+            break
+        n_drawn += 1
+        n_tried += 1
+        feature = np.int64(k)
+        if settings.is_shuffled != 0:
+            feature = draw_feature(permutation, places, k, draw_key)
+        n_codes = features[N_CODES, feature]
+        is_subset = features[IS_CATEGORICAL, feature] != 0
+        cut = np.int64(-1)
+        following = np.int64(-1)
+        missing = np.int64(0)
+        threshold = np.inf
+        if settings.is_random != 0:
+            last_left = np.int64(0)
+            n_missing = np.int64(1)
+            n_groups = np.int64(2)
+            lowest = np.int64(0)
+            highest = np.int64(0)
+            if hi - lo <= PAIR_ROWS and not is_subset:
+                low, high, n_missing = load_values(
+                    codes,
+                    edges,
+                    lo,
+                    hi,
+                    feature,
+                    features[OFFSET, feature],
+                    column,
+                    pair_scores,
+                )
+                if n_missing == 0:
+                    if low == high:
+                        n_tried -= 1
+                        continue
+                    last_left, threshold = mark_left(hi - lo, low, high, test_key, feature, column, pair_scores)
+            if last_left == 0:
+                lowest, highest, n_missing = find_range(codes, lo, hi, feature, column)
+                if highest == 0 or (lowest == highest and n_missing == 0):
+                    n_tried -= 1  # only features that vary count
+                    continue
+                n_groups = np.int64(2 if lowest < highest else 1)
+                last_left = highest
+                threshold = np.inf
+                if subset is not None:
+                    if is_subset:
+                        n_groups = draw_subset(hi - lo, n_codes, test_key, feature, column, subset)
+                        last_left = np.int64(1)
+                if not is_subset and n_groups == 2:
+                    last_left, threshold = draw_threshold(features, edges, feature, lowest, highest, test_key)
+            if sums is None:
+                if settings.is_plain != 0 and n_missing == 0:
+                    totals[N_MISSING] = 0
+                    best, cut, n_ties = judge_plain(
+                        labels, lo, hi - lo, last_left, column, totals[W_ALL], totals[S_ALL], centre, best, tie_key,
+                        n_ties,
+                    )  # fmt: skip
+                else:
+                    best, cut, missing, n_ties = judge_moments(
+                        labels, lo, hi, last_left, n_groups, n_missing, column, groups, totals, settings, xlogx,
+                        centre, best, features[MONOTONE, feature], lower, upper, tie_key, n_ties,
+                    )  # fmt: skip
+            else:
+                best, cut, missing, n_ties = judge_classes(
+                    labels, lo, hi, last_left, n_groups, n_missing, column, sums, totals, n_present, settings, xlogx,
+                    best, tie_key, n_ties,
+                )  # fmt: skip
+            if cut >= 0:
+                is_against_missing = cut == n_groups - 1
+                cut = highest if is_against_missing else last_left
+                threshold = np.inf if is_against_missing else threshold
+                if features[IS_BINNED, feature] != 0:  # the rows of a bin stay together
+                    threshold = max(threshold, edges[HIGH, features[OFFSET, feature] + cut - 1])
+                if subset is not None:
+                    if is_subset:
+                        for w in range((n_codes + 63) >> 6):
+                            subsets[n_words + w] = ~np.uint64(0) if is_against_missing else subset[w]
+        elif subset is not None:
+            if is_subset:
+                if sums is None:
+                    if is_packed and settings.missing == LEARNED:
+                        best, cut, missing = scan_levels(
+                            codes,
+                            lo,
+                            hi,
+                            feature,
+                            n_codes,
+                            pays,
+                            cells,
+                            groups,
+                            totals,
+                            subset,
+                            best,
+                        )
+                    else:
+                        best, cut, missing, n_ties = subset_moments(
+                            codes, labels, lo, hi, feature, n_codes, cells, groups, scores, totals, subset,
+                            settings, xlogx, centre, best, lower, upper, tie_key, n_ties,
+                        )  # fmt: skip
+                else:
+                    best, cut, missing, n_ties = subset_classes(
+                        codes, labels, lo, hi, feature, n_codes, cells, groups, scores, sums, vectors, totals,
+                        n_present, subset, settings, xlogx, best, tie_key, n_ties,
+                    )  # fmt: skip
+                if cut >= 0:
+                    for w in range((n_codes + 63) >> 6):
+                        subsets[n_words + w] = subset[w]
+        if not is_subset and settings.is_random == 0:
+            if sums is None:
+                best, cut, following, missing, n_ties = scan_numeric(
+                    codes, labels, lo, hi, feature, features, settings, lists, list_labels, list_lo, keys, counts,
+                    cells, groups, totals, xlogx, centre, best, lower, upper, tie_key, n_ties, pays, column, pair_sums,
+                    pair_scores, picked,
+                )  # fmt: skip
+            else:
+                cut = np.int64(-2)
+                if is_packed:
+                    best, cut, following = scan_counted(
+                        codes, lo, hi, feature, settings.n_classes, column, pays, picked, counts, cells, sums,
+                        n_present, totals[W_ALL], power, best,
+                    )  # fmt: skip
+                    totals[N_MISSING] = 0
+                if cut == -2:
+                    best, cut, following, missing, n_ties = scan_classes(
+                        codes, labels, lo, hi, feature, features, settings, lists, list_labels, list_lo, keys, counts,
+                        cells, sums, totals, n_present, xlogx, best, tie_key, n_ties,
+                    )  # fmt: skip
+        if cut >= 0:
+            best_feature = feature
+            has_missing = totals[N_MISSING] > 0
+            slots[FEATURE, slot] = feature
+            slots[MISSING_BRANCH, slot] = missing if has_missing else -1
+            slots[N_BRANCHES, slot] = 3 if has_missing and missing == 2 else 2
+            slots[KIND, slot] = SUBSET if is_subset else THRESHOLD
+            slots[CUT, slot] = n_words if is_subset else cut
+            slot_values[SLOT_CUT_VALUE, slot] = threshold if settings.is_random != 0 else np.float64(following)
+    restore_order(permutation, places, n_drawn if settings.is_shuffled != 0 else np.int64(0))
+    if best_feature < 0 or best - node_score < settings.min_gain:
+        return False, node_score
+    # fewer digits than a score has: equal gains stay equal whichever way they were summed, and go to the older node
+    slot_values[GAIN, slot] = np.float64(np.float32(best - node_score))
+    if slots[KIND, slot] == SUBSET:
+        slot_values[SLOT_CUT_VALUE, slot] = n_words
+    elif settings.is_random == 0:
+        following = np.int64(slot_values[SLOT_CUT_VALUE, slot])
+        slot_values[SLOT_CUT_VALUE, slot] = place_cut(features, edges, best_feature, slots[CUT, slot], following)
+    return True, node_score
