@@ -78,7 +78,7 @@ PAIR_ROWS = 64  # two classes: up to this many rows, comparing all pairs beats s
 PAIR_LANES = 8  # rows that the processor compares at a time
 MOST_PAIR_WEIGHT = 511  # of a row, so that the sums of PAIR_ROWS rows fit 16 bits
 MOST_PACKED_CLASSES = 1 << 14
-LANES = 4  # rows that go down a tree together
+LANES = 8  # rows that go down a tree together
 
 EXHAUSTIVE_LEVELS = 8  # 127 subsets; above, levels are ordered by their first principal component
 

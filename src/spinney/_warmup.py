@@ -4,7 +4,7 @@
 def warmup() -> None:
     """Compile the kernels now and keep them on disk, so that no later fit or predict waits for the compiler.
 
-    Useful when an image is built, or once before many worker processes start. Takes some twenty seconds
+    Useful when an image is built, or once before many worker processes start. Takes some thirty seconds
     the first time on a machine and about one second after that.
 
     Examples
@@ -12,17 +12,43 @@ def warmup() -> None:
     >>> import spinney
     >>> spinney.warmup()
     """
+    import warnings
+
     import numpy as np
 
     from spinney import _jit
+    from spinney.ensemble.sampling import Draw
     from spinney.estimators.cart import CARTClassifier, CARTRegressor
+    from spinney.estimators.extra_trees import ExtraTreesClassifier, ExtraTreesRegressor
+    from spinney.estimators.random_forest import RandomForestClassifier, RandomForestRegressor
+    from spinney.model.uncertainty import forest_weights, gather_members
 
     _jit.load_compiled()  # else a table this small would be interpreted
     X = np.arange(20.0).reshape(10, 2) % 7
     y = np.arange(10) % 3
     # A kernel is compiled per combination of argument types. Those of growing differ by the family of the
-    # target and by whether there are categories, those of routing by the type of the values; binning has one.
+    # target, by whether there are categories and by the kind of search, those of routing by the type of the values.
     for categorical in (None, [0]):
-        CARTClassifier(categorical_features=categorical).fit(X, y).predict(X)
-        CARTRegressor(categorical_features=categorical).fit(X, y).predict(X)
+        for classifier, regressor in ((CARTClassifier, CARTRegressor), (ExtraTreesClassifier, ExtraTreesRegressor)):
+            classifier(categorical_features=categorical).fit(X, y).predict(X)
+            regressor(categorical_features=categorical).fit(X, y).predict(X)
+        for n_classes in (2, 3):  # the searches of forests, which draw few of many features
+            wide, params = np.tile(X, 3), {"max_features": 1, "categorical_features": categorical}
+            RandomForestClassifier(n_estimators=1, **params).fit(wide, y % n_classes)
     CARTRegressor(max_bins=2).fit(X, y).predict(X.astype(np.float32))
+    # Bags have one kernel for each way to draw them; the rest of a forest is the same for all.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # two trees leave rows without out-of-bag votes
+        RandomForestClassifier(n_estimators=2, random_state=0, honest=True).fit(X, y)
+        RandomForestRegressor(n_estimators=2, random_state=0, bootstrap="poisson").fit(X, y)
+        Draw("paste", 10, 5, 0).counts(0)
+        Draw("paste", 10, 5, 0, 1.0 + y).counts(0)
+        RandomForestRegressor(n_estimators=2, random_state=0).fit(X, y, 1.0 + y)
+        forest = RandomForestRegressor(n_estimators=9, random_state=0, oob_score=True, keep_members=True).fit(X, y)
+        forest.predict(X)
+        forest.predict(X.astype(np.float32))
+        forest.predict_quantiles(X)
+        forest.importance("permutation", X, y)
+        forest.importance("conditional", X, y, threshold=0.0)
+        leaves = np.zeros((1, 3), np.int32)
+        forest_weights(leaves, gather_members(leaves, np.ones((1, 3), np.int32), [1]), 3)

@@ -563,7 +563,8 @@ def test_fork_while_threads_are_at_work():
     if child == 0:
         signal.alarm(30)
         taken = []
-        results = run_tasks(lambda task, _: task * task, 5, 2, on_done=lambda task, _: taken.append(task))
+        results = run_tasks(lambda task, _: task * task, 5, 2)
+        run_tasks(lambda task, _: task, 5, 2, on_done=lambda task, _: taken.append(task))
         is_same = count_workers(None, 100, 9.0) == joblib.cpu_count() and not is_pool_thread()
         print("child", *results, *taken, is_same, threading.active_count(), flush=True)
         os._exit(0)

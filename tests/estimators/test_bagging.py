@@ -477,9 +477,20 @@ def test_pasting_draws_without_replacement(kind):
     model = kind(n_estimators=5, bootstrap=False, max_samples=0.25, random_state=0).fit(X, y)
     for bag in model.estimators_samples_:
         assert len(bag) == len(set(bag.tolist())) == 30
-    whole = kind(n_estimators=3, bootstrap=False, random_state=0).fit(X, y)
+    whole = kind(TREES[kind](), n_estimators=3, bootstrap=False, random_state=0).fit(X, y)
     assert all(bag.tolist() == list(range(len(X))) for bag in whole.estimators_samples_)
     assert_same_trees(whole.forest_, [TREES[kind]().fit(X, y).tree_] * 3)
+
+
+@pytest.mark.parametrize("bootstrap", [True, False])
+def test_targets_far_off_do_not_matter_without_weight(bootstrap):
+    X, _ = make_table()
+    y, weight = X[:, 0] + 0.1 * X[:, 1], 0.1 * (np.arange(len(X)) % 3)
+    model, liar = (
+        BaggingRegressor(bootstrap=bootstrap, random_state=0).fit(X, target, weight)
+        for target in (y, np.where(weight > 0, y, 1e300))
+    )
+    assert_same_trees(model.forest_, liar.forest_)
 
 
 def test_groups_strata_and_blocks(kind):

@@ -43,7 +43,7 @@ SHARED_SETTINGS = [
     {"missing": "branch", "max_depth": 3},
     {"ties": "random", "random_state": 0},
     {"max_features": 0.5, "random_state": 0},
-    {"max_features": "sqrt", "max_leaf_nodes": 5, "random_state": 0},
+    {"max_features": "sqrt", "max_leaf_nodes": 12, "random_state": 0},
     {"ccp_alpha": 0.01},
     {"max_bins": 2},
     {"max_bins": 16, "max_depth": 2},

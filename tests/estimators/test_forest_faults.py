@@ -451,6 +451,18 @@ def test_fault_058_rows_of_weight_zero_are_in_no_bag(kind, settings):
     assert same_forest(make(kind, **settings).fit(X, liar, weight), model)
 
 
+@pytest.mark.parametrize("settings", [*BAGS, {"criterion": "sdr"}, {"bootstrap": True, "honest": True}], ids=str)
+@pytest.mark.parametrize("far", [1e6, -1e300])
+@pytest.mark.parametrize("regressor", [RandomForestRegressor, ExtraTreesRegressor])
+def test_fault_058_targets_far_off_do_not_matter_without_weight(regressor, settings, far):
+    X, _ = make_table()
+    y = X[:, 0] + 0.1 * X[:, 1]
+    for weight in (np.arange(40) % 3, 0.1 * (np.arange(40) % 3)):
+        model = make(regressor, **settings).fit(X, y, weight)
+        liar = make(regressor, **settings).fit(X, np.where(weight > 0, y, far), weight)
+        assert same_forest(liar, model)
+
+
 def test_fault_058_and_059_without_bags_weights_are_exact(kind):
     X, y = make_table()
     weight = np.arange(40) % 3
@@ -733,6 +745,9 @@ def test_fault_082_monotone_constraints(kind):
         make(kind, monotonic_cst=[2, 0, 0]).fit(X, y)
     with refuses(ValueError, "monotonic_cst constrains column 1, which is categorical"):
         make(kind, monotonic_cst=[0, 1, 0], categorical_features=[1]).fit(np.abs(X).round(), y)
+    with refuses(ValueError, "honest=True", "monotonic_cst could not hold"):
+        make(kind, monotonic_cst=[1, 0, 0], honest=True).fit(X, y)
+    make(kind, monotonic_cst=[0, 0, 0], honest=True).fit(X, y)  # nothing to hold
 
 
 def test_fault_082_monotone_constraints_need_two_classes(classifier):

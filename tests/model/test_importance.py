@@ -104,7 +104,7 @@ def test_rows_end_where_a_walk_with_their_source_s_values_ends(kernels, missing,
 @pytest.mark.parametrize("kind", ["classes", "numbers"])
 def test_importance_of_a_tree_equals_the_rise_of_its_error(kind, monkeypatch):
     X, y = mixed_table(200, 3)
-    forest = forest_of(kind, X, y)
+    forest = forest_of(kind, X, y, max_features=None)
     truth = np.digitize(y, [0.0, 1.0]) if kind == "classes" else y
     some = left_out(forest, X, truth, n_repeats=2)
     tree, values, truth = forest.forest_[0], some.trial.table[some.rows], truth[some.rows]

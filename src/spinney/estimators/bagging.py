@@ -35,7 +35,7 @@ from spinney.estimators.checks import (
     open_x,
     weigh_classes,
 )
-from spinney.estimators.forest import COMPILED_SHARE, SHORT_SECONDS
+from spinney.estimators.forest import COMPILED_SHARE, SHORT_SECONDS, hush_target, positive_chance
 from spinney.estimators.members import (
     Bags,
     MemberFits,
@@ -253,6 +253,8 @@ class _Bagging(OutOfBag, CheckedParams, BaseEstimator):
         base._validate_params()  # noqa: SLF001
         schema: Schema = table.schema
         classes = getattr(self, "classes_", None)
+        if weight is None:  # rows that no bag can hold say nothing either in what is made of all rows, such as bins
+            weight = positive_chance(bags.draw.probability)
         is_balanced = getattr(base, "class_weight", None) == "balanced"
         if classes is not None and not is_balanced:
             weight = weigh_classes(base.class_weight, classes, y, weight)
@@ -261,7 +263,7 @@ class _Bagging(OutOfBag, CheckedParams, BaseEstimator):
         seconds = table.n_rows * n_drawn * max(math.log2(table.n_rows), 1.0) * VISIT_SECONDS * n_new
         chosen = kernels(seconds)
         weights = fix_weights(weight, table.n_rows)
-        target = self._make_target(base, y, weights)
+        target = self._make_target(base, y if classes is not None else hush_target(y, weight), weights)
         codes = code_table(table, weights.values, int(base.max_bins), chosen)
         weights, target = with_room(weights, target)
         names = schema.names or tuple(f"x{j}" for j in range(schema.n_features))
@@ -284,9 +286,8 @@ class _Bagging(OutOfBag, CheckedParams, BaseEstimator):
         growth = SubspaceGrowth(plan, legend, bags.spaces)
         curve = self._go_on_voting(growth, y, bags.draw) if plan.has_oob else []
         if n_new > 0:
-            work = seconds * COMPILED_SHARE
-            n_workers = count_workers(self.n_jobs, n_new, work)
-            is_short, verbose = work < SHORT_SECONDS, bool(self.verbose)
+            n_workers = count_workers(self.n_jobs, n_new, seconds * COMPILED_SHARE)
+            is_short, verbose = seconds * COMPILED_SHARE < SHORT_SECONDS, bool(self.verbose)
             new = growth.run(n_old, n_new, chosen, n_workers, is_short=is_short, verbose=verbose)
             self.forest_ = join_forests(self.forest_, new) if n_old else new
         self.__dict__.pop("_members", None)
@@ -460,9 +461,8 @@ class BaggingClassifier(ClassifierMixin, _Bagging):
     ----------
     estimator : estimator, list or None, default=None
         What the members are; None means CART trees that give tests of equal gain to any of the tied features, not to
-        the first (letter recognition: 7.1 % errors instead of 7.8 %). With a list, of estimators
-        or of pairs (name, estimator), members take turns: the first is a copy of the first, and so on, round and round.
-        Members with a `random_state` get seeds of their own.
+        the first (letter recognition: 7.1 % errors instead of 7.8 %). From a list, of estimators or of pairs (name,
+        estimator), members take turns, round and round. Those with a `random_state` get seeds of their own.
     n_estimators : int, default=10
         Number of members.
     max_samples : int or float, optional

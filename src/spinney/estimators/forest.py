@@ -125,6 +125,17 @@ def positive_chance(weight: NDArray[np.float64] | None) -> NDArray[np.float64] |
     return (weight > 0.0).astype(np.float64)
 
 
+def hush_target(y: NDArray[np.float64], weight: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """Targets with those of rows of weight 0 replaced by the largest of the others.
+
+    Such rows are in no bag, but the scale of the fixed-point target is taken from all rows: one far off would cost the
+    others their digits, and would not fit itself.
+    """
+    if weight is None or np.all(weight > 0.0):
+        return y
+    return np.where(weight > 0.0, y, y[weight > 0.0].max())
+
+
 class _Forest(OutOfBag, Votes, Importances, CheckedParams, BaseEstimator):
     """What all forests share: bags, growing, adding up."""
 
@@ -164,7 +175,7 @@ class _Forest(OutOfBag, Votes, Importances, CheckedParams, BaseEstimator):
         seconds = table.n_rows * schema.n_features * max(math.log2(table.n_rows), 1.0) * VISIT_SECONDS * n_new
         chosen = kernels(seconds)
         weights = fix_weights(held, table.n_rows)
-        target = self._make_target(y, weights)
+        target = self._make_target(y if classes is not None else hush_target(y, held), weights)
         codes = code_table(table, weights.values, int(self.max_bins), chosen)
         weights, target = with_room(weights, target)
         is_weighed = None if weight is None or np.all(weight > 0.0) else weight > 0.0
@@ -353,6 +364,11 @@ class _Forest(OutOfBag, Votes, Importances, CheckedParams, BaseEstimator):
         if monotone is not None and classes is not None and len(classes) > 2 and monotone.any():
             message = "Monotonicity constraints are not supported with multiclass classification"
             raise ValueError(message)
+        if monotone is not None and monotone.any() and self.honest:
+            raise ValueError(
+                "honest=True takes the leaf values from rows that did not choose the tests, so that monotonic_cst "
+                "could not hold: use one"
+            )
         return monotone
 
     def _make_target(self, y: NDArray[Any], weights: Weights) -> Target:

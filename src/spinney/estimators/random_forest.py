@@ -55,6 +55,7 @@ class RandomForestClassifier(ForestClassifier):
         its name, or metric(y_true, y_pred). Rows of weight 0, and rows in every bag, do not count.
     honest : bool, default=False
         Choose the tests by one part of the bag and take the leaf values from the other; no leaf is without them.
+        Not with `monotonic_cst`, which such values need not obey.
     honest_fraction : float, default=0.5
         Share of the bag that chooses the tests.
     pruning : "oob", optional

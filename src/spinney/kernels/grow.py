@@ -283,11 +283,12 @@ def grow(
     bounds: np.ndarray,
     state: np.ndarray,
     control: np.ndarray,
-    pays: np.ndarray,
+    pays: np.ndarray | None,
     column: np.ndarray,
     pair_sums: np.ndarray,
     pair_scores: np.ndarray,
     picked: np.ndarray,
+    values: np.ndarray | None,
     moves: np.ndarray,
 ) -> int:
     """Grow until done (DONE), stopped (STOPPED) or out of space (NEEDS_ROOM: enlarge the arrays, call again)."""
@@ -394,7 +395,7 @@ def grow(
             is_found, score = search(
                 codes, labels, lo, hi, features, edges, settings, permutation, places, keys, counts, cells, groups,
                 totals, xlogx, sums, vectors, subset, scores, subsets, state[N_WORDS], lists, list_labels, list_lo,
-                slots, slot_values, slot, control, pays, column, pair_sums, pair_scores, picked,
+                slots, slot_values, slot, control, pays, column, pair_sums, pair_scores, picked, values,
             )  # fmt: skip
             node_values[SCORE, node] = score
             if control[CONTROL_STOP] != 0:

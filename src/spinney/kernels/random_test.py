@@ -16,11 +16,17 @@ from spinney._types import (
     GROUP_SQUARE,
     GROUP_SUM,
     GROUP_WEIGHT,
+    HIGH,
+    IS_BINNED,
+    IS_CATEGORICAL,
     LEFT,
     LOW,
     MISSING,
+    MONOTONE,
+    N_CODES,
     N_MISSING,
     OFFSET,
+    PAIR_ROWS,
     PRESENT,
     Q_ALL,
     Q_MISSING,
@@ -114,10 +120,11 @@ def load_values(
     first = np.uint64(lo)
     j = np.uint64(feature)
     before = np.uint64(at)
+    last = np.uint64(edges.shape[1] - 1)  # a feature without a known value has no codes
     for k in range(np.uint64(hi - lo)):
         code = np.uint64(codes[first + k, j])
         n_missing += np.int64(code == NONE)
-        value = edges[LOW, before + max(code, ONE) - ONE]
+        value = edges[LOW, min(before + max(code, ONE) - ONE, last)]
         column[k] = np.int32(code)
         values[k] = value
         low = value if value < low else low
@@ -160,9 +167,7 @@ def judge_plain(
     total: int,
     centre: int,
     best: float,
-    tie_key: np.uint64,
-    n_ties: int,
-) -> tuple[float, int, int]:
+) -> tuple[float, int]:
     """Judge a test by squared error where nothing is missing and nothing constrains it: 0 as second if it is chosen."""
     first = np.uint64(lo)
     limit = np.int32(cut)
@@ -182,14 +187,9 @@ def judge_plain(
     a = np.float64(left - centre * w_left)
     b = np.float64(total - left - centre * (weight - w_left))
     score = (a * a * wb + b * b * wa) / (wa * wb)
-    slack = abs(best) * TIE
-    if score > best + slack:
-        return score, 0, 0
-    if score >= best - slack:
-        n_ties += 1
-        if below(tie_key, n_ties, n_ties + 1) == 0:
-            return best, 0, n_ties
-    return best, -1, n_ties
+    if score > best + abs(best) * TIE:
+        return score, 0
+    return best, -1
 
 
 @inlined
@@ -416,3 +416,89 @@ def draw_subset(
     if n_levels & 63 != 0:  # no bits beyond the last level
         subset[n_words - 1] &= (ONE << np.uint64(n_levels & 63)) - ONE
     return min(n_seen, 2)
+
+
+@inlined
+def random_split(
+    codes: np.ndarray,
+    labels: np.ndarray,
+    lo: int,
+    hi: int,
+    feature: int,
+    features: np.ndarray,
+    edges: np.ndarray,
+    settings: Settings,
+    column: np.ndarray,
+    values: np.ndarray,  # (PAIR_ROWS,) float64 scratch
+    groups: np.ndarray,
+    sums: np.ndarray | None,
+    subset: np.ndarray | None,
+    totals: np.ndarray,
+    n_present: int,
+    xlogx: np.ndarray,
+    centre: int,
+    best: float,
+    lower: float,
+    upper: float,
+    test_key: np.uint64,
+    tie_key: np.uint64,
+    n_ties: int,
+) -> tuple[float, int, int, int, float]:
+    """Draw a test of a feature over rows lo .. hi and judge it.
+
+    Returns the better of `best` and its score, the last code of the left branch (-1: not better), the branch of missing
+    rows (-1: the feature does not vary here), the number of ties and the threshold. A subset is left in `subset`.
+    """
+    n_codes = features[N_CODES, feature]
+    is_subset = features[IS_CATEGORICAL, feature] != 0
+    last_left = np.int64(0)
+    n_missing = np.int64(1)
+    n_groups = np.int64(2)
+    highest = np.int64(0)
+    threshold = np.inf
+    if hi - lo <= PAIR_ROWS and not is_subset and n_codes > 0:
+        low, high, n_missing = load_values(codes, edges, lo, hi, feature, features[OFFSET, feature], column, values)
+        if n_missing == 0:
+            if low == high:
+                return best, -1, -1, n_ties, threshold
+            last_left, threshold = mark_left(hi - lo, low, high, test_key, feature, column, values)
+    if last_left == 0:
+        lowest, highest, n_missing = find_range(codes, lo, hi, feature, column)
+        if highest == 0 or (lowest == highest and n_missing == 0):
+            return best, -1, -1, n_ties, threshold
+        n_groups = np.int64(2 if lowest < highest else 1)
+        last_left = highest
+        threshold = np.inf
+        if subset is not None:
+            if is_subset:
+                n_groups = draw_subset(hi - lo, n_codes, test_key, feature, column, subset)
+                last_left = np.int64(1)
+        if not is_subset and n_groups == 2:
+            last_left, threshold = draw_threshold(features, edges, feature, lowest, highest, test_key)
+    cut = np.int64(-1)
+    missing = np.int64(0)
+    if sums is None:
+        if settings.is_plain != 0 and n_missing == 0:
+            totals[N_MISSING] = 0
+            best, cut = judge_plain(labels, lo, hi - lo, last_left, column, totals[W_ALL], totals[S_ALL], centre, best)
+        else:
+            best, cut, missing, n_ties = judge_moments(
+                labels, lo, hi, last_left, n_groups, n_missing, column, groups, totals, settings, xlogx, centre, best,
+                features[MONOTONE, feature], lower, upper, tie_key, n_ties,
+            )  # fmt: skip
+    else:
+        best, cut, missing, n_ties = judge_classes(
+            labels, lo, hi, last_left, n_groups, n_missing, column, sums, totals, n_present, settings, xlogx, best,
+            tie_key, n_ties,
+        )  # fmt: skip
+    if cut < 0:
+        return best, -1, 0, n_ties, threshold
+    if cut == n_groups - 1:  # known against missing
+        if subset is not None:
+            if is_subset:
+                for w in range((n_codes + 63) >> 6):
+                    subset[w] = ~np.uint64(0)
+        return best, highest, missing, n_ties, np.inf
+    if features[IS_BINNED, feature] != 0:  # the rows of a bin stay together
+        threshold = max(threshold, edges[HIGH, features[OFFSET, feature] + last_left - 1])
+    return best, last_left, missing, n_ties, threshold

@@ -87,32 +87,67 @@ def descend(
     cuts: np.ndarray,
     links: np.ndarray,
     subsets: np.ndarray,
-) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
-    """Leaves of four rows of a block from `row` on.
+    ends: np.ndarray,  # (LANES,) uint64, written
+) -> None:
+    """Find the leaves of LANES rows of a block from `row` on.
 
     They go down together: while one waits for its node to come from memory, the others have theirs.
     """
-    i = np.uint64(row)
-    j = np.uint64(min(row + 1, last))
-    k = np.uint64(min(row + 2, last))
-    m = np.uint64(min(row + 3, last))
     root = np.uint64(base)
     word = np.uint64(first_word)
+    row_a = np.uint64(row)
+    row_b = np.uint64(min(row + 1, last))
+    row_c = np.uint64(min(row + 2, last))
+    row_d = np.uint64(min(row + 3, last))
+    row_e = np.uint64(min(row + 4, last))
+    row_f = np.uint64(min(row + 5, last))
+    row_g = np.uint64(min(row + 6, last))
+    row_h = np.uint64(min(row + 7, last))
     a = root
     b = root
     c = root
     d = root
+    e = root
+    f = root
+    g = root
+    h = root
     while True:
-        next_a = step(a, i, root, word, is_easy, block, cuts, links, subsets)
-        next_b = step(b, j, root, word, is_easy, block, cuts, links, subsets)
-        next_c = step(c, k, root, word, is_easy, block, cuts, links, subsets)
-        next_d = step(d, m, root, word, is_easy, block, cuts, links, subsets)
-        if (a ^ next_a) | (b ^ next_b) | (c ^ next_c) | (d ^ next_d) == NONE:
-            return a, b, c, d
+        next_a = step(a, row_a, root, word, is_easy, block, cuts, links, subsets)
+        next_b = step(b, row_b, root, word, is_easy, block, cuts, links, subsets)
+        next_c = step(c, row_c, root, word, is_easy, block, cuts, links, subsets)
+        next_d = step(d, row_d, root, word, is_easy, block, cuts, links, subsets)
+        next_e = step(e, row_e, root, word, is_easy, block, cuts, links, subsets)
+        next_f = step(f, row_f, root, word, is_easy, block, cuts, links, subsets)
+        next_g = step(g, row_g, root, word, is_easy, block, cuts, links, subsets)
+        next_h = step(h, row_h, root, word, is_easy, block, cuts, links, subsets)
+        moved = (
+            (a ^ next_a)
+            | (b ^ next_b)
+            | (c ^ next_c)
+            | (d ^ next_d)
+            | (e ^ next_e)
+            | (f ^ next_f)
+            | (g ^ next_g)
+            | (h ^ next_h)
+        )
+        if moved == NONE:
+            break
         a = next_a
         b = next_b
         c = next_c
         d = next_d
+        e = next_e
+        f = next_f
+        g = next_g
+        h = next_h
+    ends[0] = a
+    ends[1] = b
+    ends[2] = c
+    ends[3] = d
+    ends[4] = e
+    ends[5] = f
+    ends[6] = g
+    ends[7] = h
 
 
 @inlined
@@ -164,6 +199,7 @@ def find(
     subsets: np.ndarray,
     first_word: np.ndarray,  # (n_trees,) int64
     block: np.ndarray,  # (any, n_features + 1) scratch, of the type of the values
+    ends: np.ndarray,  # (LANES,) uint64 scratch
     leaf: np.ndarray,  # (n_rows, n_trees) int32, written: leaves counted from the root of each tree
 ) -> None:
     """Write the leaf of each row in each tree."""
@@ -174,11 +210,9 @@ def find(
         for t in range(len(first_node)):
             base = first_node[t]
             for i in range(0, n, LANES):
-                a, b, c, d = descend(i, n - 1, base, first_word[t], is_easy, block, cuts, links, subsets)
-                leaf[first + min(i + 3, n - 1), t] = np.int64(d) - base
-                leaf[first + min(i + 2, n - 1), t] = np.int64(c) - base
-                leaf[first + min(i + 1, n - 1), t] = np.int64(b) - base
-                leaf[first + i, t] = np.int64(a) - base
+                descend(i, n - 1, base, first_word[t], is_easy, block, cuts, links, subsets, ends)
+                for lane in range(min(LANES, n - i)):
+                    leaf[first + i + lane, t] = np.int64(ends[lane]) - base
 
 
 @door
@@ -191,6 +225,7 @@ def find_coded(
     links: np.ndarray,
     subsets: np.ndarray,
     block: np.ndarray,  # (any, n_features + 1) float64 scratch
+    ends: np.ndarray,
     leaf: np.ndarray,  # (n,) int32, written
 ) -> None:
     """Write the leaf of rows of a table in codes, in one tree."""
@@ -198,11 +233,9 @@ def find_coded(
         n = min(len(block), len(rows) - first)
         is_easy = fill_codes(codes, rows, first, n, features, edges, block) == 0 and len(subsets) == 0
         for i in range(0, n, LANES):
-            a, b, c, d = descend(i, n - 1, 0, 0, is_easy, block, cuts, links, subsets)
-            leaf[first + min(i + 3, n - 1)] = d
-            leaf[first + min(i + 2, n - 1)] = c
-            leaf[first + min(i + 1, n - 1)] = b
-            leaf[first + i] = a
+            descend(i, n - 1, 0, 0, is_easy, block, cuts, links, subsets, ends)
+            for lane in range(min(LANES, n - i)):
+                leaf[first + i + lane] = ends[lane]
 
 
 @inlined
@@ -232,6 +265,7 @@ def vote(
     shares: np.ndarray,  # (n_mixed, n_classes) float64: class shares of mixed leaves, one row of zeros where none are
     first_share: np.ndarray,  # (n_trees,) int64
     block: np.ndarray,
+    ends: np.ndarray,
     out: np.ndarray,  # (n_rows, n_classes) or (n_rows, 1) float64, added to
 ) -> None:
     """Add up what the trees say of rows lo .. hi, in the order of the trees."""
@@ -241,14 +275,6 @@ def vote(
         for t in range(len(first_node)):
             at = first_share[t]
             for i in range(0, n, LANES):
-                a, b, c, d = descend(i, n - 1, first_node[t], first_word[t], is_easy, block, cuts, links, subsets)
-                add_leaf(cuts[a, NONE], at, shares, out, first + i)
-                if i + 3 < n:
-                    add_leaf(cuts[b, NONE], at, shares, out, first + i + 1)
-                    add_leaf(cuts[c, NONE], at, shares, out, first + i + 2)
-                    add_leaf(cuts[d, NONE], at, shares, out, first + i + 3)
-                elif i + 2 < n:
-                    add_leaf(cuts[b, NONE], at, shares, out, first + i + 1)
-                    add_leaf(cuts[c, NONE], at, shares, out, first + i + 2)
-                elif i + 1 < n:
-                    add_leaf(cuts[b, NONE], at, shares, out, first + i + 1)
+                descend(i, n - 1, first_node[t], first_word[t], is_easy, block, cuts, links, subsets, ends)
+                for lane in range(min(LANES, n - i)):
+                    add_leaf(cuts[ends[lane], NONE], at, shares, out, first + i + lane)

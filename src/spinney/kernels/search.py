@@ -1,7 +1,8 @@
 """Search a node: sum it up, try its features, write the best split to its slot.
 
-Two arguments select a variant when they are None: `sums`, class weights for three classes or more, and `subset`, a
-bitset for tables with categories.
+Four arguments select a variant when they are None, so that a first fit compiles only what it needs: `sums`, class
+weights for three classes or more; `subset`, a bitset for tables with categories; `pays`, packed labels for the searches
+of forests; `values`, for random tests.
 """
 
 from __future__ import annotations
@@ -33,7 +34,6 @@ from spinney._types import (
     N_CODES,
     N_MISSING,
     OFFSET,
-    PAIR_ROWS,
     PRESENT,
     Q_ALL,
     S_ALL,
@@ -64,17 +64,8 @@ from .histogram import group_cells, group_keys
 from .lists import make_keys
 from .moments import scan_keys, scan_moments
 from .packed import pack_labels, scan_levels, scan_packed
-from .random_test import (
-    draw_subset,
-    draw_threshold,
-    find_range,
-    judge_classes,
-    judge_moments,
-    judge_plain,
-    load_values,
-    mark_left,
-)
-from .rng import below, fold
+from .random_test import random_split
+from .rng import fold
 from .subset import subset_classes, subset_moments
 
 FEW_CODES = 16  # cells are worth their while whatever the node's size
@@ -207,7 +198,7 @@ def scan_numeric(
     upper: float,
     key: np.uint64,
     n_ties: int,
-    pays: np.ndarray,
+    pays: np.ndarray | None,
     column: np.ndarray,
     pair_sums: np.ndarray,
     pair_scores: np.ndarray,
@@ -219,26 +210,15 @@ def scan_numeric(
     code (-1: the cut is known against missing), the branch of missing rows, and the number of ties met so far.
     """
     n_codes = features[N_CODES, feature]
-    if settings.is_packed != 0 and hi - lo <= MAX_CODES:
-        best, cut, following = scan_packed(
-            codes,
-            lo,
-            hi,
-            feature,
-            column,
-            pays,
-            pair_sums,
-            pair_scores,
-            picked,
-            counts,
-            cells,
-            totals[W_ALL],
-            totals[S_ALL],
-            best,
-        )
-        if cut != -2:
-            totals[N_MISSING] = 0
-            return best, cut, following, 0, n_ties
+    if pays is not None:
+        if hi - lo <= MAX_CODES:
+            best, cut, following = scan_packed(
+                codes, lo, hi, feature, column, pays, pair_sums, pair_scores, picked, counts, cells, totals[W_ALL],
+                totals[S_ALL], best,
+            )  # fmt: skip
+            if cut != -2:
+                totals[N_MISSING] = 0
+                return best, cut, following, 0, n_ties
     is_listed = list_lo >= 0 and features[IS_LISTED, feature] != 0
     if not is_listed and (n_codes <= hi - lo or n_codes <= FEW_CODES):
         n_groups = group_cells(codes, labels, lo, hi, feature, n_codes, cells, groups, totals)
@@ -305,32 +285,41 @@ def part_pair(
     codes: np.ndarray,
     lo: int,
     features: np.ndarray,
-    start: int,
+    is_shuffled: int,
+    permutation: np.ndarray,
+    places: np.ndarray,
+    key: np.uint64,
     slots: np.ndarray,
     slot_values: np.ndarray,
     slot: int,
 ) -> int:
-    """Split two rows by the first numeric feature from `start` on that tells them apart: none can be better.
+    """Split two rows by the first numeric feature that tells them apart, in the order of the search: none is better.
 
     Half the nodes of a tree that is grown to the end have two or three rows. Returns the feature, or -1.
     """
-    n_features = features.shape[1]
-    for k in range(n_features):
-        feature = start + k if start + k < n_features else start + k - n_features
+    n_drawn = np.int64(0)
+    found = np.int64(-1)
+    for k in range(features.shape[1]):
+        feature = np.int64(k)
+        if is_shuffled != 0:
+            feature = draw_feature(permutation, places, k, key)
+            n_drawn += 1
         a = np.int64(codes[lo, feature])
         b = np.int64(codes[lo + 1, feature])
         if a == b:
             continue
         if min(a, b) == MISSING_CODE or features[IS_CATEGORICAL, feature] != 0:
-            return -1
+            break
         slots[FEATURE, slot] = feature
         slots[MISSING_BRANCH, slot] = -1
         slots[N_BRANCHES, slot] = 2
         slots[KIND, slot] = THRESHOLD
         slots[CUT, slot] = min(a, b)
         slot_values[SLOT_CUT_VALUE, slot] = max(a, b)
-        return np.int64(feature)
-    return -1
+        found = feature
+        break
+    restore_order(permutation, places, n_drawn)
+    return found
 
 
 @inlined
@@ -363,11 +352,12 @@ def search(
     slot_values: np.ndarray,
     slot: int,
     control: np.ndarray,
-    pays: np.ndarray,
+    pays: np.ndarray | None,
     column: np.ndarray,
     pair_sums: np.ndarray,
     pair_scores: np.ndarray,
     picked: np.ndarray,
+    values: np.ndarray | None,
 ) -> tuple[bool, float]:
     """Find the best split of rows lo .. hi and write it to the slot; return whether there is one, and the node's score.
 
@@ -422,20 +412,23 @@ def search(
     n_ties = np.int64(0)
     best = NO_SCORE
     best_feature = np.int64(-1)
-    if hi - lo == 2 and settings.is_plain != 0 and settings.n_try == n_features and settings.is_random == 0:
-        start = below(draw_key, 0, n_features) if settings.is_shuffled != 0 else np.int64(0)
-        best_feature = part_pair(codes, lo, features, start, slots, slot_values, slot)
+    if hi - lo == 2 and settings.is_plain != 0 and settings.is_random == 0:
+        best_feature = part_pair(
+            codes, lo, features, settings.is_shuffled, permutation, places, draw_key, slots, slot_values, slot
+        )
         if best_feature >= 0:
             best = bound
-    is_packed = settings.is_packed != 0 and hi - lo <= MAX_CODES
+    is_packed = False
     power = np.int64(0)
-    if is_packed:
-        if sums is None:
-            pack_labels(labels, lo, hi, pays)
-        else:
-            pack_classes(labels, lo, hi, pays)
-            for k in range(n_present):
-                power += sums[ALL, sums[PRESENT, k]] * sums[ALL, sums[PRESENT, k]]
+    if pays is not None:
+        is_packed = hi - lo <= MAX_CODES
+        if is_packed:
+            if sums is None:
+                pack_labels(labels, lo, hi, pays)
+            else:
+                pack_classes(labels, lo, hi, pays)
+                for k in range(n_present):
+                    power += sums[ALL, sums[PRESENT, k]] * sums[ALL, sums[PRESENT, k]]
     for k in range(n_features):
         if control[CONTROL_STOP] != 0 or best >= bound or (n_tried >= settings.n_try and best_feature >= 0):
             break
@@ -450,119 +443,63 @@ def search(
         following = np.int64(-1)
         missing = np.int64(0)
         threshold = np.inf
-        if settings.is_random != 0:
-            last_left = np.int64(0)
-            n_missing = np.int64(1)
-            n_groups = np.int64(2)
-            lowest = np.int64(0)
-            highest = np.int64(0)
-            if hi - lo <= PAIR_ROWS and not is_subset:
-                low, high, n_missing = load_values(
-                    codes,
-                    edges,
-                    lo,
-                    hi,
-                    feature,
-                    features[OFFSET, feature],
-                    column,
-                    pair_scores,
-                )
-                if n_missing == 0:
-                    if low == high:
-                        n_tried -= 1
-                        continue
-                    last_left, threshold = mark_left(hi - lo, low, high, test_key, feature, column, pair_scores)
-            if last_left == 0:
-                lowest, highest, n_missing = find_range(codes, lo, hi, feature, column)
-                if highest == 0 or (lowest == highest and n_missing == 0):
-                    n_tried -= 1  # only features that vary count
-                    continue
-                n_groups = np.int64(2 if lowest < highest else 1)
-                last_left = highest
-                threshold = np.inf
-                if subset is not None:
-                    if is_subset:
-                        n_groups = draw_subset(hi - lo, n_codes, test_key, feature, column, subset)
-                        last_left = np.int64(1)
-                if not is_subset and n_groups == 2:
-                    last_left, threshold = draw_threshold(features, edges, feature, lowest, highest, test_key)
-            if sums is None:
-                if settings.is_plain != 0 and n_missing == 0:
-                    totals[N_MISSING] = 0
-                    best, cut, n_ties = judge_plain(
-                        labels, lo, hi - lo, last_left, column, totals[W_ALL], totals[S_ALL], centre, best, tie_key,
-                        n_ties,
-                    )  # fmt: skip
-                else:
-                    best, cut, missing, n_ties = judge_moments(
-                        labels, lo, hi, last_left, n_groups, n_missing, column, groups, totals, settings, xlogx,
-                        centre, best, features[MONOTONE, feature], lower, upper, tie_key, n_ties,
-                    )  # fmt: skip
-            else:
-                best, cut, missing, n_ties = judge_classes(
-                    labels, lo, hi, last_left, n_groups, n_missing, column, sums, totals, n_present, settings, xlogx,
-                    best, tie_key, n_ties,
-                )  # fmt: skip
-            if cut >= 0:
-                is_against_missing = cut == n_groups - 1
-                cut = highest if is_against_missing else last_left
-                threshold = np.inf if is_against_missing else threshold
-                if features[IS_BINNED, feature] != 0:  # the rows of a bin stay together
-                    threshold = max(threshold, edges[HIGH, features[OFFSET, feature] + cut - 1])
-                if subset is not None:
-                    if is_subset:
-                        for w in range((n_codes + 63) >> 6):
-                            subsets[n_words + w] = ~np.uint64(0) if is_against_missing else subset[w]
-        elif subset is not None:
-            if is_subset:
-                if sums is None:
-                    if is_packed and settings.missing == LEARNED:
-                        best, cut, missing = scan_levels(
-                            codes,
-                            lo,
-                            hi,
-                            feature,
-                            n_codes,
-                            pays,
-                            cells,
-                            groups,
-                            totals,
-                            subset,
-                            best,
-                        )
-                    else:
-                        best, cut, missing, n_ties = subset_moments(
-                            codes, labels, lo, hi, feature, n_codes, cells, groups, scores, totals, subset,
-                            settings, xlogx, centre, best, lower, upper, tie_key, n_ties,
-                        )  # fmt: skip
-                else:
-                    best, cut, missing, n_ties = subset_classes(
-                        codes, labels, lo, hi, feature, n_codes, cells, groups, scores, sums, vectors, totals,
-                        n_present, subset, settings, xlogx, best, tie_key, n_ties,
-                    )  # fmt: skip
-                if cut >= 0:
+        if values is not None:
+            best, cut, missing, n_ties, threshold = random_split(
+                codes, labels, lo, hi, feature, features, edges, settings, column, values, groups, sums, subset,
+                totals, n_present, xlogx, centre, best, lower, upper, test_key, tie_key, n_ties,
+            )  # fmt: skip
+            if missing < 0:
+                n_tried -= 1  # only features that vary count
+                continue
+            if subset is not None:
+                if is_subset and cut >= 0:
                     for w in range((n_codes + 63) >> 6):
                         subsets[n_words + w] = subset[w]
-        if not is_subset and settings.is_random == 0:
-            if sums is None:
-                best, cut, following, missing, n_ties = scan_numeric(
-                    codes, labels, lo, hi, feature, features, settings, lists, list_labels, list_lo, keys, counts,
-                    cells, groups, totals, xlogx, centre, best, lower, upper, tie_key, n_ties, pays, column, pair_sums,
-                    pair_scores, picked,
-                )  # fmt: skip
-            else:
-                cut = np.int64(-2)
-                if is_packed:
-                    best, cut, following = scan_counted(
-                        codes, lo, hi, feature, settings.n_classes, column, pays, picked, counts, cells, sums,
-                        n_present, totals[W_ALL], power, best,
-                    )  # fmt: skip
-                    totals[N_MISSING] = 0
-                if cut == -2:
-                    best, cut, following, missing, n_ties = scan_classes(
+        else:
+            if subset is not None:
+                if is_subset:
+                    if sums is None:
+                        has_answer = False
+                        if pays is not None:
+                            if is_packed and settings.missing == LEARNED:
+                                best, cut, missing = scan_levels(
+                                    codes, lo, hi, feature, n_codes, pays, cells, groups, totals, subset, best
+                                )
+                                has_answer = True
+                        if not has_answer:
+                            best, cut, missing, n_ties = subset_moments(
+                                codes, labels, lo, hi, feature, n_codes, cells, groups, scores, totals, subset,
+                                settings, xlogx, centre, best, lower, upper, tie_key, n_ties,
+                            )  # fmt: skip
+                    else:
+                        best, cut, missing, n_ties = subset_classes(
+                            codes, labels, lo, hi, feature, n_codes, cells, groups, scores, sums, vectors, totals,
+                            n_present, subset, settings, xlogx, best, tie_key, n_ties,
+                        )  # fmt: skip
+                    if cut >= 0:
+                        for w in range((n_codes + 63) >> 6):
+                            subsets[n_words + w] = subset[w]
+            if not is_subset:
+                if sums is None:
+                    best, cut, following, missing, n_ties = scan_numeric(
                         codes, labels, lo, hi, feature, features, settings, lists, list_labels, list_lo, keys, counts,
-                        cells, sums, totals, n_present, xlogx, best, tie_key, n_ties,
+                        cells, groups, totals, xlogx, centre, best, lower, upper, tie_key, n_ties, pays, column,
+                        pair_sums, pair_scores, picked,
                     )  # fmt: skip
+                else:
+                    cut = np.int64(-2)
+                    if pays is not None:
+                        if is_packed:
+                            best, cut, following = scan_counted(
+                                codes, lo, hi, feature, settings.n_classes, column, pays, picked, counts, cells, sums,
+                                n_present, totals[W_ALL], power, best,
+                            )  # fmt: skip
+                            totals[N_MISSING] = 0
+                    if cut == -2:
+                        best, cut, following, missing, n_ties = scan_classes(
+                            codes, labels, lo, hi, feature, features, settings, lists, list_labels, list_lo, keys,
+                            counts, cells, sums, totals, n_present, xlogx, best, tie_key, n_ties,
+                        )  # fmt: skip
         if cut >= 0:
             best_feature = feature
             has_missing = totals[N_MISSING] > 0

@@ -34,13 +34,28 @@ def make_block(values: NDArray[Any], n_rows: int) -> NDArray[Any]:
     return np.empty((max(min(n_rows, len(values)), LANES), values.shape[1] + 1), values.dtype)
 
 
+def make_ends() -> NDArray[np.uint64]:
+    """Scratch for the leaves of rows that go down together."""
+    return np.empty(LANES, np.uint64)
+
+
 def find_leaves(tree: Tree, values: NDArray[Any]) -> NDArray[np.int32]:
     """Index of the leaf that each row of values (n_rows, n_features), float32 or float64, ends in."""
     leaf = np.empty((len(values), 1), np.int32)
     k = kernels(len(values) * max(tree.depth, 1) * STEP_SECONDS)
     hot, zero = tree.hot, np.zeros(1, np.int64)
     block = make_block(values, LANES)
-    k.route.find(fixed(values), fixed(hot.view(np.float64)), fixed(hot), zero, fixed(tree.subsets), zero, block, leaf)
+    k.route.find(
+        fixed(values),
+        fixed(hot.view(np.float64)),
+        fixed(hot),
+        zero,
+        fixed(tree.subsets),
+        zero,
+        block,
+        make_ends(),
+        leaf,
+    )
     return leaf[:, 0]
 
 
@@ -51,7 +66,7 @@ def find_all_leaves(forest: Forest, values: NDArray[Any]) -> NDArray[np.int32]:
     hot = forest.hot
     k.route.find(
         fixed(values), fixed(hot.view(np.float64)), fixed(hot), forest.first_node[:-1], fixed(forest.subsets),
-        forest.first_word[:-1], make_block(values, BLOCK_ROWS), leaf,
+        forest.first_word[:-1], make_block(values, BLOCK_ROWS), make_ends(), leaf,
     )  # fmt: skip
     return leaf
 
@@ -63,7 +78,7 @@ def find_coded_leaves(tree: Tree, codes: Codes, rows: NDArray[np.int32], k: Any)
     block = np.empty((CODED_ROWS, codes.n_features + 1))
     k.route.find_coded(
         codes.rows, rows, codes.features, codes.edges, fixed(hot.view(np.float64)), fixed(hot), fixed(tree.subsets),
-        block, leaf,
+        block, make_ends(), leaf,
     )  # fmt: skip
     return leaf
 
@@ -74,7 +89,8 @@ def add_votes(forest: Forest, values: NDArray[Any], lo: int, hi: int, out: NDArr
     hot = forest.hot
     k.route.vote(
         fixed(values), lo, hi, fixed(hot.view(np.float64)), fixed(hot), forest.first_node[:-1], fixed(forest.subsets),
-        forest.first_word[:-1], forest.shares, forest.first_mixed[:-1], make_block(values, BLOCK_ROWS), out,
+        forest.first_word[:-1], forest.shares, forest.first_mixed[:-1], make_block(values, BLOCK_ROWS), make_ends(),
+        out,
     )  # fmt: skip
 
 

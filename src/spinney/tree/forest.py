@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._types import FEATURE_SHIFT
+from spinney._types import FEATURE_SHIFT, THRESHOLD
 from spinney.tree.structure import BrokenTreeError, Legend, Tree
 
 if TYPE_CHECKING:
@@ -177,6 +177,11 @@ class Forest:
                 raise BrokenTreeError(message)
         if self.hot.ndim != 2 or self.hot.shape[1] != 2:
             message = f"hot has shape {self.hot.shape}, expected (n_nodes, 2)"
+            raise BrokenTreeError(message)
+        place = np.arange(self.n_nodes) - np.repeat(self.first_node[:-1], np.diff(self.first_node))
+        stay = (place.astype(np.uint64) << CHILD_SHIFT) | np.uint64((self.n_features << FEATURE_SHIFT) | THRESHOLD)
+        if np.any(self.is_leaf & (self.hot[:, 1] != stay)):
+            message = f"node {int(np.argmax(self.is_leaf & (self.hot[:, 1] != stay)))}: a leaf must lead to itself"
             raise BrokenTreeError(message)
         if self.is_compact:
             message = "a compact forest cannot be checked as trees"

@@ -333,14 +333,15 @@ class Growth:
         self.place = np.empty(len(self.target.truth) if most else 1, ROW)
         self.list_labels = np.empty((len(self.labels), max(most, 1)), SUM)
         self.branch = np.empty(max(most, 1), np.uint8)
-        n_packed = min(n_rows, MAX_CODES) + PAIR_LANES if self.settings.is_packed else 1
-        if self.params.has_random_tests:
-            n_packed = n_rows
-        self.pays = np.zeros(n_packed, np.int32)
-        self.column = np.zeros(n_packed, np.int32)
+        is_packed = self.settings.is_packed != 0
+        is_random = self.params.has_random_tests
+        n_packed = min(n_rows, MAX_CODES) + PAIR_LANES if is_packed else 1
+        self.pays = np.zeros(n_packed, np.int32) if is_packed else None
+        self.column = np.zeros(n_rows if is_random else n_packed, np.int32)
         self.pair_sums = np.zeros(PAIR_ROWS, np.int32)
         self.pair_scores = np.zeros(PAIR_ROWS)
         self.picked = np.empty((2, n_packed), np.uint32)
+        self.values = np.zeros(PAIR_ROWS) if is_random else None
         self.moves = np.empty((2, n_rows), ROW)
         self.counts = np.empty(MOST_BUCKETS, np.int32)
         self.cells = np.zeros(
@@ -382,7 +383,7 @@ class Growth:
                     self.counts, self.cells, self.groups, self.totals, self.xlogx, self.sums, self.vectors,
                     self.subset, self.scores, self.subsets, self.place, self.lists, self.list_labels, self.branch,
                     self.nodes, self.node_values, self.slots, self.slot_values, self.bounds, self.state, self.control,
-                    self.pays, self.column, self.pair_sums, self.pair_scores, self.picked, self.moves,
+                    self.pays, self.column, self.pair_sums, self.pair_scores, self.picked, self.values, self.moves,
                 )
             )  # fmt: skip
             if status != NEEDS_ROOM:
