@@ -33,8 +33,8 @@ def warmup() -> None:
             classifier(categorical_features=categorical).fit(X, y).predict(X)
             regressor(categorical_features=categorical).fit(X, y).predict(X)
         for n_classes in (2, 3):  # the searches of forests, which draw few of many features
-            wide, params = np.tile(X, 3), {"max_features": 1, "categorical_features": categorical}
-            RandomForestClassifier(n_estimators=1, **params).fit(wide, y % n_classes)
+            forest = RandomForestClassifier(n_estimators=1, max_features=1, categorical_features=categorical)
+            forest.fit(np.tile(X, 3), y % n_classes)
     CARTRegressor(max_bins=2).fit(X, y).predict(X.astype(np.float32))
     # Bags have one kernel for each way to draw them; the rest of a forest is the same for all.
     with warnings.catch_warnings():
@@ -42,13 +42,13 @@ def warmup() -> None:
         RandomForestClassifier(n_estimators=2, random_state=0, honest=True).fit(X, y)
         RandomForestRegressor(n_estimators=2, random_state=0, bootstrap="poisson").fit(X, y)
         Draw("paste", 10, 5, 0).counts(0)
-        Draw("paste", 10, 5, 0, 1.0 + y).counts(0)
+        Draw("paste", 10, 5, 0, np.arange(1.0, 11.0)).counts(0)
         RandomForestRegressor(n_estimators=2, random_state=0).fit(X, y, 1.0 + y)
-        forest = RandomForestRegressor(n_estimators=9, random_state=0, oob_score=True, keep_members=True).fit(X, y)
-        forest.predict(X)
-        forest.predict(X.astype(np.float32))
-        forest.predict_quantiles(X)
-        forest.importance("permutation", X, y)
-        forest.importance("conditional", X, y, threshold=0.0)
+        numbers = RandomForestRegressor(n_estimators=9, random_state=0, oob_score=True, keep_members=True).fit(X, y)
+        numbers.predict(X)
+        numbers.predict(X.astype(np.float32))
+        numbers.predict_quantiles(X)
+        numbers.importance("permutation", X, y)
+        numbers.importance("conditional", X, y, threshold=0.0)
         leaves = np.zeros((1, 3), np.int32)
         forest_weights(leaves, gather_members(leaves, np.ones((1, 3), np.int32), [1]), 3)

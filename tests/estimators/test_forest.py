@@ -324,8 +324,9 @@ def test_a_model_loaded_as_memory_maps_answers_alike(kind, tmp_path):
 
 def test_memory_of_a_node(kind):
     X, y = make_table()
-    for settings in ({}, {"bootstrap": True}):
-        forest = make(kind, **settings).fit(X, y).forest_
+    weight = 0.1 + np.arange(len(y)) % 7
+    for settings, held in (({}, None), ({"bootstrap": True}, None), ({"bootstrap": False}, weight)):
+        forest = make(kind, **settings).fit(X, y, held).forest_
         assert forest.hot.nbytes == 16 * forest.n_nodes
         assert forest.n_rows.nbytes + forest.weight.nbytes + forest.impurity.nbytes <= 16 * forest.n_nodes
 

@@ -69,6 +69,18 @@ def find_range(codes: np.ndarray, lo: int, hi: int, feature: int, column: np.nda
 
 
 @kernel
+def last_below(edges: np.ndarray, at: int, first: int, last: int, value: float) -> int:
+    """The last code of first .. last whose lowest value, at edges[LOW, at + code], is not above `value`."""
+    while first < last:
+        middle = (first + last + 1) >> 1
+        if edges[LOW, at + middle] <= value:
+            first = middle
+        else:
+            last = middle - 1
+    return first
+
+
+@kernel
 def draw_threshold(
     features: np.ndarray,
     edges: np.ndarray,
@@ -88,14 +100,7 @@ def draw_threshold(
     if not (threshold >= low and threshold < high):  # infinite values, or a rounding at the upper end
         cut = lowest + below(key, feature, highest - lowest)
         return cut, edges[LOW, at + cut]
-    first = lowest  # the code sought lies in first .. last
-    last = highest - 1
-    while first < last:
-        middle = (first + last + 1) >> 1
-        if edges[LOW, at + middle] <= threshold:
-            first = middle
-        else:
-            last = middle - 1
+    first = last_below(edges, at, lowest, highest - 1, threshold)
     return first, threshold
 
 
@@ -497,8 +502,12 @@ def random_split(
         if subset is not None:
             if is_subset:
                 for w in range((n_codes + 63) >> 6):
-                    subset[w] = ~np.uint64(0)
+                    subset[w] = ~NONE
+                if n_codes & 63 != 0:
+                    subset[n_codes >> 6] = (ONE << np.uint64(n_codes & 63)) - ONE
         return best, highest, missing, n_ties, np.inf
-    if features[IS_BINNED, feature] != 0:  # the rows of a bin stay together
-        threshold = max(threshold, edges[HIGH, features[OFFSET, feature] + last_left - 1])
+    if features[IS_BINNED, feature] != 0:  # no bin is torn apart, not even one that the node has no row of
+        at = features[OFFSET, feature] - 1
+        last = last_below(edges, at, last_left, n_codes, threshold)
+        threshold = max(threshold, edges[HIGH, at + last])
     return best, last_left, missing, n_ties, threshold

@@ -64,7 +64,7 @@ from .histogram import group_cells, group_keys
 from .lists import make_keys
 from .moments import scan_keys, scan_moments
 from .packed import pack_labels, scan_levels, scan_packed
-from .random_test import random_split
+from .random_test import last_below, random_split
 from .rng import fold
 from .subset import subset_classes, subset_moments
 
@@ -139,15 +139,7 @@ def place_cut(features: np.ndarray, edges: np.ndarray, feature: int, cut: int, f
     if features[IS_BINNED, feature] == 0:
         return middle
     # the codes between may be bins of rows that the node does not have: none of them is torn apart
-    first = cut
-    last = following - 1
-    while first < last:
-        code = (first + last + 1) >> 1
-        if edges[LOW, at + code] <= middle:
-            first = code
-        else:
-            last = code - 1
-    return max(middle, edges[HIGH, at + first])
+    return max(middle, edges[HIGH, at + last_below(edges, at, cut, following - 1, middle)])
 
 
 @inlined

@@ -28,7 +28,8 @@ class Forest:
     hot : uint64 (n_nodes, 2)
         See `Tree.hot`; children are counted from the root of their tree.
     n_rows, weight, impurity : (n_nodes,)
-        As in `Tree`, but whole weights as uint32; empty after `compact`.
+        As in `Tree`, but whole weights as uint32, and impurities as float32 where weights are not whole; empty after
+        `compact`.
     first_node, first_word, first_mixed : int64 (n_trees + 1,)
         Where the nodes, the words of subsets and the mixed leaves of each tree begin, and the ends.
     subsets, distributions
@@ -43,7 +44,7 @@ class Forest:
     hot: NDArray[np.uint64]
     n_rows: NDArray[np.uint32]
     weight: NDArray[np.uint32] | NDArray[np.float64]
-    impurity: NDArray[np.float64]
+    impurity: NDArray[np.float64] | NDArray[np.float32]
     first_node: NDArray[np.int64]
     first_word: NDArray[np.int64]
     first_mixed: NDArray[np.int64]
@@ -115,6 +116,10 @@ class Forest:
         if self.is_compact:
             message = "a compact forest has dropped the counts and impurities of its nodes: it has no trees to show"
             raise ValueError(message)
+        return self.take(t)
+
+    def take(self, t: int) -> Tree:
+        """Tree number t; without sums if the forest is compact."""
         nodes = slice(self.first_node[t], self.first_node[t + 1])
         link = self.hot[nodes, 1]
         is_leaf = self.is_leaf[nodes]
@@ -125,7 +130,7 @@ class Forest:
             subsets=self.subsets[self.first_word[t] : self.first_word[t + 1]],
             n_rows=self.n_rows[nodes],
             weight=self.weight[nodes].astype(np.float64),
-            impurity=self.impurity[nodes],
+            impurity=self.impurity[nodes].astype(np.float64),
             impurity_exponent=self.impurity_exponent,
             distributions=self.distributions[self.first_mixed[t] : self.first_mixed[t + 1]],
             n_classes=self.n_classes,
@@ -183,12 +188,13 @@ class Forest:
         if np.any(self.is_leaf & (self.hot[:, 1] != stay)):
             message = f"node {int(np.argmax(self.is_leaf & (self.hot[:, 1] != stay)))}: a leaf must lead to itself"
             raise BrokenTreeError(message)
-        if self.is_compact:
-            message = "a compact forest cannot be checked as trees"
-            raise BrokenTreeError(message)
         for t in range(n_trees):
             try:
-                self.tree(t).check()
+                tree = self.take(t)
+                if self.is_compact:
+                    tree.check_tests_and_leaves()
+                else:
+                    tree.check()
             except BrokenTreeError as error:
                 message = f"tree {t}: {error}"
                 raise BrokenTreeError(message) from None
@@ -223,6 +229,7 @@ class ForestParts:
         arrays: dict[str, NDArray[Any]] = {}
         for name in list(self.parts):
             arrays[name] = np.concatenate(self.parts.pop(name))
+        arrays["impurity"] = fit_impurity(arrays["impurity"], arrays["weight"])
         return Forest(
             **arrays,
             first_node=sizes["hot"],
@@ -233,6 +240,11 @@ class ForestParts:
             n_levels=self.last.n_levels,
             legend=legend,
         )
+
+
+def fit_impurity(impurity: NDArray[Any], weight: NDArray[Any]) -> NDArray[Any]:
+    """Impurities in what the weights leave of 16 cold bytes a node: half of them where weights are not whole."""
+    return impurity.astype(np.float32) if weight.dtype == np.float64 else impurity
 
 
 def is_whole(weight: NDArray[np.float64]) -> bool:
@@ -249,13 +261,16 @@ def join_trees(trees: Iterable[Tree], legend: Legend | None = None) -> Forest:
 
 
 def join_forests(a: Forest, b: Forest) -> Forest:
-    """Make a forest of the trees of two."""
+    """Make a forest of the trees of two; compact if one of them is."""
+    if a.is_compact != b.is_compact:
+        a, b = a.compact(), b.compact()
+    weight = np.concatenate([a.weight, b.weight])
     return replace(
         a,
         hot=np.concatenate([a.hot, b.hot]),
         n_rows=np.concatenate([a.n_rows, b.n_rows]),
-        weight=np.concatenate([a.weight, b.weight]),
-        impurity=np.concatenate([a.impurity, b.impurity]),
+        weight=weight,
+        impurity=fit_impurity(np.concatenate([a.impurity, b.impurity]), weight),
         first_node=np.concatenate([a.first_node[:-1], b.first_node + a.n_nodes]),
         first_word=np.concatenate([a.first_word[:-1], b.first_word + len(a.subsets)]),
         first_mixed=np.concatenate([a.first_mixed[:-1], b.first_mixed + len(a.distributions)]),

@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,18 +14,15 @@ from numpy.typing import NDArray
 
 from spinney._jit import load_compiled
 from spinney._types import (
-    BEGIN,
     BEST_FIRST,
     CELLS_PER_ROW,
     CLASS_ROWS,
     CLASSES,
     CONTROL_SIZE,
     CONTROL_STOP,
-    CUT_VALUE,
     DEPTH_FIRST,
     DONE,
     ENTROPY,
-    FIRST_CHILD,
     FREE,
     GINI,
     GROUP_ROWS,
@@ -44,7 +41,6 @@ from spinney._types import (
     N_CODES,
     N_FREE,
     N_NODES,
-    N_ROWS,
     N_WORDS,
     NEEDS_ROOM,
     NODE_ROWS,
@@ -52,7 +48,6 @@ from spinney._types import (
     PAIR_LANES,
     PAIR_ROWS,
     ROW,
-    SCORE,
     SDR,
     SLOT_ROWS,
     SLOT_VALUE_ROWS,
@@ -60,10 +55,8 @@ from spinney._types import (
     SQUARED_ERROR,
     STATE_SIZE,
     SUM,
-    TEST,
     TOTALS_SIZE,
     UPPER,
-    WEIGHT,
     Settings,
 )
 from spinney.table.coding import Codes
@@ -93,6 +86,7 @@ LISTED_CODES = {
     CLASSES: 64,
 }  # a feature with fewer codes goes by cells but in the smallest nodes
 MAX_EXPONENT = 900  # of a total weight
+MIXED_CELLS = 1 << 20  # class weights of mixed leaves that room is made for before they are counted
 VALUE_BITS = 40  # a target's mean is exact to this many bits, whatever the order of the sum
 GAIN_SLACK = 2.0**-52  # as scikit-learn: a split may miss min_impurity_decrease by one rounding
 
@@ -430,159 +424,76 @@ class Growth:
             raise
 
     def finish(self) -> Tree:
-        """Sum up the nodes and keep what a tree needs.
-
-        The rows of a node are a range of the rows as the tree has left them, so sums are differences of running sums.
-        """
-        n_nodes = int(self.state[N_NODES])
-        begin = self.nodes[BEGIN, :n_nodes]
-        end = begin + self.nodes[N_ROWS, :n_nodes]
-        weight = end - begin if self.weights.is_unit else sum_ranges(self.labels[WEIGHT], begin, end)
-        is_leaf = self.nodes[FIRST_CHILD, :n_nodes] == 0
-        truth = self.target.truth[self.ids]
-        if self.target.n_classes == 0:
-            return self.finish_regression(begin, end, weight, is_leaf, truth)
-        return self.finish_classes(begin, end, weight, is_leaf, truth.astype(np.int64))
-
-    def finish_regression(
-        self,
-        begin: NDArray[np.int64],
-        end: NDArray[np.int64],
-        weight: NDArray[np.int64],
-        is_leaf: NDArray[np.bool_],
-        truth: NDArray[np.float64],
-    ) -> Tree:
-        """Leaf values are means of the targets, exact where all are equal; impurities their variance or its root."""
-        target = self.target
-        leaves = np.flatnonzero(is_leaf)
-        leaves = leaves[np.argsort(begin[leaves])]
-        starts = begin[leaves]
-        low, high = (
-            np.minimum.reduceat(truth, starts),
-            np.maximum.reduceat(truth, starts),
+        """Sum up the nodes and keep what a tree needs."""
+        target, weights = self.target, self.weights
+        n_nodes, n_classes = int(self.state[N_NODES]), target.n_classes
+        tree = Tree(
+            test=np.empty(n_nodes, np.uint32),
+            first_child=np.empty(n_nodes, np.int32),
+            threshold=np.empty(n_nodes),
+            subsets=self.subsets[: int(self.state[N_WORDS])].copy(),
+            n_rows=np.empty(n_nodes, np.uint32),
+            weight=np.empty(n_nodes),
+            impurity=np.empty(n_nodes),
+            impurity_exponent=self.impurity_exponent(),
+            distributions=np.zeros((0, n_classes)),
+            n_classes=n_classes,
+            n_levels=np.where(self.features[IS_CATEGORICAL] != 0, self.features[N_CODES], 0).astype(np.int32),
         )
-        is_pure = low == high
-        in_leaf = np.repeat(np.arange(len(leaves)), (end - begin)[leaves])
-        weights = self.weights if self.weights.is_unit else self.weights._replace(values=self.labels[WEIGHT])
-        # a large offset costs no digits of the variance
-        centred = np.ldexp(truth - target.centre, -target.spread_exponent)
-        mean = range_means(centred, weights, starts, end[leaves], weight[leaves])
-        spread = range_means((centred - mean[in_leaf]) ** 2, weights, starts, end[leaves], weight[leaves])
-        spread[is_pure] = 0.0
-        root = range_means(centred, weights, begin[:1], end[:1], weight[:1])
-        inner = np.flatnonzero(~is_leaf)
-        ranges = weights, begin[inner], end[inner], weight[inner]
-        value, variance = np.empty(len(begin)), np.empty(len(begin))
-        value[leaves], variance[leaves] = mean, spread
-        value[inner] = range_means(mean[in_leaf], *ranges)
-        square = range_means((mean[in_leaf] - root) ** 2 + spread[in_leaf], *ranges)
-        variance[inner] = np.maximum(square - (value[inner] - root) ** 2, 0.0)
-        value = np.ldexp(value, target.spread_exponent) + target.centre
-        value[leaves[is_pure]] = low[is_pure]
-        if self.settings.has_monotone:
-            unit = self.weights.bits - target.bits + target.spread_exponent
-            lower, upper = np.ldexp(self.node_values[[LOWER, UPPER], : len(begin)], unit) + target.centre
-            value = np.clip(value, lower, upper)
-        value = np.ldexp(value, target.exponent)
-        threshold = np.where(is_leaf, value, self.node_values[CUT_VALUE, : len(begin)])
-        impurity = np.sqrt(variance) if self.params.criterion == "sdr" else variance
-        exponent = target.exponent + target.spread_exponent
-        impurity_exponent = exponent if self.params.criterion == "sdr" else 2 * exponent
-        return self.make_tree(threshold, weight, impurity, impurity_exponent, np.zeros((0, 0)))
+        hot = np.empty((n_nodes, 2), np.uint64)
+        means = None if n_classes else np.empty(n_nodes)
+        class_sums = np.empty(n_classes, SUM) if n_classes else None
+        sums = np.empty((2, n_nodes), SUM)
+        half = target.exponent // 2
+        room = min((n_nodes + 1) // 2, MIXED_CELLS // n_classes) if n_classes else 0
+        while True:
+            distributions = np.empty((room, n_classes))
+            n_mixed = self.kernels.finish.finish(
+                self.labels, self.ids, target.truth, self.nodes, self.node_values, n_nodes, len(tree.n_levels),
+                CRITERIA[self.params.criterion], int(weights.is_whole), self.settings.has_monotone,
+                self.weight_unit(), math.ldexp(1.0, self.units.gain_exponent) if n_classes else 0.0,
+                float(target.centre), math.ldexp(1.0, -target.spread_exponent),
+                math.ldexp(1.0, -weights.bits), math.ldexp(1.0, sum_bits(math.ldexp(weights.total, -weights.bits))),
+                math.ldexp(1.0, weights.bits - target.bits + target.spread_exponent), math.ldexp(1.0, half),
+                math.ldexp(1.0, target.exponent - half), means, class_sums, sums, distributions, tree.test,
+                tree.first_child, tree.n_rows, tree.threshold, tree.weight, tree.impurity, hot, hot.view(np.float64),
+            )  # fmt: skip
+            if n_mixed <= room:
+                break
+            room = int(n_mixed)
+        tree = replace(tree, distributions=distributions[:n_mixed].copy())
+        if n_classes and self.settings.has_monotone:
+            return self.bound_shares(tree)
+        tree.__dict__["hot"] = hot  # a cached property: every forest asks for it
+        return tree
 
-    def finish_classes(
-        self,
-        begin: NDArray[np.int64],
-        end: NDArray[np.int64],
-        weight: NDArray[np.int64],
-        is_leaf: NDArray[np.bool_],
-        classes: NDArray[np.int64],
-    ) -> Tree:
-        """Leaves hold a class, or a row of class weights where they are mixed."""
-        n_classes = self.target.n_classes
-        leaf = self.node_values[CUT_VALUE, : len(begin)].copy()
-        starts = begin[is_leaf]
-        order = np.argsort(starts)
-        low = np.empty(len(starts), np.int64)
-        high = np.empty(len(starts), np.int64)
-        low[order] = np.minimum.reduceat(classes, starts[order])
-        high[order] = np.maximum.reduceat(classes, starts[order])
-        nodes = np.flatnonzero(is_leaf)
-        leaf[nodes] = low
-        mixed = nodes[low != high]
-        leaf[mixed] = -1 - np.arange(len(mixed))
-        distributions = np.zeros((len(mixed), n_classes), SUM)
-        n_rows = (end - begin)[mixed]
-        row = np.repeat(np.arange(len(mixed)), n_rows)
-        at = np.arange(n_rows.sum()) - np.repeat(np.cumsum(n_rows) - n_rows, n_rows) + np.repeat(begin[mixed], n_rows)
-        np.add.at(
-            distributions,
-            (row, classes[at]),
-            1 if self.weights.is_unit else self.labels[WEIGHT, at],
-        )
-        if n_classes <= 2:
-            ones = classes if self.weights.is_unit else classes * self.labels[WEIGHT]
-            impurity = two_class_impurity(self.params.criterion, sum_ranges(ones, begin, end) / weight)
-        else:
-            impurity = np.zeros(len(begin))
-            inner = np.flatnonzero(~is_leaf)
-            score = self.node_values[SCORE, inner] / weight[inner]
-            base = 0.0 if self.params.criterion == "entropy" else 1.0
-            impurity[inner] = base - np.ldexp(score, self.units.gain_exponent)
-            impurity[mixed] = class_impurity(self.params.criterion, distributions / weight[mixed, None])
-        shares = self.real_weight(distributions)
-        if self.settings.has_monotone:
-            leaf, shares = self.bound_shares(leaf, self.real_weight(weight), shares)
-        return self.make_tree(leaf, weight, np.maximum(impurity, 0.0), 0, shares)
+    def impurity_exponent(self) -> int:
+        """Power of two that the impurities of nodes are given in."""
+        if self.target.n_classes:
+            return 0
+        exponent = self.target.exponent + self.target.spread_exponent
+        return exponent if self.params.criterion == "sdr" else 2 * exponent
 
-    def bound_shares(
-        self,
-        leaf: NDArray[np.float64],
-        weight: NDArray[np.float64],
-        distributions: NDArray[np.float64],
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def bound_shares(self, tree: Tree) -> Tree:
         """Move the share of class 1 of each leaf inside its monotone bounds: a missing branch may lie outside."""
-        leaves = np.flatnonzero(self.nodes[FIRST_CHILD, : len(leaf)] == 0)
-        weight = weight[leaves]
-        code = leaf[leaves].astype(np.int64)
+        leaves = np.flatnonzero(tree.is_leaf)
+        weight = tree.weight[leaves]
+        code = tree.threshold[leaves].astype(np.int64)
         ones = np.where(code > 0, weight, 0.0)
-        ones[code < 0] = distributions[-1 - code[code < 0], 1]
+        ones[code < 0] = tree.distributions[-1 - code[code < 0], 1]
         share = ones / weight
         bounded = np.clip(share, *self.node_values[[LOWER, UPPER]][:, leaves])
         ones = np.where(bounded == share, ones, bounded * weight)
         is_mixed = (ones > 0.0) & (ones < weight)
-        leaf[leaves] = np.where(is_mixed, -np.cumsum(is_mixed, dtype=np.int64), ones > 0.0)
-        return leaf, np.stack([weight - ones, ones], axis=1)[is_mixed]
+        threshold = tree.threshold.copy()
+        threshold[leaves] = np.where(is_mixed, -np.cumsum(is_mixed, dtype=np.int64), ones > 0.0)
+        return replace(tree, threshold=threshold, distributions=np.stack([weight - ones, ones], axis=1)[is_mixed])
 
-    def real_weight(self, weight: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Fixed-point weights as the user gave them, but for a power of two where float64 could not hold their sum."""
+    def weight_unit(self) -> float:
+        """Worth of a unit of weight to the user, but for a power of two where float64 could not hold the sum."""
         total = math.frexp(self.weights.total)[1] - self.weights.bits
         exponent = min(max(self.weights.exponent, -MAX_EXPONENT - total), MAX_EXPONENT - total)
-        return np.ldexp(weight.astype(np.float64), exponent - self.weights.bits)
-
-    def make_tree(
-        self,
-        threshold: NDArray[np.float64],
-        weight: NDArray[np.int64],
-        impurity: NDArray[np.float64],
-        impurity_exponent: int,
-        distributions: NDArray[np.float64],
-    ) -> Tree:
-        """Copy what is kept out of the driver's arrays."""
-        n_nodes = len(threshold)
-        return Tree(
-            test=self.nodes[TEST, :n_nodes].astype(np.uint32),
-            first_child=self.nodes[FIRST_CHILD, :n_nodes].astype(np.int32),
-            threshold=threshold,
-            subsets=self.subsets[: int(self.state[N_WORDS])].copy(),
-            n_rows=self.nodes[N_ROWS, :n_nodes].astype(np.uint32),
-            weight=self.real_weight(weight),
-            impurity=impurity,
-            impurity_exponent=impurity_exponent,
-            distributions=distributions,
-            n_classes=self.target.n_classes,
-            n_levels=np.where(self.features[IS_CATEGORICAL] != 0, self.features[N_CODES], 0).astype(np.int32),
-        )
+        return math.ldexp(1.0, exponent - self.weights.bits)
 
 
 def sum_ranges(x: NDArray[np.int64], begin: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -617,11 +528,6 @@ def class_impurity(criterion: str, shares: NDArray[np.float64]) -> NDArray[np.fl
     if criterion == "misclassification":
         return 1.0 - shares.max(axis=1, initial=0.0)
     return -(shares * np.log2(np.where(shares > 0.0, shares, 1.0))).sum(axis=1)
-
-
-def two_class_impurity(criterion: str, share: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Impurity of nodes with these shares of class 1."""
-    return class_impurity(criterion, np.stack([share, 1.0 - share], axis=1))
 
 
 def grow_tree(

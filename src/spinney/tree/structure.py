@@ -14,6 +14,7 @@ from spinney._types import FEATURE_SHIFT, KIND_BITS, LEAF, MISSING_BITS, SUBSET,
 KIND_MASK = (1 << KIND_BITS) - 1
 MISSING_MASK = (1 << MISSING_BITS) - 1
 WORD_BITS = 64
+IMPURITY_TOLERANCE = 1e-6  # relative to the root's: a forest of weighted trees holds impurities as float32
 SUM_TOLERANCE = 1e-9  # relative; weights of children add up to their parent's, but for float roundings
 
 
@@ -252,10 +253,15 @@ class Tree:
     def check(self) -> None:
         """Raise BrokenTreeError, naming node and fault, unless the arrays describe a tree."""
         self.check_shapes()
+        self.check_tests_and_leaves()
+        self.check_class_sums()
+        self.check_sums()
+
+    def check_tests_and_leaves(self) -> None:
+        """What prediction relies on, without the sums that a compact forest has dropped."""
         self.check_children()
         self.check_tests()
         self.check_leaves()
-        self.check_sums()
 
     def require(self, holds: NDArray[np.bool_], fault: str) -> None:
         """Raise for the first node where `holds` is false."""
@@ -322,8 +328,14 @@ class Tree:
         if not (np.isfinite(self.distributions).all() and (self.distributions >= 0.0).all()):
             message = "distributions must be finite and not negative"
             raise BrokenTreeError(message)
+
+    def check_class_sums(self) -> None:
+        """Class weights of a leaf add up to its weight."""
+        if not self.n_classes:
+            return
+        leaf = np.where(self.is_leaf, self.threshold, 0.0)
         weights = self.weight.copy()
-        weights[leaf < 0] = self.distributions.sum(axis=1)[rows.astype(np.int64)]
+        weights[leaf < 0] = self.distributions.sum(axis=1)[-1 - leaf[leaf < 0].astype(np.int64)]
         self.require(np.isclose(weights, self.weight, rtol=SUM_TOLERANCE, atol=0.0), "class weights do not add up")
 
     def check_sums(self) -> None:
@@ -340,7 +352,7 @@ class Tree:
         loss = self.weight / self.weight[0] * self.impurity
         below = np.zeros(self.n_nodes)
         np.add.at(below, self.parent[1:], loss[1:])
-        limit = loss + SUM_TOLERANCE * self.impurity.max()  # impurities are exact to the root's scale
+        limit = loss + IMPURITY_TOLERANCE * self.impurity.max()  # impurities are exact to the root's scale
         self.require(self.is_leaf | (below <= limit), "a split must not raise the impurity")
 
     def with_legend(self, legend: Legend) -> Tree:

@@ -173,10 +173,12 @@ def bag_target(
         times = values * times if n_bits == 0 else np.maximum(values >> n_bits, 1) * times
         weights = weights._replace(bits=weights.bits - n_bits)
     total = int(times.sum())
-    if target.family == MOMENTS:
+    if target.family == MOMENTS and target.n_classes:
+        target = target._replace(values=target.truth[rows].astype(SUM) * times)
+    elif target.family == MOMENTS:
+        has_square = len(target.squares) > 1
         target = target._replace(
-            values=target.values * counts,
-            squares=target.squares * counts if len(target.squares) > 1 else target.squares,
+            values=target.values * counts, squares=target.squares * counts if has_square else target.squares
         )
     is_whole = weights.is_whole and total < WHOLE_LIMIT
     return weights._replace(values=times, is_unit=False, is_whole=is_whole, total=total), target
