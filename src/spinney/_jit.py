@@ -50,6 +50,7 @@ COMPILE_SECONDS = 8.0
 
 _COMPILED = "spinney.kernels"
 _TWIN = "spinney._interpreted"
+_LONGEST = "grow.grow"  # the driver and all it calls; a variant of it takes ten times as long as any other kernel
 _UNUSED_SECONDS = 30 * 24 * 3600.0
 # Settings that change the machine code without changing the signature or the CPU.
 _MODES = ("NUMBA_BOUNDSCHECK", "NUMBA_DEBUGINFO", "NUMBA_OPT", "NUMBA_LOOP_VECTORIZE", "NUMBA_SLP_VECTORIZE")
@@ -284,7 +285,7 @@ class _Store:
         if self._directory is not None:
             result = self._read(self._path(signature, target_context.codegen()), signature, target_context)
         if result is None:
-            _announce(self._directory)
+            _announce(self._directory, is_long=self._name == _LONGEST)
         return result
 
     def save_overload(self, signature: Any, result: Any) -> None:
@@ -357,13 +358,15 @@ def _write_whole(path: Path, content: bytes) -> None:
 _announcement = threading.Lock()  # taken once, without waiting, and never given back
 
 
-def _announce(directory: Path | None) -> None:
-    """Say once in a process, when a compile really begins, why it waits."""
-    if not _announcement.acquire(blocking=False) or sys.stderr is None:
+def _announce(directory: Path | None, *, is_long: bool = False) -> None:
+    """Say when a compile really begins why it waits: once in a process, and again for each that takes long."""
+    is_first = _announcement.acquire(blocking=False)
+    if not (is_first or is_long) or sys.stderr is None:
         return
     kept = "once for this machine" if directory else "for this process only: no cache directory is writable"
+    wait = "some ten seconds (`spinney warmup` does all at once)" if is_long else "a few seconds"
     with contextlib.suppress(OSError, ValueError):
-        print(f"spinney: compiling kernels {kept}, a few seconds ...", file=sys.stderr, flush=True)  # noqa: T201
+        print(f"spinney: compiling kernels {kept}, {wait} ...", file=sys.stderr, flush=True)  # noqa: T201
 
 
 # --- Where the store is -------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ import pytest
 
 from spinney._types import CONTROL_SIZE, CONTROL_STOP
 from spinney.ensemble import pool
-from spinney.ensemble.pool import count_workers, hide_progress, is_pool_thread, run_tasks
+from spinney.ensemble.pool import count_workers, is_pool_thread, run_tasks
 
 LIMIT = 60  # seconds until something counts as hung
 posix = pytest.mark.skipif(sys.platform == "win32", reason="signals, forks and terminals of POSIX")
@@ -581,13 +581,12 @@ def test_fork_while_threads_are_at_work():
 # --- progress -----------------------------------------------------------------------------------------------
 
 SLOW_CALL = """
-import contextlib, sys, time
+import sys, time
 from spinney.ensemble import pool
 
 pool.PROGRESS_SECONDS = 0.2
 is_verbose, n_seconds = sys.argv[1] == "verbose", float(sys.argv[2])
-with pool.hide_progress() if sys.argv[1] == "hidden" else contextlib.nullcontext():
-    pool.run_tasks(lambda *_: time.sleep(n_seconds / 8), 16, 2, label="growing [x]", unit="trees", verbose=is_verbose)
+pool.run_tasks(lambda *_: time.sleep(n_seconds / 8), 16, 2, label="growing [x]", unit="trees", verbose=is_verbose)
 print("rich" in sys.modules)
 """
 
@@ -637,9 +636,8 @@ def test_a_terminal_sees_a_bar_that_is_wiped():
 
 
 @posix
-def test_short_hidden_and_dumb_calls_draw_nothing():
+def test_short_and_dumb_calls_draw_nothing():
     assert run_on_terminal("plain", "0.08") == ("", ["False"])
-    assert run_on_terminal("hidden", "0.4") == ("", ["False"])
     assert run_on_terminal("verbose", "0.08", TERM="dumb")[0] == ""
 
 
@@ -649,12 +647,8 @@ def test_verbose_shows_the_bar_at_once():
     assert "growing [x]" in shown
 
 
-def test_progress_is_hidden_in_a_block_only(monkeypatch):
+def test_only_the_main_thread_draws_a_bar(monkeypatch):
     monkeypatch.setattr(sys, "stderr", type("Terminal", (), {"isatty": lambda _: True})())
-    assert pool._has_terminal()
-    with hide_progress():
-        assert not pool._has_terminal()
-        assert run_tasks(lambda *_: pool._has_terminal(), 1, 1) == [False]
     assert pool._has_terminal()
     with ThreadPoolExecutor(1) as executor:
         assert not executor.submit(pool._has_terminal).result(LIMIT)  # two bars would overwrite each other

@@ -106,6 +106,42 @@ def test_a_bag_of_trees_is_a_forest_that_draws_no_features(kind, settings):
 
 
 @pytest.mark.parametrize(
+    ("settings", "labels"),
+    [
+        ({}, None),
+        ({"max_samples": 0.6}, "groups"),
+        ({"bootstrap": "poisson"}, "groups"),
+        ({}, "strata"),
+        ({"block_size": 7}, None),
+        ({"bootstrap": False, "max_samples": 0.6}, None),
+        ({"bootstrap": False, "max_samples": 0.6}, "groups"),
+        ({"bootstrap": False}, None),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore:.* rows were in every bag")
+def test_weights_are_those_of_a_forest(kind, settings, labels):
+    X, y = make_frame()
+    generator = np.random.default_rng(0)
+    given = {} if labels is None else {labels: generator.integers(0, 30, len(y))}
+    weight = generator.random(len(y)) * (np.arange(len(y)) % 5 > 0)
+    if labels == "groups":  # some groups have no weight at all
+        weight[given["groups"] < 6] = 0.0
+    forest = {BaggingClassifier: RandomForestClassifier, BaggingRegressor: RandomForestRegressor}[kind]
+    is_pasted = not settings.get("bootstrap", True) and "max_samples" in settings
+    others = {**settings, "replace": False, "bootstrap": True} if is_pasted else settings
+    has_oob = settings.get("bootstrap", True) or is_pasted
+    shared = {"n_estimators": 6, "oob_score": bool(has_oob), "random_state": 5}
+    one = kind(**settings, **shared).fit(X, y, weight, **given)
+    other = forest(**others, **shared, max_features=None).fit(X, y, weight, **given)
+    assert_same_trees(one.forest_, other.forest_)
+    for a, b in zip(one.estimators_samples_, other.estimators_samples_, strict=True):
+        np.testing.assert_array_equal(a, b)
+    if has_oob:
+        assert one.oob_score_ == other.oob_score_
+
+
+@pytest.mark.parametrize(
     "settings",
     [
         {},
@@ -327,6 +363,24 @@ def test_members_never_meet_a_row_outside_their_bag():
         np.testing.assert_array_equal(weight, counts)
 
 
+@pytest.mark.parametrize("labels", ["groups", "strata", None])
+def test_members_see_the_weights_that_bags_are_not_drawn_by(labels):
+    X, y = make_table()
+    weight = np.random.default_rng(0).integers(0, 4, len(y)).astype(float)
+    given = {} if labels is None else {labels: np.arange(len(y)) // 6}
+    settings = {"bootstrap": False, "max_samples": 0.5} if labels is None else {}
+    model = BaggingClassifier(Spy(), 3, random_state=0, **settings).fit(X, y, weight, **given)
+    for member, bag in zip(model.estimators_, model.estimators_samples_, strict=True):
+        rows, counts = np.unique(bag, return_counts=True)
+        np.testing.assert_array_equal(member.seen_[0], X[rows])
+        np.testing.assert_array_equal(member.seen_[2], counts * weight[rows])
+    near = BaggingClassifier(KNeighborsClassifier(), 3, random_state=0, **settings)
+    with pytest.raises(ValueError, match="takes no sample_weight, and only bags of rows with replacement"):
+        near.fit(X, y, weight, **given)
+    near.fit(X, y, weight > 0, **given)  # some rows or none: that can be had without weights
+    assert all((weight[bag] > 0).all() for bag in near.estimators_samples_)
+
+
 def test_members_get_seeds_of_their_own():
     X, y = make_table()
     model = BaggingClassifier([Spy(), make_pipeline(StandardScaler(), Spy(7))], 8, random_state=0).fit(X, y)
@@ -491,6 +545,31 @@ def test_targets_far_off_do_not_matter_without_weight(bootstrap):
         for target in (y, np.where(weight > 0, y, 1e300))
     )
     assert_same_trees(model.forest_, liar.forest_)
+
+
+@pytest.mark.parametrize("base", [None, "members"])
+@pytest.mark.parametrize("settings", [{}, {"max_features": 2}, {"bootstrap": False, "max_samples": 0.5}], ids=str)
+@pytest.mark.filterwarnings("ignore:.* rows were in every bag")
+def test_targets_near_the_end_of_float64(base, settings):
+    """A power of two changes nothing but the exponents."""
+    X, _ = make_table()
+    y = np.sign(X[:, 0]) + 0.4 * np.sign(X[:, 1])
+    base = None if base is None else general(CARTRegressor())
+    settings = {**settings, "n_estimators": 20, "oob_score": True, "random_state": 0}
+    small, large = (BaggingRegressor(base, **settings).fit(X, np.ldexp(y, bits)) for bits in (0, 1023))
+    assert np.abs(large.predict(X)).max() > 1e308
+    np.testing.assert_array_equal(large.predict(X), np.ldexp(small.predict(X), 1023))
+    np.testing.assert_array_equal(large.oob_prediction_, np.ldexp(small.oob_prediction_, 1023))
+    assert large.oob_score_ == pytest.approx(small.oob_score_)
+
+
+def test_groups_without_weight_do_not_count(kind):
+    X, y = make_table()
+    groups = np.arange(len(y)) // 4
+    for settings, n_drawn in (({}, 10), ({"max_samples": 0.5}, 5), ({"bootstrap": False, "max_samples": 0.5}, 5)):
+        model = kind(n_estimators=3, random_state=0, **settings).fit(X, y, groups < 10, groups=groups)
+        assert [len(bag) for bag in model.estimators_samples_] == [4 * n_drawn] * 3
+        assert max(bag.max() for bag in model.estimators_samples_) < 40
 
 
 def test_groups_strata_and_blocks(kind):
@@ -666,13 +745,97 @@ def test_what_a_warm_start_refuses(kind, base):
     refused("the X and y of the first fit", y=y[::-1], n_estimators=8)
     refused("bags are drawn as those before", n_estimators=8, max_samples=0.5)
     refused("bags are drawn as those before", n_estimators=8, max_features=0.5)
-    refused("must be set from the first fit", n_estimators=8, oob_score=True)
+    refused("the X and y of the first fit", X=X * 7 + 3, n_estimators=8)
+    refused("the X and y of the first fit", X=pd.DataFrame(X).add_prefix("f"), n_estimators=8)
+    if base is not None:
+        refused("must be set from the first fit", n_estimators=8, oob_score=True)
     other = general(TREES[kind]()) if base is None else None
     refused("same kind of estimator", n_estimators=8, estimator=other)
     np.testing.assert_array_equal(numbers_of(model, X), before)  # none of that has touched it
     model.set_params(warm_start=False, estimator=other, n_estimators=2).fit(X, y)  # from one way to the other
     assert len(model) == 2
     assert hasattr(model, "forest_") == (other is None)
+
+
+@pytest.mark.filterwarnings("ignore:.* rows were in every bag")
+def test_trees_vote_out_of_bag_when_asked_later(kind):
+    X, y = make_frame()
+    settings = {"max_features": 3, "random_state": 0}
+    once = kind(n_estimators=24, oob_score=True, **settings).fit(X, y)
+    grown = kind(n_estimators=15, warm_start=True, **settings).fit(X, y)
+    grown.set_params(n_estimators=24, oob_score=True).fit(X, y)
+    np.testing.assert_array_equal(grown.oob_curve_, once.oob_curve_)
+    assert grown.oob_score_ == once.oob_score_
+
+
+@pytest.mark.filterwarnings("ignore:.* rows were in every bag")
+def test_a_warm_start_with_another_voting():
+    X, y = make_table()
+    settings = {"n_estimators": 15, "warm_start": True, "oob_score": True, "random_state": 0}
+    changes = {"voting": "hard", "n_estimators": 24}
+    tree = CARTClassifier(max_depth=3)
+    grown = BaggingClassifier(tree, max_features=4, **settings).fit(X, y).set_params(**changes).fit(X, y)
+    once = BaggingClassifier(tree, max_features=4, **{**settings, **changes}).fit(X, y)
+    np.testing.assert_array_equal(grown.oob_decision_function_, once.oob_decision_function_)
+    np.testing.assert_array_equal(grown.predict_proba(X), once.predict_proba(X))
+    for other in ({"voting": "hard"}, {"estimator": RidgeClassifier()}):
+        model = BaggingClassifier(GaussianNB(), **settings).fit(X, y).set_params(n_estimators=24, **other)
+        with pytest.raises(ValueError, match="class shares from some members and would have votes from others"):
+            model.fit(X, y)
+
+
+def change_array(X):
+    X = X.copy()
+    X[-1, -1] += 1.0
+    return X
+
+
+def change_sparse(X):
+    X = X.copy()
+    X.indices[:2] = X.indices[1::-1]
+    return X
+
+
+LETTERS = np.array(list("abcdef") * 20, object).reshape(60, 2)
+NUMBERS = make_table(60, 4)[0]
+
+
+@pytest.mark.parametrize(
+    ("X", "other"),
+    [
+        (NUMBERS, change_array(NUMBERS)),
+        (NUMBERS, NUMBERS[:, ::-1]),
+        (NUMBERS.tolist(), change_array(NUMBERS).tolist()),
+        (csr_matrix(NUMBERS), change_sparse(csr_matrix(NUMBERS))),
+        (csr_matrix(NUMBERS), csr_matrix(change_array(NUMBERS))),
+        (LETTERS, np.where(LETTERS == "a", "z", LETTERS)),
+        (pd.DataFrame(LETTERS), pd.DataFrame(np.where(LETTERS == "a", "z", LETTERS))),
+        (pd.DataFrame(LETTERS, dtype="category"), pd.DataFrame(LETTERS[::-1], dtype="category")),
+        (pl.DataFrame(NUMBERS), pl.DataFrame(change_array(NUMBERS))),
+        (pl.DataFrame(NUMBERS), pl.DataFrame(NUMBERS, schema=["p", "q", "r", "s"])),
+        (pa.table({"a": NUMBERS[:, 0], "b": LETTERS[:, 0]}), pa.table({"a": NUMBERS[:, 0], "b": LETTERS[::-1, 0]})),
+    ],
+)
+def test_a_warm_start_knows_the_data_again(X, other):
+    y = np.arange(60) % 3
+    model = BaggingClassifier(Spy(), 2, warm_start=True, random_state=0).fit(X, y).set_params(n_estimators=3)
+    model = pickle.loads(pickle.dumps(model))
+    with pytest.raises(ValueError, match="the X and y of the first fit"):
+        model.fit(other, y)
+    with pytest.raises(ValueError, match="the X and y of the first fit"):
+        model.fit(X, np.array(["a", "b", "c"])[y])
+    again = X.copy() if hasattr(X, "copy") else pickle.loads(pickle.dumps(X))
+    assert len(model.fit(again, y)) == 3
+
+
+def test_a_warm_start_needs_the_weights_that_members_see(kind):
+    X, y = make_table()
+    for base in (None, general(TREES[kind]())):
+        model = kind(base, 2, bootstrap=False, max_samples=0.5, warm_start=True, random_state=0)
+        model.fit(X, y, np.arange(len(y)) + 1.0).set_params(n_estimators=3)
+        with pytest.raises(ValueError, match="the same weights and the same kind of estimator"):
+            model.fit(X, y, np.arange(len(y)) + 2.0)
+        assert len(model.fit(X, y, np.arange(len(y)) + 1.0)) == 3
 
 
 # --- the estimator ------------------------------------------------------------------------------------------
@@ -781,9 +944,11 @@ def test_a_bag_of_one_class_is_told():
         (
             {"bootstrap": False, "stratify": "class"},
             ValueError,
-            "stratify only available if bootstrap=True or max_samp",
+            "stratify or strata only available if bootstrap=True or max_samp",
         ),
         ({"bootstrap": False, "block_size": 4}, ValueError, "block_size or groups only available if bootstrap=True"),
+        ({"stratify": "balanced", "max_samples": 0.1}, ValueError, "stratify='balanced' draws .*max_samples another"),
+        ({"stratify": "class", "block_size": 7}, ValueError, "block_size draws blocks, .* stratify by class: use one"),
         ({"oob_score": "nonsense"}, ValueError, "nonsense"),
     ],
     ids=str,
@@ -796,13 +961,15 @@ def test_errors_of_parameters(settings, error, message):
 
 def test_errors_of_arguments():
     X, y = make_table()
-    with pytest.raises(ValueError, match=r"block_size draws blocks of rows .* groups= groups: use one"):
+    with pytest.raises(ValueError, match=r"block_size draws blocks of rows .* groups= draws groups: use one"):
         BaggingClassifier(block_size=3).fit(X, y, groups=y)
     with pytest.raises(ValueError, match="stratify draws by class, strata= by the given labels: use one"):
         BaggingClassifier(stratify="class").fit(X, y, strata=y)
-    with pytest.raises(ValueError, match="strata only available if bootstrap=True"):
+    with pytest.raises(ValueError, match="stratify or strata only available if bootstrap=True"):
         BaggingRegressor(bootstrap=False).fit(X, y, strata=y)
-    with pytest.raises(ValueError, match=r"KNeighborsRegressor\.fit takes no sample_weight.*set bootstrap=True"):
+    with pytest.raises(
+        ValueError, match=r"KNeighborsRegressor\.fit takes no sample_weight.*set bootstrap=True, without"
+    ):
         BaggingRegressor(KNeighborsRegressor(), bootstrap=False).fit(X, y, np.arange(len(y)))
     with pytest.raises(ValueError, match="bootstrap_features=True draws columns more than once, but a frame"):
         BaggingRegressor(LinearRegression(), bootstrap_features=True).fit(pd.DataFrame(X).add_prefix("f"), y)

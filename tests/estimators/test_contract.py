@@ -79,7 +79,7 @@ FOREST_SETTINGS = [
     {"bootstrap": True, "max_samples": 0.7, "ties": "random"},
     {"bootstrap": False, "max_leaf_nodes": 6, "missing": "branch"},
     {"bootstrap": False, "replace": False, "max_samples": 0.8, "max_features": 0.5},
-    {"bootstrap": "poisson", "n_jobs": 2, "keep_members": True},
+    {"bootstrap": "poisson", "n_jobs": 2},
     {"bootstrap": True, "honest": True},
     {"bootstrap": True, "pruning": "oob", "block_size": 3},
     {"ccp_alpha": 0.001, "max_bins": 16},
@@ -91,7 +91,7 @@ FOREST_CLASSIFIER_SETTINGS = [
     {"voting": "hard", "class_weight": "balanced"},
     {"bootstrap": True, "class_weight": "balanced_subsample"},
 ]
-FOREST_REGRESSOR_SETTINGS = [*FOREST_SETTINGS, {"criterion": "sdr"}, {"min_target_std": 0.1}]
+FOREST_REGRESSOR_SETTINGS = [*FOREST_SETTINGS, {"criterion": "sdr"}, {"min_target_std": 0.1, "keep_members": True}]
 
 
 def failures_of_bags(forest):

@@ -460,13 +460,17 @@ def test_monotone_constraints_hold_on_a_grid(kind, settings):
     assert falls < -0.01  # without the constraint it would not hold
 
 
-def test_members_of_leaves(kind):
+@pytest.mark.parametrize("kind", [RandomForestRegressor, ExtraTreesRegressor], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("settings", [{}, {"honest": True, "honest_fraction": 0.4}], ids=str)
+def test_members_of_leaves(kind, settings):
     X, y = make_table()
-    model = make(kind, bootstrap=True, keep_members=True).fit(X, y)
+    model = make(kind, bootstrap=True, keep_members=True, **settings).fit(X, y)
     assert len(model._members) == 10
-    for t, rows in enumerate(model.estimators_samples_):
+    for t in range(10):
+        counts = model._draw.counts(t)
+        rows = np.flatnonzero(split_bag(counts, t, model._seed, 0.4)[1] if settings else counts)
         members = model._members[t]
-        np.testing.assert_array_equal(np.sort(members), np.unique(rows))
+        np.testing.assert_array_equal(np.sort(members), rows)
         leaf = model[t].apply(X)[members]
         assert np.count_nonzero(np.diff(leaf)) + 1 == model[t].get_n_leaves()  # those of a leaf side by side
     assert not hasattr(make(kind).fit(X, y), "_members")

@@ -331,17 +331,52 @@ def test_fault_042_to_050_targets(kind):
 def test_fault_043_huge_and_tiny_targets(regressor, scale):
     X, _ = make_table(100)
     steps = np.clip(np.round(X[:, 0] * 2), -4, 4) / 4
-    for settings in ({"bootstrap": True, "oob_score": scale < 2.0**1000, "n_estimators": 30}, {"bootstrap": False}):
+    for settings in ({"bootstrap": True, "oob_score": True, "n_estimators": 30}, {"bootstrap": False}):
         model = make(regressor, **settings).fit(X, steps * scale)
         unit = make(regressor, **settings).fit(X, steps)
         np.testing.assert_allclose(model.predict(X) / scale, unit.predict(X), rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(model.feature_importances_, unit.feature_importances_)
         if model.oob_score:
             assert model.oob_score_ == pytest.approx(unit.oob_score_)
+            np.testing.assert_allclose(model.oob_prediction_ / scale, unit.oob_prediction_, rtol=1e-9, atol=1e-12)
+            found = model.predict_interval(X, 0.5, method="oob")
+            np.testing.assert_allclose(found / scale, unit.predict_interval(X, 0.5, method="oob"), rtol=1e-9)
+        np.testing.assert_allclose(model.predict_trees(X) / scale, unit.predict_trees(X), rtol=1e-9, atol=1e-12)
+        votes, expected = model.vote_table(X[0]), unit.vote_table(X[0])
+        assert votes.mean / scale == pytest.approx(expected.mean)
+        assert votes.sd / scale == pytest.approx(expected.sd)
     pruned = make(regressor, bootstrap=True, pruning="oob").fit(X, steps * scale)
     assert [t.n_leaves for t in pruned.forest_] == [
         t.n_leaves for t in make(regressor, bootstrap=True, pruning="oob").fit(X, steps).forest_
     ]
+
+
+def test_fault_043_targets_at_both_ends_of_float64(regressor):
+    X, _ = make_table(100)
+    signs = np.where(X[:, 0] + X[:, 1] > 0, 1.0, -1.0)
+    settings = {"bootstrap": True, "oob_score": True, "n_estimators": 30, "warm_start": True}
+    model, unit = make(regressor, **settings), make(regressor, **settings)
+    for n_trees in (30, 70):  # the second adds to the votes of the first
+        model.set_params(n_estimators=n_trees).fit(X, 1.5e308 * signs)
+        unit.set_params(n_estimators=n_trees).fit(X, 1.5 * signs)
+    assert model.oob_score_ == pytest.approx(unit.oob_score_)
+    np.testing.assert_allclose(model.oob_prediction_, unit.oob_prediction_ * 1e308, rtol=1e-9, atol=1e295)
+    for method in ("jackknife+", "oob"):
+        found = model.predict_interval(X, 0.5, method=method)
+        wide = np.abs(unit.predict_interval(X, 0.5, method=method) / 1.7976) > 1.0
+        np.testing.assert_array_equal(np.isinf(found), wide)  # beyond the end of float64
+        near = unit.predict_interval(X, 0.5, method=method)[~wide]
+        np.testing.assert_allclose(found[~wide], near * 1e308, rtol=1e-9, atol=1e295)
+    variance = model.predict_variance(X)
+    np.testing.assert_array_equal(np.isinf(variance), unit.predict_variance(X) > 0)  # a square has no room
+    assert not variance[np.isfinite(variance)].any()
+    small = make(regressor, **settings).fit(X, 1.5e-140 * signs)
+    np.testing.assert_allclose(
+        small.predict_variance(X) * 1e280,
+        make(regressor, **settings).fit(X, 1.5 * signs).predict_variance(X),
+        rtol=1e-6,
+        atol=1e-12,
+    )
 
 
 def test_fault_044_one_class(classifier):
@@ -505,12 +540,14 @@ def test_fault_062_class_weights(classifier):
         {"bootstrap": True, "oob_score": True, "n_estimators": 30, "ties": "random"},
         {"bootstrap": "poisson", "honest": True},
         {"replace": False, "max_samples": 0.6, "max_features": 1},
-        {"bootstrap": True, "pruning": "oob", "keep_members": True},
+        {"bootstrap": True, "pruning": "oob", "honest": True},
     ],
     ids=str,
 )
 def test_fault_066_the_same_bits_for_any_number_of_threads(kind, settings):
     X, y = make_table(400)
+    if kind in REGRESSORS:
+        settings = {**settings, "keep_members": True}
     models = [make(kind, n_jobs=n_jobs, **settings).fit(X, y) for n_jobs in (1, 2, 8, -1, None)]
     for model in models[1:]:
         assert same_forest(model, models[0])
@@ -518,7 +555,7 @@ def test_fault_066_the_same_bits_for_any_number_of_threads(kind, settings):
         if "oob_score" in settings:
             np.testing.assert_array_equal(model.oob_curve_, models[0].oob_curve_)
             assert model.oob_score_ == models[0].oob_score_
-        if "keep_members" in settings:
+        if hasattr(model, "_members"):
             assert all(map(np.array_equal, model._members, models[0]._members))
     assert not same_forest(make(kind, **settings, n_jobs=1).set_params(random_state=1).fit(X, y), models[0])
 
@@ -543,16 +580,17 @@ def test_fault_068_seeds_that_are_none(kind, seed):
 
 def test_fault_069_and_070_refit_and_clone(kind):
     X, y = make_table()
-    model = make(kind, bootstrap=True, oob_score=True, n_estimators=30, keep_members=True).fit(X, y)
+    keep = {"keep_members": True} if kind in REGRESSORS else {}
+    model = make(kind, bootstrap=True, oob_score=True, n_estimators=30, **keep).fit(X, y)
     other, target = make_table(60, seed=1)
     again = clone(model).fit(other, target)
-    assert len(again._members) == 30
     again.fit(X, y)  # nothing of the fit in between is left
     assert same_forest(again, model)
     assert again.oob_score_ == model.oob_score_
-    assert len(again._members) == 30
-    assert all(map(np.array_equal, again._members, model._members))
-    plain = again.set_params(oob_score=False, keep_members=False).fit(X, y)
+    if keep:
+        assert len(again._members) == 30
+        assert all(map(np.array_equal, again._members, model._members))
+    plain = again.set_params(oob_score=False, **dict.fromkeys(keep, False)).fit(X, y)
     left = [name for name in vars(plain) if name.startswith(("oob_", "_oob", "_members"))]
     assert left == ["oob_score"]
     copied = clone(model)
@@ -594,7 +632,6 @@ BAD_PARAMETERS = [
     ("missing", "drop", "'branch'"),
     ("ties", "last", "'first'"),
     ("criterion", "ginny", "a str among"),
-    ("keep_members", "all", "bool"),
     ("n_jobs", 1.5, "int"),
     ("verbose", -1, "must be"),
     ("warm_start", "yes", "bool"),
@@ -696,15 +733,17 @@ def test_draws_of_classifiers_that_exclude_each_other(classifier):
 
 def test_fault_080_warm_start(kind):
     X, y = make_table(100)
-    settings = {"warm_start": True, "bootstrap": True, "oob_score": True, "keep_members": True}
+    keep = {"keep_members": True} if kind in REGRESSORS else {}
+    settings = {"warm_start": True, "bootstrap": True, "oob_score": True, **keep}
     model = make(kind, n_estimators=30, **settings).fit(X, y)
     model.set_params(n_estimators=45).fit(X, y)
     whole = make(kind, n_estimators=45, **settings).fit(X, y)
     assert same_forest(model, whole)
     np.testing.assert_array_equal(model.oob_curve_, whole.oob_curve_)
     assert model.oob_score_ == whole.oob_score_
-    assert all(map(np.array_equal, model._members, whole._members))
-    assert len(model._members) == 45
+    if keep:
+        assert all(map(np.array_equal, model._members, whole._members))
+        assert len(model._members) == 45
     with refuses(ValueError, "n_estimators=5 must be larger or equal to len(estimators_)=45 when warm_start==True"):
         model.set_params(n_estimators=5).fit(X, y)
     model.set_params(n_estimators=50)
@@ -733,8 +772,68 @@ def test_fault_080_warm_start_that_asks_for_more_than_the_first_fit(kind):
     assert model.oob_score_ == whole.oob_score_
     model.set_params(n_estimators=41, oob_score=False).fit(X, y)
     assert not hasattr(model, "oob_score_")
-    with refuses(ValueError, "keep_members=True, but the 41 trees of the last fit were grown without"):
-        model.set_params(n_estimators=42, keep_members=True).fit(X, y)
+    if kind in REGRESSORS:
+        with refuses(ValueError, "keep_members=True, but the 41 trees of the last fit were grown without"):
+            model.set_params(n_estimators=42, keep_members=True).fit(X, y)
+
+
+def test_fault_080_warm_start_with_other_weights_that_trees_see(kind):
+    X, y = make_table(100)
+    weight = np.arange(1.0, 101.0)
+    settings = {"warm_start": True, "replace": False, "max_samples": 0.6}
+    model = make(kind, n_estimators=10, **settings).fit(X, y, weight)
+    before = len(model.forest_)
+    model.set_params(n_estimators=12)
+    for other in (weight[::-1], None):
+        with refuses(ValueError, "warm_start", "see the same weights", "sample_weight", "warm_start=False"):
+            model.fit(X, y, other)
+    assert len(model.forest_) == before
+    whole = make(kind, n_estimators=12, **settings).fit(X, y, weight)
+    assert same_forest(model.fit(X, y, weight), whole)
+
+
+def test_fault_080_warm_start_with_other_honest_parts(kind):
+    X, y = make_table(100)
+    model = make(kind, n_estimators=10, warm_start=True, bootstrap=True, honest=True).fit(X, y)
+    for change in ({"honest_fraction": 0.7}, {"honest": False}):
+        with refuses(ValueError, "warm_start", "honest or honest_fraction has changed, from 0.5 to"):
+            model.set_params(n_estimators=12, **change).fit(X, y)
+        model.set_params(honest=True, honest_fraction=0.5)
+    assert len(model.fit(X, y).forest_) == 12
+
+
+def test_fault_080_warm_start_on_columns_levels_or_classes_of_other_names(kind):
+    X = pd.DataFrame({"a": np.arange(60) % 7, "b": pd.Categorical(list("abc") * 20)})
+    y = np.arange(60) % 2
+    model = make(kind, n_estimators=5, warm_start=True, bootstrap=True).fit(X, y)
+    model.set_params(n_estimators=6)
+    renamed = X.assign(b=X["b"].cat.rename_categories({"c": "z"}))
+    for other in (renamed, X.rename(columns={"a": "A"})):
+        with refuses(ValueError, "warm_start", "X and y of the first fit"):
+            model.fit(other, y)
+    with refuses(ValueError, "X and y are not the training data"):
+        model.importance("permutation", renamed, y)
+    if kind not in REGRESSORS:
+        with refuses(ValueError, "warm_start", "X and y of the first fit"):
+            model.fit(X, y + 1)
+    assert len(model.fit(X, y).forest_) == 6
+
+
+@pytest.mark.parametrize("first", ["soft", "hard"])
+def test_fault_080_warm_start_with_another_voting(classifier, first):
+    X, y = make_table(100)
+    other = "hard" if first == "soft" else "soft"
+    settings = {"bootstrap": True, "oob_score": True, "min_samples_leaf": 5}
+    model = make(classifier, n_estimators=30, warm_start=True, voting=first, **settings).fit(X, y)
+    model.set_params(voting=other)
+    with refuses(ValueError, "voting has been changed since fit", "train=(X, y)"):
+        model.predict_set(X)
+    model.predict_set(X, train=(X, y))
+    model.set_params(n_estimators=45).fit(X, y)
+    whole = make(classifier, n_estimators=45, voting=other, **settings).fit(X, y)
+    np.testing.assert_array_equal(model.oob_decision_function_, whole.oob_decision_function_)
+    np.testing.assert_array_equal(model.oob_curve_, whole.oob_curve_)
+    np.testing.assert_array_equal(model.predict_set(X), whole.predict_set(X))
 
 
 def test_fault_082_monotone_constraints(kind):

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics import accuracy_score
+from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -118,7 +118,8 @@ def test_threads_change_no_bit_and_the_seed_does(kind):
 def test_scorers_measure_what_the_error_does():
     forest, X, y = classification()
     expected = forest.importance("permutation", X, y)
-    for scoring in ("accuracy", accuracy_score):
+    scorers = "accuracy", accuracy_score, make_scorer(accuracy_score), lambda m, X, y: np.mean(m.predict(X) == y)
+    for scoring in scorers:
         found = forest.importance("permutation", X, y, scoring=scoring)
         np.testing.assert_allclose(found.importance, expected.importance, rtol=1e-9, atol=1e-15)
         np.testing.assert_allclose(found.std_error, expected.std_error, rtol=1e-9)
@@ -234,8 +235,10 @@ def test_noise_that_impurity_ranks_high_is_named():
     with pytest.warns(UserWarning, match=r"'id' \(150 distinct values\) is number 2 of 3 by impurity"):
         table = forest.importance("impurity", X, y)
     assert table.importance.tolist() == forest.importance().importance.tolist()
-    with pytest.warns(UserWarning, match="'id'"):
+    with pytest.warns(UserWarning, match=r"'id'.*Either it is noise.*or correlated columns carry the same"):
         assert forest.check_importance(X, y) == ("id",)
+    confirmed = forest.importance("impurity_oob", X, y)
+    assert confirmed.importance[2] < 2.0 * confirmed.std_error[2]  # as the warning says of noise
 
 
 def test_a_forest_without_such_columns_is_not_warned_of():
@@ -258,6 +261,10 @@ def test_a_forest_without_such_columns_is_not_warned_of():
         ({"kind": "permutation", "n_repeats": True}, ValueError, "n_repeats"),
         ({"kind": "impurity", "scoring": "accuracy"}, ValueError, "scoring is for permutations"),
         ({"kind": "permutation", "scoring": 3}, TypeError, "name of a scorer or a function"),
+        ({"kind": "permutation", "scoring": "acuracy"}, ValueError, "scoring='acuracy' is not the name of a scorer"),
+        ({"kind": "permutation", "scoring": lambda y, said: (y, said)}, TypeError, "must return one number"),
+        ({"kind": "impurity", "y": None}, ValueError, "both X and y are given: pass the other as well, or neither"),
+        ({"kind": "impurity", "X": None}, ValueError, "both X and y are given: pass the other as well, or neither"),
         ({"kind": "conditional", "threshold": 2}, ValueError, "threshold must lie between 0 and 1"),
         ({"groups": {}}, ValueError, "groups must be a dict"),
         ({"groups": ["size"]}, ValueError, "groups must be a dict"),

@@ -195,6 +195,8 @@ def test_scorers_of_classifiers(kind):
         (lambda truth, said: f1_score(truth, said, pos_label="yes"), f1_score(labels, answers, pos_label="yes")),
         (make_scorer(f1_score, pos_label="no"), f1_score(labels, answers, pos_label="no")),
         (make_scorer(roc_auc_score, response_method="predict_proba"), roc_auc_score(y, shares[:, 1])),
+        (lambda model, rows, truth: np.mean(model.predict(rows) == truth), accuracy_score(labels, answers)),
+        (lambda model, X, y=None: model.predict_proba(X)[:, 1].mean(), shares[:, 1].mean()),
     ):
         assert make(kind, min_samples_leaf=5, oob_score=scorer).fit(X, labels).oob_score_ == pytest.approx(expected)
 
@@ -218,6 +220,8 @@ def test_a_scorer_that_does_not_exist_is_refused_before_growing(kind):
         ValueError, match=r"oob_score='acuracy' is not the name of a scorer; sklearn.metrics.get_scorer"
     ):
         make(kind, oob_score="acuracy").fit(X, y)
+    with pytest.raises(TypeError, match=r"oob_score=.* must return one number, but gave dict"):
+        make(kind, oob_score=lambda truth, said: {"size": len(truth), "same": truth is said}).fit(X, y)
 
 
 # --- groups, strata, blocks -----------------------------------------------------------------------------------------
@@ -255,6 +259,14 @@ def test_blocks_are_drawn_whole(kind):
         count = np.bincount(rows, minlength=122)
         for first in range(0, 122, 10):
             assert len(set(count[first : first + 10])) == 1  # the last block has two rows
+
+
+def test_a_group_in_two_strata_is_named_by_its_rows(kind):
+    X, y = make_table()
+    names = np.where(np.arange(len(X)) % 2 == 0, "ann", "bob")
+    strata = np.where((np.arange(len(X)) == 6) | (names == "bob"), "north", "south")
+    with pytest.raises(ValueError, match="rows 0 and 6 are of one group, but of two strata|rows 6 and 0 are"):
+        make(kind).fit(X, y, groups=names, strata=strata)
 
 
 def test_strata_are_drawn_in_proportion(kind):
@@ -360,6 +372,13 @@ def test_decompose_is_the_decomposition_of_the_trees(kind):
         error.ensemble_error == pytest.approx(expected.ensemble_error) == pytest.approx(np.mean((answer - truth) ** 2))
     )
     assert error.member_error > error.ensemble_error
+    assert error.rho == pytest.approx(decompose_variance(said, truth).rho)
+    errors = np.corrcoef(said - truth)
+    assert error.rho == pytest.approx(errors[np.triu_indices(len(said), 1)].mean(), abs=0.05)
+    assert "covariance of two members            not defined for one training set" in str(error)
+    if kind in CLASSIFIERS:
+        hard = model.set_params(voting="hard")
+        assert hard.decompose(new).ensemble_variance == pytest.approx(np.var(hard.predict_proba(new)[:, 1]))
 
 
 def test_decompose_asks_for_a_class(kind):
@@ -373,6 +392,8 @@ def test_decompose_asks_for_a_class(kind):
             model.decompose(X)
         with pytest.raises(ValueError, match="label='high' is not among the classes"):
             model.decompose(X, label="high")
+        with pytest.raises(ValueError, match="y holds the class 'Top', which was not among the classes in fit"):
+            model.decompose(X, np.where(labels == "top", "Top", labels), label="top")
         error = model.decompose(X, labels, label="top").ensemble_error
         assert error == pytest.approx(np.mean((model.predict_proba(X)[:, 2] - (labels == "top")) ** 2))
     else:

@@ -15,6 +15,7 @@ from spinney.ensemble.sampling import split_bag
 from spinney.estimators import uncertainty
 
 N_ROWS = 40
+REGRESSORS = (RandomForestRegressor, ExtraTreesRegressor)
 NAIVE = {"jackknife": naive_forest.jackknife, "infinitesimal": naive_forest.infinitesimal_jackknife}
 GROUPS = np.arange(N_ROWS) % 12
 WEIGHT = np.random.default_rng(5).integers(0, 4, N_ROWS).astype(float)  # some are 0
@@ -217,10 +218,19 @@ def test_quantiles_of_honest_trees_come_from_the_part_that_made_the_values(draw)
     expected = naive_quantiles(forest, X, y, np.array(parts))
     found = forest.predict_quantiles(new_rows(), [float(level) for level in LEVELS], train=(X, y))
     np.testing.assert_array_equal(found, expected)
-    with pytest.raises(ValueError, match=r"honest.*pass train="):
-        forest.predict_quantiles(new_rows())
-    with pytest.raises(ValueError, match="honest_fraction has been changed since fit"):
-        forest.set_params(honest_fraction=0.7).predict_quantiles(new_rows(), train=(X, y))
+    for change in ({}, {"honest_fraction": 0.7}, {"honest": False}):  # what counts is how the trees were grown
+        forest.set_params(**change)
+        found = forest.predict_quantiles(new_rows(), [float(level) for level in LEVELS])
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("trees", ["pruned by cost", "pruned out of bag", "missing in a branch of their own"])
+def test_kept_members_of_honest_trees_follow_them_through_pruning(trees):
+    forest, X, y = make_forest(honest=True, keep_members=True, **TREES[trees])
+    levels = [float(level) for level in LEVELS]
+    np.testing.assert_array_equal(
+        forest.predict_quantiles(new_rows(), levels), forest.predict_quantiles(new_rows(), levels, train=(X, y))
+    )
 
 
 def test_one_level_gives_one_number_a_row():
@@ -360,7 +370,8 @@ def ask_everything(forest, X):
 @pytest.fixture(params=[RandomForestRegressor, RandomForestClassifier], ids=["numbers", "classes"])
 def asked(request):
     """A fitted forest, new rows in plenty, and all answers."""
-    forest, X, y = make_forest(request.param, oob_score=True, keep_members=True, min_samples_leaf=3)
+    keep = {"keep_members": True} if request.param in REGRESSORS else {}
+    forest, X, y = make_forest(request.param, oob_score=True, min_samples_leaf=3, **keep)
     new = pd.concat([make_table(150, seed=2)[0]] * 2, ignore_index=True)
     return forest, X, y, new, ask_everything(forest, new)
 
@@ -411,7 +422,7 @@ def test_fit_keeps_its_own_targets(asked):
 
 @pytest.mark.parametrize("kind", [RandomForestRegressor, RandomForestClassifier])
 def test_a_warm_start_says_what_one_fit_says(kind):
-    settings = {"oob_score": True, "keep_members": True, "min_samples_leaf": 3}
+    settings = {"oob_score": True, "min_samples_leaf": 3, **({"keep_members": True} if kind in REGRESSORS else {})}
     whole, X, y = make_forest(kind, **settings)
     forest, _, _ = make_forest(kind, n_estimators=9, warm_start=True, **settings)
     forest.set_params(n_estimators=12).fit(X, y)

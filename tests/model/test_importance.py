@@ -3,6 +3,8 @@
 import doctest
 import itertools
 import sys
+import tomllib
+from pathlib import Path
 from fractions import Fraction
 
 import numpy as np
@@ -394,6 +396,20 @@ def test_a_plot_without_matplotlib_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"spinney\[plot\]"):
         table().plot()
+
+
+def test_the_extra_that_the_message_names_exists():
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    assert any(need.startswith("matplotlib") for need in project["optional-dependencies"]["plot"])
+
+
+def test_a_table_draws_bars_by_matplotlib():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    axes = table().plot()
+    assert [bar.get_width() for bar in axes.patches] == [0.5, 0.1, -0.25]
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["long name", "a<b", "c"]
+    matplotlib.pyplot.close(axes.figure)
 
 
 def test_means_and_errors_are_those_of_the_trees():

@@ -14,7 +14,7 @@ import naive
 import strategies
 from spinney._types import SUBSET
 from spinney.tree import prune
-from spinney.tree.refit import count_leaves, refit_leaves
+from spinney.tree.refit import refit_leaves
 
 
 def leaf_of(tree, row):
@@ -142,20 +142,6 @@ def test_the_rows_that_grew_a_tree_give_it_back(case):
     for node in np.flatnonzero(is_subset):  # bitsets may stand in another order
         np.testing.assert_array_equal(refit.subset(node), tree.subset(node))
     np.testing.assert_allclose(refit.impurity, tree.impurity, rtol=1e-9, atol=1e-9 * float(tree.impurity[0]))
-
-
-@given(second_parts())
-def test_given_rows_are_counted_at_every_node(case):
-    tree, leaf, _, weight, _ = case
-    n_rows, total = count_leaves(tree, leaf, weight)
-    weight = np.ones(len(leaf)) if weight is None else weight
-    for node in range(tree.n_nodes):
-        below = [node]
-        for k in below:
-            below += range(int(tree.first_child[k]), int(tree.first_child[k]) + int(tree.n_branches[k]))
-        is_here = np.isin(leaf, below)
-        assert n_rows[node] == np.count_nonzero(is_here & (weight > 0))
-        assert total[node] == pytest.approx(math.fsum(weight[is_here]), rel=1e-12)
 
 
 # ------------------------------------------------------------------------------------------------ by hand

@@ -15,7 +15,7 @@ from spinney.model.predict import find_coded_leaves, leaf_shares
 from spinney.table.coding import Codes
 from spinney.tree.forest import Forest, ForestParts
 from spinney.tree.grow import GrowParams, Growth
-from spinney.tree.prune import prune_on_rows, prune_to_alpha
+from spinney.tree.prune import find_tiers, prune_on_rows, prune_to_alpha
 from spinney.tree.refit import refit_leaves
 from spinney.tree.structure import Legend, Tree
 from spinney.tree.target import Target, Weights, bag_target, class_target, fix_weights
@@ -44,6 +44,7 @@ class Plan:
     ccp_alpha: float = 0.0
     has_oob: bool = False
     is_hard: bool = False  # out-of-bag votes are classes, not shares
+    shift: int = 0  # out-of-bag votes are in units of 2**shift, so that no sum of them leaves float64
     keeps_members: bool = False
 
 
@@ -53,7 +54,7 @@ class Grown(NamedTuple):
     tree: Tree
     oob_rows: NDArray[np.int32]
     oob_votes: NDArray[np.float64]  # (len(oob_rows), n_classes or 1)
-    members: NDArray[np.int32]  # rows of the bag in the order of the leaves
+    members: NDArray[np.int32]  # rows of the bag that made the leaf values, in the order of the leaves
 
 
 def tree_seed(seed: int, tree: int) -> int:
@@ -74,9 +75,11 @@ def grow_one(plan: Plan, tree: int, kernels: Any, control: NDArray[np.int64]) ->
         built, valued = split_bag(counts, tree, plan.seed, plan.honest_fraction, plan.draw.groups)
     growth = grow_bag(plan, tree, built, kernels, control)
     grown = growth.finish()
+    nothing = np.zeros(0, ROW)
+    members = growth.ids if plan.keeps_members else nothing
     if plan.honest_fraction is not None and valued.any():  # a bag of one row has no second part
         grown = refit_bag(plan, grown, valued, kernels)
-    nothing = np.zeros(0, ROW)
+        members = order_members(plan, grown, valued, kernels) if plan.keeps_members else nothing
     oob = left_out(plan, counts) if plan.has_oob or plan.prunes_oob else nothing
     leaf = find_coded_leaves(grown, plan.codes, oob, kernels)
     if plan.prunes_oob and len(oob):
@@ -85,8 +88,8 @@ def grow_one(plan: Plan, tree: int, kernels: Any, control: NDArray[np.int64]) ->
     if plan.ccp_alpha > 0.0:
         grown = prune_to_alpha(grown, plan.ccp_alpha)
         leaf = find_coded_leaves(grown, plan.codes, oob, kernels)
-    votes = say(grown, leaf, is_hard=plan.is_hard) if plan.has_oob else np.zeros((0, 1))
-    return Grown(grown, oob, votes, growth.ids if plan.keeps_members else nothing)
+    votes = say(grown, leaf, is_hard=plan.is_hard, shift=plan.shift) if plan.has_oob else np.zeros((0, 1))
+    return Grown(grown, oob, votes, members)
 
 
 def left_out(plan: Plan, counts: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -140,10 +143,37 @@ def true_target(plan: Plan, rows: NDArray[np.int32]) -> NDArray[Any]:
     return truth.astype(np.int64) if plan.target.n_classes else np.ldexp(truth, plan.target.exponent)
 
 
-def say(tree: Tree, leaf: NDArray[np.int32], *, is_hard: bool) -> NDArray[np.float64]:
-    """What leaves say: class shares or one vote, shape (len(leaf), n_classes); or values, shape (len(leaf), 1)."""
+def order_members(plan: Plan, tree: Tree, counts: NDArray[np.int32], kernels: Any) -> NDArray[np.int32]:
+    """Rows with a count in the order of the leaves they end in; those of one leaf ascending."""
+    rows = np.flatnonzero(counts).astype(ROW)
+    leaf = find_coded_leaves(tree, plan.codes, rows, kernels)
+    return rows[np.argsort(first_members(tree)[leaf], kind="stable")]
+
+
+def first_members(tree: Tree) -> NDArray[np.int64]:
+    """Where the members of each node begin in the order of the leaves, shape (n_nodes,).
+
+    The members of a node stand side by side, those of its first branch first: from the root down, the numbers of rows
+    say where they begin. A node that was pruned to a leaf has what its branches had.
+    """
+    size = tree.n_rows.astype(np.int64)
+    begin = np.zeros(tree.n_nodes, np.int64)
+    for tier in find_tiers(tree):
+        at = begin[tier.nodes]
+        for has, child in tier.branches:
+            begin[child] = at[has]
+            at[has] += size[child]
+    return begin
+
+
+def say(tree: Tree, leaf: NDArray[np.int32], *, is_hard: bool, shift: int = 0) -> NDArray[np.float64]:
+    """What leaves say: class shares or one vote, shape (len(leaf), n_classes); or values, shape (len(leaf), 1).
+
+    Values are in units of 2**shift: a sum over trees of targets near the end of float64 would leave it.
+    """
     if not tree.n_classes:
-        return tree.threshold[leaf][:, None]
+        said = tree.threshold[leaf][:, None]
+        return said if shift == 0 else np.ldexp(said, -shift)
     if not is_hard:
         return leaf_shares(tree, leaf)
     votes = np.zeros((len(leaf), tree.n_classes))

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from spinney._types import CONTROL_SIZE, CONTROL_STOP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 T = TypeVar("T")
 
@@ -40,7 +40,6 @@ REFRESH_SECONDS = 0.1
 WINDOW = 2  # tasks begun and not yet taken by on_done, per worker
 
 _here = threading.local()  # control: that of the call whose worker this thread is
-_is_hidden = contextvars.ContextVar("spinney_progress_is_hidden", default=False)
 
 
 # --- How many ---------------------------------------------------------------------------------------------------
@@ -317,16 +316,6 @@ class _Crew(Generic[T]):
 # --- Progress ---------------------------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def hide_progress() -> Iterator[None]:
-    """Show no bar of `run_tasks` meanwhile: for callers that draw one of their own."""
-    token = _is_hidden.set(True)
-    try:
-        yield
-    finally:
-        _is_hidden.reset(token)
-
-
 class _Bar:
     """A line on the terminal, drawn by the thread that waits: a thread of its own would outlive a fork badly."""
 
@@ -381,8 +370,8 @@ class _Bar:
 
 
 def _has_terminal() -> bool:
-    """Whether a bar may be drawn: stderr is a terminal, this is the main thread, and nobody has hidden it."""
-    if _is_hidden.get() or threading.current_thread() is not threading.main_thread() or sys.stderr is None:
+    """Whether a bar may be drawn: stderr is a terminal and this is the main thread."""
+    if threading.current_thread() is not threading.main_thread() or sys.stderr is None:
         return False
     with contextlib.suppress(OSError, ValueError):  # closed
         return sys.stderr.isatty()

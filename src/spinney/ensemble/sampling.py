@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -129,14 +129,26 @@ class Draw:
         object.__setattr__(self, "probability", check_probability(self.probability, self.n_rows))
         object.__setattr__(self, "strata", check_codes("strata", self.strata, self.n_rows))
         object.__setattr__(self, "groups", check_codes("groups", self.groups, self.n_rows))
-        # made here and not when first asked for: trees are drawn by many threads at once
-        object.__setattr__(self, "units", self.list_units())
+        self.make_tables()
         if self.kind == "paste":
             self.check_paste()
-        elif self.kind == "poisson":
+
+    def make_tables(self) -> None:
+        """What bags are drawn from; made at once, not when first asked for: trees are drawn by many threads."""
+        object.__setattr__(self, "units", self.list_units())
+        if self.kind == "poisson":
             object.__setattr__(self, "rates", self.find_rates())
         elif self.kind == "bootstrap" and not self.units.is_plain:
             object.__setattr__(self, "guide", make_guide(self.units))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What was given; the tables made of it, up to 44 bytes a row, are made again."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore what was given, and make the tables."""
+        self.__dict__.update(state)
+        self.make_tables()
 
     def check_paste(self) -> None:
         """Without replacement there must be enough to draw from."""
@@ -314,9 +326,10 @@ def find_strata(groups: NDArray[np.int32], strata: NDArray[np.int32]) -> NDArray
     is_split = stratum[groups] != strata
     if is_split.any():
         row = int(np.argmax(is_split))
-        raise ValueError(
-            f"group {groups[row]} lies in strata {strata[row]} and {stratum[groups[row]]} (row {row}); "
-            "whole groups are drawn within a stratum, so give all rows of a group the same one"
+        other = int(np.argmax((groups == groups[row]) & (strata != strata[row])))
+        raise ValueError(  # by rows: codes are not the labels that a user has given
+            f"rows {row} and {other} are of one group, but of two strata; whole groups are drawn within a stratum, "
+            "so give all rows of a group the same one"
         )
     return stratum
 

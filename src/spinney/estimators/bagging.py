@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -19,7 +18,7 @@ from spinney._jit import kernels
 from spinney.ensemble.bagging import SubspaceGrowth, Subspaces, narrow_tree
 from spinney.ensemble.forest import Plan
 from spinney.ensemble.pool import count_workers
-from spinney.ensemble.sampling import Draw, draw_size
+from spinney.ensemble.sampling import Draw
 from spinney.estimators.cart import VISIT_SECONDS, CARTClassifier, CARTRegressor
 from spinney.estimators.checks import (
     CheckedParams,
@@ -32,25 +31,35 @@ from spinney.estimators.checks import (
     check_weights,
     draw_seed,
     fingerprint,
+    mark_weights,
     open_x,
     weigh_classes,
 )
-from spinney.estimators.forest import COMPILED_SHARE, SHORT_SECONDS, hush_target, positive_chance
+from spinney.estimators.forest import (
+    COMPILED_SHARE,
+    MOST_BITS,
+    OOB_RESULTS,
+    SHORT_SECONDS,
+    ForestRegressor,
+    forget,
+    hush_target,
+    positive_chance,
+)
 from spinney.estimators.members import (
     Bags,
     MemberFits,
+    MemberPlan,
     Rows,
     Template,
-    can_draw,
     hear_all,
     hold_rows,
     is_fast,
     list_templates,
-    mark_target,
+    mark_rows,
     open_sparse,
 )
-from spinney.estimators.out_of_bag import OutOfBag, oob_error
-from spinney.estimators.random_forest import RandomForestRegressor
+from spinney.estimators.out_of_bag import OutOfBag
+from spinney.estimators.random_forest import RandomForestClassifier
 from spinney.table.coding import code_table
 from spinney.table.ingest import read_columns
 from spinney.table.schema import Schema, encode
@@ -63,8 +72,6 @@ if TYPE_CHECKING:
 
     from spinney.table.columns import Columns
     from spinney.tree.target import Target, Weights
-
-OOB_NAMES = ("_oob_votes", "_oob_n_votes", "oob_score_", "oob_curve_", "oob_decision_function_", "oob_prediction_")
 
 BAGGING_CONSTRAINTS: dict[str, list[Any]] = {
     "estimator": [HasMethods(["fit", "predict"]), list, None],
@@ -96,8 +103,12 @@ class _Bagging(OutOfBag, CheckedParams, BaseEstimator):
     _default: ClassVar[type]
     _bags: Bags
     _fingerprint: str
+    _is_soft: bool  # whether members give shares of classes
+    _shift: int = 0  # sums over members are in units of 2**_shift, so that they stay within float64
     _members: list[Any]  # members that are not trees of a forest
     forest_: Forest  # those that are
+    _sum_votes: Any = ForestRegressor._sum_votes  # noqa: SLF001  (they vote as those of any forest)
+    _voting_forest: Any = ForestRegressor._voting_forest  # noqa: SLF001
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -122,39 +133,32 @@ class _Bagging(OutOfBag, CheckedParams, BaseEstimator):
         groups: NDArray[np.int32] | None,
         strata: NDArray[np.int32] | None,
         seed: int,
-    ) -> Draw:
-        """How bags of rows are drawn."""
-        if self.block_size is not None:
-            if groups is not None:
-                raise ValueError("block_size draws blocks of rows in the order of the table, groups= groups: use one")
-            groups = (np.arange(n_rows) // int(self.block_size)).astype(np.int32)
-        is_balanced = getattr(self, "stratify", None) == "balanced"
-        if self.bootstrap:
-            n_units = n_rows if groups is None else int(groups.max()) + 1
-            n_drawn = draw_size(self.max_samples, n_units, weight if groups is None else None)
-            kind = "poisson" if self.bootstrap == "poisson" else "bootstrap"
-            return Draw(kind, n_rows, n_drawn, seed, weight, strata, is_balanced, groups)
-        units = np.arange(n_rows) if groups is None else groups
-        n_units = len(np.unique(units if weight is None else units[weight > 0.0]))  # others are never drawn
-        n_drawn = draw_size(self.max_samples, n_units)
-        if n_drawn == n_units and not is_balanced:
-            self._refuse_without_bags(groups, strata)
-            return Draw("whole", n_rows, n_rows, seed)
-        return Draw("paste", n_rows, n_drawn, seed, weight, strata, is_balanced, groups)
+    ) -> tuple[Draw, NDArray[np.float64] | None]:
+        """How bags of rows are drawn, and the weights that are left for the members to see: as a forest does it."""
+        forest = RandomForestClassifier(
+            bootstrap=self.bootstrap or True,
+            replace=bool(self.bootstrap),
+            max_samples=self.max_samples,
+            block_size=self.block_size,
+            stratify=getattr(self, "stratify", None),
+        )
+        draw, held = forest._make_draw(n_rows, weight, groups, strata, seed)  # noqa: SLF001
+        if self.bootstrap or draw.units.n_drawn.sum() < len(draw.units.order):
+            return draw, held
+        self._refuse_without_bags(draw)
+        return Draw("whole", n_rows, n_rows, seed, positive_chance(weight)), weight
 
-    def _refuse_without_bags(self, groups: Any, strata: Any) -> None:
+    def _refuse_without_bags(self, draw: Draw) -> None:
         """Refuse what makes no sense where every member sees all rows."""
         wanted = {
-            "oob_score": bool(self.oob_score),
-            "stratify": getattr(self, "stratify", None) is not None,
-            "block_size or groups": groups is not None,
-            "strata": strata is not None,
+            "Out of bag estimation": bool(self.oob_score),
+            "block_size or groups": draw.groups is not None,
+            "stratify or strata": draw.strata is not None and not draw.is_balanced,  # classes may be of one size
         }
         for name, is_wanted in wanted.items():
             if is_wanted:
-                what = "Out of bag estimation" if name == "oob_score" else name
                 raise ValueError(
-                    f"{what} only available if bootstrap=True or max_samples is below the number of rows: "
+                    f"{name} only available if bootstrap=True or max_samples is below the number of rows: "
                     "as it is, every member sees all rows"
                 )
 
@@ -191,17 +195,21 @@ class _Bagging(OutOfBag, CheckedParams, BaseEstimator):
         templates = self.__dict__.pop("_templates")
         weight = check_weights(sample_weight, opened.n_rows)
         is_warm = bool(self.warm_start) and hasattr(self, "_bags")
+        if not is_warm:
+            forget(self, OOB_RESULTS)
         seed = self._bags.seed if is_warm else draw_seed(self.random_state)
-        draw = self._make_draw(opened.n_rows, weight, groups, strata, seed)
+        draw, held = self._make_draw(opened.n_rows, weight, groups, strata, seed)
         bags = Bags(draw, self._make_spaces(seed), seed)
-        # a bag draws by weight, and its member sees counts; without bags members see the weights
-        held = None if draw.probability is not None else weight
         self.estimator_ = [t.estimator for t in templates] if isinstance(self.estimator, list) else templates[0][1]
+        classes = getattr(self, "classes_", None)
+        labels = None if classes is None else tuple(classes.tolist())
+        has_shares = classes is not None and all(hasattr(t.estimator, "predict_proba") for t in templates)
+        is_soft = has_shares and not self._is_hard
         if is_fast(templates, self._default):
             table = read_columns(opened, templates[0].estimator.categorical_features)
-            mark = fingerprint(table, y)
-            n_old = self._count_kept(mark, bags) if is_warm else 0
-            self._grow_trees(templates[0].estimator, table, y, held, bags, n_old)
+            mark = fingerprint(table, y, labels) + mark_weights(held)
+            n_old = self._count_kept(mark, bags, is_soft=is_soft) if is_warm else 0
+            growth, curve = self._grow_trees(templates[0].estimator, table, y, held, bags, n_old)
         else:
             rows = opened if isinstance(opened, Rows) else hold_rows(X, opened)
             if bags.spaces.has_repeats and not isinstance(opened, Rows) and opened.is_frame:
@@ -209,13 +217,17 @@ class _Bagging(OutOfBag, CheckedParams, BaseEstimator):
                     "bootstrap_features=True draws columns more than once, but a frame holds each column once: "
                     "pass an array, or set bootstrap_features=False"
                 )
-            mark = mark_target(self.n_features_in_, y, getattr(self, "classes_", None))
-            n_old = self._count_kept(mark, bags) if is_warm else 0
-            self._fit_rest(templates, rows, y, held, bags, n_old)
-        self._bags, self._fingerprint = bags, mark
+            mark = mark_rows(self, rows, y) + mark_weights(held)
+            n_old = self._count_kept(mark, bags, is_soft=is_soft) if is_warm else 0
+            growth, curve = self._fit_rest(templates, rows, y, held, bags, n_old, is_soft=is_soft)
+        self._bags, self._fingerprint, self._is_soft = bags, mark, is_soft
+        if self.oob_score:
+            self._keep_oob(growth, y, curve)
+        else:
+            forget(self, OOB_RESULTS)
         return self
 
-    def _count_kept(self, mark: str, bags: Bags) -> int:
+    def _count_kept(self, mark: str, bags: Bags, *, is_soft: bool) -> int:
         """How many members a warm start keeps, if it is one of the same data, bags and kind of members."""
         n_old = len(self)
         if self.n_estimators < n_old:
@@ -225,8 +237,8 @@ class _Bagging(OutOfBag, CheckedParams, BaseEstimator):
             )
         if mark != self._fingerprint:
             raise ValueError(
-                "warm_start adds members to an ensemble, so fit needs the X and y of the first fit again, and the same "
-                "kind of estimator; these differ. Set warm_start=False to begin anew."
+                "warm_start adds members to an ensemble, so fit needs the X and y of the first fit again, the same "
+                "weights and the same kind of estimator; these differ. Set warm_start=False to begin anew."
             )
         old = self._bags
         is_same_draw = np.array_equal(bags.draw.counts(0), old.draw.counts(0))
@@ -235,8 +247,17 @@ class _Bagging(OutOfBag, CheckedParams, BaseEstimator):
                 "warm_start adds members whose bags are drawn as those before; keep max_samples, max_features, "
                 "weights, groups and all else that draws, or set warm_start=False to begin anew."
             )
-        if self.oob_score and not hasattr(self, "_oob_votes"):
-            raise ValueError("oob_score with warm_start must be set from the first fit on, or warm_start=False now")
+        if self.oob_score and not self._has_trees:  # trees can vote again, on codes
+            if not hasattr(self, "_oob_votes"):
+                raise ValueError(
+                    "oob_score with warm_start must be set from the first fit on where members are no CART trees: "
+                    "set warm_start=False to begin anew"
+                )
+            if is_soft != self._is_soft:
+                raise ValueError(
+                    "out-of-bag rows have class shares from some members and would have votes from others: keep voting "
+                    "and whether members have predict_proba, or set warm_start=False to begin anew"
+                )
         return n_old
 
     def _grow_trees(
@@ -247,14 +268,12 @@ class _Bagging(OutOfBag, CheckedParams, BaseEstimator):
         weight: NDArray[np.float64] | None,
         bags: Bags,
         n_old: int,
-    ) -> None:
-        """Grow CART trees on codes that are made once."""
+    ) -> tuple[Any, list[float]]:
+        """Grow CART trees on codes that are made once; returns them as they grew, with the out-of-bag curve."""
         base = clone(base).set_params(random_state=0)  # trees draw by keys of their own
         base._validate_params()  # noqa: SLF001
         schema: Schema = table.schema
         classes = getattr(self, "classes_", None)
-        if weight is None:  # rows that no bag can hold say nothing either in what is made of all rows, such as bins
-            weight = positive_chance(bags.draw.probability)
         is_balanced = getattr(base, "class_weight", None) == "balanced"
         if classes is not None and not is_balanced:
             weight = weigh_classes(base.class_weight, classes, y, weight)
@@ -281,18 +300,19 @@ class _Bagging(OutOfBag, CheckedParams, BaseEstimator):
             ccp_alpha=float(base.ccp_alpha),
             has_oob=bool(self.oob_score),
             is_hard=self._is_hard,
+            shift=self._shift,
         )
         legend = Legend(names, schema.levels, labels, tuple(codes.has_missing.tolist()))
         growth = SubspaceGrowth(plan, legend, bags.spaces)
-        curve = self._go_on_voting(growth, y, bags.draw) if plan.has_oob else []
+        curve = self._start_oob(growth, y, self.forest_ if n_old else None, chosen) if plan.has_oob else []
         if n_new > 0:
             n_workers = count_workers(self.n_jobs, n_new, seconds * COMPILED_SHARE)
             is_short, verbose = seconds * COMPILED_SHARE < SHORT_SECONDS, bool(self.verbose)
             new = growth.run(n_old, n_new, chosen, n_workers, is_short=is_short, verbose=verbose)
             self.forest_ = join_forests(self.forest_, new) if n_old else new
-        self.__dict__.pop("_members", None)
+        forget(self, ("_members",))
         self._schema, self._base = schema, base.set_params(random_state=None)
-        self._keep_votes(growth, y, curve, bags.draw)
+        return growth, curve
 
     def _fit_rest(
         self,
@@ -302,22 +322,32 @@ class _Bagging(OutOfBag, CheckedParams, BaseEstimator):
         weight: NDArray[np.float64] | None,
         bags: Bags,
         n_old: int,
-    ) -> None:
-        """Fit members of any kind, one by one."""
+        *,
+        is_soft: bool,
+    ) -> tuple[Any, list[float]]:
+        """Fit members of any kind, one by one; returns them as they were fitted, with the out-of-bag curve."""
         classes = getattr(self, "classes_", None)
-        self._is_soft = not self._is_hard and all(hasattr(t.estimator, "predict_proba") for t in templates)
-        labels = y if classes is None else classes[y]
-        has_oob = bool(self.oob_score)
-        fits = MemberFits(templates, rows, labels, classes, weight, bags, self._is_soft, has_oob)
-        curve = self._go_on_voting(fits, y, bags.draw) if has_oob else []
+        plan = MemberPlan(
+            templates,
+            rows,
+            y if classes is None else classes[y],
+            classes,
+            weight,
+            bags,
+            is_hard=not is_soft,
+            has_oob=bool(self.oob_score),
+            shift=self._shift,
+        )
+        fits: Any = MemberFits(plan)
+        old: Any = self._members if n_old else None
+        curve = self._start_oob(fits, y, old, None) if plan.has_oob else []
         n_new = self.n_estimators - n_old
         # nobody knows how long a member takes, or whether it lets others run: threads only where they are asked for
         n_workers = count_workers(self.n_jobs, max(n_new, 1), 0.0)
         new = fits.run(n_old, n_new, n_workers, verbose=bool(self.verbose))
-        self._members = [*(self._members if n_old else ()), *new]
-        for name in ("forest_", "_schema", "_base"):
-            self.__dict__.pop(name, None)
-        self._keep_votes(fits, y, curve, bags.draw)
+        self._members = [*(old or ()), *new]
+        forget(self, ("forest_", "_schema", "_base"))
+        return fits, curve
 
     @property
     def _is_hard(self) -> bool:
@@ -332,47 +362,6 @@ class _Bagging(OutOfBag, CheckedParams, BaseEstimator):
             raise ValueError("Monotonicity constraints are not supported with multiclass classification")
         return monotone
 
-    # --- out-of-bag ---
-
-    def _go_on_voting(self, fits: Any, y: NDArray[Any], draw: Draw) -> list[float]:
-        """Make the fits report the error after each member; go on with the votes of a warm start."""
-        curve: list[float] = []
-        if self.warm_start and hasattr(self, "_oob_votes"):
-            fits.votes[:], fits.n_votes[:] = self._oob_votes, self._oob_n_votes
-            curve += self.oob_curve_.tolist()
-
-        def note(votes: NDArray[np.float64], n_votes: NDArray[np.int64]) -> None:
-            curve.append(oob_error(votes, n_votes * can_draw(draw), y, is_class=hasattr(self, "classes_")))
-
-        self._find_scorer()  # a name that is none is refused before the work
-        fits.on_votes = note
-        return curve
-
-    def _keep_votes(self, fits: Any, y: NDArray[Any], curve: list[float], draw: Draw) -> None:
-        """Keep the votes and the scores they give, or drop those of an earlier fit."""
-        for name in OOB_NAMES:
-            self.__dict__.pop(name, None)
-        if not self.oob_score:
-            return
-        fits.n_votes *= can_draw(draw)  # rows of weight 0 are as if they were not there
-        self._oob_votes, self._oob_n_votes, self.oob_curve_ = fits.votes, fits.n_votes, np.array(curve)
-        has_votes = fits.n_votes > 0
-        n_silent = np.count_nonzero(can_draw(draw) & ~has_votes)
-        if n_silent:
-            warnings.warn(
-                f"{n_silent} rows were in every bag, so they have no out-of-bag prediction "
-                "(NaN) and do not count in the score; more members would leave fewer of them",
-                UserWarning,
-                stacklevel=5,
-            )
-        means = np.full(fits.votes.shape, np.nan)
-        np.divide(fits.votes, fits.n_votes[:, None], out=means, where=has_votes[:, None])
-        if hasattr(self, "classes_"):
-            self.oob_decision_function_ = means
-        else:
-            self.oob_prediction_ = means[:, 0]
-        self.oob_score_ = self._score_oob(y, has_votes)
-
     # --- reading ---
 
     def _hear(self, X: Any) -> NDArray[np.float64]:
@@ -381,15 +370,15 @@ class _Bagging(OutOfBag, CheckedParams, BaseEstimator):
             values = encode(open_x(self, X, is_fit=False), self._schema)
             if self.forest_.n_classes == 1:  # one column of votes would be one of numbers
                 return np.ones((len(values), 1))
-            forest = self.forest_.hardened() if self._is_hard else self.forest_
-            # any forest adds up the votes of these trees
-            total = RandomForestRegressor(n_jobs=self.n_jobs)._sum_votes(values, forest)  # noqa: SLF001
-            return total / len(forest)
-        rows = open_sparse(self, X, is_fit=False) if issparse(X) else hold_rows(X, open_x(self, X, is_fit=False))
-        n_workers = count_workers(self.n_jobs, len(self), 0.0)
-        classes = getattr(self, "classes_", None)
-        total = hear_all(self._members, rows, self._bags, classes, n_workers, is_soft=self._is_soft)
-        return total / len(self)
+            total = self._sum_votes(values)
+        else:
+            rows = open_sparse(self, X, is_fit=False) if issparse(X) else hold_rows(X, open_x(self, X, is_fit=False))
+            n_workers = count_workers(self.n_jobs, len(self), 0.0)
+            classes = getattr(self, "classes_", None)
+            total = hear_all(
+                self._members, rows, self._bags, classes, n_workers, is_soft=self._is_soft, shift=self._shift
+            )
+        return np.ldexp(total / len(self), self._shift)
 
     @property
     def _has_trees(self) -> bool:
@@ -457,12 +446,16 @@ class BaggingClassifier(ClassifierMixin, _Bagging):
     forest. A bag is a pure function of the seed and of the member's number: the same ensemble comes out for any number
     of threads. Members keep to their bag: what is outside, they never meet.
 
+    Permutation importance, tables of votes and the like need trees and are those of the forests:
+    `RandomForestClassifier(max_features=None)` grows the trees of `estimator=None`, with all of them.
+
     Parameters
     ----------
     estimator : estimator, list or None, default=None
         What the members are; None means CART trees that give tests of equal gain to any of the tied features, not to
         the first (letter recognition: 7.1 % errors instead of 7.8 %). From a list, of estimators or of pairs (name,
-        estimator), members take turns, round and round. Those with a `random_state` get seeds of their own.
+        estimator), members take turns, round and round. Those with a `random_state` get seeds of their own. Class
+        weights are the members' own: `CARTClassifier(class_weight="balanced")` weighs the classes of each bag.
     n_estimators : int, default=10
         Number of members.
     max_samples : int or float, optional
@@ -486,8 +479,8 @@ class BaggingClassifier(ClassifierMixin, _Bagging):
         Keep what members say of rows outside their bag and score it: by accuracy (True), a scorer of scikit-learn by
         name, or metric(y_true, y_pred).
     warm_start : bool, default=False
-        Keep the members of the last fit, which must have been on the same data, and fit what is missing of
-        `n_estimators`: the same ensemble as one fitted at once.
+        Keep the members of the last fit, which must have been on the same data and weights, and fit what is missing
+        of `n_estimators`: the same ensemble as one fitted at once.
     n_jobs : int, optional
         Most threads; -1 means one per processor. By default trees use as many as the work pays for, other members one;
         those that hold the interpreter's lock gain nothing by more. Results never depend on it.
@@ -579,7 +572,8 @@ class BaggingClassifier(ClassifierMixin, _Bagging):
         y : array-like (n_rows,)
             Classes of any type.
         sample_weight : array-like (n_rows,), optional
-            Bags draw rows in proportion to their weight; without bags the members weigh the rows.
+            A bootstrap draws rows in proportion to their weight; without bags, and where rows are drawn without
+            replacement, by group or by stratum, the members weigh them. Rows of weight 0 are left out.
         groups : array-like (n_rows,), optional
             Rows of one group are drawn together, so that an out-of-bag row has no relative in the bag.
         strata : array-like (n_rows,), optional
@@ -628,6 +622,9 @@ class BaggingClassifier(ClassifierMixin, _Bagging):
 
 class BaggingRegressor(RegressorMixin, _Bagging):
     """Bagging for numbers: the mean of members on bags of rows or columns, or both (Breiman 1996).
+
+    Intervals, quantiles and permutation importance are those of the forests: `RandomForestRegressor(max_features=None)`
+    grows the trees of `estimator=None`, with all of them.
 
     Parameters
     ----------
@@ -690,6 +687,7 @@ class BaggingRegressor(RegressorMixin, _Bagging):
             numbers = check_numbers(self, y, opened.n_rows)
             group_codes = check_codes(groups, "groups", opened.n_rows)
             stratum_codes = check_codes(strata, "strata", opened.n_rows)
+            self._shift = max(math.frexp(float(np.max(np.abs(numbers))))[1] - MOST_BITS, 0)  # as in a forest
             return self._fit_members(X, opened, numbers, sample_weight, group_codes, stratum_codes)
 
     def _make_target(self, base: Any, y: NDArray[Any], weights: Weights) -> Target:

@@ -58,6 +58,8 @@ class CheckedParams:
     def __new__(cls, *_: Any, **params: Any) -> Any:
         """Check the spelling, and say which name was probably meant; `__init__` does the rest."""
         known = inspect.signature(cls.__init__).parameters
+        if any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
+            return super().__new__(cls)  # a subclass that passes names on
         for name in params:
             if name not in known:
                 close = difflib.get_close_matches(name, known, n=1)
@@ -68,13 +70,7 @@ class CheckedParams:
 
     def _store(self, params: dict[str, Any]) -> None:
         """Set the parameters, given the local names of `__init__`."""
-        vars(self).update(
-            {
-                name: params[name]
-                for name in inspect.signature(type(self).__init__).parameters
-                if name in params and name != "self"
-            }
-        )
+        vars(self).update({name: value for name, value in params.items() if name not in {"self", "__class__"}})
 
     def _validate_params(self) -> None:
         """Check the values."""
@@ -264,9 +260,14 @@ def check_codes(labels: Any, name: str, n_rows: int) -> NDArray[np.int32] | None
     return codes.astype(np.int32)
 
 
-def fingerprint(table: Table, y: NDArray[Any]) -> str:
-    """Hash of the training data, to know it again: no model keeps X."""
-    digest = hashlib.sha256(f"{table.n_rows} {table.schema.n_features}".encode())
+def fingerprint(table: Table, y: NDArray[Any], classes: tuple[Any, ...] | None = None) -> str:
+    """Hash of the training data, to know it again: no model keeps X.
+
+    Values hold levels by their index, and y classes by their code: what these stand for is hashed as well.
+    """
+    schema = table.schema
+    meaning = table.n_rows, schema.n_features, schema.names, schema.levels, classes
+    digest = hashlib.sha256(repr(meaning).encode())
     n_at_once = max(HASHED_CELLS // max(table.n_rows, 1), 1)
     for first in range(0, table.schema.n_features, n_at_once):
         block = table.block(first, min(first + n_at_once, table.schema.n_features))
@@ -274,6 +275,13 @@ def fingerprint(table: Table, y: NDArray[Any]) -> str:
         digest.update(np.ascontiguousarray(block).data)
     digest.update(np.ascontiguousarray(y).data)
     return digest.hexdigest()
+
+
+def mark_weights(weight: NDArray[np.float64] | None) -> str:
+    """Hash of row weights, to know them again; weights of 1 are as good as none."""
+    if weight is None or bool(np.all(weight == 1.0)):
+        return ""
+    return hashlib.sha256(np.ascontiguousarray(weight).data).hexdigest()
 
 
 def weigh_classes(

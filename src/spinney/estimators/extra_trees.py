@@ -33,9 +33,9 @@ class ExtraTreesClassifier(ForestClassifier):
         As in `RandomForestClassifier`.
     max_leaf_nodes, replace, max_samples, stratify, block_size, oob_score, honest, honest_fraction, pruning, ccp_alpha
         As in `RandomForestClassifier`; out-of-bag rows need `bootstrap=True`, or `replace=False` with `max_samples`.
-    voting, class_weight, missing, max_bins, monotonic_cst, categorical_features, keep_members, n_jobs, random_state
+    voting, class_weight, missing, max_bins, monotonic_cst, categorical_features, n_jobs, random_state, verbose
         As in `RandomForestClassifier`.
-    verbose, warm_start
+    warm_start
         As in `RandomForestClassifier`.
 
     Attributes
@@ -86,7 +86,6 @@ class ExtraTreesClassifier(ForestClassifier):
         max_bins: int = MAX_CODES,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
-        keep_members: bool = False,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -106,13 +105,13 @@ class ExtraTreesRegressor(ForestRegressor):
         As in `ExtraTreesClassifier`.
     max_features : int, float, {"sqrt", "log2", "third"} or None, default=1.0
         The K of the paper: tests drawn per node; one for every feature by default.
-    criterion, min_target_std, oob_score, monotonic_cst
+    criterion, min_target_std, oob_score, monotonic_cst, keep_members
         As in `RandomForestRegressor`.
     n_estimators, max_depth, min_samples_leaf, min_weight_fraction_leaf, min_impurity_decrease, max_leaf_nodes, replace
         As in `RandomForestClassifier`.
     max_samples, block_size, honest, honest_fraction, pruning, ccp_alpha, missing, max_bins, categorical_features
         As in `RandomForestClassifier`.
-    keep_members, n_jobs, random_state, verbose, warm_start
+    n_jobs, random_state, verbose, warm_start
         As in `RandomForestClassifier`.
 
     Attributes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -30,6 +29,7 @@ from spinney.estimators.checks import (
     check_weights,
     draw_seed,
     fingerprint,
+    mark_weights,
     open_x,
     row_count,
     weigh_classes,
@@ -37,7 +37,7 @@ from spinney.estimators.checks import (
 from spinney.estimators.importances import Importances
 from spinney.estimators.out_of_bag import OutOfBag
 from spinney.estimators.uncertainty import UncertainClasses, UncertainNumbers
-from spinney.estimators.votes import Votes, measure_strength
+from spinney.estimators.votes import Votes, lower_values, measure_strength
 from spinney.model.predict import add_votes, find_all_leaves
 from spinney.table.coding import code_table
 from spinney.table.ingest import Table, read_columns
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 ROUTE_SECONDS = 1e-7  # a row through a tree
 COMPILED_SHARE = 1 / 200  # of the time that interpreted kernels take
 BLOCK = 4096  # rows of a task of prediction
-MOST_BITS = 1020  # of a sum over trees, well below 2**1024
+MOST_BITS = 1000  # of a target: a sum over 2**23 trees is still a float64
 SHORT_SECONDS = 0.02  # a fit that is over before anyone could interrupt it
 
 FOREST_CONSTRAINTS: dict[str, list[Any]] = {
@@ -74,7 +74,6 @@ FOREST_CONSTRAINTS: dict[str, list[Any]] = {
     "honest": ["boolean"],
     "honest_fraction": [Interval(Real, 0.0, 1.0, closed="neither")],
     "pruning": [StrOptions({"oob"}), None],
-    "keep_members": ["boolean"],
     "n_jobs": [Integral, None],
     "verbose": ["verbose"],
     "warm_start": ["boolean"],
@@ -93,11 +92,15 @@ REGRESSOR_CONSTRAINTS: dict[str, list[Any]] = {
     **FOREST_CONSTRAINTS,
     "criterion": [StrOptions({"squared_error", "sdr"})],
     "min_target_std": [Interval(Real, 0.0, None, closed="left")],
+    "keep_members": ["boolean"],
 }
 
 
 # What a fit may leave behind beyond what every fit sets anew.
-OOB_RESULTS = ("oob_score_", "oob_curve_", "oob_decision_function_", "oob_prediction_", "_oob_votes", "_oob_n_votes")
+OOB_RESULTS = (
+    *("oob_score_", "oob_curve_", "oob_decision_function_", "oob_prediction_"),
+    *("_oob_votes", "_oob_n_votes", "_oob_is_hard"),
+)
 MEMBERS = ("_members",)
 TRUTH = ("_y", "_weight")
 
@@ -106,16 +109,6 @@ def forget(estimator: Any, names: tuple[str, ...]) -> None:
     """Drop attributes of an earlier fit."""
     for name in names:
         vars(estimator).pop(name, None)
-
-
-def lower_values(forest: Forest, shift: int) -> Forest:
-    """The same forest with its leaf values divided by 2**shift."""
-    if shift == 0:
-        return forest
-    hot = forest.hot.copy()
-    values = hot[:, 0].view(np.float64)
-    values[forest.is_leaf] = np.ldexp(values[forest.is_leaf], -shift)
-    return replace(forest, hot=hot)
 
 
 def positive_chance(weight: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
@@ -143,6 +136,9 @@ class _Forest(OutOfBag, Votes, Importances, CheckedParams, BaseEstimator):
     _seed: int
     _draw: Draw
     _fingerprint: str
+    _weight_mark: str  # of the weights that trees have seen
+    _honest_fraction: float | None  # of the trees there are
+    _shift: int = 0  # sums over trees are in units of 2**_shift, so that they stay within float64
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -163,14 +159,16 @@ class _Forest(OutOfBag, Votes, Importances, CheckedParams, BaseEstimator):
     ) -> Self:
         """Grow the trees that are wanted beyond those there are (warm start), and keep them."""
         schema = table.schema
-        mark = fingerprint(table, y)
+        mark = fingerprint(table, y, classes)
         old = self._kept_forest(mark)
         if old is None:
             forget(self, ("forest_", *OOB_RESULTS, *MEMBERS, *TRUTH))
         seed = self._seed if old is not None else draw_seed(self.random_state)
         draw, held = self._make_draw(table.n_rows, weight, groups, strata, seed)
+        honest_fraction = float(self.honest_fraction) if self.honest else None
         if old is not None:
-            self._check_draw(draw)
+            self._check_draw(draw, held, honest_fraction)
+        keeps_members = bool(getattr(self, "keep_members", False))
         n_new = self.n_estimators - (0 if old is None else len(old))
         seconds = table.n_rows * schema.n_features * max(math.log2(table.n_rows), 1.0) * VISIT_SECONDS * n_new
         chosen = kernels(seconds)
@@ -193,12 +191,13 @@ class _Forest(OutOfBag, Votes, Importances, CheckedParams, BaseEstimator):
             monotone=self._monotone(schema, classes),
             is_weighed=is_weighed,
             balances_bags=getattr(self, "class_weight", None) == "balanced_subsample" and draw.kind != "whole",
-            honest_fraction=float(self.honest_fraction) if self.honest else None,
+            honest_fraction=honest_fraction,
             prunes_oob=self.pruning == "oob",
             ccp_alpha=float(self.ccp_alpha),
             has_oob=bool(self.oob_score),
             is_hard=getattr(self, "voting", "soft") == "hard",
-            keeps_members=bool(self.keep_members),
+            shift=self._shift,
+            keeps_members=keeps_members,
         )
         growth = ForestGrowth(plan, legend)
         curve = self._start_oob(growth, y, old, chosen) if plan.has_oob else []
@@ -216,14 +215,14 @@ class _Forest(OutOfBag, Votes, Importances, CheckedParams, BaseEstimator):
         assert old is not None
         self.forest_ = old
         self._schema, self._draw, self._seed = schema, draw, seed
-        self._fingerprint = mark
+        self._fingerprint, self._weight_mark, self._honest_fraction = mark, mark_weights(held), honest_fraction
         self.n_outputs_ = 1
-        if plan.keeps_members:
+        if keeps_members:
             self._members = [*getattr(self, "_members", ()), *growth.members]
         if plan.has_oob:
             self._keep_oob(growth, y, curve)
-        forget(self, (*(() if plan.has_oob else OOB_RESULTS), *(() if plan.keeps_members else MEMBERS), *TRUTH))
-        if plan.has_oob or plan.keeps_members:  # for intervals and quantiles
+        forget(self, (*(() if plan.has_oob else OOB_RESULTS), *(() if keeps_members else MEMBERS), *TRUTH))
+        if plan.has_oob or keeps_members:  # for intervals and quantiles
             self._y, self._weight = y.copy(), held
         return self
 
@@ -248,15 +247,26 @@ class _Forest(OutOfBag, Votes, Importances, CheckedParams, BaseEstimator):
             warnings.warn(
                 "Warm-start fitting without increasing n_estimators does not fit new trees.", UserWarning, stacklevel=4
             )
-        if self.keep_members and len(getattr(self, "_members", ())) != len(old):
+        if getattr(self, "keep_members", False) and len(getattr(self, "_members", ())) != len(old):
             raise ValueError(
                 f"keep_members=True, but the {len(old)} trees of the last fit were grown without: "
                 "set warm_start=False to grow all of them anew"
             )
         return old
 
-    def _check_draw(self, draw: Draw) -> None:
+    def _check_draw(self, draw: Draw, held: NDArray[np.float64] | None, honest_fraction: float | None) -> None:
         """Refuse a warm start with other bags: those of the trees there are could not be had again."""
+        if mark_weights(held) != self._weight_mark:
+            raise ValueError(
+                "warm_start adds trees to a forest, so they must see the same weights; sample_weight or class_weight "
+                "has changed. Set warm_start=False to begin anew."
+            )
+        if honest_fraction != self._honest_fraction:
+            raise ValueError(
+                "warm_start adds trees to a forest, so all must part their bags alike; honest or honest_fraction has "
+                f"changed, from {self._honest_fraction} to {honest_fraction} (None: not honest). Set warm_start=False "
+                "to begin anew."
+            )
         for name in ("kind", "groups", "strata", "is_balanced", "probability", "n_drawn"):
             if not np.array_equal(getattr(self._draw, name), getattr(draw, name)):
                 raise ValueError(
@@ -389,7 +399,8 @@ class _Forest(OutOfBag, Votes, Importances, CheckedParams, BaseEstimator):
         columns = open_x(self, X, is_fit=False)
         target = self._check_target(y, columns.n_rows)
         table = read_columns(columns, self.categorical_features)
-        if table.n_rows != self._draw.n_rows or fingerprint(table, target) != self._fingerprint:
+        classes = tuple(self.classes_.tolist()) if self.forest_.n_classes else None
+        if table.n_rows != self._draw.n_rows or fingerprint(table, target, classes) != self._fingerprint:
             message = "X and y are not the training data: pass the very rows of fit, in the same order"
             raise ValueError(message)
         return encode(columns, self._schema), target
@@ -397,8 +408,16 @@ class _Forest(OutOfBag, Votes, Importances, CheckedParams, BaseEstimator):
     def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
         raise NotImplementedError
 
-    def _sum_votes(self, values: NDArray[Any], forest: Forest) -> NDArray[np.float64]:
-        """What the trees say of each row, added up in the order of the trees."""
+    def _voting_forest(self) -> Forest:
+        """The trees as they vote: classes alone with hard voting, values in units of 2**_shift."""
+        is_hard = getattr(self, "voting", "soft") == "hard"
+        forest = self.forest_.hardened() if is_hard else lower_values(self.forest_, self._shift)
+        _ = forest.shares  # made here and not by several threads at once
+        return forest
+
+    def _sum_votes(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """What the trees say of each row, added up in the order of the trees; values in units of 2**_shift."""
+        forest = self._voting_forest()
         n_rows = len(values)
         out = np.zeros((n_rows, max(forest.n_classes, 1)))
         seconds = n_rows * len(forest) * ROUTE_SECONDS
@@ -526,8 +545,7 @@ class ForestClassifier(ClassifierMixin, UncertainClasses, _Forest):
         """Probabilities of encoded rows."""
         if self.n_classes_ == 1:
             return np.ones((len(values), 1))
-        forest = self.forest_.hardened() if self.voting == "hard" else self.forest_
-        return self._sum_votes(values, forest) / len(forest)
+        return self._sum_votes(values) / len(self.forest_)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the class of each row: the most probable, the first among equals."""
@@ -576,9 +594,8 @@ class ForestRegressor(RegressorMixin, UncertainNumbers, _Forest):
             table = read_columns(columns, self.categorical_features)
             group_codes = check_codes(groups, "groups", table.n_rows)
             stratum_codes = check_codes(strata, "strata", table.n_rows)
-            # a sum over trees of targets near the end of float64 would leave it: then leaf values are scaled down
-            top = math.frexp(float(np.max(np.abs(numbers))))[1] + int(self.n_estimators).bit_length()
-            self._shift = max(top - MOST_BITS, 0)
+            # by the targets alone: a warm start goes on with sums of fewer trees
+            self._shift = max(math.frexp(float(np.max(np.abs(numbers))))[1] - MOST_BITS, 0)
             return self._fit_forest(table, numbers, weight, group_codes, stratum_codes, None)
 
     def _make_target(self, y: NDArray[Any], weights: Weights) -> Target:
@@ -589,6 +606,5 @@ class ForestRegressor(RegressorMixin, UncertainNumbers, _Forest):
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predict the target of each row: the mean over the trees of the mean of its leaf."""
-        values = self._values(X)
-        total = self._sum_votes(values, lower_values(self.forest_, self._shift))[:, 0]
+        total = self._sum_votes(self._values(X))[:, 0]
         return np.ldexp(total / len(self.forest_), self._shift)

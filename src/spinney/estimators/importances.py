@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.feature_selection import SelectorMixin
-from sklearn.metrics import get_scorer
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
@@ -19,13 +18,13 @@ from spinney._jit import kernels
 from spinney._types import ROW
 from spinney.ensemble.pool import count_workers, run_tasks
 from spinney.estimators.checks import CheckedParams, all_or_nothing, draw_seed, open_x
+from spinney.estimators.out_of_bag import KnownAnswers, find_score
 from spinney.model.importance import (
     ImportanceTable,
     LeftOut,
     Trial,
     find_partners,
     impurity_by_tree,
-    leaf_answers,
     tabulate,
     unbiased_decrease,
 )
@@ -88,7 +87,8 @@ class Importances:
               of the correlation within such cells is still counted. A tree that does not test a correlated feature,
               as where one is an exact copy of the other, cannot hold it.
         X, y : array-like, optional
-            The training data again, which no model keeps; needed for all kinds but "impurity".
+            The training data again, which no model keeps; needed for all kinds but "impurity", for which both or none
+            are given.
         groups : dict, optional
             Name of a group -> its features, by name or position. Features of a group are permuted together, and the
             table has one row a group. Groups may overlap.
@@ -97,8 +97,8 @@ class Importances:
         random_state : int, RandomState or None
             Seed of the permutations; None: that of the forest. The number of threads changes nothing.
         scoring : str or callable, optional
-            For the two permutations, in place of the error: the name of a scorer of scikit-learn, or a function
-            `score(y, predicted)`, larger being better. The importance is the fall of a tree's score. Slower.
+            For the two permutations, in place of the error: the name of a scorer of scikit-learn, a scorer, or a
+            function `score(y, predicted)`, larger being better. The importance is the fall of a tree's score. Slower.
         threshold : float
             For "conditional": features correlated by more than this are held.
 
@@ -120,6 +120,11 @@ class Importances:
         check_asked(kind, n_repeats, scoring, threshold)
         names, units = self._name_units(groups)
         if kind == "impurity":
+            if (X is None) != (y is None):
+                raise ValueError(
+                    "impurity importance is checked against the training data if both X and y are given: pass the "
+                    "other as well, or neither"
+                )
             if X is not None and y is not None and self._draw.kind != "whole":
                 self._warn_of_noise(X, y, random_state)
             by_feature = impurity_by_tree(self.forest_)
@@ -177,8 +182,9 @@ class Importances:
             warnings.warn(
                 f"column {names[j]!r} ({len(np.unique(column[~np.isnan(column)]))} distinct values) is number "
                 f"{rank[j] + 1} of {len(names)} by impurity ({impurity[j]:.3g}), but permuting it among out-of-bag "
-                f"rows costs {permuted.importance[j]:.2g} ± {permuted.std_error[j]:.2g}, nothing to speak of: impurity "
-                "favours columns with many values, even noise. Trust importance(kind='permutation', X=X, y=y).",
+                f"rows costs {permuted.importance[j]:.2g} ± {permuted.std_error[j]:.2g}, nothing to speak of. Either "
+                "it is noise, which impurity rewards the more the more values a column has, or correlated columns "
+                "carry the same information; importance(kind='impurity_oob', X=X, y=y) is near 0 for noise only.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -239,40 +245,17 @@ class Importances:
         return np.stack(found)
 
     def _make_score(self, truth: NDArray[Any], scoring: Any) -> Callable[..., float]:
-        """A score of rows in leaves of a tree, from a scorer's name or a function."""
+        """A score of rows in leaves of a tree, from a scorer, its name or a metric."""
         classes = getattr(self, "classes_", None)
         y = truth if classes is None else classes[truth]
-        scorer = get_scorer(scoring) if isinstance(scoring, str) else None
+        scorer = find_score(scoring, "scoring")
 
         def score(tree: int, rows: NDArray[np.int32], leaf: NDArray[np.int32]) -> float:
-            view = LeafView(self, tree, leaf)
-            places = np.arange(len(rows))[:, None]
-            if scorer is None:
-                return float(scoring(y[rows], view.predict(places)))
-            return float(scorer(view, places, y[rows]))
+            grown = self.forest_[tree]
+            answers = grown.threshold[leaf] if classes is None else leaf_shares(grown, leaf)
+            return scorer(KnownAnswers(self, answers), np.arange(len(rows))[:, None], y[rows])
 
         return score
-
-
-class LeafView:
-    """A tree of a forest that predicts rows, given by place, whose leaves are known."""
-
-    def __init__(self, forest: Any, tree: int, leaf: NDArray[np.int32]) -> None:
-        self.forest, self.tree, self.leaf = forest, tree, leaf
-        if hasattr(forest, "classes_"):
-            self.classes_ = forest.classes_
-
-    def __sklearn_tags__(self) -> Any:
-        return self.forest.__sklearn_tags__()
-
-    def predict(self, places: NDArray[np.int64]) -> NDArray[Any]:
-        """Class or value of the leaves."""
-        said = leaf_answers(self.forest.forest_, self.tree)[self.leaf[places[:, 0]]]
-        return self.classes_[said] if hasattr(self, "classes_") else said
-
-    def predict_proba(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Class shares of the leaves."""
-        return leaf_shares(self.forest.forest_[self.tree], self.leaf[places[:, 0]])
 
 
 def confirm(left_out: LeftOut) -> NDArray[np.float64]:
@@ -320,9 +303,8 @@ def check_asked(kind: Any, n_repeats: Any, scoring: Any, threshold: Any) -> None
     if scoring is not None and kind not in {"permutation", "conditional"}:
         message = f"scoring is for permutations; {kind} importance has no score. Leave it out."
         raise ValueError(message)
-    if scoring is not None and not isinstance(scoring, str) and not callable(scoring):
-        message = f"scoring must be the name of a scorer or a function score(y, predicted), got {scoring!r}"
-        raise TypeError(message)
+    if scoring is not None:
+        find_score(scoring, "scoring")  # what is none is refused before the work
     if not isinstance(threshold, Real) or not 0.0 <= float(threshold) <= 1.0:
         message = f"threshold must lie between 0 and 1, got {threshold!r}"
         raise ValueError(message)

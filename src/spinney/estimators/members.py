@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from spinney.table.columns import Columns
 
 
+HASHED_ROWS = 1 << 14  # of a block that is hashed at once
+
+
 class Template(NamedTuple):
     """What members are copied from."""
 
@@ -80,11 +83,6 @@ class Bags(NamedTuple):
         return None if self.spaces.is_whole else self.spaces.columns(member)
 
 
-def can_draw(draw: Draw) -> NDArray[np.bool_]:
-    """Which rows can be in a bag, shape (n_rows,): those of weight 0 cannot."""
-    return np.ones(draw.n_rows, np.bool_) if draw.probability is None else draw.probability > 0.0
-
-
 # --- rows -------------------------------------------------------------------------------------------------------
 
 
@@ -136,10 +134,31 @@ def open_sparse(owner: Any, X: Any, *, is_fit: bool) -> Rows:
     return Rows(matrix, matrix.shape[0])
 
 
-def mark_target(n_features: int, y: NDArray[Any], classes: NDArray[Any] | None) -> str:
-    """Hash of the target and of the shape of X, to know them again: not every X of other members can be hashed."""
-    labels = None if classes is None else classes.tolist()
-    return hashlib.sha256(f"{len(y)} {n_features} {labels}".encode() + np.ascontiguousarray(y).tobytes()).hexdigest()
+def mark_rows(owner: Any, rows: Rows, y: NDArray[Any]) -> str:
+    """Hash of the training data, to know it again: X as the members take it, names, classes, and the target."""
+    names, classes = (getattr(owner, name, np.zeros(0)).tolist() for name in ("feature_names_in_", "classes_"))
+    digest = hashlib.sha256(repr((rows.n_rows, owner.n_features_in_, names, classes)).encode())
+    for part in list_parts(rows, owner.n_features_in_):
+        if part.dtype.kind in "OTV":  # bytes would be addresses
+            digest.update(f"{part.dtype} {part.tolist()!r}".encode())
+        else:
+            digest.update(str(part.dtype).encode())
+            digest.update(np.ascontiguousarray(part).tobytes())
+    digest.update(np.ascontiguousarray(y).tobytes())
+    return digest.hexdigest()
+
+
+def list_parts(rows: Rows, n_features: int) -> Iterator[NDArray[Any]]:
+    """All there is in X as arrays: those of a sparse matrix, blocks of rows of an array, columns of a frame."""
+    data = rows.data
+    if hasattr(data, "tocsr"):
+        yield from (data.indptr, data.indices, data.data)
+    elif isinstance(data, np.ndarray):
+        for first in range(0, rows.n_rows, HASHED_ROWS):
+            yield data[first : first + HASHED_ROWS]
+    else:
+        for j in range(n_features):
+            yield np.asarray(rows.take(None, np.array([j])))
 
 
 # --- one member -------------------------------------------------------------------------------------------------
@@ -171,22 +190,22 @@ def fit_bag(
         held = counts[bag].astype(np.float64) * (1.0 if weight is None else weight[bag])
         X = rows.take(bag, columns)
         return member.fit(X, y[bag]) if np.all(held == 1.0) else member.fit(X, y[bag], sample_weight=held)
-    if weight is not None:
+    if weight is not None and np.ptp(weight[weight > 0.0]) > 0.0:
         raise ValueError(
-            f"{type(member).__name__}.fit takes no sample_weight, and every member sees all rows: "
-            "set bootstrap=True to draw the rows by weight instead"
+            f"{type(member).__name__}.fit takes no sample_weight, and only bags of rows with replacement are drawn by "
+            "weight: set bootstrap=True, without groups, block_size and strata, or leave out sample_weight"
         )
     bag = np.repeat(bag, counts[bag])
     return member.fit(rows.take(bag, columns), y[bag])
 
 
-def hear(member: Any, X: Any, classes: NDArray[Any] | None, *, is_soft: bool) -> NDArray[np.float64]:
+def hear(member: Any, X: Any, classes: NDArray[Any] | None, *, is_soft: bool, shift: int = 0) -> NDArray[np.float64]:
     """What a member says of rows: class shares or one vote, shape (n_rows, n_classes); or numbers, (n_rows, 1).
 
-    A class that its bag did not hold gets nothing.
+    A class that its bag did not hold gets nothing. Numbers are in units of 2**shift, so that their sum stays a float64.
     """
     if classes is None:
-        return np.asarray(member.predict(X), np.float64).reshape(-1, 1)
+        return np.ldexp(np.asarray(member.predict(X), np.float64).reshape(-1, 1), -shift)
     if is_soft:
         given = np.asarray(member.predict_proba(X), np.float64)
         votes = np.zeros((len(given), len(classes)))
@@ -209,42 +228,72 @@ class Fitted(NamedTuple):
     oob_votes: NDArray[np.float64]
 
 
-@dataclass
-class MemberFits:
-    """Members under way: fitted in any order, taken in theirs."""
+class MemberTarget(NamedTuple):
+    """What members learn."""
+
+    n_classes: int  # 0 for regression
+
+
+@dataclass(frozen=True)
+class MemberPlan:
+    """What members share; where `ensemble.forest.Plan` has the same, by the same name: their votes are kept alike."""
 
     templates: list[Template]
     rows: Rows
     y: NDArray[Any]  # classes or numbers
     classes: NDArray[Any] | None
-    weight: NDArray[np.float64] | None  # of the rows, where every member sees all of them
+    weight: NDArray[np.float64] | None  # of the rows, as members see it
     bags: Bags
-    is_soft: bool
+    is_hard: bool  # members name a class, or give no shares
     has_oob: bool
+    shift: int  # numbers are added up in units of 2**shift
 
-    def __post_init__(self) -> None:
-        """Nobody has voted yet."""
-        n_rows = self.rows.n_rows if self.has_oob else 0
-        self.votes = np.zeros((n_rows, 1 if self.classes is None else len(self.classes)))
+    @property
+    def draw(self) -> Draw:
+        """Of the rows."""
+        return self.bags.draw
+
+    @property
+    def target(self) -> MemberTarget:
+        """How many classes there are."""
+        return MemberTarget(0 if self.classes is None else len(self.classes))
+
+    @property
+    def is_weighed(self) -> NDArray[np.bool_] | None:
+        """Rows of positive weight, where others stay out of every bag; None: all."""
+        return None if self.weight is None or np.all(self.weight > 0.0) else self.weight > 0.0
+
+
+class MemberFits:
+    """Members under way: fitted in any order, taken in theirs."""
+
+    def __init__(self, plan: MemberPlan) -> None:
+        self.plan = plan
+        n_rows = plan.rows.n_rows if plan.has_oob else 0
+        self.votes = np.zeros((n_rows, max(plan.target.n_classes, 1)))
         self.n_votes = np.zeros(n_rows, np.int64)
         self.on_votes: Any = None  # called after each member, for a curve over their number
         self.members: list[Any] = []
 
     def fit_one(self, member: int) -> Fitted:
         """Fit member number `member`."""
-        template = self.templates[member % len(self.templates)]
-        counts = self.bags.draw.counts(member)
-        if self.weight is not None:
-            counts *= self.weight > 0.0
-        columns = self.bags.columns(member)
+        plan = self.plan
+        template = plan.templates[member % len(plan.templates)]
+        counts = plan.draw.counts(member)
+        is_out = counts == 0
+        if plan.weight is not None:
+            is_out &= plan.weight > 0.0
+        columns = plan.bags.columns(member)
         with self.named(member, template, counts):
             fitted = fit_bag(
-                make_member(template, self.bags.seed, member), self.rows, columns, self.y, counts, self.weight
+                make_member(template, plan.bags.seed, member), plan.rows, columns, plan.y, counts, plan.weight
             )
-            oob = np.flatnonzero(counts == 0) if self.has_oob else np.zeros(0, np.int64)
+            oob = np.flatnonzero(is_out) if plan.has_oob else np.zeros(0, np.int64)
             if len(oob) == 0:
                 return Fitted(fitted, oob, self.votes[:0])
-            return Fitted(fitted, oob, hear(fitted, self.rows.take(oob, columns), self.classes, is_soft=self.is_soft))
+            X = plan.rows.take(oob, columns)
+            said = hear(fitted, X, plan.classes, is_soft=not plan.is_hard, shift=plan.shift)
+            return Fitted(fitted, oob, said)
 
     @contextlib.contextmanager
     def named(self, member: int, template: Template, counts: NDArray[np.int32]) -> Iterator[None]:
@@ -253,15 +302,15 @@ class MemberFits:
             yield
         except Exception as error:
             error.add_note(f"raised by member {member} of {template.name!r}: {template.estimator!r}")
-            bag = np.unique(self.y[counts > 0])
-            if self.classes is not None and len(bag) == 1 < len(self.classes):
+            bag = np.unique(self.plan.y[counts > 0])
+            if len(bag) == 1 < self.plan.target.n_classes:
                 error.add_note(f"its bag holds class {bag.item()!r} only; stratify='class' draws from every class")
             raise
 
     def add(self, _: int, fitted: Fitted) -> None:
         """Take the next member."""
         self.members.append(fitted.member)
-        if self.has_oob:
+        if self.plan.has_oob:
             self.votes[fitted.oob_rows] += fitted.oob_votes
             self.n_votes[fitted.oob_rows] += 1
             self.on_votes(self.votes, self.n_votes)
@@ -295,14 +344,16 @@ def hear_all(
     n_workers: int,
     *,
     is_soft: bool,
+    shift: int,
 ) -> NDArray[np.float64]:
-    """What all members say, added up in their order."""
+    """What all members say, added up in their order; numbers in units of 2**shift."""
     config = get_config()
     total = np.zeros((rows.n_rows, 1 if classes is None else len(classes)))
 
     def work(task: int, _: Any) -> NDArray[np.float64]:
         with config_context(**config):
-            return hear(members[task], rows.take(None, bags.columns(task)), classes, is_soft=is_soft)
+            X = rows.take(None, bags.columns(task))
+            return hear(members[task], X, classes, is_soft=is_soft, shift=shift)
 
     def add(_: int, votes: NDArray[np.float64]) -> None:
         np.add(total, votes, out=total)

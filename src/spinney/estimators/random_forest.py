@@ -77,8 +77,6 @@ class RandomForestClassifier(ForestClassifier):
         Direction in which each numeric feature may move the probability of the second class; two classes only.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns are categories: by dtype, or as mask, indices or names.
-    keep_members : bool, default=False
-        Keep which rows each leaf holds, 4 bytes a row and tree, for what needs them later, such as quantiles.
     n_jobs : int, optional
         Most threads; -1 means one per processor. By default as many as the work pays for. Results never depend on it.
     random_state : int, RandomState or None
@@ -153,7 +151,6 @@ class RandomForestClassifier(ForestClassifier):
         max_bins: int = MAX_CODES,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
-        keep_members: bool = False,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -177,11 +174,13 @@ class RandomForestRegressor(ForestRegressor):
         As in `RandomForestClassifier`; True scores by R2.
     monotonic_cst : array-like of {-1, 0, 1} or dict, optional
         Direction in which each numeric feature may move the prediction.
+    keep_members : bool, default=False
+        Keep which rows make the value of each leaf, 4 bytes a row and tree, for `predict_quantiles`.
     n_estimators, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, min_impurity_decrease
         As in `RandomForestClassifier`.
     max_leaf_nodes, bootstrap, replace, max_samples, block_size, honest, honest_fraction, pruning, ccp_alpha, missing
         As in `RandomForestClassifier`.
-    ties, max_bins, categorical_features, keep_members, n_jobs, random_state, verbose, warm_start
+    ties, max_bins, categorical_features, n_jobs, random_state, verbose, warm_start
         As in `RandomForestClassifier`.
 
     Attributes

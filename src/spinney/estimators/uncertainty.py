@@ -10,6 +10,7 @@ threads. The arithmetic is in `model.uncertainty`.
 
 from __future__ import annotations
 
+import math
 import warnings
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from spinney.ensemble.forest import say
+from spinney.ensemble.forest import first_members, say
 from spinney.ensemble.pool import count_workers, run_tasks
 from spinney.ensemble.sampling import split_bag
 from spinney.estimators.checks import check_weights
-from spinney.estimators.votes import tree_shares, tree_values
+from spinney.estimators.votes import ask_trees, lower_values
 from spinney.model.predict import find_all_leaves, find_leaves
 from spinney.model.uncertainty import (
     Correction,
@@ -38,7 +39,6 @@ from spinney.model.uncertainty import (
     sets_oob,
     variance_over_trees,
 )
-from spinney.tree.prune import find_tiers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,6 +61,7 @@ PRODUCT_SECONDS = 2e-10  # a training row, a new row and a tree in a product of 
 RANK_SECONDS = 2e-8  # a training row at a new row, for an order statistic
 MEMBER_SECONDS = 1e-8  # a member of a leaf, for quantiles
 SHORT_SECONDS = 0.02
+MODERATE_BITS = 400  # exponents of values whose squares, and sums of these, are far from the ends of float64
 SETTLED = 1e-8  # of a share, far above rounding and what counts as a tie
 SAME_WEIGHT = 1e-6  # relative: weights are rounded to fixed point when a tree is grown
 
@@ -75,6 +76,9 @@ class Uncertain:
     _y: NDArray[Any]
     _oob_votes: NDArray[np.float64]
     _oob_n_votes: NDArray[np.int64]
+    _oob_is_hard: bool
+    _shift: int
+    _voting_forest: Callable[[], Forest]
     _values: Callable[[Any], NDArray[Any]]
     _training_values: Callable[[Any, Any], tuple[NDArray[Any], NDArray[Any]]]
 
@@ -104,7 +108,7 @@ class Uncertain:
         said = np.empty((len(forest), len(values), forest.n_classes)[: 3 if forest.n_classes else 2])
 
         def work(rows: slice) -> None:
-            said[:, rows] = ask_trees(forest, values[rows])
+            said[:, rows] = np.ldexp(ask_trees(forest, values[rows]), self._shift)
 
         self._for_blocks(work, len(values))
         return said
@@ -154,7 +158,8 @@ class Uncertain:
             units = drawn_units(self._draw)
             counts, n_units = self._hold_counts(units), len(units)
         values = self._values(X)
-        forest = self._voting_forest()
+        scale = find_scale(self.forest_)
+        forest = self._voting_forest() if self.forest_.n_classes else lower_values(self.forest_, scale)
         variance = np.empty((len(values), max(forest.n_classes, 1)))
         is_hidden = np.zeros(variance.shape, np.bool_)
 
@@ -174,15 +179,10 @@ class Uncertain:
                 UserWarning,
                 stacklevel=2,
             )
-        return variance if forest.n_classes else variance[:, 0]
+        with np.errstate(over="ignore"):  # targets of 1e300 have squares beyond float64: infinite
+            return variance if forest.n_classes else np.ldexp(variance[:, 0], 2 * scale)
 
     # --- what the methods share ---
-
-    def _voting_forest(self) -> Forest:
-        """The trees as they vote."""
-        forest = self.forest_.hardened() if getattr(self, "voting", "soft") == "hard" else self.forest_
-        _ = forest.shares  # made here and not by several threads at once
-        return forest
 
     def _for_blocks(self, work: Callable[[slice], None], n_rows: int, seconds_per_row: float = 0.0) -> None:
         """Call work(rows) for blocks of new rows, by several threads where that pays."""
@@ -226,13 +226,18 @@ class Uncertain:
         return counts
 
     def _calibrate(self, what: str, train: Any) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[Any]]:
-        """Training rows that count, their out-of-bag means (n_rows, n_classes or 1) and their targets."""
+        """Training rows that count, their out-of-bag means (n_rows, n_classes or 1) and their targets.
+
+        Means and targets of numbers are in units of 2**_shift.
+        """
         self._need_bags(what)
         if train is not None:
             X, y, _ = unpack_train(train)
             values, truth = self._training_values(X, y)
             votes, n_votes = self._route_out_of_bag(values)
         elif hasattr(self, "_oob_votes"):
+            if self._oob_is_hard != (getattr(self, "voting", "soft") == "hard"):
+                raise ValueError("voting has been changed since fit: fit again, or pass train=(X, y)")
             votes, n_votes, truth = self._oob_votes, self._oob_n_votes, self._y
         else:
             raise ValueError(
@@ -242,7 +247,8 @@ class Uncertain:
         means = np.full(votes.shape, np.nan)
         np.divide(votes, n_votes[:, None], out=means, where=n_votes[:, None] > 0)
         rows = weighed_rows(self._draw)
-        return rows, means[rows], truth[rows]
+        truth = truth[rows]
+        return rows, means[rows], truth if self.forest_.n_classes else np.ldexp(truth, -self._shift)
 
     def _route_out_of_bag(self, values: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Sums over the trees, in their order, of what they say of rows outside their bag; and how many there are."""
@@ -255,7 +261,7 @@ class Uncertain:
         def run(t: int, _: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
             rows = np.flatnonzero(draw.counts(t) == 0)
             tree = forest[t]
-            return rows, say(tree, find_leaves(tree, values[rows]), is_hard=is_hard)
+            return rows, say(tree, find_leaves(tree, values[rows]), is_hard=is_hard, shift=self._shift)
 
         def add(_: int, said: tuple[NDArray[np.int64], NDArray[np.float64]]) -> None:
             votes[said[0]] += said[1]
@@ -353,11 +359,10 @@ class UncertainClasses(Uncertain):
 class UncertainNumbers(Uncertain):
     """Quantiles of the target, and intervals that cover it."""
 
-    honest: bool
-    honest_fraction: float
     predict: Callable[[Any], NDArray[np.float64]]
     _members: list[NDArray[np.int32]]
     _weight: NDArray[np.float64] | None
+    _honest_fraction: float | None
 
     def predict_interval(
         self, X: Any, coverage: float = 0.9, *, method: str = "auto", train: Any = None
@@ -408,7 +413,8 @@ class UncertainNumbers(Uncertain):
         check_option("method", method, METHODS)
         rows, oob, y = self._calibrate("predict_interval", train)
         if self._choose_method(method, len(rows)) == "oob":
-            return interval_oob(self.predict(X), y - oob[:, 0], coverage)
+            interval = interval_oob(np.ldexp(self.predict(X), -self._shift), y - oob[:, 0], coverage)
+            return raise_values(interval, self._shift)
         values = self._values(X)
         counts = self._hold_counts(rows)
         forest = self._voting_forest()
@@ -418,7 +424,7 @@ class UncertainNumbers(Uncertain):
             interval[new] = interval_after_bootstrap(ask_trees(forest, values[new]), counts, oob[:, 0], y, coverage)
 
         self._for_blocks(work, len(values), len(rows) * (len(forest) * PRODUCT_SECONDS + RANK_SECONDS))
-        return interval
+        return raise_values(interval, self._shift)
 
     def predict_quantiles(
         self, X: Any, quantiles: Any = (0.05, 0.5, 0.95), *, train: Any = None
@@ -485,11 +491,6 @@ class UncertainNumbers(Uncertain):
                 "predict_quantiles needs the training rows of every leaf: fit with keep_members=True, "
                 "or pass train=(X, y)"
             )
-        if self.honest:
-            raise ValueError(
-                "the members kept by an honest forest are the rows that chose its tests, not those that made its "
-                "values: pass train=(X, y)"
-            )
 
         def recall(tree: int) -> NDArray[np.int32]:
             return leaves_of_members(forest[tree], self._members[tree], n_rows)
@@ -501,7 +502,7 @@ class UncertainNumbers(Uncertain):
     ) -> tuple[Members, NDArray[np.float64] | None]:
         """Members of all leaves, and the weights of rows that the trees have seen, if any.
 
-        What the roots hold tells whether bags and weights are those of the fit.
+        What the roots hold tells whether weights are those of the fit.
         """
         forest, draw = self.forest_, self._draw
         roots = forest.first_node[:-1]
@@ -509,14 +510,9 @@ class UncertainNumbers(Uncertain):
 
         def count(tree: int) -> NDArray[np.int32]:
             counts = draw.counts(tree)
-            if self.honest:
-                part = split_bag(counts, tree, self._seed, float(self.honest_fraction), draw.groups)[1]
+            if self._honest_fraction is not None:
+                part = split_bag(counts, tree, self._seed, self._honest_fraction, draw.groups)[1]
                 counts = part if part.any() else counts  # a bag of one row cannot be parted
-            if np.count_nonzero(counts) != forest.n_rows[roots[tree]]:
-                raise ValueError(
-                    f"tree {tree} was grown on other rows than its bag has now: honest or honest_fraction has been "
-                    "changed since fit. Set them back, or fit again."
-                )
             drawn[tree] = counts.sum()
             weighed[tree] = np.nan if weight is None else counts @ weight
             return counts
@@ -581,12 +577,19 @@ def count_out(counts: PerTree, n_trees: int) -> NDArray[np.int64]:
 # --- trees and bags -----------------------------------------------------------------------------------------------
 
 
-def ask_trees(forest: Forest, values: NDArray[Any]) -> NDArray[np.float64]:
-    """What each tree says of each row, (n_trees, n_rows), or (n_trees, n_rows, n_classes)."""
-    leaf = find_all_leaves(forest, values)
-    if not forest.n_classes:
-        return tree_values(forest, leaf).T
-    return tree_shares(forest, leaf).swapaxes(0, 1)
+def find_scale(forest: Forest) -> int:
+    """Power of two that brings values near 1 whose squares would leave float64; 0 where they do not, or for classes."""
+    if forest.n_classes:
+        return 0
+    values = np.ascontiguousarray(forest.hot[forest.is_leaf, 0]).view(np.float64)
+    exponent = math.frexp(float(np.max(np.abs(values))))[1]
+    return exponent if abs(exponent) > MODERATE_BITS else 0
+
+
+def raise_values(values: NDArray[np.float64], shift: int) -> NDArray[np.float64]:
+    """Values times 2**shift, infinite beyond float64."""
+    with np.errstate(over="ignore"):
+        return np.ldexp(values, shift)
 
 
 def measure_variance(
@@ -613,22 +616,11 @@ def drawn_units(draw: Draw) -> NDArray[np.int64]:
 
 
 def leaves_of_members(tree: Tree, ids: NDArray[np.int32], n_rows: int) -> NDArray[np.int32]:
-    """Leaf of each training row (n_rows,), 0 for those outside the bag; ids: the bag in the order of the leaves.
-
-    The members of a node stand side by side, those of its first branch first: from the root down, the numbers of rows
-    say where they begin. A node that was pruned to a leaf has what its branches had.
-    """
-    size = tree.n_rows.astype(np.int64)
-    begin = np.zeros(tree.n_nodes, np.int64)
-    for tier in find_tiers(tree):
-        at = begin[tier.nodes]
-        for has, child in tier.branches:
-            begin[child] = at[has]
-            at[has] += size[child]
+    """Leaf of each training row (n_rows,), 0 for those that ids lacks; ids: members in the order of the leaves."""
     leaves = np.flatnonzero(tree.is_leaf)
-    leaves = leaves[np.argsort(begin[leaves])]
+    leaves = leaves[np.argsort(first_members(tree)[leaves])]
     leaf = np.zeros(n_rows, np.int32)
-    leaf[ids] = np.repeat(leaves, size[leaves])
+    leaf[ids] = np.repeat(leaves, tree.n_rows[leaves])
     return leaf
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from spinney.estimators.checks import check_known
 from spinney.model.predict import find_all_leaves
 from spinney.model.voters import (
     ErrorParts,
@@ -63,15 +65,22 @@ class VoteTable:
         """The answer of the forest: class shares, shape (n_classes,), or a number."""
         if self.share is not None:
             return self.share.mean(axis=0)
-        return float(self.said.mean())
+        said, shift = self._scaled()
+        return math.ldexp(float(said.mean()), shift)
 
     @property
     def sd(self) -> Any:
         """Standard deviation over the trees of what `mean` is the mean of (n - 1); NaN for one tree."""
-        answers = self.said if self.share is None else self.share
+        answers, shift = self._scaled() if self.share is None else (self.share, 0)
         if len(self) < 2:
             return np.full(answers.shape[1:], np.nan)[()]
-        return answers.std(axis=0, ddof=1)[()]
+        with np.errstate(over="ignore"):  # of numbers near the end of float64
+            return np.ldexp(answers.std(axis=0, ddof=1), shift)[()]
+
+    def _scaled(self) -> tuple[NDArray[np.float64], int]:
+        """Numbers within [-1, 1] and the power of two they stand in units of: sums and squares have their limits."""
+        shift = math.frexp(float(np.max(np.abs(self.said))))[1]
+        return np.ldexp(self.said, -shift), shift
 
     def __str__(self) -> str:
         if self.classes is None:
@@ -176,25 +185,26 @@ class Votes:
         X : array-like or frame of shape (n_rows, n_features)
             New rows; on training rows trees agree more than they should.
         y : array-like (n_rows,), optional
-            The target of these rows.
+            The target of these rows: classes that fit has seen, or numbers.
         label : class, optional
             Whose probability is meant; by default the second of two classes. Not for numbers.
 
         Returns
         -------
         VarianceParts, or ErrorParts with y
-            See `spinney.decompose_variance` and `spinney.decompose_error`.
+            See `spinney.decompose_variance` and `spinney.decompose_error`. With y, `rho` is the correlation of errors.
         """
         check_is_fitted(self, "forest_")
         column = self._find_label(label)
+        if y is not None and column is not None:
+            check_known(y, self.classes_)
         values = self._values(X)  # type: ignore[attr-defined]
-        answers = np.empty((len(self.forest_), len(values)))
+        forest = self.forest_.hardened() if getattr(self, "voting", "soft") == "hard" else self.forest_
+        answers = np.empty((len(forest), len(values)))
         for first in range(0, len(values), ROWS_AT_ONCE):
-            leaf = find_all_leaves(self.forest_, values[first : first + ROWS_AT_ONCE])
-            rows = slice(first, first + len(leaf))
-            answers[:, rows] = (
-                tree_values(self.forest_, leaf) if column is None else tree_shares(self.forest_, leaf)[:, :, column]
-            ).T
+            rows = slice(first, first + ROWS_AT_ONCE)
+            said = ask_trees(forest, values[rows])
+            answers[:, rows] = said if column is None else said[:, :, column]
         if y is None:
             return decompose_variance(answers)
         target = np.asarray(y) if column is None else np.asarray(y) == self.classes_[column]
@@ -240,6 +250,24 @@ def one_row(x: Any) -> Any:
     if is_flat or (isinstance(x, np.ndarray) and x.ndim == 1):
         return [list(x)]
     return x
+
+
+def ask_trees(forest: Forest, values: NDArray[Any]) -> NDArray[np.float64]:
+    """What each tree says of each row, (n_trees, n_rows), or (n_trees, n_rows, n_classes)."""
+    leaf = find_all_leaves(forest, values)
+    if not forest.n_classes:
+        return tree_values(forest, leaf).T
+    return tree_shares(forest, leaf).swapaxes(0, 1)
+
+
+def lower_values(forest: Forest, shift: int) -> Forest:
+    """The same forest with its leaf values divided by 2**shift."""
+    if shift == 0:
+        return forest
+    hot = forest.hot.copy()
+    values = hot[:, 0].view(np.float64)
+    values[forest.is_leaf] = np.ldexp(values[forest.is_leaf], -shift)
+    return replace(forest, hot=hot)
 
 
 def tree_values(forest: Forest, leaf: NDArray[np.int32]) -> NDArray[np.float64]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from spinney._jit import kernels
 from spinney._types import LANES
+from spinney.tree.structure import BrokenTreeError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,8 +30,11 @@ def fixed(x: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-def make_block(values: NDArray[Any], n_rows: int) -> NDArray[Any]:
-    """Scratch for rows on their way, with one column for the leaves."""
+def make_block(values: NDArray[Any], n_rows: int, n_features: int) -> NDArray[Any]:
+    """Scratch for rows on their way, with one column for the leaves, of a table of the trees' width."""
+    if values.shape[1] != n_features:  # a leaf asks for the column behind the last: rows would never arrive
+        message = f"the trees have {n_features} features, the rows {values.shape[1]}"
+        raise BrokenTreeError(message)
     return np.empty((max(min(n_rows, len(values)), LANES), values.shape[1] + 1), values.dtype)
 
 
@@ -44,7 +48,7 @@ def find_leaves(tree: Tree, values: NDArray[Any]) -> NDArray[np.int32]:
     leaf = np.empty((len(values), 1), np.int32)
     k = kernels(len(values) * max(tree.depth, 1) * STEP_SECONDS)
     hot, zero = tree.hot, np.zeros(1, np.int64)
-    block = make_block(values, LANES)
+    block = make_block(values, LANES, tree.n_features)
     k.route.find(
         fixed(values),
         fixed(hot.view(np.float64)),
@@ -66,7 +70,7 @@ def find_all_leaves(forest: Forest, values: NDArray[Any]) -> NDArray[np.int32]:
     hot = forest.hot
     k.route.find(
         fixed(values), fixed(hot.view(np.float64)), fixed(hot), forest.first_node[:-1], fixed(forest.subsets),
-        forest.first_word[:-1], make_block(values, BLOCK_ROWS), make_ends(), leaf,
+        forest.first_word[:-1], make_block(values, BLOCK_ROWS, forest.n_features), make_ends(), leaf,
     )  # fmt: skip
     return leaf
 
@@ -89,8 +93,8 @@ def add_votes(forest: Forest, values: NDArray[Any], lo: int, hi: int, out: NDArr
     hot = forest.hot
     k.route.vote(
         fixed(values), lo, hi, fixed(hot.view(np.float64)), fixed(hot), forest.first_node[:-1], fixed(forest.subsets),
-        forest.first_word[:-1], forest.shares, forest.first_mixed[:-1], make_block(values, BLOCK_ROWS), make_ends(),
-        out,
+        forest.first_word[:-1], forest.shares, forest.first_mixed[:-1],
+        make_block(values, BLOCK_ROWS, forest.n_features), make_ends(), out,
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from spinney._types import MAX_CODES
 
 MOST_VOTERS = 10**12  # the sum takes up to 6 sqrt(n) terms, about a second here
 EXACT_VOTERS = 50  # half the voters up to which a binomial coefficient is an exact integer; a series serves beyond
+NO_COVARIANCE = "not defined for one training set"
 NEGLIGIBLE = 2.0**-60  # share of a sum of positive falling terms that does not change it
 
 
@@ -248,13 +249,19 @@ class ErrorParts:
     variance : float
         Variance of one member.
     covariance : float
-        Covariance of two members of one ensemble.
+        Covariance of two members of one ensemble over training sets; 0 where members are taken as independent, since
+        without repeats there is one training set, or none in common.
     noise : float
         Mean of (y - truth)^2; 0 where no truth is given, the noise then being part of `bias2`.
     cross : float
         -2 mean of (mean prediction - truth) (y - truth): near zero on rows that no member was trained on.
     n_members : int
         Members of one ensemble.
+    rho : float
+        Correlation of the errors of two members, as `decompose_variance` has it: over rows, or over training sets with
+        repeats; NaN where they do not vary.
+    is_repeated : bool
+        Whether there were ensembles fitted to several training sets.
     """
 
     bias2: float
@@ -263,6 +270,8 @@ class ErrorParts:
     noise: float
     cross: float
     n_members: int
+    rho: float
+    is_repeated: bool
 
     @property
     def member_error(self) -> float:
@@ -288,7 +297,8 @@ class ErrorParts:
             f"mean squared error, {n} members",
             ("bias^2" if noise else "bias^2, with the noise", self.bias2),
             ("variance of one member", self.variance),
-            ("covariance of two members", self.covariance),
+            ("covariance of two members", self.covariance if self.is_repeated else NO_COVARIANCE),
+            (f"rho of errors, over {'training sets' if self.is_repeated else 'rows'}", self.rho),
             *noise,
             ("one member", self.member_error),
             ("mean of all members", self.ensemble_error),
@@ -329,7 +339,8 @@ def decompose_error(predictions: ArrayLike, y: ArrayLike, truth: ArrayLike | Non
     mean squared error, 2 members
       bias^2, with the noise                 0.3333
       variance of one member                 0.8333
-      covariance of two members                   0
+      covariance of two members            not defined for one training set
+      rho of errors, over rows                0.125
       one member                              1.167
       mean of all members                      0.75
       mean of infinitely many                0.3333
@@ -342,11 +353,13 @@ def decompose_error(predictions: ArrayLike, y: ArrayLike, truth: ArrayLike | Non
         n_repeats, n_members, _ = members.shape
         centre = members.mean(axis=(0, 1))
         of_centre = variance_of_mean(variance, covariance, n_members) / n_repeats
+        rho = covariance / variance if variance > 0.0 else math.nan
     else:
         n_members = len(members)
         variance, covariance = float(members.var(axis=0, ddof=1).mean()), 0.0
         centre = members.mean(axis=0)
         of_centre = variance / n_members
+        rho = decompose_variance(members, target).rho if members.shape[1] > 1 else math.nan
     off, noise = centre - aim, target - aim
     return ErrorParts(
         bias2=float((off * off).mean()) - of_centre,  # the centre itself is off by chance
@@ -355,6 +368,8 @@ def decompose_error(predictions: ArrayLike, y: ArrayLike, truth: ArrayLike | Non
         noise=float((noise * noise).mean()),
         cross=-2.0 * float((off * noise).mean()) + 0.0,  # no -0.0
         n_members=n_members,
+        rho=rho,
+        is_repeated=members.ndim == 3,
     )
 
 
@@ -578,6 +593,7 @@ def top_code(codes: NDArray[Any], classes: NDArray[Any], counted: NDArray[np.boo
     return max(int(codes.max(where=counted, initial=0)), int(classes.max()), 1)
 
 
-def lines(title: str, *parts: tuple[str, float]) -> str:
-    """A small table: a title, then one named number a line."""
-    return "\n".join([title, *(f"  {name:<37}{value:8.4g}" for name, value in parts)])
+def lines(title: str, *parts: tuple[str, float | str]) -> str:
+    """A small table: a title, then one named number, or a remark in its place, a line."""
+    cells = ((name, value if isinstance(value, str) else f"{value:8.4g}") for name, value in parts)
+    return "\n".join([title, *(f"  {name:<37}{cell}" for name, cell in cells)])

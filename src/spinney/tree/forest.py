@@ -15,6 +15,18 @@ from spinney.tree.structure import BrokenTreeError, Legend, Tree
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+FIELD_TYPES: dict[str, tuple[Any, ...]] = {  # axes, types
+    "hot": (2, np.uint64),
+    "n_rows": (1, np.uint32),
+    "weight": (1, np.uint32, np.float64),
+    "impurity": (1, np.float64, np.float32),
+    "first_node": (1, np.int64),
+    "first_word": (1, np.int64),
+    "first_mixed": (1, np.int64),
+    "subsets": (1, np.uint64),
+    "distributions": (2, np.float64),
+    "n_levels": (1, np.int32),
+}
 CHILD_SHIFT = np.uint64(32)
 TEST_MASK = np.uint64(0xFFFFFFFF)
 
@@ -73,6 +85,10 @@ class Forest:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore the fields and check every tree: a damaged one must not reach a kernel."""
+        names = {f.name for f in fields(self)}
+        if set(state) != names:
+            message = f"a forest has the fields {sorted(names)}, not {sorted(state)}"
+            raise BrokenTreeError(message)
         self.__dict__.update(state)
         self.check()
 
@@ -168,20 +184,37 @@ class Forest:
         scale = total.sum()
         return total / (scale if scale > 0.0 else 1.0)
 
+    def check_types(self) -> None:
+        """Every array has its type and number of dimensions: a kernel is compiled for these alone."""
+        for name, (n_axes, *types) in FIELD_TYPES.items():
+            array = getattr(self, name)
+            if not (isinstance(array, np.ndarray) and array.ndim == n_axes and array.dtype in types):
+                what = " or ".join(np.dtype(kind).name for kind in types)
+                message = f"{name} must be an array of {n_axes} axes and type {what}"
+                raise BrokenTreeError(message)
+        is_count = isinstance(self.n_classes, int) and isinstance(self.impurity_exponent, int) and self.n_classes >= 0
+        if not (is_count and (self.legend is None or isinstance(self.legend, Legend))):
+            message = "n_classes and impurity_exponent must be whole numbers, legend a Legend or None"
+            raise BrokenTreeError(message)
+        if self.distributions.shape[1] != self.n_classes or np.any(self.n_levels < 0):
+            message = f"{self.n_classes} classes do not fit the distributions, or a number of levels is negative"
+            raise BrokenTreeError(message)
+
     def check(self) -> None:
         """Raise BrokenTreeError unless every tree is sound."""
-        n_trees = len(self)
-        for name, end in (
-            ("first_node", self.n_nodes),
-            ("first_word", len(self.subsets)),
-            ("first_mixed", len(self.distributions)),
-        ):
+        self.check_types()
+        n_trees = len(self.first_node) - 1
+        ends = {"first_node": self.n_nodes, "first_word": len(self.subsets), "first_mixed": len(self.distributions)}
+        for name, end in ends.items():
             first = getattr(self, name)
-            if first.shape != (n_trees + 1,) or first[0] != 0 or first[-1] != end or np.any(np.diff(first) < 0):
+            if n_trees < 1 or first.shape != (n_trees + 1,) or first[0] != 0 or first[-1] != end:
                 message = f"{name} does not part the arrays into {n_trees} trees"
                 raise BrokenTreeError(message)
-        if self.hot.ndim != 2 or self.hot.shape[1] != 2:
-            message = f"hot has shape {self.hot.shape}, expected (n_nodes, 2)"
+            if np.any(np.diff(first) < (name == "first_node")):
+                message = f"{name} does not ascend"
+                raise BrokenTreeError(message)
+        if self.hot.shape[1] != 2 or len({len(self.n_rows), len(self.weight), len(self.impurity)} - {0}) > 1:
+            message = "hot needs two words a node; n_rows, weight and impurity one entry a node, or none"
             raise BrokenTreeError(message)
         place = np.arange(self.n_nodes) - np.repeat(self.first_node[:-1], np.diff(self.first_node))
         stay = (place.astype(np.uint64) << CHILD_SHIFT) | np.uint64((self.n_features << FEATURE_SHIFT) | THRESHOLD)

@@ -35,19 +35,6 @@ CLASS_CRITERIA = ("gini", "entropy", "misclassification")
 VALUE_CRITERIA = ("squared_error", "sdr")
 
 
-def count_leaves(
-    tree: Tree, leaf: NDArray[Any], weight: NDArray[np.float64] | None = None
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Number and weight of the given rows that reach each node, shape (n_nodes,) each; rows without weight do not.
-
-    `leaf` (n_rows,) is the leaf that each row ends in.
-    """
-    rows = take_rows(tree, leaf, np.zeros(len(leaf)), weight)
-    tiers = find_tiers(tree)
-    reach = add_rows(tree, tiers, rows.leaf, rows.weights.values)
-    return add_rows(tree, tiers, rows.leaf, 1), real_weight(reach, rows.weights)
-
-
 def refit_leaves(
     tree: Tree,
     leaf: NDArray[Any],
