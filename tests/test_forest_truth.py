@@ -338,10 +338,10 @@ def decreases(trees):
 def expected_decreases(X, k):
     """What `decreases` of trees of k features a node tend to, exactly; for binary inputs, each row a class of its own.
 
-    Of k features drawn the best wins, equals by lot; where none of them parts the rows, any that does.
+    Of k features drawn among those that part the rows the best wins, equals by lot (Geurts et al. 2006). The thesis
+    prints numbers for k = 2 and 4 that lie up to 0.015 from these: it counts features that a test above has settled.
     """
     n_rows, n_features = X.shape
-    draws = [list(draw) for draw in itertools.combinations(range(n_features), k)]
 
     @cache
     def below(rows):
@@ -361,10 +361,10 @@ def expected_decreases(X, k):
 
     def chances(gain, useful):
         chance = np.zeros(n_features)
+        draws = [list(draw) for draw in itertools.combinations(useful, min(k, len(useful)))]
         for draw in draws:
-            best = [j for j in draw if gain[j] >= 0.0 and math.isclose(gain[j], max(gain[draw]), abs_tol=1e-12)]
-            winners = best or useful
-            chance[winners] += 1.0 / len(winners)
+            best = [j for j in draw if math.isclose(gain[j], max(gain[draw]), abs_tol=1e-12)]
+            chance[best] += 1.0 / len(best)
         return chance / len(draws)
 
     return below(tuple(range(n_rows)))
@@ -427,31 +427,33 @@ def rate(model, X, y):
 
 
 def rate_both(folder, name, kind, n_seeds=10):
-    """Scores of both sides on one half of a table, grown on the other, by seed: shape (2, n_seeds)."""
+    """Scores of both sides on one half of a table, grown on the other, by split and seed: shape (2, n_seeds)."""
     X, y, _ = read(folder, name)
     if name == "bike_sharing_hour":
         X = X.select_dtypes("number")
     X = X.to_numpy(float)
-    X, X_test, y, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
     is_number = y.dtype.kind == "f"
-    ours, peer = KINDS[kind][is_number], KINDS[kind][2 + is_number]
-    return np.array(
-        [
-            [rate(side(n_estimators=50, random_state=seed).fit(X, y), X_test, y_test) for seed in range(n_seeds)]
-            for side in (ours, peer)
-        ]
-    )
+    sides = KINDS[kind][is_number], KINDS[kind][2 + is_number]
+    scores = []
+    for seed in range(n_seeds):
+        train, test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=seed)
+        models = [side(n_estimators=50, random_state=seed).fit(train, y_train) for side in sides]
+        scores.append([rate(model, test, y_test) for model in models])
+    return np.array(scores).T
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", SIX)
 def test_as_good_as_scikit_learn_and_no_better(shared_data, name, kind):
-    """The same method at the same defaults scores the same: means of ten seeds within two standard errors."""
-    scores = rate_both(shared_data, name, kind)
-    ours, peer = scores.mean(axis=1)
-    error = math.sqrt((scores.var(axis=1, ddof=1) / scores.shape[1]).sum())
-    assert abs(ours - peer) <= 2.0 * error
+    """The same method at the same defaults scores the same: ten splits, both sides on each.
+
+    Three standard errors, since there are twelve comparisons: at two, equal methods would miss one of them in half of
+    all runs.
+    """
+    ours, peer = rate_both(shared_data, name, kind)
+    difference = ours - peer
+    assert abs(difference.mean()) <= 3.0 * difference.std(ddof=1) / math.sqrt(len(difference))
 
 
 @pytest.mark.slow
