@@ -35,6 +35,8 @@ from spinney import (
 from spinney._types import SUBSET
 from spinney.estimators.forest import ForestClassifier
 
+pytestmark = pytest.mark.filterwarnings("ignore:pruning='oob' has shaped each tree")
+
 # What both trees are checked with, beside their defaults: each reaches other code on scikit-learn's tiny
 # tables. Settings that count rows (min_samples_*) are not among them: a row of weight 2 is one row there.
 SHARED_SETTINGS = [

@@ -21,6 +21,8 @@ from spinney import (
 )
 from spinney.ensemble.sampling import split_bag
 
+pytestmark = pytest.mark.filterwarnings("ignore:pruning='oob' has shaped each tree")
+
 CLASSIFIERS = [RandomForestClassifier, ExtraTreesClassifier]
 RANDOM_FORESTS = {RandomForestClassifier: CARTClassifier, RandomForestRegressor: CARTRegressor}
 ARRAYS = ("hot", "n_rows", "weight", "impurity", "subsets", "distributions", "first_node", "first_word", "first_mixed")
@@ -67,7 +69,10 @@ def same_forest(one, other):
 
 def assert_same_tree(one, other, names=TREE_ARRAYS):
     for name in names:
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+        expected = getattr(other, name)
+        if name == "impurity" and np.any(other.weight % 1.0):  # a forest has four bytes for it beside such weights
+            expected = expected.astype(np.float32)
+        np.testing.assert_array_equal(getattr(one, name), expected, err_msg=name)
 
 
 # --- forests and single trees ---------------------------------------------------------------------------------------
@@ -97,7 +102,8 @@ def test_a_forest_of_one_tree_without_draws_is_cart(random_forest, settings, is_
     assert forest.estimators_[0].tree_.to_text() == single.tree_.to_text()
     other, _ = make_frame(seed=1)
     np.testing.assert_array_equal(forest.predict(other), single.predict(other))
-    np.testing.assert_allclose(forest.feature_importances_, single.feature_importances_, rtol=1e-12)
+    rtol = 1e-6 if is_weighed else 1e-12  # impurities in four bytes beside weights that are not whole
+    np.testing.assert_allclose(forest.feature_importances_, single.feature_importances_, rtol=rtol)
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,8 @@ from sklearn.utils._param_validation import InvalidParameterError
 from spinney import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
 from spinney.ensemble.forest import ForestGrowth
 
+pytestmark = pytest.mark.filterwarnings("ignore:pruning='oob' has shaped each tree")
+
 CLASSIFIERS = [RandomForestClassifier, ExtraTreesClassifier]
 REGRESSORS = [RandomForestRegressor, ExtraTreesRegressor]
 ARRAYS = ("hot", "n_rows", "weight", "impurity", "subsets", "distributions", "first_node", "first_word", "first_mixed")

@@ -14,6 +14,8 @@ from spinney import ExtraTreesRegressor, RandomForestClassifier, RandomForestReg
 from spinney.ensemble.sampling import split_bag
 from spinney.estimators import uncertainty
 
+pytestmark = pytest.mark.filterwarnings("ignore:pruning='oob' has shaped each tree")
+
 N_ROWS = 40
 REGRESSORS = (RandomForestRegressor, ExtraTreesRegressor)
 NAIVE = {"jackknife": naive_forest.jackknife, "infinitesimal": naive_forest.infinitesimal_jackknife}
@@ -391,7 +393,7 @@ def test_threads_and_blocks_change_nothing(asked, monkeypatch):
     monkeypatch.setattr(uncertainty, "HELD_CELLS", 0)  # bags are drawn again for every block
     same(ask_everything(forest, new), answers)
     kept = vars(forest).copy()
-    for name in ("_oob_votes", "_members", "_y"):
+    for name in ("_oob_votes", "_y", *(() if hasattr(forest, "classes_") else ("_members",))):
         delattr(forest, name)
     if hasattr(forest, "classes_"):
         same([forest.predict_set(new, 0.8, train=(X, y))], [answers[4]])

@@ -4,8 +4,8 @@ import doctest
 import itertools
 import sys
 import tomllib
-from pathlib import Path
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pandas as pd

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 ROUTE_SECONDS = 1e-7  # a row through a tree
 COMPILED_SHARE = 1 / 200  # of the time that interpreted kernels take
-BLOCK = 4096  # rows of a task of prediction
+FEWEST_ROWS, MOST_ROWS = 1 << 12, 1 << 15  # of a task of prediction
 MOST_BITS = 1000  # of a target: a sum over 2**23 trees is still a float64
 SHORT_SECONDS = 0.02  # a fit that is over before anyone could interrupt it
 
@@ -295,7 +295,7 @@ class _Forest(OutOfBag, Votes, Importances, CheckedParams, BaseEstimator):
         is_balanced = getattr(self, "stratify", None) == "balanced"
         self._refuse_clashes(groups, is_balanced=is_balanced)
         if self.block_size is not None:
-            groups = (np.arange(n_rows) // int(self.block_size)).astype(np.int32)
+            groups = (np.arange(n_rows) // min(int(self.block_size), n_rows)).astype(np.int32)
         by_weight = self.replace and groups is None and strata is None
         chance = weight if by_weight else positive_chance(weight)
         ids = np.arange(n_rows) if groups is None else groups
@@ -349,7 +349,9 @@ class _Forest(OutOfBag, Votes, Importances, CheckedParams, BaseEstimator):
                     "or replace=False to draw without replacement"
                 )
                 if name == "oob_score":
-                    message = "Out of bag estimation only available if bootstrap=True"
+                    message = (
+                        "Out of bag estimation only available if bootstrap=True, or replace=False with max_samples"
+                    )
                 raise ValueError(message)
 
     def _grow_params(self, n_rows: int, n_features: int) -> GrowParams:
@@ -421,11 +423,12 @@ class _Forest(OutOfBag, Votes, Importances, CheckedParams, BaseEstimator):
         n_rows = len(values)
         out = np.zeros((n_rows, max(forest.n_classes, 1)))
         seconds = n_rows * len(forest) * ROUTE_SECONDS
-        n_tasks = -(-n_rows // BLOCK)
+        n_at_once = min(max(n_rows // 4, FEWEST_ROWS), MOST_ROWS)
+        n_tasks = -(-n_rows // n_at_once)
         n_workers = count_workers(self.n_jobs, n_tasks, seconds)
 
         def work(task: int, _: Any) -> None:
-            add_votes(forest, values, task * BLOCK, min((task + 1) * BLOCK, n_rows), out)
+            add_votes(forest, values, task * n_at_once, min((task + 1) * n_at_once, n_rows), out)
 
         run_tasks(work, n_tasks, n_workers, label="predicting", unit="blocks", is_short=seconds < SHORT_SECONDS)
         return out

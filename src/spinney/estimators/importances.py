@@ -294,8 +294,9 @@ def find_features(name: Any, group: Any, names: tuple[str, ...]) -> NDArray[np.i
 
 def check_asked(kind: Any, n_repeats: Any, scoring: Any, threshold: Any) -> None:
     """Refuse what cannot be computed, or would be ignored."""
-    if kind not in KINDS:
-        message = f"kind must be one of {', '.join(map(repr, KINDS))}, got {kind!r}"
+    if not isinstance(kind, str) or kind not in KINDS:
+        got = repr(kind) if isinstance(kind, str) else f"{type(kind).__name__}; X and y come after it"
+        message = f"kind must be one of {', '.join(map(repr, KINDS))}, got {got}"
         raise ValueError(message)
     if isinstance(n_repeats, bool) or not isinstance(n_repeats, Integral) or n_repeats < 1:
         message = f"n_repeats must be a whole number of at least 1, got {n_repeats!r}"

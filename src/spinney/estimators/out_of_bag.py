@@ -61,6 +61,13 @@ class OutOfBag:
 
     def _keep_oob(self, growth: ForestGrowth, y: NDArray[Any], curve: list[float]) -> None:
         """Keep the votes and the scores they give."""
+        if getattr(self, "pruning", None) == "oob":
+            warnings.warn(
+                "pruning='oob' has shaped each tree by the very rows that now score it: oob_score_ is too good. "
+                "Compare forests on held-out rows instead.",
+                UserWarning,
+                stacklevel=5,
+            )
         is_weighed = growth.plan.is_weighed
         if is_weighed is not None:
             growth.votes[~is_weighed], growth.n_votes[~is_weighed] = 0.0, 0
@@ -171,10 +178,10 @@ def is_scorer(function: Any) -> bool:
     if isinstance(function, _BaseScorer | _PassthroughScorer):
         return True
     try:
-        places = inspect.signature(function).parameters.values()
+        known = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # written in C
         return False
-    places = [place for place in places if place.kind in {place.POSITIONAL_ONLY, place.POSITIONAL_OR_KEYWORD}]
+    places = [place for place in known if place.kind in {place.POSITIONAL_ONLY, place.POSITIONAL_OR_KEYWORD}]
     is_needed = [place.default is place.empty for place in places]
     return sum(is_needed) >= 3 or (len(places) >= 3 and places[2].name in {"y", "y_true"})
 

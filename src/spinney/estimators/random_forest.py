@@ -59,7 +59,8 @@ class RandomForestClassifier(ForestClassifier):
     honest_fraction : float, default=0.5
         Share of the bag that chooses the tests.
     pruning : "oob", optional
-        Prune each tree on the rows outside its bag (reduced error).
+        Prune each tree on the rows outside its bag (reduced error). Out-of-bag scores are then too good: the rows that
+        test a tree have shaped it.
     ccp_alpha : float, default=0.0
         Cost of a leaf in minimal cost-complexity pruning of each tree.
     voting : {"soft", "hard"}, default="soft"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ROWS_AT_ONCE = 4096  # whose leaves in all trees are held together
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class VoteTable:
     """What each tree of a forest says of one row; `print` shows the sum, `to_frame` every tree.
 
@@ -81,6 +81,9 @@ class VoteTable:
         """Numbers within [-1, 1] and the power of two they stand in units of: sums and squares have their limits."""
         shift = math.frexp(float(np.max(np.abs(self.said))))[1]
         return np.ldexp(self.said, -shift), shift
+
+    def __repr__(self) -> str:
+        return str(self)  # arrays of all trees say nothing at a prompt
 
     def __str__(self) -> str:
         if self.classes is None:

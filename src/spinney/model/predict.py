@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from spinney.tree.structure import Tree
 
 STEP_SECONDS = 2e-6  # of one test, interpreted
-BLOCK_ROWS = 2048  # rows that go through all trees before the next ones: a tree then stays in the cache for them
+BLOCK_ROWS = (
+    1 << 15
+)  # rows that go through all trees before the next ones: each tree then comes from memory once for them
+BLOCK_CELLS = 1 << 21  # of such a block at most
 CODED_ROWS = 256
 TYPICAL_DEPTH = 20
 
@@ -35,7 +38,8 @@ def make_block(values: NDArray[Any], n_rows: int, n_features: int) -> NDArray[An
     if values.shape[1] != n_features:  # a leaf asks for the column behind the last: rows would never arrive
         message = f"the trees have {n_features} features, the rows {values.shape[1]}"
         raise BrokenTreeError(message)
-    return np.empty((max(min(n_rows, len(values)), LANES), values.shape[1] + 1), values.dtype)
+    n_rows = min(n_rows, len(values), BLOCK_CELLS // (n_features + 1))
+    return np.empty((max(n_rows, LANES), n_features + 1), values.dtype)
 
 
 def make_ends() -> NDArray[np.uint64]:

@@ -102,7 +102,7 @@ def log_central_share(half: int) -> float:
 # --- Variance ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class VarianceParts:
     """The variance of a mean of trees, in parts: rho sigma^2 + (1 - rho) sigma^2 / B.
 
@@ -139,6 +139,9 @@ class VarianceParts:
         For fewer trees than there are this is the mean over every choice of them, whatever their order.
         """
         return variance_of_mean(self.sigma2, self.covariance, n_trees)
+
+    def __repr__(self) -> str:
+        return str(self)  # arrays of all trees say nothing at a prompt
 
     def __str__(self) -> str:
         shared = "rho sigma^2, however many trees"
@@ -234,7 +237,7 @@ def variance_of_mean(variance: float, covariance: float, n_members: ArrayLike) -
 # --- Error ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ErrorParts:
     """Mean squared error in parts, of one member and of the mean of n of them.
 
@@ -290,6 +293,9 @@ class ErrorParts:
         """
         return self.bias2 + self.noise + self.cross + variance_of_mean(self.variance, self.covariance, n_members)
 
+    def __repr__(self) -> str:
+        return str(self)  # arrays of all trees say nothing at a prompt
+
     def __str__(self) -> str:
         n = self.n_members
         noise = [("noise", self.noise), ("noise x bias", self.cross)] if self.noise > 0.0 else []
@@ -340,7 +346,7 @@ def decompose_error(predictions: ArrayLike, y: ArrayLike, truth: ArrayLike | Non
       bias^2, with the noise                 0.3333
       variance of one member                 0.8333
       covariance of two members            not defined for one training set
-      rho of errors, over rows                0.125
+      rho of errors, over rows                0.625
       one member                              1.167
       mean of all members                      0.75
       mean of infinitely many                0.3333
@@ -376,7 +382,7 @@ def decompose_error(predictions: ArrayLike, y: ArrayLike, truth: ArrayLike | Non
 # --- Strength and correlation -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Strength:
     """How good the trees of a classification forest are and how alike (Breiman 2001, section 2 and appendix II).
 
@@ -425,6 +431,9 @@ class Strength:
         if self.margin_variance == 0.0:
             return 0.0  # also where no tree varies and the correlation is not defined
         return self.ratio * (1.0 - self.strength**2)
+
+    def __repr__(self) -> str:
+        return str(self)  # arrays of all trees say nothing at a prompt
 
     def __str__(self) -> str:
         return lines(

@@ -192,8 +192,9 @@ class Forest:
                 what = " or ".join(np.dtype(kind).name for kind in types)
                 message = f"{name} must be an array of {n_axes} axes and type {what}"
                 raise BrokenTreeError(message)
-        is_count = isinstance(self.n_classes, int) and isinstance(self.impurity_exponent, int) and self.n_classes >= 0
-        if not (is_count and (self.legend is None or isinstance(self.legend, Legend))):
+        numbers: tuple[Any, ...] = (self.n_classes, self.impurity_exponent)
+        is_count = all(isinstance(number, int) for number in numbers) and self.n_classes >= 0
+        if not is_count or not isinstance(self.legend, Legend | None):
             message = "n_classes and impurity_exponent must be whole numbers, legend a Legend or None"
             raise BrokenTreeError(message)
         if self.distributions.shape[1] != self.n_classes or np.any(self.n_levels < 0):
