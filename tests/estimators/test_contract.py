@@ -152,11 +152,11 @@ def failures_of_drawn_rows(bag):
     + [
         spinney.BaggingClassifier(CARTClassifier(max_depth=3, class_weight="balanced"), 5, stratify="balanced"),
         spinney.BaggingClassifier(CARTClassifier(max_features="sqrt"), 5, stratify="class", voting="hard"),
-        spinney.BaggingClassifier(LogisticRegression(), 5, stratify="class"),
-        spinney.BaggingClassifier([KNeighborsClassifier(3), CARTClassifier()], 4, n_jobs=2),
-        spinney.BaggingClassifier([("svc", SVC()), ("tree", CARTClassifier())], 4, stratify="class"),
-        spinney.BaggingRegressor(LinearRegression(), 3),
-        spinney.BaggingRegressor([KNeighborsRegressor(3), ("tree", CARTRegressor())], 6, n_jobs=2),
+        spinney.BaggingClassifier(LogisticRegression(), 5, stratify="class", random_state=0),
+        spinney.BaggingClassifier([KNeighborsClassifier(3), CARTClassifier()], 4, n_jobs=2, random_state=0),
+        spinney.BaggingClassifier([("svc", SVC()), ("tree", CARTClassifier())], 4, stratify="class", random_state=0),
+        spinney.BaggingRegressor(LinearRegression(), 3, random_state=0),
+        spinney.BaggingRegressor([KNeighborsRegressor(3), ("tree", CARTRegressor())], 6, n_jobs=2, random_state=0),
     ],
     expected_failed_checks=failures_of_drawn_rows,
 )
