@@ -33,6 +33,7 @@ from .moments import scan_moments
 
 POWER_STEPS = 200  # of the power iteration; it stops before once the direction is stable
 POWER_TOLERANCE = 1e-14
+GOLDEN_RATIO = 0.6180339887498949
 SHARE_SLACK = 1e-12  # coordinates are sums of products of shares, at most 1
 ONE = np.uint64(1)
 NONE = np.uint64(0)
@@ -178,6 +179,13 @@ def score_levels(
             farthest = norm
             for k in range(n_present):
                 vectors[1, k] = np.float64(cells[at + present[PRESENT, k]]) / weight - vectors[0, k]
+    # by symmetry that level can still be orthogonal to the component: an uneven push keeps a part of every direction
+    largest = 0.0
+    for k in range(n_present):
+        largest = max(largest, abs(vectors[1, k]))
+    for k in range(n_present):
+        turn = np.float64(k + 1) * GOLDEN_RATIO
+        vectors[1, k] += 0.1 * largest * (turn - np.floor(turn))
     for _ in range(POWER_STEPS):
         for k in range(n_present):
             vectors[2, k] = 0.0
