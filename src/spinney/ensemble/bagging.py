@@ -13,32 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinney._jit import interpreted
 from spinney._types import FEATURE_SHIFT
 from spinney.ensemble.forest import ForestGrowth, Grown, Plan, grow_one
-from spinney.ensemble.pool import run_tasks
-from spinney.ensemble.sampling import Draw, word
+from spinney.ensemble.sampling import Draw, draw_key
 from spinney.table.coding import Codes, row_stride
 from spinney.tree.structure import Legend, Tree
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spinney.tree.forest import Forest
 
 FEATURES = 0x46454154  # the parts of the seed's key that columns and seeds of members are drawn from
 MEMBERS = 0x4D454D42
 TEST_LOW = (1 << FEATURE_SHIFT) - 1  # what a test says beside its feature
-
-
-def draw_key(seed: int, *parts: int) -> int:
-    """A seed of 63 bits from a seed and what it is for: a pure function."""
-    rng = interpreted().rng
-    key = word(seed)
-    with np.errstate(over="ignore"):
-        for part in parts:
-            key = rng.fold(key, word(part))
-    return int(key >> np.uint64(1))
 
 
 def member_seed(seed: int, member: int, index: int = 0) -> int:
@@ -156,24 +143,10 @@ class SubspaceGrowth(ForestGrowth):
     def __init__(self, plan: Plan, legend: Legend, spaces: Subspaces) -> None:
         super().__init__(plan, legend)
         self.spaces = spaces
+        self.n_levels = np.array([0 if levels is None else len(levels) for levels in legend.levels], np.int32)
 
-    def run(self, first: int, n_trees: int, kernels: Any, n_workers: int, *, is_short: bool, verbose: bool) -> Forest:
-        """Grow trees first .. first + n_trees."""
+    def grow(self, tree: int, kernels: Any, control: NDArray[np.int64]) -> Grown:
+        """Grow tree number `tree` on its columns."""
         if self.spaces.is_whole:
-            return super().run(first, n_trees, kernels, n_workers, is_short=is_short, verbose=verbose)
-        n_levels = np.array([0 if levels is None else len(levels) for levels in self.legend.levels], np.int32)
-
-        def work(task: int, control: NDArray[np.int64]) -> Grown:
-            return grow_member(self.plan, self.spaces, first + task, n_levels, kernels, control)
-
-        run_tasks(
-            work,
-            n_trees,
-            n_workers,
-            on_done=self.add,
-            label="growing",
-            unit="trees",
-            verbose=verbose,
-            is_short=is_short,
-        )
-        return self.parts.join(self.legend)
+            return super().grow(tree, kernels, control)
+        return grow_member(self.plan, self.spaces, tree, self.n_levels, kernels, control)

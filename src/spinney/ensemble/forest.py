@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spinney._jit import interpreted
 from spinney._types import ROW
 from spinney.ensemble.pool import run_tasks
-from spinney.ensemble.sampling import Draw, split_bag
+from spinney.ensemble.sampling import Draw, draw_key, split_bag
 from spinney.model.predict import find_coded_leaves, leaf_shares
 from spinney.table.coding import Codes
 from spinney.tree.forest import Forest, ForestParts
@@ -57,14 +56,6 @@ class Grown(NamedTuple):
     members: NDArray[np.int32]  # rows of the bag that made the leaf values, in the order of the leaves
 
 
-def tree_seed(seed: int, tree: int) -> int:
-    """Seed of one tree: a pure function, so that any thread or machine grows the same tree."""
-    rng = interpreted().rng
-    with np.errstate(over="ignore"):
-        key = rng.fold(rng.fold(np.uint64(seed), np.uint64(GROWTH)), np.uint64(tree))
-    return int(key >> np.uint64(1))
-
-
 def grow_one(plan: Plan, tree: int, kernels: Any, control: NDArray[np.int64]) -> Grown:
     """Grow tree number `tree`."""
     counts = plan.draw.counts(tree)
@@ -81,14 +72,15 @@ def grow_one(plan: Plan, tree: int, kernels: Any, control: NDArray[np.int64]) ->
         grown = refit_bag(plan, grown, valued, kernels)
         members = order_members(plan, grown, valued, kernels) if plan.keeps_members else nothing
     oob = left_out(plan, counts) if plan.has_oob or plan.prunes_oob else nothing
-    leaf = find_coded_leaves(grown, plan.codes, oob, kernels)
     if plan.prunes_oob and len(oob):
-        grown = prune_on_rows(grown, leaf, true_target(plan, oob))
         leaf = find_coded_leaves(grown, plan.codes, oob, kernels)
+        grown = prune_on_rows(grown, leaf, true_target(plan, oob))
     if plan.ccp_alpha > 0.0:
         grown = prune_to_alpha(grown, plan.ccp_alpha)
+    votes = np.zeros((0, 1))
+    if plan.has_oob:
         leaf = find_coded_leaves(grown, plan.codes, oob, kernels)
-    votes = say(grown, leaf, is_hard=plan.is_hard, shift=plan.shift) if plan.has_oob else np.zeros((0, 1))
+        votes = say(grown, leaf, is_hard=plan.is_hard, shift=plan.shift)
     return Grown(grown, oob, votes, members)
 
 
@@ -105,7 +97,7 @@ def grow_bag(plan: Plan, tree: int, counts: NDArray[np.int32], kernels: Any, con
     rows = np.flatnonzero(counts).astype(ROW)
     weights, target = weigh_bag(plan, rows, counts[rows])
     codes = plan.codes._replace(rows=plan.codes.rows[rows])
-    params = replace(plan.params, seed=tree_seed(plan.seed, tree))
+    params = replace(plan.params, seed=draw_key(plan.seed, GROWTH, tree))
     growth = Growth(codes, target, weights, params, kernels, plan.monotone, rows)
     growth.control = control
     growth.run()
@@ -205,11 +197,15 @@ class ForestGrowth:
             if self.on_votes is not None:
                 self.on_votes(self.votes, self.n_votes)
 
+    def grow(self, tree: int, kernels: Any, control: NDArray[np.int64]) -> Grown:
+        """Grow tree number `tree`; any thread may."""
+        return grow_one(self.plan, tree, kernels, control)
+
     def run(self, first: int, n_trees: int, kernels: Any, n_workers: int, *, is_short: bool, verbose: bool) -> Forest:
         """Grow trees first .. first + n_trees."""
 
         def work(task: int, control: NDArray[np.int64]) -> Grown:
-            return grow_one(self.plan, first + task, kernels, control)
+            return self.grow(first + task, kernels, control)
 
         run_tasks(
             work,

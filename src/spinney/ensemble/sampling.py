@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._jit import Kernels, kernels
+from spinney._jit import Kernels, interpreted, kernels
 from spinney._types import ROW
 from spinney.tree.target import fix_weights
 
@@ -254,6 +254,16 @@ class Draw:
             ids = units.order[first:last]
             drawn.append(ids if n == last - first else ids[np.argpartition(times[first:last], n)[:n]])
         return np.concatenate(drawn)
+
+
+def draw_key(seed: int, *parts: int) -> int:
+    """A seed of 63 bits from a seed and what it is for: a pure function."""
+    rng = interpreted().rng
+    key = word(seed)
+    with np.errstate(over="ignore"):
+        for part in parts:
+            key = rng.fold(key, word(part))
+    return int(key >> np.uint64(1))
 
 
 def word(number: int) -> np.uint64:

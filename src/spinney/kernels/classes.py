@@ -220,10 +220,10 @@ def fill_cells(
 def scan_counts(
     cells: np.ndarray, sums: np.ndarray, n: int, n_codes: int, n_present: int, n_classes: int, least: int, best: float
 ) -> tuple[float, int, int]:
-    """Best cut over the cells by Gini when every weight is 1, nothing is missing and ties go to the first.
+    """Best cut over the cells by Gini when nothing is missing and ties go to the first.
 
-    The common case. The cells are emptied. Returns the better of `best` and the best score, the last code of the left
-    branch (-1: not better) and the code after it.
+    The common case. n: weight of the node; least: that of a branch, at least. The cells are emptied. Returns the better
+    of `best` and the best score, the last code of the left branch (-1: not better) and the code after it.
     """
     for k in range(n_present):
         sums[LEFT, sums[PRESENT, k]] = 0

@@ -12,6 +12,7 @@ import numpy as np
 from spinney._jit import inlined, kernel
 from spinney._types import ALL, LEFT, PAIR_LANES, PAIR_ROWS, PRESENT, TARGET, WEIGHT
 
+from .classes import scan_counts
 from .criteria import TIE
 from .packed import load_column
 from .sorted import sort_keys
@@ -139,46 +140,15 @@ def walk_cells(
     best: float,
 ) -> tuple[float, int, int]:
     """Best cut by way of a cell for each code and class; they are zero before and after."""
-    wide = np.uint64(n_classes)
-    least = np.uint64(lowest)
+    wide = np.uint64(n_classes + 1)
+    before = np.uint64(lowest - 1)  # cells as `scan_counts` has them: codes from 1
     for k in range(np.uint64(n)):
         pay = np.uint64(pays[k])
-        cells[(np.uint64(column[k]) - least) * wide + (pay >> S16)] += np.int64(pay & LOW_HALF)
-    for k in range(n_present):
-        sums[LEFT, sums[PRESENT, k]] = 0
-    bar = best + abs(best) * TIE
-    cut = np.int64(-1)
-    cut_next = np.int64(-1)
-    w_left = np.int64(0)
-    for code in range(highest - lowest + 1):
-        at = code * n_classes
-        w_before = w_left
-        square_left = np.int64(0)
-        square_right = np.int64(0)
-        for k in range(n_present):
-            c = sums[PRESENT, k]
-            here = cells[at + c]
-            left = sums[LEFT, c] + here
-            right = sums[ALL, c] - left
-            sums[LEFT, c] = left
-            cells[at + c] = 0
-            w_left += here
-            square_left += left * left
-            square_right += right * right
-        if w_left == w_before:
-            continue
-        if cut >= 0 and cut_next < 0:
-            cut_next = lowest + code
-        wa = np.float64(w_left)
-        wb = np.float64(weight - w_left)
-        rise = np.float64(square_left) * wb + np.float64(square_right) * wa
-        run = wa * wb
-        if rise > bar * run:
-            best = rise / run
-            bar = best + abs(best) * TIE
-            cut = lowest + code
-            cut_next = np.int64(-1)
-    return best, cut, cut_next
+        cells[(np.uint64(column[k]) - before) * wide + (pay >> S16)] += np.int64(pay & LOW_HALF)
+    best, cut, cut_next = scan_counts(cells, sums, weight, highest - lowest + 1, n_present, n_classes, 1, best)
+    if cut < 0:
+        return best, -1, -1
+    return best, cut + lowest - 1, cut_next + lowest - 1
 
 
 @inlined
@@ -207,7 +177,7 @@ def scan_counted(
     if lowest == 0:
         return best, -2, -1
     n_codes = highest - lowest + 1
-    if n_codes * n_present <= CELLS_FOR_ROW * n and n_codes * n_classes <= len(cells):
+    if n_codes * n_present <= CELLS_FOR_ROW * n and (n_codes + 1) * (n_classes + 1) <= len(cells):
         return walk_cells(
             n,
             lowest,

@@ -61,7 +61,7 @@ from spinney._types import (
 )
 from spinney.table.coding import Codes
 from spinney.tree.structure import Tree
-from spinney.tree.target import Target, Weights, scale, sum_bits, weigh, weighted_sum
+from spinney.tree.target import Target, Weights, scale, sum_bits, weigh, weight_unit, weighted_sum
 
 CRITERIA = {
     "gini": GINI,
@@ -85,7 +85,6 @@ LISTED_CODES = {
     MOMENTS: 1,
     CLASSES: 64,
 }  # a feature with fewer codes goes by cells but in the smallest nodes
-MAX_EXPONENT = 900  # of a total weight
 MIXED_CELLS = 1 << 20  # class weights of mixed leaves that room is made for before they are counted
 VALUE_BITS = 40  # a target's mean is exact to this many bits, whatever the order of the sum
 GAIN_SLACK = 2.0**-52  # as scikit-learn: a split may miss min_impurity_decrease by one rounding
@@ -451,7 +450,7 @@ class Growth:
             n_mixed = self.kernels.finish.finish(
                 self.labels, self.ids, target.truth, self.nodes, self.node_values, n_nodes, len(tree.n_levels),
                 CRITERIA[self.params.criterion], int(weights.is_whole), self.settings.has_monotone,
-                self.weight_unit(), math.ldexp(1.0, self.units.gain_exponent) if n_classes else 0.0,
+                weight_unit(weights), math.ldexp(1.0, self.units.gain_exponent) if n_classes else 0.0,
                 float(target.centre), math.ldexp(1.0, -target.spread_exponent),
                 math.ldexp(1.0, -weights.bits), math.ldexp(1.0, sum_bits(math.ldexp(weights.total, -weights.bits))),
                 math.ldexp(1.0, weights.bits - target.bits + target.spread_exponent), math.ldexp(1.0, half),
@@ -488,12 +487,6 @@ class Growth:
         threshold = tree.threshold.copy()
         threshold[leaves] = np.where(is_mixed, -np.cumsum(is_mixed, dtype=np.int64), ones > 0.0)
         return replace(tree, threshold=threshold, distributions=np.stack([weight - ones, ones], axis=1)[is_mixed])
-
-    def weight_unit(self) -> float:
-        """Worth of a unit of weight to the user, but for a power of two where float64 could not hold the sum."""
-        total = math.frexp(self.weights.total)[1] - self.weights.bits
-        exponent = min(max(self.weights.exponent, -MAX_EXPONENT - total), MAX_EXPONENT - total)
-        return math.ldexp(1.0, exponent - self.weights.bits)
 
 
 def sum_ranges(x: NDArray[np.int64], begin: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -6,13 +6,12 @@ that none of them reaches would have no value: its parent becomes a leaf instead
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinney.tree.grow import MAX_EXPONENT, class_impurity, range_means
+from spinney.tree.grow import class_impurity, range_means
 from spinney.tree.prune import (
     GivenRows,
     Tier,
@@ -24,7 +23,7 @@ from spinney.tree.prune import (
     plan_cut,
     take_rows,
 )
-from spinney.tree.target import Weights, value_target
+from spinney.tree.target import MAX_EXPONENT, value_target, weight_unit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -111,7 +110,7 @@ def refit_values(tests: Tree, tiers: list[Tier], rows: GivenRows, criterion: str
     return replace(
         tests,
         threshold=threshold,
-        weight=real_weight(weight, weights),
+        weight=weight * weight_unit(weights),
         impurity=impurity,
         impurity_exponent=exponent,
     )
@@ -150,12 +149,12 @@ def refit_classes(tests: Tree, tiers: list[Tier], rows: GivenRows, criterion: st
     parts = []
     for first, stop in class_blocks(tests):
         sums = add_classes(tests, tiers, rows, first, stop)
-        distributions[:, first:stop] = real_weight(sums[mixed], rows.weights)
+        distributions[:, first:stop] = sums[mixed] * weight_unit(rows.weights)
         parts.append(class_impurity(criterion, sums / weight[:, None]))
     return replace(
         tests,
         threshold=np.where(tests.is_leaf, low, tests.threshold),
-        weight=real_weight(weight, rows.weights),
+        weight=weight * weight_unit(rows.weights),
         impurity=np.maximum(join_impurity(criterion, parts), 0.0),
         impurity_exponent=0,
         distributions=distributions,
@@ -168,10 +167,3 @@ def join_impurity(criterion: str, parts: list[NDArray[np.float64]]) -> NDArray[n
         return np.minimum.reduce(parts)
     base = 1.0 if criterion == "gini" else 0.0
     return np.add.reduce(parts) - base * (len(parts) - 1)
-
-
-def real_weight(weight: NDArray[np.int64], weights: Weights) -> NDArray[np.float64]:
-    """Fixed-point weights as they were given, but for a power of two where float64 could not hold their sum."""
-    total = math.frexp(weights.total)[1] - weights.bits
-    exponent = min(max(weights.exponent, -MAX_EXPONENT - total), MAX_EXPONENT - total)
-    return np.ldexp(weight.astype(np.float64), exponent - weights.bits)

@@ -17,6 +17,7 @@ from spinney._types import CLASSES, MOMENTS, SUM, SUM_BITS
 
 WHOLE_LIMIT = 2**31  # squares of whole weights' sums then fit an int64
 BAG_ROOM = 3  # bits kept free in the sums of a table, for bags that hold its largest rows several times
+MAX_EXPONENT = 900  # of a total weight
 MARGIN = 1.0 + 2.0**-20  # absorbs the roundings of the sum that a scale is taken from
 
 
@@ -82,6 +83,13 @@ def fix_weights(weight: NDArray[np.float64] | None, n_rows: int) -> Weights:
     bits = sum_bits(math.ldexp(float(quantise(scaled, guess).sum()), -guess))
     values = np.maximum(quantise(scaled, bits), 1)  # a positive weight never vanishes
     return Weights(values, bits, exponent, is_unit=False, is_whole=False, total=int(values.sum()))
+
+
+def weight_unit(weights: Weights) -> float:
+    """Worth of a unit of weight to the user, but for a power of two where float64 could not hold the sum."""
+    total = math.frexp(weights.total)[1] - weights.bits
+    exponent = min(max(weights.exponent, -MAX_EXPONENT - total), MAX_EXPONENT - total)
+    return math.ldexp(1.0, exponent - weights.bits)
 
 
 def weighted_sum(x: NDArray[np.float64], weights: Weights) -> float:
