@@ -1,14 +1,16 @@
-"""The command: `python -m benchmarks [names] [--quick] [--trees N] [--append FILE]`."""
+"""The command: `python -m benchmarks [names] [--quick] [--trees N] [--append FILE]`, and options of `ranks`."""
 
 import argparse
+import ast
 import os
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from benchmarks.runner import FULL, HEADING, QUICK, append_rows, describe_machine
 
-QUESTIONS = ("fit", "predict", "scaling", "memory", "startup", "forest")
+QUESTIONS = ("fit", "predict", "scaling", "memory", "startup", "forest", "boosting", "ranks")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -19,6 +21,12 @@ def main(arguments: list[str] | None = None) -> int:
         "--trees", type=int, metavar="N", help="trees of a peer's forest, its time scaled up to 100 (default: 20)"
     )
     parser.add_argument("--append", type=Path, metavar="FILE", help="add the rows to this Markdown file")
+    ranks = parser.add_argument_group("ranks")
+    ranks.add_argument("--cache", type=Path, metavar="FILE", help="keep the scores of peers in this JSON file")
+    ranks.add_argument(
+        "--set", dest="settings", action="append", default=[], metavar="NAME=VALUE", help="a parameter of ours"
+    )
+    ranks.add_argument("--table", dest="tables", action="append", metavar="NAME", help="take this table alone")
     options = parser.parse_args(arguments)
     unknown = sorted(set(options.names) - set(QUESTIONS))
     if unknown:
@@ -27,6 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error("--quick measures too little to be kept; leave out --append")
     if options.trees is not None and options.trees < 1:
         parser.error(f"--trees {options.trees}: a forest has at least one tree")
+    of_ranks = {"cache": options.cache, "settings": read_settings(parser, options.settings), "tables": options.tables}
     # One thread, for this process and those it starts; libraries read this when they are first imported.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = "1"
@@ -38,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
     answers = []
     for name in options.names or QUESTIONS:
         print(f"\n== {name}", flush=True)
-        answers += import_module(f"benchmarks.{name}").run(scale)
+        answers += import_module(f"benchmarks.{name}").run(scale, **(of_ranks if name == "ranks" else {}))
     if options.quick:
         print("\n--quick: sizes and repeats are cut, so these are not results.")
     else:
@@ -46,6 +55,20 @@ def main(arguments: list[str] | None = None) -> int:
     if options.append:
         append_rows(options.append, machine, answers)
     return 0
+
+
+def read_settings(parser: argparse.ArgumentParser, texts: list[str]) -> dict[str, Any]:
+    """Parameters from NAME=VALUE; a value that is no literal of Python is text."""
+    settings = {}
+    for text in texts:
+        name, is_given, value = text.partition("=")
+        if not name or not is_given:
+            parser.error(f"--set {text}: write NAME=VALUE, for instance --set min_samples_leaf=5")
+        try:
+            settings[name] = ast.literal_eval(value)
+        except (SyntaxError, ValueError):
+            settings[name] = value
+    return settings
 
 
 if __name__ == "__main__":

@@ -101,17 +101,24 @@ class Peer(NamedTuple):
 def find_peers() -> list[Peer]:
     """Those that are installed; a line for each of the others."""
     peers = []
-    python = os.environ.get("YDF_PYTHON", sys.executable)
-    if is_present([python, "-c", "import ydf"]):
+    python = find_ydf()
+    if python is not None:
         peers.append(Peer("YDF", [python, "-c", YDF]))
-    else:
-        print("YDF: left out, not installed (set YDF_PYTHON to a Python that has it)")
     rscript = shutil.which("Rscript")
     if rscript and is_present([rscript, "-e", "library(ranger)"]):
         peers.append(Peer("ranger", [rscript, "-e", RANGER]))
     else:
         print("ranger: left out, no Rscript with the package ranger (Debian: r-cran-ranger)")
     return peers
+
+
+def find_ydf() -> str | None:
+    """A Python that has YDF; None, with a line, where there is none."""
+    python = os.environ.get("YDF_PYTHON", sys.executable)
+    if is_present([python, "-c", "import ydf"]):
+        return python
+    print("YDF: left out, not installed (set YDF_PYTHON to a Python that has it)")
+    return None
 
 
 def is_present(command: list[str]) -> bool:

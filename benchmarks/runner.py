@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 LEAST_ROWS = 100
-LIBRARIES = ("spinney", "numpy", "numba", "llvmlite", "scikit-learn", "pyarrow")
+LIBRARIES = ("spinney", "numpy", "numba", "llvmlite", "scikit-learn", "pyarrow", "lightgbm", "xgboost")
 BUSY_LOAD = 0.5
 HEADING = (
-    "| question | case | ours | scikit-learn | judged | target | verdict | notes |",
+    "| question | case | ours | peer | judged | target | verdict | notes |",
     "|---|---|---|---|---:|---|---|---|",
 )
 

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -25,6 +26,8 @@ TINY = Scale(2e-4, 1, 5)
         ("memory", 2),
         ("startup", 5),
         pytest.param("forest", 13, marks=pytest.mark.slow),
+        pytest.param("boosting", 3, marks=pytest.mark.slow),
+        pytest.param("ranks", 0, marks=pytest.mark.slow),
     ],
 )
 def test_each_question_gets_its_answers(question, n_answers, capsys):
@@ -39,7 +42,7 @@ def test_each_question_gets_its_answers(question, n_answers, capsys):
 
 def test_every_question_is_on_the_menu():
     files = {path.stem for path in Path(runner.__file__).parent.glob("*.py")}
-    assert files == {*QUESTIONS, "__init__", "__main__", "runner", "tables", "peers"}
+    assert files == {*QUESTIONS, "__init__", "__main__", "runner", "tables", "peers", "boosters"}
 
 
 def test_the_command_refuses_what_it_cannot_do(capsys):
@@ -47,6 +50,7 @@ def test_the_command_refuses_what_it_cannot_do(capsys):
         (["fits"], "no benchmark 'fits'; there are fit, predict"),
         (["--quick", "--append", "x.md"], "measures too little to be kept"),
         (["forest", "--trees", "0"], "at least one tree"),
+        (["ranks", "--set", "reg_lambda"], "write NAME=VALUE"),
     ):
         with pytest.raises(SystemExit):
             main(arguments)
@@ -205,3 +209,238 @@ def test_a_score_of_a_forest_is_that_of_its_kind_of_target():
         assert name_score(split) == name
         assert 0.9 < rate(model, split, X) <= 1.0
         assert count_leaves(model) == np.mean([tree.get_n_leaves() for tree in model.estimators_])
+
+
+# --- boosting ---
+
+
+class Slow:
+    """A booster that takes no time to speak of, and says what was asked of it."""
+
+    name = "slow"
+
+    def __init__(self, size, n_classes):
+        self.size, self.n_classes, self.calls = size, n_classes, []
+
+    def bin(self, X, y):
+        self.calls.append("bin")
+        return X, y
+
+    def train(self, binned):
+        self.calls.append("train")
+        return binned[1].mean()
+
+    def predict(self, model, X):
+        return X[:, 0] - model
+
+
+def make_split(n_classes):
+    import numpy as np
+    from benchmarks.tables import Split
+
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(300, 3)).astype(np.float32)
+    y = np.digitize(X[:, 0], np.linspace(-1, 1, n_classes + 1)[1:-1]) if n_classes else X[:, 0].astype(np.float64)
+    return Split("drawn 300 x 3", X, y, X, y, is_regression=n_classes == 0)
+
+
+def test_a_turn_counts_binning_and_training_apart():
+    from benchmarks.boosters import Booster, Size
+
+    split = make_split(2)
+    booster = type("Mock", (Slow, Booster), {})(Size(), 2)
+    turn = booster.take_turn(split.X, split.y)
+    assert booster.calls == ["bin", "train"]
+    assert turn.model == split.y.mean()
+    assert turn.total.wall > turn.training.wall > 0
+
+
+@pytest.mark.parametrize("n_classes", [0, 2, 4])
+@pytest.mark.parametrize("name", ["LightGBM", "XGBoost", "scikit-learn"])
+def test_each_peer_learns_what_is_easy(name, n_classes):
+    import numpy as np
+    from benchmarks.boosters import KINDS, Size, rate
+
+    kind, split = KINDS[name], make_split(n_classes)
+    pytest.importorskip(kind.module)
+    booster = kind(Size(20, 7), n_classes)
+    turn = booster.take_turn(split.X, split.y)
+    found = np.asarray(booster.predict(turn.model, split.X))
+    assert found.shape == ((300, 4) if n_classes == 4 else (300,))
+    metric, score = rate(split, found)
+    assert metric == {0: "R2", 2: "AUC", 4: "accuracy"}[n_classes]
+    assert score > 0.9
+    assert turn.total.wall >= turn.training.wall > 0
+
+
+def test_a_contest_counts_every_side_and_its_score(monkeypatch):
+    from benchmarks import boosting
+    from benchmarks.boosters import Booster, Size
+
+    mock = type("Mock", (Slow, Booster), {})
+    monkeypatch.setattr(boosting, "Ours", mock)
+    contest = boosting.hold_contest(make_split(2), Size(), [mock], 2)
+    assert contest.metric == "AUC"
+    assert contest.scores == {"slow": 1.0}
+    assert contest.total["slow"].wall > contest.training["slow"].wall
+
+
+def test_boosters_get_frames_and_numbered_classes():
+    import numpy as np
+    import pyarrow as pa
+    from benchmarks.boosters import count_classes, most_levels, prepare
+    from benchmarks.tables import Split
+
+    pytest.importorskip("pandas")
+    colour = pa.array(["red", "blue", "red"]).dictionary_encode()
+    X = pa.table({"colour": colour, "size": [1.0, 2.0, 3.0]})
+    split = prepare(Split("t", X, np.array(["b", "d", "b"]), X, np.array(["d", "c", "z"])))
+    assert split.X["colour"].dtype == "category"
+    assert split.y.tolist() == [0, 1, 0]
+    assert split.y_test.tolist() == [1, -1, -1]  # none of c and z was grown on
+    assert count_classes(split) == 2
+    assert most_levels(split.X) == 2
+    assert most_levels(np.zeros((2, 2))) == 0
+
+
+def test_absent_boosters_are_left_out_with_a_line(capsys, monkeypatch):
+    from benchmarks import boosters, ranks
+
+    monkeypatch.setitem(sys.modules, "lightgbm", None)  # an import of it fails
+    assert "LightGBM" not in [peer.name for peer in boosters.find_peers()]
+    assert "LightGBM" not in ranks.find_libraries()
+    assert capsys.readouterr().out.count("LightGBM: left out, not installed") == 2
+
+
+def test_a_peer_that_cannot_read_a_table_is_left_out_with_a_line(capsys):
+    import numpy as np
+    from benchmarks.boosters import LightGBM, Ours, ScikitLearn
+    from benchmarks.boosting import choose_kinds
+    from benchmarks.tables import Split
+
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame({"tail": pandas.Categorical([f"n{i}" for i in range(300)])})
+    split = Split("many", X, np.zeros(300), X, np.zeros(300))
+    assert choose_kinds(split, [LightGBM, ScikitLearn]) == [Ours, LightGBM]
+    assert "scikit-learn left out, it takes at most 255 levels" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes cannot be pinned here")
+def test_the_busy_process_ends_with_the_block(monkeypatch):
+    import subprocess
+
+    from benchmarks import boosting
+
+    started = []
+
+    class Kept(subprocess.Popen):
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
+            started.append(self)
+
+    monkeypatch.setattr(subprocess, "Popen", Kept)
+    with boosting.keep_core_busy():
+        assert started[0].poll() is None
+    assert started[0].poll() is not None
+
+
+def test_the_flights_are_known_before_they_leave():
+    from benchmarks.tables import flights
+
+    split = flights(TINY)
+    if split is None:
+        pytest.skip("the table is not at hand")
+    assert split.is_regression
+    assert "dep_delay" not in split.X.column_names
+    assert split.y.dtype == "float64"
+    assert split.coded[0].shape == (len(split.y), 10)
+
+
+# --- ranks ---
+
+
+def make_problem(n_rows=60, is_regression=False):
+    import numpy as np
+    from benchmarks.ranks import Problem, Task
+
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame({"x": np.arange(n_rows) % 7.0})
+    y = X["x"].to_numpy() if is_regression else np.arange(n_rows) % 2
+    return Problem(Task("drawn", "y", is_regression), X, y)
+
+
+def test_folds_are_the_same_for_every_library_and_one_where_rows_are_many(monkeypatch):
+    import numpy as np
+    from benchmarks import ranks
+
+    problem = make_problem()
+    first, again, other = (list(ranks.folds(problem, seed)) for seed in (0, 0, 1))
+    assert len(first) == ranks.N_FOLDS
+    assert sorted(np.concatenate([test for _, test in first])) == list(range(60))
+    assert all(np.array_equal(a[1], b[1]) for a, b in zip(first, again, strict=True))
+    assert not np.array_equal(first[0][1], other[0][1])
+    monkeypatch.setattr(ranks, "MANY_ROWS", 59)
+    assert len(list(ranks.folds(problem, 0))) == 1
+
+
+def test_peers_are_scored_once_and_ours_always(monkeypatch, tmp_path):
+    from benchmarks import ranks
+
+    asked = []
+    monkeypatch.setattr(ranks, "make_model", lambda library, *_: library)
+    monkeypatch.setattr(ranks, "score_fold", lambda library, *_: asked.append(library) or 0.5)
+    path, problem = tmp_path / "scores.json", make_problem()
+    for _ in range(2):
+        cache = ranks.Cache(path)
+        scores = [ranks.score_seed(library, problem, 0, cache, {}) for library in ("ours", "XGBoost")]
+        assert scores == [0.5, 0.5]
+    assert asked == ["ours"] * 5 + ["XGBoost"] * 5 + ["ours"] * 5
+    assert len(json.loads(path.read_text())) == 5
+
+
+@pytest.mark.parametrize("is_regression", [False, True])
+@pytest.mark.parametrize("library", ["LightGBM", "XGBoost"])
+def test_scores_of_peers_are_losses_of_rows_held_out(library, is_regression):
+    import numpy as np
+    from benchmarks import ranks
+
+    pytest.importorskip(ranks.PEERS[library])
+    problem = make_problem(600, is_regression)
+    train, test = next(ranks.folds(problem, 0))
+    score = ranks.score_fold(ranks.make_model(library, is_regression, 0, {}), problem, train, test)
+    chance = problem.y[test].std() if is_regression else np.log(2)  # x tells all of the number, nothing of the class
+    assert score < 0.1 * chance if is_regression else chance - 0.05 < score < chance + 0.3
+
+
+def test_the_average_rank_is_held_to_the_best_peer():
+    import numpy as np
+    from benchmarks.ranks import TASKS, conclude, describe
+
+    libraries = ["ours", "LightGBM", "XGBoost"]
+    scores = np.array([[[0.1, 0.2, 0.3], [0.2, 0.1, 0.3]], [[5.0, 5.0, 4.0], [4.0, 5.0, 6.0]]])
+    answer = conclude(libraries, scores, {"reg_lambda": 1})
+    assert answer.value == np.mean([1, 2, 2.5, 1])
+    assert answer.limit == np.mean([2, 1, 2.5, 2])
+    assert answer.verdict == "met"
+    assert "reg_lambda=1" in answer.note
+    row = describe(TASKS[0], libraries, scores[0], 100)
+    assert row.value == pytest.approx(1.0)  # 0.15 either way
+    assert row.verdict == "reported"
+
+
+def test_rare_classes_are_left_out_of_folds():
+    import numpy as np
+    from benchmarks.ranks import is_common
+
+    target = np.array(list("aaaaabbbbc"))
+    assert is_common(target).tolist() == [True] * 5 + [False] * 5
+
+
+def test_settings_are_literals_or_text():
+    import argparse
+
+    from benchmarks.__main__ import read_settings
+
+    texts = ["min_samples_leaf=5", "reg_lambda=0.5", "pruning=post", "max_bins=None"]
+    found = read_settings(argparse.ArgumentParser(), texts)
+    assert found == {"min_samples_leaf": 5, "reg_lambda": 0.5, "pruning": "post", "max_bins": None}

@@ -12,41 +12,56 @@ if TYPE_CHECKING:
     from spinney import datasets
     from spinney._versions import show_versions
     from spinney._warmup import warmup
+    from spinney.estimators.adaboost import AdaBoostClassifier, AdaBoostRegressor
     from spinney.estimators.bagging import BaggingClassifier, BaggingRegressor
     from spinney.estimators.cart import CARTClassifier, CARTRegressor
     from spinney.estimators.extra_trees import ExtraTreesClassifier, ExtraTreesRegressor
+    from spinney.estimators.gradient_boosting import GradientBoostingClassifier, GradientBoostingRegressor
     from spinney.estimators.importances import OOBSelector
     from spinney.estimators.random_forest import RandomForestClassifier, RandomForestRegressor
+    from spinney.model.margins import rounds_to_fit, training_bound
     from spinney.model.voters import decompose_error, decompose_variance, strength_and_correlation, vote_error
+    from spinney.table.binning import equal_density_bins
     from spinney.table.ingest import read_table
 
 _HOMES = {
+    "AdaBoostClassifier": "spinney.estimators.adaboost",
+    "AdaBoostRegressor": "spinney.estimators.adaboost",
     "BaggingClassifier": "spinney.estimators.bagging",
     "BaggingRegressor": "spinney.estimators.bagging",
     "CARTClassifier": "spinney.estimators.cart",
     "CARTRegressor": "spinney.estimators.cart",
     "ExtraTreesClassifier": "spinney.estimators.extra_trees",
     "ExtraTreesRegressor": "spinney.estimators.extra_trees",
+    "GradientBoostingClassifier": "spinney.estimators.gradient_boosting",
+    "GradientBoostingRegressor": "spinney.estimators.gradient_boosting",
     "OOBSelector": "spinney.estimators.importances",
     "RandomForestClassifier": "spinney.estimators.random_forest",
     "RandomForestRegressor": "spinney.estimators.random_forest",
     "datasets": "",  # a package of its own
     "decompose_error": "spinney.model.voters",
     "decompose_variance": "spinney.model.voters",
+    "equal_density_bins": "spinney.table.binning",
     "read_table": "spinney.table.ingest",
+    "rounds_to_fit": "spinney.model.margins",
     "show_versions": "spinney._versions",
     "strength_and_correlation": "spinney.model.voters",
+    "training_bound": "spinney.model.margins",
     "vote_error": "spinney.model.voters",
     "warmup": "spinney._warmup",
 }
 
 __all__ = [
+    "AdaBoostClassifier",
+    "AdaBoostRegressor",
     "BaggingClassifier",
     "BaggingRegressor",
     "CARTClassifier",
     "CARTRegressor",
     "ExtraTreesClassifier",
     "ExtraTreesRegressor",
+    "GradientBoostingClassifier",
+    "GradientBoostingRegressor",
     "OOBSelector",
     "RandomForestClassifier",
     "RandomForestRegressor",
@@ -54,9 +69,12 @@ __all__ = [
     "datasets",
     "decompose_error",
     "decompose_variance",
+    "equal_density_bins",
     "read_table",
+    "rounds_to_fit",
     "show_versions",
     "strength_and_correlation",
+    "training_bound",
     "vote_error",
     "warmup",
 ]

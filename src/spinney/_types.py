@@ -56,10 +56,14 @@ BEST_FIRST = 1
 DONE = 0
 STOPPED = 1
 NEEDS_ROOM = 2
+NEEDS_HANDS = 3  # the next node is large enough to share out
 
 # positions in the driver's `state` and `control`
 N_NODES, N_QUEUED, N_FREE, N_LEAVES, N_WORDS, LIST_LO, LIST_HI = range(7)
 STATE_SIZE = 7
+PHASE, CURRENT, CURRENT_SLOT, SMALL_CHILD, HAS_MOVES, HAS_HANDS, ROOT_SUM = range(7, 14)  # of the driver of boosting
+BOOST_STATE_SIZE = 14
+PICK, ROOT, CHILDREN = range(3)  # phases: what is to be done, or was asked to be done by hands
 CONTROL_STOP = 0
 CONTROL_ROWS = 1  # rows that have reached a leaf: progress
 CONTROL_SIZE = 2
@@ -118,6 +122,51 @@ QUEUE, FREE, NODE, DEPTH, FEATURE, KIND, CUT, MISSING_BRANCH, N_BRANCHES, KEY = 
 SLOT_ROWS = 10
 GAIN, SLOT_CUT_VALUE, SLOT_LOWER, SLOT_UPPER = range(4)
 SLOT_VALUE_ROWS = 4
+
+
+# boosting: nodes of a boosted tree have two more rows; BEGIN holds the side of its rows (0 the table, 1 and 2 buffers)
+LAST_CODE, FIRST_WORD = range(4, 6)
+BOOST_NODE_ROWS = 6
+# what is found about a feature of a node: `found` (int64) and `found_gain` (float64)
+FOUND_CUT, FOUND_NEXT, FOUND_MISSING, FOUND_LEFT, FOUND_COUNTED = range(5)
+FOUND_ROWS = 5
+# bunches (int64): the rows of a node with one code, their packed sum, number and weight
+BUNCH_CODE, BUNCH_SUM, BUNCH_N, BUNCH_WEIGHT = range(4)
+BUNCH_ROWS = 4
+# slots of open nodes: packed sums of the node and of its branch 0; KEY, DEPTH, ... as above
+SLOT_SUM, SLOT_LEFT_SUM = range(10, 12)
+BOOST_SLOT_ROWS = 12
+
+SUM_SHIFT = 32  # a packed sum is gradient << 32 | hessian
+NARROW_CODES = 256  # of a feature that takes one byte, missing included
+SHARD_ROWS = 1024  # neighbouring rows of a table that one thread takes
+
+
+class BoostSettings(NamedTuple):
+    """Scalars of one boosted tree; sums of gradients and hessians are whole numbers of their units."""
+
+    order: int
+    max_depth: int
+    max_leaves: int
+    min_samples_split: int
+    min_samples_leaf: int
+    min_weight_leaf: int  # in units of the row weights; 0: not asked for
+    min_hessian: int  # of a branch, in units; at least 1
+    most_hessian: int  # of one row, in units: a branch has at least its sum / most_hessian rows
+    n_try: int  # features drawn per node
+    n_shards: int
+    share_rows: int  # rows of a node that is worth sharing out among threads
+    most_words: int  # of one subset
+    is_plain: int  # no L1 penalty, no monotone constraint: the scan of cells serves
+    has_monotone: int
+    is_post: int  # tests without gain are made, and removed from below at the end
+    seed: int
+    gradient_unit: float
+    hessian_unit: float
+    reg_lambda: float
+    reg_alpha: float
+    gamma: float
+    cat_smooth: float
 
 
 class Settings(NamedTuple):

@@ -376,3 +376,47 @@ def _has_terminal() -> bool:
     with contextlib.suppress(OSError, ValueError):  # closed
         return sys.stderr.isatty()
     return False
+
+
+# --- Threads that stay ----------------------------------------------------------------------------------------------
+
+
+class Team:
+    """Threads kept for many small shares of work: a share costs some 30 µs, where threads made for it cost 240 µs.
+
+    The calling thread takes part. Threads wait, they never spin; they end with `close`, or with the process.
+    """
+
+    def __init__(self, n_workers: int) -> None:
+        self.n_workers = n_workers
+        self.todo: list[SimpleQueue[Callable[[int], None] | None]] = [SimpleQueue() for _ in range(n_workers - 1)]
+        self.done: SimpleQueue[BaseException | None] = SimpleQueue()
+        for t, queue in enumerate(self.todo):
+            threading.Thread(target=self.serve, args=(t + 1, queue), name=f"spinney-{t + 1}", daemon=True).start()
+
+    def serve(self, t: int, queue: SimpleQueue[Callable[[int], None] | None]) -> None:
+        """The life of a thread."""
+        while (work := queue.get()) is not None:
+            try:
+                work(t)
+            except BaseException as error:  # noqa: BLE001  raised by the caller
+                self.done.put(error)
+            else:
+                self.done.put(None)
+
+    def run(self, work: Callable[[int], None]) -> None:
+        """Call work(t) for t = 0 .. n_workers - 1, side by side; the first error is raised when all have ended."""
+        for queue in self.todo:
+            queue.put(work)
+        try:
+            work(0)
+        finally:
+            errors = [self.done.get() for _ in self.todo]
+        for error in errors:
+            if error is not None:
+                raise error
+
+    def close(self) -> None:
+        """Send the threads home."""
+        for queue in self.todo:
+            queue.put(None)

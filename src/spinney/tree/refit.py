@@ -110,7 +110,7 @@ def refit_values(tests: Tree, tiers: list[Tier], rows: GivenRows, criterion: str
     return replace(
         tests,
         threshold=threshold,
-        weight=weight * weight_unit(weights),
+        weight=weight.astype(np.float64) * weight_unit(weights),
         impurity=impurity,
         impurity_exponent=exponent,
     )
@@ -154,7 +154,7 @@ def refit_classes(tests: Tree, tiers: list[Tier], rows: GivenRows, criterion: st
     return replace(
         tests,
         threshold=np.where(tests.is_leaf, low, tests.threshold),
-        weight=weight * weight_unit(rows.weights),
+        weight=weight.astype(np.float64) * weight_unit(rows.weights),
         impurity=np.maximum(join_impurity(criterion, parts), 0.0),
         impurity_exponent=0,
         distributions=distributions,

@@ -1,0 +1,260 @@
+"""How good are the defaults? Log-loss or RMSE of ours, LightGBM and XGBoost on twelve tables, and the average rank.
+
+Each library keeps its defaults (100 rounds, one thread) and gets the same frames, categories as pandas categories.
+Five seeds draw five folds each, stratified by class; of a table of more than 100,000 rows each seed takes only the
+first fold. Ranks are those of the mean over the folds, per table and seed; equal scores share a rank.
+
+- `--cache FILE` keeps what the peers have scored, so that they run once however often ours changes
+- `--set NAME=VALUE` (repeated) gives ours a parameter: `--set min_samples_leaf=5 --set reg_lambda=1`
+- `--table NAME` (repeated) takes these tables alone
+"""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.runner import Answer, Scale, installed, report
+from benchmarks.tables import FLIGHT_COLUMNS, read_shared
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+N_FOLDS = 5
+MANY_ROWS = 100_000  # more than this: one fold a seed
+OURS = "ours"
+PEERS = {"LightGBM": "lightgbm", "XGBoost": "xgboost"}  # and the modules they are in
+
+
+class Task(NamedTuple):
+    """A table and what is learnt from it."""
+
+    name: str
+    target: str
+    is_regression: bool = False
+    inputs: tuple[str, ...] = ()  # empty: all but the target and those left out
+    left_out: tuple[str, ...] = ("split",)
+
+
+TASKS = (
+    Task("adult", "income"),
+    Task("german_credit", "class"),
+    Task("credit_default", "default"),
+    Task("spambase", "type"),
+    Task("mammography", "class"),
+    Task("letter", "lettr"),
+    Task("satimage", "class"),
+    Task("vehicle", "Class"),
+    Task("california_housing", "MedHouseVal", is_regression=True),
+    Task("bike_sharing_hour", "cnt", is_regression=True, left_out=("casual", "registered")),
+    Task("diamonds", "price", is_regression=True),
+    # rows without an arrival are left out
+    Task("nycflights13", "arr_delay", is_regression=True, inputs=FLIGHT_COLUMNS),
+)
+
+
+class Problem(NamedTuple):
+    """The rows of a task as every library gets them."""
+
+    task: Task
+    X: Any  # a pandas frame
+    y: NDArray[Any]  # classes as 0, 1, ...
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes; 0 for numbers."""
+        return 0 if self.task.is_regression else int(self.y.max()) + 1
+
+
+# --- Tables and folds ---------------------------------------------------------------------------------------
+
+
+def read_problem(task: Task, scale: Scale) -> Problem | None:
+    """A task's table, or as many rows as the scale has; None, with a line, where it is absent."""
+    table = read_shared(task.name)
+    if table is None:
+        return None
+    frame = table.to_pandas()
+    frame = frame[frame[task.target].notna()]
+    names = task.inputs or [name for name in frame.columns if name not in {task.target, *task.left_out}]
+    rows = np.arange(len(frame))
+    if scale.share < 1.0:
+        rows = np.sort(np.random.default_rng(0).permutation(len(frame))[: scale.rows(len(frame))])
+    target = frame[task.target].to_numpy()[rows]
+    if not task.is_regression:
+        kept = is_common(target)
+        rows, target = rows[kept], np.unique(target[kept], return_inverse=True)[1]
+    y = target.astype(np.float64 if task.is_regression else np.int64)
+    return Problem(task, frame[list(names)].iloc[rows].reset_index(drop=True), y)
+
+
+def is_common(target: NDArray[Any]) -> NDArray[np.bool_]:
+    """Rows whose class has a row for every fold: all of them, but in the few rows of a trial."""
+    _, code, count = np.unique(target, return_inverse=True, return_counts=True)
+    return count[code] >= N_FOLDS
+
+
+def folds(problem: Problem, seed: int) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    """Rows to learn from and rows held out, fold by fold: the same for every library."""
+    from sklearn.model_selection import KFold, StratifiedKFold
+
+    kind = KFold if problem.task.is_regression else StratifiedKFold
+    every = kind(N_FOLDS, shuffle=True, random_state=seed).split(np.zeros(len(problem.y)), problem.y)
+    for at, fold in enumerate(every):
+        if at == 0 or len(problem.y) <= MANY_ROWS:
+            yield fold
+
+
+# --- Scores -------------------------------------------------------------------------------------------------
+
+
+def make_model(library: str, is_regression: bool, seed: int, settings: dict[str, Any]) -> Any:
+    """An estimator with its library's defaults; `settings` are for ours."""
+    if library == OURS:
+        import spinney
+
+        kind = spinney.GradientBoostingRegressor if is_regression else spinney.GradientBoostingClassifier
+        return kind(**{"n_jobs": 1, "random_state": seed, **settings})
+    if library == "LightGBM":
+        import lightgbm
+
+        kind = lightgbm.LGBMRegressor if is_regression else lightgbm.LGBMClassifier
+        return kind(n_estimators=100, n_jobs=1, random_state=seed, verbose=-1)
+    import xgboost
+
+    kind = xgboost.XGBRegressor if is_regression else xgboost.XGBClassifier
+    return kind(n_estimators=100, n_jobs=1, random_state=seed, enable_categorical=True)
+
+
+def score_fold(model: Any, problem: Problem, train: NDArray[Any], test: NDArray[Any]) -> float:
+    """Log-loss, or RMSE, of the rows held out."""
+    from sklearn.metrics import log_loss, root_mean_squared_error
+
+    X, y = problem.X, problem.y
+    model.fit(X.iloc[train], y[train])
+    if problem.task.is_regression:
+        return float(root_mean_squared_error(y[test], model.predict(X.iloc[test])))
+    found = np.asarray(model.predict_proba(X.iloc[test]), np.float64)
+    found /= found.sum(axis=1, keepdims=True)  # float32 probabilities add up to 1 only nearly
+    return float(log_loss(y[test], found, labels=np.arange(problem.n_classes)))
+
+
+class Cache:
+    """Scores of peers by table, library, version, rows, seed and fold; kept in a JSON file where one is named."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.scores: dict[str, float] = {}
+        if path is not None and path.exists():
+            self.scores = json.loads(path.read_text(encoding="utf-8"))
+
+    def save(self) -> None:
+        """Write the file as a whole: a run that is stopped leaves the one before."""
+        if self.path is not None:
+            fresh = self.path.with_suffix(".new")
+            fresh.write_text(json.dumps(self.scores, indent=0), encoding="utf-8")
+            fresh.replace(self.path)
+
+
+def score_seed(library: str, problem: Problem, seed: int, cache: Cache, settings: dict[str, Any]) -> float:
+    """Mean score over the folds of a seed; a peer's folds are looked up first."""
+    scores = []
+    for at, (train, test) in enumerate(folds(problem, seed)):
+        version = installed(PEERS[library]) if library in PEERS else ""
+        key = f"{problem.task.name} {library} {version} {len(problem.y)} {seed} {at}"
+        score = cache.scores.get(key) if library in PEERS else None
+        if score is None:
+            score = score_fold(make_model(library, problem.task.is_regression, seed, settings), problem, train, test)
+            if library in PEERS:
+                cache.scores[key] = score
+        scores.append(score)
+    cache.save()
+    return float(np.mean(scores))
+
+
+# --- The question -------------------------------------------------------------------------------------------
+
+
+def find_libraries() -> list[str]:
+    """Ours and the peers that are installed; a line for each of the others."""
+    found = [OURS]
+    for library, module in PEERS.items():
+        try:
+            import_module(module)
+        except ImportError:
+            print(f"{library}: left out, not installed")
+        else:
+            found.append(library)
+    return found
+
+
+def rank(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Ranks along the last axis, 1 for the lowest score; equal ones share the mean of theirs."""
+    from scipy.stats import rankdata
+
+    return rankdata(scores, axis=-1)
+
+
+def describe(task: Task, libraries: list[str], scores: NDArray[np.float64], n_rows: int) -> Answer:
+    """A row for a table from scores (n_seeds, n_libraries)."""
+    means, ranks = scores.mean(axis=0), rank(scores).mean(axis=0)
+    metric = "RMSE" if task.is_regression else "log-loss"
+    cells = [f"{name} {mean:.5g} (rank {r:.2g})" for name, mean, r in zip(libraries, means, ranks, strict=True)]
+    return Answer(
+        "ranks",
+        f"{task.name}, {n_rows:,} rows, {metric} of {task.target}",
+        cells[0].removeprefix(f"{OURS} "),
+        "; ".join(cells[1:]),
+        means[0] / means[1:].min() if len(means) > 1 else 1.0,
+        " x the best peer's",
+        is_least=False,
+        note=f"over the seeds ours has a standard deviation of {scores[:, 0].std():.2g}; "
+        f"{f'{N_FOLDS} folds' if n_rows <= MANY_ROWS else 'one fold'} a seed",
+    )
+
+
+def conclude(libraries: list[str], scores: NDArray[np.float64], settings: dict[str, Any]) -> Answer:
+    """The average rank from scores (n_tables, n_seeds, n_libraries)."""
+    ranks = rank(scores).mean(axis=(0, 1))
+    of_means = rank(scores.mean(axis=1)).mean(axis=0)
+    given = ", ".join(f"{name}={value!r}" for name, value in settings.items())
+    return Answer(
+        "ranks",
+        f"average rank over {scores.shape[0]} tables and {scores.shape[1]} seeds",
+        f"{ranks[0]:.3f}",
+        "; ".join(f"{name} {r:.3f}" for name, r in zip(libraries[1:], ranks[1:], strict=True)),
+        ranks[0],
+        "",
+        ranks[1:].min() if len(ranks) > 1 else None,
+        is_least=False,
+        note=f"of the means over the seeds: {' / '.join(f'{r:.3f}' for r in of_means)}"
+        + (f"; ours with {given}" if given else ""),
+    )
+
+
+def run(
+    scale: Scale, cache: Path | None = None, settings: dict[str, Any] | None = None, tables: list[str] | None = None
+) -> list[Answer]:
+    answers: list[Answer] = []
+    libraries, kept, every = find_libraries(), Cache(cache), []
+    for task in TASKS:
+        problem = None if tables and task.name not in tables else read_problem(task, scale)
+        if problem is None:
+            continue
+        scores = np.array(
+            [
+                [score_seed(library, problem, seed, kept, settings or {}) for library in libraries]
+                for seed in range(scale.repeats)
+            ]
+        )
+        every.append(scores)
+        report(answers, describe(task, libraries, scores, len(problem.y)))
+    if every:
+        report(answers, conclude(libraries, np.array(every), settings or {}))
+    return answers

@@ -1,0 +1,259 @@
+"""AdaBoost: fit, weigh the member by its error, give the rows it got wrong more weight, fit again.
+
+One loop serves classes (Freund and Schapire 1997; SAMME of Zhu, Zou, Rosset and Hastie 2009 for three or more) and
+numbers (R2 of Drucker 1997). They differ in the loss of a row, which lies between 0 and 1:
+
+    weights ──fit_member──► member, what it says of the rows ──find_losses──► losses
+    error = weighted mean of the losses
+    alpha = learning_rate * (log((1 - error) / error) + log(n_classes - 1))        n_classes = 2 for numbers
+    weights *= exp(alpha * losses), then scaled to the sum they had at first
+
+For two classes many texts halve alpha and multiply right rows by exp(-alpha) as well: the same weights once they are
+scaled, and the same votes.
+
+| error | what happens |
+|---|---|
+| 0 | the formula has no end: the member outvotes all before it (weight: 1 + theirs), and boosting ends |
+| below chance, which is 1 - 1 / n_classes | as above |
+| chance | alpha = 0 and equal weights: the member says nothing, and boosting ends |
+| above chance | two classes: alpha < 0, the member is used inverted; otherwise alpha = 0, and boosting ends |
+| 1 | two classes: always wrong is as good as always right, inverted |
+
+Sums over rows are integers: they do not depend on the order of the rows, and a row of whole weight w counts as w rows,
+exactly.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from spinney.ensemble.pool import run_tasks
+from spinney.tree.target import Target, Weights, quantise, sum_bits, value_target, weigh, weighted_sum
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+CHANCE_SLACK = 2.0**-40  # of an error: many times the roundings of weights that were made so that it is chance
+
+
+class RowWeights:
+    """Weights of the rows: those of the table, times what the losses so far have made of them.
+
+    Parameters
+    ----------
+    base : Weights
+        Of the table.
+    n_rows : int
+    """
+
+    def __init__(self, base: Weights, n_rows: int) -> None:
+        self.base = base
+        self.logs = np.zeros(n_rows)  # of the factors, but for a constant
+        self.settle()
+
+    def raise_by(self, alpha: float, losses: NDArray[np.float64]) -> None:
+        """Multiply the weights by exp(alpha * losses) and scale them to their sum."""
+        self.logs += alpha * losses
+        self.settle()
+
+    def settle(self) -> None:
+        """Factors in fixed point, and the weights they make; the largest factor is near 1 before scaling."""
+        base = self.base
+        factor = np.exp(self.logs - self.logs.max())
+        whole = math.ldexp(base.total, -base.bits)
+        scale = whole / weighted_sum(factor, base)  # at least 1
+        exponent = math.frexp(scale)[1]
+        self.factor = factor * math.ldexp(scale, -exponent)  # at most 1
+        self.bits = sum_bits(math.ldexp(whole, -exponent))
+        values = self.weigh_losses(np.ones(1))
+        self.weights = Weights(
+            values,
+            self.bits,
+            base.exponent + exponent,
+            is_unit=False,
+            is_whole=False,
+            total=int(values.sum()),
+        )
+
+    def weigh_losses(self, losses: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Weight times loss, for losses within [0, 1], in units of the weights; a loss above 0 never vanishes.
+
+        Whole weights of the table multiply what is already in fixed point: a row of weight 2 is two rows.
+        """
+        product = self.factor * losses
+        if self.base.is_whole:
+            return np.maximum(quantise(product, self.bits), losses > 0.0) * self.base.values
+        return np.maximum(weigh(product, self.bits, self.base), losses > 0.0)
+
+    def shares(self) -> NDArray[np.float64]:
+        """The weights as floats with sum 1."""
+        return self.weights.values / self.weights.total
+
+
+class Round(NamedTuple):
+    """What one round has added."""
+
+    member: Any
+    error: float
+    alpha: float  # weight of the member's vote; negative: it is used inverted
+
+
+def find_alpha(wrong: int, total: int, n_classes: int) -> float:
+    """Log-odds of being right, plus log(n_classes - 1); 0 where an error cannot be told from chance."""
+    chance = 1.0 - 1.0 / n_classes
+    if abs(wrong / total - chance) <= CHANCE_SLACK:
+        return 0.0
+    return math.log((total - wrong) / wrong) + math.log(n_classes - 1)
+
+
+class AdaBoost:
+    """Rounds under way.
+
+    Parameters
+    ----------
+    fit_member : callable
+        ``fit_member(number, rows, control)`` returns a member and what it says of the rows; `rows.weights` are those
+        to fit it with, and ``control[CONTROL_STOP]`` = 1 asks it to end soon, see `ensemble.pool`.
+    find_losses : callable
+        ``find_losses(said)`` returns the loss of each row, float64 within [0, 1].
+    rows : RowWeights
+    n_classes : int
+        2 for numbers.
+    inverts : bool
+        Use members that are worse than chance, with a negative weight.
+    learning_rate : float
+    """
+
+    def __init__(
+        self,
+        fit_member: Callable[[int, RowWeights, NDArray[np.int64]], tuple[Any, Any]],
+        find_losses: Callable[[Any], NDArray[np.float64]],
+        rows: RowWeights,
+        *,
+        n_classes: int,
+        inverts: bool,
+        learning_rate: float,
+    ) -> None:
+        self.fit_member = fit_member
+        self.find_losses = find_losses
+        self.rows = rows
+        self.n_classes = n_classes
+        self.inverts = inverts
+        self.learning_rate = learning_rate
+        self.rounds: list[Round] = []
+        self.total = 0.0  # of the magnitudes of their weights
+        self.is_over = False
+
+    def step(self, number: int, control: NDArray[np.int64]) -> Round:
+        """One round."""
+        weights = self.rows.weights
+        member, said = self.fit_member(number, self.rows, control)
+        losses = self.find_losses(said)
+        wrong = int(self.rows.weigh_losses(losses).sum())
+        if wrong == 0:
+            alpha = self.outvote()
+            self.is_over = True
+        elif wrong == weights.total and self.inverts:
+            alpha = -self.outvote()
+            self.is_over = True
+        else:
+            alpha = 0.0 if wrong == weights.total else find_alpha(wrong, weights.total, self.n_classes)
+            if alpha == 0.0 or (alpha < 0.0 and not self.inverts):
+                alpha = 0.0
+                self.is_over = True
+            alpha = self.check_alpha(alpha * self.learning_rate)
+            if not self.is_over:
+                self.rows.raise_by(alpha, losses)
+        self.total += abs(alpha)
+        self.rounds.append(Round(member, wrong / weights.total, alpha))
+        return self.rounds[-1]
+
+    def outvote(self) -> float:
+        """A weight that is larger than those of all members so far together."""
+        return 1.0 + self.total
+
+    def check_alpha(self, alpha: float) -> float:
+        """Refuse weights whose sum would leave float64."""
+        if not math.isfinite(alpha) or not math.isfinite(self.outvote() + abs(alpha)):
+            raise ValueError(
+                f"learning_rate={self.learning_rate} makes the weight of member {len(self.rounds)} infinite: lower it"
+            )
+        return alpha
+
+    def run(
+        self,
+        n_rounds: int,
+        *,
+        is_enough: Callable[[Round], bool] | None = None,
+        is_short: bool = False,
+        verbose: bool = False,
+    ) -> list[Round]:
+        """Rounds until there are `n_rounds`, until one ends the boosting, or until `is_enough` says so of a round."""
+
+        def work(number: int, control: NDArray[np.int64]) -> None:
+            done = self.step(number, control)
+            if (is_enough is not None and is_enough(done)) or self.is_over:
+                raise OverError
+
+        def take(_: int, __: None) -> None:
+            """Nothing: a round is kept where it is made."""
+
+        with contextlib.suppress(OverError):  # one worker: one round after the other
+            run_tasks(
+                work, n_rounds, 1, on_done=take, label="boosting", unit="rounds", verbose=verbose, is_short=is_short
+            )
+        return self.rounds
+
+
+class OverError(Exception):
+    """No more rounds are wanted."""
+
+
+# --- losses and targets -----------------------------------------------------------------------------------------
+
+
+def mistakes(said: NDArray[np.int64], y: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Loss of class codes: 1 where wrong."""
+    return (said != y).astype(np.float64)
+
+
+def distances(said: NDArray[np.float64], y: NDArray[np.float64], loss: str) -> NDArray[np.float64]:
+    """Loss of numbers: the error of each row as a share of the largest one, as it is, squared or 1 - exp(-share)."""
+    shift = math.frexp(float(np.max(np.abs(y))))[1]  # differences of numbers near the end of float64 have no room
+    share = np.abs(np.ldexp(said, -shift) - np.ldexp(y, -shift))
+    largest = float(share.max())
+    if largest == 0.0:
+        return share
+    share /= largest
+    if loss == "square":
+        return share * share
+    return -np.expm1(-share) if loss == "exponential" else share
+
+
+class ValueTarget:
+    """Target of a regression under weights that change; what does not depend on them is made once.
+
+    Whole weights of the table multiply quantised products of target and factor: a row of weight 2 is two rows.
+    """
+
+    def __init__(self, y: NDArray[np.float64], base: Weights, *, has_square: bool) -> None:
+        self.target = value_target(y, base, has_square=has_square)
+        self.centred = np.ldexp(self.target.truth - self.target.centre, -self.target.spread_exponent)
+        self.has_square = has_square
+
+    def weighted(self, rows: RowWeights) -> Target:
+        """The target under the present weights."""
+        product = self.centred * rows.factor
+        bits = sum_bits(weighted_sum(np.abs(product), rows.base))
+        target = self.target._replace(values=weigh(product, bits, rows.base), bits=bits)
+        if not self.has_square:
+            return target
+        product *= self.centred
+        square_bits = sum_bits(weighted_sum(product, rows.base))
+        return target._replace(squares=weigh(product, square_bits, rows.base), square_bits=square_bits)

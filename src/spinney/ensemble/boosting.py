@@ -1,0 +1,331 @@
+"""Gradient boosting: rounds of trees, each grown on the derivatives of the loss at the scores so far.
+
+    raw ─► loss: g, h ─► packed sums ─► tree (tree.boost) ─► leaf of each row ─► sums of the true g, h by leaf
+     ▲                                                                                    │
+     └──────────────────────────── + learning rate x value of the row's leaf ◄────────────┘
+
+Rounding goes into the choice of tests alone: the values of leaves come from sums to 62 bits. Every sum is fixed point
+or over fixed blocks of rows, so the trees are the same for any number of threads.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spinney._types import N_WORDS, SUM_BITS
+from spinney.ensemble.bagging import Subspaces
+from spinney.ensemble.losses import row_weights, weighted_mean, weighted_quantile
+from spinney.ensemble.pool import Team
+from spinney.ensemble.sampling import Draw, draw_key
+from spinney.model.predict import add_votes
+from spinney.table.binning import code_mass, rebin
+from spinney.tree.boost import BoostGrowth, BoostParams, Units, bag_size, packed_units, power_below
+from spinney.tree.forest import Forest, starts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from spinney.ensemble.losses import Loss
+    from spinney.table.binning import Bins
+    from spinney.tree.structure import Legend
+
+    Floats = NDArray[np.float64]
+
+BLOCK = 4096  # rows of a block of sums, `kernels.gradients`
+WHOLE_WEIGHT = 2.0**28  # total of whole weights that can multiply rounded sums
+FEW_BITS_WEIGHT = 2.0**21  # total weight from which fewer than 10 bits remain for a row: rounding must not lean
+ROWS_AT_ONCE = 1 << 16  # of a row pass that is worth sharing out
+BAG, TREE, ROUNDING = 1, 2, 3  # purposes of keys
+
+
+class TreeStore:
+    """The trees of a boosted model, end to end in arrays that grow."""
+
+    def __init__(self, n_raw: int, n_levels: NDArray[np.int32], legend: Legend | None) -> None:
+        self.n_raw = n_raw
+        self.n_levels = n_levels
+        self.legend = legend
+        self.sizes: list[int] = []
+        self.subsets: list[NDArray[np.uint64]] = []
+        self.n_nodes = 0
+        self.hot = np.zeros((256, 2), np.uint64)
+        self.n_rows = np.zeros(256, np.uint32)
+        self.weight = np.zeros(256)
+        self.gain = np.zeros(256)
+
+    def make_room(self, n_nodes: int) -> None:
+        """Make sure that a tree of so many nodes fits."""
+        if self.n_nodes + n_nodes <= len(self.hot):
+            return
+        n = 2 * len(self.hot) + n_nodes
+        for name in ("hot", "n_rows", "weight", "gain"):
+            old = getattr(self, name)
+            new = np.zeros((n, *old.shape[1:]), old.dtype)
+            new[: len(old)] = old
+            setattr(self, name, new)
+
+    def add(self, n_nodes: int, subsets: NDArray[np.uint64]) -> None:
+        """Keep what has been written behind the last tree."""
+        self.n_nodes += n_nodes
+        self.sizes.append(n_nodes)
+        self.subsets.append(subsets)
+
+    def forest(self, first: int, last: int) -> Forest:
+        """Trees first .. last as a forest."""
+        place = starts(self.sizes)
+        nodes = slice(place[first], place[last])
+        sizes = self.sizes[first:last]
+        words = self.subsets[first:last]
+        return Forest(
+            hot=self.hot[nodes].copy(),
+            n_rows=self.n_rows[nodes].copy(),
+            weight=self.weight[nodes].copy(),
+            impurity=self.gain[nodes].astype(np.float32),
+            first_node=starts(sizes),
+            first_word=starts([len(part) for part in words]),
+            first_mixed=np.zeros(len(sizes) + 1, np.int64),
+            subsets=np.concatenate(words),
+            distributions=np.zeros((0, 0)),
+            impurity_exponent=0,
+            n_classes=0,
+            n_levels=self.n_levels,
+            legend=self.legend,
+        )
+
+
+class Boosting:
+    """A boosted model under way.
+
+    Parameters
+    ----------
+    bins : Bins
+        The table; every distinct value for candidates by hessian, which are binned anew for each tree.
+    y, weight : float64 (n_rows,)
+        Targets, classes as codes; positive weights, None for 1 each.
+    loss : Loss
+    params : BoostParams
+    raw : float64 (n_raw, n_rows)
+        The scores to start from; the engine's own from now on.
+    kernels : kernel modules
+    n_workers : int
+        Threads; the trees do not depend on it.
+    monotone : int8 (n_features,), optional
+    interactions : sets of features that may interact, optional
+    legend : Legend, optional
+    first_round : int
+        Rounds that there are already: draws go on from there.
+    max_bins : int
+        Of candidates by hessian.
+    """
+
+    def __init__(
+        self,
+        bins: Bins,
+        y: Floats,
+        weight: Floats | None,
+        loss: Loss,
+        params: BoostParams,
+        raw: Floats,
+        kernels: Any,
+        n_workers: int = 1,
+        *,
+        monotone: NDArray[np.int8] | None = None,
+        interactions: Sequence[Sequence[int]] | None = None,
+        legend: Legend | None = None,
+        first_round: int = 0,
+        max_bins: int = 255,
+    ) -> None:
+        n_rows, n_features = len(y), len(bins.place)
+        self.y, self.loss, self.params, self.raw, self.kernels = y, loss, params, raw, kernels
+        self.first_round, self.n_rounds, self.max_bins = first_round, 0, max_bins
+        self.exact = bins if params.candidates == "hessian" else None
+        self.weights = row_weights(weight, n_rows)
+        self.weight = np.ones(1) if self.weights.is_unit or weight is None else weight
+        total = math.ldexp(self.weights.total, self.weights.exponent - self.weights.bits)
+        self.is_whole = self.weights.is_whole and total < WHOLE_WEIGHT
+        self.rounds_randomly = (n_rows if self.weights.is_unit else max(total, n_rows)) > FEW_BITS_WEIGHT
+        self.min_weight = math.ceil(params.min_weight_fraction_leaf * self.weights.total)
+        self.team = Team(n_workers)
+        self.growth = BoostGrowth(
+            bins if self.exact is None else self.narrow(np.ones(n_rows)),
+            params,
+            self.weights.values,
+            kernels,
+            n_workers,
+            self.team.run,
+            monotone,
+            interactions,
+        )
+        self.g, self.h = np.empty(n_rows), np.empty(n_rows)
+        self.flat = np.ones(n_rows) if not params.newton and not loss.has_constant_hessian else self.h
+        self.p = np.empty((loss.n_raw, n_rows)) if loss.n_raw > 1 else None
+        self.block_sums = np.empty((-(-n_rows // BLOCK), 4))
+        self.is_in = np.zeros(n_rows if params.subsample < 1.0 else 1, np.uint8)
+        self.bags = None
+        if params.subsample < 1.0:
+            self.bags = Draw("paste", n_rows, bag_size(params.subsample, n_rows), draw_key(params.seed, BAG))
+        n_drawn = n_features if params.max_tree_features is None else params.max_tree_features
+        self.columns = Subspaces(n_features, n_drawn, params.seed)
+        n_levels = np.where(bins.features[1] != 0, bins.features[0], 0).astype(np.int32)
+        self.store = TreeStore(loss.n_raw, n_levels, legend)
+
+    def close(self) -> None:
+        """End the threads."""
+        self.team.close()
+
+    # --- rows ---
+
+    def share(self, work: Callable[[int, int], None]) -> None:
+        """Call work(lo, hi) for all rows, in whole blocks, side by side where it pays."""
+        n_rows, size = len(self.y), self.rows_of_part
+        if self.team.n_workers == 1 or n_rows < ROWS_AT_ONCE:
+            work(0, n_rows)
+        else:
+            self.team.run(lambda t: work(min(t * size, n_rows), min((t + 1) * size, n_rows)))
+
+    @property
+    def rows_of_part(self) -> int:
+        """Rows of a thread in `share`."""
+        return -(-len(self.y) // (self.team.n_workers * BLOCK)) * BLOCK
+
+    def derive(self, k: int) -> tuple[float, float]:
+        """Fill g and h for raw score k; return the sums of their weighted sizes."""
+        loss, kernels = self.loss, self.kernels
+        self.share(
+            lambda lo, hi: loss.fill(
+                kernels, self.y, self.weight, self.raw, k, lo, hi, self.g, self.h, self.block_sums, self.p
+            )
+        )
+        sum_g, sum_h = math.fsum(self.block_sums[:, 0]), math.fsum(self.block_sums[:, 1])
+        if not (math.isfinite(sum_g) and math.isfinite(sum_h)):
+            raise FloatingPointError(f"the gradients of round {self.first_round + self.n_rounds} are not finite")
+        return sum_g, sum_h
+
+    def pack(self, sum_g: float, sum_h: float, key: int) -> Units:
+        """Write the packed sums of all rows; return their units."""
+        units = packed_units(sum_g, sum_h, self.total_weight if self.is_whole else float(len(self.y)))
+        k, growth = self.kernels.leaves, self.growth
+        self.share(
+            lambda lo, hi: k.pack(
+                self.g, self.flat, self.weight, self.is_whole, units.gradient, units.hessian, self.rounds_randomly,
+                np.uint64(key), lo, hi, growth.sums_0,
+            )
+        )  # fmt: skip
+        return units
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of the weights."""
+        return math.ldexp(self.weights.total, self.weights.exponent - self.weights.bits)
+
+    # --- rounds ---
+
+    def grow_round(self, control: NDArray[np.int64]) -> None:
+        """Grow a tree for each raw score, and add what they say to `raw`."""
+        number = self.first_round + self.n_rounds
+        self.loss.begin_round(self.y, None if len(self.weight) == 1 else self.weight, self.raw)
+        bag = None
+        if self.bags is not None:
+            bag = self.bags.rows(number).astype(np.int32)
+            self.is_in[:] = 0
+            self.is_in[bag] = 1
+        for k in range(self.loss.n_raw):
+            self.grow_tree(k, number * self.loss.n_raw + k, bag, control)
+        self.n_rounds += 1
+
+    def grow_tree(self, k: int, number: int, bag: NDArray[np.int32] | None, control: NDArray[np.int64]) -> None:
+        """Grow tree `number`, for raw score k."""
+        growth = self.growth
+        sum_g, sum_h = self.derive(k)
+        if self.exact is not None:
+            growth.set_table(self.narrow(self.h))
+        seed = draw_key(self.params.seed, TREE, number)
+        units = self.pack(
+            sum_g, self.total_weight if self.flat is not self.h else sum_h, draw_key(self.params.seed, ROUNDING, number)
+        )
+        used = np.arange(self.columns.n_features)
+        if not self.columns.is_whole:
+            used = self.columns.columns(number)
+        n_nodes = growth.grow(units, used, bag, self.min_weight, seed, control)
+        kernels = self.kernels.leaves
+        subsets = np.zeros(0, np.uint64)
+        if growth.subsets is not None:
+            subsets = growth.subsets[: int(growth.state[N_WORDS])].copy()
+        if bag is not None:
+            words = growth.subsets if growth.subsets is not None else np.zeros(1, np.uint64)
+            self.share(
+                lambda lo, hi: kernels.route_rest(
+                    growth.codes_0, growth.n_words, growth.places, growth.nodes, words, self.is_in, lo, hi, growth.leaf
+                )
+            )
+        values = self.settle(n_nodes, sum_g, sum_h, k)
+        self.store.add(n_nodes, subsets)
+        self.share(lambda lo, hi: kernels.add_values(growth.leaf, values, lo, hi, self.raw, k))
+
+    def settle(self, n_nodes: int, sum_g: float, sum_h: float, k: int) -> Floats:
+        """Write the tree that has been grown behind the last one; return the shrunken values of its leaves."""
+        growth, params, store, kernels = self.growth, self.params, self.store, self.kernels.leaves
+        limit = math.ldexp(1.0, SUM_BITS - 1)
+        scale = Units(power_below(limit, sum_g), power_below(limit, sum_h))
+        leaf_sums = np.zeros((self.team.n_workers, 2, n_nodes), np.int64)
+
+        def add(lo: int, hi: int) -> None:
+            kernels.sum_leaves(
+                growth.leaf, self.g, self.h, self.weight, self.is_whole, self.is_in, scale.gradient, scale.hessian,
+                lo, hi, min(lo // self.rows_of_part, len(leaf_sums) - 1), leaf_sums,
+            )  # fmt: skip
+
+        self.share(add)
+        given = None if self.loss.leaf == "newton" else self.estimate_leaves(n_nodes, k)
+        store.make_room(n_nodes)
+        values = np.zeros(n_nodes)
+        is_finite = kernels.settle(
+            growth.nodes, growth.node_values, n_nodes, self.columns.n_features, leaf_sums, 1.0 / scale.gradient,
+            1.0 / scale.hessian, params.reg_lambda, params.reg_alpha, params.learning_rate, given, store.n_nodes,
+            store.hot.view(np.float64), store.hot, store.n_rows, store.weight, store.gain, values,
+        )  # fmt: skip
+        if not is_finite:
+            raise FloatingPointError(f"a leaf of round {self.first_round + self.n_rounds} is not a finite number")
+        return values
+
+    def estimate_leaves(self, n_nodes: int, k: int) -> Floats:
+        """Values of leaves that minimise the loss of their rows exactly: a quantile, or Friedman's step of huber."""
+        leaf = self.growth.leaf
+        rows = np.arange(len(leaf)) if self.bags is None else np.flatnonzero(self.is_in)
+        order = rows[np.argsort(leaf[rows], kind="stable")]
+        ends = np.searchsorted(leaf[order], np.arange(n_nodes + 1))
+        residual = self.y - self.raw[k]
+        values = np.zeros(n_nodes)
+        for node in range(n_nodes):
+            mine = order[ends[node] : ends[node + 1]]
+            if len(mine) == 0:
+                continue
+            r = residual[mine]
+            weights = row_weights(None if len(self.weight) == 1 else self.weight[mine], len(mine))
+            values[node] = middle = weighted_quantile(r, weights, self.loss.level)
+            if self.loss.leaf == "huber":
+                values[node] += weighted_mean(np.clip(r - middle, -self.loss.parameter, self.loss.parameter), weights)
+        return values
+
+    def narrow(self, h: Floats) -> Bins:
+        """The table in bins of equal sums of hessians."""
+        assert self.exact is not None
+        mass = np.maximum(np.rint(h * (2.0**40 / max(float(h.max()), 1e-300))), 1.0).astype(np.int64)
+        return rebin(self.exact, code_mass(self.exact, mass, self.kernels), self.max_bins, self.kernels)
+
+    # --- what has been grown ---
+
+    def forest(self, n_rounds: int | None = None) -> Forest:
+        """The trees so far, or of the first rounds; tree t adds to raw score t % n_raw."""
+        return self.store.forest(0, self.loss.n_raw * (self.n_rounds if n_rounds is None else n_rounds))
+
+    def add_last(self, values: NDArray[Any], raw: Floats) -> None:
+        """Add the trees of the last round to the scores (n_raw, n_rows) of other rows."""
+        for k in range(self.loss.n_raw):
+            t = self.loss.n_raw * (self.n_rounds - 1) + k
+            add_votes(self.store.forest(t, t + 1), values, 0, len(values), raw[k].reshape(-1, 1))

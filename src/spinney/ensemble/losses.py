@@ -1,0 +1,607 @@
+"""Losses of boosting: what a raw score costs a row, the constant to start from, the way from a score to an answer.
+
+Words: *raw* is a score before the link, float64 (n_raw, n_rows), with n_raw = 1 but for three classes or more; *g*, *h*
+are the derivatives of a row's loss by it, without the row's weight (`kernels.gradients`); *y* is float64 (n_rows,), a
+class being its code. Weights are None for 1 each, or float64 (n_rows,).
+
+    check(y) ──► start(y, weight) ──► each round: begin_round ──► fill, for each raw score and chunk of rows ──► value
+                                                                                         answers: respond(raw)
+
+A loss is in the units of scikit-learn's: half the squared error, and terms without the score are left out. A start is
+found in fixed point: the order of rows does not enter, and a row of weight 2 is two rows. Derivatives and losses are
+summed over fixed blocks of rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._jit import Kernels, interpreted, kernels
+from spinney.tree.target import Weights, fix_weights, scale, sum_bits, weigh, weighted_sum
+
+_codes = interpreted().gradients  # the constants of the kernels, without Numba
+
+MIN_SHARE = 2.0**-52  # of a class, where its logarithm is taken
+LEAST, GREATEST = _codes.LEAST, _codes.GREATEST  # scores beyond them give what they give: exp stays finite
+MIN_H = _codes.MIN_H
+LOSS_SECONDS = 5e-6  # a row and raw score, interpreted
+MAX_STEPS = 50  # of Newton for a constant
+MAX_HALVINGS = 30
+CLOSE = 1e-10  # a mean slope is 0 when it is so much smaller than the slopes of the rows
+
+Floats = NDArray[np.float64]
+Function = Callable[[Floats, Floats], Any]
+
+
+# --- Means and quantiles ------------------------------------------------------------------------------------
+
+
+def row_weights(weight: Floats | None, n_rows: int) -> Weights:
+    """Weights in fixed point; None, or one for several rows, means 1 each."""
+    return fix_weights(weight if weight is not None and len(weight) == n_rows else None, n_rows)
+
+
+def weighted_mean(x: Floats, weights: Weights) -> float:
+    """Mean of finite x, the same for any order of rows; infinite where some x is not finite."""
+    greatest = float(np.max(np.abs(x)))
+    if greatest == 0.0 or not math.isfinite(greatest):
+        return greatest if greatest == 0.0 else math.inf
+    exponent = math.frexp(greatest)[1]
+    scaled = x * 2.0**-exponent if abs(exponent) < 1000 else np.ldexp(x, -exponent)
+    bits = sum_bits(weighted_sum(np.abs(scaled), weights))  # by the sum, not by n: an outlier costs the rest no digits
+    total = int(weigh(scaled, bits, weights).sum())
+    return scale(total / weights.total, exponent + weights.bits - bits)
+
+
+def weighted_quantile(x: Floats, weights: Weights, level: float) -> float:
+    """The least x that at least `level` of the weight does not exceed; the middle to the next where it is exactly that.
+
+    So half the weight gives the usual median, and a row of weight 2 is two rows. 0 < level < 1, read as a decimal
+    fraction: 0.9 of 10 rows is 9 of them.
+    """
+    share = Fraction(repr(level)) * weights.total
+    at = math.ceil(share)  # units of weight
+    if weights.is_unit:
+        last = min(at + 1, len(x)) - 1
+        ordered = np.partition(x, [at - 1, last])
+        low, high = ordered[at - 1], ordered[last]
+    else:
+        order = np.argsort(x, kind="stable")
+        reached = np.cumsum(weights.values[order])
+        place = int(np.searchsorted(reached, at))
+        low = x[order[place]]
+        high = x[order[min(place + (int(reached[place]) == at), len(x) - 1)]]
+    return float(low / 2 + high / 2) if at == share else float(low)
+
+
+class Derivatives(NamedTuple):
+    """Of a mean loss by a constant score."""
+
+    slope: float
+    size: float  # mean |slope| of the rows
+    curvature: float
+
+
+def mean_derivatives(g: Floats, h: Floats, weights: Weights) -> Derivatives:
+    """Means of g, |g| and h, each (n_rows,)."""
+    return Derivatives(weighted_mean(g, weights), weighted_mean(np.abs(g), weights), weighted_mean(h, weights))
+
+
+def find_constant(derive: Callable[[Floats], Iterable[Derivatives]], first: Floats) -> Floats | None:
+    """Constants of which all mean slopes are 0, by Newton's steps from `first`, halved while they do not help.
+
+    derive: constants (n,) -> derivatives of the mean loss by each; None where no end is found.
+    """
+    constant = first
+    slope, size, curvature = np.transpose([*derive(constant)])
+    for _ in range(MAX_STEPS):
+        if not bool(np.all(np.isfinite(slope) & np.isfinite(curvature) & (curvature > 0.0))):
+            return None
+        if bool(np.all(np.abs(slope) <= CLOSE * size)):
+            return constant
+        step = slope / curvature
+        for _ in range(MAX_HALVINGS):
+            found = np.transpose([*derive(constant - step)])
+            if np.sum(np.abs(found[0])) < np.sum(np.abs(slope)):
+                break
+            step /= 2
+        else:
+            return None
+        constant = constant - step
+        slope, size, curvature = found
+    return None
+
+
+# --- The losses ---------------------------------------------------------------------------------------------
+
+
+class Loss:
+    """What all losses share; one raw score a row, of which `kernels.gradients.fill` knows the derivatives."""
+
+    name: str
+    code: int = -1  # of `kernels.gradients`; -1: not one of `fill`
+    parameter: float = 0.0  # of `kernels.gradients`
+    n_raw: int = 1
+    n_classes: int = 0  # 0: numbers
+    leaf: str = "newton"  # "newton": -G / (H + lambda); "quantile": of y - raw at `level`; "huber": Friedman's step
+    level: float = 0.5
+    has_constant_hessian: bool = False  # h is 1 in every row
+
+    def check(self, y: Floats) -> None:
+        """Raise ValueError for a target that the loss is not defined for."""
+        if self.n_classes:
+            is_bad = ~((y >= 0) & (y < self.n_classes) & (y == np.floor(y)))
+            self._refuse(y, is_bad, f"a class, 0 .. {self.n_classes - 1}", "code the classes first")
+        else:
+            self._refuse(y, ~np.isfinite(y), "finite numbers", "leave the row out")
+
+    def _refuse(self, y: Floats, is_bad: NDArray[np.bool_], need: str, fix: str) -> None:
+        if bool(is_bad.any()):
+            row = int(np.argmax(is_bad))
+            raise ValueError(f"y is {y[row]:g} in row {row}: loss={self.name!r} needs {need}; {fix}.")
+
+    def start(self, y: Floats, weight: Floats | None) -> Floats:
+        """The constants of least loss, (n_raw,)."""
+        raise NotImplementedError
+
+    def begin_round(self, y: Floats, weight: Floats | None, raw: Floats) -> None:
+        """Do what must be done once, before the derivatives of a round."""
+
+    def fill(
+        self,
+        k: Kernels,
+        y: Floats,
+        weight: Floats,
+        raw: Floats,
+        row_of_raw: int,
+        lo: int,
+        hi: int,
+        g: Floats,
+        h: Floats,
+        sums: Floats,
+        p: Floats | None = None,
+    ) -> None:
+        """Write g, h (n_rows,) of rows lo .. hi by one of the raw scores, and their sums by block.
+
+        lo is a multiple of `kernels.gradients.BLOCK`, hi another or n_rows; weight is (n_rows,), or (1,) for 1 each.
+        sums: (n_blocks, 4), see `kernels.gradients`; p: (n_raw, n_rows), kept from class to class of a round.
+        """
+        del p
+        k.gradients.fill(self.code, self.parameter, y, weight, raw[row_of_raw], lo, hi, g, h, sums)
+
+    def value(self, y: Floats, weight: Floats | None, raw: Floats) -> float:
+        """The weighted mean loss; infinite where that is no finite number."""
+        sums = np.empty((-(-len(y) // _codes.BLOCK), 2))
+        self._sum_losses(y, np.ones(1) if weight is None else weight, raw, sums)
+        mean = math.fsum(sums[:, 0]) / math.fsum(sums[:, 1]) if bool(np.isfinite(sums).all()) else math.inf
+        return mean if math.isfinite(mean) else math.inf
+
+    def _sum_losses(self, y: Floats, weight: Floats, raw: Floats, sums: Floats) -> None:
+        """Write the sums by block of weight * loss and of the weight, (n_blocks, 2)."""
+        k = kernels(len(y) * LOSS_SECONDS)
+        losses = np.empty(_codes.BLOCK)
+        k.gradients.sum_losses(self.code, self.parameter, y, weight, raw[0], 0, len(y), losses, sums)
+
+    def respond(self, raw: Floats) -> Floats:
+        """Predictions (n_rows,), or probabilities (n_rows, n_classes)."""
+        if self.n_classes == 0:
+            return raw[0].copy()
+        return two_columns(raw[0]) if self.n_raw == 1 else softmax(raw)
+
+
+class SquaredError(Loss):
+    """(raw - y)**2 / 2; answers with the mean."""
+
+    name = "squared_error"
+    code = _codes.SQUARED
+    has_constant_hessian = True
+
+    def start(self, y: Floats, weight: Floats | None) -> Floats:
+        """The mean."""
+        return np.array([weighted_mean(y, row_weights(weight, len(y)))])
+
+
+class Quantile(Loss):
+    """Level * (y - raw) below y, (1 - level) * (raw - y) above it; answers with a quantile."""
+
+    name = "quantile"
+    code = _codes.QUANTILE
+    leaf = "quantile"
+    has_constant_hessian = True
+
+    def __init__(self, level: float) -> None:
+        self.level = self.parameter = level
+
+    def start(self, y: Floats, weight: Floats | None) -> Floats:
+        """The quantile."""
+        return np.array([weighted_quantile(y, row_weights(weight, len(y)), self.level)])
+
+
+class AbsoluteError(Quantile):
+    """|raw - y|; answers with the median."""
+
+    name = "absolute_error"
+    code = _codes.ABSOLUTE
+
+    def __init__(self) -> None:
+        super().__init__(0.5)
+
+
+class Huber(Loss):
+    """(raw - y)**2 / 2 up to delta, its tangents beyond: outliers pull no harder than an error of delta.
+
+    Delta is the alpha-quantile of |y - median|, or, if it is to follow the rounds (Friedman 2001, algorithm 4), of
+    |y - raw| at the beginning of each.
+    """
+
+    name = "huber"
+    code = _codes.HUBER
+    leaf = "huber"
+    has_constant_hessian = True
+    parameter = math.nan  # delta: not known yet
+
+    def __init__(self, alpha: float, *, follows_rounds: bool) -> None:
+        self.alpha = alpha
+        self.follows_rounds = follows_rounds
+
+    def start(self, y: Floats, weight: Floats | None) -> Floats:
+        """The constant of least loss for delta from the median, which is set here."""
+        weights = row_weights(weight, len(y))
+        median = weighted_quantile(y, weights, 0.5)
+        delta = self.parameter = self._delta(y - median, weights)
+
+        def derive(constant: Floats) -> list[Derivatives]:
+            excess = constant - y
+            g, is_inside = np.clip(excess, -delta, delta), np.abs(excess) <= delta
+            h = is_inside.astype(np.float64) if bool(is_inside.any()) else np.ones(len(y))
+            return [mean_derivatives(g, h, weights)]
+
+        found = find_constant(derive, np.array([median]))
+        return np.array([median]) if found is None else found
+
+    def _delta(self, residual: Floats, weights: Weights) -> float:
+        size = np.abs(residual)
+        delta = weighted_quantile(size, weights, self.alpha)
+        if delta > 0.0:
+            return delta
+        positive = size[size > 0.0]  # where most residuals are 0, delta must not be: nothing would be learnt any more
+        return float(positive.min()) if len(positive) else 1.0
+
+    def begin_round(self, y: Floats, weight: Floats | None, raw: Floats) -> None:
+        """Set delta, once or in each round; a fixed one is told by the target alone, so that fits can be continued."""
+        if self.follows_rounds:
+            self.parameter = self._delta(y - raw[0], row_weights(weight, len(y)))
+        elif math.isnan(self.parameter):
+            weights = row_weights(weight, len(y))
+            self.parameter = self._delta(y - weighted_quantile(y, weights, 0.5), weights)
+
+    def value(self, y: Floats, weight: Floats | None, raw: Floats) -> float:
+        """As of `Loss`, with the delta of this round."""
+        if math.isnan(self.parameter):
+            raise RuntimeError("loss='huber': `start` or `begin_round` sets delta, and neither was called.")
+        return super().value(y, weight, raw)
+
+
+class LogLink(Loss):
+    """A loss of positive means, exp(raw)."""
+
+    def start(self, y: Floats, weight: Floats | None) -> Floats:
+        """The logarithm of the mean."""
+        mean = weighted_mean(y, row_weights(weight, len(y)))
+        return np.array([math.log(mean) if mean > 0.0 else LEAST])
+
+    def check(self, y: Floats) -> None:
+        """Raise ValueError where y is negative, or 0 in every row."""
+        super().check(y)
+        self._refuse(y, y < 0.0, "y >= 0", "loss='squared_error' takes any number")
+        if not bool(np.any(y > 0.0)):
+            raise ValueError(f"y is 0 in every row: loss={self.name!r} needs a positive y; check the target.")
+
+    def respond(self, raw: Floats) -> Floats:
+        """Means."""
+        return exp(raw[0])
+
+
+class Poisson(LogLink):
+    """exp(raw) - y * raw, of counts."""
+
+    name = "poisson"
+    code = _codes.POISSON
+
+
+class Gamma(LogLink):
+    """Raw + y * exp(-raw), of positive and skewed numbers."""
+
+    name = "gamma"
+    code = _codes.GAMMA
+
+    def check(self, y: Floats) -> None:
+        """Raise ValueError where y is not positive."""
+        Loss.check(self, y)
+        self._refuse(y, y < 0.0, "y > 0", "loss='squared_error' takes any number")
+        self._refuse(y, y == 0.0, "y > 0", "loss='tweedie' and loss='poisson' take 0")
+
+
+class Tweedie(LogLink):
+    """exp((2 - power) * raw) / (2 - power) + y * exp((1 - power) * raw) / (power - 1): many zeros, the rest skewed."""
+
+    name = "tweedie"
+    code = _codes.TWEEDIE
+
+    def __init__(self, power: float) -> None:
+        self.parameter = power
+
+
+class TwoClasses(Loss):
+    """A loss of two classes, 0 and 1, with one raw score for class 1."""
+
+    n_classes = 2
+
+    def log_odds(self, y: Floats, weight: Floats | None) -> float:
+        """Logarithm of the weight of class 1 over that of class 0."""
+        log_shares = log_class_shares(y, weight, 2)
+        return log_shares[1] - log_shares[0]
+
+
+class LogLoss(TwoClasses):
+    """-log of the probability of the row's class, 1 / (1 + exp(-raw)) for class 1."""
+
+    name = "log_loss"
+    code = _codes.LOGISTIC
+
+    def start(self, y: Floats, weight: Floats | None) -> Floats:
+        """The log-odds of class 1."""
+        return np.array([self.log_odds(y, weight)])
+
+
+class Exponential(TwoClasses):
+    """exp(raw) for class 0, exp(-raw) for class 1: AdaBoost's loss, of which raw is half the log-odds."""
+
+    name = "exponential"
+    code = _codes.EXPONENTIAL
+
+    def start(self, y: Floats, weight: Floats | None) -> Floats:
+        """Half the log-odds of class 1."""
+        return np.array([0.5 * self.log_odds(y, weight)])
+
+    def respond(self, raw: Floats) -> Floats:
+        """Probabilities."""
+        return two_columns(2.0 * raw[0])
+
+
+class Softmax(Loss):
+    """-log of the probability of the row's class, exp(raw) of the class over the sum of all.
+
+    Each class has its tree in a round, which takes the scores of the others as given though they move as well: with
+    the diagonal of the second derivatives, p(1 - p), for h all of them together would go too far. Twice that is never
+    too little (the rest of a row of that matrix adds up to p(1 - p) again) and makes two classes step as log loss of
+    one score does. Against the factors 1 and n / (n - 1) it had the least log loss on vehicle, satimage, glass, soybean
+    and letter, and the greatest on vowel (100 rounds of 31 leaves). Friedman's line search (2001, algorithm 6) has
+    n / (n - 1).
+    """
+
+    name = "log_loss"
+
+    def __init__(self, n_classes: int, factor: float = 2.0) -> None:
+        self.n_classes = self.n_raw = n_classes
+        self.parameter = factor
+
+    def start(self, y: Floats, weight: Floats | None) -> Floats:
+        """The logarithms of the classes' shares, around 0."""
+        log_shares = log_class_shares(y, weight, self.n_classes)
+        return np.array(log_shares) - math.fsum(log_shares) / self.n_classes
+
+    def fill(
+        self,
+        k: Kernels,
+        y: Floats,
+        weight: Floats,
+        raw: Floats,
+        row_of_raw: int,
+        lo: int,
+        hi: int,
+        g: Floats,
+        h: Floats,
+        sums: Floats,
+        p: Floats | None = None,
+    ) -> None:
+        """As of `Loss`; class 0 comes first in a round, and writes the probabilities of the rows to p for all."""
+        assert p is not None
+        if row_of_raw == 0:
+            k.gradients.fill_softmax(raw, lo, hi, p, np.empty((2, _codes.TILE)))
+        k.gradients.fill_class(p, row_of_raw, self.parameter, y, weight, lo, hi, g, h, sums)
+
+    def _sum_losses(self, y: Floats, weight: Floats, raw: Floats, sums: Floats) -> None:
+        k = kernels(raw.size * LOSS_SECONDS)
+        scratch = np.empty(_codes.BLOCK), np.empty(_codes.BLOCK)
+        k.gradients.sum_class_losses(y, weight, raw, 0, len(y), *scratch, sums)
+
+
+class Custom(Loss):
+    """A loss given by two functions of (y, raw): its first and second derivatives by raw, row by row.
+
+    They take and give arrays (n_rows,), or raw and results (n_rows, n_classes) for three classes or more; y holds
+    numbers, or classes as 0 .. n_classes - 1. They are called once a round, over all rows. Second derivatives below
+    1e-16 are taken as that.
+    """
+
+    name = "custom"
+
+    def __init__(self, gradient: Function, hessian: Function, n_classes: int) -> None:
+        self.gradient = gradient
+        self.hessian = hessian
+        self.n_classes = n_classes
+        self.n_raw = n_classes if n_classes > 2 else 1
+        self._of_round: tuple[Floats, Floats] | None = None
+
+    def start(self, y: Floats, weight: Floats | None) -> Floats:
+        """The constants where the mean gradients are 0, by Newton's steps from 0; 0 where these find no end."""
+        weights = row_weights(weight, len(y))
+
+        def derive(constant: Floats) -> list[Derivatives]:
+            raw = np.repeat(constant[:, None], len(y), axis=1)
+            g, h = self._call(self.gradient, y, raw), self._call(self.hessian, y, raw)
+            return [mean_derivatives(*of_raw, weights) for of_raw in zip(g, h, strict=True)]
+
+        with np.errstate(all="ignore"):  # a step may go too far, and is halved then
+            found = find_constant(derive, np.zeros(self.n_raw))
+        return np.zeros(self.n_raw) if found is None else found
+
+    def begin_round(self, y: Floats, weight: Floats | None, raw: Floats) -> None:
+        """Call the functions."""
+        del weight
+        found = []
+        for function in (self.gradient, self.hessian):
+            result = self._call(function, y, raw)
+            is_bad = ~np.isfinite(result).all(axis=0)
+            if bool(is_bad.any()):
+                row = int(np.argmax(is_bad))
+                raise ValueError(
+                    f"loss: {name_of(function)}(y, raw) is {result[:, row].tolist()} in row {row}, where y is "
+                    f"{y[row]:g} and raw {raw[:, row].tolist()}: make it finite for every finite raw score."
+                )
+            found.append(result)
+        self._of_round = found[0], np.maximum(found[1], MIN_H)
+
+    def _call(self, function: Function, y: Floats, raw: Floats) -> Floats:
+        """Result as (n_raw, n_rows), of copies: a function that writes to its arguments spoils nothing."""
+        result = np.asarray(function(y.copy(), raw[0].copy() if self.n_raw == 1 else raw.T.copy()))
+        shape = (len(y),) if self.n_raw == 1 else (len(y), self.n_raw)
+        if result.shape != shape:
+            raise ValueError(
+                f"loss: {name_of(function)}(y, raw) has shape {result.shape}: return an array of shape {shape}, "
+                "one number for each raw score."
+            )
+        if result.dtype.kind not in "biuf":
+            raise ValueError(f"loss: {name_of(function)}(y, raw) has dtype {result.dtype}: return real numbers.")
+        return np.ascontiguousarray(result.reshape(len(y), self.n_raw).T, np.float64)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is kept with a model: not the derivatives of the last round."""
+        return {**self.__dict__, "_of_round": None}
+
+    def fill(
+        self,
+        k: Kernels,
+        y: Floats,
+        weight: Floats,
+        raw: Floats,
+        row_of_raw: int,
+        lo: int,
+        hi: int,
+        g: Floats,
+        h: Floats,
+        sums: Floats,
+        p: Floats | None = None,
+    ) -> None:
+        """As of `Loss`, from what `begin_round` was given."""
+        del y, raw, p
+        assert self._of_round is not None
+        g[lo:hi] = self._of_round[0][row_of_raw, lo:hi]
+        h[lo:hi] = self._of_round[1][row_of_raw, lo:hi]
+        k.gradients.sum_columns(g, h, weight, lo, hi, sums)
+
+    def value(self, y: Floats, weight: Floats | None, raw: Floats) -> float:
+        """Raise ValueError: derivatives tell no value."""
+        del y, weight, raw
+        raise ValueError(
+            "A loss given by its derivatives has no value of its own: early stopping and learning curves need "
+            "scoring= the name of a scorer or a function, not scoring='loss'."
+        )
+
+
+# --- From names to losses, from scores to answers -----------------------------------------------------------
+
+
+NUMBERS = ("squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie")
+CLASSES = ("log_loss", "exponential")
+
+
+def make_loss(
+    loss: str | tuple[Function, Function],
+    *,
+    alpha: float = 0.9,
+    power: float = 1.5,
+    n_classes: int = 0,
+    newton: bool = True,
+) -> Loss:
+    """Make a loss from its name, or from two functions of (y, raw): gradient and Hessian.
+
+    alpha: level of quantile, and of huber's delta; power: of tweedie; n_classes: 0 for numbers; newton: second order,
+    where huber's delta is fixed and h of three classes or more has the factor of `Softmax`, not Friedman's.
+    """
+    if not isinstance(loss, str):
+        return _make_custom(loss, n_classes)
+    names = CLASSES if n_classes else NUMBERS
+    if loss not in names:
+        what = f"{n_classes} classes" if n_classes else "numbers"
+        raise ValueError(f"loss={loss!r} is not for {what}: one of {', '.join(map(repr, names))}, or two functions.")
+    if loss == "exponential" and n_classes > 2:
+        raise ValueError(f"loss='exponential' is for two classes, y has {n_classes}: loss='log_loss' takes any number.")
+    if loss in {"huber", "quantile"} and not 0.0 < alpha < 1.0:
+        raise ValueError(f"alpha={alpha!r}: loss={loss!r} needs a level between 0 and 1.")
+    if loss == "tweedie" and not 1.0 < power < 2.0:
+        raise ValueError(
+            f"power={power!r}: loss='tweedie' needs a power between 1 and 2; 1 is loss='poisson', 2 is loss='gamma'."
+        )
+    if loss == "log_loss" and n_classes > 2:
+        return Softmax(n_classes) if newton else Softmax(n_classes, n_classes / (n_classes - 1))
+    makers: dict[str, Callable[[], Loss]] = {
+        "squared_error": SquaredError,
+        "absolute_error": AbsoluteError,
+        "huber": lambda: Huber(float(alpha), follows_rounds=not newton),
+        "quantile": lambda: Quantile(float(alpha)),
+        "poisson": Poisson,
+        "gamma": Gamma,
+        "tweedie": lambda: Tweedie(float(power)),
+        "log_loss": LogLoss,
+        "exponential": Exponential,
+    }
+    return makers[loss]()
+
+
+def _make_custom(loss: Any, n_classes: int) -> Loss:
+    if not isinstance(loss, tuple | list) or len(loss) != 2 or not all(map(callable, loss)):
+        raise ValueError(f"loss={loss!r}: give a name, or two functions of (y, raw): its gradient and its Hessian.")
+    return Custom(loss[0], loss[1], n_classes)
+
+
+def name_of(function: Function) -> str:
+    """What a user calls a function."""
+    return getattr(function, "__name__", repr(function))
+
+
+def log_class_shares(y: Floats, weight: Floats | None, n_classes: int) -> list[float]:
+    """Logarithms of the classes' shares of the weight; a class without rows has a share of MIN_SHARE."""
+    weights = row_weights(weight, len(y))
+    totals = [int(np.sum((y == k) * weights.values)) for k in range(n_classes)]
+    return [math.log(max(total / weights.total, MIN_SHARE)) for total in totals]
+
+
+def exp(x: Floats) -> Floats:
+    """Exponentials that stay finite."""
+    return np.exp(np.clip(x, LEAST, GREATEST))
+
+
+def two_columns(raw: Floats) -> Floats:
+    """Probabilities of two classes (n_rows, 2) from the log-odds of the second; both keep their digits near 0."""
+    e = np.exp(-np.abs(raw))
+    likely = 1.0 / (1.0 + e)
+    unlikely = e * likely
+    is_first = raw < 0.0
+    return np.stack([np.where(is_first, likely, unlikely), np.where(is_first, unlikely, likely)], axis=1)
+
+
+def softmax(raw: Floats) -> Floats:
+    """Probabilities (n_rows, n_classes) from scores (n_classes, n_rows)."""
+    e = np.exp(np.maximum(raw - raw.max(axis=0), LEAST))
+    total = np.zeros(raw.shape[1])
+    for scores in e:
+        total += scores
+    return np.ascontiguousarray((e / total).T)

@@ -1,0 +1,63 @@
+"""The best constant beside scores that rows bring along: where boosting with `init_score` begins."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spinney.ensemble.losses import exp, find_constant, mean_derivatives, row_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from spinney.ensemble.losses import Derivatives, Floats, Loss
+
+
+def find_start(loss: Loss, y: Floats, weight: Floats | None, offset: Floats | None, kernels: Any) -> Floats:
+    """The constant, (n_raw,), that added to the scores of the rows gives the least loss.
+
+    Parameters
+    ----------
+    loss : Loss
+    y : float64 (n_rows,)
+    weight : float64 (n_rows,), optional
+    offset : float64 (n_raw, n_rows), optional
+        Scores that the rows bring along, such as the logarithm of an exposure; None stands for 0.
+    kernels : kernel modules
+
+    Notes
+    -----
+    Beside an offset the best constant is that of other targets or weights. A mean exp(offset + constant) of power 1
+    (Poisson) to 2 (gamma) is that of y / exp(offset), with the weight exp((2 - power) * offset). Log loss has no such
+    form and takes Newton's steps. A loss given by its derivatives begins with the offset alone.
+    """
+    if offset is None:
+        return loss.start(y, weight)
+    if loss.name == "custom":
+        return np.zeros(loss.n_raw)
+    if loss.name == "log_loss":
+        return balance_classes(loss, y, weight, offset, kernels)
+    if loss.has_constant_hessian:
+        return loss.start(y - offset[0], weight)
+    given = np.ones(len(y)) if weight is None else weight
+    if loss.name == "exponential":
+        return loss.start(y, given * exp(np.where(y == 1.0, -offset[0], offset[0])))
+    power = {"poisson": 1.0, "gamma": 2.0}.get(loss.name, loss.parameter)
+    return loss.start(y * exp(-offset[0]), given * exp((2.0 - power) * offset[0]))
+
+
+def balance_classes(loss: Loss, y: Floats, weight: Floats | None, offset: Floats, kernels: Any) -> Floats:
+    """The constants with which the mean probability of each class is its share of the rows; 0 if none is found."""
+    weights = row_weights(weight, len(y))
+    g, h, p = np.empty(len(y)), np.empty(len(y)), np.empty(offset.shape)
+    sums = np.empty((len(y) // kernels.gradients.BLOCK + 1, 4))
+
+    def derive(constant: Floats) -> Iterator[Derivatives]:
+        raw = offset + constant[:, None]
+        for row in range(loss.n_raw):
+            loss.fill(kernels, y, np.ones(1), raw, row, 0, len(y), g, h, sums, p)
+            yield mean_derivatives(g, h, weights)
+
+    found = find_constant(derive, np.zeros(loss.n_raw))
+    return np.zeros(loss.n_raw) if found is None else found

@@ -1,0 +1,473 @@
+"""AdaBoost for classes (Freund and Schapire 1997; Zhu, Zou, Rosset and Hastie 2009) and numbers (Drucker 1997)."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from scipy.special import softmax
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from spinney.ensemble.adaboost import distances, mistakes
+from spinney.estimators.cart import CARTClassifier, CARTRegressor
+from spinney.estimators.checks import all_or_nothing, check_classes, check_known, check_numbers
+from spinney.estimators.reweighted import ADABOOST_CONSTRAINTS, Guard, Reweighted, measure_accuracy, measure_distance
+from spinney.model.committee import ClassVotes, MedianVotes, find_medians, forest_medians, sum_forest
+from spinney.model.margins import bound_rounds, find_normalisers, vote_margins
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+
+class AdaBoostClassifier(ClassifierMixin, Reweighted):
+    """AdaBoost for classes: each member learns from rows whose weight grows where those before it were wrong.
+
+    Two classes are boosted as in Freund and Schapire (1997), three or more as in SAMME (Zhu, Zou, Rosset and Hastie
+    2009). A member of weighted error e votes with weight alpha = log((1 - e) / e), plus log(n_classes - 1) for three
+    classes or more; rows it gets wrong are then multiplied by exp(alpha), and all weights scaled to their first sum.
+
+    - e = 0: alpha has no end. The member outvotes all before it (its weight is 1 plus theirs) and is the last.
+    - e = 1/2 (three classes or more: 1 - 1 / n_classes): alpha = 0. The member says nothing and is the last.
+    - e above: with two classes alpha is negative, the member is used inverted, and boosting goes on; with more the
+      member gets weight 0 and is the last.
+
+    CART trees are grown on codes that are made once: hundreds of stumps take seconds where others take minutes. The
+    same model comes out for any order of the rows, and a row of weight 2 counts as two rows, exactly.
+
+    Parameters
+    ----------
+    estimator : classifier, optional
+        What the members are; by default stumps, `CARTClassifier(max_depth=1)`. Weights have a mean of 1 (with
+        `sample_weight`, that of theirs), so that the first member is what the estimator itself makes of the data. One
+        whose fit takes no `sample_weight` learns from a bootstrap drawn by the weights instead. Class weights of a CART
+        tree are weights to begin with.
+    n_estimators : int, default=50
+        Most members.
+    learning_rate : float, default=1.0
+        Factor of every alpha; below 1 more members are needed.
+    convention : {"full", "half"}, default="full"
+        What `estimator_weights_` are: alpha as above, or half of it, as in many texts. Votes are the same.
+    n_iter_no_change : int, optional
+        Stop when the validation score has not risen for this many rounds; the members up to the best round are kept.
+    validation_fraction : float or int, default=0.1
+        Share, or number, of the rows that are held out for that, from every class; not used if fit is given `X_val`.
+    tol : float, default=0.0
+        What counts as a rise of the score must be larger than this.
+    random_state : int, RandomState or None
+        Seed for members that draw and for the rows held out; a RandomState is drawn from once.
+    verbose : int, default=0
+        Show progress.
+
+    Attributes
+    ----------
+    estimators_ : list of classifiers
+        The members, made anew at each access if they are CART trees.
+    estimator_ : classifier
+        What they are copies of.
+    estimator_weights_ : array (n_members,)
+        Weights of their votes, see `convention`.
+    estimator_errors_ : array (n_members,)
+        Weighted error of each on the rows as it met them.
+    normalisers_ : array (n_members,)
+        Z of each round; their product bounds the training error, see `training_bound`.
+    forest_ : Forest, if the members are CART trees
+        The trees as arrays; `forest_[t].to_text()` draws one.
+    feature_importances_ : array (n_features,)
+        Importances of the members, weighted as their votes.
+    classes_ : array (n_classes,)
+        The classes in y, ascending.
+    n_classes_, n_features_in_ : int
+    feature_names_in_ : array of str, if X had names
+    n_iter_, best_iteration_ : int
+        Rounds there were, and members there are.
+    validation_scores_ : array (n_iter_,), if there were validation rows
+        Share of them that is right after each round.
+
+    Examples
+    --------
+    The ten rows of Li Hang's example:
+
+    >>> import numpy as np
+    >>> from spinney import AdaBoostClassifier
+    >>> X, y = np.arange(10.0)[:, None], [1, 1, 1, -1, -1, -1, 1, 1, 1, -1]
+    >>> boost = AdaBoostClassifier(n_estimators=3, convention="half").fit(X, y)
+    >>> boost.estimator_errors_.round(4).tolist()
+    [0.3, 0.2143, 0.1818]
+    >>> boost.estimator_weights_.round(4).tolist()
+    [0.4236, 0.6496, 0.752]
+    >>> boost.score(X, y), boost.training_bound().round(4).tolist()
+    (1.0, [0.9165, 0.7521, 0.5802])
+    """
+
+    _default: ClassVar[Any] = CARTClassifier(max_depth=1)
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ADABOOST_CONSTRAINTS,
+        "convention": [StrOptions({"full", "half"})],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        n_estimators: int = 50,
+        learning_rate: float = 1.0,
+        convention: str = "full",
+        n_iter_no_change: int | None = None,
+        validation_fraction: float | None = 0.1,
+        tol: float = 0.0,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self._store(locals())
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        X_val: Any = None,
+        y_val: Any = None,
+        sample_weight_val: Any = None,
+    ) -> Self:
+        """Boost.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features); a sparse matrix if the members take one
+        y : array-like (n_rows,)
+            Classes of any type.
+        sample_weight : array-like (n_rows,), optional
+            Weights to begin with; rows of weight 0 are left out.
+        X_val, y_val, sample_weight_val : optional
+            Rows that no member learns from: each round is scored on them, and `n_iter_no_change` stops by them.
+        """
+        with all_or_nothing(self):
+            self._validate_params()
+            opened = self._open(X)
+            self.classes_, codes = check_classes(self, y, opened.n_rows)
+            self.n_classes_ = len(self.classes_)
+            validation = {"X_val": X_val, "y_val": y_val, "sample_weight_val": sample_weight_val}
+            self._boost(X, opened, codes, sample_weight, validation)
+            if self.n_classes_ > 1 and not self.estimator_weights_.any():
+                warnings.warn(
+                    f"The first member is no better than chance (error {self.estimator_errors_[0]:.4g}), so it says "
+                    "nothing, and there are no others: give an estimator that learns more, such as a deeper tree.",
+                    UserWarning,
+                    stacklevel=2,
+                )
+            return self
+
+    def _count_classes(self, y: NDArray[Any]) -> int:
+        return max(len(np.unique(y)), 2)
+
+    def _losses(self, said: Any, y: NDArray[Any]) -> NDArray[np.float64]:
+        return mistakes(said, y)
+
+    def _truth(self, y: NDArray[Any]) -> NDArray[Any]:
+        return self.classes_[y]
+
+    def _read_y(self, y: Any, n_rows: int) -> NDArray[np.int64]:
+        classes, codes = check_classes(self, y, n_rows)
+        check_known(classes, self.classes_)
+        return np.searchsorted(self.classes_, classes)[codes]
+
+    def _read_said(self, said: Any) -> NDArray[np.int64]:
+        column = np.asarray(said).ravel()
+        codes = np.minimum(np.searchsorted(self.classes_, column), self.n_classes_ - 1)
+        is_known = self.classes_[codes] == column
+        if not np.all(is_known):
+            unknown = column[int(np.argmin(is_known))]
+            raise ValueError(
+                f"a member predicts the class {unknown!r}, which is not among {self.classes_.tolist()[:10]}"
+            )
+        return codes
+
+    def _make_guard(self, hear: Any, y: NDArray[Any], weight: NDArray[np.float64] | None, patience: float) -> Guard:
+        votes = ClassVotes(len(y), self.n_classes_)
+        measure = measure_accuracy(y, weight)
+        return Guard(hear, votes.add, lambda: measure(choose(votes)), patience, float(self.tol))
+
+    # --- reading ---
+
+    def _sum_votes(self, X: Any) -> ClassVotes:
+        """Votes of all members."""
+        if self._has_trees:
+            return sum_forest(self.forest_, self.estimator_weights_, self._values(X))
+        n_rows, heard = self._staged_said(X)
+        votes = ClassVotes(n_rows, self.n_classes_)
+        for said, weight in zip(heard, self.estimator_weights_.tolist(), strict=True):
+            votes.add(said, weight)
+        return votes
+
+    def _staged_votes(self, X: Any) -> Iterator[ClassVotes]:
+        """Votes after each member; one object, which goes on."""
+        n_rows, heard = self._staged_said(X)
+        votes = ClassVotes(n_rows, self.n_classes_)
+        for said, weight in zip(heard, self.estimator_weights_.tolist(), strict=True):
+            votes.add(said, weight)
+            yield votes
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the class of each row: that with most votes, the first among equals."""
+        votes = self._sum_votes(X)
+        return self.classes_[choose(votes)]
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Votes as scikit-learn counts them.
+
+        Returns
+        -------
+        score : float64 array (n_rows,) for two classes, (n_rows, n_classes) otherwise
+            Two classes: twice the mean vote, within [-2, 2]; positive for the second class. More: the mean over the
+            members of 1 for the class voted for and -1 / (n_classes - 1) for the others, by weight.
+        """
+        votes = self._sum_votes(X)
+        return decide(votes, self.n_classes_)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Predict class probabilities from the decision function by SAMME's softmax, shape (n_rows, n_classes).
+
+        They rise with the votes but are no frequencies: `sklearn.calibration.CalibratedClassifierCV` makes them so.
+        """
+        votes = self._sum_votes(X)
+        return spread(decide(votes, self.n_classes_), self.n_classes_)
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Logarithm of `predict_proba`."""
+        votes = self._sum_votes(X)
+        return np.log(spread(decide(votes, self.n_classes_), self.n_classes_))
+
+    def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
+        """Yield what `predict` says after 1, 2, ... members."""
+        for votes in self._staged_votes(X):
+            yield self.classes_[choose(votes)]
+
+    def staged_decision_function(self, X: Any) -> Iterator[NDArray[np.float64]]:
+        """Yield what `decision_function` says after 1, 2, ... members."""
+        for votes in self._staged_votes(X):
+            yield decide(votes, self.n_classes_)
+
+    def staged_predict_proba(self, X: Any) -> Iterator[NDArray[np.float64]]:
+        """Yield what `predict_proba` says after 1, 2, ... members."""
+        for votes in self._staged_votes(X):
+            yield spread(decide(votes, self.n_classes_), self.n_classes_)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the rows, by weight, whose class is predicted; a class that fit has not seen is an error."""
+        check_is_fitted(self, "estimator_weights_")
+        check_known(y, self.classes_)
+        return float(super().score(X, y, sample_weight))
+
+    def staged_score(self, X: Any, y: Any, sample_weight: Any = None) -> Iterator[float]:
+        """Yield what `score` says after 1, 2, ... members."""
+        check_is_fitted(self, "estimator_weights_")
+        check_known(y, self.classes_)
+        for said in self.staged_predict(X):
+            yield float(accuracy_score(y, said, sample_weight=sample_weight))
+
+    # --- why it works ---
+
+    @property
+    def normalisers_(self) -> NDArray[np.float64]:
+        """Z of each round, shape (n_members,); 2 sqrt(e (1 - e)) for two classes and a learning rate of 1."""
+        check_is_fitted(self, "estimator_weights_")
+        return find_normalisers(self.estimator_errors_, self._alphas)
+
+    def training_bound(self, margin: float = 0.0) -> NDArray[np.float64]:
+        """Bound on the weighted share of training rows that are wrong after 1, 2, ... members: the product of Z.
+
+        Parameters
+        ----------
+        margin : float, default=0.0
+            Bound the share of the rows whose margin is at most this instead.
+
+        Returns
+        -------
+        bound : float64 array (n_members,)
+            For margin 0 and two classes it is the mean of exp(-y F(x)) over the rows, F being the sum of votes in the
+            convention "half". A value above 1 says nothing.
+        """
+        check_is_fitted(self, "estimator_weights_")
+        return bound_rounds(self.estimator_errors_, self._alphas, margin)
+
+    def margins(self, X: Any, y: Any) -> NDArray[np.float64]:
+        """Margin of each row: share of the votes for its class, minus the largest share of another class.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+        y : array-like (n_rows,)
+            The classes of these rows.
+
+        Returns
+        -------
+        margin : float64 array (n_rows,)
+            Within [-1, 1]; negative where the row is predicted wrong. On the training rows it keeps growing after
+            none is wrong any more (Schapire, Freund, Bartlett and Lee 1998).
+        """
+        votes = self._sum_votes(X)
+        return vote_margins(votes.votes, votes.total, self._read_y(y, len(votes.votes)))
+
+
+class AdaBoostRegressor(RegressorMixin, Reweighted):
+    """AdaBoost for numbers: R2 of Drucker (1997).
+
+    Each member learns from rows whose weight grows with the error of those before it. The loss L of a row is its error
+    as a share of the largest one; a member of mean loss e has weight log((1 - e) / e), and row weights are multiplied
+    by (e / (1 - e)) ** (1 - L), but for a constant. The prediction is the weighted median of the members. A member
+    without any error outvotes all before it and is the last; one whose mean loss is 1/2 or more gets weight 0 and is
+    the last.
+
+    Drucker, and scikit-learn, draw a bootstrap by the weights for each member; here members weigh the rows, so that
+    nothing is random: the same model comes out for any order of the rows. One whose fit takes no `sample_weight` learns
+    from such a bootstrap.
+
+    Parameters
+    ----------
+    estimator : regressor, optional
+        What the members are; by default `CARTRegressor(max_depth=3)`, as in scikit-learn: stumps are too weak for R2.
+    loss : {"linear", "square", "exponential"}, default="linear"
+        What becomes of the share s of the largest error: s, s squared, or 1 - exp(-s).
+    n_estimators, learning_rate, n_iter_no_change, validation_fraction, tol, random_state, verbose
+        As in `AdaBoostClassifier`.
+
+    Attributes
+    ----------
+    estimator_errors_ : array (n_members,)
+        Mean loss of each member on the rows as it met them.
+    estimators_, estimator_, estimator_weights_, forest_, feature_importances_
+        As in `AdaBoostClassifier`.
+    n_features_in_, feature_names_in_, n_iter_, best_iteration_
+        As in `AdaBoostClassifier`.
+    validation_scores_ : array (n_iter_,), if there were validation rows
+        Minus their root mean squared error after each round.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spinney import AdaBoostRegressor
+    >>> X = np.linspace(0.0, 1.0, 200)[:, None]
+    >>> boost = AdaBoostRegressor(n_estimators=20).fit(X, X[:, 0] ** 2)
+    >>> boost.predict([[0.5]]).round(1).tolist()
+    [0.2]
+    """
+
+    _default: ClassVar[Any] = CARTRegressor(max_depth=3)
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ADABOOST_CONSTRAINTS,
+        "loss": [StrOptions({"linear", "square", "exponential"})],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        n_estimators: int = 50,
+        learning_rate: float = 1.0,
+        loss: str = "linear",
+        n_iter_no_change: int | None = None,
+        validation_fraction: float | None = 0.1,
+        tol: float = 0.0,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self._store(locals())
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        X_val: Any = None,
+        y_val: Any = None,
+        sample_weight_val: Any = None,
+    ) -> Self:
+        """Boost; y holds numbers, the rest is as in the classifier."""
+        with all_or_nothing(self):
+            self._validate_params()
+            opened = self._open(X)
+            numbers = check_numbers(self, y, opened.n_rows)
+            validation = {"X_val": X_val, "y_val": y_val, "sample_weight_val": sample_weight_val}
+            return self._boost(X, opened, numbers, sample_weight, validation)
+
+    def _count_classes(self, y: NDArray[Any]) -> int:  # noqa: ARG002
+        return 2
+
+    def _losses(self, said: Any, y: NDArray[Any]) -> NDArray[np.float64]:
+        return distances(said, y, self.loss)
+
+    def _truth(self, y: NDArray[Any]) -> NDArray[Any]:
+        return y
+
+    def _read_y(self, y: Any, n_rows: int) -> NDArray[np.float64]:
+        return check_numbers(self, y, n_rows)
+
+    def _read_said(self, said: Any) -> NDArray[np.float64]:
+        column = np.asarray(said, np.float64).ravel()
+        is_number = np.isfinite(column)
+        if not is_number.all():
+            row = int(np.argmin(is_number))
+            raise ValueError(f"a member predicts {column[row]} for row {row}: give an estimator that predicts numbers")
+        return column
+
+    def _make_guard(self, hear: Any, y: NDArray[Any], weight: NDArray[np.float64] | None, patience: float) -> Guard:
+        votes = MedianVotes(len(y))
+        measure = measure_distance(y, weight)
+        return Guard(hear, votes.add, lambda: measure(votes.medians()), patience, float(self.tol))
+
+    # --- reading ---
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Predict the target of each row: the weighted median of what the members predict."""
+        if self._has_trees:
+            return forest_medians(self.forest_, self.estimator_weights_, self._values(X))
+        _, heard = self._staged_said(X)
+        return find_medians(np.stack(list(heard), axis=1), self.estimator_weights_)
+
+    def staged_predict(self, X: Any) -> Iterator[NDArray[np.float64]]:
+        """Yield what `predict` says after 1, 2, ... members."""
+        n_rows, heard = self._staged_said(X)
+        votes = MedianVotes(n_rows)
+        for said, weight in zip(heard, self.estimator_weights_.tolist(), strict=True):
+            votes.add(said, weight)
+            yield votes.medians()
+
+    def staged_score(self, X: Any, y: Any, sample_weight: Any = None) -> Iterator[float]:
+        """Yield what `score` says after 1, 2, ... members."""
+        for said in self.staged_predict(X):
+            yield float(r2_score(y, said, sample_weight=sample_weight))
+
+
+def choose(votes: ClassVotes) -> NDArray[np.intp]:
+    """Code of the class with most votes, the first among equals."""
+    if votes.votes.shape[1] == 1:
+        return (votes.votes[:, 0] > 0.0).astype(np.intp)
+    return votes.votes.argmax(axis=1)
+
+
+def decide(votes: ClassVotes, n_classes: int) -> NDArray[np.float64]:
+    """The decision function; 0 where the votes have no weight."""
+    total = votes.total if votes.total > 0.0 else 1.0
+    if n_classes == 1:
+        return np.zeros((len(votes.votes), 1))
+    if n_classes == 2:
+        return 2.0 * (votes.votes[:, 0] / total)
+    others = votes.total - votes.votes
+    return (votes.votes - others / (n_classes - 1)) / total
+
+
+def spread(decision: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
+    """Probabilities from the decision function (equation 15 of Zhu, Zou, Rosset and Hastie 2009)."""
+    if n_classes == 1:
+        return np.ones_like(decision)
+    if n_classes == 2:
+        return softmax(np.stack([-decision, decision], axis=1) / 2.0, axis=1)
+    return softmax(decision / (n_classes - 1), axis=1)

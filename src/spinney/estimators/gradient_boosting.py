@@ -1,0 +1,546 @@
+"""Gradient boosting for classes and numbers (Friedman 2001; second order as in Chen and Guestrin 2016)."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from spinney.ensemble.losses import CLASSES, NUMBERS, make_loss
+from spinney.estimators.boosting import BOOST_CONSTRAINTS, Boosted
+from spinney.estimators.checks import (
+    MODERATE,
+    all_or_nothing,
+    check_classes,
+    check_known,
+    check_numbers,
+    check_y,
+    weigh_classes,
+)
+from spinney.estimators.stopping import choose_class
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from spinney.ensemble.losses import Loss
+
+    Functions = tuple[Callable[..., Any], Callable[..., Any]]
+
+SCALE_FREE = ("squared_error", "absolute_error", "huber", "quantile")  # y times 2 gives predictions times 2
+POSITIVE = ("poisson", "gamma", "tweedie")
+
+
+class GradientBoostingClassifier(ClassifierMixin, Boosted):
+    """Gradient boosting for classes: trees one after the other, each on the derivatives of the loss so far.
+
+    Takes what single trees take: arrays and frames, text and category columns, missing values, weights. The same model
+    comes out for any number of threads, any order of equal work, and for a row of weight 2 in place of two rows.
+
+    Parameters
+    ----------
+    loss : {"log_loss", "exponential"} or pair of functions, default="log_loss"
+        "exponential" is AdaBoost's, for two classes. Two functions of (y, raw), arrays of shape (n_rows,), give the
+        first and second derivatives of a loss of your own by the raw scores; y holds 0, 1, ... for `classes_`, and raw
+        and the results have a column per class where there are three or more.
+    learning_rate : float, default=0.1
+        What a leaf's value is multiplied by. Lower rates need more rounds and often end lower.
+    n_estimators : int, default=100
+        Most rounds. A round has one tree, or one per class where there are three or more.
+    max_leaf_nodes : int or None, default=31
+        Grow best first, up to this many leaves; None grows by level.
+    max_depth : int, optional
+        Most tests on a path. With `max_leaf_nodes=None` as well, trees are full.
+    min_samples_leaf : int or float, default=20
+        Fewest rows of a leaf; a float is a fraction of all rows.
+    min_samples_split : int or float, default=2
+        Fewest rows of a node that is split; a float is a fraction of all rows.
+    min_weight_fraction_leaf : float, default=0.0
+        Least share of the total weight in a leaf.
+    min_child_weight : float, default=1e-3
+        Least sum of second derivatives, times weights, in a leaf; with `newton=False` least sum of weights.
+    reg_lambda, reg_alpha : float, default=0.0
+        Pull of leaf values towards 0, by their squares and by their sizes.
+    gamma : float, default=0.0
+        Gain that a test must have to be worth its leaf.
+    pruning : {"pre", "post"}, default="pre"
+        Do not split where no gain exceeds `gamma`; or grow all the same, and take tests back from below: a gain below a
+        worthless test then saves it.
+    subsample : float, default=1.0
+        Share of the rows that each round draws, without replacement.
+    max_features : int, float, {"sqrt", "log2", "third"} or None, default=None
+        Features drawn per node, from those of the tree; all by default.
+    max_features_per_tree : int, float, {"sqrt", "log2", "third"} or None, default=None
+        Features drawn per tree; all by default.
+    newton : bool, default=True
+        Choose tests and leaf values by first and second derivatives. False is Friedman's method: tests by first
+        derivatives alone, then a step of the loss in each leaf.
+    init : "zero", optional
+        Begin with raw scores of 0, not with the constant of least loss.
+    max_bins : int or None, default=255
+        Most bins of a numeric column, of about equal weight. None is exact greedy: every distinct value, up to 65,535.
+    candidates : {"weight", "hessian"}, default="weight"
+        Bins of equal weight, or of equal sums of second derivatives.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns are categories: by dtype, or as mask, indices or names.
+    cat_smooth : float, default=10.0
+        Levels are ordered by their mean derivative; this much weight at 0 is added to each, against small levels.
+    monotonic_cst : array-like of {-1, 0, 1} or dict, optional
+        Direction in which each numeric feature may move the probability of the second class; two classes only.
+    interaction_cst : list of sets of indices or names, "pairwise" or "no_interactions", optional
+        Features that may stand on one path; those that no set holds make up a set of their own.
+    n_iter_no_change : int, optional
+        Stop early: when so many rounds in a row have not predicted the validation rows better. These are `X_val` and
+        `y_val` of `fit`, or drawn by `validation_fraction`.
+    validation_fraction : float, int or None, default=0.1
+        Share or number of rows that early stopping keeps from training where it is not given any, drawn by class.
+    scoring : "loss", name of a scorer, or callable, default="loss"
+        What early stopping looks at: the loss, or a score(model, X, y) or metric(y_true, y_pred), of which more is
+        better. Validation weights are passed on where it takes them.
+    tol : float, default=0.0
+        A round is better if it is by more than this.
+    max_time : float, optional
+        Seconds after which no round is begun. Where it decides, models depend on the speed of the machine.
+    class_weight : dict or "balanced", optional
+        Weight of each class, times `sample_weight`.
+    warm_start : bool, default=False
+        Keep the rounds of the last fit, which must have been on the same data, and grow what is missing of
+        `n_estimators`: the same model as one grown at once. Set it from the first fit on: then X is compared too.
+    n_jobs : int, optional
+        Most threads; -1 means one per processor. By default as many as the work pays for. Results never depend on it.
+    verbose : int, default=0
+        Show progress, and print losses of some rounds; of all with 2.
+    random_state : int, RandomState or None
+        Seed of `subsample`, `max_features`, `max_features_per_tree` and `validation_fraction`; a RandomState is drawn
+        from once.
+
+    Attributes
+    ----------
+    forest_ : Forest
+        The trees of all rounds as arrays; `forest_[t].to_text()` draws one. Leaves hold raw scores, already times
+        `learning_rate`; tree t belongs to class t % `n_trees_per_iteration_`.
+    classes_ : array (n_classes,)
+        The classes in y, ascending; also those whose rows all have weight 0.
+    n_estimators_, n_iter_ : int
+        Rounds grown.
+    best_iteration_ : int
+        Rounds that `predict` uses: those up to the best one with early stopping, else all.
+    n_trees_per_iteration_ : int
+    init_ : array (n_trees_per_iteration_,)
+        Raw scores before the first round.
+    evals_result_ : dict
+        {"train": {"loss": [...]}, "valid": {"loss": [...], ...}}, a value per round. The training loss takes time, and
+        is only there with validation rows, callbacks or `verbose`.
+    train_score_, validation_score_ : array (n_estimators_,), where `evals_result_` has them
+        Training loss; validation loss, or the score that `scoring` asks for.
+    feature_importances_ : array (n_features,)
+        Gain, scaled to sum 1.
+    n_classes_, n_features_in_, n_outputs_, max_features_ : int
+    feature_names_in_ : array of str, if X had names
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spinney import GradientBoostingClassifier
+    >>> X = np.array([0, 1, 2, np.nan]).reshape(-1, 1)
+    >>> model = GradientBoostingClassifier(min_samples_leaf=1).fit(X, ["no", "no", "yes", "yes"])
+    >>> model.predict(X).tolist()
+    ['no', 'no', 'yes', 'yes']
+
+    Stop early, and watch:
+
+    >>> X = np.random.default_rng(0).normal(size=(600, 4))
+    >>> y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    >>> def show(iteration, results):
+    ...     if iteration == 1:
+    ...         print(sorted(results))
+    >>> model = GradientBoostingClassifier(n_iter_no_change=5, random_state=0).fit(X, y, callbacks=[show])
+    ['train', 'valid']
+    >>> len(model.validation_score_) == model.n_estimators_ >= model.best_iteration_
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BOOST_CONSTRAINTS,
+        "loss": [StrOptions(set(CLASSES)), tuple, list],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+    _class_factors: NDArray[np.float64] | None
+
+    def __init__(
+        self,
+        *,
+        loss: str | Functions = "log_loss",
+        learning_rate: float = 0.1,
+        n_estimators: int = 100,
+        max_leaf_nodes: int | None = 31,
+        max_depth: int | None = None,
+        min_samples_leaf: float = 20,
+        min_samples_split: float = 2,
+        min_weight_fraction_leaf: float = 0.0,
+        min_child_weight: float = 1e-3,
+        reg_lambda: float = 0.0,
+        reg_alpha: float = 0.0,
+        gamma: float = 0.0,
+        pruning: str = "pre",
+        subsample: float = 1.0,
+        max_features: float | str | None = None,
+        max_features_per_tree: float | str | None = None,
+        newton: bool = True,
+        init: str | None = None,
+        max_bins: int | None = 255,
+        candidates: str = "weight",
+        categorical_features: ArrayLike | str | None = "from_dtype",
+        cat_smooth: float = 10.0,
+        monotonic_cst: ArrayLike | dict[str, int] | None = None,
+        interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,
+        n_iter_no_change: int | None = None,
+        validation_fraction: float | None = 0.1,
+        scoring: str | Callable[..., float] = "loss",
+        tol: float = 0.0,
+        max_time: float | None = None,
+        class_weight: dict[Any, float] | str | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self._store(locals())
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = self.loss != "exponential"
+        return tags
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        X_val: Any = None,
+        y_val: Any = None,
+        sample_weight_val: Any = None,
+        init_score: Any = None,
+        init_score_val: Any = None,
+        callbacks: Any = None,
+    ) -> Self:
+        """Grow the rounds.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+            Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA or null.
+        y : array-like (n_rows,)
+            At least two classes, of any type.
+        sample_weight : array-like (n_rows,), optional
+            Rows of weight 0 are left out.
+        X_val, y_val, sample_weight_val : as X, y and sample_weight, optional
+            Rows to validate on: for learning curves and, with `n_iter_no_change`, for early stopping.
+        init_score : array-like (n_rows,), or (n_rows, n_classes) for three classes or more, optional
+            Raw scores that the rows bring along, from another model, say. Rounds are grown on top of them. They are no
+            part of the model: give them to `predict` again.
+        init_score_val : the same for X_val, optional
+        callbacks : callable or list of callables, optional
+            Called after each round as callback(iteration, {"train": {"loss": value}, "valid": {...}}), iterations
+            counting from 1; one that returns True stops the fit. It runs in the thread that called `fit`.
+
+        Notes
+        -----
+        An error in a callback, in a loss or in a scorer passes through, and Ctrl-C is answered within a second; the
+        estimator is then what it was before.
+        """
+        validation = {
+            "X_val": X_val,
+            "y_val": y_val,
+            "sample_weight_val": sample_weight_val,
+            "init_score_val": init_score_val,
+        }
+        with all_or_nothing(self):
+            return self._fit(X, y, sample_weight, validation, init_score, callbacks)
+
+    def _read_y(self, y: Any, n_rows: int) -> NDArray[np.float64]:
+        self.classes_, codes = check_classes(self, y, n_rows)
+        self.n_classes_ = len(self.classes_)
+        return codes.astype(np.float64)
+
+    def _read_other_y(self, y: Any, n_rows: int) -> NDArray[np.float64]:
+        y = check_y(self, y, n_rows)
+        check_known(y, self.classes_)
+        return np.searchsorted(self.classes_, y).astype(np.float64)
+
+    def _weigh(self, weight: NDArray[np.float64] | None, y: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        codes = y.astype(np.int64)
+        weighed = weigh_classes(self.class_weight, self.classes_, codes, weight)
+        is_seen = np.zeros(self.n_classes_, np.bool_)
+        is_seen[codes if weighed is None else codes[weighed > 0.0]] = True
+        if np.count_nonzero(is_seen) < 2:
+            only = self.classes_[is_seen].tolist()
+            raise ValueError(
+                f"y contains 1 class ({only[0]!r}) with a positive weight, while a minimum of 2 classes are required"
+            )
+        self._class_factors = None
+        if weighed is not None and self.class_weight is not None:
+            self._class_factors = np.zeros(self.n_classes_)
+            given = weighed if weight is None else np.divide(weighed, weight, out=weighed * 0.0, where=weight > 0.0)
+            np.maximum.at(self._class_factors, codes, given)
+        return weighed
+
+    def _weigh_other(self, weight: NDArray[np.float64] | None, y: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        if self._class_factors is None:
+            return weight
+        weighed = self._class_factors[y.astype(np.int64)] * (1.0 if weight is None else weight)
+        if not np.any(weighed > 0.0):
+            raise ValueError("sample_weight_val is zero in all rows of y_val after class_weight: one must be positive")
+        return weighed
+
+    def _make_loss(self) -> Loss:
+        if self.loss == "exponential" and self.n_classes_ > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass. That holds for "
+                f"loss='exponential'; y has {self.n_classes_} classes: loss='log_loss' takes any number."
+            )
+        return make_loss(self.loss, n_classes=self.n_classes_, newton=bool(self.newton))
+
+    def _truth(self, y: NDArray[np.float64]) -> NDArray[Any]:
+        return self.classes_[y.astype(np.int64)]
+
+    def _find_exponent(self, y: NDArray[np.float64]) -> int:
+        del y
+        return 0
+
+    def decision_function(self, X: Any, *, init_score: Any = None) -> NDArray[np.float64]:
+        """Raw scores: of the second class, shape (n_rows,), or of each class, shape (n_rows, n_classes)."""
+        return flat(self._sum_rounds(self._values(X), init_score))
+
+    def predict_proba(self, X: Any, *, init_score: Any = None) -> NDArray[np.float64]:
+        """Predict class probabilities, shape (n_rows, n_classes).
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+        init_score : as in `fit`, optional
+            Raw scores that the rows bring along.
+        """
+        raw = self._sum_rounds(self._values(X), init_score)
+        return self._loss.respond(raw)
+
+    def predict_log_proba(self, X: Any, *, init_score: Any = None) -> NDArray[np.float64]:
+        """Logarithm of `predict_proba`; -inf for probability 0."""
+        raw = self._sum_rounds(self._values(X), init_score)
+        with np.errstate(divide="ignore"):
+            return np.log(self._loss.respond(raw))
+
+    def predict(self, X: Any, *, init_score: Any = None) -> NDArray[Any]:
+        """Predict the class of each row: that of the highest raw score, the first among equals."""
+        raw = self._sum_rounds(self._values(X), init_score)
+        return self.classes_[choose_class(raw)]
+
+    def staged_decision_function(self, X: Any, *, init_score: Any = None) -> Iterator[NDArray[np.float64]]:
+        """Raw scores after 1, 2, ... `n_estimators_` rounds; `decision_function` is stage `best_iteration_`."""
+        for raw in self._stages(self._values(X), init_score):
+            yield flat(raw.copy())
+
+    def staged_predict_proba(self, X: Any, *, init_score: Any = None) -> Iterator[NDArray[np.float64]]:
+        """Class probabilities after 1, 2, ... `n_estimators_` rounds."""
+        for raw in self._stages(self._values(X), init_score):
+            yield self._loss.respond(raw)
+
+    def staged_predict(self, X: Any, *, init_score: Any = None) -> Iterator[NDArray[Any]]:
+        """Classes after 1, 2, ... `n_estimators_` rounds."""
+        for raw in self._stages(self._values(X), init_score):
+            yield self.classes_[choose_class(raw)]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the rows, by weight, whose class is predicted; a class that fit has not seen is an error."""
+        check_is_fitted(self, "forest_")
+        check_known(y, self.classes_)
+        return float(super().score(X, y, sample_weight))
+
+
+class GradientBoostingRegressor(RegressorMixin, Boosted):
+    """Gradient boosting for numbers: trees one after the other, each on the derivatives of the loss so far.
+
+    Parameters
+    ----------
+    loss : str or pair of functions, default="squared_error"
+        "squared_error", "absolute_error", "huber", "quantile"; for y >= 0, with exp(raw) as prediction, "poisson",
+        "gamma" (y > 0) and "tweedie"; or two functions of (y, raw), arrays of shape (n_rows,), that give the first and
+        second derivatives of a loss of your own.
+    alpha : float, default=0.9
+        Level of "quantile"; share of the rows that "huber" does not take for outliers.
+    power : float, default=1.5
+        Of the variance by the mean in "tweedie", between 1 (Poisson) and 2 (gamma).
+    monotonic_cst : array-like of {-1, 0, 1} or dict, optional
+        Direction in which each numeric feature may move the prediction.
+    validation_fraction : float, int or None, default=0.1
+        Share or number of rows that early stopping keeps from training where it is not given any.
+    learning_rate, n_estimators, max_leaf_nodes, max_depth, min_samples_leaf, min_samples_split
+        As in `GradientBoostingClassifier`.
+    min_weight_fraction_leaf, min_child_weight, reg_lambda, reg_alpha, gamma, pruning, subsample, max_features
+        As in `GradientBoostingClassifier`.
+    max_features_per_tree, newton, init, max_bins, candidates, categorical_features, cat_smooth, interaction_cst
+        As in `GradientBoostingClassifier`.
+    n_iter_no_change, scoring, tol, max_time, warm_start, n_jobs, verbose, random_state
+        As in `GradientBoostingClassifier`.
+
+    Attributes
+    ----------
+    forest_, n_estimators_, n_iter_, best_iteration_, n_trees_per_iteration_, init_, evals_result_, train_score_
+        As in `GradientBoostingClassifier`.
+    validation_score_, feature_importances_, n_features_in_, n_outputs_, max_features_, feature_names_in_
+        As in `GradientBoostingClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spinney import GradientBoostingRegressor
+    >>> X = np.linspace(0.0, 1.0, 200)[:, None]
+    >>> model = GradientBoostingRegressor().fit(X, X[:, 0] ** 2)
+    >>> model.predict([[0.5]]).round(1).tolist()
+    [0.2]
+
+    Counts over different times: the logarithm of the time is a score that each row brings along.
+
+    >>> rng = np.random.default_rng(0)
+    >>> X, years = rng.normal(size=(500, 1)), rng.uniform(0.5, 5.0, 500)
+    >>> y = rng.poisson(years * np.exp(X[:, 0]))
+    >>> model = GradientBoostingRegressor(loss="poisson").fit(X, y, init_score=np.log(years))
+    >>> in_a_year = model.predict([[0.0]])
+    >>> in_two = model.predict([[0.0]], init_score=np.log([2.0]))
+    >>> (in_two / in_a_year).round(6).tolist()
+    [2.0]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BOOST_CONSTRAINTS,
+        "loss": [StrOptions(set(NUMBERS)), tuple, list],
+        "alpha": [Interval(Real, 0.0, 1.0, closed="neither")],
+        "power": [Interval(Real, 1.0, 2.0, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        *,
+        loss: str | Functions = "squared_error",
+        learning_rate: float = 0.1,
+        n_estimators: int = 100,
+        max_leaf_nodes: int | None = 31,
+        max_depth: int | None = None,
+        min_samples_leaf: float = 20,
+        min_samples_split: float = 2,
+        min_weight_fraction_leaf: float = 0.0,
+        min_child_weight: float = 1e-3,
+        reg_lambda: float = 0.0,
+        reg_alpha: float = 0.0,
+        gamma: float = 0.0,
+        pruning: str = "pre",
+        subsample: float = 1.0,
+        max_features: float | str | None = None,
+        max_features_per_tree: float | str | None = None,
+        newton: bool = True,
+        alpha: float = 0.9,
+        power: float = 1.5,
+        init: str | None = None,
+        max_bins: int | None = 255,
+        candidates: str = "weight",
+        categorical_features: ArrayLike | str | None = "from_dtype",
+        cat_smooth: float = 10.0,
+        monotonic_cst: ArrayLike | dict[str, int] | None = None,
+        interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,
+        n_iter_no_change: int | None = None,
+        validation_fraction: float | None = 0.1,
+        scoring: str | Callable[..., float] = "loss",
+        tol: float = 0.0,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self._store(locals())
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = isinstance(self.loss, str) and self.loss in POSITIVE
+        return tags
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        X_val: Any = None,
+        y_val: Any = None,
+        sample_weight_val: Any = None,
+        init_score: Any = None,
+        init_score_val: Any = None,
+        callbacks: Any = None,
+    ) -> Self:
+        """Grow the rounds; y holds numbers, the rest is as in the classifier.
+
+        For rates, with `loss="poisson"`, give the logarithm of the exposure as `init_score`, to `predict` as well.
+        """
+        validation = {
+            "X_val": X_val,
+            "y_val": y_val,
+            "sample_weight_val": sample_weight_val,
+            "init_score_val": init_score_val,
+        }
+        with all_or_nothing(self):
+            return self._fit(X, y, sample_weight, validation, init_score, callbacks)
+
+    def _read_y(self, y: Any, n_rows: int) -> NDArray[np.float64]:
+        return check_numbers(self, y, n_rows)
+
+    def _read_other_y(self, y: Any, n_rows: int) -> NDArray[np.float64]:
+        return check_numbers(self, y, n_rows)
+
+    def _make_loss(self) -> Loss:
+        return make_loss(self.loss, alpha=float(self.alpha), power=float(self.power), newton=bool(self.newton))
+
+    def _weigh(self, weight: NDArray[np.float64] | None, y: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        del y
+        return weight
+
+    _weigh_other = _weigh
+
+    def _truth(self, y: NDArray[np.float64]) -> NDArray[Any]:
+        return y
+
+    def _find_exponent(self, y: NDArray[np.float64]) -> int:
+        """Of the power of two that brings targets near the ends of float64 to its middle; 0 for all others."""
+        largest = float(np.max(np.abs(y)))
+        is_free = isinstance(self.loss, str) and self.loss in SCALE_FREE
+        if not is_free or largest == 0.0 or MODERATE[0] < largest < MODERATE[1]:
+            return 0
+        return math.frexp(largest)[1]
+
+    def predict(self, X: Any, *, init_score: Any = None) -> NDArray[np.float64]:
+        """Predict the target of each row.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+        init_score : array-like (n_rows,), optional
+            Raw scores that the rows bring along, such as the logarithm of an exposure.
+        """
+        raw = self._sum_rounds(self._values(X), init_score)
+        return self._respond(self._loss, raw)
+
+    def staged_predict(self, X: Any, *, init_score: Any = None) -> Iterator[NDArray[np.float64]]:
+        """Predictions after 1, 2, ... `n_estimators_` rounds; `predict` is stage `best_iteration_`."""
+        for raw in self._stages(self._values(X), init_score):
+            yield self._respond(self._loss, raw)
+
+
+def flat(raw: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Raw scores (n_raw, n_rows) as users take them: (n_rows,), or (n_rows, n_classes)."""
+    return raw[0] if len(raw) == 1 else np.ascontiguousarray(raw.T)

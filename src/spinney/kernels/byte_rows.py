@@ -1,0 +1,245 @@
+"""Rows of small codes that move with the partition: sums per code, and the two branches of a test.
+
+A row is a few 64-bit words: one byte for each narrow feature, then two for each wide one (`table.binning`). Moving the
+words, the packed sum and the row number of every row to the side of its branch costs 3.6 ns a row and lets each node
+read its rows in sequence: a histogram then takes 0.5 ns a code instead of 2.3 ns behind a gather.
+
+A packed sum is `gradient << 32 | hessian`: one addition for both. Hessians are positive and add up to less than 2**31.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinney._jit import inlined, kernel
+from spinney._types import BUNCH_CODE, NARROW_CODES
+
+ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+BYTE = np.uint64(8)
+BYTE_MASK = np.uint64(255)
+EIGHT = np.uint64(8)
+CELLS = np.uint64(NARROW_CODES)
+S16, S24, S32, S40, S48, S56 = (np.uint64(bits) for bits in (16, 24, 32, 40, 48, 56))
+C2, C3, C4, C5, C6, C7, C8 = (np.uint64(k * NARROW_CODES) for k in range(2, 9))
+
+
+@inlined
+def read_code(codes: np.ndarray, at: np.uint64, is_wide: bool) -> np.uint64:
+    """The code whose first byte is `at`."""
+    code = np.uint64(codes[at])
+    if is_wide:
+        code |= np.uint64(codes[at + ONE]) << BYTE
+    return code
+
+
+@kernel
+def add_rows(
+    words: np.ndarray,  # (n_rows * n_words,) uint64
+    sums: np.ndarray,  # (n_rows,) int64
+    lo: int,
+    hi: int,
+    n_words: int,  # of a row
+    n_narrow: int,
+    cells: np.ndarray,  # added to from `first` on, NARROW_CODES for each feature
+    first: int,
+) -> None:
+    """Add the packed sums of rows lo .. hi to the cells of all narrow features."""
+    step = np.uint64(n_words)
+    full = np.uint64(n_narrow >> 3)
+    rest = np.uint64(n_narrow & 7)
+    start = np.uint64(first)
+    for k in range(np.uint64(lo), np.uint64(hi)):
+        v = sums[k]
+        at = k * step
+        base = start
+        for w in range(full):  # eight codes by one load
+            word = words[at + w]
+            cells[base + (word & BYTE_MASK)] += v
+            cells[base + CELLS + ((word >> BYTE) & BYTE_MASK)] += v
+            cells[base + C2 + ((word >> S16) & BYTE_MASK)] += v
+            cells[base + C3 + ((word >> S24) & BYTE_MASK)] += v
+            cells[base + C4 + ((word >> S32) & BYTE_MASK)] += v
+            cells[base + C5 + ((word >> S40) & BYTE_MASK)] += v
+            cells[base + C6 + ((word >> S48) & BYTE_MASK)] += v
+            cells[base + C7 + (word >> S56)] += v
+            base += C8
+        if rest > np.uint64(0):
+            word = words[at + full]
+            for _ in range(rest):
+                cells[base + (word & BYTE_MASK)] += v
+                word = word >> BYTE
+                base += CELLS
+
+
+@kernel
+def add_some(
+    codes: np.ndarray,  # (n_rows * stride,) uint8
+    sums: np.ndarray,
+    lo: int,
+    hi: int,
+    stride: int,
+    used: np.ndarray,  # (n,) int64: narrow features by place
+    cells: np.ndarray,
+    first: int,
+) -> None:
+    """The same for some of the narrow features."""
+    n_used = len(used)
+    for k in range(np.uint64(lo), np.uint64(hi)):
+        v = sums[k]
+        at = k * np.uint64(stride)
+        for f in range(n_used):
+            place = np.uint64(used[f])
+            cells[np.uint64(first) + place * CELLS + np.uint64(codes[at + place])] += v
+
+
+@inlined
+def move_words(
+    codes: np.ndarray,
+    words: np.ndarray,
+    sums: np.ndarray,
+    ids: np.ndarray,
+    lo: int,
+    hi: int,
+    to_words: np.ndarray,
+    to_sums: np.ndarray,
+    to_ids: np.ndarray,
+    left: int,
+    right: int,
+    n_words: np.uint64,
+    place: int,
+    is_wide: bool,
+    goes_left: np.ndarray,
+) -> int:
+    """`move_rows` for rows of some width."""
+    low = np.uint64(left)
+    high = np.uint64(right) - ONE
+    where = np.uint64(place)
+    for k in range(np.uint64(lo), np.uint64(hi)):
+        go = goes_left[read_code(codes, k * n_words * EIGHT + where, is_wide)] != 0
+        q = low if go else high
+        low += np.uint64(go)
+        high -= ONE - np.uint64(go)
+        row = ids[k]  # read all, then write: the compiler cannot know that the one is not the other
+        packed = sums[k]
+        at = k * n_words
+        to = q * n_words
+        if n_words == FOUR:  # 3.7 ns a row, word by word 5.4 ns
+            a = words[at]
+            b = words[at + ONE]
+            c = words[at + TWO]
+            d = words[at + THREE]
+            to_words[to] = a
+            to_words[to + ONE] = b
+            to_words[to + TWO] = c
+            to_words[to + THREE] = d
+        else:
+            for w in range(n_words):
+                to_words[to + w] = words[at + w]
+        to_ids[q] = row
+        to_sums[q] = packed
+    return np.int64(low)
+
+
+@inlined
+def move_ids(
+    codes: np.ndarray,
+    ids: np.ndarray,
+    lo: int,
+    hi: int,
+    to_ids: np.ndarray,
+    left: int,
+    right: int,
+    n_words: int,
+    place: int,
+    is_wide: bool,
+    goes_left: np.ndarray,
+) -> int:
+    """`move_rows` for row numbers alone."""
+    low = np.uint64(left)
+    high = np.uint64(right) - ONE
+    stride = np.uint64(n_words) * EIGHT
+    for k in range(np.uint64(lo), np.uint64(hi)):
+        go = np.uint64(goes_left[read_code(codes, k * stride + np.uint64(place), is_wide)])
+        to_ids[low * go + high * (ONE - go)] = ids[k]
+        low += go
+        high -= ONE - go
+    return np.int64(low)
+
+
+@kernel
+def move_rows(
+    codes: np.ndarray,
+    words: np.ndarray,
+    sums: np.ndarray,
+    ids: np.ndarray,
+    lo: int,
+    hi: int,
+    to_words: np.ndarray,
+    to_sums: np.ndarray,
+    to_ids: np.ndarray,
+    left: int,  # where branch 0 begins ...
+    right: int,  # ... and branch 1 ends, growing downwards
+    n_words: int,
+    place: int,
+    is_wide: bool,
+    goes_left: np.ndarray,  # uint8 by code
+    has_moves: bool,  # else the row numbers alone: no node below will be split
+) -> int:
+    """Move rows lo .. hi to their branches; return where branch 0 ends.
+
+    Which way a row goes cannot be predicted, so it is computed, not jumped on.
+    """
+    if not has_moves:
+        return move_ids(codes, ids, lo, hi, to_ids, left, right, n_words, place, is_wide, goes_left)
+    if n_words == 4 and not is_wide:
+        return move_words(
+            codes, words, sums, ids, lo, hi, to_words, to_sums, to_ids, left, right, FOUR, place, False, goes_left
+        )
+    if n_words == 2 and not is_wide:
+        return move_words(
+            codes, words, sums, ids, lo, hi, to_words, to_sums, to_ids, left, right, TWO, place, False, goes_left
+        )
+    return move_words(
+        codes, words, sums, ids, lo, hi, to_words, to_sums, to_ids, left, right, np.uint64(n_words), place, is_wide,
+        goes_left,
+    )  # fmt: skip
+
+
+@kernel
+def add_wide(
+    codes: np.ndarray,
+    sums: np.ndarray,
+    lo: int,
+    hi: int,
+    stride: int,
+    place: int,
+    cells: np.ndarray,
+    bunches: np.ndarray,  # its BUNCH_CODE written: codes in the order in which they are met
+    n_met: int,
+) -> int:
+    """Add the packed sums of rows lo .. hi to the cells of a wide feature; return how many codes have been met."""
+    for k in range(np.uint64(lo), np.uint64(hi)):
+        code = read_code(codes, k * np.uint64(stride) + np.uint64(place), True)
+        bunches[BUNCH_CODE, n_met] = np.int64(code)
+        n_met += np.int64(cells[code] == 0)
+        cells[code] += sums[k]
+    return n_met
+
+
+@kernel
+def count_rows(
+    codes: np.ndarray,
+    ids: np.ndarray,
+    weights: np.ndarray,  # (n_rows of the table,) or (1,) int64
+    lo: int,
+    hi: int,
+    stride: int,
+    place: int,
+    is_wide: bool,
+    counts: np.ndarray,  # (2, n_codes) int64, added to: rows, and their weight
+) -> None:
+    """Count rows lo .. hi by the code of one feature."""
+    for k in range(np.uint64(lo), np.uint64(hi)):
+        code = read_code(codes, k * np.uint64(stride) + np.uint64(place), is_wide)
+        counts[0, code] += 1
+        counts[1, code] += weights[ids[k]] if len(weights) > 1 else weights[0]

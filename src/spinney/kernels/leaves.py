@@ -1,0 +1,302 @@
+"""What happens to rows around the growth of a boosted tree: packed sums before it, leaves and their values after it.
+
+Each function takes rows or a shard, so that threads can share the work; sums are whole numbers, the same for any share.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinney._jit import door
+from spinney._types import (
+    CUT_VALUE,
+    FEATURE_SHIFT,
+    FIRST_CHILD,
+    FIRST_WORD,
+    KIND_BITS,
+    LAST_CODE,
+    LOWER,
+    MISSING_BITS,
+    N_ROWS,
+    SCORE,
+    SUM_SHIFT,
+    TEST,
+    THRESHOLD,
+    UPPER,
+)
+
+from .byte_rows import read_code
+from .rng import fold
+from .route import branch_of_code
+
+UNIT = 1.0 / 9007199254740992.0
+S11 = np.uint64(11)
+CHILD_SHIFT = np.uint64(32)
+KIND_MASK = (1 << KIND_BITS) - 1
+MISSING_MASK = (1 << MISSING_BITS) - 1
+TARGET, OWNER, GROWN_CHILD, NUMBER = range(4)  # rows of links
+LEAST_WEIGHT = 1e-300  # a leaf whose hessians underflow still weighs something
+
+
+@door
+def pack(
+    g: np.ndarray,  # (n_rows,) float64
+    h: np.ndarray,
+    weight: np.ndarray,  # (n_rows,) or (1,) float64
+    is_whole: bool,  # weights multiply what is rounded: a row of weight 2 is two rows
+    g_scale: float,
+    h_scale: float,
+    is_random: bool,  # round up with the chance of the fraction, by a hash of the row
+    key: np.uint64,
+    lo: int,
+    hi: int,
+    sums: np.ndarray,  # (n_rows,) int64, written
+) -> None:
+    """Write the packed sums of rows lo .. hi; a row's hessian is 1 unit at least, so that no present code has sum 0."""
+    is_unit = len(weight) == 1
+    for i in range(lo, hi):
+        w = weight[0] if is_unit else weight[i]
+        gradient = g[i] * g_scale
+        hessian = h[i] * h_scale
+        if not is_whole:
+            gradient *= w
+            hessian *= w
+            w = 1.0
+        if is_random:
+            word = fold(key, np.uint64(i))
+            gradient = np.floor(gradient + np.float64(word >> S11) * UNIT)
+            hessian = np.floor(hessian + np.float64(fold(word, np.uint64(1)) >> S11) * UNIT)
+        else:
+            gradient = np.rint(gradient)
+            hessian = np.rint(hessian)
+        times = np.int64(w)
+        sums[i] = ((np.int64(gradient) * times) << SUM_SHIFT) + np.int64(max(hessian, 1.0)) * times
+
+
+@door
+def add_up(sums: np.ndarray, lo: int, hi: int) -> tuple[int, int]:
+    """Sum of packed sums, and the largest hessian among them."""
+    total = np.int64(0)
+    largest = np.int64(0)
+    mask = np.int64((1 << SUM_SHIFT) - 1)
+    for i in range(lo, hi):
+        total += sums[i]
+        largest = max(largest, sums[i] & mask)
+    return total, largest
+
+
+@door
+def gather_rows(
+    rows: np.ndarray,  # (n,) int32: rows of the table, in their order in the buffer
+    words_0: np.ndarray,
+    sums_0: np.ndarray,
+    n_words: int,
+    lo: int,
+    hi: int,
+    words: np.ndarray,
+    sums: np.ndarray,
+    ids: np.ndarray,
+) -> None:
+    """Copy rows of the table to the buffer."""
+    for k in range(lo, hi):
+        row = np.int64(rows[k])
+        ids[k] = row
+        sums[k] = sums_0[row]
+        for w in range(n_words):
+            words[k * n_words + w] = words_0[row * n_words + w]
+
+
+@door
+def close_tree(nodes: np.ndarray, node_values: np.ndarray, n_nodes: int, is_post: bool, links: np.ndarray) -> int:
+    """Remove from below tests that lower no loss, if asked to, and number the nodes anew; return how many are left.
+
+    links (4, n_nodes) int64: row TARGET is written with the node that the rows of a grown leaf belong to in the end,
+    -1 for inner nodes as grown; the others are scratch.
+    """
+    for node in range(n_nodes):
+        links[TARGET, node] = node if nodes[FIRST_CHILD, node] == 0 else -1
+        links[GROWN_CHILD, node] = nodes[FIRST_CHILD, node]
+        links[OWNER, node] = node
+    if not is_post:
+        return n_nodes
+    for node in range(n_nodes - 1, -1, -1):  # children come after their parent
+        child = nodes[FIRST_CHILD, node]
+        if child > 0 and node_values[SCORE, node] < 0.0:
+            if nodes[FIRST_CHILD, child] == 0 and nodes[FIRST_CHILD, child + 1] == 0:
+                nodes[FIRST_CHILD, node] = 0
+                nodes[TEST, node] = 0
+                node_values[SCORE, node] = 0.0
+    n_left = np.int64(0)
+    for node in range(n_nodes):
+        owner = links[OWNER, node]
+        child = links[GROWN_CHILD, node]
+        if child > 0 and nodes[FIRST_CHILD, owner] == 0:
+            links[OWNER, child] = owner
+            links[OWNER, child + 1] = owner
+        if owner != node:
+            continue
+        links[NUMBER, node] = n_left
+        n_left += 1
+    for node in range(n_nodes):
+        if links[GROWN_CHILD, node] == 0:
+            links[TARGET, node] = links[NUMBER, links[OWNER, node]]
+        if links[OWNER, node] != node:
+            continue
+        at = links[NUMBER, node]
+        child = nodes[FIRST_CHILD, node]
+        for row in range(nodes.shape[0]):
+            nodes[row, at] = nodes[row, node]
+        for row in range(node_values.shape[0]):
+            node_values[row, at] = node_values[row, node]
+        if child > 0:
+            nodes[FIRST_CHILD, at] = links[NUMBER, child]
+    return n_left
+
+
+@door
+def mark_leaves(
+    shard: int,
+    n_shards: int,
+    ids: np.ndarray,  # of the buffer
+    ranges: np.ndarray,
+    links: np.ndarray,
+    n_grown: int,
+    leaf: np.ndarray,  # (n_rows of the table,) int32, written
+) -> None:
+    """Write the leaf of each row of a shard."""
+    for node in range(n_grown):
+        target = links[TARGET, node]
+        if target >= 0:
+            for k in range(ranges[shard, node], ranges[n_shards + shard, node]):
+                leaf[ids[k]] = target
+
+
+@door
+def route_rest(
+    codes_0: np.ndarray,
+    n_words: int,
+    places: np.ndarray,
+    nodes: np.ndarray,
+    subsets: np.ndarray,  # uint64; one word where there are none
+    is_in: np.ndarray,  # (n_rows,) uint8: rows that the tree was grown on
+    lo: int,
+    hi: int,
+    leaf: np.ndarray,
+) -> None:
+    """Write the leaf of rows lo .. hi that the tree was not grown on."""
+    for i in range(lo, hi):
+        if is_in[i] != 0:
+            continue
+        node = np.int64(0)
+        while nodes[FIRST_CHILD, node] > 0:
+            test = nodes[TEST, node]
+            feature = test >> FEATURE_SHIFT
+            at = np.uint64(i * n_words * 8 + places[0, feature])
+            code = np.int64(read_code(codes_0, at, places[1, feature] != 0))
+            kind = test & KIND_MASK
+            cut = nodes[LAST_CODE, node] if kind == THRESHOLD else nodes[FIRST_WORD, node]
+            missing = (test >> KIND_BITS) & MISSING_MASK
+            node = nodes[FIRST_CHILD, node] + branch_of_code(code, kind, cut, missing, subsets)
+        leaf[i] = node
+
+
+@door
+def sum_leaves(
+    leaf: np.ndarray,
+    g: np.ndarray,
+    h: np.ndarray,
+    weight: np.ndarray,
+    is_whole: bool,
+    is_in: np.ndarray,  # (n_rows,) uint8, or (1,): all rows
+    g_scale: float,
+    h_scale: float,
+    lo: int,
+    hi: int,
+    shard: int,
+    leaf_sums: np.ndarray,  # (n_shards, 2, n_nodes) int64, added to
+) -> None:
+    """Sum the true gradients and hessians of rows lo .. hi by leaf, to 62 bits."""
+    is_unit = len(weight) == 1
+    is_all = len(is_in) == 1
+    for i in range(lo, hi):
+        if not is_all:
+            if is_in[i] == 0:
+                continue
+        w = weight[0] if is_unit else weight[i]
+        node = np.int64(leaf[i])
+        if is_whole:
+            leaf_sums[shard, 0, node] += np.int64(np.rint(g[i] * g_scale)) * np.int64(w)
+            leaf_sums[shard, 1, node] += np.int64(np.rint(h[i] * h_scale)) * np.int64(w)
+        else:
+            leaf_sums[shard, 0, node] += np.int64(np.rint(g[i] * w * g_scale))
+            leaf_sums[shard, 1, node] += np.int64(np.rint(h[i] * w * h_scale))
+
+
+@door
+def settle(
+    nodes: np.ndarray,
+    node_values: np.ndarray,
+    n_nodes: int,
+    n_features: int,
+    leaf_sums: np.ndarray,  # (n_shards, 2, n_nodes) int64
+    g_unit: float,
+    h_unit: float,
+    reg_lambda: float,
+    reg_alpha: float,
+    learning_rate: float,
+    given: np.ndarray | None,  # (n_nodes,) float64: values of leaves found elsewhere
+    first: int,  # where the tree begins in what follows
+    cuts: np.ndarray,  # (any, 2) float64 and ...
+    words: np.ndarray,  # ... the same memory as uint64: hot fields, see `Tree.hot`
+    n_rows: np.ndarray,  # (any,) uint32
+    weight: np.ndarray,  # (any,) float64
+    gain: np.ndarray,  # (any,) float64: gain of the tests below each node, per weight
+    values: np.ndarray,  # (n_nodes,) float64, written: the shrunken values of leaves
+) -> bool:
+    """Write the values of the leaves and the arrays of the tree; whether all values are finite."""
+    stay = (np.uint64(n_features) << np.uint64(FEATURE_SHIFT)) | np.uint64(THRESHOLD)
+    is_finite = True
+    for node in range(n_nodes - 1, -1, -1):
+        at = first + node
+        child = nodes[FIRST_CHILD, node]
+        n_rows[at] = nodes[N_ROWS, node]
+        if child > 0:
+            cuts[at, 0] = node_values[CUT_VALUE, node]
+            words[at, 1] = (np.uint64(child) << CHILD_SHIFT) | np.uint64(nodes[TEST, node])
+            weight[at] = weight[first + child] + weight[first + child + 1]
+            gain[at] = max(node_values[SCORE, node], 0.0) + gain[first + child] + gain[first + child + 1]
+            continue
+        sum_g = np.int64(0)
+        sum_h = np.int64(0)
+        for shard in range(len(leaf_sums)):
+            sum_g += leaf_sums[shard, 0, node]
+            sum_h += leaf_sums[shard, 1, node]
+        g = np.float64(sum_g) * g_unit
+        h = np.float64(sum_h) * h_unit
+        if given is not None:
+            value = given[node]
+        elif g > reg_alpha:
+            value = -(g - reg_alpha) / (h + reg_lambda)
+        elif g < -reg_alpha:
+            value = -(g + reg_alpha) / (h + reg_lambda)
+        else:
+            value = 0.0
+        value = min(max(value, node_values[LOWER, node]), node_values[UPPER, node]) * learning_rate
+        if not np.isfinite(value):
+            is_finite = False
+            value = 0.0
+        values[node] = value
+        cuts[at, 0] = value
+        words[at, 1] = (np.uint64(node) << CHILD_SHIFT) | stay
+        weight[at] = max(h, LEAST_WEIGHT)
+        gain[at] = 0.0
+    for node in range(n_nodes):
+        gain[first + node] /= weight[first + node]
+    return is_finite
+
+
+@door
+def add_values(leaf: np.ndarray, values: np.ndarray, lo: int, hi: int, raw: np.ndarray, row: int) -> None:
+    """Add the value of each row's leaf to raw[row], rows lo .. hi."""
+    for i in range(lo, hi):
+        raw[row, i] += values[leaf[i]]

@@ -1,0 +1,439 @@
+"""Bins: the bytes in value order that boosting grows on.
+
+    a block of columns ──► sorted ──► cuts (lowest and highest value of each bin) ──► bytes, row by row
+
+Numeric columns are cut into bins of about equal weight; a category keeps its levels.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from spinney._jit import kernels as choose_kernels
+from spinney._types import CODE, FEATURE_ROWS, IS_BINNED, IS_CATEGORICAL, MAX_CODES, N_CODES, OFFSET
+from spinney.table.coding import CACHE_LINE, sort_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from spinney.table.ingest import Table
+
+    Share = Callable[..., Iterable[Any]]  # `map`, or that of a pool of threads
+
+MOST_NARROW = 255  # codes that fit a byte beside the missing one
+CELLS_AT_ONCE = 1 << 21  # of the table that are read together: 16 MB, and half as much again in float32
+COLUMNS_AT_ONCE = 4  # at least: a row-major table is read from end to end for each block
+SORTED_AT_ONCE = 1 << 16  # values that one call sorts, in whole columns
+ROWS_AT_ONCE = 1 << 16  # that one call writes
+CELLS_PER_CODE = 16  # then hardly a cell of a normal column has two bins; 8 leave some
+MOST_CELLS = 1 << 17  # 256 kB stay in the second-level cache
+
+
+class Bins(NamedTuple):
+    """A table in bytes: what boosting reads, and what the codes stand for."""
+
+    rows: NDArray[np.uint8]  # (n_rows, stride); narrow features a byte each, then wide ones as little-endian uint16
+    place: NDArray[np.int64]  # (n_features,) byte offset of each feature in a row
+    is_wide: NDArray[np.bool_]  # (n_features,) more than 255 codes
+    features: NDArray[np.int64]  # (FEATURE_ROWS, n_features), see `_types`; no monotone constraints
+    edges: NDArray[np.float64]  # (2, n_codes of all features): lowest and highest value behind each code
+    has_missing: NDArray[np.bool_]  # (n_features,)
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self.features.shape[1]
+
+    def codes(self, j: int) -> NDArray[Any]:
+        """Codes of feature j, (n_rows,) uint8 or uint16, as a view."""
+        place = int(self.place[j])
+        if self.is_wide[j]:
+            return self.rows.view("<u2")[:, place // 2]
+        return self.rows[:, place]
+
+
+class Cuts(NamedTuple):
+    """The bins of a column: lowest and highest value behind each code."""
+
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    has_missing: bool
+
+
+# --- A table in bins --------------------------------------------------------------------------------------------
+
+
+def bin_table(
+    table: Table,
+    weight: NDArray[np.int64],
+    max_bins: int | None,
+    kernels: Any,
+    keep: NDArray[np.bool_] | None = None,
+    n_workers: int = 1,
+) -> Bins:
+    """Bin every column of a table.
+
+    Parameters
+    ----------
+    table : Table
+        The columns, read in blocks; nothing of the table's size in floats is ever held.
+    weight : int64 array (n_rows,) or (1,)
+        Fixed-point weights for the quantiles; one entry means that every weight is 1.
+    max_bins : int or None
+        Most bins of a numeric column, 2 to 65,535: one with more distinct values is cut into bins of about equal
+        weight, by the rule of `kernels.coding.fill_bins`. None: 65,535. A category keeps every level.
+    kernels : kernel modules
+        Compiled or interpreted.
+    keep : bool array (table.n_rows,), optional
+        Rows to bin; the others are left out.
+    n_workers : int
+        Threads; the bins are the same for any number.
+    """
+    n_rows = table.n_rows if keep is None else int(np.count_nonzero(keep))
+    levels = table.schema.levels
+    most = MAX_CODES if max_bins is None else max_bins
+    at_once = max(CELLS_AT_ONCE // n_rows, COLUMNS_AT_ONCE)
+    spans = [slice(first, min(first + at_once, len(levels))) for first in range(0, len(levels), at_once)]
+    # Which features are wide decides where each stands in a row; unless bins are few, only their values tell.
+    is_known = most <= MOST_NARROW
+    place, is_wide, stride = lay_out([len(one or ()) for one in levels])
+    rows = np.zeros((n_rows if is_known else 0, stride), np.uint8)
+    cuts: list[Cuts] = []
+    with open_workers(n_workers) as share:
+        for span, values in read_blocks(table, spans, keep, kernels, share):
+            cuts += cut_block(values, levels[span], weight, most, kernels, share)
+            if is_known:
+                write_codes(values, cuts[span], place[span], is_wide[span], rows, kernels, share)
+        if not is_known:
+            place, is_wide, stride = lay_out([len(cut.low) for cut in cuts])
+            rows = np.zeros((n_rows, stride), np.uint8)
+            again = [(spans[0], values)] if len(spans) == 1 else read_blocks(table, spans, keep, kernels, share)
+            for span, block in again:
+                write_codes(block, cuts[span], place[span], is_wide[span], rows, kernels, share)
+    return Bins(rows, place, is_wide, *describe(cuts, table.schema.is_categorical))
+
+
+@contextmanager
+def open_workers(n_workers: int) -> Iterator[Share]:
+    """A `map` that spreads its calls over threads, which end with the block."""
+    if n_workers == 1:
+        yield map
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(n_workers) as pool:
+        yield pool.map
+
+
+def run_all(share: Share, work: Callable[[int], None], tasks: Iterable[int]) -> None:
+    """Do every task; raise what one of them raises."""
+    for _ in share(work, tasks):
+        pass
+
+
+def lay_out(n_codes: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.bool_], int]:
+    """Byte offset of each feature in a row, whether it takes two bytes, and bytes per row.
+
+    Rows are padded so that none straddles more cache lines than it must.
+    """
+    is_wide = np.array(n_codes) > MOST_NARROW
+    n_narrow = int(np.count_nonzero(~is_wide))
+    first_wide = n_narrow + n_narrow % 2
+    place = np.where(is_wide, first_wide + 2 * (np.cumsum(is_wide) - 1), np.cumsum(~is_wide) - 1)
+    n_bytes = int(np.max(place + 1 + is_wide))
+    if n_bytes >= CACHE_LINE:
+        return place, is_wide, -(-n_bytes // CACHE_LINE) * CACHE_LINE
+    return place, is_wide, max(8, 1 << (n_bytes - 1).bit_length())
+
+
+def describe(
+    cuts: Sequence[Cuts], is_categorical: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
+    """What codes stand for: `features`, `edges` and `has_missing` of `Bins`."""
+    features = np.zeros((FEATURE_ROWS, len(cuts)), np.int64)
+    features[N_CODES] = [len(cut.low) for cut in cuts]
+    features[IS_CATEGORICAL] = is_categorical
+    features[IS_BINNED] = [is_binned(cut) for cut in cuts]
+    features[OFFSET, 1:] = np.cumsum(features[N_CODES])[:-1]
+    edges = np.stack([np.concatenate([cut.low for cut in cuts]), np.concatenate([cut.high for cut in cuts])])
+    return features, edges, np.array([cut.has_missing for cut in cuts], np.bool_)
+
+
+def is_binned(cut: Cuts) -> bool:
+    """Whether a code of the column stands for several values."""
+    return cut.low is not cut.high and not np.array_equal(cut.low, cut.high)
+
+
+# --- A block of columns -----------------------------------------------------------------------------------------
+
+
+def read_blocks(
+    table: Table, spans: Sequence[slice], keep: NDArray[np.bool_] | None, kernels: Any, share: Share
+) -> Iterator[tuple[slice, NDArray[Any]]]:
+    """Blocks of columns, one after the other; threads read the next while the last is worked on."""
+
+    def read(span: slice) -> NDArray[Any]:
+        block = table.block(span.start, span.stop)
+        return narrow(block if keep is None else np.compress(keep, block, axis=1), kernels)
+
+    following = iter(share(read, spans[:1]))
+    for k, span in enumerate(spans):
+        values = next(following)
+        following = iter(share(read, spans[k + 1 : k + 2]))
+        yield span, values
+
+
+def narrow(block: NDArray[np.float64], kernels: Any) -> NDArray[Any]:
+    """The block in float32 if that loses nothing: it sorts in 0.6 of the time."""
+    narrowed = np.empty(block.shape, np.float32)
+    return narrowed if kernels.binning.narrow(block, narrowed) else block
+
+
+def cut_block(
+    values: NDArray[Any], levels: Sequence[Any], weight: NDArray[np.int64], max_bins: int, kernels: Any, share: Share
+) -> list[Cuts]:
+    """Cuts of columns (n_columns, n_rows); of a category, its levels."""
+    numeric = [j for j, one in enumerate(levels) if one is None]
+    at_once = max(SORTED_AT_ONCE // values.shape[1], 1)
+    groups = [numeric[k : k + at_once] for k in range(0, len(numeric), at_once)]
+    found = share(lambda group: cut_columns(values[group], weight, max_bins, kernels), groups)
+    cuts = iter([cut for group in found for cut in group])
+    return [next(cuts) if one is None else list_levels(values[j], len(one)) for j, one in enumerate(levels)]
+
+
+def list_levels(column: NDArray[Any], n_levels: int) -> Cuts:
+    """Cuts of a category: a level's code is its index + 1."""
+    index = np.arange(float(n_levels))
+    return Cuts(index, index, bool(np.isnan(column).any()))
+
+
+def cut_columns(values: NDArray[Any], weight: NDArray[np.int64], max_bins: int, kernels: Any) -> list[Cuts]:
+    """Cuts of numeric columns (n_columns, n_rows)."""
+    n_columns, n_rows = values.shape
+    ordered = np.sort(values, axis=1)
+    most = min(max_bins, n_rows)
+    low, high = np.empty((2, n_columns, most), values.dtype)
+    n_bins, n_known = np.empty((2, n_columns), np.int64)
+    kernels.binning.cut(ordered, most, np.empty(most, np.int64), low, high, n_bins, n_known)
+    cuts = []
+    for j, n in enumerate(n_bins.tolist()):
+        lowest = low[j, :n] + 0.0  # -0.0 becomes 0.0
+        highest = high[j, :n] + 0.0
+        cut = Cuts(lowest.astype(np.float64), highest.astype(np.float64), bool(n_known[j] < n_rows))
+        if len(weight) > 1 and is_binned(cut):  # where every value has a code, weights do not matter
+            cut = cut_weighted(values[j], ordered[j], weight, max_bins, kernels)
+        cuts.append(cut)
+    return cuts
+
+
+def cut_weighted(
+    column: NDArray[Any], ordered: NDArray[Any], weight: NDArray[np.int64], max_bins: int, kernels: Any
+) -> Cuts:
+    """Cuts of a column of more values than bins, given also in order, whose rows (n_rows,) have weights."""
+    order, mask = order_rows(column, kernels)
+    starts, mass = np.empty(len(column) + 1, np.int64), np.empty(len(column), np.int64)
+    n_values = kernels.binning.weigh_runs(ordered, order, mask, weight, starts, mass)
+    bins = np.empty(n_values, np.int64)
+    kernels.coding.fill_bins(mass[:n_values], max_bins, bins)
+    begins = starts[np.flatnonzero(np.diff(bins, prepend=-1))]
+    n_known = starts[n_values]
+    ends = np.append(begins[1:], n_known)
+    low, high = (ordered[at].astype(np.float64) + 0.0 for at in (begins, ends - 1))
+    return Cuts(low, high, bool(n_known < len(column)))
+
+
+def order_rows(column: NDArray[Any], kernels: Any) -> tuple[NDArray[np.int64], int]:
+    """The rows of a column (n_rows,) by value, NaN last, and the bits of the result that hold them."""
+    if column.dtype == np.float32:  # value and row fit one integer
+        keys = np.empty(len(column), np.int64)
+        kernels.binning.pack_rows(column, column.view(np.int32), keys)
+        keys.sort()
+        return keys, 2**32 - 1
+    block = column[np.newaxis] + 0.0  # -0.0 becomes 0.0
+    block[np.isnan(block)] = np.nan  # one with a sign would sort first
+    return sort_rows(block)[0][0], -1
+
+
+def write_codes(
+    values: NDArray[Any],
+    cuts: Sequence[Cuts],
+    place: NDArray[np.int64],
+    is_wide: NDArray[np.bool_],
+    rows: NDArray[np.uint8],
+    kernels: Any,
+    share: Share,
+) -> None:
+    """Write the codes of columns (n_columns, n_rows) to the bytes at `place` of each row."""
+    n_columns, n_rows = values.shape
+    n_bins = np.array([len(cut.low) for cut in cuts])
+    most = int(n_bins.max())
+    low = np.full((n_columns, most + (1 << most.bit_length())), np.nan, values.dtype)
+    for j, cut in enumerate(cuts):
+        low[j, : len(cut.low)] = cut.low
+    cells = np.empty((n_columns, max(min(CELLS_PER_CODE * most, n_rows, MOST_CELLS), 4)), np.uint16)
+    ranges = np.empty((3, n_columns), values.dtype)
+    grid = np.empty((3, n_columns), np.int64)
+    whole = np.dtype(f"i{values.itemsize}")
+    bits, lowest = values.view(whole), int(np.iinfo(whole).min)
+    kernels.binning.lay_cells(low, low.view(whole), lowest, n_bins, cells, ranges, grid)
+
+    def write(lo: int) -> None:
+        hi = min(lo + ROWS_AT_ONCE, n_rows)
+        kernels.binning.code(values, bits, lowest, lo, hi, low, cells, ranges, grid, place, is_wide, rows)
+
+    run_all(share, write, range(0, n_rows, ROWS_AT_ONCE))
+
+
+# --- Bins merged anew -------------------------------------------------------------------------------------------
+
+
+def code_mass(bins: Bins, mass: NDArray[np.int64], kernels: Any, n_workers: int = 1) -> NDArray[np.int64]:
+    """Mass behind each known code (n_codes of all features,), given that of each row (n_rows,)."""
+    sums = np.zeros(bins.edges.shape[1], np.int64)
+    ends = np.linspace(0, bins.n_features, min(n_workers, bins.n_features) + 1).astype(np.int64).tolist()
+
+    def add(worker: int) -> None:
+        first, last = ends[worker : worker + 2]
+        kernels.binning.sum_mass(bins.rows, bins.place, bins.is_wide, bins.features, mass, first, last, sums)
+
+    with open_workers(n_workers) as share:
+        run_all(share, add, range(len(ends) - 1))
+    return sums
+
+
+def rebin(bins: Bins, mass: NDArray[np.int64], max_bins: int, kernels: Any, n_workers: int = 1) -> Bins:
+    """Merge the codes of numeric features into bins of about equal mass.
+
+    Parameters
+    ----------
+    bins : Bins
+        Fine ones, as of ``bin_table(..., max_bins=None)``.
+    mass : int64 array (n_codes of all features,)
+        Of each code, such as the sum of the hessians of its rows; see `code_mass`.
+    max_bins : int
+        Most bins of a numeric feature, 2 to 65,535. A feature with no more codes, and a category, stays as it is.
+    kernels : kernel modules
+        Compiled or interpreted.
+    n_workers : int
+        Threads; the bins are the same for any number.
+    """
+    is_categorical = bins.features[IS_CATEGORICAL].astype(np.bool_)
+    lookup = np.zeros(bins.edges.shape[1] + bins.n_features, CODE)
+
+    def merge(j: int) -> Cuts:
+        first = int(bins.features[OFFSET, j])
+        codes = slice(first, first + int(bins.features[N_CODES, j]))
+        low, high = bins.edges[:, codes]
+        new = np.arange(len(low))
+        if len(low) > max_bins and not is_categorical[j]:
+            kernels.coding.fill_bins(mass[codes], max_bins, new)
+        lookup[codes.start + j + 1 : codes.stop + j + 1] = new + 1
+        begins = np.flatnonzero(np.diff(new, prepend=-1))
+        return Cuts(low[begins], high[np.append(begins[1:], len(new))[: len(begins)] - 1], bool(bins.has_missing[j]))
+
+    with open_workers(n_workers) as share:
+        cuts = list(share(merge, range(bins.n_features)))
+        place, is_wide, stride = lay_out([len(cut.low) for cut in cuts])
+        rows = np.zeros((len(bins.rows), stride), np.uint8)
+
+        def write(lo: int) -> None:
+            hi = min(lo + ROWS_AT_ONCE, len(rows))
+            kernels.binning.recode(
+                bins.rows, bins.place, bins.is_wide, lookup, bins.features, lo, hi, place, is_wide, rows
+            )
+
+        run_all(share, write, range(0, len(rows), ROWS_AT_ONCE))
+    return Bins(rows, place, is_wide, *describe(cuts, is_categorical))
+
+
+# --- One column, for anyone -------------------------------------------------------------------------------------
+
+
+def equal_density_bins(x: ArrayLike, n_bins: int = 255, sample_weight: ArrayLike | None = None) -> NDArray[np.float64]:
+    """Thresholds that cut a column into bins of about equal weight.
+
+    A bin takes values, in ascending order, until it holds its share of the weight that was left when it opened: a
+    heavy value gets a bin of its own and the rest share the remaining bins evenly. Equal values are never parted.
+    Gradient boosting bins its columns this way.
+
+    Parameters
+    ----------
+    x : array-like of shape (n_rows,)
+        Numbers. NaN and None are missing and take no part; infinities are ordinary lowest and highest values.
+    n_bins : int, default=255
+        Most bins, 2 to 65,535. If x has no more distinct values than this, each has a bin of its own.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weights, not negative; a row of weight 0 takes no part. None: every row weighs 1.
+
+    Returns
+    -------
+    float64 array of shape (number of bins - 1,)
+        Ascending. Bin k holds the values above threshold k - 1 and up to threshold k, itself included:
+        ``numpy.searchsorted(thresholds, x)`` numbers the bins of values from 0. Thresholds are midpoints between the
+        highest value of a bin and the lowest of the next. Empty if fewer than two values are known.
+
+    Examples
+    --------
+    >>> from spinney import equal_density_bins
+    >>> equal_density_bins([1, 2, 3, 4, 10, 20, 30, 40], n_bins=4).tolist()
+    [2.5, 7.0, 25.0]
+    >>> equal_density_bins([0, 0, 0, 0, 0, 0, 1, 2, 3, 4], n_bins=3).tolist()
+    [0.5, 2.5]
+    >>> equal_density_bins([1, 2, 3, 4], n_bins=2, sample_weight=[3, 1, 1, 1]).tolist()
+    [1.5]
+    """
+    values, weight = check_column(x, n_bins, sample_weight)
+    n_known = np.count_nonzero(~np.isnan(values))
+    if n_known < 2:
+        return np.empty(0)
+    chosen = choose_kernels(len(values) * 1e-6 if len(weight) > 1 else n_bins * 1e-4)
+    (cut,) = cut_columns(values[np.newaxis], weight, n_bins, chosen)
+    low, high = cut.high[:-1], cut.low[1:]
+    with np.errstate(over="ignore", invalid="ignore"):
+        middle = low + (high - low) / 2.0
+    return np.where((middle >= low) & (middle < high), middle, low)  # low: one ulp apart, and infinities
+
+
+def check_column(
+    x: ArrayLike, n_bins: Any, sample_weight: ArrayLike | None
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The rows of x that have a weight, and the weights in fixed point; one entry where all are equal."""
+    from spinney.tree.target import fix_weights
+
+    is_whole = isinstance(n_bins, int | np.integer) and not isinstance(n_bins, bool)
+    if not is_whole or not 2 <= n_bins <= MAX_CODES:
+        raise ValueError(f"n_bins={n_bins!r}: give a whole number from 2 to {MAX_CODES:,}.")
+    values = one_column(x, "x")
+    if sample_weight is None:
+        return values, fix_weights(None, len(values)).values
+    weight = one_column(sample_weight, "sample_weight")
+    if len(weight) != len(values):
+        raise ValueError(f"sample_weight has {len(weight)} entries for the {len(values)} of x: give one for each.")
+    is_bad = ~((weight >= 0.0) & (weight < np.inf))
+    if is_bad.any():
+        row = int(np.argmax(is_bad))
+        raise ValueError(f"sample_weight[{row}] is {weight[row]}: weights must be finite and not negative.")
+    keep = weight > 0.0
+    if not keep.any():
+        raise ValueError("sample_weight is zero for every row: give at least one row a positive weight.")
+    return values[keep], fix_weights(weight[keep], int(np.count_nonzero(keep))).values
+
+
+def one_column(given: ArrayLike, name: str) -> NDArray[np.float64]:
+    """A one-dimensional argument as float64, NaN where missing."""
+    array = np.asarray(given)
+    if array.dtype.kind not in "fiubO":
+        raise ValueError(f"{name} has dtype {array.dtype}: give real numbers.")
+    if array.ndim != 1:
+        raise ValueError(f"{name} has shape {array.shape}: give one column, of shape (n_rows,).")
+    if len(array) == 0:
+        raise ValueError(f"{name} is empty: give at least one row.")
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} holds something that is not a number: {error}.") from error

@@ -1,0 +1,360 @@
+"""Grow boosted trees from rows of bytes and packed sums: memory, units, and the calls of the driver."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from spinney._types import (
+    BEGIN,
+    BEST_FIRST,
+    BOOST_NODE_ROWS,
+    BOOST_SLOT_ROWS,
+    BOOST_STATE_SIZE,
+    BUNCH_ROWS,
+    DEPTH_FIRST,
+    DONE,
+    FIRST_CHILD,
+    FOUND_ROWS,
+    FREE,
+    HAS_HANDS,
+    IS_CATEGORICAL,
+    LOWER,
+    MONOTONE,
+    N_CODES,
+    N_FREE,
+    N_LEAVES,
+    N_NODES,
+    N_ROWS,
+    N_WORDS,
+    NARROW_CODES,
+    NEEDS_HANDS,
+    NEEDS_ROOM,
+    NODE_VALUE_ROWS,
+    PHASE,
+    ROOT,
+    ROOT_SUM,
+    ROW,
+    SHARD_ROWS,
+    SLOT_VALUE_ROWS,
+    SUM,
+    TEST,
+    UPPER,
+    BoostSettings,
+)
+from spinney.tree.grow import enlarge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from spinney.table.binning import Bins
+
+UNLIMITED = 2**31 - 1
+SHARE_CELLS = 1 << 19  # rows x features of a node that is worth waking other threads for: some 0.3 ms
+SUM_LIMIT = 2.0**31  # gradients and hessians of a packed sum
+FIRST_SLOTS = 64
+FIRST_NODES = 256
+WORD = 64
+
+
+@dataclass(frozen=True)
+class BoostParams:
+    """How to boost; counts are rows, weights are fractions of the total weight."""
+
+    max_leaf_nodes: int | None = 31
+    max_depth: int | None = None
+    min_samples_leaf: int = 20
+    min_samples_split: int = 2
+    min_weight_fraction_leaf: float = 0.0
+    min_child_weight: float = 1e-3
+    reg_lambda: float = 0.0
+    reg_alpha: float = 0.0
+    gamma: float = 0.0
+    pruning: str = "pre"
+    learning_rate: float = 0.1
+    subsample: float = 1.0
+    max_features: int | None = None  # drawn per node
+    max_tree_features: int | None = None  # drawn per tree
+    newton: bool = True
+    cat_smooth: float = 10.0
+    candidates: str = "weight"
+    seed: int = 0
+
+
+class Units(NamedTuple):
+    """Powers of two that gradients and hessians are multiplied by before they are rounded."""
+
+    gradient: float
+    hessian: float
+
+
+def power_below(limit: float, total: float) -> float:
+    """The greatest power of two that keeps total times it below the limit; 1 where the total is 0."""
+    if total <= 0.0:
+        return 1.0
+    exponent = math.frexp(limit / 2.0)[1] - math.frexp(total)[1]
+    while math.ldexp(total, exponent + 1) < limit:
+        exponent += 1
+    return math.ldexp(1.0, min(max(exponent, -1000), 1000))
+
+
+def packed_units(sum_g: float, sum_h: float, slack: float) -> Units:
+    """Units of packed sums; slack: most that rounding can add to a sum, in units."""
+    limit = SUM_LIMIT - 2.0 - slack
+    return Units(power_below(limit, sum_g), power_below(limit, sum_h))
+
+
+def interaction_bits(sets: Sequence[Sequence[int]], n_features: int) -> NDArray[np.uint64]:
+    """Sets of features as bits, shape (n_features, n_words): bit s of a feature says that set s holds it."""
+    bits = np.zeros((n_features, -(-len(sets) // WORD)), np.uint64)
+    for s, members in enumerate(sets):
+        for feature in members:
+            bits[feature, s // WORD] |= np.uint64(1) << np.uint64(s % WORD)
+    return bits
+
+
+class BoostGrowth:
+    """Memory for boosted trees on one table, one tree at a time.
+
+    After `grow`, `nodes`, `node_values` and `subsets` hold the tree, `leaf` the leaf of each row of the table.
+    """
+
+    def __init__(
+        self,
+        bins: Bins,
+        params: BoostParams,
+        weights: NDArray[np.int64],  # (n_rows,) or (1,)
+        kernels: Any,
+        n_shards: int,
+        run: Callable[[Callable[[int], None]], None],  # calls with shards 0 .. n_shards - 1, side by side
+        monotone: NDArray[np.int8] | None = None,
+        interactions: Sequence[Sequence[int]] | None = None,
+    ) -> None:
+        self.params = params
+        self.kernels = kernels
+        self.weights = weights
+        self.n_shards = n_shards
+        self.run = run
+        self.monotone = monotone
+        n_rows, n_features = len(bins.rows), len(bins.place)
+        self.set_table(bins)
+        self.members = None if interactions is None else interaction_bits(interactions, n_features)
+        self.ids_0 = np.arange(n_rows, dtype=ROW)
+        self.sums_0 = np.zeros(n_rows, SUM)
+        self.leaf = np.zeros(n_rows, np.int32)
+        n_bag = n_rows if params.subsample >= 1.0 else bag_size(params.subsample, n_rows)
+        self.words = np.empty(2 * n_bag * self.n_words, np.uint64)
+        self.codes = self.words.view(np.uint8)
+        self.sums = np.empty(2 * n_bag, SUM)
+        self.ids = np.empty(2 * n_bag, ROW)
+        self.starts = deal_out(n_bag, n_shards)
+        n_leaves = params.max_leaf_nodes
+        n_nodes = min(2 * n_rows, FIRST_NODES if n_leaves is None else 2 * n_leaves)
+        n_slots = FIRST_SLOTS if n_leaves is None else n_leaves + 1
+        if params.max_depth is not None:
+            n_slots = min(n_slots, 2 ** min(params.max_depth, 20) + 1)
+        self.nodes = np.zeros((BOOST_NODE_ROWS, n_nodes + 2), np.int64)
+        self.node_values = np.zeros((NODE_VALUE_ROWS, n_nodes + 2))
+        self.ranges = np.zeros((2 * n_shards, n_nodes + 2), np.int64)
+        self.state = np.zeros(BOOST_STATE_SIZE, np.int64)
+        self.allocate_slots(min(n_slots, n_rows + 1))
+        n_codes = max(int(bins.features[N_CODES].max(initial=1)), NARROW_CODES - 1)
+        self.counts = np.zeros((2, n_codes + 1), SUM)
+        self.bunches = np.zeros((BUNCH_ROWS, n_codes + 2), SUM)
+        self.scores = np.zeros(n_codes + 2)
+        self.wide_cells = np.zeros(n_codes + 1, SUM)
+        self.goes_left = np.zeros(n_codes + 1, np.uint8)
+        self.prefix = np.zeros(NARROW_CODES, SUM)
+        self.lefts = np.zeros((3, NARROW_CODES))
+        self.present = np.zeros(NARROW_CODES, np.int32)
+        self.found = np.zeros((FOUND_ROWS, n_features), SUM)
+        self.found_gain = np.zeros(n_features)
+
+    def set_table(self, bins: Bins) -> None:
+        """Take the codes of a table, or other codes of the same table."""
+        self.bins = bins
+        self.features = bins.features.copy()
+        if self.monotone is not None:
+            self.features[MONOTONE] = self.monotone
+        self.codes_0 = bins.rows.reshape(-1)
+        self.words_0 = self.codes_0.view(np.uint64)
+        self.n_words = bins.rows.shape[1] // 8
+        self.places = np.stack([bins.place, bins.is_wide.astype(np.int64)])
+        narrow = np.flatnonzero(~bins.is_wide)
+        self.n_narrow = len(narrow)
+        self.n_cells = np.zeros(max(self.n_narrow, 1), np.int64)
+        self.n_cells[bins.place[narrow]] = self.features[N_CODES, narrow] + 1
+        n_levels = self.features[N_CODES, self.features[IS_CATEGORICAL] != 0]
+        self.most_words = -(-int(n_levels.max(initial=0)) // WORD)
+        self.subsets = np.zeros(64 + 8 * self.most_words, np.uint64) if len(n_levels) else None
+
+    def allocate_slots(self, n_slots: int) -> None:
+        """Memory of open nodes."""
+        self.slots = np.zeros((BOOST_SLOT_ROWS, n_slots), np.int64)
+        self.slot_values = np.zeros((SLOT_VALUE_ROWS, n_slots))
+        self.slot_subsets = None if self.subsets is None else np.zeros((n_slots, self.most_words), np.uint64)
+        self.alive = None if self.members is None else np.zeros((n_slots, self.members.shape[1]), np.uint64)
+        self.cells = np.zeros(n_slots * self.n_narrow * NARROW_CODES, SUM)
+        self.extra = np.zeros(max((self.n_shards - 1) * self.n_narrow * NARROW_CODES, 1), SUM)
+
+    def make_room(self) -> None:
+        """Double whatever is full."""
+        if self.state[N_NODES] + 2 > self.nodes.shape[1]:
+            n = 2 * self.nodes.shape[1]
+            self.nodes, self.node_values = enlarge(self.nodes, n), enlarge(self.node_values, n)
+            self.ranges = enlarge(self.ranges, n)
+        if self.subsets is not None and self.state[N_WORDS] + self.most_words > len(self.subsets):
+            self.subsets = enlarge(self.subsets, 2 * len(self.subsets))
+        if self.state[N_FREE] < 1:
+            old = self.slots.shape[1]
+            self.slots, self.slot_values = enlarge(self.slots, 2 * old), enlarge(self.slot_values, 2 * old)
+            self.slots[FREE, :old] = np.arange(old, 2 * old)[::-1]
+            self.state[N_FREE] = old
+            self.cells = np.concatenate([self.cells, np.zeros_like(self.cells)])
+            if self.slot_subsets is not None:
+                self.slot_subsets = np.concatenate([self.slot_subsets, np.zeros_like(self.slot_subsets)])
+            if self.alive is not None:
+                self.alive = np.concatenate([self.alive, np.zeros_like(self.alive)])
+
+    def settings(self, units: Units, most_hessian: int, min_weight: int, n_used: int, seed: int) -> BoostSettings:
+        """The parameters in the units of this tree."""
+        params = self.params
+        has_monotone = self.monotone is not None and bool(np.any(self.monotone != 0))
+        min_leaf = params.min_samples_leaf
+        if len(self.weights) == 1:
+            min_leaf, min_weight = max(min_leaf, min_weight), 0
+        min_hessian = math.ceil(min(params.min_child_weight * units.hessian, SUM_LIMIT - 1.0))
+        return BoostSettings(
+            order=DEPTH_FIRST if params.max_leaf_nodes is None else BEST_FIRST,
+            max_depth=UNLIMITED if params.max_depth is None else min(params.max_depth, UNLIMITED),
+            max_leaves=UNLIMITED if params.max_leaf_nodes is None else min(params.max_leaf_nodes, UNLIMITED),
+            min_samples_split=params.min_samples_split,
+            min_samples_leaf=min(min_leaf, UNLIMITED),
+            min_weight_leaf=min_weight,
+            min_hessian=max(min_hessian, 1),
+            most_hessian=most_hessian,
+            n_try=n_used if params.max_features is None else min(params.max_features, n_used),
+            n_shards=self.n_shards,
+            share_rows=max(SHARE_CELLS // max(n_used, 1), 2 * self.n_shards * SHARD_ROWS),
+            most_words=self.most_words,
+            is_plain=int(params.reg_alpha == 0.0 and not has_monotone),
+            has_monotone=int(has_monotone),
+            is_post=int(params.pruning == "post"),
+            seed=seed,
+            gradient_unit=1.0 / units.gradient,
+            hessian_unit=1.0 / units.hessian,
+            reg_lambda=params.reg_lambda,
+            reg_alpha=params.reg_alpha,
+            gamma=params.gamma,
+            cat_smooth=params.cat_smooth,
+        )
+
+    def grow(
+        self,
+        units: Units,
+        used: NDArray[np.int64],
+        bag: NDArray[np.int32] | None,
+        min_weight: int,
+        seed: int,
+        control: NDArray[np.int64],
+    ) -> int:
+        """Grow a tree on `sums_0`; return its number of nodes, of which `leaf` is written for the rows of the bag."""
+        k = self.kernels
+        state, nodes = self.state, self.nodes
+        n_rows = len(self.ids_0) if bag is None else len(bag)
+        state[:] = 0
+        state[N_NODES] = state[N_LEAVES] = 1
+        state[PHASE] = ROOT
+        n_slots = self.slots.shape[1]
+        self.slots[FREE] = np.arange(n_slots)[::-1]
+        state[N_FREE] = n_slots
+        nodes[TEST, 0] = nodes[FIRST_CHILD, 0] = 0
+        nodes[N_ROWS, 0] = n_rows
+        nodes[BEGIN, 0] = 0
+        self.node_values[:, 0] = 0.0
+        self.node_values[LOWER, 0], self.node_values[UPPER, 0] = -np.inf, np.inf
+        if self.alive is not None:
+            self.alive[0] = np.uint64(0xFFFF_FFFF_FFFF_FFFF)  # slot 0 is the first to be taken
+        if bag is None:
+            total, most = k.leaves.add_up(self.sums_0, 0, n_rows)
+        else:
+            k.leaves.gather_rows(
+                bag, self.words_0, self.sums_0, self.n_words, 0, n_rows, self.words, self.sums, self.ids
+            )
+            nodes[BEGIN, 0] = 1
+            self.ranges[: self.n_shards, 0] = self.starts[:-1]
+            self.ranges[self.n_shards :, 0] = self.starts[1:]
+            total, most = k.leaves.add_up(self.sums, 0, n_rows)
+        state[ROOT_SUM] = total
+        places = self.places[0, used]
+        used_places = places[self.places[1, used] == 0]
+        settings = self.settings(units, max(int(most), 1), min_weight, len(used), seed)
+        while True:
+            why = k.boost.grow(
+                self.codes_0, self.words_0, self.sums_0, self.ids_0, self.codes, self.words, self.sums, self.ids,
+                self.weights, self.starts, self.ranges, self.n_words, self.n_narrow, self.features, self.bins.edges,
+                self.places, used, used_places, self.n_cells, self.members, self.alive, self.nodes, self.node_values,
+                self.slots, self.slot_values, self.slot_subsets, self.subsets, self.cells, self.extra, self.wide_cells,
+                self.counts, self.bunches, self.scores, self.prefix, self.lefts, self.present, self.found,
+                self.found_gain, self.goes_left, state, control, settings,
+            )  # fmt: skip
+            if why == NEEDS_ROOM:
+                self.make_room()
+            elif why == NEEDS_HANDS:
+                self.run(lambda shard: self.lend_hand(shard, used_places))
+                state[HAS_HANDS] = 1
+            elif why == DONE:
+                break
+            else:
+                raise KeyboardInterrupt
+        return self.close(n_rows)
+
+    def lend_hand(self, shard: int, used_places: NDArray[np.int64]) -> None:
+        """The part of one thread in the work on a large node."""
+        self.kernels.shards.lend_hand(
+            shard, self.codes_0, self.words_0, self.sums_0, self.ids_0, self.codes, self.words, self.sums, self.ids,
+            self.starts, self.ranges, self.nodes, self.slots, self.places, self.n_words, self.n_narrow, used_places,
+            self.n_cells, self.goes_left, self.cells, self.extra, self.state, self.n_shards,
+        )  # fmt: skip
+
+    def close(self, n_rows: int) -> int:
+        """Prune if asked to, and write the leaves of the rows; return the number of nodes."""
+        n_grown = int(self.state[N_NODES])
+        if n_grown == 1:
+            self.leaf[:] = 0
+            return 1
+        links = np.empty((4, n_grown), np.int64)
+        n_nodes = self.kernels.leaves.close_tree(
+            self.nodes, self.node_values, n_grown, self.params.pruning == "post", links
+        )
+        k = self.kernels.leaves
+
+        def mark(shard: int) -> None:
+            k.mark_leaves(shard, self.n_shards, self.ids, self.ranges, links, n_grown, self.leaf)
+
+        if n_rows * self.n_shards < SHARE_CELLS:
+            for shard in range(self.n_shards):
+                mark(shard)
+        else:
+            self.run(mark)
+        return int(n_nodes)
+
+
+def bag_size(share: float, n_rows: int) -> int:
+    """Rows of a sample."""
+    return max(1, int(share * n_rows))
+
+
+def deal_out(n_rows: int, n_shards: int) -> NDArray[np.int64]:
+    """Where the rows of each shard begin in the buffer, shape (n_shards + 1,): runs of SHARD_ROWS go round."""
+    if n_shards == 1:
+        return np.array([0, n_rows], np.int64)
+    run = np.arange(-(-n_rows // SHARD_ROWS))
+    sizes = np.minimum(SHARD_ROWS, n_rows - run * SHARD_ROWS)
+    shares = np.bincount(run % n_shards, sizes, n_shards).astype(np.int64)
+    return np.concatenate([[0], np.cumsum(shares)])

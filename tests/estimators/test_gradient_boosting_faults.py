@@ -1,0 +1,540 @@
+"""Gradient boosting behind scikit-learn's door: its checks, callbacks, losses of one's own, bad parameters and data."""
+
+import copy
+import json
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from scipy.special import expit, log_softmax
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.inspection import partial_dependence
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from boosting_cases import make, make_frame, make_table, raw_of, same_forest, scripted
+from spinney import GradientBoostingClassifier, GradientBoostingRegressor
+from spinney.estimators.boosting import check_interactions
+from spinney.tree.forest import Forest
+
+EXACT = {"max_bins": None, "min_samples_leaf": 1, "min_child_weight": 0.0}
+
+
+@pytest.fixture(params=[GradientBoostingClassifier, GradientBoostingRegressor], ids=["classifier", "regressor"])
+def kind(request):
+    return request.param
+
+
+# --- scikit-learn's contract --------------------------------------------------------------------------------------
+
+SETTINGS = [
+    {},
+    {"min_samples_leaf": 1},
+    {"min_samples_leaf": 1, "max_leaf_nodes": None, "max_depth": 3, "reg_lambda": 1.0, "reg_alpha": 0.01},
+    {"min_samples_leaf": 1, "newton": False, "max_bins": None, "pruning": "post", "gamma": 0.001},
+    {"subsample": 0.7, "max_features": 0.5, "max_features_per_tree": 0.8, "min_samples_leaf": 1, "n_jobs": 2},
+    {"n_iter_no_change": 3, "min_samples_leaf": 1},
+]
+
+
+def failures_of_draws(model):
+    """Where rows are drawn, a repeated row is no row of weight 2: scikit-learn lists this for both its boosters."""
+    if model.subsample == 1.0 and model.n_iter_no_change is None:
+        return {}
+    return {"check_sample_weight_equivalence_on_dense_data": "draws depend on the number of rows"}
+
+
+@parametrize_with_checks(
+    [GradientBoostingClassifier(**settings) for settings in SETTINGS]
+    + [GradientBoostingRegressor(**settings) for settings in SETTINGS]
+    + [
+        GradientBoostingClassifier(loss="exponential", class_weight="balanced", min_samples_leaf=1),
+        GradientBoostingRegressor(loss="absolute_error", min_samples_leaf=1, learning_rate=0.3),
+        GradientBoostingRegressor(loss="huber", min_samples_leaf=1),
+        GradientBoostingRegressor(loss="poisson", min_samples_leaf=1, max_bins=16),
+        GradientBoostingRegressor(loss="gamma", min_samples_leaf=1, newton=False),
+    ],
+    expected_failed_checks=failures_of_draws,
+)
+@pytest.mark.filterwarnings("ignore:1 of the classes have a single row")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_copies_pickles_and_pictures(kind):
+    X, y = make_frame()
+    model = make(kind, n_estimators=5, n_iter_no_change=2).fit(X, y)
+    for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        np.testing.assert_array_equal(raw_of(other, X), raw_of(model, X))
+        assert other.evals_result_ == model.evals_result_
+    fresh = clone(model)
+    assert fresh.get_params() == model.get_params()
+    with pytest.raises(NotFittedError):
+        fresh.predict(X)
+    assert type(model).__name__ in model._repr_html_()
+    tags = model.__sklearn_tags__()
+    assert tags.input_tags.allow_nan
+    assert tags.input_tags.categorical
+    assert same_forest(model.fit(X, y), copy.deepcopy(model))  # a second fit gives the same
+
+
+def test_tools_of_scikit_learn_take_it(kind):
+    X, y = make_table()
+    model = make(kind)
+    search = GridSearchCV(model, {"learning_rate": [0.01, 0.3]}, cv=3).fit(X, y)
+    assert search.best_params_ == {"learning_rate": 0.3}
+    assert len(cross_val_score(model, X, y, cv=3, n_jobs=2)) == 3
+    partial = partial_dependence(model.fit(np.nan_to_num(X), y), np.nan_to_num(X), [0])
+    assert np.isfinite(partial["average"]).all()
+    if kind is GradientBoostingClassifier:
+        assert CalibratedClassifierCV(model, cv=2).fit(X, y).predict_proba(X).shape == (len(y), 2)
+
+
+def test_fit_arguments_can_be_routed():
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = GradientBoostingRegressor().set_fit_request(sample_weight=True, init_score=True)
+        model.set_predict_request(init_score=True)
+        assert model.get_metadata_routing().fit.requests["init_score"] is True
+
+
+# --- callbacks ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_rows", [60, 5000])  # in the calling thread, and in one of its own
+def test_callbacks_are_told_of_each_round(kind, n_rows):
+    X, y = make_table(n_rows)
+    calls = []
+
+    def note(iteration, results):
+        calls.append((iteration, results, threading.current_thread()))
+        results.clear()  # ours to spoil
+
+    model = make(kind).fit(X, y, X_val=X[:20], y_val=y[:20], callbacks=note)
+    assert [call[0] for call in calls] == list(range(1, 11))
+    assert {call[2] for call in calls} == {threading.current_thread()}
+    calls.clear()
+
+    def keep(iteration, results):
+        calls.append(results)
+        return iteration >= 4
+
+    model = make(kind).fit(X, y, X_val=X[:20], y_val=y[:20], callbacks=[keep])
+    assert model.n_estimators_ == model.best_iteration_ == 4
+    assert calls == [
+        {"train": {"loss": train}, "valid": {"loss": valid}}
+        for train, valid in zip(model.train_score_, model.validation_score_, strict=True)
+    ]
+    np.testing.assert_array_equal(raw_of(model, X), raw_of(make(kind, n_estimators=4).fit(X, y), X))
+
+
+@pytest.mark.parametrize("n_rows", [60, 5000])
+def test_fault_84_what_a_callback_raises_passes_through(kind, n_rows):
+    X, y = make_table(n_rows)
+    model = make(kind).fit(X, y)
+    before = dict(vars(model))
+
+    def fail(iteration, _):
+        if iteration == 3:
+            raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        model.fit(X, 1 - y, callbacks=[fail])
+    with pytest.raises(TypeError, match="'<lambda>' returned 'no' after round 1; return True to stop"):
+        model.fit(X, 1 - y, callbacks=[lambda iteration, results: "no"])  # noqa: ARG005
+    with pytest.raises(TypeError, match="callbacks must be functions"):
+        model.fit(X, 1 - y, callbacks=[3])
+    assert vars(model) == before
+    fresh = make(kind)
+    with pytest.raises(ZeroDivisionError):
+        fresh.fit(X, y, callbacks=[fail])
+    with pytest.raises(NotFittedError):
+        fresh.predict(X)
+    assert threading.active_count() < 10
+
+
+def test_fault_120_ctrl_c_is_answered_and_the_old_model_kept(tmp_path):
+    code = """
+    import threading
+    import numpy as np
+    from spinney import GradientBoostingRegressor
+    X = np.random.default_rng(0).normal(size=(200_000, 20))
+    model = GradientBoostingRegressor(n_estimators=2, n_jobs=2).fit(X, X[:, 0])
+    before = model.predict(X[:100])
+    print("begin", flush=True)
+    try:
+        model.set_params(n_estimators=100_000).fit(X, X[:, 1])
+        print("finished", flush=True)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+    print(np.array_equal(model.predict(X[:100]), before), model.n_estimators_, flush=True)
+    """
+    with (tmp_path / "stderr").open("w") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, stderr=stderr, text=True
+        )
+    watchdog = threading.Timer(120.0, process.kill)
+    watchdog.start()
+    try:
+        first = process.stdout.readline().strip()
+        time.sleep(1.0)  # so that the fit is under way
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate()
+    finally:
+        watchdog.cancel()
+    assert (first, out.split()) == ("begin", ["interrupted", "True", "2"]), (tmp_path / "stderr").read_text()
+
+
+# --- losses of one's own ------------------------------------------------------------------------------------------
+
+
+def logistic_gradient(y, raw):
+    return expit(raw) - y
+
+
+def logistic_hessian(y, raw):  # noqa: ARG001
+    return expit(raw) * expit(-raw)
+
+
+def softmax_gradient(y, raw):
+    return np.exp(log_softmax(raw, axis=1)) - (y[:, None] == np.arange(raw.shape[1]))
+
+
+def softmax_hessian(y, raw):  # noqa: ARG001
+    p = np.exp(log_softmax(raw, axis=1))
+    return p * (1.0 - p) * raw.shape[1] / (raw.shape[1] - 1)
+
+
+def test_a_loss_of_ones_own_gives_what_the_built_in_one_does():
+    X, y = make_frame(n_classes=2)
+    names = np.array(["no", "yes"])
+    own = make(GradientBoostingClassifier, loss=(logistic_gradient, logistic_hessian)).fit(X, names[y])
+    np.testing.assert_allclose(
+        own.predict_proba(X), make(GradientBoostingClassifier).fit(X, y).predict_proba(X), rtol=1e-6
+    )
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(own)).predict(X), own.predict(X))
+    X, y = make_frame()
+    own = make(GradientBoostingClassifier, loss=(softmax_gradient, softmax_hessian)).fit(X, y)
+    np.testing.assert_allclose(
+        own.predict_proba(X), make(GradientBoostingClassifier).fit(X, y).predict_proba(X), rtol=1e-6
+    )
+    own = make(GradientBoostingRegressor, loss=[lambda y, raw: raw - y, lambda y, raw: np.ones(len(raw))])  # noqa: ARG005
+    np.testing.assert_allclose(
+        own.fit(X, y).predict(X), make(GradientBoostingRegressor).fit(X, y).predict(X), rtol=1e-6, atol=1e-9
+    )
+
+
+def test_a_loss_of_ones_own_has_no_value_but_can_be_scored():
+    X, y = make_table()
+    loss = (logistic_gradient, logistic_hessian)
+    model = make(GradientBoostingClassifier, loss=loss, scoring="roc_auc", n_iter_no_change=50)
+    model.fit(X, y, X_val=X, y_val=y)
+    assert list(model.evals_result_) == ["valid"]
+    assert list(model.evals_result_["valid"]) == ["roc_auc"]
+    calls = []
+    make(GradientBoostingClassifier, loss=loss).fit(X, y, callbacks=lambda *call: calls.append(call))
+    assert calls == [(n, {}) for n in range(1, 11)]
+    with pytest.raises(ValueError, match="its derivatives tell no value"):
+        make(GradientBoostingClassifier, loss=loss, n_iter_no_change=5).fit(X, y)
+
+
+def test_fault_83_a_broken_loss_is_told_with_its_round():
+    X, y = make_table()
+    calls = []
+
+    def late(y, raw):
+        calls.append(raw)
+        return raw * np.nan if len(calls) == 6 else raw - y
+
+    def ones(y, raw):  # noqa: ARG001
+        return np.ones(len(raw))
+
+    def raises(y, raw):  # noqa: ARG001
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ValueError, match=r"loss: late\(y, raw\) is \[nan\] in row 0"):
+        make(GradientBoostingRegressor, loss=(late, ones), init="zero").fit(X, y)
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        make(GradientBoostingRegressor, loss=(raises, ones)).fit(X, y)
+    with pytest.raises(ValueError, match=r"has shape \(3,\): return an array of shape \(300,\)"):
+        make(GradientBoostingRegressor, loss=(lambda y, raw: raw[:3], ones)).fit(X, y)  # noqa: ARG005
+    for loss in ((ones,), (ones, "squared_error"), ones, None):
+        with pytest.raises((ValueError, TypeError), match="loss"):
+            make(GradientBoostingRegressor, loss=loss).fit(X, y)
+
+
+# --- parameters ---------------------------------------------------------------------------------------------------
+
+BAD = [
+    ({"learning_rate": value} for value in (0, -0.1, np.nan, np.inf, "0.1", True)),
+    ({"n_estimators": value} for value in (0, -1, 1.5, "10", True, None)),
+    ({"max_leaf_nodes": value} for value in (0, 1, 1.5, True)),
+    ({"max_depth": value} for value in (0, -5, 2.5)),
+    ({"min_samples_leaf": value} for value in (0, 1.0, -1)),
+    ({"min_samples_split": value} for value in (1, 0.0, -1)),
+    ({"min_weight_fraction_leaf": value} for value in (-0.1, 0.6, np.nan)),
+    ({"min_child_weight": value} for value in (-1.0, np.inf, np.nan)),
+    ({"reg_lambda": value} for value in (-1.0, np.inf, np.nan, None)),
+    ({"reg_alpha": value} for value in (-1.0, np.inf)),
+    ({"gamma": value} for value in (-1.0, np.nan)),
+    ({"pruning": value} for value in ("none", None)),
+    ({"subsample": value} for value in (0, 0.0, 1.1, np.nan)),
+    ({"max_features": value} for value in (0, 1.5, "foo")),
+    ({"max_features_per_tree": value} for value in (0, -0.5, "foo")),
+    ({"newton": value} for value in ("yes", None)),
+    ({"init": value} for value in ("one", 0)),
+    ({"max_bins": value} for value in (1, 65_536, 10**6, 0.5)),
+    ({"candidates": value} for value in ("foo", None)),
+    ({"cat_smooth": value} for value in (-1.0, np.nan)),
+    ({"interaction_cst": value} for value in ("foo", 3)),
+    ({"n_iter_no_change": value} for value in (0, 1.5)),
+    ({"validation_fraction": value} for value in (0, 0.0, 1.0, -1)),
+    ({"scoring": value} for value in (3, None)),
+    ({"tol": value} for value in (-1.0, np.nan)),
+    ({"max_time": value} for value in (0.0, -1.0)),
+    ({"warm_start": "yes"}, {"n_jobs": 1.5}, {"verbose": "yes"}, {"random_state": -1}, {"loss": "foo"}),
+]
+
+
+@pytest.mark.parametrize("settings", [settings for group in BAD for settings in group], ids=str)
+def test_faults_71_to_78_bad_parameters_are_refused(kind, settings):
+    X, y = make_table(40)
+    with pytest.raises((ValueError, TypeError), match=next(iter(settings))):
+        kind(**settings).fit(X, y)
+
+
+def test_fault_71_unknown_names_are_refused(kind):
+    with pytest.raises(TypeError, match=r"has no parameter 'max_depht'\. Did you mean 'max_depth'"):
+        kind(max_depht=3)
+    with pytest.raises(TypeError, match="has no parameter 'num_leaves'"):
+        kind(num_leaves=3)
+
+
+def test_only_the_regressor_has_levels_and_powers():
+    X, y = make_table(40)
+    for settings in ({"alpha": 0.0}, {"alpha": 1.0}, {"power": 1.0}, {"power": 2.0}):
+        with pytest.raises(ValueError, match=next(iter(settings))):
+            GradientBoostingRegressor(**settings).fit(X, y)
+    with pytest.raises(TypeError, match="alpha"):
+        GradientBoostingClassifier(alpha=0.5)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"max_depth": 10**9, "max_leaf_nodes": None},
+        {"max_leaf_nodes": None, "max_depth": None, "min_samples_leaf": 1},
+        {"min_samples_leaf": 10**6},
+        {"max_leaf_nodes": 10**9},
+        {"subsample": 1e-9, "min_samples_leaf": 1},
+        {"max_bins": 2},
+        {"max_bins": 65_535},
+        {"max_bins": 300},
+        {"learning_rate": np.float32(0.3), "n_estimators": np.int32(5), "max_leaf_nodes": np.int16(7)},
+    ],
+    ids=str,
+)
+def test_faults_74_to_78_extreme_parameters_work(kind, settings):
+    X, y = make_table(2000)
+    model = make(kind, n_estimators=5).set_params(**settings).fit(X, y)
+    assert np.isfinite(raw_of(model, X)).all()
+    if settings.get("min_samples_leaf") == 10**6:
+        assert {tree.n_nodes for tree in model.forest_} == {1}
+
+
+def test_full_trees_part_every_row():
+    X = np.random.default_rng(0).normal(size=(200, 1))
+    y = np.random.default_rng(1).normal(size=200)
+    full = {"max_leaf_nodes": None, "max_depth": None, "learning_rate": 1.0, "n_estimators": 1}
+    np.testing.assert_allclose(GradientBoostingRegressor(**full, **EXACT).fit(X, y).predict(X), y, atol=1e-6)
+
+
+def test_clashes_are_refused(kind):
+    X, y = make_table()
+    with pytest.raises(ValueError, match=r"candidates='hessian'.*newton=False"):
+        make(kind, candidates="hessian", newton=False).fit(X, y)
+    with pytest.raises(ValueError, match="n_iter_no_change=5 stops early by rows held out, but there are none"):
+        make(kind, n_iter_no_change=5, validation_fraction=None).fit(X, y)
+    assert make(kind, n_iter_no_change=5, validation_fraction=None).fit(X, y, X_val=X, y_val=y)
+    for given in ({"X_val": X}, {"y_val": y}):
+        with pytest.raises(ValueError, match="X_val and y_val belong together"):
+            make(kind).fit(X, y, **given)
+    for name in ("sample_weight_val", "init_score_val"):
+        with pytest.raises(ValueError, match=f"{name} belongs to X_val"):
+            make(kind).fit(X, y, **{name: np.ones(len(y))})
+    with pytest.raises(ValueError, match="validation_fraction=400 holds out 400 of 300"):
+        make(kind, n_iter_no_change=5, validation_fraction=400).fit(X, y)
+    with pytest.raises(ValueError, match="'acuracy' is not the name of a scorer"):
+        make(kind, scoring="acuracy").fit(X, y, X_val=X, y_val=y)
+
+
+def test_interactions_are_groups_of_features():
+    schema = make(GradientBoostingRegressor).fit(*make_frame())._schema
+    model = GradientBoostingRegressor()
+    model.feature_names_in_ = np.array(["a", "b", "c", "colour"], object)
+    assert check_interactions(None, model, schema) is None
+    assert check_interactions("no_interactions", model, schema) == [[0], [1], [2], [3]]
+    assert check_interactions("pairwise", model, schema) == [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]]
+    assert check_interactions([{0, 1}], model, schema) == [[0, 1], [2, 3]]
+    assert check_interactions([{"c", 0}, ["colour"], (1,)], model, schema) == [[0, 2], [3], [1]]
+    with pytest.raises(ValueError, match="from 0 to 3 of features, got 4"):
+        check_interactions([{0, 4}], model, schema)
+    with pytest.raises(ValueError, match="got True"):
+        check_interactions([[True]], model, schema)
+    with pytest.raises(ValueError, match="names 'd', but the columns are"):
+        check_interactions([["d"]], model, schema)
+    with pytest.raises(TypeError, match="list of sets of features, but holds 'ab'"):
+        check_interactions(["ab"], model, schema)
+    with pytest.raises(TypeError, match="but holds 1"):
+        check_interactions([1, 2], model, schema)
+    with pytest.raises(ValueError, match="names 'a', but X has no column names"):
+        GradientBoostingRegressor(interaction_cst=[["a"]]).fit(*make_table())
+
+
+def test_constraints_hold():
+    X, y = make_frame(2000, n_classes=2)
+    model = make(GradientBoostingClassifier, interaction_cst=[{"a"}, {"b", "c"}]).fit(X, y)
+    allowed = [{0}, {1, 2}, {3}]
+    for tree in model.forest_:
+        for leaf in np.flatnonzero(tree.is_leaf):
+            path, node = set(), leaf
+            while tree.parent[node] >= 0:
+                node = tree.parent[node]
+                path.add(int(tree.feature[node]))
+            assert any(path <= group for group in allowed)
+    model = make(GradientBoostingClassifier, monotonic_cst={"a": -1}).fit(X, y)
+    grid = X[:50].copy()
+    said = []
+    for value in np.linspace(-3.0, 3.0, 40):
+        grid["a"] = value
+        said.append(model.decision_function(grid))
+    assert np.all(np.diff(said, axis=0) <= 0.0)
+
+
+def test_fault_82_bad_constraints_are_refused(kind):
+    X, y = make_frame(n_classes=2)
+    with pytest.raises(ValueError, match="monotonic_cst has shape"):
+        make(kind, monotonic_cst=[1, 0]).fit(X, y)
+    with pytest.raises(ValueError, match="array-like of -1, 0 or 1"):
+        make(kind, monotonic_cst=[2, 0, 0, 0]).fit(X, y)
+    with pytest.raises(ValueError, match="'colour', which is categorical"):
+        make(kind, monotonic_cst=[0, 0, 0, 1]).fit(X, y)
+    with pytest.raises(ValueError, match="not supported with multiclass"):
+        make(GradientBoostingClassifier, monotonic_cst=[1, 0, 0, 0]).fit(*make_frame())
+
+
+# --- targets ------------------------------------------------------------------------------------------------------
+
+
+def test_one_class_is_refused():
+    X, y = make_table()
+    with pytest.raises(ValueError, match=r"y contains 1 class \(1\) with a positive weight"):
+        make(GradientBoostingClassifier).fit(X, np.ones(len(y), int))
+    with pytest.raises(ValueError, match=r"y contains 1 class \('a'\)"):
+        make(GradientBoostingClassifier).fit(X, np.where(y == 0, "a", "b"), (y == 0).astype(float))
+    with pytest.raises(ValueError, match="Only binary classification is supported"):
+        make(GradientBoostingClassifier, loss="exponential").fit(*make_frame())
+
+
+def test_faults_42_to_53_of_y(kind):
+    X, y = make_table()
+    with pytest.raises(ValueError, match="requires y"):
+        make(kind).fit(X, None)
+    with pytest.raises(ValueError, match="y has 7"):
+        make(kind).fit(X, y[:7])
+    bad = y.astype(float)
+    bad[3] = np.nan
+    with pytest.raises(ValueError, match=r"Input y contains NaN\. The first is in row 3"):
+        make(kind).fit(X, bad)
+    with pytest.warns(DataConversionWarning):
+        make(kind).fit(X, y[:, None])
+    if kind is GradientBoostingClassifier:
+        with pytest.raises(ValueError, match="Unknown label type: continuous"):
+            make(kind).fit(X, y + 0.5)
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        make(kind).fit(X, y, X_val=X, y_val=bad)
+
+
+@pytest.mark.parametrize("loss", ["poisson", "gamma", "tweedie"])
+def test_fault_52_negative_targets_of_counts(loss):
+    X, y = make_table()
+    y = y + 1.0
+    y[4] = -2.0
+    with pytest.raises(ValueError, match=f"y is -2 in row 4: loss='{loss}' needs"):
+        make(GradientBoostingRegressor, loss=loss).fit(X, y)
+    weight = np.ones(len(y))
+    weight[4] = 0.0
+    make(GradientBoostingRegressor, loss=loss).fit(X, y, weight)  # the row is not there
+    with pytest.raises(ValueError, match="y is -2 in row 4"):
+        make(GradientBoostingRegressor, loss=loss).fit(X, np.abs(y), X_val=X, y_val=y)
+    if loss != "gamma":
+        make(GradientBoostingRegressor, loss=loss).fit(X, np.abs(y), X_val=X, y_val=y * 0.0)
+
+
+def test_faults_51_63_64_65_of_validation_rows():
+    X, y = make_frame(n_classes=2)
+    model = make(GradientBoostingClassifier)
+    with pytest.raises(ValueError, match="y holds the class 7"):
+        model.fit(X, y, X_val=X, y_val=np.where(y == 1, 7, 0))
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.fit(X, y, X_val=X.rename(columns={"a": "z"}), y_val=y)
+    with pytest.raises(ValueError, match="X has 3 features, but GradientBoostingClassifier is expecting 4"):
+        model.fit(np.zeros((len(y), 4)), y, X_val=np.zeros((5, 3)), y_val=y[:5])
+    with pytest.raises(ValueError, match="y has 5"):
+        model.fit(X, y, X_val=X, y_val=y[:5])
+    with pytest.raises(ValueError, match="all zero"):
+        model.fit(X, y, X_val=X, y_val=y, sample_weight_val=np.zeros(len(y)))
+    with pytest.raises(ValueError, match=r"round 3: the score of the valid rows is not a number"):
+        make(GradientBoostingClassifier, scoring=scripted([1.0, 1.0, np.nan])).fit(X, y, X_val=X, y_val=y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+def test_learning_that_leaves_the_numbers_is_told(kind):
+    X, y = make_table()
+    settings = {"loss": "poisson"} if kind is GradientBoostingRegressor else {"loss": "exponential"}
+    with pytest.raises(ValueError, match=r"left the finite numbers in round \d+: lower learning_rate=1e\+30"):
+        make(kind, learning_rate=1e30, n_estimators=50, **settings).fit(X, y)
+    squared = make(GradientBoostingRegressor, learning_rate=1e30, n_estimators=100)
+    with pytest.raises(ValueError, match="learning_rate"):
+        squared.fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_predictions_are_refused_for_other_tables(kind):
+    X, y = make_frame(n_classes=2)
+    model = make(kind).fit(X, y)
+    with pytest.raises(ValueError, match="expecting 4 features"):
+        model.predict(np.zeros((3, 5)))
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(X[["b", "a", "c", "colour"]])
+    unseen = X[:5].assign(colour=pd.Categorical(["violet"] * 5))
+    missing = X[:5].assign(colour=pd.Categorical([None] * 5, categories=["red"]))
+    np.testing.assert_array_equal(raw_of(model, unseen), raw_of(model, missing))
+
+
+def test_a_damaged_forest_is_not_unpickled():
+    X, y = make_table()
+    model = make(GradientBoostingRegressor, n_estimators=3).fit(X, y)
+    state = model.forest_.__getstate__()
+    hot = state["hot"].copy()
+    hot[0, 1] += np.uint64(1 << 50)
+    with pytest.raises(ValueError, match="tree 0"):
+        Forest.__new__(Forest).__setstate__({**state, "hot": hot})
+
+
+def test_curves_are_plain_numbers(kind):
+    X, y = make_table()
+    model = make(kind, scoring="neg_mean_squared_error").fit(X, y, X_val=X, y_val=y)
+    assert json.loads(json.dumps(model.evals_result_)) == model.evals_result_
+    joblib.hash(model)
