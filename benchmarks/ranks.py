@@ -76,7 +76,7 @@ class Problem(NamedTuple):
 
 
 def read_problem(task: Task, scale: Scale) -> Problem | None:
-    """A task's table, or as many rows as the scale has; None, with a line, where it is absent."""
+    """A task's table, or as many rows as the scale has; None, with a line, where it is absent or has one class."""
     table = read_shared(task.name)
     if table is None:
         return None
@@ -90,6 +90,9 @@ def read_problem(task: Task, scale: Scale) -> Problem | None:
     if not task.is_regression:
         kept = is_common(target)
         rows, target = rows[kept], np.unique(target[kept], return_inverse=True)[1]
+        if target.max(initial=0) == 0:
+            print(f"{task.name}: left out, {len(rows):,} rows have no second class for every fold")
+            return None
     y = target.astype(np.float64 if task.is_regression else np.int64)
     return Problem(task, frame[list(names)].iloc[rows].reset_index(drop=True), y)
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 TIE = 1e-9  # relative to the scores that a gain is the difference of
+MIN_H = 1e-16  # of a row
 
 
 @dataclass
@@ -365,7 +366,13 @@ def threshold_cuts(problem: Problem, feature: int, known: list[int]) -> list[Cut
         groups.setdefault(edges, []).append(i)
     lefts = list(accumulate(add_up(problem, part) for part in groups.values()))[:-1]
     cuts = zip(pairwise(groups), lefts, strict=True)
-    return [(midpoint(high, low), None, left) for ((_, high), (low, _)), left in cuts]
+    return [(threshold_between(high, low, bins or []), None, left) for ((_, high), (low, _)), left in cuts]
+
+
+def threshold_between(high: float, low: float, bins: Sequence[tuple[float, float]]) -> float:
+    """The midpoint, or the highest value of the bin that it would tear apart: one without rows at the node."""
+    middle = midpoint(high, low)
+    return next((last for first, last in bins if first <= middle < last), middle)
 
 
 def subset_cuts(problem: Problem, feature: int, known: list[int], guide: object | None) -> list[Cut]:
@@ -550,10 +557,11 @@ class Loss:
     def gradients(self, y: float, raw: Sequence[float], delta: float = math.nan) -> list[tuple[float, float]]:
         """(g, h) of one row by each of its raw scores; `delta` is huber's bound between square and line."""
         if self.n_raw == 1:
-            return [GRADIENTS[self.name](y, raw[0], delta if self.name == "huber" else self)]
+            g, h = GRADIENTS[self.name](y, raw[0], delta if self.name == "huber" else self)
+            return [(g, max(h, MIN_H))]
         parts = [math.exp(score - max(raw)) for score in raw]
         shares = [part / math.fsum(parts) for part in parts]
-        return [(p - (y == k), self.hessian_factor * p * (1 - p)) for k, p in enumerate(shares)]
+        return [(p - (y == k), max(self.hessian_factor * p * (1 - p), MIN_H)) for k, p in enumerate(shares)]
 
     def delta(self, y: Sequence[float], weights: Sequence[float], raw: Sequence[float]) -> float:
         """Huber's bound: the alpha-quantile of the absolute residuals."""

@@ -80,7 +80,7 @@ def test_missing_values_are_scikit_learns():
 
 BLOG = {  # R2 on California housing, five folds, at 50 and 500 trees
     "xgboost": (0.801, 0.848, {"learning_rate": 0.1, "max_depth": 5, "max_leaf_nodes": None, "reg_lambda": 1.0,
-                               "min_samples_leaf": 1, "min_child_weight": 1.0, "max_bins": None}),
+                               "min_samples_leaf": 1, "min_child_weight": 1.0}),
     "gradient boosting": (0.751, 0.802, {"learning_rate": 0.2, "max_depth": 8, "max_leaf_nodes": None, "newton": False,
                                          "min_samples_split": 5, "min_samples_leaf": 3, "min_weight_fraction_leaf": 0.1,
                                          "min_child_weight": 0.0, "max_bins": None}),

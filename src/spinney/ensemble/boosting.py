@@ -206,17 +206,20 @@ class Boosting:
             raise FloatingPointError(f"the gradients of round {self.first_round + self.n_rounds} are not finite")
         return sum_g, sum_h
 
-    def pack(self, sum_g: float, sum_h: float, key: int) -> Units:
-        """Write the packed sums of all rows; return their units."""
+    def pack(self, sum_g: float, sum_h: float, key: int) -> tuple[Units, int, int]:
+        """Write the packed sums of all rows; return their units, their sum and the largest hessian."""
         units = packed_units(sum_g, sum_h, self.total_weight if self.is_whole else float(len(self.y)))
         k, growth = self.kernels.leaves, self.growth
+        found: list[tuple[int, int]] = []
         self.share(
-            lambda lo, hi: k.pack(
-                self.g, self.flat, self.weight, self.is_whole, units.gradient, units.hessian, self.rounds_randomly,
-                np.uint64(key), lo, hi, growth.sums_0,
+            lambda lo, hi: found.append(
+                k.pack(
+                    self.g, self.flat, self.weight, self.is_whole, units.gradient, units.hessian, self.rounds_randomly,
+                    np.uint64(key), lo, hi, growth.sums_0,
+                )
             )
         )  # fmt: skip
-        return units
+        return units, sum(total for total, _ in found), max(largest for _, largest in found)
 
     @property
     def total_weight(self) -> float:
@@ -245,13 +248,13 @@ class Boosting:
         if self.exact is not None:
             growth.set_table(self.narrow(self.h))
         seed = draw_key(self.params.seed, TREE, number)
-        units = self.pack(
+        units, total, largest = self.pack(
             sum_g, self.total_weight if self.flat is not self.h else sum_h, draw_key(self.params.seed, ROUNDING, number)
         )
         used = np.arange(self.columns.n_features)
         if not self.columns.is_whole:
             used = self.columns.columns(number)
-        n_nodes = growth.grow(units, used, bag, self.min_weight, seed, control)
+        n_nodes = growth.grow(units, total, largest, used, bag, self.min_weight, seed, control)
         kernels = self.kernels.leaves
         subsets = np.zeros(0, np.uint64)
         if growth.subsets is not None:

@@ -183,7 +183,7 @@ class AdaBoostClassifier(ClassifierMixin, Reweighted):
         codes = np.minimum(np.searchsorted(self.classes_, column), self.n_classes_ - 1)
         is_known = self.classes_[codes] == column
         if not np.all(is_known):
-            unknown = column[int(np.argmin(is_known))]
+            unknown = column[[np.argmin(is_known)]].tolist()[0]
             raise ValueError(
                 f"a member predicts the class {unknown!r}, which is not among {self.classes_.tolist()[:10]}"
             )

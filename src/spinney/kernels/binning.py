@@ -1,7 +1,7 @@
 """Bins of numeric columns from their sorted values, and bytes for the rows.
 
-Words: a *run* is a stretch of equal values in a sorted column; a *cell* is one of many equally wide stretches of the
-number line, which says how many bins begin below it; the few that begin inside it are compared with.
+Words: a *run* is a stretch of equal values in a sorted column; a *cell* is one of many stretches of the number line,
+found from a value without a search, that knows how many bins begin below it: only those that begin inside are compared.
 
 From the sorted values alone (every weight 1) a bin ends after two looks: the run that holds the last of its share
 belongs to it or opens the next. No other run matters, however many there are. The rule is that of `coding.fill_bins`.

@@ -51,9 +51,14 @@ def pack(
     lo: int,
     hi: int,
     sums: np.ndarray,  # (n_rows,) int64, written
-) -> None:
-    """Write the packed sums of rows lo .. hi; a row's hessian is 1 unit at least, so that no present code has sum 0."""
+) -> tuple[int, int]:
+    """Write the packed sums of rows lo .. hi; return their sum, and the largest hessian.
+
+    A row's hessian is 1 unit at least, so that no present code has sum 0.
+    """
     is_unit = len(weight) == 1
+    total = np.int64(0)
+    largest = np.int64(0)
     for i in range(lo, hi):
         w = weight[0] if is_unit else weight[i]
         gradient = g[i] * g_scale
@@ -70,18 +75,11 @@ def pack(
             gradient = np.rint(gradient)
             hessian = np.rint(hessian)
         times = np.int64(w)
-        sums[i] = ((np.int64(gradient) * times) << SUM_SHIFT) + np.int64(max(hessian, 1.0)) * times
-
-
-@door
-def add_up(sums: np.ndarray, lo: int, hi: int) -> tuple[int, int]:
-    """Sum of packed sums, and the largest hessian among them."""
-    total = np.int64(0)
-    largest = np.int64(0)
-    mask = np.int64((1 << SUM_SHIFT) - 1)
-    for i in range(lo, hi):
-        total += sums[i]
-        largest = max(largest, sums[i] & mask)
+        units = np.int64(max(hessian, 1.0)) * times
+        packed = ((np.int64(gradient) * times) << SUM_SHIFT) + units
+        sums[i] = packed
+        total += packed
+        largest = max(largest, units)
     return total, largest
 
 
@@ -96,14 +94,17 @@ def gather_rows(
     words: np.ndarray,
     sums: np.ndarray,
     ids: np.ndarray,
-) -> None:
-    """Copy rows of the table to the buffer."""
+) -> int:
+    """Copy rows of the table to the buffer; return the sum of their packed sums."""
+    total = np.int64(0)
     for k in range(lo, hi):
         row = np.int64(rows[k])
         ids[k] = row
         sums[k] = sums_0[row]
+        total += sums_0[row]
         for w in range(n_words):
             words[k * n_words + w] = words_0[row * n_words + w]
+    return total
 
 
 @door

@@ -201,7 +201,7 @@ def cut_block(
     numeric = [j for j, one in enumerate(levels) if one is None]
     at_once = max(SORTED_AT_ONCE // values.shape[1], 1)
     groups = [numeric[k : k + at_once] for k in range(0, len(numeric), at_once)]
-    found = share(lambda group: cut_columns(values[group], weight, max_bins, kernels), groups)
+    found = share(lambda group: cut_columns(values, group, weight, max_bins, kernels), groups)
     cuts = iter([cut for group in found for cut in group])
     return [next(cuts) if one is None else list_levels(values[j], len(one)) for j, one in enumerate(levels)]
 
@@ -212,13 +212,16 @@ def list_levels(column: NDArray[Any], n_levels: int) -> Cuts:
     return Cuts(index, index, bool(np.isnan(column).any()))
 
 
-def cut_columns(values: NDArray[Any], weight: NDArray[np.int64], max_bins: int, kernels: Any) -> list[Cuts]:
-    """Cuts of numeric columns (n_columns, n_rows)."""
-    n_columns, n_rows = values.shape
-    ordered = np.sort(values, axis=1)
+def cut_columns(
+    values: NDArray[Any], columns: list[int], weight: NDArray[np.int64], max_bins: int, kernels: Any
+) -> list[Cuts]:
+    """Cuts of some columns, all numeric, of a block (any, n_rows)."""
+    ordered = values[columns]
+    ordered.sort(axis=1)
+    n_rows = values.shape[1]
     most = min(max_bins, n_rows)
-    low, high = np.empty((2, n_columns, most), values.dtype)
-    n_bins, n_known = np.empty((2, n_columns), np.int64)
+    low, high = np.empty((2, len(columns), most), values.dtype)
+    n_bins, n_known = np.empty((2, len(columns)), np.int64)
     kernels.binning.cut(ordered, most, np.empty(most, np.int64), low, high, n_bins, n_known)
     cuts = []
     for j, n in enumerate(n_bins.tolist()):
@@ -226,7 +229,7 @@ def cut_columns(values: NDArray[Any], weight: NDArray[np.int64], max_bins: int, 
         highest = high[j, :n] + 0.0
         cut = Cuts(lowest.astype(np.float64), highest.astype(np.float64), bool(n_known[j] < n_rows))
         if len(weight) > 1 and is_binned(cut):  # where every value has a code, weights do not matter
-            cut = cut_weighted(values[j], ordered[j], weight, max_bins, kernels)
+            cut = cut_weighted(values[columns[j]], ordered[j], weight, max_bins, kernels)
         cuts.append(cut)
     return cuts
 
@@ -392,7 +395,7 @@ def equal_density_bins(x: ArrayLike, n_bins: int = 255, sample_weight: ArrayLike
     if n_known < 2:
         return np.empty(0)
     chosen = choose_kernels(len(values) * 1e-6 if len(weight) > 1 else n_bins * 1e-4)
-    (cut,) = cut_columns(values[np.newaxis], weight, n_bins, chosen)
+    (cut,) = cut_columns(values[np.newaxis], [0], weight, n_bins, chosen)
     low, high = cut.high[:-1], cut.low[1:]
     with np.errstate(over="ignore", invalid="ignore"):
         middle = low + (high - low) / 2.0

@@ -257,13 +257,18 @@ class BoostGrowth:
     def grow(
         self,
         units: Units,
+        total: int,
+        largest: int,
         used: NDArray[np.int64],
         bag: NDArray[np.int32] | None,
         min_weight: int,
         seed: int,
         control: NDArray[np.int64],
     ) -> int:
-        """Grow a tree on `sums_0`; return its number of nodes, of which `leaf` is written for the rows of the bag."""
+        """Grow a tree on `sums_0`; return its number of nodes, of which `leaf` is written for the rows of the bag.
+
+        total, largest: sum of `sums_0`, and the largest hessian among them.
+        """
         k = self.kernels
         state, nodes = self.state, self.nodes
         n_rows = len(self.ids_0) if bag is None else len(bag)
@@ -280,20 +285,17 @@ class BoostGrowth:
         self.node_values[LOWER, 0], self.node_values[UPPER, 0] = -np.inf, np.inf
         if self.alive is not None:
             self.alive[0] = np.uint64(0xFFFF_FFFF_FFFF_FFFF)  # slot 0 is the first to be taken
-        if bag is None:
-            total, most = k.leaves.add_up(self.sums_0, 0, n_rows)
-        else:
-            k.leaves.gather_rows(
+        if bag is not None:
+            total = k.leaves.gather_rows(
                 bag, self.words_0, self.sums_0, self.n_words, 0, n_rows, self.words, self.sums, self.ids
             )
             nodes[BEGIN, 0] = 1
             self.ranges[: self.n_shards, 0] = self.starts[:-1]
             self.ranges[self.n_shards :, 0] = self.starts[1:]
-            total, most = k.leaves.add_up(self.sums, 0, n_rows)
         state[ROOT_SUM] = total
         places = self.places[0, used]
         used_places = places[self.places[1, used] == 0]
-        settings = self.settings(units, max(int(most), 1), min_weight, len(used), seed)
+        settings = self.settings(units, largest, min_weight, len(used), seed)
         while True:
             why = k.boost.grow(
                 self.codes_0, self.words_0, self.sums_0, self.ids_0, self.codes, self.words, self.sums, self.ids,
