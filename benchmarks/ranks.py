@@ -153,21 +153,25 @@ class Cache:
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
-        self.scores: dict[str, float] = {}
-        if path is not None and path.exists():
-            self.scores = json.loads(path.read_text(encoding="utf-8"))
+        self.scores = self.read()
+
+    def read(self) -> dict[str, float]:
+        """What the file holds."""
+        if self.path is None or not self.path.exists():
+            return {}
+        return json.loads(self.path.read_text(encoding="utf-8"))
 
     def save(self) -> None:
-        """Write the file as a whole: a run that is stopped leaves the one before."""
+        """Add to the file, replacing it as a whole: a run that is stopped leaves the one before."""
         if self.path is not None:
             fresh = self.path.with_suffix(".new")
-            fresh.write_text(json.dumps(self.scores, indent=0), encoding="utf-8")
+            fresh.write_text(json.dumps({**self.read(), **self.scores}, indent=0), encoding="utf-8")
             fresh.replace(self.path)
 
 
 def score_seed(library: str, problem: Problem, seed: int, cache: Cache, settings: dict[str, Any]) -> float:
     """Mean score over the folds of a seed; a peer's folds are looked up first."""
-    scores = []
+    scores, n_known = [], len(cache.scores)
     for at, (train, test) in enumerate(folds(problem, seed)):
         version = installed(PEERS[library]) if library in PEERS else ""
         key = f"{problem.task.name} {library} {version} {len(problem.y)} {seed} {at}"
@@ -177,7 +181,8 @@ def score_seed(library: str, problem: Problem, seed: int, cache: Cache, settings
             if library in PEERS:
                 cache.scores[key] = score
         scores.append(score)
-    cache.save()
+    if len(cache.scores) > n_known:
+        cache.save()
     return float(np.mean(scores))
 
 

@@ -5,7 +5,7 @@ takes the engine's tree as its guide where the engine's rounding of gradients le
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -49,6 +49,7 @@ class Case:
     max_bins: int | None = None
     monotone: list[int] | None = None
     interactions: list[list[int]] | None = None
+    offsets: list[float] | None = None  # added to the raw scores to start from
     params: dict[str, object] = field(default_factory=dict)
 
     @property
@@ -66,12 +67,13 @@ def bins_of(case, kernels):
     return bin_table(fast.ColumnTable(case.columns, levels), weight.values, case.max_bins, kernels)
 
 
-def make_engine(case, *, kernels=None, n_workers=1):
+def make_engine(case, *, kernels=None, n_workers=1, max_bins=255):
     kernels = kernels or fast.compiled()
     y = np.array(case.y, np.float64)
     weight = None if case.weights is None else np.array(case.weights)
     loss = make_loss(case.loss, alpha=case.alpha, power=case.power, n_classes=case.n_classes, newton=case.newton)
     raw = np.repeat(loss.start(y, weight)[:, np.newaxis], len(y), axis=1)
+    raw += 0.0 if case.offsets is None else np.array(case.offsets)
     sets = case.interactions
     if sets is not None:
         rest = sorted(set(range(len(case.columns))).difference(*sets))
@@ -79,6 +81,7 @@ def make_engine(case, *, kernels=None, n_workers=1):
     return Boosting(
         bins_of(case, kernels), y, weight, loss, BoostParams(**case.all_params), raw, kernels, n_workers,
         monotone=None if case.monotone is None else np.array(case.monotone, np.int8), interactions=sets,
+        max_bins=max_bins,
     )  # fmt: skip
 
 
@@ -97,6 +100,7 @@ class Found:
 
     n_rows: int
     weight: float
+    gain: float  # of all tests from here on down
     value: float
     feature: int | None = None
     threshold: float | None = None
@@ -111,7 +115,8 @@ class Found:
 
 def as_found(tree, node=0):
     """A tree of the package as nodes, with the shrunken values of its leaves."""
-    found = Found(int(tree.n_rows[node]), float(tree.weight[node]), float(tree.threshold[node]))
+    weight = float(tree.weight[node])
+    found = Found(int(tree.n_rows[node]), weight, weight * float(tree.impurity[node]), float(tree.threshold[node]))
     if not tree.is_leaf[node]:
         found.feature = int(tree.feature[node])
         found.missing_branch = int(tree.missing_branch[node])
@@ -126,7 +131,7 @@ def as_found(tree, node=0):
 
 def naive_bins(case, bins):
     """Lowest and highest value of each bin, where numbers are binned."""
-    if case.max_bins is None:
+    if case.max_bins is None and "candidates" not in case.params:
         return None
     pairs = []
     for j, n_levels in enumerate(case.n_levels):
@@ -142,40 +147,56 @@ def naive_loss(case, engine):
 
 
 def naive_params(case):
-    params = {name: value for name, value in case.all_params.items() if name not in ("learning_rate", "newton")}
+    others = ("learning_rate", "newton", "subsample", "max_features", "max_tree_features", "candidates", "seed")
+    params = {name: value for name, value in case.all_params.items() if name not in others}
     return {**params, "n_levels": case.n_levels, "monotone": case.monotone, "interactions": case.interactions}
 
 
-def check_rounds(case, n_rounds=2, **options):
+def check_rounds(case, n_rounds=2, max_bins=255):
     """Grow rounds with both and compare them; return the number of tests."""
-    engine = make_engine(case, **options)
-    loss = naive_loss(case, engine)
-    weights = case.weights or [1.0] * len(case.y)
-    bins = naive_bins(case, engine.growth.bins)
-    n_tests = 0
-    for t in range(n_rounds):
-        before = engine.raw.copy()
-        engine.grow_round(np.zeros(CONTROL_SIZE, np.int64))
-        trees = list(engine.forest())[t * loss.n_raw :]
-        for tree in trees:
-            tree.check()
-        found = [as_found(tree) for tree in trees]
-        delta = engine.loss.parameter
-        expected = nb.grow_round(
-            case.columns, case.y, weights, loss, before.T.tolist(), delta, newton=case.newton, guides=found, bins=bins,
-            rounding=ROUNDING, **naive_params(case),
-        )  # fmt: skip
-        derivatives = np.array([loss.gradients(y, raw, delta) for y, raw in zip(case.y, before.T, strict=True)])
-        after = before.copy()
-        for k, (ours, theirs) in enumerate(zip(found, expected, strict=True)):
-            wg, wh = (np.array(weights) * derivatives[:, k].T).tolist()
-            residuals = [y - f for y, f in zip(case.y, before[k], strict=True)]
-            n_tests += assert_same_tree(case, ours, theirs, wg, wh, residuals)
-            for leaf, of_engine in zip(leaves(theirs), leaves(ours), strict=True):
-                after[k, leaf.rows] += of_engine.value
-        np.testing.assert_array_equal(engine.raw, after)
+    engine = make_engine(case, max_bins=max_bins)
+    n_tests = sum(check_round(case, engine, t) for t in range(n_rounds))
     engine.close()
     return n_tests
+
+
+def check_round(case, engine, t):
+    """Grow round t with both and compare it; return the number of tests."""
+    loss = naive_loss(case, engine)
+    columns, weights = seen_by_tree(case, engine, t)
+    before = engine.raw.copy()
+    engine.grow_round(np.zeros(CONTROL_SIZE, np.int64))
+    trees = list(engine.forest())[t * loss.n_raw :]
+    for tree in trees:
+        tree.check()
+    found = [as_found(tree) for tree in trees]
+    delta = engine.loss.parameter
+    expected = nb.grow_round(
+        columns, case.y, weights, loss, before.T.tolist(), delta, newton=case.newton, guides=found,
+        bins=naive_bins(case, engine.growth.bins), rounding=ROUNDING, **naive_params(case),
+    )  # fmt: skip
+    derivatives = np.array([loss.gradients(y, raw, delta) for y, raw in zip(case.y, before.T, strict=True)])
+    after, n_tests = before.copy(), 0
+    for k, (ours, theirs) in enumerate(zip(found, expected, strict=True)):
+        wg, wh = (np.array(weights) * derivatives[:, k].T).tolist()
+        residuals = [y - f for y, f in zip(case.y, before[k], strict=True)]
+        n_tests += assert_same_tree(case, ours, theirs, wg, wh, residuals)
+        for i, row in enumerate(zip(*case.columns, strict=True)):
+            after[k, i] += naive.leaf_of(ours, row).value
+    np.testing.assert_array_equal(engine.raw, after)
+    return n_tests
+
+
+def seen_by_tree(case, engine, t):
+    """Columns and weights of round t: columns that were not drawn are missing, rows that were not weigh nothing."""
+    columns, weights = case.columns, case.weights or [1.0] * len(case.y)
+    if not engine.columns.is_whole:
+        drawn = set(engine.columns.columns(t).tolist())
+        columns = [column if j in drawn else [math.nan] * len(case.y) for j, column in enumerate(columns)]
+    if engine.bags is not None:
+        bag = set(engine.bags.rows(t).tolist())
+        weights = [weight if i in bag else 0.0 for i, weight in enumerate(weights)]
+    return columns, weights
 
 
 def leaves(node):
@@ -192,13 +213,16 @@ def assert_same_tree(case, found, expected, wg, wh, residuals):
         assert ours.n_rows == theirs.n_rows
         assert ours.is_leaf == theirs.is_leaf
         assert ours.weight == pytest.approx(H, rel=CLOSE)
+        gains = [max(below.gain, 0.0) for below in naive.walk(theirs) if not below.is_leaf]
+        doubts = [below.doubt for below in naive.walk(theirs) if not below.is_leaf]
+        assert ours.gain == pytest.approx(math.fsum(gains), rel=CLOSE, abs=2 * math.fsum(doubts) + 1e-300)
         if not ours.is_leaf:
             n_tests += 1
             assert_same_test(case, ours, theirs, ROUNDING * expected.H)
             continue
         sizes = [abs(wg[i]) for i in rows]
         spread = math.fsum(sizes) / H if case.loss not in OWN_LEAVES else max(abs(residuals[i]) for i in rows)
-        slack = CLOSE * spread + (bound_error(expected, wg) if case.monotone else 0.0)
+        slack = 1e-15 + CLOSE * spread + (bound_error(expected, wg) if case.monotone else 0.0)
         assert ours.value == pytest.approx(rate * theirs.value, rel=CLOSE, abs=rate * slack)
     return n_tests
 
@@ -225,14 +249,7 @@ def assert_same_test(case, ours, theirs, slack):
 # ------------------------------------------------------------------------------------------------------- cases to check
 
 
-def is_usable(loss, y, weights):
-    """Whether a loss has a start: classes and positive targets must occur."""
-    if loss in ("poisson", "tweedie"):
-        return any(v > 0 for v in y)
-    return True
-
-
-def target_of(draw, table, loss):
+def target_of(table, loss):
     """A target that the loss is defined for, from that of a regression."""
     if loss in ("poisson", "tweedie"):
         return [float(abs(round(v)) % 7) for v in table.y]
@@ -242,22 +259,21 @@ def target_of(draw, table, loss):
 
 
 @st.composite
-def cases(draw, *, losses=None, max_rows=40, **kinds):
+def cases(draw, *, max_rows=40, has_options=True, **kinds):
     """A small table, a loss, and up to four options that are not plain."""
     is_regression = draw(st.booleans())
     table = draw(strategies.tables(is_regression=is_regression, max_rows=max_rows, **kinds))
-    keep = [i for i in range(table.n_rows) if table.weights is None or table.weights[i] > 0]
     assume(all(n > 0 for n, is_it in zip(table.n_levels, table.is_categorical, strict=True) if is_it))
+    keep = [i for i in range(table.n_rows) if table.weights is None or table.weights[i] > 0]
     if is_regression:
         loss, n_classes = draw(st.sampled_from(NUMBERS)), 0
-        y = target_of(draw, table, loss)
+        y = target_of(table, loss)
     else:
         n_classes = max(table.n_classes, 2)
         loss = draw(st.sampled_from(["log_loss", "exponential"])) if n_classes == 2 else "log_loss"
         y = [float(v) for v in table.y]
     y = [y[i] for i in keep]
-    if loss in ("poisson", "tweedie"):
-        assume(any(y))
+    assume(loss not in ("poisson", "tweedie") or any(y))
     return Case(
         columns=[[column[i] for i in keep] for column in table.columns],
         n_levels=table.n_levels,
@@ -266,22 +282,27 @@ def cases(draw, *, losses=None, max_rows=40, **kinds):
         loss=loss,
         n_classes=n_classes,
         max_bins=draw(st.sampled_from([None, None, 255, 4])),
-        interactions=draw(st.one_of(st.none(), st.none(), interactions(table.n_features))),
-        monotone=draw(signs(table)) if loss not in OWN_LEAVES else None,
-        params=draw(parameters()),
+        interactions=draw(interactions(table.n_features)) if has_options else None,
+        offsets=draw(st.one_of(st.none(), st.lists(st.sampled_from(OFFSETS), min_size=len(y), max_size=len(y)))),
+        monotone=draw(signs(table.is_categorical)) if has_options else None,
+        params=draw(parameters()) if has_options else {},
     )
 
 
 def interactions(n_features):
     features = st.integers(0, n_features - 1)
-    return st.lists(st.lists(features, min_size=1, max_size=3, unique=True), max_size=3)
+    sets = st.lists(st.lists(features, min_size=1, max_size=3, unique=True), max_size=3)
+    return st.one_of(st.none(), st.none(), sets)
 
 
-def signs(table):
-    each = [st.just(0) if is_it else st.sampled_from([-1, 0, 1]) for is_it in table.is_categorical]
+def signs(is_categorical):
+    each = [st.just(0) if is_it else st.sampled_from([-1, 0, 1]) for is_it in is_categorical]
     return st.one_of(st.none(), st.none(), st.tuples(*each).map(list))
 
 
+OFFSETS = [0.0, 0.25, -0.5, 1.1]
+
+# Limits that are compared with computed numbers are odd decimals: exactly on a boundary rounding would decide.
 OPTIONS = {
     "max_leaf_nodes": st.one_of(st.none(), st.integers(2, 8)),
     "max_depth": st.integers(1, 4),
@@ -305,10 +326,164 @@ def parameters(draw):
     return {name: draw(OPTIONS[name]) for name in names}
 
 
-# --------------------------------------------------------------------------------------------------- against the naive
+def draw_case(loss, n_rows=300, seed=0, **options):
+    """A larger table of all kinds of columns: a wide number, a rounded one with holes, few and many levels."""
+    rng = np.random.default_rng(seed)
+    columns = [rng.normal(size=n_rows), np.round(rng.normal(size=n_rows), 1), rng.integers(0, 6, n_rows).astype(float)]
+    columns += [rng.integers(0, 300, n_rows).astype(float), np.exp(rng.normal(size=n_rows))]
+    columns[1][rng.random(n_rows) < 0.15] = math.nan
+    columns[3][rng.random(n_rows) < 0.05] = math.nan
+    score = columns[0] + columns[2] % 3 - np.nan_to_num(columns[1], nan=-0.8) ** 2
+    score += np.nan_to_num(columns[3]) % 7 / 3 + rng.normal(size=n_rows) / 3
+    n_classes = {"log_loss": 2, "exponential": 2, "softmax": 4}.get(loss, 0)
+    if n_classes:
+        y = (np.argsort(np.argsort(score)) * n_classes // n_rows).astype(float)
+    elif loss in ("poisson", "tweedie"):
+        y = rng.poisson(np.exp(score / 3)).astype(float)
+    else:
+        y = np.exp(score / 3) if loss == "gamma" else score
+    return Case(
+        columns=[column.tolist() for column in columns],
+        n_levels=[0, 0, 6, 300, 0],
+        y=y.tolist(),
+        weights=options.pop("weights", None),
+        loss="log_loss" if n_classes else loss,
+        n_classes=n_classes,
+        **options,
+    )
+
+
+# ---------------------------------------------------------------------------------------------------- against the naive
 
 
 @settings(max_examples=150)
 @given(cases())
 def test_rounds_are_those_of_the_naive_engine(case):
     check_rounds(case)
+
+
+@pytest.mark.parametrize("max_bins", [None, 20])
+@pytest.mark.parametrize("loss", [*NUMBERS, "log_loss", "exponential", "softmax"])
+def test_rounds_of_a_larger_table(loss, max_bins):
+    """Wide columns, which take two bytes, and more levels than a word has bits."""
+    weights = np.random.default_rng(1).uniform(0.2, 3.0, 300).tolist() if loss in OWN_LEAVES else None
+    params = {"max_leaf_nodes": 12, "min_samples_leaf": 3, "min_child_weight": 1e-3, "reg_lambda": 0.5}
+    assert check_rounds(draw_case(loss, max_bins=max_bins, weights=weights, params=params)) >= 10
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "poisson", "absolute_error", "log_loss"])
+def test_trees_of_some_rows_and_columns(loss):
+    """Rows outside the sample get the values of the leaves they come to, which the others make."""
+    for seed in range(3):
+        params = {"subsample": 0.6, "max_tree_features": 3, "seed": seed, "min_samples_leaf": 2, "max_leaf_nodes": 8}
+        weights = np.random.default_rng(seed).uniform(0.2, 3.0, 120).tolist()
+        assert check_rounds(draw_case(loss, 120, seed, weights=weights, params=params), 3) >= 12
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "poisson", "log_loss"])
+def test_candidates_by_hessian(loss):
+    """Bins are made anew for each tree; which, is known from the engine."""
+    params = {"candidates": "hessian", "min_samples_leaf": 2, "max_leaf_nodes": 8}
+    assert check_rounds(draw_case(loss, 120, params=params), 3, max_bins=7) >= 12
+
+
+@given(cases(), st.integers(0, 9))
+def test_drawn_features_get_their_best_test(case, seed):
+    """With one feature drawn at each node, each test is the best of its feature."""
+    assume(case.n_classes <= 2)
+    case = replace(case, monotone=None, interactions=None)
+    engine = make_engine(replace(case, params={**case.params, "max_features": 1, "seed": seed}))
+    before = engine.raw[0].copy()
+    engine.grow_round(np.zeros(CONTROL_SIZE, np.int64))
+    engine.close()
+    root = as_found(next(iter(engine.forest())))
+    weights = case.weights or [1.0] * len(case.y)
+    loss = naive_loss(case, engine)
+    pairs = [loss.gradients(y, [f], engine.loss.parameter)[0] for y, f in zip(case.y, before, strict=True)]
+    g, h = zip(*pairs, strict=True)
+    bins = naive_bins(case, engine.growth.bins) or [None] * len(case.columns)
+    params = {**naive_params(case), "max_depth": 1, "max_leaf_nodes": None, "rounding": 4 * ROUNDING}
+
+    def check(found, rows):
+        if found.is_leaf:
+            return
+        j = found.feature
+        inside = [weights[i] if i in rows else 0.0 for i in range(len(rows_of_table))]
+        guide = replace(found, feature=0, children=[replace(child, children=[]) for child in found.children])
+        options = {**params, "n_levels": [case.n_levels[j]], "bins": [bins[j]]}
+        # Limits of weight are shares of the whole table's.
+        options["min_weight_fraction_leaf"] *= math.fsum(weights) / math.fsum(inside)
+        expected = nb.grow([case.columns[j]], g, h if case.newton else [1.0] * len(g), inside, guide=guide, **options)
+        assert not expected.is_leaf
+        assert_same_test(replace(case, columns=[case.columns[j]], n_levels=[case.n_levels[j]]), guide, expected, 1e-3)
+        for branch, child in enumerate(found.children):
+            check(child, {i for i in rows if naive.branch_of(found, case.columns[j][i]) == branch})
+
+    rows_of_table = range(len(case.y))
+    check(root, set(rows_of_table))
+
+
+# -------------------------------------------------------------------------------------------------------- the same bits
+
+
+def bits_of(engine, *, has_rows=True):
+    """The trees and scores of an engine as bytes."""
+    forest = engine.forest()
+    names = ["hot", "weight", "impurity", "subsets", "first_node", "first_word", *(["n_rows"] if has_rows else [])]
+    return {name: getattr(forest, name).tobytes() for name in names} | {"raw": engine.raw.tobytes()}
+
+
+@settings(max_examples=40)
+@given(cases(max_rows=20))
+def test_interpreted_kernels_give_the_same_bits(case):
+    with np.errstate(all="ignore"):
+        interpreted = run(case, 2, kernels=_jit.interpreted())
+    assert bits_of(interpreted) == bits_of(run(case, 2))
+
+
+@settings(max_examples=100)
+@given(cases(), st.randoms(use_true_random=False))
+def test_the_order_of_rows_does_not_matter(case, random):
+    order = list(range(len(case.y)))
+    random.shuffle(order)
+    other = replace(
+        case,
+        columns=[[column[i] for i in order] for column in case.columns],
+        y=[case.y[i] for i in order],
+        weights=None if case.weights is None else [case.weights[i] for i in order],
+    )
+    first, second = run(case, 2), run(other, 2)
+    second.raw = np.ascontiguousarray(second.raw[:, np.argsort(order)])
+    assert bits_of(first) == bits_of(second)
+
+
+@settings(max_examples=100)
+@given(cases(has_weights=False), st.data())
+def test_a_row_of_weight_two_is_two_rows(case, data):
+    """Limits that count rows are left out: they mean rows."""
+    counts = data.draw(st.lists(st.integers(1, 3), min_size=len(case.y), max_size=len(case.y)))
+    counts_rows = ("min_samples_leaf", "min_samples_split")
+    case.params = {name: value for name, value in case.params.items() if name not in counts_rows}
+    rows = np.repeat(np.arange(len(counts)), counts)
+    repeated = replace(
+        case, columns=[[column[i] for i in rows] for column in case.columns], y=[case.y[i] for i in rows]
+    )
+    first, second = run(repeated, 2), run(replace(case, weights=list(map(float, counts))), 2)
+    second.raw = np.ascontiguousarray(second.raw[:, rows])
+    assert bits_of(first, has_rows=False) == bits_of(second, has_rows=False)
+
+
+@pytest.mark.parametrize("subsample", [1.0, 0.7])
+@pytest.mark.parametrize("has_weights", [False, True])
+@pytest.mark.parametrize(("loss", "max_bins"), [("squared_error", None), ("softmax", 255), ("absolute_error", 255)])
+def test_any_number_of_threads_gives_the_same_bits(monkeypatch, loss, max_bins, has_weights, subsample):
+    """Nodes and passes over rows are shared out from few rows on, so that threads have work to share."""
+    monkeypatch.setattr("spinney.tree.boost.SHARE_CELLS", 1)
+    monkeypatch.setattr("spinney.ensemble.boosting.ROWS_AT_ONCE", 1)
+    n_rows = 40_000
+    weights = np.random.default_rng(2).uniform(0.2, 3.0, n_rows).tolist() if has_weights else None
+    params = {"max_leaf_nodes": 15, "min_samples_leaf": 20, "subsample": subsample, "max_features": 4}
+    case = draw_case(loss, n_rows, weights=weights, max_bins=max_bins, params=params)
+    expected = bits_of(run(case, 2))
+    for n_workers in (2, 8):
+        assert bits_of(run(case, 2, n_workers=n_workers)) == expected

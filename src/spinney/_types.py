@@ -137,6 +137,12 @@ BUNCH_ROWS = 4
 SLOT_SUM, SLOT_LEFT_SUM = range(10, 12)
 BOOST_SLOT_ROWS = 12
 
+# places (int64) of features: first byte in a row, whether there are two, first cell in a slot (-1: no cells are kept)
+PLACE, IS_WIDE, FIRST_CELL = range(3)
+PLACE_ROWS = 3
+# spans (int64) of the features of a tree whose cells are kept: first cell, cells, first byte of a wide one (-1: narrow)
+SPAN_CELL, SPAN_SIZE, SPAN_PLACE = range(3)
+
 SUM_SHIFT = 32  # a packed sum is gradient << 32 | hessian
 NARROW_CODES = 256  # of a feature that takes one byte, missing included
 SHARD_ROWS = 1024  # neighbouring rows of a table that one thread takes

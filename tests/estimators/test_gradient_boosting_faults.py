@@ -28,8 +28,6 @@ from spinney import GradientBoostingClassifier, GradientBoostingRegressor
 from spinney.estimators.boosting import check_interactions
 from spinney.tree.forest import Forest
 
-EXACT = {"max_bins": None, "min_samples_leaf": 1, "min_child_weight": 0.0}
-
 
 @pytest.fixture(params=[GradientBoostingClassifier, GradientBoostingRegressor], ids=["classifier", "regressor"])
 def kind(request):
@@ -67,7 +65,7 @@ def failures_of_draws(model):
     ],
     expected_failed_checks=failures_of_draws,
 )
-@pytest.mark.filterwarnings("ignore:1 of the classes have a single row")
+@pytest.mark.filterwarnings("ignore:Of . of the . classes there is a single row")
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -168,7 +166,7 @@ def test_fault_120_ctrl_c_is_answered_and_the_old_model_kept(tmp_path):
     import threading
     import numpy as np
     from spinney import GradientBoostingRegressor
-    X = np.random.default_rng(0).normal(size=(200_000, 20))
+    X = np.random.default_rng(0).normal(size=(100_000, 10))
     model = GradientBoostingRegressor(n_estimators=2, n_jobs=2).fit(X, X[:, 0])
     before = model.predict(X[:100])
     print("begin", flush=True)
@@ -183,7 +181,7 @@ def test_fault_120_ctrl_c_is_answered_and_the_old_model_kept(tmp_path):
         process = subprocess.Popen(
             [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, stderr=stderr, text=True
         )
-    watchdog = threading.Timer(120.0, process.kill)
+    watchdog = threading.Timer(300.0, process.kill)
     watchdog.start()
     try:
         first = process.stdout.readline().strip()
@@ -285,7 +283,7 @@ BAD = [
     ({"min_samples_split": value} for value in (1, 0.0, -1)),
     ({"min_weight_fraction_leaf": value} for value in (-0.1, 0.6, np.nan)),
     ({"min_child_weight": value} for value in (-1.0, np.inf, np.nan)),
-    ({"reg_lambda": value} for value in (-1.0, np.inf, np.nan, None)),
+    ({"reg_lambda": value} for value in (-1.0, np.inf, np.nan)),
     ({"reg_alpha": value} for value in (-1.0, np.inf)),
     ({"gamma": value} for value in (-1.0, np.nan)),
     ({"pruning": value} for value in ("none", None)),
@@ -356,7 +354,7 @@ def test_faults_74_to_78_extreme_parameters_work(kind, settings):
 def test_full_trees_part_every_row():
     X = np.random.default_rng(0).normal(size=(200, 1))
     y = np.random.default_rng(1).normal(size=200)
-    full = {"max_leaf_nodes": None, "max_depth": None, "learning_rate": 1.0, "n_estimators": 1}
+    full = {"max_leaf_nodes": None, "max_depth": None, "learning_rate": 1.0, "n_estimators": 1, "reg_lambda": 0.0}
     np.testing.assert_allclose(GradientBoostingRegressor(**full, **EXACT).fit(X, y).predict(X), y, atol=1e-6)
 
 

@@ -355,8 +355,8 @@ class AdaBoostRegressor(RegressorMixin, Reweighted):
     >>> from spinney import AdaBoostRegressor
     >>> X = np.linspace(0.0, 1.0, 200)[:, None]
     >>> boost = AdaBoostRegressor(n_estimators=20).fit(X, X[:, 0] ** 2)
-    >>> boost.predict([[0.5]]).round(1).tolist()
-    [0.2]
+    >>> boost.predict([[0.1], [0.9]]).round(2).tolist()
+    [0.03, 0.8]
     """
 
     _default: ClassVar[Any] = CARTRegressor(max_depth=3)

@@ -71,7 +71,7 @@ BOOST_CONSTRAINTS: dict[str, list[Any]] = {
     "learning_rate": [Interval(Real, 0.0, None, closed="neither")],
     "n_estimators": [Interval(Integral, 1, None, closed="left")],
     "min_child_weight": [Interval(Real, 0.0, None, closed="left")],
-    "reg_lambda": [Interval(Real, 0.0, None, closed="left")],
+    "reg_lambda": [Interval(Real, 0.0, None, closed="left"), None],
     "reg_alpha": [Interval(Real, 0.0, None, closed="left")],
     "gamma": [Interval(Real, 0.0, None, closed="left")],
     "pruning": [StrOptions({"pre", "post"})],
@@ -321,6 +321,7 @@ class Boosted(CheckedParams, BaseEstimator):
 
     def _boost_params(self, n_rows: int, n_features: int, power: int) -> BoostParams:
         """The parameters as Python's own numbers; weights are in units of 2**power, targets of 2**_exponent."""
+        reg_lambda = float(self.newton) if self.reg_lambda is None else float(self.reg_lambda)
         return BoostParams(
             max_leaf_nodes=None if self.max_leaf_nodes is None else min(int(self.max_leaf_nodes), n_rows + 2),
             max_depth=None if self.max_depth is None else min(int(self.max_depth), n_rows),
@@ -328,7 +329,7 @@ class Boosted(CheckedParams, BaseEstimator):
             min_samples_split=row_count(self.min_samples_split, n_rows, 2),
             min_weight_fraction_leaf=float(self.min_weight_fraction_leaf),
             min_child_weight=scale(float(self.min_child_weight), -power),
-            reg_lambda=scale(float(self.reg_lambda), -power),
+            reg_lambda=scale(reg_lambda, -power),
             reg_alpha=scale(float(self.reg_alpha), -power - self._exponent),
             gamma=scale(float(self.gamma), -power - 2 * self._exponent),
             pruning=self.pruning,

@@ -65,8 +65,10 @@ class GradientBoostingClassifier(ClassifierMixin, Boosted):
         Least share of the total weight in a leaf.
     min_child_weight : float, default=1e-3
         Least sum of second derivatives, times weights, in a leaf; with `newton=False` least sum of weights.
-    reg_lambda, reg_alpha : float, default=0.0
-        Pull of leaf values towards 0, by their squares and by their sizes.
+    reg_lambda : float, optional
+        Pull of leaf values towards 0 by their squares: 1 by default, 0 with `newton=False`, as Friedman has it.
+    reg_alpha : float, default=0.0
+        Pull of leaf values towards 0 by their sizes.
     gamma : float, default=0.0
         Gain that a test must have to be worth its leaf.
     pruning : {"pre", "post"}, default="pre"
@@ -185,7 +187,7 @@ class GradientBoostingClassifier(ClassifierMixin, Boosted):
         min_samples_split: float = 2,
         min_weight_fraction_leaf: float = 0.0,
         min_child_weight: float = 1e-3,
-        reg_lambda: float = 0.0,
+        reg_lambda: float | None = None,
         reg_alpha: float = 0.0,
         gamma: float = 0.0,
         pruning: str = "pre",
@@ -437,7 +439,7 @@ class GradientBoostingRegressor(RegressorMixin, Boosted):
         min_samples_split: float = 2,
         min_weight_fraction_leaf: float = 0.0,
         min_child_weight: float = 1e-3,
-        reg_lambda: float = 0.0,
+        reg_lambda: float | None = None,
         reg_alpha: float = 0.0,
         gamma: float = 0.0,
         pruning: str = "pre",

@@ -99,8 +99,8 @@ def draw_held(
         n_lone = int(np.count_nonzero(n_of_class == 1.0))
         if n_lone:
             warnings.warn(
-                f"{n_lone} of the classes have a single row, which is needed to learn from: early stopping knows "
-                "nothing of them. Give X_val and y_val to change that.",
+                f"Of {n_lone} of the {len(n_of_class)} classes there is a single row, which is needed to learn from: "
+                "early stopping knows nothing of them. Give X_val and y_val to change that.",
                 UserWarning,
                 stacklevel=6,
             )

@@ -94,7 +94,10 @@ def run_start(values: np.ndarray, j: int, at: int) -> int:
 
 @kernel
 def end_bin(values: np.ndarray, j: int, begin: int, n_known: int, n_left: int, tail: np.ndarray) -> int:
-    """First position behind the bin that begins at `begin`, when `n_left` bins are left, this one included."""
+    """First position behind the bin that begins at `begin`, when `n_left` bins are left, this one included.
+
+    tail: where the last runs of the column start, the last run first.
+    """
     if n_left == 1:
         return n_known
     share = (n_known - begin) // n_left
@@ -103,18 +106,14 @@ def end_bin(values: np.ndarray, j: int, begin: int, n_known: int, n_left: int, t
     end = run_end(values, j, last, n_known)
     if start > begin and start - begin + (end - start + 1) // 2 > share:
         end = start
-    # where no more values are left than bins, each has its own
-    alone = tail[n_left - 2]
-    if alone <= begin:
-        alone = run_end(values, j, begin, n_known)
-    return min(end, alone)
+    return min(end, tail[n_left - 2])  # a value for each bin after this one; there are more from `begin` on
 
 
 @door
 def cut(
     values: np.ndarray,  # (n_columns, n_rows) float32 or float64, each column sorted, NaN last
     max_bins: int,
-    tail: np.ndarray,  # (max_bins,) int64 scratch: where the last runs of a column start, the last run first
+    tail: np.ndarray,  # (max_bins,) int64 scratch, see `end_bin`
     low: np.ndarray,  # (n_columns, max_bins) of the type of the values, written
     high: np.ndarray,
     n_bins: np.ndarray,  # (n_columns,) int64, written

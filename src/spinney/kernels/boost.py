@@ -30,6 +30,7 @@ from spinney._types import (
     GAIN,
     HAS_HANDS,
     HAS_MOVES,
+    IS_WIDE,
     KIND,
     KIND_BITS,
     LAST_CODE,
@@ -43,12 +44,12 @@ from spinney._types import (
     N_QUEUED,
     N_ROWS,
     N_WORDS,
-    NARROW_CODES,
     NEEDS_HANDS,
     NEEDS_ROOM,
     NODE,
     PHASE,
     PICK,
+    PLACE,
     ROOT,
     ROOT_SUM,
     SCORE,
@@ -181,10 +182,11 @@ def grow(
     n_narrow: int,
     features: np.ndarray,
     edges: np.ndarray,
-    places: np.ndarray,  # (2, n_features) int64: first byte; whether there are two
+    places: np.ndarray,  # (3, n_features) int64: see `_types`
     used: np.ndarray,  # (n,) int64: features of this tree
     used_places: np.ndarray,  # (n,) int64: the narrow ones among them, by place
-    n_cells: np.ndarray,  # (n_narrow,) int64: cells of each place
+    spans: np.ndarray,  # (3, n) int64: the features whose cells are kept, see `_types`
+    n_slot_cells: int,
     members: np.ndarray,  # (n_features, n_words of sets) uint64, or None
     alive: np.ndarray,  # (n_slots, n_words of sets) uint64, or None
     nodes: np.ndarray,
@@ -193,12 +195,14 @@ def grow(
     slot_values: np.ndarray,
     slot_subsets: np.ndarray,  # (n_slots, most_words) uint64, or None
     subsets: np.ndarray,  # uint64, or None
-    cells: np.ndarray,  # (n_slots * n_narrow * NARROW_CODES,) int64
+    cells: np.ndarray,  # (n_slots * n_slot_cells,) int64
     extra: np.ndarray,  # the same for the shards but the first
     wide_cells: np.ndarray,
     counts: np.ndarray,
     bunches: np.ndarray,
     scores: np.ndarray,
+    spare: np.ndarray,
+    buckets: np.ndarray,
     prefix: np.ndarray,
     lefts: np.ndarray,
     present: np.ndarray,
@@ -213,7 +217,7 @@ def grow(
 
     Before the first call node 0 has its rows, its sum and slot 0; `state[PHASE]` is ROOT.
     """
-    size = n_narrow * NARROW_CODES
+    size = n_slot_cells
     n_shards = settings.n_shards
     while True:
         if control[CONTROL_STOP] != 0:
@@ -226,17 +230,17 @@ def grow(
                 if n_shards > 1 and nodes[N_ROWS, 0] >= settings.share_rows:
                     state[CURRENT] = 0
                     return NEEDS_HANDS
-                clear_cells(cells, slot * size, used_places, n_cells)
+                clear_cells(cells, slot * size, spans)
                 for shard in range(n_shards):
                     sum_shard(
                         shard, 0, codes_0, words_0, sums_0, codes, words, sums, ranges, nodes, n_words, n_narrow,
-                        used_places, cells, slot * size, n_shards,
+                        used_places, spans, cells, slot * size, n_shards,
                     )  # fmt: skip
             state[N_FREE] -= 1
             slot = slots[FREE, state[N_FREE]]
             if by_hands:
                 for shard in range(1, n_shards):
-                    add_cells(cells, slot * size, extra, (shard - 1) * size, 1, used_places, n_cells)
+                    add_cells(cells, slot * size, extra, (shard - 1) * size, 1, spans)
             slots[NODE, slot] = 0
             slots[DEPTH, slot] = 0
             slots[SLOT_SUM, slot] = state[ROOT_SUM]
@@ -247,8 +251,9 @@ def grow(
             if is_open:
                 is_open = search(
                     0, slot, codes_0, sums_0, ids_0, codes, sums, ids, weights, ranges, nodes, slots,
-                    slot_values, slot_subsets, n_words, n_narrow, features, edges, places, used, members, alive, cells,
-                    wide_cells, counts, bunches, scores, prefix, lefts, present, found, found_gain, settings,
+                    slot_values, slot_subsets, n_words, n_slot_cells, features, edges, places, used, members, alive,
+                    cells, wide_cells, counts, bunches, scores, spare,
+                    buckets, prefix, lefts, present, found, found_gain, settings,
                 )  # fmt: skip
             if is_open:
                 push(slots, slot_values, settings.order, state, slot)
@@ -275,8 +280,8 @@ def grow(
                 if not is_last:
                     feature = slots[FEATURE, slot]
                     state[SMALL_CHILD] = nodes[FIRST_CHILD, node] + guess_smaller(
-                        node, codes_0, codes, len(ids_0), ranges, nodes, n_words, places[0, feature],
-                        places[1, feature] != 0, goes_left, n_shards,
+                        node, codes_0, codes, len(ids_0), ranges, nodes, n_words, places[PLACE, feature],
+                        places[IS_WIDE, feature] != 0, goes_left, n_shards,
                     )  # fmt: skip
                 return NEEDS_HANDS
         node = state[CURRENT]
@@ -287,7 +292,8 @@ def grow(
             for shard in range(n_shards):
                 move_shard(
                     shard, node, codes_0, words_0, sums_0, ids_0, codes, words, sums, ids, starts, ranges, nodes,
-                    places[0, feature], places[1, feature] != 0, n_words, goes_left, state[HAS_MOVES] != 0, n_shards,
+                    places[PLACE, feature], places[IS_WIDE, feature] != 0, n_words, goes_left, state[HAS_MOVES] != 0,
+                    n_shards,
                 )  # fmt: skip
         for b in range(child, child + 2):
             nodes[N_ROWS, b] = 0
@@ -309,16 +315,16 @@ def grow(
         small = state[SMALL_CHILD]
         if by_hands:
             for shard in range(1, n_shards):
-                add_cells(cells, other * size, extra, (shard - 1) * size, 1, used_places, n_cells)
+                add_cells(cells, other * size, extra, (shard - 1) * size, 1, spans)
         else:
             small = child + np.int64(nodes[N_ROWS, child] > nodes[N_ROWS, child + 1])
-            clear_cells(cells, other * size, used_places, n_cells)
+            clear_cells(cells, other * size, spans)
             for shard in range(n_shards):
                 sum_shard(
                     shard, small, codes_0, words_0, sums_0, codes, words, sums, ranges, nodes, n_words, n_narrow,
-                    used_places, cells, other * size, n_shards,
+                    used_places, spans, cells, other * size, n_shards,
                 )  # fmt: skip
-        add_cells(cells, slot * size, cells, other * size, -1, used_places, n_cells)
+        add_cells(cells, slot * size, cells, other * size, -1, spans)
         state[N_FREE] -= 1
         if members is not None:
             for w in range(alive.shape[1]):
@@ -337,8 +343,9 @@ def grow(
             if is_open:
                 is_open = search(
                     b, at, codes_0, sums_0, ids_0, codes, sums, ids, weights, ranges, nodes, slots,
-                    slot_values, slot_subsets, n_words, n_narrow, features, edges, places, used, members, alive, cells,
-                    wide_cells, counts, bunches, scores, prefix, lefts, present, found, found_gain, settings,
+                    slot_values, slot_subsets, n_words, n_slot_cells, features, edges, places, used, members, alive,
+                    cells, wide_cells, counts, bunches, scores, spare,
+                    buckets, prefix, lefts, present, found, found_gain, settings,
                 )  # fmt: skip
             if is_open:
                 push(slots, slot_values, settings.order, state, at)

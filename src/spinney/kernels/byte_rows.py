@@ -92,6 +92,22 @@ def add_some(
             cells[np.uint64(first) + place * CELLS + np.uint64(codes[at + place])] += v
 
 
+@kernel
+def add_one(
+    codes: np.ndarray,
+    sums: np.ndarray,
+    lo: int,
+    hi: int,
+    stride: int,
+    place: int,
+    cells: np.ndarray,
+    first: int,
+) -> None:
+    """The same for one wide feature."""
+    for k in range(np.uint64(lo), np.uint64(hi)):
+        cells[np.uint64(first) + read_code(codes, k * np.uint64(stride) + np.uint64(place), True)] += sums[k]
+
+
 @inlined
 def move_words(
     codes: np.ndarray,

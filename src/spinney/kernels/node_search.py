@@ -16,6 +16,7 @@ from spinney._types import (
     BUNCH_WEIGHT,
     CUT,
     FEATURE,
+    FIRST_CELL,
     FOUND_COUNTED,
     FOUND_CUT,
     FOUND_LEFT,
@@ -23,12 +24,14 @@ from spinney._types import (
     FOUND_NEXT,
     GAIN,
     IS_CATEGORICAL,
+    IS_WIDE,
     KIND,
     MISSING_BRANCH,
     MONOTONE,
     N_CODES,
     N_ROWS,
-    NARROW_CODES,
+    OFFSET,
+    PLACE,
     SLOT_CUT_VALUE,
     SLOT_LEFT_SUM,
     SLOT_LOWER,
@@ -45,16 +48,17 @@ from .newton import (
     bunch_cells,
     bunch_met,
     hessian_of,
+    order_bunches,
     scan_bunches,
     scan_cells,
     score_levels,
     score_of,
     value_of,
 )
+from .random_test import last_below
 from .rng import below, fold
 from .search import place_cut
 from .shards import runs_of
-from .subset import order_groups
 
 GAIN_SLACK = 2.0**-40  # of the score of a node: less is rounding
 SPARSE = 8  # fewer rows than codes / SPARSE: the codes that were met are sorted instead of looking at every cell
@@ -79,12 +83,14 @@ def bunch_feature(
     wide_cells: np.ndarray,
     bunches: np.ndarray,
     scores: np.ndarray,
+    spare: np.ndarray,
+    buckets: np.ndarray,
     settings: BoostSettings,
 ) -> tuple[int, int]:
     """List the bunches of a feature in the order they are cut in; return how many, and the sum of missing values."""
     n_codes = features[N_CODES, feature]
-    if places[1, feature] == 0:
-        at = first + places[0, feature] * NARROW_CODES
+    if places[FIRST_CELL, feature] >= 0:
+        at = first + places[FIRST_CELL, feature]
         missing = cells[at]
         n = bunch_cells(cells, at, n_codes, bunches)
     else:
@@ -97,23 +103,23 @@ def bunch_feature(
                 n_rows += end - begin
                 if nodes[BEGIN, node] == 0:
                     n_met = add_wide(
-                        codes_0, sums_0, begin, end, n_words * 8, places[0, feature], wide_cells, bunches, n_met
+                        codes_0, sums_0, begin, end, n_words * 8, places[PLACE, feature], wide_cells, bunches, n_met
                     )
                 else:
                     n_met = add_wide(
-                        codes, sums, begin, end, n_words * 8, places[0, feature], wide_cells, bunches, n_met
+                        codes, sums, begin, end, n_words * 8, places[PLACE, feature], wide_cells, bunches, n_met
                     )
         missing = wide_cells[0]
         if n_rows * SPARSE < n_codes:
             n = bunch_met(wide_cells, n_met, bunches, scores)
-            order_groups(bunches, scores, n, 0.0)
+            order_bunches(bunches, scores, n, spare, buckets)
         else:
             n = bunch_cells(wide_cells, np.int64(0), n_codes, bunches)
             for k in range(n_codes + 1):
                 wide_cells[k] = 0
     if features[IS_CATEGORICAL, feature] != 0:
         score_levels(bunches, n, scores, settings)
-        order_groups(bunches, scores, n, 0.0)
+        order_bunches(bunches, scores, n, spare, buckets)
     return n, missing
 
 
@@ -138,15 +144,15 @@ def count_feature(
     for code in range(features[N_CODES, feature] + 1):
         counts[0, code] = 0
         counts[1, code] = 0
-    is_wide = places[1, feature] != 0
+    is_wide = places[IS_WIDE, feature] != 0
     for shard in range(n_shards):
         lo, hi, size, jump = runs_of(shard, node, len(ids_0), ranges, nodes, n_shards)
         for begin in range(lo, hi, jump):
             end = min(begin + size, hi)
             if nodes[BEGIN, node] == 0:
-                count_rows(codes_0, ids_0, weights, begin, end, n_words * 8, places[0, feature], is_wide, counts)
+                count_rows(codes_0, ids_0, weights, begin, end, n_words * 8, places[PLACE, feature], is_wide, counts)
             else:
-                count_rows(codes, ids, weights, begin, end, n_words * 8, places[0, feature], is_wide, counts)
+                count_rows(codes, ids, weights, begin, end, n_words * 8, places[PLACE, feature], is_wide, counts)
 
 
 @inlined
@@ -175,7 +181,7 @@ def search(
     slot_values: np.ndarray,
     slot_subsets: np.ndarray,
     n_words: int,
-    n_narrow: int,
+    n_slot_cells: int,
     features: np.ndarray,
     edges: np.ndarray,
     places: np.ndarray,
@@ -187,6 +193,8 @@ def search(
     counts: np.ndarray,
     bunches: np.ndarray,
     scores: np.ndarray,
+    spare: np.ndarray,
+    buckets: np.ndarray,
     prefix: np.ndarray,
     lefts: np.ndarray,
     present: np.ndarray,
@@ -195,7 +203,7 @@ def search(
     settings: BoostSettings,
 ) -> bool:
     """Find the best test of a node and note it in its slot; whether there is one with enough gain."""
-    first = slot * n_narrow * NARROW_CODES
+    first = slot * n_slot_cells
     total = slots[SLOT_SUM, slot]
     lower = slot_values[SLOT_LOWER, slot]
     upper = slot_values[SLOT_UPPER, slot]
@@ -216,16 +224,16 @@ def search(
             if not is_allowed(feature, slot, members, alive):
                 continue
         is_category = features[IS_CATEGORICAL, feature] != 0
-        if settings.is_plain != 0 and places[1, feature] == 0 and not is_category:
+        if settings.is_plain != 0 and places[IS_WIDE, feature] == 0 and not is_category:
             gain, cut, following, branch, left = scan_cells(
-                cells, first + places[0, feature] * NARROW_CODES, features[N_CODES, feature], total, settings, prefix,
+                cells, first + places[FIRST_CELL, feature], features[N_CODES, feature], total, settings, prefix,
                 lefts, present,
             )  # fmt: skip
             gain *= 0.5
         else:
             n, missing = bunch_feature(
                 node, feature, first, codes_0, sums_0, codes, sums, ranges, nodes, n_words, features, places, cells,
-                wide_cells, bunches, scores, settings,
+                wide_cells, bunches, scores, spare, buckets, settings,
             )  # fmt: skip
             gain, cut, branch, left = scan_bunches(
                 bunches, n, total, missing, 0, 0, 0, 0, False, features[MONOTONE, feature], lower, upper, settings
@@ -260,7 +268,7 @@ def search(
         if is_category or needs_counts:
             n, missing = bunch_feature(
                 node, feature, first, codes_0, sums_0, codes, sums, ranges, nodes, n_words, features, places, cells,
-                wide_cells, bunches, scores, settings,
+                wide_cells, bunches, scores, spare, buckets, settings,
             )  # fmt: skip
         if needs_counts:
             count_feature(
@@ -299,7 +307,12 @@ def search(
     slots[KIND, slot] = THRESHOLD
     slot_values[GAIN, slot] = gain - settings.gamma
     if not is_category:
-        slot_values[SLOT_CUT_VALUE, slot] = place_cut(features, edges, feature, cut, found[FOUND_NEXT, best])
+        following = found[FOUND_NEXT, best]
+        threshold = place_cut(features, edges, feature, cut, following)
+        slot_values[SLOT_CUT_VALUE, slot] = threshold
+        # codes between that the node does not have go where their values go: rows outside the bag may have them
+        last = following - 1 if following > 0 else features[N_CODES, feature]
+        slots[CUT, slot] = last_below(edges, features[OFFSET, feature] - 1, cut, last, threshold)
     elif slot_subsets is not None:
         slots[KIND, slot] = SUBSET
         keep_subset(bunches, n, cut, branch, features[N_CODES, feature], slot_subsets, slot)

@@ -19,14 +19,18 @@ from spinney._types import (
     FIRST_CHILD,
     FREE,
     HAS_MOVES,
+    IS_WIDE,
     N_FREE,
-    NARROW_CODES,
     PHASE,
+    PLACE,
     SHARD_ROWS,
     SMALL_CHILD,
+    SPAN_CELL,
+    SPAN_PLACE,
+    SPAN_SIZE,
 )
 
-from .byte_rows import add_rows, add_some, move_rows, read_code
+from .byte_rows import add_one, add_rows, add_some, move_rows, read_code
 
 SAMPLE = 512  # rows that tell which child is smaller before they are moved
 
@@ -114,6 +118,7 @@ def sum_shard(
     n_words: int,
     n_narrow: int,
     used_places: np.ndarray,
+    spans: np.ndarray,
     cells: np.ndarray,
     first: int,
     n_shards: int,
@@ -132,31 +137,32 @@ def sum_shard(
             add_rows(words_0, sums_0, begin, end, n_words, n_narrow, cells, first)
         else:
             add_rows(words, sums, begin, end, n_words, n_narrow, cells, first)
+        for f in range(spans.shape[1]):
+            if spans[SPAN_PLACE, f] >= 0:
+                at = first + spans[SPAN_CELL, f]
+                if is_table:
+                    add_one(codes_0, sums_0, begin, end, n_words * 8, spans[SPAN_PLACE, f], cells, at)
+                else:
+                    add_one(codes, sums, begin, end, n_words * 8, spans[SPAN_PLACE, f], cells, at)
 
 
 @inlined
-def clear_cells(cells: np.ndarray, first: int, used_places: np.ndarray, n_cells: np.ndarray) -> None:
-    """Set the cells of the narrow features in use to 0; n_cells: cells of each place."""
-    for f in range(len(used_places)):
-        at = first + used_places[f] * NARROW_CODES
-        for k in range(at, at + n_cells[used_places[f]]):
+def clear_cells(cells: np.ndarray, first: int, spans: np.ndarray) -> None:
+    """Set the cells of the features in use to 0."""
+    for f in range(spans.shape[1]):
+        at = first + spans[SPAN_CELL, f]
+        for k in range(at, at + spans[SPAN_SIZE, f]):
             cells[k] = 0
 
 
 @inlined
 def add_cells(
-    cells: np.ndarray,
-    first: int,
-    others: np.ndarray,
-    first_other: int,
-    sign: int,
-    used_places: np.ndarray,
-    n_cells: np.ndarray,
+    cells: np.ndarray, first: int, others: np.ndarray, first_other: int, sign: int, spans: np.ndarray
 ) -> None:
     """Add other cells, or subtract them."""
-    for f in range(len(used_places)):
-        shift = used_places[f] * NARROW_CODES
-        for k in range(shift, shift + n_cells[used_places[f]]):
+    for f in range(spans.shape[1]):
+        shift = spans[SPAN_CELL, f]
+        for k in range(shift, shift + spans[SPAN_SIZE, f]):
             cells[first + k] += sign * others[first_other + k]
 
 
@@ -179,7 +185,8 @@ def lend_hand(
     n_words: int,
     n_narrow: int,
     used_places: np.ndarray,
-    n_cells: np.ndarray,
+    spans: np.ndarray,
+    n_slot_cells: int,
     goes_left: np.ndarray,
     cells: np.ndarray,
     extra: np.ndarray,
@@ -188,29 +195,28 @@ def lend_hand(
 ) -> None:
     """Do the part of a shard in the work on the current node: move its rows, then sum those of the smaller child."""
     node = state[CURRENT]
-    size = n_narrow * NARROW_CODES
     if state[PHASE] == CHILDREN:
         feature = slots[FEATURE, state[CURRENT_SLOT]]
         move_shard(
             shard, node, codes_0, words_0, sums_0, ids_0, codes, words, sums, ids, starts, ranges, nodes,
-            places[0, feature], places[1, feature] != 0, n_words, goes_left, state[HAS_MOVES] != 0, n_shards,
+            places[PLACE, feature], places[IS_WIDE, feature] != 0, n_words, goes_left, state[HAS_MOVES] != 0, n_shards,
         )  # fmt: skip
         node = state[SMALL_CHILD]
-    if node < 0 or n_narrow == 0:
+    if node < 0:
         return
     if shard == 0:
-        first = slots[FREE, state[N_FREE] - 1] * size
-        clear_cells(cells, first, used_places, n_cells)
+        first = slots[FREE, state[N_FREE] - 1] * n_slot_cells
+        clear_cells(cells, first, spans)
         sum_shard(
             shard, node, codes_0, words_0, sums_0, codes, words, sums, ranges, nodes, n_words, n_narrow, used_places,
-            cells, first, n_shards,
+            spans, cells, first, n_shards,
         )  # fmt: skip
     else:
-        first = (shard - 1) * size
-        clear_cells(extra, first, used_places, n_cells)
+        first = (shard - 1) * n_slot_cells
+        clear_cells(extra, first, spans)
         sum_shard(
             shard, node, codes_0, words_0, sums_0, codes, words, sums, ranges, nodes, n_words, n_narrow, used_places,
-            extra, first, n_shards,
+            spans, extra, first, n_shards,
         )  # fmt: skip
 
 

@@ -17,11 +17,13 @@ from spinney._types import (
     BUNCH_ROWS,
     DEPTH_FIRST,
     DONE,
+    FIRST_CELL,
     FIRST_CHILD,
     FOUND_ROWS,
     FREE,
     HAS_HANDS,
     IS_CATEGORICAL,
+    IS_WIDE,
     LOWER,
     MONOTONE,
     N_CODES,
@@ -35,6 +37,7 @@ from spinney._types import (
     NEEDS_ROOM,
     NODE_VALUE_ROWS,
     PHASE,
+    PLACE,
     ROOT,
     ROOT_SUM,
     ROW,
@@ -57,9 +60,12 @@ if TYPE_CHECKING:
 UNLIMITED = 2**31 - 1
 SHARE_CELLS = 1 << 19  # rows x features of a node that is worth waking other threads for: some 0.3 ms
 SUM_LIMIT = 2.0**31  # gradients and hessians of a packed sum
+KEPT_CODES = 1 << 13  # of a wide feature whose cells are kept, so that one child comes by subtraction
+KEPT_CELLS = 1 << 16  # of all features of an open node: 512 kB
 FIRST_SLOTS = 64
 FIRST_NODES = 256
 WORD = 64
+BUCKETS = 1025
 
 
 @dataclass(frozen=True)
@@ -167,6 +173,8 @@ class BoostGrowth:
         self.counts = np.zeros((2, n_codes + 1), SUM)
         self.bunches = np.zeros((BUNCH_ROWS, n_codes + 2), SUM)
         self.scores = np.zeros(n_codes + 2)
+        self.spare = np.zeros(n_codes + 2)
+        self.buckets = np.zeros(BUCKETS, np.int64)
         self.wide_cells = np.zeros(n_codes + 1, SUM)
         self.goes_left = np.zeros(n_codes + 1, np.uint8)
         self.prefix = np.zeros(NARROW_CODES, SUM)
@@ -184,11 +192,14 @@ class BoostGrowth:
         self.codes_0 = bins.rows.reshape(-1)
         self.words_0 = self.codes_0.view(np.uint64)
         self.n_words = bins.rows.shape[1] // 8
-        self.places = np.stack([bins.place, bins.is_wide.astype(np.int64)])
-        narrow = np.flatnonzero(~bins.is_wide)
-        self.n_narrow = len(narrow)
-        self.n_cells = np.zeros(max(self.n_narrow, 1), np.int64)
-        self.n_cells[bins.place[narrow]] = self.features[N_CODES, narrow] + 1
+        n_codes = self.features[N_CODES]
+        self.n_narrow = int(np.count_nonzero(~bins.is_wide))
+        self.n_slot_cells = self.n_narrow * NARROW_CODES
+        self.places = np.stack([bins.place, bins.is_wide, np.where(bins.is_wide, -1, bins.place * NARROW_CODES)])
+        for feature in np.flatnonzero(bins.is_wide & (n_codes < KEPT_CODES)):
+            if self.n_slot_cells + n_codes[feature] < KEPT_CELLS:
+                self.places[FIRST_CELL, feature] = self.n_slot_cells
+                self.n_slot_cells += int(n_codes[feature]) + 1
         n_levels = self.features[N_CODES, self.features[IS_CATEGORICAL] != 0]
         self.most_words = -(-int(n_levels.max(initial=0)) // WORD)
         self.subsets = np.zeros(64 + 8 * self.most_words, np.uint64) if len(n_levels) else None
@@ -199,8 +210,8 @@ class BoostGrowth:
         self.slot_values = np.zeros((SLOT_VALUE_ROWS, n_slots))
         self.slot_subsets = None if self.subsets is None else np.zeros((n_slots, self.most_words), np.uint64)
         self.alive = None if self.members is None else np.zeros((n_slots, self.members.shape[1]), np.uint64)
-        self.cells = np.zeros(n_slots * self.n_narrow * NARROW_CODES, SUM)
-        self.extra = np.zeros(max((self.n_shards - 1) * self.n_narrow * NARROW_CODES, 1), SUM)
+        self.cells = np.zeros(n_slots * self.n_slot_cells, SUM)
+        self.extra = np.zeros(max((self.n_shards - 1) * self.n_slot_cells, 1), SUM)
 
     def make_room(self) -> None:
         """Double whatever is full."""
@@ -293,22 +304,28 @@ class BoostGrowth:
             self.ranges[: self.n_shards, 0] = self.starts[:-1]
             self.ranges[self.n_shards :, 0] = self.starts[1:]
         state[ROOT_SUM] = total
-        places = self.places[0, used]
-        used_places = places[self.places[1, used] == 0]
+        places = self.places[:, used]
+        used_places = places[PLACE, places[IS_WIDE] == 0]
+        spans = np.stack(
+            [places[FIRST_CELL], self.features[N_CODES, used] + 1, np.where(places[IS_WIDE] != 0, places[PLACE], -1)]
+        )
+        spans = np.ascontiguousarray(spans[:, places[FIRST_CELL] >= 0])
         settings = self.settings(units, largest, min_weight, len(used), seed)
         while True:
             why = k.boost.grow(
                 self.codes_0, self.words_0, self.sums_0, self.ids_0, self.codes, self.words, self.sums, self.ids,
                 self.weights, self.starts, self.ranges, self.n_words, self.n_narrow, self.features, self.bins.edges,
-                self.places, used, used_places, self.n_cells, self.members, self.alive, self.nodes, self.node_values,
+                self.places, used, used_places, spans, self.n_slot_cells, self.members, self.alive, self.nodes,
+                self.node_values,
                 self.slots, self.slot_values, self.slot_subsets, self.subsets, self.cells, self.extra, self.wide_cells,
-                self.counts, self.bunches, self.scores, self.prefix, self.lefts, self.present, self.found,
+                self.counts, self.bunches, self.scores, self.spare,
+                self.buckets, self.prefix, self.lefts, self.present, self.found,
                 self.found_gain, self.goes_left, state, control, settings,
             )  # fmt: skip
             if why == NEEDS_ROOM:
                 self.make_room()
             elif why == NEEDS_HANDS:
-                self.run(lambda shard: self.lend_hand(shard, used_places))
+                self.run(lambda shard: self.lend_hand(shard, used_places, spans))
                 state[HAS_HANDS] = 1
             elif why == DONE:
                 break
@@ -316,12 +333,12 @@ class BoostGrowth:
                 raise KeyboardInterrupt
         return self.close(n_rows)
 
-    def lend_hand(self, shard: int, used_places: NDArray[np.int64]) -> None:
+    def lend_hand(self, shard: int, used_places: NDArray[np.int64], spans: NDArray[np.int64]) -> None:
         """The part of one thread in the work on a large node."""
         self.kernels.shards.lend_hand(
             shard, self.codes_0, self.words_0, self.sums_0, self.ids_0, self.codes, self.words, self.sums, self.ids,
             self.starts, self.ranges, self.nodes, self.slots, self.places, self.n_words, self.n_narrow, used_places,
-            self.n_cells, self.goes_left, self.cells, self.extra, self.state, self.n_shards,
+            spans, self.n_slot_cells, self.goes_left, self.cells, self.extra, self.state, self.n_shards,
         )  # fmt: skip
 
     def close(self, n_rows: int) -> int:

@@ -1,0 +1,682 @@
+"""Bad and odd input to AdaBoost, by the numbers of the list of faults, sections A to F.
+
+What a table may hold is the matter of `test_faults`; here each fault is met once by both classes, and those of weights,
+validation and parameters in full.
+"""
+
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.utils._param_validation import InvalidParameterError
+
+from spinney import AdaBoostClassifier, AdaBoostRegressor, CARTClassifier, CARTRegressor
+from spinney.ensemble.adaboost import AdaBoost
+
+KINDS = [AdaBoostClassifier, AdaBoostRegressor]
+TREES = {AdaBoostClassifier: CARTClassifier, AdaBoostRegressor: CARTRegressor}
+FOREST_FIELDS = ("hot", "n_rows", "weight", "impurity", "subsets", "distributions", "first_node", "first_mixed")
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
+def kind(request):
+    return request.param
+
+
+def make(kind, depth=1, **settings):
+    tree = settings.pop("tree", {})
+    return kind(TREES[kind](**{"max_depth": depth, **tree}), **{"n_estimators": 6, "random_state": 0, **settings})
+
+
+def make_table(n_rows=40, seed=0):
+    """Three numeric columns; two classes that follow the first two."""
+    X = np.random.default_rng(seed).normal(size=(n_rows, 3))
+    return X, (X[:, 0] + 0.5 * X[:, 1] > 0).astype(int)
+
+
+def refuses(error, *words):
+    return pytest.raises(error, match="(?s)" + ".*".join(map(re.escape, words)))
+
+
+def same_model(one, other):
+    same = all(np.array_equal(getattr(one.forest_, name), getattr(other.forest_, name)) for name in FOREST_FIELDS)
+    return same and np.array_equal(one.estimator_weights_, other.estimator_weights_)
+
+
+# --- A. shape and type of X -----------------------------------------------------------------------------------------
+
+
+def test_fault_001_to_003_nothing_in_the_table(kind):
+    with refuses(ValueError, "0 sample(s)", "a minimum of 1 is required"):
+        make(kind).fit(np.empty((0, 3)), [])
+    with refuses(ValueError, "0 sample(s) (shape=(0, 3))", "a minimum of 1 is required"):
+        make(kind).fit(*make_table()).predict(np.empty((0, 3)))
+    with refuses(ValueError, "0 feature(s) (shape=(12, 0)) while a minimum of 1 is required."):
+        make(kind).fit(np.empty((12, 0)), np.arange(12) % 2)
+
+
+def test_fault_004_and_005_one_row_one_column(kind):
+    model = make(kind).fit([[1.0, 2.0]], [3])
+    assert model.predict([[5.0, np.nan], [1.0, 2.0]]).tolist() == [3, 3]
+    assert len(model) == 1
+    assert make(kind).fit([[1], [2], [3]], [0, 0, 1]).predict([[1], [2], [3]]).tolist() == [0, 0, 1]
+
+
+def test_fault_006_to_010_shapes_that_do_not_fit(kind):
+    X, y = make_table()
+    model = make(kind).fit(X, y)
+    for table, words in (
+        (np.arange(4.0), "Expected 2D array, got 1D array"),
+        (np.zeros((2, 2, 2)), "Found array with dim 3"),
+        ("table.csv", "Expected 2D array, got scalar array"),
+        (None, "Expected 2D array, got scalar array"),
+    ):
+        for call in (
+            lambda table: make(kind).fit(table, y[:4]),
+            model.predict,
+            lambda t: list(model.staged_predict(t)),
+        ):
+            with refuses((TypeError, ValueError), words):
+                call(table)
+    with refuses(ValueError, "inconsistent numbers of samples", "X has 40 rows, y has 39"):
+        make(kind).fit(X, y[:-1])
+    with refuses(ValueError, f"X has 2 features, but {kind.__name__} is expecting 3 features as input."):
+        model.predict(X[:, :2])
+
+
+def test_fault_011_to_015_names_of_columns(kind):
+    X, y = make_table()
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = make(kind).fit(frame, y)
+    assert model.feature_names_in_.tolist() == model[0].feature_names_in_.tolist() == ["a", "b", "c"]
+    with refuses(ValueError, "must be in the same order as they were in fit", "b in place of a"):
+        model.predict(frame[["b", "a", "c"]])
+    with refuses(ValueError, "unseen at fit time:\n- new", "yet now missing:\n- b"):
+        model.predict(frame.rename(columns={"b": "new"}))
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+        answer = model.predict(X)
+    np.testing.assert_array_equal(answer, model.predict(frame))
+    with refuses(ValueError, "Column names must be unique"):
+        make(kind).fit(pd.DataFrame(X, columns=["a", "b", "a"]), y)
+    with refuses(TypeError, "only supported if all input features have string names"):
+        make(kind).fit(pd.DataFrame(X, columns=["a", 1, 2]), y)
+    assert not hasattr(model.fit(X, y), "feature_names_in_")
+
+
+def test_fault_016_to_024_types_and_layouts(kind):
+    X, y = make_table()
+    model = make(kind).fit(X, y)
+    assert same_model(make(kind).fit(X.astype(object), y), model)
+    with refuses(ValueError, "Column 0 holds text, such as 'a'", "categorical_features"):
+        make(kind).fit(np.array([["a"], ["b"]]), [0, 1])
+    with refuses(ValueError, "holds dates or times"):
+        make(kind).fit(pd.DataFrame({"when": np.arange(40).astype("datetime64[ms]")}), y)
+    with refuses(ValueError, "Complex data not supported"):
+        make(kind).fit(X + 1j, y)
+    whole = np.random.default_rng(0).integers(0, 100, size=(50, 3))
+    target = whole[:, 0] > 50
+    plain = make(kind).fit(whole.astype(float), target)
+    for dtype in ("float16", "float32", "longdouble", "uint8", "int8", "int64"):
+        assert same_model(make(kind).fit(whole.astype(dtype), target), plain)
+        np.testing.assert_array_equal(plain.predict(whole.astype(dtype)), plain.predict(whole))
+    for array in (X, y):
+        array.flags.writeable = False
+    for table in (X, np.asfortranarray(X), X[::-1].copy()[::-1], X.astype(X.dtype.newbyteorder()), X.tolist()):
+        assert same_model(make(kind).fit(table, y), model)
+    for table in (sparse.csr_matrix(X), sparse.csc_array(X)):
+        with refuses(TypeError, "Sparse data was passed", "dense"):
+            make(kind).fit(table, y)
+        with refuses(TypeError, "Sparse data was passed"):
+            model.predict(table)
+
+
+def test_fault_025_to_028_nulls_and_masks(kind):
+    X, y = make_table()
+    X[::5, 1] = np.nan
+    model = make(kind).fit(X, y)
+    columns = {f"x{j}": [None if np.isnan(v) else v for v in X[:, j]] for j in range(3)}
+    for frame in (pd.DataFrame(columns).convert_dtypes(), pl.DataFrame(columns), pa.table(columns)):
+        other = make(kind).fit(frame, y)
+        assert same_model(other, model)
+        np.testing.assert_array_equal(other.predict(frame), model.predict(X))
+    with refuses(ValueError, "masked array", "X.filled(np.nan)"):
+        make(kind).fit(np.ma.masked_greater(X, 1.0), y)
+
+
+def test_fault_029_data_changed_by_another_thread_during_fit(kind):
+    X, y = make_table(1000)
+    y, weight = y.astype(float), np.ones(len(y))
+    is_done = threading.Event()
+
+    def disturb():
+        generator = np.random.default_rng(1)
+        while not is_done.is_set():
+            i = int(generator.integers(len(X)))
+            X[i] = generator.choice([np.nan, np.inf, -np.inf, 1e300, 0.0])
+            y[i] = 1.0 - y[i]
+            weight[i] = generator.choice([0.0, 1.0, 1e-300, 7.5])
+
+    other = threading.Thread(target=disturb)
+    other.start()
+    try:
+        for depth in (1, 3):
+            model = make(kind, depth).fit(X, y, weight)
+            model.forest_.check()
+            model.predict(X)
+    finally:
+        is_done.set()
+        other.join()
+
+
+# --- B. values in X -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("missing", ["learned", "branch"])
+def test_fault_030_to_033_missing_and_infinite_values(kind, missing):
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(200, 2))
+    X[:50, 0] = np.nan
+    X[50:60, 0], X[60:70, 0] = np.inf, -np.inf
+    y = (np.isnan(X[:, 0]) | (X[:, 0] > 1)).astype(int)
+    for depth in (1, 2):
+        model = make(kind, depth, n_estimators=30, tree={"missing": missing}).fit(X, y)
+        assert np.mean(np.round(model.predict(X)) == y) > 0.97
+        assert np.round(model.predict([[np.nan, 0.0], [np.inf, 0.0], [-np.inf, 0.0]])).tolist() == [1, 1, 0]
+    hole = np.column_stack([np.full(200, np.nan), X])
+    assert make(kind).fit(hole, y).feature_importances_[0] == 0.0
+    known = make(kind).fit(X[70:], y[70:])  # missing in predict only
+    assert np.isfinite(known.predict([[np.nan, np.nan]]).astype(float)).all()
+
+
+def test_fault_034_to_038_odd_values(kind):
+    for scale in (1e300, 1.7e308, 1e-310):
+        X = np.array([-1.0, -0.5, 0.5, 1.0])[:, None] * scale
+        assert make(kind).fit(X, [0, 0, 1, 1]).predict(X).tolist() == [0, 0, 1, 1]
+    X, y = make_table()
+    X[:, 1] = 7.0
+    assert make(kind).fit(X, y).feature_importances_[1] == 0.0
+    alike = make(kind).fit(np.ones((6, 3)), [0, 1, 1, 0, 1, 1])
+    assert [tree.n_leaves for tree in alike.forest_][:1] == [1]
+    assert np.round(alike.predict(np.ones((1, 3)))).tolist() == [1]
+    zeros = make(kind).fit([[0.0], [-0.0], [0.0], [-0.0]], [0, 1, 1, 1])
+    assert [tree.n_leaves for tree in zeros.forest_][:1] == [1]
+    above = np.nextafter(1.0, 2.0)
+    close = np.array([[1.0], [above], [1.0], [above]])
+    assert make(kind).fit(close, [0, 1, 0, 1]).predict(close).tolist() == [0, 1, 0, 1]
+
+
+def test_fault_039_to_041_bins_and_many_columns(kind):
+    X = np.zeros((2000, 1))
+    X[[3, 77]] = [[1.0], [-1.0]]
+    for max_bins in (2, 255):
+        model = make(kind, tree={"max_bins": max_bins}).fit(X, X[:, 0] != 0)
+        model.forest_.check()
+        assert model.predict([[0.0]])[0] < 0.01
+    many = np.random.default_rng(0).normal(size=(70_000, 1))
+    assert make(kind, n_estimators=2).fit(many, many[:, 0] > 0.1).predict([[-1.0], [1.0]]).tolist() == [0, 1]
+    wide = np.random.default_rng(0).normal(size=(10, 5000))
+    y = np.arange(10) % 2
+    wide[:, 1234] = y
+    assert make(kind).fit(wide, y).predict(wide).tolist() == y.tolist()
+
+
+# --- C. y -----------------------------------------------------------------------------------------------------------
+
+
+def test_fault_042_to_050_targets(kind):
+    X, y = make_table()
+    for bad, what in ((np.nan, "NaN"), (np.inf, "infinity")):
+        target = y.astype(float)
+        target[7] = bad
+        with refuses(ValueError, "Input y contains", what, "row 7"):
+            make(kind).fit(X, target)
+    with pytest.warns(DataConversionWarning, match="A column-vector y was passed"):
+        make(kind).fit(X, y[:, None])
+    with refuses(ValueError, "y should be a 1d array, got an array of shape (40, 2)"):
+        make(kind).fit(X, np.column_stack([y, 1 - y]))
+    with refuses(ValueError, f"{kind.__name__} requires y to be passed, but the target y is None"):
+        make(kind).fit(X, None)
+
+
+@pytest.mark.parametrize("scale", [2.0**996, 2.0**1023, 2.0**-996])
+@pytest.mark.parametrize("loss", ["linear", "square", "exponential"])
+def test_fault_043_huge_and_tiny_targets(scale, loss):
+    X, _ = make_table(100)
+    steps = np.clip(np.round(X[:, 0] * 2 + X[:, 1]), -4, 4) / 4
+    for depth in (1, 3):
+        model = make(AdaBoostRegressor, depth, loss=loss, n_estimators=15).fit(X, steps * scale)
+        unit = make(AdaBoostRegressor, depth, loss=loss, n_estimators=15).fit(X, steps)
+        np.testing.assert_allclose(model.predict(X) / scale, unit.predict(X), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(model.estimator_weights_, unit.estimator_weights_, rtol=1e-9)
+        np.testing.assert_allclose(model.feature_importances_, unit.feature_importances_)
+
+
+def test_fault_043_targets_at_both_ends_of_float64():
+    X, y = make_table(100)
+    ends = np.where(y == 1, 1.5e308, -1.5e308)
+    model = make(AdaBoostRegressor, 2).fit(X, ends)
+    unit = make(AdaBoostRegressor, 2).fit(X, ends / 1e308)
+    np.testing.assert_allclose(model.predict(X), unit.predict(X) * 1e308, rtol=1e-9)
+
+
+def test_fault_044_one_class():
+    X, _ = make_table()
+    model = make(AdaBoostClassifier).fit(X, np.full(40, "only"))
+    assert model.predict(X).tolist() == ["only"] * 40
+    np.testing.assert_array_equal(model.predict_proba(X), np.ones((40, 1)))
+    np.testing.assert_array_equal(model.decision_function(X), np.zeros((40, 1)))
+    assert model.margins(X, ["only"] * 40).tolist() == [1.0] * 40
+    assert model.feature_importances_.tolist() == [0.0, 0.0, 0.0]
+    other = AdaBoostClassifier(DecisionTreeClassifier()).fit(X, np.full(40, 2))
+    assert other.predict(X).tolist() == [2] * 40
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array(["no", "yes", "perhaps"], dtype=object),
+        np.array([False, True]),
+        np.array([-3, -1]),
+        np.array([5, 7, 1000], dtype=np.uint16),
+        np.array([1.0, 2.0]),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("base", [CARTClassifier(max_depth=2), DecisionTreeClassifier(max_depth=2)])
+def test_fault_045_classes_of_any_type(labels, base):
+    X, _ = make_table()
+    y = labels[np.digitize(X[:, 0], [-0.5, 0.5][: len(labels) - 1])]
+    model = AdaBoostClassifier(base, n_estimators=5).fit(X, y)
+    assert model.predict(X).dtype == y.dtype
+    assert model.predict(X).tolist() == y.tolist()
+    assert model.classes_.tolist() == sorted(labels.tolist())
+    assert model.estimators_[0].predict(X).dtype == y.dtype
+    assert next(model.staged_predict(X)).dtype == y.dtype
+
+
+def test_fault_045_many_classes():
+    X = np.random.default_rng(0).normal(size=(900, 2))
+    y = np.arange(900) % 300
+    model = make(AdaBoostClassifier, tree={"max_depth": None, "max_leaf_nodes": 20}, n_estimators=3).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+    assert model.predict_proba(X).shape == (900, 300)
+
+
+@pytest.mark.parametrize("ghost", [0, 1, 2])
+def test_fault_046_a_class_of_weight_zero_is_kept_and_never_predicted(ghost):
+    X, _ = make_table(120)
+    y = np.digitize(X[:, 0] + 0.3 * X[:, 1], [-0.5, 0.5])
+    weight = np.where(y == ghost, 0.0, 1.0)
+    model = make(AdaBoostClassifier).fit(X, y, weight)
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert ghost not in model.predict(X)
+    without = make(AdaBoostClassifier).fit(X[y != ghost], y[y != ghost])  # two classes: no term for a third
+    np.testing.assert_allclose(model.estimator_weights_, without.estimator_weights_, rtol=1e-12)
+    np.testing.assert_array_equal(model.predict(X), without.predict(X))
+
+
+def test_fault_047_051_053_classes():
+    X, y = make_table()
+    with refuses(ValueError, "Unknown label type: continuous"):
+        make(AdaBoostClassifier).fit(X, X[:, 0])
+    model = make(AdaBoostClassifier).fit(X, np.array(["no", "yes"])[y])
+    for call in (model.score, model.margins, lambda X, y: list(model.staged_score(X, y))):
+        with refuses(ValueError, "y holds the class 'Yes'", "not among the classes in fit"):
+            call(X, np.array(["no", "Yes"])[y])
+    named = make(AdaBoostClassifier).fit(X, pd.Categorical.from_codes(y, ["b", "a", "never"]))
+    assert named.classes_.tolist() == ["a", "b"]
+    with refuses(ValueError, "y must hold numbers for a regression", "classifier"):
+        make(AdaBoostRegressor).fit(X, np.array(["no", "yes"])[y])
+
+
+# --- D. weights, validation, randomness -----------------------------------------------------------------------------
+
+
+def test_fault_055_to_057_and_061_weights_that_are_none(kind):
+    X, y = make_table()
+    for bad, words in (
+        (np.where(np.arange(40) == 5, -0.5, 1.0), ("Negative values", "-0.5 in row 5")),
+        (np.where(np.arange(40) == 5, np.nan, 1.0), ("sample_weight contains", "NaN")),
+        (np.where(np.arange(40) == 5, np.inf, 1.0), ("sample_weight contains", "infinity")),
+        (np.zeros(40), ("Sample weights are all zero",)),
+        (np.ones(39), ("sample_weight.shape == (39,), expected (40,)",)),
+        (np.ones((40, 1)), ("Sample weights must be 1D array or scalar",)),
+        (np.full(40, "heavy"), ("sample_weight",)),
+    ):
+        with refuses(ValueError, *words):
+            make(kind).fit(X, y, bad)
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_fault_058_and_059_rows_of_weight_zero_and_repeated_rows(kind, depth):
+    X, y = make_table(80)
+    y = y + (X[:, 2] > 0.5)
+    weight = np.arange(80) % 3
+    model = make(kind, depth).fit(X, y, weight)
+    without = make(kind, depth).fit(X[weight > 0], y[weight > 0], weight[weight > 0])
+    assert same_model(model, without)
+    liar = np.where(weight > 0, y, 2 - y)  # what such rows say does not matter, however far off
+    assert same_model(make(kind, depth).fit(X, liar, weight), model)
+    far = np.where(weight[:, None] > 0, X, 1e300)
+    assert same_model(make(kind, depth).fit(far, y, weight), model)
+    repeated = make(kind, depth).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    np.testing.assert_allclose(repeated.predict(X), model.predict(X), rtol=1e-12)
+    np.testing.assert_allclose(repeated.estimator_weights_, model.estimator_weights_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [2.0**1020, 2.0**-1000, 5e-324])
+def test_fault_060_huge_and_tiny_weights(kind, scale):
+    X, y = make_table()
+    weight = (1.0 + np.arange(40) % 3) * scale
+    other = {
+        AdaBoostClassifier: DecisionTreeClassifier(max_depth=1),
+        AdaBoostRegressor: DecisionTreeRegressor(max_depth=1),
+    }
+    for base in (TREES[kind](max_depth=1), other[kind]):
+        model = kind(base, n_estimators=10).fit(X, y, weight)
+        assert np.isfinite(model.predict(X).astype(float)).all()
+        assert np.isfinite(model.estimator_weights_).all()
+    model, unit = make(kind).fit(X, y, weight), make(kind).fit(X, y, 1.0 + np.arange(40) % 3)
+    np.testing.assert_allclose(model.estimator_weights_, unit.estimator_weights_, rtol=1e-9)
+    np.testing.assert_allclose(model.predict(X), unit.predict(X))
+
+
+def test_fault_062_class_weights():
+    X, y = make_table()
+    with refuses(ValueError, "class_weight names 2", "[0, 1]"):
+        make(AdaBoostClassifier, tree={"class_weight": {0: 1.0, 2: 3.0}}).fit(X, y)
+    for bad in (-1.0, np.nan, np.inf):
+        with refuses(ValueError, "class_weight must hold finite weights"):
+            make(AdaBoostClassifier, tree={"class_weight": {0: bad}}).fit(X, y)
+    with refuses(InvalidParameterError, "class_weight"):
+        make(AdaBoostClassifier, tree={"class_weight": "heavy"}).fit(X, y)
+
+
+def test_fault_063_to_065_and_081_validation(kind):
+    X, y = make_table()
+    other, labels = make_table(20, seed=1)
+    with refuses(ValueError, "X_val and y_val belong together"):
+        make(kind).fit(X, y, X_val=other)
+    with refuses(ValueError, "X_val and y_val belong together"):
+        make(kind).fit(X, y, y_val=labels)
+    with refuses(ValueError, "sample_weight_val belongs to X_val and y_val"):
+        make(kind).fit(X, y, sample_weight_val=np.ones(20))
+    with refuses(ValueError, "n_iter_no_change=3 stops early by rows held out, but there are none"):
+        make(kind, n_iter_no_change=3, validation_fraction=None).fit(X, y)
+    for base in (None, {AdaBoostClassifier: LogisticRegression(), AdaBoostRegressor: LinearRegression()}[kind]):
+        model = kind(base, n_estimators=3)
+        with refuses(ValueError, "X_val", "X has 2 features", "expecting 3 features"):
+            model.fit(X, y, X_val=other[:, :2], y_val=labels)
+        with refuses(ValueError, "y_val", "Input y contains NaN", "row 3"):
+            model.fit(X, y, X_val=other, y_val=np.where(np.arange(20) == 3, np.nan, labels))
+        with refuses(ValueError, "y_val", "X has 20 rows, y has 19"):
+            model.fit(X, y, X_val=other, y_val=labels[:-1])
+        with refuses(ValueError, "sample_weight_val", "all zero"):
+            model.fit(X, y, X_val=other, y_val=labels, sample_weight_val=np.zeros(20))
+    if kind is AdaBoostClassifier:
+        with refuses(ValueError, "y_val", "y holds the class 5"):
+            make(kind).fit(X, y, X_val=other, y_val=labels + 5)
+    with refuses(ValueError, "validation_fraction", "none is left to learn"):
+        make(kind, n_iter_no_change=3).fit(X[:1], y[:1])
+    with refuses(ValueError, "validation_fraction=40 holds out 40 of 40"):
+        make(kind, n_iter_no_change=3, validation_fraction=40).fit(X, y)
+
+
+def test_fault_054_classes_of_one_row_are_learnt_from():
+    X, y = make_table()
+    y[5] = 2
+    with pytest.warns(UserWarning, match="1 of the classes have a single row"):
+        model = make(AdaBoostClassifier, 3, n_iter_no_change=3, n_estimators=30).fit(X, y)
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert (model.predict(X) == 2).any()
+
+
+def test_fault_067_and_068_seeds(kind):
+    X, y = make_table()
+    draws = {"max_features": 1}
+    state = np.random.RandomState(7)
+    first = make(kind, 3, random_state=state, tree=draws).fit(X, y)
+    reference = np.random.RandomState(7)
+    reference.randint(np.iinfo(np.int32).max)
+    assert state.get_state()[2] == reference.get_state()[2]
+    assert not same_model(make(kind, 3, random_state=state, tree=draws).fit(X, y), first)
+    assert same_model(make(kind, 3, random_state=np.random.RandomState(7), tree=draws).fit(X, y), first)
+    for seed in (-1, 1.5, "seed", np.random.default_rng(0)):
+        with refuses(InvalidParameterError, f"'random_state' parameter of {kind.__name__}", "RandomState"):
+            make(kind, random_state=seed).fit(X, y)
+
+
+def test_fault_069_and_070_refit_and_clone(kind):
+    X, y = make_table()
+    model = make(kind).fit(X, y)
+    other, target = make_table(60, seed=1)
+    again = clone(model).set_params(n_iter_no_change=2).fit(pd.DataFrame(other, columns=list("abc")), target)
+    assert hasattr(again, "validation_scores_")
+    again.set_params(n_iter_no_change=None).fit(X, y)  # nothing of the fit in between is left
+    assert same_model(again, model)
+    assert vars(again).keys() == vars(model).keys()
+    base = {AdaBoostClassifier: LogisticRegression(), AdaBoostRegressor: LinearRegression()}[kind]
+    again.set_params(estimator=base).fit(X, y)
+    assert not hasattr(again, "forest_")
+    copied = clone(model)
+    assert copied.get_params().keys() == model.get_params().keys()
+    with pytest.raises(NotFittedError):
+        copied.predict(X)
+
+
+# --- E. parameters --------------------------------------------------------------------------------------------------
+
+
+def test_fault_071_unknown_parameter(kind):
+    with refuses(TypeError, f"{kind.__name__} has no parameter 'n_estimator'. Did you mean 'n_estimators'?"):
+        kind(n_estimator=3)
+    with refuses(TypeError, "algorithm"):
+        kind(algorithm="SAMME")
+
+
+BAD_PARAMETERS = [
+    *(("n_estimators", value, "[1, inf)") for value in (0, -1, 1.5, "10")),
+    ("n_estimators", True, "number"),
+    *(("learning_rate", value, "(0.0, inf)") for value in (0, 0.0, -1.0, np.nan, np.inf, "fast")),
+    ("n_iter_no_change", 0, "[1, inf)"),
+    *(("validation_fraction", value, "must be") for value in (0.0, 1.0, -0.1, 0, "half")),
+    *(("tol", value, "[0.0, inf)") for value in (-1e-9, np.nan)),
+    ("verbose", -1, "must be"),
+    ("estimator", "stump", "must be"),
+    ("estimator", 3, "must be"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "hint"), BAD_PARAMETERS, ids=lambda part: repr(part)[:20])
+def test_fault_072_to_077_parameters_out_of_range(kind, name, value, hint):
+    with refuses(InvalidParameterError, f"'{name}' parameter of {kind.__name__}", hint):
+        kind(**{name: value}).fit(*make_table())
+
+
+def test_parameters_of_one_kind_out_of_range():
+    with refuses(InvalidParameterError, "'convention' parameter of AdaBoostClassifier", "'half'"):
+        AdaBoostClassifier(convention="third").fit(*make_table())
+    with refuses(InvalidParameterError, "'loss' parameter of AdaBoostRegressor", "'square'"):
+        AdaBoostRegressor(loss="cubic").fit(*make_table())
+
+
+def test_fault_073_a_huge_learning_rate(kind):
+    X, y = make_table(100)
+    y = y + (X[:, 2] > 0)  # no stump is perfect
+    model = make(kind, learning_rate=1e30, n_estimators=10).fit(X, y)
+    assert np.isfinite(model.estimator_weights_).all()
+    assert np.isfinite(model.predict(X).astype(float)).all()
+    if kind is AdaBoostClassifier:
+        with refuses(ValueError, "learning_rate=1.7e+308 makes the weight of member", "infinite: lower it"):
+            make(kind, learning_rate=1.7e308, n_estimators=10).fit(X, y)
+
+
+def test_fault_074_to_077_parameters_of_the_trees(kind):
+    X, y = make_table()
+    for tree in ({"max_depth": 0}, {"max_bins": 1}, {"max_features": "foo"}, {"min_samples_leaf": 0}):
+        with refuses(InvalidParameterError, f"'{next(iter(tree))}' parameter of {TREES[kind].__name__}"):
+            make(kind, tree=tree).fit(X, y)
+    huge = make(kind, tree={"max_depth": 10**9}).fit(X, y)
+    assert huge.predict(X).tolist() == y.tolist()
+    single = make(kind, tree={"min_samples_leaf": 10**9}).fit(X, np.where(np.arange(40) < 30, 1, 0))
+    assert next(iter(single.forest_)).n_leaves == 1
+
+
+def test_estimators_of_the_wrong_kind(kind):
+    X, y = make_table()
+    wrong = {AdaBoostClassifier: LinearRegression(), AdaBoostRegressor: LogisticRegression()}[kind]
+    with refuses(ValueError, f"estimator of {kind.__name__} is {wrong!r}, which is no"):
+        kind(wrong).fit(X, y)
+    with refuses(TypeError, "is the class", "give an instance"):
+        kind(TREES[kind]).fit(X, y)
+
+
+def test_fault_082_monotone_constraints(kind):
+    X, y = make_table()
+    with refuses(ValueError, "monotonic_cst has shape (2,) but the input data X has 3 features"):
+        make(kind, tree={"monotonic_cst": [1, 0]}).fit(X, y)
+    with refuses(ValueError, "monotonic_cst constrains column 1, which is categorical"):
+        make(kind, tree={"monotonic_cst": [0, 1, 0], "categorical_features": [1]}).fit(np.abs(X).round(), y)
+    with refuses(ValueError, "Monotonicity constraints are not supported with multiclass"):
+        make(AdaBoostClassifier, tree={"monotonic_cst": [1, 0, 0]}).fit(X, np.arange(40) % 3)
+
+
+# --- F. categories --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_fault_085_to_094_categories(kind, depth):
+    generator = np.random.default_rng(0)
+    names = np.array(["red", "green", "blue", "ü 漢字", "nan"])
+    codes = generator.integers(0, 5, 200)
+    y = (codes % 2).astype(int)
+    text = names[codes].astype(object)
+    text[::17] = None
+    frame = pd.DataFrame({"colour": pd.Categorical(text, categories=names), "x": generator.normal(size=200)})
+    model = make(kind, depth, n_estimators=20).fit(frame, y)
+    known = np.array([value is not None for value in text])
+    assert np.mean(np.round(model.predict(frame)) == y, where=known) > 0.9
+    reordered = frame.assign(colour=pd.Categorical(text, categories=names[::-1]))
+    plain = frame.assign(colour=pd.array(text, dtype="str"))
+    for other in (reordered, plain, pl.from_pandas(plain), pa.Table.from_pandas(plain)):
+        np.testing.assert_array_equal(model.predict(other), model.predict(frame))
+    unseen = pd.DataFrame({"colour": ["violet", None], "x": [0.0, 0.0]})
+    answer = model.predict(unseen)
+    assert answer[0] == answer[1]
+    with refuses(ValueError, "Column 'c' mixes kinds of categories"):
+        make(kind).fit(pd.DataFrame({"c": pd.Categorical([1, "1", 1, "1"])}), [0, 1, 0, 1])
+    with refuses(ValueError, "categorical_features has 'hue', which is not a column of X"):
+        make(kind, tree={"categorical_features": ["hue"]}).fit(frame, y)
+    with refuses(ValueError, "Column 0 is declared categorical but holds -1"):
+        make(kind, tree={"categorical_features": [0]}).fit([[-1], [2]], [0, 1])
+
+
+# --- refusals, interruptions ----------------------------------------------------------------------------------------
+
+
+def test_a_failed_refit_keeps_the_model(kind, monkeypatch):
+    X, y = make_table()
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = make(kind).fit(frame, y)
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(X[:, :2], np.full(40, np.nan))
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(AdaBoost, "run", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:, :2], 1 - y)
+    assert vars(model).keys() == before.keys()
+    assert all(vars(model)[name] is before[name] for name in before)
+    monkeypatch.undo()
+    assert model.predict(frame).shape == (40,)
+
+
+def test_fault_120_ctrl_c_is_answered_and_the_old_model_kept(tmp_path):
+    code = """
+    import numpy as np
+    from spinney import AdaBoostClassifier
+    X = np.random.default_rng(0).normal(size=(200_000, 20))
+    y = (X ** 2).sum(axis=1) > 19.3
+    model = AdaBoostClassifier(n_estimators=20).fit(X[:2000], y[:2000])
+    before = model.decision_function(X[:100])
+    print("begin", flush=True)
+    try:
+        model.set_params(n_estimators=100_000).fit(X, y)
+        print("finished", flush=True)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+    print(np.array_equal(model.decision_function(X[:100]), before), len(model))
+    """
+    with (tmp_path / "stderr").open("w") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, stderr=stderr, text=True
+        )
+    watchdog = threading.Timer(180.0, process.kill)
+    watchdog.start()
+    try:
+        first = process.stdout.readline().strip()
+        time.sleep(1.5)  # so that the fit is under way
+        process.send_signal(signal.SIGINT)
+        sent = time.monotonic()
+        second = process.stdout.readline().strip()
+        waited = time.monotonic() - sent
+        rest = process.stdout.read().split()
+    finally:
+        watchdog.cancel()
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    assert (first, second) == ("begin", "interrupted"), (tmp_path / "stderr").read_text()
+    assert waited < 20  # in truth a second at most; machines stall
+    assert rest == ["True", "20"], (tmp_path / "stderr").read_text()
+
+
+def test_unfitted_models_say_so(kind):
+    X, y = make_table()
+    model = kind()
+    calls = [
+        lambda: model.predict(X),
+        lambda: model.score(X, y),
+        lambda: next(model.staged_predict(X)),
+        lambda: next(model.staged_score(X, y)),
+        lambda: next(model.staged_weights(X, y)),
+        lambda: model[0],
+        lambda: len(model),
+    ]
+    if kind is AdaBoostClassifier:
+        calls += [
+            lambda: model.predict_proba(X),
+            lambda: model.decision_function(X),
+            lambda: model.margins(X, y),
+            model.training_bound,
+        ]
+    for call in calls:
+        with pytest.raises(NotFittedError, match=f"{kind.__name__} instance is not fitted yet"):
+            call()
+    for name in ("feature_importances_", "estimators_", "normalisers_", "validation_scores_"):
+        assert not hasattr(model, name)
+
+
+def test_no_warnings_in_an_ordinary_fit(kind):
+    X, y = make_table(200)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make(kind, n_iter_no_change=5, n_estimators=40).fit(X, y).predict(X)
