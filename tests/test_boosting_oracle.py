@@ -6,6 +6,7 @@ takes the engine's tree as its guide where the engine's rounding of gradients le
 
 import math
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -274,6 +275,8 @@ def cases(draw, *, max_rows=40, has_options=True, **kinds):
         y = [float(v) for v in table.y]
     y = [y[i] for i in keep]
     assume(loss not in ("poisson", "tweedie") or any(y))
+    params = draw(parameters()) if has_options else {}
+    has_bounds = has_options and loss not in OWN_LEAVES and params.get("newton", True)
     return Case(
         columns=[[column[i] for i in keep] for column in table.columns],
         n_levels=table.n_levels,
@@ -284,8 +287,8 @@ def cases(draw, *, max_rows=40, has_options=True, **kinds):
         max_bins=draw(st.sampled_from([None, None, 255, 4])),
         interactions=draw(interactions(table.n_features)) if has_options else None,
         offsets=draw(st.one_of(st.none(), st.lists(st.sampled_from(OFFSETS), min_size=len(y), max_size=len(y)))),
-        monotone=draw(signs(table.is_categorical)) if has_options else None,
-        params=draw(parameters()) if has_options else {},
+        monotone=draw(signs(table.is_categorical)) if has_bounds else None,
+        params=params,
     )
 
 
@@ -412,7 +415,8 @@ def test_drawn_features_get_their_best_test(case, seed):
         guide = replace(found, feature=0, children=[replace(child, children=[]) for child in found.children])
         options = {**params, "n_levels": [case.n_levels[j]], "bins": [bins[j]]}
         # Limits of weight are shares of the whole table's.
-        options["min_weight_fraction_leaf"] *= math.fsum(weights) / math.fsum(inside)
+        share = params.get("min_weight_fraction_leaf", 0.0)
+        options["min_weight_fraction_leaf"] = share * math.fsum(weights) / math.fsum(inside)
         expected = nb.grow([case.columns[j]], g, h if case.newton else [1.0] * len(g), inside, guide=guide, **options)
         assert not expected.is_leaf
         assert_same_test(replace(case, columns=[case.columns[j]], n_levels=[case.n_levels[j]]), guide, expected, 1e-3)
@@ -421,6 +425,69 @@ def test_drawn_features_get_their_best_test(case, seed):
 
     rows_of_table = range(len(case.y))
     check(root, set(rows_of_table))
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+@pytest.mark.parametrize("min_samples_leaf", [1, 2])
+def test_features_that_part_the_rows_alike_tie(order, min_samples_leaf):
+    """The first wins, be it a number, a category or a wide column, and whether rows were counted or not."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        n_rows = int(rng.integers(4, 12))
+        level = rng.integers(0, 2, n_rows).astype(float)
+        columns = [[level.tolist(), (1 - level).tolist()][j] for j in order]
+        case = Case(
+            columns, [[2, 0][j] for j in order], rng.normal(size=n_rows).round(1).tolist(), None, "squared_error",
+            params={"max_leaf_nodes": 2, "min_samples_leaf": min_samples_leaf},
+        )  # fmt: skip
+        root = as_found(next(iter(run(case, 1).forest())))
+        assert root.is_leaf or root.feature == 0
+
+
+@given(cases(), st.data())
+def test_monotone_values_are_monotone_and_no_further_out_than_free_ones(case, data):
+    """Values of leaves that are estimated anew, after the search, keep to the constraints in their own units."""
+    assume(case.n_classes <= 2 and not all(case.n_levels))
+    each = [st.just(0) if n else st.sampled_from([-1, 0, 1]) for n in case.n_levels]
+    case.monotone = data.draw(st.tuples(*each).filter(any).map(list))
+    if case.loss not in OWN_LEAVES:
+        case.params["newton"] = data.draw(st.booleans())
+    else:
+        unit = data.draw(st.sampled_from([1.0, 1e-3]))
+        case.offsets, case.y = None, [v * unit for v in case.y]
+    engine = make_engine(case)
+    before = engine.raw.copy()
+    engine.grow_round(np.zeros(CONTROL_SIZE, np.int64))
+    engine.close()
+    found = as_found(next(iter(engine.forest())))
+    (free,) = nb.grow_round(
+        case.columns, case.y, case.weights or [1.0] * len(case.y), naive_loss(case, engine), before.T.tolist(),
+        engine.loss.parameter, newton=case.newton, guides=[found], bins=naive_bins(case, engine.growth.bins),
+        rounding=ROUNDING, **naive_params(case),
+    )  # fmt: skip
+    values = [case.all_params["learning_rate"] * node.value for node in naive.walk(free)]
+    slack = CLOSE * max(map(abs, values)) + 1e-15
+    if case.all_params.get("reg_lambda", 0.0) == case.all_params.get("reg_alpha", 0.0) == 0.0:
+        assert all(min(values) - slack <= leaf.value <= max(values) + slack for leaf in leaves(found))
+    for row in zip(*case.columns, strict=True):
+        for j, sign in enumerate(case.monotone):
+            grid = sorted({v for v in case.columns[j] if not math.isnan(v)}) if sign else []
+            along = [naive.leaf_of(found, [*row[:j], v, *row[j + 1 :]]).value for v in grid]
+            assert all(sign * (b - a) >= 0 for a, b in pairwise(along))
+
+
+@pytest.mark.parametrize("exponent", [-400, -200, -60, 60, 200, 400])
+def test_units_of_the_target_change_nothing(exponent):
+    """Powers of two: values of leaves to the bit, shares of the gain to the digits that are kept."""
+    case = draw_case("squared_error", 150, params={"max_leaf_nodes": 8, "min_samples_leaf": 5})
+    case.y = np.round(case.y, 3).tolist()
+    other = replace(case, y=np.ldexp(case.y, exponent).tolist())
+    first, second = run(case, 2), run(other, 2)
+    np.testing.assert_array_equal(np.ldexp(first.raw, exponent), second.raw)
+    for a, b in zip(first.forest(), second.forest(), strict=True):
+        b.check()
+        np.testing.assert_array_equal(a.test, b.test)
+        np.testing.assert_allclose(b.importances(), a.importances(), rtol=1e-5)
 
 
 # -------------------------------------------------------------------------------------------------------- the same bits

@@ -128,8 +128,8 @@ def test_friedman_regression(loss, shape, has_weights):
         **{"max_depth": None, **shape},
     ).fit(columns.T, y, weights)  # fmt: skip
     model = nb.boost(
-        columns, y, weights, loss=nb.Loss(loss, alpha=0.77, is_flat_at_y=False), n_rounds=10, learning_rate=0.3, newton=False,
-        min_samples_leaf=4, **shape,
+        columns, y, weights, loss=nb.Loss(loss, alpha=0.77, is_flat_at_y=False), n_rounds=10, learning_rate=0.3,
+        newton=False, min_samples_leaf=4, **shape,
     )  # fmt: skip
     np.testing.assert_allclose(raw_of(model), peer.predict(columns.T), rtol=CLOSE, atol=CLOSE)
 

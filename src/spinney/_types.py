@@ -57,13 +57,18 @@ DONE = 0
 STOPPED = 1
 NEEDS_ROOM = 2
 NEEDS_HANDS = 3  # the next node is large enough to share out
+NEEDS_MANY = 4  # several small nodes can be made ready side by side
 
 # positions in the driver's `state` and `control`
 N_NODES, N_QUEUED, N_FREE, N_LEAVES, N_WORDS, LIST_LO, LIST_HI = range(7)
 STATE_SIZE = 7
-PHASE, CURRENT, CURRENT_SLOT, SMALL_CHILD, HAS_MOVES, HAS_HANDS, ROOT_SUM = range(7, 14)  # of the driver of boosting
-BOOST_STATE_SIZE = 14
+# of the driver of boosting
+PHASE, CURRENT_SLOT, SMALL_CHILD, SMALL_SLOT, HAS_MOVES, HAS_HANDS, ROOT_SUM, N_BATCH, N_SPLITS, HAS_GUESSED = range(
+    7, 17
+)
+BOOST_STATE_SIZE = 17
 PICK, ROOT, CHILDREN = range(3)  # phases: what is to be done, or was asked to be done by hands
+MOST_BATCH = 16  # small nodes that are made ready side by side
 CONTROL_STOP = 0
 CONTROL_ROWS = 1  # rows that have reached a leaf: progress
 CONTROL_SIZE = 2
@@ -133,9 +138,10 @@ FOUND_ROWS = 5
 # bunches (int64): the rows of a node with one code, their packed sum, number and weight
 BUNCH_CODE, BUNCH_SUM, BUNCH_N, BUNCH_WEIGHT = range(4)
 BUNCH_ROWS = 4
-# slots of open nodes: packed sums of the node and of its branch 0; KEY, DEPTH, ... as above
-SLOT_SUM, SLOT_LEFT_SUM = range(10, 12)
-BOOST_SLOT_ROWS = 12
+# slots of open nodes: packed sums of the node and of its branch 0; its first child; whether its children are ready;
+# their slots; whether a test was found. KEY, DEPTH, ... as above
+SLOT_SUM, SLOT_LEFT_SUM, SLOT_CHILD, IS_READY, SLOT_FIRST, SLOT_SECOND, IS_OPEN = range(10, 17)
+BOOST_SLOT_ROWS = 17
 
 # places (int64) of features: first byte in a row, whether there are two, first cell in a slot (-1: no cells are kept)
 PLACE, IS_WIDE, FIRST_CELL = range(3)
@@ -162,6 +168,7 @@ class BoostSettings(NamedTuple):
     n_try: int  # features drawn per node
     n_shards: int
     share_rows: int  # rows of a node that is worth sharing out among threads
+    batch_rows: int  # rows of a node from which on several are made ready side by side ...
     most_words: int  # of one subset
     is_plain: int  # no L1 penalty, no monotone constraint: the scan of cells serves
     has_monotone: int
@@ -173,6 +180,8 @@ class BoostSettings(NamedTuple):
     reg_alpha: float
     gamma: float
     cat_smooth: float
+    max_cat_threshold: int  # levels of a category in the branch that has fewer
+    likely_gain: float  # ... those whose gain makes it likely that they will be split
 
 
 class Settings(NamedTuple):

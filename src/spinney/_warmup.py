@@ -1,11 +1,19 @@
 """Compile ahead of the first fit."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 
 def warmup() -> None:
     """Compile the kernels now and keep them on disk, so that no later fit or predict waits for the compiler.
 
-    Useful when an image is built, or once before many worker processes start. Takes some thirty seconds
-    the first time on a machine and about one second after that.
+    Useful when an image is built, or once before many worker processes start. Takes about two minutes
+    the first time on a machine and a few seconds after that.
 
     Examples
     --------
@@ -52,3 +60,28 @@ def warmup() -> None:
         numbers.importance("conditional", X, y, threshold=0.0)
         leaves = np.zeros((1, 3), np.int32)
         forest_weights(leaves, gather_members(leaves, np.ones((1, 3), np.int32), [1]), 3)
+    _boost(X, y)
+
+
+def _boost(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
+    """Compile what boosting adds."""
+    import numpy as np
+
+    from spinney.estimators.adaboost import AdaBoostClassifier
+    from spinney.estimators.gradient_boosting import GradientBoostingClassifier, GradientBoostingRegressor
+
+    one: dict[str, Any] = {"n_estimators": 1, "min_samples_leaf": 1}
+    for categorical in (None, [0]):  # the driver differs by these two
+        for interactions in (None, "pairwise"):
+            tree = GradientBoostingRegressor(**one, categorical_features=categorical, interaction_cst=interactions)
+            tree.fit(X, y)
+    for values in (X, X / 3.0):  # bins: of float32 where that loses nothing; by weights where values share a bin
+        GradientBoostingRegressor(**one, max_bins=2, loss="absolute_error").fit(values, y, 1.0 + y)
+    GradientBoostingRegressor(**one, max_bins=2, candidates="hessian").fit(X, y)
+    GradientBoostingRegressor(**one, loss=(lambda y, raw: raw - y, lambda y, raw: 1.0 + 0.0 * y * raw)).fit(X, y)
+    for n_classes in (2, 3):
+        labels = y % n_classes
+        boosted = GradientBoostingClassifier(**one, subsample=0.5, random_state=0)
+        boosted.fit(X, labels, X_val=X, y_val=labels).predict(X.astype(np.float32))
+        AdaBoostClassifier(n_estimators=1).fit(X, labels).predict(X)
+    GradientBoostingRegressor(**one, n_jobs=2).fit(np.resize(X, (8192, 64)), np.resize(y, 8192))  # a node for two

@@ -66,7 +66,7 @@ def failures_of_draws(model):
 
 @parametrize_with_checks(SETTINGS, expected_failed_checks=failures_of_draws)
 @pytest.mark.filterwarnings("ignore:The first member is no better than chance:UserWarning")
-@pytest.mark.filterwarnings("ignore:.* of the classes have a single row:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*single row, which is needed to learn from:UserWarning")
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

@@ -440,7 +440,7 @@ def test_fault_063_to_065_and_081_validation(kind):
 def test_fault_054_classes_of_one_row_are_learnt_from():
     X, y = make_table()
     y[5] = 2
-    with pytest.warns(UserWarning, match="1 of the classes have a single row"):
+    with pytest.warns(UserWarning, match="single row, which is needed to learn from"):
         model = make(AdaBoostClassifier, 3, n_iter_no_change=3, n_estimators=30).fit(X, y)
     assert model.classes_.tolist() == [0, 1, 2]
     assert (model.predict(X) == 2).any()

@@ -16,6 +16,7 @@ from spinney.table import binning, coding
 from spinney.table.ingest import read_columns
 
 ONE = np.ones(1, np.int64)
+POWERS = [*(-(2.0**k) for k in range(300, -301, -9)), -5e-324, -0.0, 0.0, *(2.0**k for k in range(-300, 301, 9))]
 BOTH = {"interpreted": _jit.interpreted, "compiled": _jit.load_compiled}
 
 
@@ -221,9 +222,11 @@ def test_a_nan_of_any_sign_is_missing(kind, has_weight):
         [-math.inf, 1.0, math.nextafter(1.0, 2.0), math.inf],
         [-3e38, -1e-45, 0.0, 1e-45, 3e38],
         [-1.0, 0.0, 0.5, 2.0],
+        POWERS,
     ],
 )
 def test_extreme_values_have_codes_of_their_own(kernels, column):
+    column = 20 * column  # so that there are many cells
     bins = bin_columns([column], kernels=BOTH[kernels]())
     assert_bins_are_plain(bins, [column], [1] * len(column), 255)
 

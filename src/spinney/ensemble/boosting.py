@@ -161,6 +161,7 @@ class Boosting:
             monotone,
             interactions,
         )
+        self.likely_gain = [math.inf] * loss.n_raw  # of the last tree of each raw score
         self.g, self.h = np.empty(n_rows), np.empty(n_rows)
         self.flat = np.ones(n_rows) if not params.newton and not loss.has_constant_hessian else self.h
         self.p = np.empty((loss.n_raw, n_rows)) if loss.n_raw > 1 else None
@@ -254,7 +255,8 @@ class Boosting:
         used = np.arange(self.columns.n_features)
         if not self.columns.is_whole:
             used = self.columns.columns(number)
-        n_nodes = growth.grow(units, total, largest, used, bag, self.min_weight, seed, control)
+        n_nodes = growth.grow(units, total, largest, used, bag, self.min_weight, self.likely_gain[k], seed, control)
+        self.likely_gain[k] = growth.least_gain()
         kernels = self.kernels.leaves
         subsets = np.zeros(0, np.uint64)
         if growth.subsets is not None:

@@ -37,8 +37,9 @@ class AdaBoostClassifier(ClassifierMixin, Reweighted):
     - e above: with two classes alpha is negative, the member is used inverted, and boosting goes on; with more the
       member gets weight 0 and is the last.
 
-    CART trees are grown on codes that are made once: hundreds of stumps take seconds where others take minutes. The
-    same model comes out for any order of the rows, and a row of weight 2 counts as two rows, exactly.
+    CART trees are grown on codes that are made once; for stumps the rows are sorted once as well, so that 400 of them
+    on 20,000 rows of 28 columns take about a second. The same model comes out for any order of the rows, and a row of
+    weight 2 counts as two rows, exactly.
 
     Parameters
     ----------

@@ -82,6 +82,7 @@ BOOST_CONSTRAINTS: dict[str, list[Any]] = {
     "max_bins": [*SHARED_CONSTRAINTS["max_bins"], None],
     "candidates": [StrOptions({"weight", "hessian"})],
     "cat_smooth": [Interval(Real, 0.0, None, closed="left")],
+    "max_cat_threshold": [Interval(Integral, 1, None, closed="left")],
     "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
     "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), None],
     "validation_fraction": [
@@ -339,6 +340,7 @@ class Boosted(CheckedParams, BaseEstimator):
             max_tree_features=count_features(self.max_features_per_tree, n_features),
             newton=bool(self.newton),
             cat_smooth=scale(float(self.cat_smooth), -power),
+            max_cat_threshold=int(self.max_cat_threshold),
             candidates=self.candidates,
             seed=self._seed,
         )

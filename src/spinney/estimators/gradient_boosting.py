@@ -93,6 +93,9 @@ class GradientBoostingClassifier(ClassifierMixin, Boosted):
         Which columns are categories: by dtype, or as mask, indices or names.
     cat_smooth : float, default=10.0
         Levels are ordered by their mean derivative; this much weight at 0 is added to each, against small levels.
+    max_cat_threshold : int, default=8
+        Most levels of a category in the branch that has fewer of them: with thousands of levels, larger subsets fit
+        noise.
     monotonic_cst : array-like of {-1, 0, 1} or dict, optional
         Direction in which each numeric feature may move the probability of the second class; two classes only.
     interaction_cst : list of sets of indices or names, "pairwise" or "no_interactions", optional
@@ -200,6 +203,7 @@ class GradientBoostingClassifier(ClassifierMixin, Boosted):
         candidates: str = "weight",
         categorical_features: ArrayLike | str | None = "from_dtype",
         cat_smooth: float = 10.0,
+        max_cat_threshold: int = 8,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,
         n_iter_no_change: int | None = None,
@@ -387,9 +391,9 @@ class GradientBoostingRegressor(RegressorMixin, Boosted):
         As in `GradientBoostingClassifier`.
     min_weight_fraction_leaf, min_child_weight, reg_lambda, reg_alpha, gamma, pruning, subsample, max_features
         As in `GradientBoostingClassifier`.
-    max_features_per_tree, newton, init, max_bins, candidates, categorical_features, cat_smooth, interaction_cst
+    max_features_per_tree, newton, init, max_bins, candidates, categorical_features, cat_smooth, max_cat_threshold
         As in `GradientBoostingClassifier`.
-    n_iter_no_change, scoring, tol, max_time, warm_start, n_jobs, verbose, random_state
+    interaction_cst, n_iter_no_change, scoring, tol, max_time, warm_start, n_jobs, verbose, random_state
         As in `GradientBoostingClassifier`.
 
     Attributes
@@ -454,6 +458,7 @@ class GradientBoostingRegressor(RegressorMixin, Boosted):
         candidates: str = "weight",
         categorical_features: ArrayLike | str | None = "from_dtype",
         cat_smooth: float = 10.0,
+        max_cat_threshold: int = 8,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,
         n_iter_no_change: int | None = None,

@@ -288,9 +288,8 @@ class Reweighted(CheckedParams, BaseEstimator):
         """
         n_rows, heard = self._staged_said(X)
         target = self._read_y(y, n_rows)
-        weight = check_weights(sample_weight, n_rows)
-        used = np.flatnonzero(np.ones(n_rows) if weight is None else weight)
-        rows = RowWeights(fix_weights(None if weight is None else weight[used], len(used)), len(used))
+        used, base = weigh_rows(check_weights(sample_weight, n_rows), n_rows)
+        rows = RowWeights(base, len(used))
         for said, alpha in zip(heard, self._alphas.tolist(), strict=True):
             rows.raise_by(alpha, self._losses(said[used], target[used]))
             shares = np.zeros(n_rows)

@@ -142,6 +142,7 @@ def scan_bunches(
     w_all: int,
     is_counted: bool,  # rows and weights of the bunches are known
     direction: int,  # of a monotone constraint
+    most: int,  # bunches of the smaller branch
     lower: float,
     upper: float,
     settings: BoostSettings,
@@ -171,7 +172,7 @@ def scan_bunches(
                     continue
                 if w_left < settings.min_weight_leaf or w_all - w_left < settings.min_weight_leaf:
                     continue
-            if h < least or h_all - h < least:
+            if h < least or h_all - h < least or min(k + 1, n_bunches - k - 1) > most:
                 continue
             right = total - left
             value_left = value_of(left, lower, upper, settings)

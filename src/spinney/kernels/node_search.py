@@ -25,6 +25,7 @@ from spinney._types import (
     GAIN,
     IS_CATEGORICAL,
     IS_WIDE,
+    KEY,
     KIND,
     MISSING_BRANCH,
     MONOTONE,
@@ -208,7 +209,7 @@ def search(
     lower = slot_values[SLOT_LOWER, slot]
     upper = slot_values[SLOT_UPPER, slot]
     own = score_of(total, value_of(total, lower, upper, settings), settings)
-    key = fold(np.uint64(settings.seed), np.uint64(node))
+    key = fold(np.uint64(settings.seed), np.uint64(slots[KEY, slot]))
     n_left = np.int64(len(used))
     n_open = np.int64(settings.n_try)
     for f in range(len(used)):
@@ -235,9 +236,11 @@ def search(
                 node, feature, first, codes_0, sums_0, codes, sums, ranges, nodes, n_words, features, places, cells,
                 wide_cells, bunches, scores, spare, buckets, settings,
             )  # fmt: skip
+            most = settings.max_cat_threshold if is_category else n
             gain, cut, branch, left = scan_bunches(
-                bunches, n, total, missing, 0, 0, 0, 0, False, features[MONOTONE, feature], lower, upper, settings
-            )
+                bunches, n, total, missing, 0, 0, 0, 0, False, features[MONOTONE, feature], most, lower, upper,
+                settings,
+            )  # fmt: skip
             following = np.int64(-1)
             if cut >= 0 and not is_category:
                 following = bunches[BUNCH_CODE, cut + 1] if cut + 1 < n else np.int64(-1)
@@ -281,9 +284,10 @@ def search(
                 bunches[BUNCH_N, k] = counts[0, code]
                 bunches[BUNCH_WEIGHT, k] = counts[1, code]
                 w_all += counts[1, code]
+            most = settings.max_cat_threshold if is_category else n
             gain, cut, branch, left = scan_bunches(
                 bunches, n, total, missing, counts[0, 0], counts[1, 0], n_all, w_all, True, features[MONOTONE, feature],
-                lower, upper, settings,
+                most, lower, upper, settings,
             )  # fmt: skip
             found[FOUND_COUNTED, best] = 1
             found[FOUND_NEXT, best] = -1

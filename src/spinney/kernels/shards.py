@@ -13,18 +13,17 @@ from spinney._jit import door, inlined, kernel
 from spinney._types import (
     BEGIN,
     CHILDREN,
-    CURRENT,
     CURRENT_SLOT,
     FEATURE,
-    FIRST_CHILD,
-    FREE,
     HAS_MOVES,
     IS_WIDE,
-    N_FREE,
+    NODE,
     PHASE,
     PLACE,
     SHARD_ROWS,
+    SLOT_CHILD,
     SMALL_CHILD,
+    SMALL_SLOT,
     SPAN_CELL,
     SPAN_PLACE,
     SPAN_SIZE,
@@ -55,6 +54,7 @@ def runs_of(
 def move_shard(
     shard: int,
     node: int,
+    child: int,
     codes_0: np.ndarray,
     words_0: np.ndarray,
     sums_0: np.ndarray,
@@ -96,7 +96,6 @@ def move_shard(
             )  # fmt: skip
         right -= end - begin - (middle - left)
         left = middle
-    child = nodes[FIRST_CHILD, node]
     ranges[shard, child] = first
     ranges[n_shards + shard, child] = left
     ranges[shard, child + 1] = left
@@ -156,14 +155,21 @@ def clear_cells(cells: np.ndarray, first: int, spans: np.ndarray) -> None:
 
 
 @inlined
-def add_cells(
-    cells: np.ndarray, first: int, others: np.ndarray, first_other: int, sign: int, spans: np.ndarray
-) -> None:
-    """Add other cells, or subtract them."""
+def add_cells(cells: np.ndarray, first: int, others: np.ndarray, first_other: int, spans: np.ndarray) -> None:
+    """Add other cells."""
     for f in range(spans.shape[1]):
         shift = spans[SPAN_CELL, f]
         for k in range(shift, shift + spans[SPAN_SIZE, f]):
-            cells[first + k] += sign * others[first_other + k]
+            cells[first + k] += others[first_other + k]
+
+
+@inlined
+def subtract_cells(cells: np.ndarray, whole: int, part: int, first: int, spans: np.ndarray) -> None:
+    """Write to the cells from `first` on those from `whole` on, less those from `part` on."""
+    for f in range(spans.shape[1]):
+        shift = spans[SPAN_CELL, f]
+        for k in range(shift, shift + spans[SPAN_SIZE, f]):
+            cells[first + k] = cells[whole + k] - cells[part + k]
 
 
 @door
@@ -194,18 +200,20 @@ def lend_hand(
     n_shards: int,
 ) -> None:
     """Do the part of a shard in the work on the current node: move its rows, then sum those of the smaller child."""
-    node = state[CURRENT]
+    node = np.int64(0)
     if state[PHASE] == CHILDREN:
-        feature = slots[FEATURE, state[CURRENT_SLOT]]
+        slot = state[CURRENT_SLOT]
+        feature = slots[FEATURE, slot]
         move_shard(
-            shard, node, codes_0, words_0, sums_0, ids_0, codes, words, sums, ids, starts, ranges, nodes,
-            places[PLACE, feature], places[IS_WIDE, feature] != 0, n_words, goes_left, state[HAS_MOVES] != 0, n_shards,
+            shard, slots[NODE, slot], slots[SLOT_CHILD, slot], codes_0, words_0, sums_0, ids_0, codes, words, sums, ids,
+            starts, ranges, nodes, places[PLACE, feature], places[IS_WIDE, feature] != 0, n_words, goes_left,
+            state[HAS_MOVES] != 0, n_shards,
         )  # fmt: skip
         node = state[SMALL_CHILD]
     if node < 0:
         return
     if shard == 0:
-        first = slots[FREE, state[N_FREE] - 1] * n_slot_cells
+        first = state[SMALL_SLOT] * n_slot_cells
         clear_cells(cells, first, spans)
         sum_shard(
             shard, node, codes_0, words_0, sums_0, codes, words, sums, ranges, nodes, n_words, n_narrow, used_places,

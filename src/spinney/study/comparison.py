@@ -1,4 +1,4 @@
-"""Five folds of California housing: trees and forests against the mean and a linear model."""
+"""Five folds of California housing: trees, forests and boosting against the mean and a linear model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def methods() -> dict[str, Any]:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    from spinney import CARTRegressor, ExtraTreesRegressor, RandomForestRegressor
+    from spinney import CARTRegressor, ExtraTreesRegressor, GradientBoostingRegressor, RandomForestRegressor
 
     return {
         "mean of the target": DummyRegressor(),
@@ -41,6 +41,7 @@ def methods() -> dict[str, Any]:
         "CART, pruned (ccp_alpha=0.0005)": CARTRegressor(ccp_alpha=5e-4),
         "random forest, 50 trees": RandomForestRegressor(n_estimators=50, random_state=0),
         "extra-trees, 50 trees": ExtraTreesRegressor(n_estimators=50, random_state=0),
+        "gradient boosting, 100 trees": GradientBoostingRegressor(random_state=0),
     }
 
 

@@ -21,19 +21,24 @@ from spinney._types import (
     FIRST_CHILD,
     FOUND_ROWS,
     FREE,
+    HAS_GUESSED,
     HAS_HANDS,
     IS_CATEGORICAL,
     IS_WIDE,
     LOWER,
     MONOTONE,
+    MOST_BATCH,
+    N_BATCH,
     N_CODES,
     N_FREE,
     N_LEAVES,
     N_NODES,
     N_ROWS,
+    N_SPLITS,
     N_WORDS,
     NARROW_CODES,
     NEEDS_HANDS,
+    NEEDS_MANY,
     NEEDS_ROOM,
     NODE_VALUE_ROWS,
     PHASE,
@@ -41,6 +46,7 @@ from spinney._types import (
     ROOT,
     ROOT_SUM,
     ROW,
+    SCORE,
     SHARD_ROWS,
     SLOT_VALUE_ROWS,
     SUM,
@@ -59,6 +65,7 @@ if TYPE_CHECKING:
 
 UNLIMITED = 2**31 - 1
 SHARE_CELLS = 1 << 19  # rows x features of a node that is worth waking other threads for: some 0.3 ms
+BATCH_CELLS = 1 << 14  # rows x features of a node from which on others are made ready beside it
 SUM_LIMIT = 2.0**31  # gradients and hessians of a packed sum
 KEPT_CODES = 1 << 13  # of a wide feature whose cells are kept, so that one child comes by subtraction
 KEPT_CELLS = 1 << 16  # of all features of an open node: 512 kB
@@ -88,6 +95,7 @@ class BoostParams:
     max_tree_features: int | None = None  # drawn per tree
     newton: bool = True
     cat_smooth: float = 10.0
+    max_cat_threshold: int = 8
     candidates: str = "weight"
     seed: int = 0
 
@@ -97,6 +105,23 @@ class Units(NamedTuple):
 
     gradient: float
     hessian: float
+
+
+class Scratch(NamedTuple):
+    """What a search only writes to pass it on; `wide_cells` are zero between uses, the rest is arbitrary."""
+
+    goes_left: NDArray[np.uint8]
+    wide_cells: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    bunches: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    spare: NDArray[np.float64]
+    buckets: NDArray[np.int64]
+    prefix: NDArray[np.int64]
+    lefts: NDArray[np.float64]
+    present: NDArray[np.int32]
+    found: NDArray[np.int64]
+    found_gain: NDArray[np.float64]
 
 
 def power_below(limit: float, total: float) -> float:
@@ -161,27 +186,21 @@ class BoostGrowth:
         self.starts = deal_out(n_bag, n_shards)
         n_leaves = params.max_leaf_nodes
         n_nodes = min(2 * n_rows, FIRST_NODES if n_leaves is None else 2 * n_leaves)
-        n_slots = FIRST_SLOTS if n_leaves is None else n_leaves + 1
+        n_slots = FIRST_SLOTS if n_leaves is None else n_leaves + 3
         if params.max_depth is not None:
-            n_slots = min(n_slots, 2 ** min(params.max_depth, 20) + 1)
-        self.nodes = np.zeros((BOOST_NODE_ROWS, n_nodes + 2), np.int64)
-        self.node_values = np.zeros((NODE_VALUE_ROWS, n_nodes + 2))
-        self.ranges = np.zeros((2 * n_shards, n_nodes + 2), np.int64)
+            n_slots = min(n_slots, 2 ** min(params.max_depth, 20) + 3)
+        n_ahead = 0 if n_shards == 1 else 2 * MOST_BATCH  # children that are made ready and may not be needed
+        n_nodes += 2 + n_ahead
+        self.nodes = np.zeros((BOOST_NODE_ROWS, n_nodes), np.int64)
+        self.node_values = np.zeros((NODE_VALUE_ROWS, n_nodes))
+        self.ranges = np.zeros((2 * n_shards, n_nodes), np.int64)
+        self.order = np.zeros(n_nodes, np.int64)
         self.state = np.zeros(BOOST_STATE_SIZE, np.int64)
-        self.allocate_slots(min(n_slots, n_rows + 1))
+        self.allocate_slots(min(n_slots, 2 * n_rows + 3) + n_ahead)
         n_codes = max(int(bins.features[N_CODES].max(initial=1)), NARROW_CODES - 1)
-        self.counts = np.zeros((2, n_codes + 1), SUM)
-        self.bunches = np.zeros((BUNCH_ROWS, n_codes + 2), SUM)
-        self.scores = np.zeros(n_codes + 2)
-        self.spare = np.zeros(n_codes + 2)
-        self.buckets = np.zeros(BUCKETS, np.int64)
-        self.wide_cells = np.zeros(n_codes + 1, SUM)
-        self.goes_left = np.zeros(n_codes + 1, np.uint8)
-        self.prefix = np.zeros(NARROW_CODES, SUM)
-        self.lefts = np.zeros((3, NARROW_CODES))
-        self.present = np.zeros(NARROW_CODES, np.int32)
-        self.found = np.zeros((FOUND_ROWS, n_features), SUM)
-        self.found_gain = np.zeros(n_features)
+        self.scratch = [make_scratch(n_codes, n_features) for _ in range(n_shards)]
+        self.batch = np.zeros(MOST_BATCH, np.int64)
+        self.last_gain = 0.0
 
     def set_table(self, bins: Bins) -> None:
         """Take the codes of a table, or other codes of the same table."""
@@ -217,22 +236,25 @@ class BoostGrowth:
         """Double whatever is full."""
         if self.state[N_NODES] + 2 > self.nodes.shape[1]:
             n = 2 * self.nodes.shape[1]
+            self.order = enlarge(self.order, n)
             self.nodes, self.node_values = enlarge(self.nodes, n), enlarge(self.node_values, n)
             self.ranges = enlarge(self.ranges, n)
         if self.subsets is not None and self.state[N_WORDS] + self.most_words > len(self.subsets):
             self.subsets = enlarge(self.subsets, 2 * len(self.subsets))
-        if self.state[N_FREE] < 1:
-            old = self.slots.shape[1]
+        if self.state[N_FREE] < 2:
+            old, n_free = self.slots.shape[1], int(self.state[N_FREE])
             self.slots, self.slot_values = enlarge(self.slots, 2 * old), enlarge(self.slot_values, 2 * old)
-            self.slots[FREE, :old] = np.arange(old, 2 * old)[::-1]
-            self.state[N_FREE] = old
+            self.slots[FREE, n_free : n_free + old] = np.arange(old, 2 * old)[::-1]
+            self.state[N_FREE] += old
             self.cells = np.concatenate([self.cells, np.zeros_like(self.cells)])
             if self.slot_subsets is not None:
                 self.slot_subsets = np.concatenate([self.slot_subsets, np.zeros_like(self.slot_subsets)])
             if self.alive is not None:
                 self.alive = np.concatenate([self.alive, np.zeros_like(self.alive)])
 
-    def settings(self, units: Units, most_hessian: int, min_weight: int, n_used: int, seed: int) -> BoostSettings:
+    def settings(
+        self, units: Units, most_hessian: int, min_weight: int, n_used: int, likely_gain: float, seed: int
+    ) -> BoostSettings:
         """The parameters in the units of this tree."""
         params = self.params
         has_monotone = self.monotone is not None and bool(np.any(self.monotone != 0))
@@ -252,6 +274,7 @@ class BoostGrowth:
             n_try=n_used if params.max_features is None else min(params.max_features, n_used),
             n_shards=self.n_shards,
             share_rows=max(SHARE_CELLS // max(n_used, 1), 2 * self.n_shards * SHARD_ROWS),
+            batch_rows=max(BATCH_CELLS // max(n_used, 1), 1),
             most_words=self.most_words,
             is_plain=int(params.reg_alpha == 0.0 and not has_monotone),
             has_monotone=int(has_monotone),
@@ -263,6 +286,8 @@ class BoostGrowth:
             reg_alpha=params.reg_alpha,
             gamma=params.gamma,
             cat_smooth=params.cat_smooth,
+            max_cat_threshold=min(params.max_cat_threshold, UNLIMITED),
+            likely_gain=likely_gain,
         )
 
     def grow(
@@ -273,12 +298,14 @@ class BoostGrowth:
         used: NDArray[np.int64],
         bag: NDArray[np.int32] | None,
         min_weight: int,
+        likely_gain: float,
         seed: int,
         control: NDArray[np.int64],
     ) -> int:
         """Grow a tree on `sums_0`; return its number of nodes, of which `leaf` is written for the rows of the bag.
 
-        total, largest: sum of `sums_0`, and the largest hessian among them.
+        total, largest: sum of `sums_0`, and the largest hessian among them. likely_gain: gain from which on a node will
+        likely be split, see `least_gain`.
         """
         k = self.kernels
         state, nodes = self.state, self.nodes
@@ -310,27 +337,40 @@ class BoostGrowth:
             [places[FIRST_CELL], self.features[N_CODES, used] + 1, np.where(places[IS_WIDE] != 0, places[PLACE], -1)]
         )
         spans = np.ascontiguousarray(spans[:, places[FIRST_CELL] >= 0])
-        settings = self.settings(units, largest, min_weight, len(used), seed)
+        settings = self.settings(units, largest, min_weight, len(used), likely_gain, seed)
+        shared = (
+            self.codes_0, self.words_0, self.sums_0, self.ids_0, self.codes, self.words, self.sums, self.ids,
+            self.weights, self.starts,
+        )  # fmt: skip
         while True:
-            why = k.boost.grow(
-                self.codes_0, self.words_0, self.sums_0, self.ids_0, self.codes, self.words, self.sums, self.ids,
-                self.weights, self.starts, self.ranges, self.n_words, self.n_narrow, self.features, self.bins.edges,
-                self.places, used, used_places, spans, self.n_slot_cells, self.members, self.alive, self.nodes,
-                self.node_values,
-                self.slots, self.slot_values, self.slot_subsets, self.subsets, self.cells, self.extra, self.wide_cells,
-                self.counts, self.bunches, self.scores, self.spare,
-                self.buckets, self.prefix, self.lefts, self.present, self.found,
-                self.found_gain, self.goes_left, state, control, settings,
+            # `make_room` may have put others in their place
+            grown = (
+                self.ranges, self.n_words, self.n_narrow, self.features, self.bins.edges, self.places, used,
+                used_places, spans, self.n_slot_cells, self.members, self.alive, self.nodes, self.node_values,
+                self.slots, self.slot_values, self.slot_subsets, self.cells, self.extra,
             )  # fmt: skip
+            why = k.boost.grow(
+                *shared, *grown, *self.scratch[0], self.subsets, self.order, self.batch, state, control, settings
+            )
             if why == NEEDS_ROOM:
                 self.make_room()
             elif why == NEEDS_HANDS:
                 self.run(lambda shard: self.lend_hand(shard, used_places, spans))
                 state[HAS_HANDS] = 1
+            elif why == NEEDS_MANY:
+                n_batch = int(state[N_BATCH])
+                self.run(
+                    lambda t, grown=grown, n=n_batch: k.boost.make_some_ready(
+                        t, self.n_shards, self.batch, n, *shared, *grown, *self.scratch[t], settings
+                    )
+                )
             elif why == DONE:
                 break
             else:
                 raise KeyboardInterrupt
+        self.last_gain = float(self.node_values[SCORE, self.order[max(int(state[N_SPLITS]) - 1, 0)]])
+        if state[HAS_GUESSED]:
+            self.number_anew()
         return self.close(n_rows)
 
     def lend_hand(self, shard: int, used_places: NDArray[np.int64], spans: NDArray[np.int64]) -> None:
@@ -338,8 +378,29 @@ class BoostGrowth:
         self.kernels.shards.lend_hand(
             shard, self.codes_0, self.words_0, self.sums_0, self.ids_0, self.codes, self.words, self.sums, self.ids,
             self.starts, self.ranges, self.nodes, self.slots, self.places, self.n_words, self.n_narrow, used_places,
-            spans, self.n_slot_cells, self.goes_left, self.cells, self.extra, self.state, self.n_shards,
+            spans, self.n_slot_cells, self.scratch[0].goes_left, self.cells, self.extra, self.state, self.n_shards,
         )  # fmt: skip
+
+    def least_gain(self) -> float:
+        """Gain of the last split where leaves ran out, else 0: what the next tree will likely split too."""
+        n_splits = int(self.state[N_SPLITS])
+        if n_splits == 0 or self.state[N_LEAVES] != self.params.max_leaf_nodes:
+            return 0.0
+        return self.last_gain
+
+    def number_anew(self) -> None:
+        """Number nodes in the order of the splits, as one thread does, and drop those that were made in vain."""
+        order = self.order[: int(self.state[N_SPLITS])]
+        old = np.zeros(2 * len(order) + 1, np.int64)
+        old[1::2] = self.nodes[FIRST_CHILD, order]
+        old[2::2] = old[1::2] + 1
+        new = np.zeros(int(self.state[N_NODES]), np.int64)
+        new[old] = np.arange(len(old))
+        for array in (self.nodes, self.node_values, self.ranges):
+            array[:, : len(old)] = array[:, old]
+        child = self.nodes[FIRST_CHILD, : len(old)]
+        child[child > 0] = new[child[child > 0]]
+        self.state[N_NODES] = len(old)
 
     def close(self, n_rows: int) -> int:
         """Prune if asked to, and write the leaves of the rows; return the number of nodes."""
@@ -362,6 +423,24 @@ class BoostGrowth:
         else:
             self.run(mark)
         return int(n_nodes)
+
+
+def make_scratch(n_codes: int, n_features: int) -> Scratch:
+    """Memory of one thread."""
+    return Scratch(
+        goes_left=np.zeros(n_codes + 1, np.uint8),
+        wide_cells=np.zeros(n_codes + 1, SUM),
+        counts=np.zeros((2, n_codes + 1), SUM),
+        bunches=np.zeros((BUNCH_ROWS, n_codes + 2), SUM),
+        scores=np.zeros(n_codes + 2),
+        spare=np.zeros(n_codes + 2),
+        buckets=np.zeros(BUCKETS, np.int64),
+        prefix=np.zeros(NARROW_CODES, SUM),
+        lefts=np.zeros((3, NARROW_CODES)),
+        present=np.zeros(NARROW_CODES, np.int32),
+        found=np.zeros((FOUND_ROWS, n_features), SUM),
+        found_gain=np.zeros(n_features),
+    )
 
 
 def bag_size(share: float, n_rows: int) -> int:

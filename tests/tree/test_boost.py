@@ -1,0 +1,390 @@
+"""Growing boosted trees on packed sums: limits, room, shards and draws."""
+
+import math
+import sys
+from fractions import Fraction
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import fast
+from packed import leaf_score, leaf_value, pack
+from spinney import _jit
+from spinney._types import (
+    BEGIN,
+    BOOST_NODE_ROWS,
+    CONTROL_SIZE,
+    CONTROL_STOP,
+    FIRST_CHILD,
+    IS_CATEGORICAL,
+    KIND_BITS,
+    MISSING_BITS,
+    N_CODES,
+    N_ROWS,
+    N_WORDS,
+    TEST,
+)
+from spinney.ensemble.bagging import Subspaces
+from spinney.table.binning import bin_table
+from spinney.tree import boost
+from spinney.tree.boost import BoostGrowth, BoostParams, Units
+
+FEATURE_BITS = KIND_BITS + MISSING_BITS
+NUMBERS = st.one_of(st.integers(-9, 9), st.integers(-(2**20), 2**20), st.sampled_from([0, 1, -1]))
+
+
+# ------------------------------------------------------------------------------------------------------ growing on sums
+
+
+def make_growth(columns, n_levels, params, *, n_shards=1, weights=None, max_bins=None, kernels=None):
+    """Memory for trees on columns; shards are worked off one after the other."""
+    kernels = kernels or fast.compiled()
+    weights = np.ones(1, np.int64) if weights is None else np.array(weights, np.int64)
+    levels = [tuple(range(n)) if n else None for n in n_levels]
+    bins = bin_table(fast.ColumnTable(columns, levels), weights, max_bins, kernels)
+
+    def run(work):
+        for shard in range(n_shards):
+            work(shard)
+
+    return BoostGrowth(bins, BoostParams(**params), weights, kernels, n_shards, run)
+
+
+def grow(growth, sums, *, used=None, bag=None, min_weight=0, seed=0, control=None):
+    """Grow a tree on (g, h) of each row, whole numbers."""
+    growth.sums_0[:] = [pack(*pair) for pair in sums]
+    total = pack(sum(g for g, _ in sums), sum(h for _, h in sums))
+    used = np.arange(growth.bins.n_features) if used is None else np.array(used)
+    control = np.zeros(CONTROL_SIZE, np.int64) if control is None else control
+    return growth.grow(Units(1.0, 1.0), total, max(h for _, h in sums), used, bag, min_weight, seed, control)
+
+
+class Sum(NamedTuple):
+    """Rows, their weight, and their sums."""
+
+    n: int = 0
+    w: int = 0
+    g: int = 0
+    h: int = 0
+
+    def plus(self, other):
+        return Sum(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def minus(self, other):
+        return Sum(*(a - b for a, b in zip(self, other, strict=True)))
+
+
+def sum_rows(growth, sums, rows):
+    weights = np.resize(growth.weights, len(sums))
+    return Sum(len(rows), sum(int(weights[i]) for i in rows), *(sum(sums[i][k] for i in rows) for k in (0, 1)))
+
+
+def score_of(total, params):
+    penalty = params.reg_lambda, params.reg_alpha
+    return leaf_score((total.g, total.h), leaf_value((total.g, total.h), *penalty), *penalty)
+
+
+def best_gain(growth, sums, rows, used, min_weight):
+    """Largest gain of an admissible division of some rows, by trying every one; 0 if there is none."""
+    params, total = growth.params, sum_rows(growth, sums, rows)
+    own, best = score_of(total, params), Fraction(0)
+    for j in used:
+        by_code = {}
+        for i in rows:
+            by_code.setdefault(int(growth.bins.codes(j)[i]), []).append(i)
+        parts = {code: sum_rows(growth, sums, mine) for code, mine in by_code.items()}
+        missing = parts.pop(0, None)
+        order = sorted(parts)
+        if growth.features[IS_CATEGORICAL, j]:
+            smooth = Fraction(params.cat_smooth)
+            order.sort(key=lambda code: (parts[code].g / (parts[code].h + smooth), code))
+        for more in (Sum(), missing) if missing else (Sum(),):
+            for left in accumulate((parts[code] for code in order), Sum.plus, initial=more):
+                right = total.minus(left)
+                if (
+                    min(left.n, right.n) >= max(params.min_samples_leaf, 1)
+                    and min(left.w, right.w) >= min_weight
+                    and min(left.h, right.h) >= params.min_child_weight
+                ):
+                    best = max(best, score_of(left, params) + score_of(right, params) - own)
+    return best, own
+
+
+def assert_best_stump(growth, sums, *, min_weight=0, rows=None):
+    """The division of the root is the best admissible one, and there is one if any has a gain."""
+    used = range(growth.bins.n_features)
+    n_nodes = grow(growth, sums, min_weight=min_weight, bag=None if rows is None else np.array(rows, np.int32))
+    rows = list(range(len(sums))) if rows is None else rows
+    best, own = best_gain(growth, sums, rows, used, min_weight)
+    scale = float(abs(own) + abs(best))
+    if n_nodes == 1:
+        assert float(best) <= 1e-11 * scale
+        return 0
+    parts = [sum_rows(growth, sums, [i for i in rows if growth.leaf[i] == leaf]) for leaf in (1, 2)]
+    assert growth.nodes[N_ROWS, 1:3].tolist() == [part.n for part in parts]
+    assert min(part.n for part in parts) >= growth.params.min_samples_leaf
+    gain = sum(score_of(part, growth.params) for part in parts) - own
+    assert float(gain) == pytest.approx(float(best), rel=1e-9, abs=1e-11 * scale)
+    return 1
+
+
+def heavy_ends(rng, n_rows, n_features):
+    """Numbers, a wide one, a category; a few rows of huge gradients stand at the ends of each column."""
+    columns = [np.round(rng.normal(size=n_rows), 1) for _ in range(n_features)]
+    columns.append(rng.normal(size=n_rows) * 3)
+    columns.append(rng.integers(0, 40, n_rows).astype(float))
+    for column in columns[::2]:
+        column[rng.random(n_rows) < 0.1] = math.nan
+    g = rng.integers(-50, 50, n_rows) + 40 * np.nan_to_num(columns[0], nan=1.0).astype(int)
+    for column in columns:
+        order = np.argsort(column)
+        g[order[:3]] += rng.integers(5000, 90_000, 3)
+        g[order[-3:]] -= rng.integers(5000, 90_000, 3)
+    return [column.tolist() for column in columns], [0] * (n_features + 1) + [40], g.tolist()
+
+
+@pytest.mark.parametrize("max_bins", [None, 20])
+@pytest.mark.parametrize("is_even", [True, False])
+@pytest.mark.parametrize("reg_alpha", [0.0, 30.0])
+def test_rows_are_counted_only_where_they_must_be_and_limits_hold(is_even, reg_alpha, max_bins):
+    """Equal hessians tell the rows of a branch; others leave a count to be made, for one feature after the other."""
+    n_rows, n_split = 400, 0
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        columns, n_levels, g = heavy_ends(rng, n_rows, 4)
+        h = [100] * n_rows if is_even else rng.integers(1, 200, n_rows).tolist()
+        weights = rng.integers(1, 50, n_rows).tolist()
+        sums = list(zip(g, h, strict=True))
+        for least, share, heaviest in (
+            (1, 0.0, 1),
+            (4, 0.0, 1),
+            (25, 0.0, 1),
+            (100, 0.0, 1),
+            (3, 0.1, 50),
+            (1, 0.4, 50),
+        ):
+            params = {"max_leaf_nodes": 2, "min_samples_leaf": least, "min_child_weight": 1.0, "reg_lambda": 3.0,
+                      "reg_alpha": reg_alpha, "cat_smooth": 10.0}  # fmt: skip
+            growth = make_growth(columns, n_levels, params, max_bins=max_bins,
+                                 weights=weights if heaviest > 1 else None)  # fmt: skip
+            min_weight = math.ceil(share * sum(weights))
+            n_split += assert_best_stump(growth, sums, min_weight=min_weight)
+    assert n_split >= 12
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_the_best_admissible_test_is_found_on_any_sums(data):
+    n = data.draw(st.integers(2, 30))
+    values = st.sampled_from([0.0, 1.0, 2.0, 3.0, 4.0, math.nan])
+    columns = [data.draw(st.lists(values, min_size=n, max_size=n)) for _ in range(3)]
+    g = data.draw(st.lists(NUMBERS, min_size=n, max_size=n))
+    h = data.draw(st.lists(st.integers(1, 9), min_size=n, max_size=n))
+    params = {
+        "max_leaf_nodes": 2,
+        "min_samples_leaf": data.draw(st.integers(1, 10)),
+        "min_child_weight": float(data.draw(st.integers(0, 20))),
+        "reg_alpha": data.draw(st.sampled_from([0.0, 0.0, 3.0])),
+        "cat_smooth": 1.0,
+    }
+    growth = make_growth(columns, [0, 0, 5], params)
+    rows = data.draw(st.none() | st.lists(st.integers(0, n - 1), min_size=2, unique=True))
+    if rows is not None:
+        growth = make_growth(columns, [0, 0, 5], {**params, "subsample": len(rows) / n})
+        assume(len(growth.ids) == 2 * len(rows))
+    assert_best_stump(growth, list(zip(g, h, strict=True)), rows=rows)
+
+
+# ----------------------------------------------------------------------------------------------- room, shards and draws
+
+
+def draw_table(n_rows, seed=0):
+    """Distinct numbers, a category of many levels, a few missing values; and (g, h)."""
+    rng = np.random.default_rng(seed)
+    columns = [rng.permutation(n_rows) / 3.0, np.round(rng.normal(size=n_rows), 1), rng.integers(0, 300, n_rows) * 1.0]
+    columns[1][::17] = math.nan
+    g = rng.integers(-1000, 1000, n_rows) + 500 * (columns[2] % 3).astype(int)
+    return [column.tolist() for column in columns], list(
+        zip(g.tolist(), rng.integers(1, 99, n_rows).tolist(), strict=True)
+    )
+
+
+def bits_of(growth, n_nodes):
+    """What a tree is, in bytes; the place of its rows in the buffer is no part of it."""
+    rows = [row for row in range(BOOST_NODE_ROWS) if row != BEGIN]
+    n_words = int(growth.state[N_WORDS])
+    subsets = b"" if growth.subsets is None else growth.subsets[:n_words].tobytes()
+    return (
+        growth.nodes[rows, :n_nodes].tobytes(),
+        growth.node_values[:, :n_nodes].tobytes(),
+        growth.leaf.tobytes(),
+        subsets,
+    )
+
+
+FULL = {"max_leaf_nodes": None, "min_samples_leaf": 1, "min_child_weight": 0.0, "cat_smooth": 0.0}
+SHAPES = {
+    "full": FULL,
+    "best first": {**FULL, "max_leaf_nodes": 40, "min_samples_leaf": 9},
+    "pruned": {**FULL, "gamma": 9e3, "pruning": "post", "reg_alpha": 100.0},
+}
+
+
+def test_full_trees_find_room(monkeypatch):
+    """Nodes, open nodes and subsets outgrow the memory they begin with; the tree is that of ample memory."""
+    n = 2500
+    columns, sums = draw_table(n)
+    monkeypatch.setattr(boost, "FIRST_SLOTS", 2)
+    growth = make_growth(columns, [0, 0, 300], FULL)
+    small = growth.nodes.shape[1], growth.slots.shape[1], len(growth.subsets)
+    n_nodes = grow(growth, sums)
+    large = growth.nodes.shape[1], growth.slots.shape[1], len(growth.subsets)
+    assert all(a < b for a, b in zip(small, large, strict=True)), (small, large)
+    assert n_nodes > 4000
+    assert np.bincount(growth.leaf, minlength=n_nodes).max() <= 3  # rows that no test gains by parting
+    found = bits_of(growth, n_nodes)
+    assert bits_of(growth, grow(growth, sums)) == found  # once more, in the memory there is now
+    monkeypatch.setattr(boost, "FIRST_NODES", 3 * n)
+    monkeypatch.setattr(boost, "FIRST_SLOTS", n)
+    ample = make_growth(columns, [0, 0, 300], FULL)
+    ample.subsets = np.zeros(10**5, np.uint64)
+    assert bits_of(ample, grow(ample, sums)) == found
+    assert ample.slots.shape[1] == n
+
+
+def test_full_trees_of_interactions_and_of_few_slots(monkeypatch):
+    """Open nodes beyond the first slots keep what they may interact with."""
+    columns, sums = draw_table(600)
+    found = []
+    for first in (1, 600):
+        monkeypatch.setattr(boost, "FIRST_SLOTS", first)
+        growth = make_growth(columns, [0, 0, 300], FULL)
+        growth.members = boost.interaction_bits([[0], [1, 2]], 3)
+        growth.allocate_slots(growth.slots.shape[1])
+        n_nodes = grow(growth, sums)
+        found.append(bits_of(growth, n_nodes))
+        assert n_nodes > 300
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("params", SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize("kind", ["compiled", "interpreted", "interpreted, runs of 3 rows"])
+def test_shards_change_no_bit(monkeypatch, kind, params):
+    """Every node is shared out, whatever its size."""
+    n, kernels = (9000 if params["max_leaf_nodes"] else 3000), fast.compiled()
+    shards = (2, 8) if params["max_leaf_nodes"] else (2,)
+    if kind != "compiled":
+        n, shards, kernels = 130, (2, 3, 8), _jit.interpreted()
+        size = 3 if "3" in kind else 16
+        monkeypatch.setattr(boost, "SHARD_ROWS", size)
+        monkeypatch.setattr(sys.modules[kernels.shards.__name__], "SHARD_ROWS", size)
+    columns, sums = draw_table(n)
+    alone = make_growth(columns, [0, 0, 300], params, kernels=kernels)
+    expected = bits_of(alone, grow(alone, sums))
+    make = BoostGrowth.settings
+    for n_shards in shards:
+        growth = make_growth(columns, [0, 0, 300], params, kernels=kernels, n_shards=n_shards)
+        n_calls = []
+        lend_hand = growth.lend_hand
+        monkeypatch.setattr(growth, "lend_hand", lambda *a, f=lend_hand, n=n_calls: (n.append(a[0]), f(*a)))
+        monkeypatch.setattr(growth, "settings", lambda *a, g=growth: make(g, *a)._replace(share_rows=1))
+        monkeypatch.setattr(boost, "SHARE_CELLS", 1)
+        assert bits_of(growth, grow(growth, sums)) == expected
+        assert len(n_calls) >= 10 * n_shards
+
+
+def test_a_stopped_growth_is_an_interrupt():
+    columns, sums = draw_table(50)
+    growth = make_growth(columns, [0, 0, 300], FULL)
+    control = np.zeros(CONTROL_SIZE, np.int64)
+    control[CONTROL_STOP] = 1
+    with pytest.raises(KeyboardInterrupt):
+        grow(growth, sums, control=control)
+    assert grow(growth, sums) > 1  # the memory is as good as before
+
+
+def features_of(growth, n_nodes):
+    inner = np.flatnonzero(growth.nodes[FIRST_CHILD, :n_nodes])
+    return inner, growth.nodes[TEST, inner] >> FEATURE_BITS
+
+
+def drawn_at(seed, node, n_features, n_try):
+    """The features drawn for a node: each one in turn, as often as it must be for n_try of them."""
+    rng = _jit.interpreted().rng
+    with np.errstate(over="ignore"):
+        key = rng.fold(np.uint64(seed), np.uint64(node))
+        drawn = []
+        for f in range(n_features):
+            if rng.below(key, f, n_features - f) < n_try - len(drawn):
+                drawn.append(f)
+    return drawn
+
+
+@pytest.mark.parametrize("n_try", [1, 3])
+def test_columns_are_drawn_by_node(n_try):
+    rng = np.random.default_rng(0)
+    n, n_features = 1500, 7
+    columns = rng.normal(size=(n_features, n)).tolist()
+    sums = list(zip(rng.integers(-99, 99, n).tolist(), [1] * n, strict=True))
+    growth = make_growth(columns, [0] * n_features, {**FULL, "max_features": n_try})
+    counts = np.zeros(n_features)
+    n_seen = 0
+    for seed in range(3):
+        inner, features = features_of(growth, grow(growth, sums, seed=seed))
+        for node, feature in zip(inner, features, strict=True):
+            drawn = drawn_at(seed, node, n_features, n_try)
+            assert len(drawn) == n_try
+            assert feature in drawn
+            counts[drawn] += 1
+        n_seen += len(inner)
+    expected = n_seen * n_try / n_features
+    assert np.all(np.abs(counts - expected) < 5 * math.sqrt(expected))
+    assert len({drawn_at(0, node, n_features, n_try)[0] for node in range(60)}) == n_features - n_try + 1
+
+
+def test_the_root_takes_the_best_of_the_drawn_columns():
+    rng = np.random.default_rng(1)
+    n, n_features = 60, 6
+    columns = rng.normal(size=(n_features, n)).tolist()
+    sums = list(zip(rng.integers(-99, 99, n).tolist(), rng.integers(1, 9, n).tolist(), strict=True))
+    params = {"max_leaf_nodes": 2, "min_samples_leaf": 3, "max_features": 2}
+    whole = make_growth(columns, [0] * n_features, {**params, "max_features": None})
+    growth = make_growth(columns, [0] * n_features, params)
+    for seed in range(12):
+        n_nodes = grow(growth, sums, seed=seed)
+        assert bits_of(whole, grow(whole, sums, used=drawn_at(seed, 0, n_features, 2))) == bits_of(growth, n_nodes)
+
+
+@pytest.mark.parametrize("max_bins", [None, 255])
+def test_columns_are_drawn_by_tree(max_bins):
+    """Only the columns of the tree are summed and tested; memory of other trees is not looked at."""
+    rng = np.random.default_rng(2)
+    n, n_features = 700, 11
+    columns = rng.normal(size=(n_features, n)).tolist()
+    columns[3] = rng.integers(0, 400, n).astype(float).tolist()
+    levels = [0] * n_features
+    levels[3] = 400
+    sums = list(zip(rng.integers(-99, 99, n).tolist(), [3] * n, strict=True))
+    params = {"max_leaf_nodes": 60, "min_samples_leaf": 2, "min_child_weight": 0.0}
+    growth = make_growth(columns, levels, params, max_bins=max_bins)
+    grow(growth, sums)  # fills the cells of all columns
+    draws = Subspaces(n_features, 4, 5)
+    seen = set()
+    for tree in range(8):
+        used = draws.columns(tree)
+        assert len(used) == len(set(used.tolist())) == 4
+        n_nodes = grow(growth, sums, used=used)
+        inner, features = features_of(growth, n_nodes)
+        assert len(inner) > 20
+        assert set(features.tolist()) <= set(used.tolist())
+        seen |= set(features.tolist())
+        alone = make_growth([columns[j] for j in used], [levels[j] for j in used], params, max_bins=max_bins)
+        n_alone = grow(alone, sums)
+        assert n_alone == n_nodes
+        np.testing.assert_array_equal(alone.leaf, growth.leaf)
+    assert len(seen) >= 10
+    assert growth.features[N_CODES].max() >= (400 if max_bins == 255 else 700)

@@ -1,0 +1,520 @@
+"""The kernels of boosted trees against plain loops."""
+
+import functools
+import math
+from fractions import Fraction
+from itertools import accumulate
+
+import numpy as np
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+import fast
+from packed import leaf_score, leaf_value, pack, unpack
+from spinney import _jit
+from spinney._types import (
+    BEST_FIRST,
+    BOOST_NODE_ROWS,
+    BUNCH_CODE,
+    BUNCH_N,
+    BUNCH_ROWS,
+    BUNCH_SUM,
+    BUNCH_WEIGHT,
+    FIRST_CHILD,
+    NARROW_CODES,
+    NODE_VALUE_ROWS,
+    SCORE,
+    SHARD_ROWS,
+    TEST,
+    BoostSettings,
+)
+from spinney.tree.boost import BUCKETS, deal_out, packed_units, power_below
+
+MOST = 2**31  # that the gradients and the hessians of a packed sum stay below
+
+N_WORDS_OF_ROWS = [1, 2, 3, 4, 8, 16]
+
+
+@functools.cache
+def opened(module, name, n_arguments):
+    """A kernel that only kernels call, compiled for a test."""
+    import numba
+
+    names = ", ".join(f"a{k}" for k in range(n_arguments))
+    space = {"kernel": getattr(getattr(fast.compiled(), module), name)}
+    exec(f"def call({names}): return kernel({names})", space)
+    return numba.njit(nogil=True, error_model="numpy")(space["call"])
+
+
+@pytest.fixture(params=["compiled", "interpreted"])
+def call(request):
+    """Call a kernel by module and name."""
+
+    def run(module, name, *arguments):
+        if request.param == "compiled":
+            return opened(module, name, len(arguments))(*arguments)
+        return getattr(getattr(_jit.interpreted(), module), name)(*arguments)
+
+    run.is_compiled = request.param == "compiled"
+    return run
+
+
+def make_settings(**changes):
+    """Settings of a tree without limits; sums are in units of 1."""
+    plain = dict.fromkeys(BoostSettings._fields, 0)
+    plain |= {"order": BEST_FIRST, "min_samples_leaf": 1, "min_hessian": 1, "most_hessian": 1, "n_shards": 1}
+    plain |= {"gradient_unit": 1.0, "hessian_unit": 1.0, "reg_lambda": 0.0, "reg_alpha": 0.0, "gamma": 0.0}
+    return BoostSettings(**{**plain, "cat_smooth": 0.0, **changes})
+
+
+# ----------------------------------------------------------------------------------------------------- bunches in order
+
+
+def assert_sorts(call, scores, codes):
+    n = len(scores)
+    bunches = np.full((BUNCH_ROWS, n + 2), -7, np.int64)
+    bunches[BUNCH_CODE, :n] = codes
+    bunches[BUNCH_SUM, :n] = [pack(-code, code) for code in codes]
+    kept = np.full(n + 2, math.nan)
+    kept[:n] = scores
+    call("newton", "order_bunches", bunches, kept, n, np.zeros(n + 2), np.zeros(BUCKETS, np.int64))
+    expected = sorted(zip(scores, codes, strict=True))
+    assert list(zip(kept[:n].tolist(), bunches[BUNCH_CODE, :n].tolist(), strict=True)) == expected
+    assert bunches[BUNCH_SUM, :n].tolist() == [pack(-code, code) for _, code in expected]
+
+
+KINDS = {
+    "spread": lambda rng, n: rng.normal(size=n),
+    "equal": lambda _, n: np.full(n, 0.7),
+    "few": lambda rng, n: rng.integers(0, 3, n) * 0.1,
+    "crowded": lambda rng, n: np.append(rng.normal(size=n), [-1e9, 1e9])[-n:] if n else np.zeros(0),
+    "no normal range": lambda rng, n: rng.integers(0, 9, n) * 5e-324,
+    "huge": lambda rng, n: rng.choice([-8e307, 8e307, 1e300, 0.0, -0.0], n),
+    "large and small": lambda rng, n: np.exp(rng.uniform(-700, 700, n)) * rng.choice([-1, 1], n),
+    "falling": lambda _, n: -np.arange(n) / 3,
+}
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 24, 25, 26, 66, 90, 700, 3000])
+@pytest.mark.parametrize("kind", KINDS)
+def test_bunches_are_sorted_by_score_then_code(call, kind, n):
+    if n > 100 and not call.is_compiled:
+        n = 100
+    rng = np.random.default_rng(n)
+    assert_sorts(call, KINDS[kind](rng, n).tolist(), (rng.permutation(n) + 1).tolist())
+
+
+@pytest.mark.xfail(reason="0 * inf is no bucket: the compiled kernel writes outside its memory", raises=IndexError)
+def test_scores_whose_range_is_infinite_are_sorted():
+    """Interpreted, since it is out of bounds."""
+    twin = _jit.interpreted()
+    rng = np.random.default_rng(0)
+    scores = rng.choice([-1.7e308, 1.7e308, 1e300, 0.0], 80).tolist()
+    assert_sorts(lambda _, name, *arguments: getattr(twin.newton, name)(*arguments), scores, list(range(1, 81)))
+
+
+@settings(max_examples=200)
+@given(st.lists(st.floats(-8e307, 8e307), max_size=150), st.randoms(use_true_random=False))
+def test_any_scores_are_sorted(scores, random):
+    codes = list(range(1, len(scores) + 1))
+    random.shuffle(codes)
+
+    def call(module, name, *arguments):
+        return opened(module, name, len(arguments))(*arguments)
+
+    assert_sorts(call, scores, codes)
+
+
+# ---------------------------------------------------------------------------------------- rows of bytes, and their sums
+
+
+class ByteRows:
+    """Random rows of `n_words` words with packed sums, ids and the code of one feature at a place."""
+
+    def __init__(self, n_rows, n_words, seed=0):
+        rng = np.random.default_rng(seed)
+        self.codes = rng.integers(0, 256, n_rows * n_words * 8).astype(np.uint8)
+        self.words = self.codes.view(np.uint64)
+        self.sums = (rng.integers(-1000, 1000, n_rows) << 32) + rng.integers(1, 1000, n_rows)
+        self.ids = rng.permutation(n_rows).astype(np.int32)
+        self.n_words = n_words
+
+    @property
+    def by_byte(self):
+        return self.codes.reshape(-1, 8 * self.n_words)
+
+    def feature(self, place, *, is_wide):
+        code = self.by_byte[:, place].astype(np.int64)
+        return code + 256 * self.by_byte[:, place + 1].astype(np.int64) if is_wide else code
+
+
+@pytest.mark.parametrize("has_moves", [True, False])
+@pytest.mark.parametrize("is_wide", [False, True])
+@pytest.mark.parametrize("n_words", N_WORDS_OF_ROWS)
+def test_rows_move_to_their_branches(call, n_words, is_wide, has_moves):
+    """Branch 0 in order upwards, branch 1 downwards; nothing else is touched."""
+    n, lo, hi, left, right = 60, 7, 53, 11, 80  # 46 rows, of which 57 places on are written from both ends
+    right = left + (hi - lo)
+    for place in (0, 2, 8 * n_words - 2):
+        rows = ByteRows(n, n_words, place)
+        goes_left = np.random.default_rng(place).integers(0, 2, 65_536).astype(np.uint8)
+        words, sums, ids = np.full(90 * n_words, 9, np.uint64), np.full(90, -9), np.full(90, -9, np.int32)
+        middle = call(
+            "byte_rows", "move_rows", rows.codes, rows.words, rows.sums, rows.ids, lo, hi, words, sums, ids, left,
+            right, n_words, place, is_wide, goes_left, has_moves,
+        )  # fmt: skip
+        go = goes_left[rows.feature(place, is_wide=is_wide)[lo:hi]] != 0
+        taken = np.concatenate([np.flatnonzero(go), np.flatnonzero(~go)[::-1]]) + lo
+        assert middle == left + np.count_nonzero(go)
+        np.testing.assert_array_equal(ids[left:right], rows.ids[taken])
+        assert np.all(np.delete(ids, np.s_[left:right]) == -9)
+        if not has_moves:
+            assert np.all(sums == -9)
+            assert np.all(words == 9)
+            continue
+        np.testing.assert_array_equal(sums[left:right], rows.sums[taken])
+        moved = words.reshape(90, n_words)
+        np.testing.assert_array_equal(moved[left:right], rows.words.reshape(n, n_words)[taken])
+        assert np.all(np.delete(sums, np.s_[left:right]) == -9)
+        assert np.all(np.delete(moved, np.s_[left:right], axis=0) == 9)
+
+
+def summed(codes, sums, n_codes):
+    cells = np.zeros(n_codes, np.int64)
+    np.add.at(cells, codes, sums)
+    return cells
+
+
+@pytest.mark.parametrize("n_words", N_WORDS_OF_ROWS)
+def test_cells_are_sums_by_code(call, n_words):
+    n, lo, hi, first = 50, 3, 48, 5
+    rows = ByteRows(n, n_words)
+    for n_narrow in {0, 1, 7, 8, 9, 8 * n_words - 1, 8 * n_words} & set(range(8 * n_words + 1)):
+        before = np.random.default_rng(1).integers(-9, 9, first + n_narrow * NARROW_CODES + 3)
+        expected = before.copy()
+        for j in range(n_narrow):
+            cells = summed(rows.by_byte[lo:hi, j], rows.sums[lo:hi], NARROW_CODES)
+            expected[first + j * NARROW_CODES : first + (j + 1) * NARROW_CODES] += cells
+        found = before.copy()
+        call("byte_rows", "add_rows", rows.words, rows.sums, lo, hi, n_words, n_narrow, found, first)
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_cells_of_some_features_and_of_wide_ones(call):
+    n, lo, hi, first, n_words = 50, 3, 48, 5, 3
+    rows = ByteRows(n, n_words)
+    used = np.array([0, 4, 5, 19])
+    cells = np.zeros(first + 24 * NARROW_CODES, np.int64)
+    call("byte_rows", "add_some", rows.codes, rows.sums, lo, hi, 8 * n_words, used, cells, first)
+    expected = np.zeros_like(cells)
+    for j in used:
+        at = first + j * NARROW_CODES
+        expected[at : at + NARROW_CODES] = summed(rows.by_byte[lo:hi, j], rows.sums[lo:hi], NARROW_CODES)
+    np.testing.assert_array_equal(cells, expected)
+    for place in (6, 22):
+        code = rows.feature(place, is_wide=True)[lo:hi]
+        cells = np.zeros(first + 65_536, np.int64)
+        call("byte_rows", "add_one", rows.codes, rows.sums, lo, hi, 8 * n_words, place, cells, first)
+        np.testing.assert_array_equal(cells[first:], summed(code, rows.sums[lo:hi], 65_536))
+
+
+def test_codes_of_wide_features_are_listed_as_they_are_met(call):
+    rows = ByteRows(60, 2)
+    rows.by_byte[:, 5] %= 2
+    rows.by_byte[:, 4] %= 8  # 16 codes
+    code = rows.feature(4, is_wide=True)
+    cells, bunches = np.zeros(600, np.int64), np.zeros((BUNCH_ROWS, 20), np.int64)
+    n_met = 0
+    for lo, hi in ((0, 0), (0, 20), (20, 60)):
+        n_met = call("byte_rows", "add_wide", rows.codes, rows.sums, lo, hi, 16, 4, cells, bunches, n_met)
+    assert bunches[BUNCH_CODE, :n_met].tolist() == list(dict.fromkeys(code.tolist()))
+    np.testing.assert_array_equal(cells, summed(code, rows.sums, 600))
+
+
+@pytest.mark.parametrize("is_wide", [False, True])
+def test_rows_and_weights_are_counted_by_code(call, is_wide):
+    rows = ByteRows(50, 2)
+    code = rows.feature(6, is_wide=is_wide)[4:41]
+    for weights in (np.ones(1, np.int64), np.random.default_rng(0).integers(1, 99, 50)):
+        counts = np.zeros((2, 65_536), np.int64)
+        call("byte_rows", "count_rows", rows.codes, rows.ids, weights, 4, 41, 16, 6, is_wide, counts)
+        np.testing.assert_array_equal(counts[0], np.bincount(code, minlength=65_536))
+        mine = np.resize(weights, 50)[rows.ids[4:41]]
+        np.testing.assert_array_equal(counts[1], np.bincount(code, mine, minlength=65_536))
+
+
+# ------------------------------------------------------------------------------------------------------------ best cuts
+
+
+def all_cuts(parts, missing):
+    """Every cut of (g, h) parts in their order: last part of branch 0, branch of missing values or -1, its sums."""
+    lefts = list(accumulate(parts, lambda a, b: (a[0] + b[0], a[1] + b[1])))
+    if missing is None:
+        return [(k, -1, left) for k, left in enumerate(lefts)]
+    g, h = missing
+    return [(k, 1, left) for k, left in enumerate(lefts)] + [(k, 0, (a + g, b + h)) for k, (a, b) in enumerate(lefts)]
+
+
+def rest_of(left, parts, missing):
+    everything = [*parts, *([] if missing is None else [missing])]
+    return sum(g for g, _ in everything) - left[0], sum(h for _, h in everything) - left[1]
+
+
+NUMBERS = st.one_of(st.integers(-9, 9), st.integers(-(2**20), 2**20), st.sampled_from([0, 1, -1]))
+PARTS = st.lists(st.tuples(NUMBERS, st.integers(1, 9) | st.integers(1, 2**20)), min_size=0, max_size=12)
+MISSING = st.none() | st.tuples(NUMBERS, st.integers(1, 40))
+
+
+@settings(max_examples=150)
+@given(PARTS, MISSING, st.integers(1, 12) | st.integers(1, 2**20), st.sampled_from([0.0, 0.5, 3.0]), st.data())
+@example(parts=[(3, 1)], missing=(-2, 1), min_hessian=1, reg_lambda=0.0, data=None)  # known against missing
+@example(parts=[(3, 1)], missing=None, min_hessian=1, reg_lambda=0.0, data=None)
+def test_the_scan_of_cells_finds_the_best_cut(parts, missing, min_hessian, reg_lambda, data):
+    codes = list(range(1, len(parts) + 1))
+    if data is not None:
+        codes = sorted(data.draw(st.lists(st.integers(1, 255), min_size=len(parts), max_size=len(parts), unique=True)))
+    cells = np.full(3 + NARROW_CODES, 77, np.int64)
+    cells[3:] = 0
+    cells[[3 + code for code in codes]] = [pack(*part) for part in parts]
+    cells[3] = 0 if missing is None else pack(*missing)
+    total = pack(*rest_of((0, 0), parts, missing))
+    scored = []
+    for k, branch, left in all_cuts(parts, missing):
+        right = rest_of(left, parts, missing)
+        if min(left[1], right[1]) >= min_hessian:
+            lam = Fraction(reg_lambda)
+            scored.append((Fraction(left[0] ** 2) / (left[1] + lam) + Fraction(right[0] ** 2) / (right[1] + lam), k,
+                           branch, left))  # fmt: skip
+    options = make_settings(min_hessian=min_hessian, reg_lambda=reg_lambda)
+    scratch = np.zeros(NARROW_CODES, np.int64), np.zeros((3, NARROW_CODES)), np.zeros(NARROW_CODES, np.int32)
+    for n_codes in {max(codes, default=1), 255}:
+        for scan in (opened("newton", "scan_cells", 8), _jit.interpreted().newton.scan_cells):
+            gain, cut, following, branch, left = scan(cells, 3, n_codes, total, options, *scratch)
+            if not scored:
+                assert gain == -math.inf
+                continue
+            best = max(score for score, *_ in scored)
+            at = codes.index(cut)
+            (mine,) = [item for item in scored if item[1:3] == (at, branch)]
+            assert unpack(left) == (mine[3][0], mine[3][1])
+            assert following == (codes[at + 1] if at + 1 < len(codes) else -1)
+            assert gain == pytest.approx(float(best), rel=1e-13, abs=1e-300)
+            assert float(mine[0]) == pytest.approx(float(best), rel=1e-13, abs=1e-300)
+            # of cuts that part the rows alike, the first
+            alike = [item for item in scored if item[3] in (mine[3], rest_of(mine[3], parts, missing))]
+            assert alike[0] is mine
+
+
+@settings(max_examples=150)
+@given(
+    PARTS, MISSING, st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=13, max_size=13),
+    st.fixed_dictionaries({
+        "min_hessian": st.integers(1, 12), "reg_lambda": st.sampled_from([0.0, 0.5]),
+        "reg_alpha": st.sampled_from([0.0, 1.0, 6.5]), "min_samples_leaf": st.integers(1, 12),
+        "min_weight_leaf": st.integers(0, 12),
+    }),
+    st.booleans(), st.sampled_from([-1, 0, 1]), st.sampled_from([(-math.inf, math.inf), (-0.5, 2.0), (0.25, 0.25)]),
+)  # fmt: skip
+def test_the_scan_of_bunches_finds_the_best_cut(parts, missing, counts, options, is_counted, direction, bounds):
+    n = len(parts)
+    assume(options["reg_lambda"] == 0.0 or n > 0)
+    bunches = np.zeros((BUNCH_ROWS, n + 1), np.int64)
+    bunches[BUNCH_CODE, :n] = np.arange(1, n + 1)
+    bunches[BUNCH_SUM, :n] = [pack(*part) for part in parts]
+    bunches[BUNCH_N, :n] = [rows for rows, _ in counts[:n]]
+    bunches[BUNCH_WEIGHT, :n] = [weight for _, weight in counts[:n]]
+    n_missing, w_missing = (0, 0) if missing is None else counts[n]
+    n_all, w_all = (sum(pair[k] for pair in counts[:n]) + (n_missing, w_missing)[k] for k in (0, 1))
+    penalty = options["reg_lambda"], options["reg_alpha"]
+    cuts = []
+    for k, branch, left in all_cuts(parts, missing):
+        right = rest_of(left, parts, missing)
+        n_left, w_left = (sum(pair[i] for pair in counts[: k + 1]) + (branch == 0) * (n_missing, w_missing)[i]
+                          for i in (0, 1))  # fmt: skip
+        is_large = min(left[1], right[1]) >= options["min_hessian"]
+        if is_counted:
+            is_large &= min(n_left, n_all - n_left) >= options["min_samples_leaf"]
+            is_large &= min(w_left, w_all - w_left) >= options["min_weight_leaf"]
+        if is_large:
+            values = [leaf_value(sums, *penalty, *bounds) for sums in (left, right)]
+            score = leaf_score(left, values[0], *penalty) + leaf_score(right, values[1], *penalty)
+            slope = direction * (values[1] - values[0])
+            assume(slope >= 0 or slope < -Fraction(1, 10**9))  # rounding must not decide
+            if slope >= 0:
+                cuts.append((score, k, branch, left))
+    arguments = (
+        bunches, n, pack(*rest_of((0, 0), parts, missing)), 0 if missing is None else pack(*missing), n_missing,
+        w_missing, n_all, w_all, is_counted, direction, *bounds, make_settings(**options),
+    )  # fmt: skip
+    for scan in (opened("newton", "scan_bunches", 13), _jit.interpreted().newton.scan_bunches):
+        gain, cut, branch, left = scan(*arguments)
+        if not cuts:
+            assert (gain, cut) == (-math.inf, -1)
+            continue
+        best = max(score for score, *_ in cuts)
+        (mine,) = [item for item in cuts if item[1:3] == (cut, branch)]
+        assert unpack(left) == mine[3]
+        scale = sum(abs(g) * max(map(abs, bounds)) if math.isfinite(bounds[0]) else 0 for g, _ in parts)
+        assert gain == pytest.approx(float(mine[0]), rel=1e-12, abs=1e-12 * scale + 1e-300)
+        assert float(mine[0]) == pytest.approx(float(best), rel=1e-12, abs=1e-12 * scale + 1e-300)
+
+
+def test_levels_are_scored_by_gradient_per_smoothed_hessian(call):
+    bunches = np.zeros((BUNCH_ROWS, 3), np.int64)
+    bunches[BUNCH_SUM] = [pack(-6, 8), pack(5, 2), pack(0, 1)]
+    scores = np.zeros(3)
+    options = make_settings(gradient_unit=0.5, hessian_unit=0.25, cat_smooth=2.0)
+    call("newton", "score_levels", bunches, 3, scores, options)
+    assert scores.tolist() == [-3.0 / 4.0, 2.5 / 2.5, 0.0]
+
+
+# ----------------------------------------------------------------------------------------------------- units and shards
+
+
+@given(st.floats(1e-300, 1e300) | st.floats(0.5, 2.0**31), st.floats(2.0, 2.0**62))
+@example(limit=2.0**31, total=2.0**31)
+@example(limit=2.0**31, total=math.nextafter(2.0**31, 0.0))
+@example(limit=3.0, total=5e-324)
+def test_the_power_is_the_greatest_that_stays_below_the_limit(total, limit):
+    power = power_below(limit, total)
+    assert math.frexp(power)[0] == 0.5
+    assert Fraction(total) * Fraction(power) < Fraction(limit)
+    assert power == 2.0**1000 or 2 * Fraction(total) * Fraction(power) >= Fraction(limit)
+
+
+def test_no_gradient_needs_no_unit():
+    assert power_below(8.0, 0.0) == 1.0
+    assert packed_units(0.0, 5.0, 0.0) == (1.0, 2.0**28)
+
+
+SIZES = st.one_of(st.floats(-1.0, 1.0), st.floats(-1e300, 1e300), st.sampled_from([0.0, 1.0, -1.0, 5e-324, 1e-30, 1e6]))
+
+
+@st.composite
+def derivatives(draw):
+    n = draw(st.integers(1, 40))
+    g = draw(st.lists(SIZES, min_size=n, max_size=n))
+    h = draw(st.lists(SIZES.map(lambda x: max(abs(x), 1e-16)), min_size=n, max_size=n))
+    whole = st.lists(st.integers(1, 1000).map(float), min_size=n, max_size=n)
+    any_weight = st.lists(st.floats(1e-6, 1e6), min_size=n, max_size=n)
+    weight = draw(st.none() | whole | any_weight)
+    is_whole = weight is None or all(w == int(w) for w in weight)
+    return np.array(g), np.array(h), None if weight is None else np.array(weight), is_whole
+
+
+@settings(max_examples=150)
+@given(derivatives(), st.booleans(), st.integers(0, 2**63))
+def test_packed_sums_never_overflow(case, is_random, key):
+    """Whatever the sizes and however they are rounded: neither half of any sum runs into the other."""
+    g, h, weight, is_whole = case
+    n = len(g)
+    w = np.ones(n) if weight is None else weight
+    sum_g, sum_h = (math.fsum(w * np.abs(x)) for x in (g, h))
+    assume(math.isfinite(sum_g) and math.isfinite(sum_h))
+    units = packed_units(sum_g, sum_h, math.fsum(w) if is_whole else float(n))
+    sums = np.zeros(n, np.int64)
+    total, largest = fast.compiled().leaves.pack(
+        g, h, np.ones(1) if weight is None else weight, is_whole, *units, is_random, np.uint64(key), 0, n, sums
+    )
+    halves = [unpack(v) for v in sums]
+    all_g, all_h = [a for a, _ in halves], [b for _, b in halves]
+    assert unpack(total) == (sum(all_g), sum(all_h))
+    assert sum(map(abs, all_g)) < MOST
+    assert sum(all_h) < MOST
+    assert largest == max(all_h)
+    assert min(all_h) >= 1
+    room = w if is_whole else np.ones(n)
+    for found, x, unit, least in ((all_g, g, units.gradient, None), (all_h, h, units.hessian, 1.0)):
+        exact = x * unit * w
+        if least is not None:
+            exact = np.maximum(exact, least * room)
+        np.testing.assert_array_less(np.abs(np.array(found) - exact), room * (1.0 if is_random else 0.5) + 1e-9)
+
+
+def test_random_rounding_does_not_lean():
+    n = 200_000
+    g, h = np.full(n, 0.3), np.full(n, 2.75)
+    sums = np.zeros(n, np.int64)
+    k = fast.compiled().leaves
+    total, _ = k.pack(g, h, np.ones(1), False, 1.0, 1.0, True, np.uint64(5), 0, n, sums)
+    found = np.array([unpack(total)]) / n
+    np.testing.assert_allclose(found, [[0.3, 2.75]], atol=6 * 0.5 / math.sqrt(n))
+    again = sums.copy()
+    for lo in range(0, n, 4096):  # in parts: the same rows round the same way
+        k.pack(g, h, np.ones(1), False, 1.0, 1.0, True, np.uint64(5), lo, min(lo + 4096, n), again)
+    np.testing.assert_array_equal(sums, again)
+
+
+@pytest.mark.parametrize("n_shards", [1, 2, 3, 8])
+@pytest.mark.parametrize("n_rows", [1, 1023, 1024, 1025, 2048, 3000, 8192, 8193, 50_001])
+def test_runs_of_rows_go_round(n_rows, n_shards):
+    owner = np.arange(n_rows) // SHARD_ROWS % n_shards if n_shards > 1 else np.zeros(n_rows, int)
+    expected = [0, *accumulate(np.bincount(owner, minlength=n_shards).tolist())]
+    assert deal_out(n_rows, n_shards).tolist() == expected
+
+
+# -------------------------------------------------------------------------------------------------------------- pruning
+
+
+@st.composite
+def grown_trees(draw):
+    """First children in the order of growth, and a gain for each inner node."""
+    first = [0]
+    open_nodes = [0]
+    for _ in range(draw(st.integers(0, 25))):
+        node = open_nodes.pop(draw(st.integers(0, len(open_nodes) - 1)))
+        first[node] = len(first)
+        open_nodes += [len(first), len(first) + 1]
+        first += [0, 0]
+    gains = st.one_of(st.floats(-5.0, 1.0), st.sampled_from([0.0, -0.0, -1.0, 1.0]))
+    return first, [draw(gains) if child else 0.0 for child in first]
+
+
+def pruned(first, gain, node):
+    """The children that are left, as nested pairs (node, left, right); a leaf is (node,)."""
+    if not first[node]:
+        return (node,)
+    left, right = (pruned(first, gain, first[node] + b) for b in (0, 1))
+    if gain[node] < 0.0 and len(left) == len(right) == 1:
+        return (node,)
+    return node, left, right
+
+
+def listed(tree):
+    return [tree, *(below for child in tree[1:] for below in listed(child))]
+
+
+def grown_below(first, node):
+    return [node] if not first[node] else [v for b in (0, 1) for v in grown_below(first, first[node] + b)]
+
+
+@settings(max_examples=200)
+@given(grown_trees())
+def test_pruning_is_the_recursive_one(case):
+    first, gain = case
+    n = len(first)
+    for is_post, closer in ((False, _jit.interpreted()), (True, _jit.interpreted()), (True, fast.compiled())):
+        nodes = np.arange(BOOST_NODE_ROWS * n).reshape(BOOST_NODE_ROWS, n).copy() + 1000
+        nodes[FIRST_CHILD] = first
+        nodes[TEST] = [5 * node + 3 if child else 0 for node, child in enumerate(first)]
+        values = np.arange(NODE_VALUE_ROWS * n, dtype=float).reshape(NODE_VALUE_ROWS, n).copy()
+        values[SCORE] = gain
+        before, before_values = nodes.copy(), values.copy()
+        links = np.full((4, n), 99, np.int64)
+        n_left = closer.leaves.close_tree(nodes, values, n, is_post, links)
+        kept = sorted(listed(pruned(first, gain, 0) if is_post else pruned(first, [1.0] * n, 0)))
+        number = {tree[0]: at for at, tree in enumerate(kept)}
+        assert n_left == len(kept)
+        for tree in kept:
+            node, at = tree[0], number[tree[0]]
+            is_new_leaf = len(tree) == 1
+            assert nodes[FIRST_CHILD, at] == (0 if is_new_leaf else number[first[node]])
+            assert nodes[TEST, at] == (0 if is_new_leaf else before[TEST, node])
+            assert values[SCORE, at] == (0.0 if is_new_leaf else gain[node])
+            rows = [row for row in range(BOOST_NODE_ROWS) if row not in {FIRST_CHILD, TEST}]
+            assert nodes[rows, at].tolist() == before[rows, node].tolist()
+            rows = [row for row in range(NODE_VALUE_ROWS) if row != SCORE]
+            assert values[rows, at].tolist() == before_values[rows, node].tolist()
+        target = {leaf: number[tree[0]] for tree in kept if len(tree) == 1 for leaf in grown_below(first, tree[0])}
+        assert links[0].tolist() == [target.get(node, -1) for node in range(n)]
