@@ -147,6 +147,7 @@ class Problem:
     gamma: float = 0.0
     pruning: str = "pre"  # "pre": no split whose gain gamma eats up; "post": such splits are removed from below
     cat_smooth: float = 0.0
+    max_cat_threshold: int = 65_535  # levels in the branch that has fewer
     monotone: Sequence[int] | None = None  # -1, 0, 1 per feature
     interactions: Sequence[Sequence[int]] | None = None
     rounding: float = 0.0  # of G and H, relative to the sums of all |g| and h
@@ -397,7 +398,8 @@ def subset_cuts(problem: Problem, feature: int, known: list[int], guide: object 
         )
         if is_prefix and wanted not in subsets:
             subsets.append(wanted)
-    return [(None, subset, total(problem, [sums[v] for v in subset])) for subset in subsets]
+    allowed = [one for one in subsets if min(len(one), len(order) - len(one)) <= problem.max_cat_threshold]
+    return [(None, subset, total(problem, [sums[v] for v in subset])) for subset in allowed]
 
 
 def is_allowed(problem: Problem, candidate: Candidate, bounds: Bounds) -> bool:

@@ -138,10 +138,10 @@ FOUND_ROWS = 5
 # bunches (int64): the rows of a node with one code, their packed sum, number and weight
 BUNCH_CODE, BUNCH_SUM, BUNCH_N, BUNCH_WEIGHT = range(4)
 BUNCH_ROWS = 4
-# slots of open nodes: packed sums of the node and of its branch 0; its first child; whether its children are ready;
-# their slots; whether a test was found. KEY, DEPTH, ... as above
-SLOT_SUM, SLOT_LEFT_SUM, SLOT_CHILD, IS_READY, SLOT_FIRST, SLOT_SECOND, IS_OPEN = range(10, 17)
-BOOST_SLOT_ROWS = 17
+# slots of open nodes: packed sums of the node and of its branch 0; its number for now, NODE being that in the finished
+# tree; its first child; whether its children are ready; their slots; whether a test was found. KEY, DEPTH, ... as above
+SLOT_SUM, SLOT_LEFT_SUM, SLOT_NODE, SLOT_CHILD, IS_READY, SLOT_FIRST, SLOT_SECOND, IS_OPEN = range(10, 18)
+BOOST_SLOT_ROWS = 18
 
 # places (int64) of features: first byte in a row, whether there are two, first cell in a slot (-1: no cells are kept)
 PLACE, IS_WIDE, FIRST_CELL = range(3)

@@ -71,10 +71,13 @@ def _boost(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
     from spinney.estimators.gradient_boosting import GradientBoostingClassifier, GradientBoostingRegressor
 
     one: dict[str, Any] = {"n_estimators": 1, "min_samples_leaf": 1}
+    tall = np.resize(X, (8192, 64))  # enough for two threads
     for categorical in (None, [0]):  # the driver differs by these two
-        for interactions in (None, "pairwise"):
-            tree = GradientBoostingRegressor(**one, categorical_features=categorical, interaction_cst=interactions)
-            tree.fit(X, y)
+        for groups in (None, [[0, 1]]):
+            threaded = GradientBoostingRegressor(
+                n_estimators=2, n_jobs=2, categorical_features=categorical, interaction_cst=groups
+            )
+            threaded.fit(tall, tall[:, 0])
     for values in (X, X / 3.0):  # bins: of float32 where that loses nothing; by weights where values share a bin
         GradientBoostingRegressor(**one, max_bins=2, loss="absolute_error").fit(values, y, 1.0 + y)
     GradientBoostingRegressor(**one, max_bins=2, candidates="hessian").fit(X, y)
@@ -84,4 +87,3 @@ def _boost(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
         boosted = GradientBoostingClassifier(**one, subsample=0.5, random_state=0)
         boosted.fit(X, labels, X_val=X, y_val=labels).predict(X.astype(np.float32))
         AdaBoostClassifier(n_estimators=1).fit(X, labels).predict(X)
-    GradientBoostingRegressor(**one, n_jobs=2).fit(np.resize(X, (8192, 64)), np.resize(y, 8192))  # a node for two

@@ -16,16 +16,19 @@ from packed import leaf_score, leaf_value, pack
 from spinney import _jit
 from spinney._types import (
     BEGIN,
-    BOOST_NODE_ROWS,
     CONTROL_SIZE,
     CONTROL_STOP,
+    CUT_VALUE,
     FIRST_CHILD,
+    FIRST_WORD,
     IS_CATEGORICAL,
     KIND_BITS,
+    LAST_CODE,
     MISSING_BITS,
     N_CODES,
     N_ROWS,
     N_WORDS,
+    SCORE,
     TEST,
 )
 from spinney.ensemble.bagging import Subspaces
@@ -54,13 +57,14 @@ def make_growth(columns, n_levels, params, *, n_shards=1, weights=None, max_bins
     return BoostGrowth(bins, BoostParams(**params), weights, kernels, n_shards, run)
 
 
-def grow(growth, sums, *, used=None, bag=None, min_weight=0, seed=0, control=None):
+def grow(growth, sums, *, used=None, bag=None, min_weight=0, seed=0, likely_gain=math.inf, control=None):
     """Grow a tree on (g, h) of each row, whole numbers."""
     growth.sums_0[:] = [pack(*pair) for pair in sums]
     total = pack(sum(g for g, _ in sums), sum(h for _, h in sums))
     used = np.arange(growth.bins.n_features) if used is None else np.array(used)
     control = np.zeros(CONTROL_SIZE, np.int64) if control is None else control
-    return growth.grow(Units(1.0, 1.0), total, max(h for _, h in sums), used, bag, min_weight, seed, control)
+    largest = max(h for _, h in sums)
+    return growth.grow(Units(1.0, 1.0), total, largest, used, bag, min_weight, likely_gain, seed, control)
 
 
 class Sum(NamedTuple):
@@ -98,15 +102,16 @@ def best_gain(growth, sums, rows, used, min_weight):
             by_code.setdefault(int(growth.bins.codes(j)[i]), []).append(i)
         parts = {code: sum_rows(growth, sums, mine) for code, mine in by_code.items()}
         missing = parts.pop(0, None)
-        order = sorted(parts)
+        order, most = sorted(parts), len(parts)
         if growth.features[IS_CATEGORICAL, j]:
-            smooth = Fraction(params.cat_smooth)
+            smooth, most = Fraction(params.cat_smooth), params.max_cat_threshold
             order.sort(key=lambda code: (parts[code].g / (parts[code].h + smooth), code))
         for more in (Sum(), missing) if missing else (Sum(),):
-            for left in accumulate((parts[code] for code in order), Sum.plus, initial=more):
+            for k, left in enumerate(accumulate((parts[code] for code in order), Sum.plus, initial=more)):
                 right = total.minus(left)
                 if (
-                    min(left.n, right.n) >= max(params.min_samples_leaf, 1)
+                    min(k, len(order) - k) <= most
+                    and min(left.n, right.n) >= max(params.min_samples_leaf, 1)
                     and min(left.w, right.w) >= min_weight
                     and min(left.h, right.h) >= params.min_child_weight
                 ):
@@ -214,16 +219,19 @@ def draw_table(n_rows, seed=0):
 
 
 def bits_of(growth, n_nodes):
-    """What a tree is, in bytes; the place of its rows in the buffer is no part of it."""
-    rows = [row for row in range(BOOST_NODE_ROWS) if row != BEGIN]
-    n_words = int(growth.state[N_WORDS])
-    subsets = b"" if growth.subsets is None else growth.subsets[:n_words].tobytes()
-    return (
-        growth.nodes[rows, :n_nodes].tobytes(),
-        growth.node_values[:, :n_nodes].tobytes(),
-        growth.leaf.tobytes(),
-        subsets,
-    )
+    """What a tree is, in bytes: without the place of its rows, and what a test would be at leaves."""
+    nodes, values = growth.nodes[:, :n_nodes].copy(), growth.node_values[:, :n_nodes].copy()
+    is_leaf = nodes[FIRST_CHILD] == 0
+    nodes[BEGIN] = 0
+    nodes[LAST_CODE, is_leaf] = nodes[FIRST_WORD, is_leaf] = 0
+    values[CUT_VALUE, is_leaf] = 0.0
+    subsets = b"" if growth.subsets is None else growth.subsets[: int(growth.state[N_WORDS])].tobytes()
+    return nodes.tobytes(), values.tobytes(), growth.leaf.tobytes(), subsets
+
+
+def features_of(growth, n_nodes):
+    inner = np.flatnonzero(growth.nodes[FIRST_CHILD, :n_nodes])
+    return inner, growth.nodes[TEST, inner] >> FEATURE_BITS
 
 
 FULL = {"max_leaf_nodes": None, "min_samples_leaf": 1, "min_child_weight": 0.0, "cat_smooth": 0.0}
@@ -271,30 +279,78 @@ def test_full_trees_of_interactions_and_of_few_slots(monkeypatch):
     assert found[0] == found[1]
 
 
+WAYS = {  # share_rows, batch_rows, share of the splits whose gain is not likely
+    "every node by all shards": (1, 1, 1.0),
+    "batches": (10**9, 1, 0.0),
+    "batches of the likely": (10**9, 1, 0.5),
+    "large nodes by all shards, others in batches": (60, 20, 0.0),
+}
+
+
+class Shared:
+    """Growth by several shards, one after the other, that goes one of the WAYS, and counts how often it did."""
+
+    def __init__(self, patch, way, n_shards, *arguments, **options):
+        share_rows, batch_rows, self.unlikely = WAYS[way]
+        self.growth = make_growth(*arguments, n_shards=n_shards, **options)
+        self.n_calls, run, make = 0, self.growth.run, self.growth.settings
+
+        def count(work):
+            self.n_calls += 1
+            run(work)
+
+        patch.setattr(self.growth, "run", count)
+        changes = {"share_rows": share_rows, "batch_rows": batch_rows}
+        patch.setattr(self.growth, "settings", lambda *arguments: make(*arguments)._replace(**changes))
+
+    def grow(self, sums, gains):
+        """The tree, in bytes; gains: those of its splits."""
+        likely = float(np.quantile(gains, self.unlikely)) if self.unlikely else 0.0
+        return bits_of(self.growth, grow(self.growth, sums, likely_gain=likely))
+
+
 @pytest.mark.parametrize("params", SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", ["compiled", "interpreted", "interpreted, runs of 3 rows"])
-def test_shards_change_no_bit(monkeypatch, kind, params):
-    """Every node is shared out, whatever its size."""
-    n, kernels = (9000 if params["max_leaf_nodes"] else 3000), fast.compiled()
-    shards = (2, 8) if params["max_leaf_nodes"] else (2,)
+def test_shards_change_no_bit(monkeypatch, kind, way, params):
+    n, shards, kernels = 9000, (2, 8), fast.compiled()
+    if params["max_leaf_nodes"] is None:
+        n, shards = 2100, (2,)
     if kind != "compiled":
-        n, shards, kernels = 130, (2, 3, 8), _jit.interpreted()
+        n, shards, kernels = 90, (2, 8), _jit.interpreted()
         size = 3 if "3" in kind else 16
         monkeypatch.setattr(boost, "SHARD_ROWS", size)
         monkeypatch.setattr(sys.modules[kernels.shards.__name__], "SHARD_ROWS", size)
     columns, sums = draw_table(n)
     alone = make_growth(columns, [0, 0, 300], params, kernels=kernels)
-    expected = bits_of(alone, grow(alone, sums))
-    make = BoostGrowth.settings
+    n_nodes = grow(alone, sums)
+    expected, inner = bits_of(alone, n_nodes), features_of(alone, n_nodes)[0]
     for n_shards in shards:
-        growth = make_growth(columns, [0, 0, 300], params, kernels=kernels, n_shards=n_shards)
-        n_calls = []
-        lend_hand = growth.lend_hand
-        monkeypatch.setattr(growth, "lend_hand", lambda *a, f=lend_hand, n=n_calls: (n.append(a[0]), f(*a)))
-        monkeypatch.setattr(growth, "settings", lambda *a, g=growth: make(g, *a)._replace(share_rows=1))
-        monkeypatch.setattr(boost, "SHARE_CELLS", 1)
-        assert bits_of(growth, grow(growth, sums)) == expected
-        assert len(n_calls) >= 10 * n_shards
+        shared = Shared(monkeypatch, way, n_shards, columns, [0, 0, 300], params, kernels=kernels)
+        for _ in range(2):
+            assert shared.grow(sums, alone.node_values[SCORE, inner]) == expected
+        assert shared.n_calls >= 2
+
+
+def tied_table(seed):
+    """Few values and small whole gradients: gains of different nodes are often equal."""
+    rng = np.random.default_rng(seed)
+    n, n_features = int(rng.integers(8, 60)), int(rng.integers(1, 4))
+    columns = [rng.integers(0, int(rng.integers(2, 9)), n).astype(float).tolist() for _ in range(n_features)]
+    return columns, [(g, 1) for g in rng.integers(-2, 3, n).tolist()]
+
+
+@pytest.mark.xfail(
+    reason="equal gains are told apart by numbers of nodes, and nodes that are made ready ahead are numbered otherwise"
+)
+@pytest.mark.parametrize(("seed", "max_leaf_nodes"), [(363, 10), (827, 9), (932, 10)])
+def test_equal_gains_are_split_in_the_same_order(monkeypatch, seed, max_leaf_nodes):
+    """With the last leaf in question even other nodes are split."""
+    columns, sums = tied_table(seed)
+    params = {"max_leaf_nodes": max_leaf_nodes, "min_samples_leaf": 1, "min_child_weight": 0.0}
+    alone = make_growth(columns, [0] * len(columns), params)
+    expected = bits_of(alone, grow(alone, sums))
+    assert Shared(monkeypatch, "batches", 2, columns, [0] * len(columns), params).grow(sums, []) == expected
 
 
 def test_a_stopped_growth_is_an_interrupt():
@@ -307,21 +363,27 @@ def test_a_stopped_growth_is_an_interrupt():
     assert grow(growth, sums) > 1  # the memory is as good as before
 
 
-def features_of(growth, n_nodes):
-    inner = np.flatnonzero(growth.nodes[FIRST_CHILD, :n_nodes])
-    return inner, growth.nodes[TEST, inner] >> FEATURE_BITS
-
-
-def drawn_at(seed, node, n_features, n_try):
-    """The features drawn for a node: each one in turn, as often as it must be for n_try of them."""
+def drawn_by(seed, key, n_features, n_try):
+    """The features drawn by a key: each one in turn, as often as it must be for n_try of them."""
     rng = _jit.interpreted().rng
     with np.errstate(over="ignore"):
-        key = rng.fold(np.uint64(seed), np.uint64(node))
+        key = rng.fold(np.uint64(seed), np.uint64(key))
         drawn = []
         for f in range(n_features):
             if rng.below(key, f, n_features - f) < n_try - len(drawn):
                 drawn.append(f)
     return drawn
+
+
+def keys_of(growth, n_nodes):
+    """Keys of the nodes: each of its path alone."""
+    rng = _jit.interpreted().rng
+    keys = [1] + [0] * (n_nodes - 1)
+    with np.errstate(over="ignore"):
+        for node, child in enumerate(growth.nodes[FIRST_CHILD, :n_nodes].tolist()):
+            for b in range(2 if child else 0):
+                keys[child + b] = int(rng.fold(np.uint64(keys[node]), np.uint64(b)) >> np.uint64(1))
+    return keys
 
 
 @pytest.mark.parametrize("n_try", [1, 3])
@@ -334,16 +396,19 @@ def test_columns_are_drawn_by_node(n_try):
     counts = np.zeros(n_features)
     n_seen = 0
     for seed in range(3):
-        inner, features = features_of(growth, grow(growth, sums, seed=seed))
+        n_nodes = grow(growth, sums, seed=seed)
+        inner, features = features_of(growth, n_nodes)
+        keys = keys_of(growth, n_nodes)
+        assert len(set(keys)) == n_nodes
         for node, feature in zip(inner, features, strict=True):
-            drawn = drawn_at(seed, node, n_features, n_try)
+            drawn = drawn_by(seed, keys[node], n_features, n_try)
             assert len(drawn) == n_try
             assert feature in drawn
             counts[drawn] += 1
         n_seen += len(inner)
     expected = n_seen * n_try / n_features
     assert np.all(np.abs(counts - expected) < 5 * math.sqrt(expected))
-    assert len({drawn_at(0, node, n_features, n_try)[0] for node in range(60)}) == n_features - n_try + 1
+    assert len({drawn_by(0, key, n_features, n_try)[0] for key in range(60)}) == n_features - n_try + 1
 
 
 def test_the_root_takes_the_best_of_the_drawn_columns():
@@ -356,7 +421,7 @@ def test_the_root_takes_the_best_of_the_drawn_columns():
     growth = make_growth(columns, [0] * n_features, params)
     for seed in range(12):
         n_nodes = grow(growth, sums, seed=seed)
-        assert bits_of(whole, grow(whole, sums, used=drawn_at(seed, 0, n_features, 2))) == bits_of(growth, n_nodes)
+        assert bits_of(whole, grow(whole, sums, used=drawn_by(seed, 1, n_features, 2))) == bits_of(growth, n_nodes)
 
 
 @pytest.mark.parametrize("max_bins", [None, 255])

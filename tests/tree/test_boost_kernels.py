@@ -315,8 +315,9 @@ def test_the_scan_of_cells_finds_the_best_cut(parts, missing, min_hessian, reg_l
         "min_weight_leaf": st.integers(0, 12),
     }),
     st.booleans(), st.sampled_from([-1, 0, 1]), st.sampled_from([(-math.inf, math.inf), (-0.5, 2.0), (0.25, 0.25)]),
+    st.sampled_from([1, 3, 99]),
 )  # fmt: skip
-def test_the_scan_of_bunches_finds_the_best_cut(parts, missing, counts, options, is_counted, direction, bounds):
+def test_the_scan_of_bunches_finds_the_best_cut(parts, missing, counts, options, is_counted, direction, bounds, most):
     n = len(parts)
     assume(options["reg_lambda"] == 0.0 or n > 0)
     bunches = np.zeros((BUNCH_ROWS, n + 1), np.int64)
@@ -332,7 +333,7 @@ def test_the_scan_of_bunches_finds_the_best_cut(parts, missing, counts, options,
         right = rest_of(left, parts, missing)
         n_left, w_left = (sum(pair[i] for pair in counts[: k + 1]) + (branch == 0) * (n_missing, w_missing)[i]
                           for i in (0, 1))  # fmt: skip
-        is_large = min(left[1], right[1]) >= options["min_hessian"]
+        is_large = min(left[1], right[1]) >= options["min_hessian"] and min(k + 1, n - k - 1) <= most
         if is_counted:
             is_large &= min(n_left, n_all - n_left) >= options["min_samples_leaf"]
             is_large &= min(w_left, w_all - w_left) >= options["min_weight_leaf"]
@@ -345,9 +346,10 @@ def test_the_scan_of_bunches_finds_the_best_cut(parts, missing, counts, options,
                 cuts.append((score, k, branch, left))
     arguments = (
         bunches, n, pack(*rest_of((0, 0), parts, missing)), 0 if missing is None else pack(*missing), n_missing,
-        w_missing, n_all, w_all, is_counted, direction, *bounds, make_settings(**options),
+        w_missing, n_all, w_all, is_counted, direction, most, *bounds,
+        make_settings(is_plain=int(options["reg_alpha"] == direction == 0 and bounds[0] == -math.inf), **options),
     )  # fmt: skip
-    for scan in (opened("newton", "scan_bunches", 13), _jit.interpreted().newton.scan_bunches):
+    for scan in (opened("newton", "scan_bunches", 14), _jit.interpreted().newton.scan_bunches):
         gain, cut, branch, left = scan(*arguments)
         if not cuts:
             assert (gain, cut) == (-math.inf, -1)

@@ -40,6 +40,7 @@ BLOCK = 4096  # rows of a block of sums, `kernels.gradients`
 WHOLE_WEIGHT = 2.0**28  # total of whole weights that can multiply rounded sums
 FEW_BITS_WEIGHT = 2.0**21  # total weight from which fewer than 10 bits remain for a row: rounding must not lean
 ROWS_AT_ONCE = 1 << 16  # of a row pass that is worth sharing out
+FLOAT32 = (1e-20, 1e38)  # largest gains that float32 can hold together with much smaller ones
 BAG, TREE, ROUNDING = 1, 2, 3  # purposes of keys
 
 
@@ -79,13 +80,14 @@ class TreeStore:
         """Trees first .. last as a forest."""
         place = starts(self.sizes)
         nodes = slice(place[first], place[last])
+        gain = self.gain[nodes].copy()
         sizes = self.sizes[first:last]
         words = self.subsets[first:last]
         return Forest(
             hot=self.hot[nodes].copy(),
             n_rows=self.n_rows[nodes].copy(),
             weight=self.weight[nodes].copy(),
-            impurity=self.gain[nodes].astype(np.float32),
+            impurity=gain.astype(np.float32) if FLOAT32[0] < gain.max() < FLOAT32[1] else gain,
             first_node=starts(sizes),
             first_word=starts([len(part) for part in words]),
             first_mixed=np.zeros(len(sizes) + 1, np.int64),

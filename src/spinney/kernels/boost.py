@@ -66,6 +66,7 @@ from spinney._types import (
     SLOT_FIRST,
     SLOT_LEFT_SUM,
     SLOT_LOWER,
+    SLOT_NODE,
     SLOT_SECOND,
     SLOT_SUM,
     SLOT_UPPER,
@@ -120,7 +121,7 @@ def make_children(
     slots[SLOT_CHILD, slot] = child
     slots[SLOT_FIRST, slot] = slots[FREE, state[N_FREE] + 1]
     slots[SLOT_SECOND, slot] = slots[FREE, state[N_FREE]]
-    side = 2 if nodes[BEGIN, slots[NODE, slot]] == 1 else 1
+    side = 2 if nodes[BEGIN, slots[SLOT_NODE, slot]] == 1 else 1
     for b in range(child, child + 2):
         nodes[TEST, b] = 0
         nodes[FIRST_CHILD, b] = 0
@@ -145,7 +146,7 @@ def split_node(
     state: np.ndarray,
 ) -> None:
     """Write the test of a node whose children are ready, and open these."""
-    node = slots[NODE, slot]
+    node = slots[SLOT_NODE, slot]
     feature = slots[FEATURE, slot]
     order[state[N_SPLITS]] = node
     state[N_SPLITS] += 1
@@ -166,6 +167,7 @@ def split_node(
     state[N_FREE] += 1
     for row in range(SLOT_FIRST, SLOT_SECOND + 1):
         at = slots[row, slot]
+        slots[NODE, at] = 2 * state[N_SPLITS] - 1 + row - SLOT_FIRST
         if slots[IS_OPEN, at] != 0:
             push(slots, slot_values, kind_of_order, state, at)
         else:
@@ -289,7 +291,7 @@ def make_ready(
 ) -> None:
     """Make the children of an open node ready: move its rows, sum the smaller child, find the best tests of both."""
     n_shards = settings.n_shards
-    node = slots[NODE, slot]
+    node = slots[SLOT_NODE, slot]
     child = slots[SLOT_CHILD, slot]
     feature = slots[FEATURE, slot]
     by_hands = small >= 0
@@ -311,7 +313,7 @@ def make_ready(
     for b in range(2):
         at = slots[SLOT_FIRST + b, slot]
         packed = slots[SLOT_LEFT_SUM, slot] if b == 0 else slots[SLOT_SUM, slot] - slots[SLOT_LEFT_SUM, slot]
-        slots[NODE, at] = child + b
+        slots[SLOT_NODE, at] = child + b
         slots[DEPTH, at] = depth
         slots[SLOT_SUM, at] = packed
         slots[KEY, at] = np.int64(fold(np.uint64(slots[KEY, slot]), np.uint64(b)) >> ONE)
@@ -491,6 +493,7 @@ def grow(
                     add_cells(cells, slot * n_slot_cells, extra, (shard - 1) * n_slot_cells, spans)
             state[N_FREE] -= 1
             slots[NODE, slot] = 0
+            slots[SLOT_NODE, slot] = 0
             slots[DEPTH, slot] = 0
             slots[KEY, slot] = 1
             slots[IS_READY, slot] = 0
@@ -532,7 +535,7 @@ def grow(
             room = min(state[N_FREE] // 2, (nodes.shape[1] - state[N_NODES]) // 2)
             if room < 1:
                 return NEEDS_ROOM
-            n_rows = nodes[N_ROWS, slots[NODE, slot]]
+            n_rows = nodes[N_ROWS, slots[SLOT_NODE, slot]]
             is_last = state[N_LEAVES] + 1 >= settings.max_leaves or slots[DEPTH, slot] + 1 >= settings.max_depth
             if n_shards > 1 and n_rows >= settings.share_rows:
                 make_children(slot, nodes, node_values, slots, slot_values, state)
@@ -544,8 +547,8 @@ def grow(
                 if not is_last:
                     feature = slots[FEATURE, slot]
                     smaller = guess_smaller(
-                        slots[NODE, slot], codes_0, codes, len(ids_0), ranges, nodes, n_words, places[PLACE, feature],
-                        places[IS_WIDE, feature] != 0, goes_left, n_shards,
+                        slots[SLOT_NODE, slot], codes_0, codes, len(ids_0), ranges, nodes, n_words,
+                        places[PLACE, feature], places[IS_WIDE, feature] != 0, goes_left, n_shards,
                     )  # fmt: skip
                     state[SMALL_CHILD] = slots[SLOT_CHILD, slot] + smaller
                     state[SMALL_SLOT] = slots[SLOT_FIRST + smaller, slot]

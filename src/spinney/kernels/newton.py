@@ -69,6 +69,15 @@ def score_of(packed: int, value: float, settings: BoostSettings) -> float:
 
 
 @inlined
+def plain_gain(g: float, h: float, g_all: float, h_all: float, reg_lambda: float) -> float:
+    """Twice the scores of two branches without L1 penalty and bounds; one way to the number, so that ties are equal."""
+    rest = g_all - g
+    a = h + reg_lambda
+    b = h_all - h + reg_lambda
+    return (g * g * b + rest * rest * a) / (a * b)
+
+
+@inlined
 def scan_cells(
     cells: np.ndarray,
     first: int,  # cell of the missing code
@@ -97,7 +106,6 @@ def scan_cells(
         n += np.int64(v != 0)
     g_all = np.float64(gradient_of(total)) * settings.gradient_unit
     h_all = np.float64(hessian_of(total)) * settings.hessian_unit
-    lam = settings.reg_lambda
     least = np.float64(settings.min_hessian) * settings.hessian_unit
     best = NO_GAIN
     cut = np.int64(-1)
@@ -112,12 +120,7 @@ def scan_cells(
         while end > begin and h_all - (lefts[1, end - 1] + h_more) < least:
             end -= 1
         for k in range(np.uint64(begin), np.uint64(end)):
-            g = lefts[0, k] + g_more
-            h = lefts[1, k] + h_more
-            rest = g_all - g
-            a = h + lam
-            b = h_all - h + lam
-            lefts[2, k] = (g * g * b + rest * rest * a) / (a * b)
+            lefts[2, k] = plain_gain(lefts[0, k] + g_more, lefts[1, k] + h_more, g_all, h_all, settings.reg_lambda)
         for k in range(np.uint64(begin), np.uint64(end)):
             if lefts[2, k] > best:
                 best = lefts[2, k]
@@ -174,12 +177,20 @@ def scan_bunches(
                     continue
             if h < least or h_all - h < least or min(k + 1, n_bunches - k - 1) > most:
                 continue
-            right = total - left
-            value_left = value_of(left, lower, upper, settings)
-            value_right = value_of(right, lower, upper, settings)
-            if (value_right - value_left) * direction < 0.0:
-                continue
-            gain = score_of(left, value_left, settings) + score_of(right, value_right, settings)
+            if settings.is_plain != 0:
+                gain = 0.5 * plain_gain(
+                    np.float64(gradient_of(left)) * settings.gradient_unit,
+                    np.float64(h) * settings.hessian_unit,
+                    np.float64(gradient_of(total)) * settings.gradient_unit,
+                    np.float64(h_all) * settings.hessian_unit,
+                    settings.reg_lambda,
+                )
+            else:
+                value_left = value_of(left, lower, upper, settings)
+                value_right = value_of(total - left, lower, upper, settings)
+                if (value_right - value_left) * direction < 0.0:
+                    continue
+                gain = score_of(left, value_left, settings) + score_of(total - left, value_right, settings)
             if gain > best:
                 best = gain
                 cut = np.int64(k)

@@ -17,11 +17,11 @@ from spinney._types import (
     FEATURE,
     HAS_MOVES,
     IS_WIDE,
-    NODE,
     PHASE,
     PLACE,
     SHARD_ROWS,
     SLOT_CHILD,
+    SLOT_NODE,
     SMALL_CHILD,
     SMALL_SLOT,
     SPAN_CELL,
@@ -205,8 +205,8 @@ def lend_hand(
         slot = state[CURRENT_SLOT]
         feature = slots[FEATURE, slot]
         move_shard(
-            shard, slots[NODE, slot], slots[SLOT_CHILD, slot], codes_0, words_0, sums_0, ids_0, codes, words, sums, ids,
-            starts, ranges, nodes, places[PLACE, feature], places[IS_WIDE, feature] != 0, n_words, goes_left,
+            shard, slots[SLOT_NODE, slot], slots[SLOT_CHILD, slot], codes_0, words_0, sums_0, ids_0, codes, words, sums,
+            ids, starts, ranges, nodes, places[PLACE, feature], places[IS_WIDE, feature] != 0, n_words, goes_left,
             state[HAS_MOVES] != 0, n_shards,
         )  # fmt: skip
         node = state[SMALL_CHILD]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -95,7 +96,7 @@ class BoostParams:
     max_tree_features: int | None = None  # drawn per tree
     newton: bool = True
     cat_smooth: float = 10.0
-    max_cat_threshold: int = 8
+    max_cat_threshold: int = UNLIMITED  # levels in the branch that has fewer
     candidates: str = "weight"
     seed: int = 0
 
@@ -358,12 +359,7 @@ class BoostGrowth:
                 self.run(lambda shard: self.lend_hand(shard, used_places, spans))
                 state[HAS_HANDS] = 1
             elif why == NEEDS_MANY:
-                n_batch = int(state[N_BATCH])
-                self.run(
-                    lambda t, grown=grown, n=n_batch: k.boost.make_some_ready(
-                        t, self.n_shards, self.batch, n, *shared, *grown, *self.scratch[t], settings
-                    )
-                )
+                self.run(partial(self.make_some_ready, shared + grown, settings))
             elif why == DONE:
                 break
             else:
@@ -372,6 +368,11 @@ class BoostGrowth:
         if state[HAS_GUESSED]:
             self.number_anew()
         return self.close(n_rows)
+
+    def make_some_ready(self, arrays: tuple[Any, ...], settings: BoostSettings, t: int) -> None:
+        """The part of thread t in the work on several small nodes."""
+        n_batch = int(self.state[N_BATCH])
+        self.kernels.boost.make_some_ready(t, self.n_shards, self.batch, n_batch, *arrays, *self.scratch[t], settings)
 
     def lend_hand(self, shard: int, used_places: NDArray[np.int64], spans: NDArray[np.int64]) -> None:
         """The part of one thread in the work on a large node."""
