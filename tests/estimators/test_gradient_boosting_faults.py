@@ -436,12 +436,18 @@ def test_fault_82_bad_constraints_are_refused(kind):
 # --- targets ------------------------------------------------------------------------------------------------------
 
 
-def test_one_class_is_refused():
+def test_fault_044_one_class():
     X, y = make_table()
-    with pytest.raises(ValueError, match=r"y contains 1 class \(1\) with a positive weight"):
-        make(GradientBoostingClassifier).fit(X, np.ones(len(y), int))
-    with pytest.raises(ValueError, match=r"y contains 1 class \('a'\)"):
-        make(GradientBoostingClassifier).fit(X, np.where(y == 0, "a", "b"), (y == 0).astype(float))
+    for settings in ({}, {"loss": "exponential"}, {"n_iter_no_change": 2}):
+        model = make(GradientBoostingClassifier, **settings).fit(X, np.full(len(y), "only"))
+        assert model.predict(X).tolist() == ["only"] * len(y)
+        np.testing.assert_array_equal(model.predict_proba(X), np.ones((len(y), 1)))
+        assert not model.feature_importances_.any()
+    one_weighs = make(GradientBoostingClassifier).fit(X, np.where(y == 0, "a", "b"), (y == 0).astype(float))
+    np.testing.assert_allclose(one_weighs.predict_proba(X), [[1.0, 0.0]] * len(y), atol=1e-12)
+
+
+def test_the_exponential_loss_takes_two_classes():
     with pytest.raises(ValueError, match="Only binary classification is supported"):
         make(GradientBoostingClassifier, loss="exponential").fit(*make_frame())
 

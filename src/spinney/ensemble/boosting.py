@@ -166,6 +166,8 @@ class Boosting:
         self.likely_gain = [math.inf] * loss.n_raw  # of the last tree of each raw score
         self.g, self.h = np.empty(n_rows), np.empty(n_rows)
         self.flat = np.ones(n_rows) if not params.newton and not loss.has_constant_hessian else self.h
+        has_own_leaves = loss.leaf != "newton" or not params.newton
+        self.directions = None if monotone is None or not has_own_leaves else monotone.astype(np.int64)
         self.p = np.empty((loss.n_raw, n_rows)) if loss.n_raw > 1 else None
         self.block_sums = np.empty((-(-n_rows // BLOCK), 4))
         self.is_in = np.zeros(n_rows if params.subsample < 1.0 else 1, np.uint8)
@@ -293,7 +295,8 @@ class Boosting:
         values = np.zeros(n_nodes)
         is_finite = kernels.settle(
             growth.nodes, growth.node_values, n_nodes, self.columns.n_features, leaf_sums, 1.0 / scale.gradient,
-            1.0 / scale.hessian, params.reg_lambda, params.reg_alpha, params.learning_rate, given, store.n_nodes,
+            1.0 / scale.hessian, params.reg_lambda, params.reg_alpha,
+            params.learning_rate, given, self.directions, store.n_nodes,
             store.hot.view(np.float64), store.hot, store.n_rows, store.weight, store.gain, values,
         )  # fmt: skip
         if not is_finite:

@@ -244,7 +244,7 @@ class GradientBoostingClassifier(ClassifierMixin, Boosted):
         X : array-like or frame of shape (n_rows, n_features)
             Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA or null.
         y : array-like (n_rows,)
-            At least two classes, of any type.
+            Classes of any type; a single one is predicted throughout.
         sample_weight : array-like (n_rows,), optional
             Rows of weight 0 are left out.
         X_val, y_val, sample_weight_val : as X, y and sample_weight, optional
@@ -284,13 +284,6 @@ class GradientBoostingClassifier(ClassifierMixin, Boosted):
     def _weigh(self, weight: NDArray[np.float64] | None, y: NDArray[np.float64]) -> NDArray[np.float64] | None:
         codes = y.astype(np.int64)
         weighed = weigh_classes(self.class_weight, self.classes_, codes, weight)
-        is_seen = np.zeros(self.n_classes_, np.bool_)
-        is_seen[codes if weighed is None else codes[weighed > 0.0]] = True
-        if np.count_nonzero(is_seen) < 2:
-            only = self.classes_[is_seen].tolist()
-            raise ValueError(
-                f"y contains 1 class ({only[0]!r}) with a positive weight, while a minimum of 2 classes are required"
-            )
         self._class_factors = None
         if weighed is not None and self.class_weight is not None:
             self._class_factors = np.zeros(self.n_classes_)
@@ -312,7 +305,11 @@ class GradientBoostingClassifier(ClassifierMixin, Boosted):
                 "Only binary classification is supported. The type of the target is multiclass. That holds for "
                 f"loss='exponential'; y has {self.n_classes_} classes: loss='log_loss' takes any number."
             )
-        return make_loss(self.loss, n_classes=self.n_classes_, newton=bool(self.newton))
+        return make_loss(self.loss, n_classes=max(self.n_classes_, 2), newton=bool(self.newton))
+
+    def _shares(self, raw: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Probabilities; a single class is learnt as the first of two, and certain."""
+        return self._loss.respond(raw) if self.n_classes_ > 1 else np.ones((raw.shape[1], 1))
 
     def _truth(self, y: NDArray[np.float64]) -> NDArray[Any]:
         return self.classes_[y.astype(np.int64)]
@@ -334,14 +331,13 @@ class GradientBoostingClassifier(ClassifierMixin, Boosted):
         init_score : as in `fit`, optional
             Raw scores that the rows bring along.
         """
-        raw = self._sum_rounds(self._values(X), init_score)
-        return self._loss.respond(raw)
+        return self._shares(self._sum_rounds(self._values(X), init_score))
 
     def predict_log_proba(self, X: Any, *, init_score: Any = None) -> NDArray[np.float64]:
         """Logarithm of `predict_proba`; -inf for probability 0."""
         raw = self._sum_rounds(self._values(X), init_score)
         with np.errstate(divide="ignore"):
-            return np.log(self._loss.respond(raw))
+            return np.log(self._shares(raw))
 
     def predict(self, X: Any, *, init_score: Any = None) -> NDArray[Any]:
         """Predict the class of each row: that of the highest raw score, the first among equals."""
@@ -356,7 +352,7 @@ class GradientBoostingClassifier(ClassifierMixin, Boosted):
     def staged_predict_proba(self, X: Any, *, init_score: Any = None) -> Iterator[NDArray[np.float64]]:
         """Class probabilities after 1, 2, ... `n_estimators_` rounds."""
         for raw in self._stages(self._values(X), init_score):
-            yield self._loss.respond(raw)
+            yield self._shares(raw)
 
     def staged_predict(self, X: Any, *, init_score: Any = None) -> Iterator[NDArray[Any]]:
         """Classes after 1, 2, ... `n_estimators_` rounds."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinney._jit import door
+from spinney._jit import door, inlined
 from spinney._types import (
     CUT_VALUE,
     FEATURE_SHIFT,
@@ -233,6 +233,39 @@ def sum_leaves(
             leaf_sums[shard, 1, node] += np.int64(np.rint(h[i] * w * h_scale))
 
 
+@inlined
+def bound_anew(
+    nodes: np.ndarray, node_values: np.ndarray, n_nodes: int, directions: np.ndarray, values: np.ndarray
+) -> None:
+    """Bound nodes by their own values, of inner nodes the means of their leaves.
+
+    Bounds of the search are in other units where leaves are estimated in another way.
+    """
+    node_values[LOWER, 0] = -np.inf
+    node_values[UPPER, 0] = np.inf
+    for node in range(n_nodes):
+        child = nodes[FIRST_CHILD, node]
+        if child == 0:
+            continue
+        lower = node_values[LOWER, node]
+        upper = node_values[UPPER, node]
+        for b in range(child, child + 2):
+            node_values[LOWER, b] = lower
+            node_values[UPPER, b] = upper
+        direction = directions[nodes[TEST, node] >> FEATURE_SHIFT]
+        if direction == 0:
+            continue
+        left = min(max(values[child], lower), upper)
+        right = min(max(values[child + 1], lower), upper)
+        middle = left + (right - left) / 2.0
+        if direction > 0:
+            node_values[UPPER, child] = middle
+            node_values[LOWER, child + 1] = middle
+        else:
+            node_values[LOWER, child] = middle
+            node_values[UPPER, child + 1] = middle
+
+
 @door
 def settle(
     nodes: np.ndarray,
@@ -246,6 +279,7 @@ def settle(
     reg_alpha: float,
     learning_rate: float,
     given: np.ndarray | None,  # (n_nodes,) float64: values of leaves found elsewhere
+    directions: np.ndarray | None,  # (n_features,) int64 where values are not those of the search: monotone constraints
     first: int,  # where the tree begins in what follows
     cuts: np.ndarray,  # (any, 2) float64 and ...
     words: np.ndarray,  # ... the same memory as uint64: hot fields, see `Tree.hot`
@@ -256,7 +290,6 @@ def settle(
 ) -> bool:
     """Write the values of the leaves and the arrays of the tree; whether all values are finite."""
     stay = (np.uint64(n_features) << np.uint64(FEATURE_SHIFT)) | np.uint64(THRESHOLD)
-    is_finite = True
     for node in range(n_nodes - 1, -1, -1):
         at = first + node
         child = nodes[FIRST_CHILD, node]
@@ -266,6 +299,8 @@ def settle(
             words[at, 1] = (np.uint64(child) << CHILD_SHIFT) | np.uint64(nodes[TEST, node])
             weight[at] = weight[first + child] + weight[first + child + 1]
             gain[at] = max(node_values[SCORE, node], 0.0) + gain[first + child] + gain[first + child + 1]
+            share = weight[first + child] / weight[at]
+            values[node] = values[child] * share + values[child + 1] * (1.0 - share)
             continue
         sum_g = np.int64(0)
         sum_h = np.int64(0)
@@ -275,24 +310,28 @@ def settle(
         g = np.float64(sum_g) * g_unit
         h = np.float64(sum_h) * h_unit
         if given is not None:
-            value = given[node]
+            values[node] = given[node]
         elif g > reg_alpha:
-            value = -(g - reg_alpha) / (h + reg_lambda)
+            values[node] = -(g - reg_alpha) / (h + reg_lambda)
         elif g < -reg_alpha:
-            value = -(g + reg_alpha) / (h + reg_lambda)
+            values[node] = -(g + reg_alpha) / (h + reg_lambda)
         else:
-            value = 0.0
-        value = min(max(value, node_values[LOWER, node]), node_values[UPPER, node]) * learning_rate
-        if not np.isfinite(value):
-            is_finite = False
-            value = 0.0
-        values[node] = value
-        cuts[at, 0] = value
+            values[node] = 0.0
         words[at, 1] = (np.uint64(node) << CHILD_SHIFT) | stay
         weight[at] = max(h, LEAST_WEIGHT)
         gain[at] = 0.0
+    if directions is not None:
+        bound_anew(nodes, node_values, n_nodes, directions, values)
+    is_finite = True
     for node in range(n_nodes):
         gain[first + node] /= weight[first + node]
+        if nodes[FIRST_CHILD, node] == 0:
+            value = min(max(values[node], node_values[LOWER, node]), node_values[UPPER, node]) * learning_rate
+            if not np.isfinite(value):
+                is_finite = False
+                value = 0.0
+            values[node] = value
+            cuts[first + node, 0] = value
     return is_finite
 
 
