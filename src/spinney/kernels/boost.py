@@ -4,10 +4,10 @@
      ▲                                                        │
      └── open the children ◄── best test of each ◄── the other child by subtraction
 
-An open node has a *slot*: its test, its sums, and the cells of its features. Work for many hands is of two kinds: a large
-node, whose rows are shared out (`shards`), and a batch of small ones, whose children are made ready side by side, each by
-one thread. Which nodes will be split is a guess then: nodes are split in the order of their gains all the same, and what
-was made ready in vain is dropped.
+An open node has a *slot*: its test, its sums, and the cells of its features. Work for many hands is of two kinds: a
+large node, whose rows are shared out (`shards`), and a batch of small ones, whose children are made ready side by side,
+each by one thread. Which nodes will be split is a guess then: nodes are split in the order of their gains all the same,
+and what was made ready in vain is dropped.
 """
 
 from __future__ import annotations
