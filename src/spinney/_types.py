@@ -180,7 +180,7 @@ class BoostSettings(NamedTuple):
     reg_alpha: float
     gamma: float
     cat_smooth: float
-    max_cat_threshold: int  # levels of a category in the branch that has fewer
+    max_cat_threshold: int  # levels of a category in the branch that has fewer, where a node has many
     likely_gain: float  # ... those whose gain makes it likely that they will be split
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from spinney._types import CONTROL_SIZE, CONTROL_STOP
 from spinney.ensemble import pool
-from spinney.ensemble.pool import count_workers, is_pool_thread, run_tasks
+from spinney.ensemble.pool import Team, count_workers, is_pool_thread, run_tasks
 
 LIMIT = 60  # seconds until something counts as hung
 posix = pytest.mark.skipif(sys.platform == "win32", reason="signals, forks and terminals of POSIX")
@@ -654,3 +654,42 @@ def test_only_the_main_thread_draws_a_bar(monkeypatch):
         assert not executor.submit(pool._has_terminal).result(LIMIT)  # two bars would overwrite each other
     monkeypatch.setattr(sys, "stderr", None)
     assert not pool._has_terminal()
+
+
+# --- threads that stay --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 5])
+def test_a_team_runs_each_share_in_its_thread_side_by_side(n_workers):
+    with contextlib.closing(Team(n_workers)) as team:
+        homes = [{} for _ in range(3)]
+        barrier = threading.Barrier(n_workers)
+        for home in homes:
+            team.run(lambda t, home=home: (barrier.wait(LIMIT), home.setdefault(t, threading.current_thread())))
+    assert [sorted(home) for home in homes] == [[*range(n_workers)]] * 3
+    assert homes[0][0] is threading.current_thread()  # the caller takes the first
+    assert homes[0] == homes[1] == homes[2]
+    for t in range(1, n_workers):
+        homes[0][t].join(LIMIT)
+    assert not any(thread.name.startswith("spinney-") for thread in threading.enumerate())
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("failing", [0, 1, 3])
+def test_an_error_in_a_team_is_raised_when_all_have_ended(failing, kind):
+    ended = []
+
+    def work(t):
+        if t == failing:
+            raise kind(f"share {t}")
+        time.sleep(0.02)
+        ended.append(t)
+
+    with contextlib.closing(Team(4)) as team:
+        for _ in range(2):
+            ended.clear()
+            with pytest.raises(kind, match=f"share {failing}"):
+                team.run(work)
+            assert sorted(ended) == [t for t in range(4) if t != failing]
+        team.run(ended.append)  # the team is as good as before
+        assert sorted(ended[3:]) == [0, 1, 2, 3]

@@ -40,6 +40,7 @@ BLOCK = 4096  # rows of a block of sums, `kernels.gradients`
 WHOLE_WEIGHT = 2.0**28  # total of whole weights that can multiply rounded sums
 FEW_BITS_WEIGHT = 2.0**21  # total weight from which fewer than 10 bits remain for a row: rounding must not lean
 ROWS_AT_ONCE = 1 << 16  # of a row pass that is worth sharing out
+MASS = 2.0**60  # of all rows in candidates by hessian
 FLOAT32 = (1e-20, 1e38)  # largest gains that float32 can hold together with much smaller ones
 BAG, TREE, ROUNDING = 1, 2, 3  # purposes of keys
 
@@ -51,7 +52,7 @@ class TreeStore:
         self.n_raw = n_raw
         self.n_levels = n_levels
         self.legend = legend
-        self.sizes: list[int] = []
+        self.places = [0]  # where each tree begins, and the last one ends
         self.subsets: list[NDArray[np.uint64]] = []
         self.n_nodes = 0
         self.hot = np.zeros((256, 2), np.uint64)
@@ -73,24 +74,22 @@ class TreeStore:
     def add(self, n_nodes: int, subsets: NDArray[np.uint64]) -> None:
         """Keep what has been written behind the last tree."""
         self.n_nodes += n_nodes
-        self.sizes.append(n_nodes)
+        self.places.append(self.n_nodes)
         self.subsets.append(subsets)
 
     def forest(self, first: int, last: int) -> Forest:
         """Trees first .. last as a forest."""
-        place = starts(self.sizes)
-        nodes = slice(place[first], place[last])
+        nodes = slice(self.places[first], self.places[last])
         gain = self.gain[nodes].copy()
-        sizes = self.sizes[first:last]
         words = self.subsets[first:last]
         return Forest(
             hot=self.hot[nodes].copy(),
             n_rows=self.n_rows[nodes].copy(),
             weight=self.weight[nodes].copy(),
             impurity=gain.astype(np.float32) if FLOAT32[0] < gain.max() < FLOAT32[1] else gain,
-            first_node=starts(sizes),
+            first_node=np.array(self.places[first : last + 1], np.int64) - self.places[first],
             first_word=starts([len(part) for part in words]),
-            first_mixed=np.zeros(len(sizes) + 1, np.int64),
+            first_mixed=np.zeros(last - first + 1, np.int64),
             subsets=np.concatenate(words),
             distributions=np.zeros((0, 0)),
             impurity_exponent=0,
@@ -152,6 +151,10 @@ class Boosting:
         self.is_whole = self.weights.is_whole and total < WHOLE_WEIGHT
         self.rounds_randomly = (n_rows if self.weights.is_unit else max(total, n_rows)) > FEW_BITS_WEIGHT
         self.min_weight = math.ceil(params.min_weight_fraction_leaf * self.weights.total)
+        self.is_in = np.ones(n_rows if params.subsample < 1.0 else 1, np.uint8)
+        self.bags = None
+        if params.subsample < 1.0:
+            self.bags = Draw("paste", n_rows, bag_size(params.subsample, n_rows), draw_key(params.seed, BAG))
         self.team = Team(n_workers)
         self.growth = BoostGrowth(
             bins if self.exact is None else self.narrow(np.ones(n_rows)),
@@ -170,10 +173,6 @@ class Boosting:
         self.directions = None if monotone is None or not has_own_leaves else monotone.astype(np.int64)
         self.p = np.empty((loss.n_raw, n_rows)) if loss.n_raw > 1 else None
         self.block_sums = np.empty((-(-n_rows // BLOCK), 4))
-        self.is_in = np.zeros(n_rows if params.subsample < 1.0 else 1, np.uint8)
-        self.bags = None
-        if params.subsample < 1.0:
-            self.bags = Draw("paste", n_rows, bag_size(params.subsample, n_rows), draw_key(params.seed, BAG))
         n_drawn = n_features if params.max_tree_features is None else params.max_tree_features
         self.columns = Subspaces(n_features, n_drawn, params.seed)
         n_levels = np.where(bins.features[1] != 0, bins.features[0], 0).astype(np.int32)
@@ -323,9 +322,14 @@ class Boosting:
         return values
 
     def narrow(self, h: Floats) -> Bins:
-        """The table in bins of equal sums of hessians."""
+        """The table in bins of equal sums of weighted hessians of the rows that the next tree sees."""
         assert self.exact is not None
-        mass = np.maximum(np.rint(h * (2.0**40 / max(float(h.max()), 1e-300))), 1.0).astype(np.int64)
+        weight = self.weight if self.bags is None else self.weight * self.is_in
+        scale = power_below(MASS, math.fsum((h * weight).tolist()) + len(h))
+        if self.is_whole:  # a row of weight 2 is two rows
+            mass = np.maximum(np.rint(h * scale), 1.0).astype(np.int64) * weight.astype(np.int64)
+        else:
+            mass = np.maximum(np.rint(h * weight * scale), (weight > 0.0).astype(np.float64)).astype(np.int64)
         return rebin(self.exact, code_mass(self.exact, mass, self.kernels), self.max_bins, self.kernels)
 
     # --- what has been grown ---

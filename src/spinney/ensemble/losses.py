@@ -467,6 +467,11 @@ class Custom(Loss):
                     f"{y[row]:g} and raw {raw[:, row].tolist()}: make it finite for every finite raw score."
                 )
             found.append(result)
+        if not bool((found[1] > 0.0).any()):
+            raise ValueError(
+                f"loss: {name_of(self.hessian)}(y, raw) is nowhere above 0: return the second derivatives of the loss, "
+                "which are positive where it is convex; a wrong sign makes them negative."
+            )
         self._of_round = found[0], np.maximum(found[1], MIN_H)
 
     def _call(self, function: Function, y: Floats, raw: Floats) -> Floats:

@@ -8,7 +8,7 @@ import warnings
 from dataclasses import dataclass
 from itertools import combinations
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -141,9 +141,40 @@ class Data:
         return self.y[rows], weight, offset
 
 
+# docs/coming-from.md has them all, with what differs
+FOREIGN_NAMES = {
+    "bagging_fraction": "subsample",
+    "colsample_bynode": "max_features",
+    "colsample_bytree": "max_features_per_tree",
+    "depth": "max_depth",
+    "early_stopping": "n_iter_no_change",
+    "early_stopping_rounds": "n_iter_no_change",
+    "eta": "learning_rate",
+    "feature_fraction": "max_features_per_tree",
+    "iterations": "n_estimators",
+    "l2_regularization": "reg_lambda",
+    "lambda_l1": "reg_alpha",
+    "lambda_l2": "reg_lambda",
+    "max_bin": "max_bins",
+    "max_iter": "n_estimators",
+    "min_child_samples": "min_samples_leaf",
+    "min_data_in_leaf": "min_samples_leaf",
+    "min_split_gain": "gamma",
+    "monotone_constraints": "monotonic_cst",
+    "nthread": "n_jobs",
+    "num_boost_round": "n_estimators",
+    "num_leaves": "max_leaf_nodes",
+    "num_threads": "n_jobs",
+    "objective": "loss",
+    "quantile": "alpha",
+    "seed": "random_state",
+}
+
+
 class Boosted(CheckedParams, BaseEstimator):
     """Trees grown one round after the other, each on what those before have left."""
 
+    _foreign_names: ClassVar[dict[str, str]] = FOREIGN_NAMES
     _loss: Loss
     _seed: int
     _start: NDArray[np.float64]  # (n_raw,) raw scores before the first round
@@ -442,8 +473,11 @@ class Boosted(CheckedParams, BaseEstimator):
         if (data.offset is None) != (validation["init_score_val"] is None):
             raise ValueError("init_score and init_score_val belong together: give both (zeros will do) or none")
         X = validation["X_val"]
-        columns = open_x(self, X, is_fit=False)
-        y = self._read_other_y(validation["y_val"], columns.n_rows)
+        try:
+            columns = open_x(self, X, is_fit=False)
+            y = self._read_other_y(validation["y_val"], columns.n_rows)
+        except ValueError as error:
+            raise ValueError(f"X_val, y_val: {error}") from error
         loss.check(np.append(y, 1.0))  # which no loss refuses: it is no fault if all counts of these rows are 0
         weight = self._weigh_other(check_weights(validation["sample_weight_val"], columns.n_rows), y)
         offset = read_offset(validation["init_score_val"], "init_score_val", columns.n_rows, loss.n_raw)

@@ -46,6 +46,7 @@ class CheckedParams:
     """Parameters by scikit-learn's rules, and stricter: no misspelt names, no booleans for numbers."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]]
+    _foreign_names: ClassVar[dict[str, str]] = {}  # what other libraries call our parameters
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Keep the signature of `__init__` visible: `__new__` would hide it."""
@@ -62,7 +63,8 @@ class CheckedParams:
             return super().__new__(cls)  # a subclass that passes names on
         for name in params:
             if name not in known:
-                close = difflib.get_close_matches(name, known, n=1)
+                close = [cls._foreign_names.get(name, "")] if name in cls._foreign_names else []
+                close = close or difflib.get_close_matches(name, known, n=1)
                 hint = f"Did you mean {close[0]!r}?" if close else f"It has {', '.join(list(known)[1:])}."
                 message = f"{cls.__name__} has no parameter {name!r}. {hint}"
                 raise TypeError(message)

@@ -58,7 +58,8 @@ class GradientBoostingClassifier(ClassifierMixin, Boosted):
     max_depth : int, optional
         Most tests on a path. With `max_leaf_nodes=None` as well, trees are full.
     min_samples_leaf : int or float, default=20
-        Fewest rows of a leaf; a float is a fraction of all rows.
+        Fewest rows of a leaf; a float is a fraction of all rows. A table of fewer than twice as many rows is not split
+        at all: lower it there.
     min_samples_split : int or float, default=2
         Fewest rows of a node that is split; a float is a fraction of all rows.
     min_weight_fraction_leaf : float, default=0.0
@@ -72,8 +73,8 @@ class GradientBoostingClassifier(ClassifierMixin, Boosted):
     gamma : float, default=0.0
         Gain that a test must have to be worth its leaf.
     pruning : {"pre", "post"}, default="pre"
-        Do not split where no gain exceeds `gamma`; or grow all the same, and take tests back from below: a gain below a
-        worthless test then saves it.
+        Do not split where no gain exceeds `gamma`; or make every test that lowers the loss at all, and take tests back
+        from below: a gain below a worthless test then saves it.
     subsample : float, default=1.0
         Share of the rows that each round draws, without replacement.
     max_features : int, float, {"sqrt", "log2", "third"} or None, default=None
@@ -94,8 +95,8 @@ class GradientBoostingClassifier(ClassifierMixin, Boosted):
     cat_smooth : float, default=10.0
         Levels are ordered by their mean derivative; this much weight at 0 is added to each, against small levels.
     max_cat_threshold : int, default=8
-        Most levels of a category in the branch that has fewer of them: with thousands of levels, larger subsets fit
-        noise.
+        Most levels of a category in the branch that has fewer of them, where a node has more than 64: with thousands of
+        levels, larger subsets fit noise.
     monotonic_cst : array-like of {-1, 0, 1} or dict, optional
         Direction in which each numeric feature may move the probability of the second class; two classes only.
     interaction_cst : list of sets of indices or names, "pairwise" or "no_interactions", optional

@@ -19,7 +19,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.metrics import get_scorer
+from sklearn.metrics import accuracy_score, get_scorer, r2_score
 from sklearn.metrics._scorer import _BaseScorer
 
 from spinney._types import CONTROL_STOP
@@ -146,6 +146,22 @@ class RoundAnswers:
         """The class of the highest score, the first among equals; or numbers."""
         self._check(X)
         return self.classes_[choose_class(self.raw)] if hasattr(self, "classes_") else self.answers
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Logarithms of class probabilities."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy or R²."""
+        metric = accuracy_score if hasattr(self, "classes_") else r2_score
+        return float(metric(y, self.predict(X), sample_weight=sample_weight))
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else the model has; copies and pickles ask for dunders before there is a model."""
+        if name.startswith("__") or "model" not in vars(self):
+            raise AttributeError(name)
+        return getattr(self.model, name)
 
 
 def choose_class(raw: NDArray[np.float64]) -> NDArray[np.intp]:

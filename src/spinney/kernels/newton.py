@@ -272,15 +272,16 @@ def order_bunches(
         for k in range(n_bunches):
             low = min(low, scores[k])
             high = max(high, scores[k])
-        scale = np.float64(len(buckets) - 2) / (high - low) if high > low else 0.0
+        n_buckets = min(len(buckets), n_bunches + 2)
+        scale = np.float64(n_buckets - 2) / (high - low) if high > low else 0.0
         if not (scale < HUGE):
             scale = 0.0
-        for b in range(len(buckets)):
+        for b in range(n_buckets):
             buckets[b] = 0
         for k in range(n_bunches):
             buckets[np.int64((scores[k] - low) * scale) + 1] += 1
         fullest = np.int64(0)
-        for b in range(1, len(buckets)):
+        for b in range(1, n_buckets):
             fullest = max(fullest, np.int64(buckets[b]))
             buckets[b] += buckets[b - 1]
         if fullest > CROWD and high > low:

@@ -62,6 +62,7 @@ from .search import place_cut
 from .shards import runs_of
 
 GAIN_SLACK = 2.0**-40  # of the score of a node: less is rounding
+FEW_LEVELS = 64  # of a category at a node: any subset of so many may be a branch
 SPARSE = 8  # fewer rows than codes / SPARSE: the codes that were met are sorted instead of looking at every cell
 ONE, NONE = np.uint64(1), np.uint64(0)
 
@@ -236,7 +237,7 @@ def search(
                 node, feature, first, codes_0, sums_0, codes, sums, ranges, nodes, n_words, features, places, cells,
                 wide_cells, bunches, scores, spare, buckets, settings,
             )  # fmt: skip
-            most = settings.max_cat_threshold if is_category else n
+            most = settings.max_cat_threshold if is_category and n > FEW_LEVELS else n
             gain, cut, branch, left = scan_bunches(
                 bunches, n, total, missing, 0, 0, 0, 0, False, features[MONOTONE, feature], most, lower, upper,
                 settings,
@@ -284,7 +285,7 @@ def search(
                 bunches[BUNCH_N, k] = counts[0, code]
                 bunches[BUNCH_WEIGHT, k] = counts[1, code]
                 w_all += counts[1, code]
-            most = settings.max_cat_threshold if is_category else n
+            most = settings.max_cat_threshold if is_category and n > FEW_LEVELS else n
             gain, cut, branch, left = scan_bunches(
                 bunches, n, total, missing, counts[0, 0], counts[1, 0], n_all, w_all, True, features[MONOTONE, feature],
                 most, lower, upper, settings,

@@ -248,7 +248,7 @@ def guess_smaller(
     is_table = nodes[BEGIN, node] == 0
     for shard in range(n_shards):
         lo, hi, _, _ = runs_of(shard, node, n_rows, ranges, nodes, n_shards)
-        step = (hi - lo) * n_shards // SAMPLE + 1
+        step = max(hi - lo, 0) * n_shards // SAMPLE + 1
         for k in range(lo, hi, step):
             at = np.uint64(k * n_words * 8 + place)
             code = read_code(codes_0, at, is_wide) if is_table else read_code(codes, at, is_wide)

@@ -36,8 +36,8 @@ def bound_rounds(errors: NDArray[np.float64], alphas: NDArray[np.float64], margi
 def check_errors(errors: Any) -> NDArray[np.float64]:
     """Errors of rounds as an array."""
     array = np.asarray(errors, np.float64)
-    if array.ndim != 1 or not np.all((array > 0.0) & (array < 1.0)):
-        raise ValueError(f"errors must be a list of numbers above 0 and below 1, one a round; got {errors!r}")
+    if array.ndim != 1 or not np.all((array >= 0.0) & (array < 1.0)):
+        raise ValueError(f"errors must be a list of numbers from 0 to below 1, one a round; got {errors!r}")
     return array
 
 
@@ -51,7 +51,7 @@ def training_bound(errors: Any, *, n_classes: int = 2, learning_rate: float = 1.
     Parameters
     ----------
     errors : array-like (n_rounds,)
-        Weighted errors, each above 0 and below 1; `estimator_errors_` of `AdaBoostClassifier`.
+        Weighted errors, each below 1; `estimator_errors_` of `AdaBoostClassifier`. After an error of 0 the bound is 0.
     n_classes : int, default=2
     learning_rate : float, default=1.0
     margin : float, default=0.0
@@ -71,8 +71,9 @@ def training_bound(errors: Any, *, n_classes: int = 2, learning_rate: float = 1.
     found = check_errors(errors)
     if n_classes < 2:
         raise ValueError(f"n_classes={n_classes} must be at least 2")
-    alphas = learning_rate * (np.log((1.0 - found) / found) + math.log(n_classes - 1))
-    return bound_rounds(found, alphas, margin)
+    some = np.maximum(found, np.finfo(np.float64).tiny)  # the vote of a perfect member would be infinite
+    alphas = learning_rate * (np.log((1.0 - some) / some) + math.log(n_classes - 1))
+    return np.where(np.logical_or.accumulate(found == 0.0), 0.0, bound_rounds(found, alphas, margin))
 
 
 def rounds_to_fit(n_rows: int, edge: float) -> int:

@@ -73,7 +73,6 @@ KEPT_CELLS = 1 << 16  # of all features of an open node: 512 kB
 FIRST_SLOTS = 64
 FIRST_NODES = 256
 WORD = 64
-BUCKETS = 1025
 
 
 @dataclass(frozen=True)
@@ -435,7 +434,7 @@ def make_scratch(n_codes: int, n_features: int) -> Scratch:
         bunches=np.zeros((BUNCH_ROWS, n_codes + 2), SUM),
         scores=np.zeros(n_codes + 2),
         spare=np.zeros(n_codes + 2),
-        buckets=np.zeros(BUCKETS, np.int64),
+        buckets=np.zeros(n_codes + 2, np.int64),
         prefix=np.zeros(NARROW_CODES, SUM),
         lefts=np.zeros((3, NARROW_CODES)),
         present=np.zeros(NARROW_CODES, np.int32),
