@@ -166,10 +166,7 @@ WAYS = {
 }
 
 
-WEIGHTLESS = pytest.mark.xfail(reason="bins of equal hessians leave the weights of rows out")
-
-
-@pytest.mark.parametrize("way", [pytest.param(way, marks=WEIGHTLESS if "hessian" in way else ()) for way in WAYS])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_two_rows_are_one_of_weight_2_in_any_order(loss, way):
     X, y = make_table(400, loss)

@@ -29,7 +29,7 @@ from spinney._types import (
     TEST,
     BoostSettings,
 )
-from spinney.tree.boost import BUCKETS, deal_out, packed_units, power_below
+from spinney.tree.boost import deal_out, packed_units, power_below
 
 MOST = 2**31  # that the gradients and the hessians of a packed sum stay below
 
@@ -78,7 +78,7 @@ def assert_sorts(call, scores, codes):
     bunches[BUNCH_SUM, :n] = [pack(-code, code) for code in codes]
     kept = np.full(n + 2, math.nan)
     kept[:n] = scores
-    call("newton", "order_bunches", bunches, kept, n, np.zeros(n + 2), np.zeros(BUCKETS, np.int64))
+    call("newton", "order_bunches", bunches, kept, n, np.zeros(n + 2), np.zeros(n + 2, np.int64))
     expected = sorted(zip(scores, codes, strict=True))
     assert list(zip(kept[:n].tolist(), bunches[BUNCH_CODE, :n].tolist(), strict=True)) == expected
     assert bunches[BUNCH_SUM, :n].tolist() == [pack(-code, code) for _, code in expected]

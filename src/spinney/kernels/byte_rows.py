@@ -12,15 +12,14 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import inlined, kernel
-from spinney._types import BUNCH_CODE, NARROW_CODES
+from spinney._types import BUNCH_CODE, CELL_STRIDE
 
-ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+ONE, TWO, THREE, FOUR, FIVE, SIX, SEVEN, EIGHT = (np.uint64(k) for k in range(1, 9))
 BYTE = np.uint64(8)
 BYTE_MASK = np.uint64(255)
-EIGHT = np.uint64(8)
-CELLS = np.uint64(NARROW_CODES)
+CELLS = np.uint64(CELL_STRIDE)
 S16, S24, S32, S40, S48, S56 = (np.uint64(bits) for bits in (16, 24, 32, 40, 48, 56))
-C2, C3, C4, C5, C6, C7, C8 = (np.uint64(k * NARROW_CODES) for k in range(2, 9))
+C2, C3, C4, C5, C6, C7, C8 = (np.uint64(k * CELL_STRIDE) for k in range(2, 9))
 
 
 @inlined
@@ -40,7 +39,7 @@ def add_rows(
     hi: int,
     n_words: int,  # of a row
     n_narrow: int,
-    cells: np.ndarray,  # added to from `first` on, NARROW_CODES for each feature
+    cells: np.ndarray,  # added to from `first` on, CELL_STRIDE for each feature
     first: int,
 ) -> None:
     """Add the packed sums of rows lo .. hi to the cells of all narrow features."""
@@ -148,6 +147,24 @@ def move_words(
             to_words[to + ONE] = b
             to_words[to + TWO] = c
             to_words[to + THREE] = d
+        elif n_words >= EIGHT:  # multiples of eight
+            for w in range(np.uint64(0), n_words, EIGHT):
+                a = words[at + w]
+                b = words[at + w + ONE]
+                c = words[at + w + TWO]
+                d = words[at + w + THREE]
+                e = words[at + w + FOUR]
+                f = words[at + w + FIVE]
+                g = words[at + w + SIX]
+                h = words[at + w + SEVEN]
+                to_words[to + w] = a
+                to_words[to + w + ONE] = b
+                to_words[to + w + TWO] = c
+                to_words[to + w + THREE] = d
+                to_words[to + w + FOUR] = e
+                to_words[to + w + FIVE] = f
+                to_words[to + w + SIX] = g
+                to_words[to + w + SEVEN] = h
         else:
             for w in range(n_words):
                 to_words[to + w] = words[at + w]

@@ -16,6 +16,7 @@ from spinney._types import (
     BOOST_SLOT_ROWS,
     BOOST_STATE_SIZE,
     BUNCH_ROWS,
+    CELL_STRIDE,
     DEPTH_FIRST,
     DONE,
     FIRST_CELL,
@@ -213,8 +214,8 @@ class BoostGrowth:
         self.n_words = bins.rows.shape[1] // 8
         n_codes = self.features[N_CODES]
         self.n_narrow = int(np.count_nonzero(~bins.is_wide))
-        self.n_slot_cells = self.n_narrow * NARROW_CODES
-        self.places = np.stack([bins.place, bins.is_wide, np.where(bins.is_wide, -1, bins.place * NARROW_CODES)])
+        self.n_slot_cells = self.n_narrow * CELL_STRIDE
+        self.places = np.stack([bins.place, bins.is_wide, np.where(bins.is_wide, -1, bins.place * CELL_STRIDE)])
         for feature in np.flatnonzero(bins.is_wide & (n_codes < KEPT_CODES)):
             if self.n_slot_cells + n_codes[feature] < KEPT_CELLS:
                 self.places[FIRST_CELL, feature] = self.n_slot_cells
