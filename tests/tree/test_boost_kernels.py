@@ -21,6 +21,7 @@ from spinney._types import (
     BUNCH_ROWS,
     BUNCH_SUM,
     BUNCH_WEIGHT,
+    CELL_STRIDE,
     FIRST_CHILD,
     NARROW_CODES,
     NODE_VALUE_ROWS,
@@ -33,7 +34,7 @@ from spinney.tree.boost import deal_out, packed_units, power_below
 
 MOST = 2**31  # that the gradients and the hessians of a packed sum stay below
 
-N_WORDS_OF_ROWS = [1, 2, 3, 4, 8, 16]
+N_WORDS_OF_ROWS = [1, 2, 4, 8, 16, 24]
 
 
 @functools.cache
@@ -191,11 +192,11 @@ def test_cells_are_sums_by_code(call, n_words):
     n, lo, hi, first = 50, 3, 48, 5
     rows = ByteRows(n, n_words)
     for n_narrow in {0, 1, 7, 8, 9, 8 * n_words - 1, 8 * n_words} & set(range(8 * n_words + 1)):
-        before = np.random.default_rng(1).integers(-9, 9, first + n_narrow * NARROW_CODES + 3)
+        before = np.random.default_rng(1).integers(-9, 9, first + n_narrow * CELL_STRIDE + 3)
         expected = before.copy()
         for j in range(n_narrow):
             cells = summed(rows.by_byte[lo:hi, j], rows.sums[lo:hi], NARROW_CODES)
-            expected[first + j * NARROW_CODES : first + (j + 1) * NARROW_CODES] += cells
+            expected[first + j * CELL_STRIDE :][:NARROW_CODES] += cells
         found = before.copy()
         call("byte_rows", "add_rows", rows.words, rows.sums, lo, hi, n_words, n_narrow, found, first)
         np.testing.assert_array_equal(found, expected)
@@ -205,11 +206,11 @@ def test_cells_of_some_features_and_of_wide_ones(call):
     n, lo, hi, first, n_words = 50, 3, 48, 5, 3
     rows = ByteRows(n, n_words)
     used = np.array([0, 4, 5, 19])
-    cells = np.zeros(first + 24 * NARROW_CODES, np.int64)
+    cells = np.zeros(first + 24 * CELL_STRIDE, np.int64)
     call("byte_rows", "add_some", rows.codes, rows.sums, lo, hi, 8 * n_words, used, cells, first)
     expected = np.zeros_like(cells)
     for j in used:
-        at = first + j * NARROW_CODES
+        at = first + j * CELL_STRIDE
         expected[at : at + NARROW_CODES] = summed(rows.by_byte[lo:hi, j], rows.sums[lo:hi], NARROW_CODES)
     np.testing.assert_array_equal(cells, expected)
     for place in (6, 22):
@@ -432,6 +433,20 @@ def test_packed_sums_never_overflow(case, is_random, key):
         if least is not None:
             exact = np.maximum(exact, least * room)
         np.testing.assert_array_less(np.abs(np.array(found) - exact), room * (1.0 if is_random else 0.5) + 1e-9)
+
+
+def test_rounding_up_has_room():
+    """Sums just below the limit, of many rows that are all rounded up: halves, and hessians of next to nothing."""
+    n = 1001
+    for each in ((1e6 + 0.5, 1e-16), (-1e6 - 0.5, 2e6 + 0.5)):
+        g, h = (np.append(np.full(n - 1, x), math.copysign(MOST - 3 - (n - 1) * abs(x), x)) for x in each)
+        assert math.fsum(np.abs(g)) == MOST - 3
+        sums = np.zeros(n, np.int64)
+        units = packed_units(math.fsum(np.abs(g)), math.fsum(h), float(n))
+        fast.compiled().leaves.pack(g, h, np.ones(1), True, *units, False, np.uint64(0), 0, n, sums)
+        halves = [unpack(v) for v in sums]
+        assert sum(abs(a) for a, _ in halves) < MOST
+        assert sum(b for _, b in halves) < MOST
 
 
 def test_random_rounding_does_not_lean():
