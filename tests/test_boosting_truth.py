@@ -26,6 +26,7 @@ NUMBERS = ["squared_error", "absolute_error", "huber", "quantile", "poisson", "g
 CLASSES = ["log_loss", "exponential", "four classes"]
 LOSSES = [*NUMBERS, *CLASSES, "two functions"]
 NEAR = 3e-5  # of peers that keep gradients as float32
+compiled_only = pytest.mark.skipif(_jit._IS_JIT_DISABLED, reason="takes minutes interpreted")
 PLAIN = {"min_samples_leaf": 1, "min_child_weight": 0.0, "reg_lambda": 0.0}
 
 
@@ -63,6 +64,7 @@ CATEGORY = {"categorical_features": [3]}
 # ------------------------------------------------------------------------------------------------------------ same bits
 
 
+@compiled_only
 @pytest.mark.parametrize("way", ["hands", "batches", "both"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_threads_and_shares_of_any_size_change_no_bit(monkeypatch, loss, way):
@@ -94,6 +96,7 @@ def test_threads_and_shares_of_any_size_change_no_bit(monkeypatch, loss, way):
         np.testing.assert_array_equal(raw_of(model, X), raw_of(alone, X))
 
 
+@compiled_only
 @pytest.mark.xfail(reason="a thread that cannot be started ends the fit", raises=RuntimeError)
 def test_a_system_that_gives_no_thread_is_enough(monkeypatch):
     X, y = make_table(9000, "squared_error")
@@ -166,6 +169,7 @@ WAYS = {
 }
 
 
+@compiled_only
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_two_rows_are_one_of_weight_2_in_any_order(loss, way):
@@ -239,6 +243,7 @@ def best_root(X, g, h, reg_lambda):
     return best
 
 
+@compiled_only
 @pytest.mark.parametrize("loss", ["log_loss", "exponential"])
 def test_twenty_positives_among_half_a_million_rows(loss):
     rng = np.random.default_rng(0)
@@ -265,6 +270,7 @@ def test_twenty_positives_among_half_a_million_rows(loss):
     assert said[positive].min() > np.quantile(said[y == 0], 0.7)
 
 
+@compiled_only
 @pytest.mark.parametrize("has_weights", [False, True])
 @pytest.mark.parametrize("loss", ["squared_error", "poisson", "gamma", "tweedie"])
 def test_lognormal_targets_keep_their_sums(loss, has_weights):
@@ -278,6 +284,7 @@ def test_lognormal_targets_keep_their_sums(loss, has_weights):
     assert assert_leaves_are_exact(model, X, y, loss, weight) < 200
 
 
+@compiled_only
 @pytest.mark.parametrize("at", [1e6, -1e6, 1e12])
 def test_one_value_far_out_keeps_the_sums_of_the_others(at):
     """A leaf of 20 rows near 0 beside a target of a million: its value is that of its own rows."""
@@ -308,6 +315,7 @@ def test_one_value_far_out_keeps_the_sums_of_the_others(at):
 # ---------------------------------------------------------------------------------------------------------- constraints
 
 
+@compiled_only
 @pytest.mark.parametrize("newton", [True, False])
 @pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss != "four classes"])
 def test_monotone_constraints_hold_between_all_points_of_a_grid(loss, newton):
@@ -356,6 +364,7 @@ SETS = {
 }
 
 
+@compiled_only
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize("options", [{}, {"max_leaf_nodes": None, "max_depth": 6}, {"max_features": 5}], ids=str)
 def test_interactions_keep_to_their_sets_along_every_path(name, options):
@@ -655,6 +664,7 @@ def test_histograms_are_scikit_learns(loss, kind, share_missing):
 # -------------------------------------------------------------------------------------------------- nothing but numbers
 
 
+@compiled_only
 @settings(max_examples=60)
 @given(
     st.sampled_from([loss for loss in LOSSES if loss != "two functions"]),

@@ -585,6 +585,12 @@ def test_a_custom_loss_without_a_best_constant_starts_at_zero():
         assert custom.start(np.arange(3.0), None).tolist() == [0.0]
 
 
+def test_a_custom_loss_of_a_wrong_sign_is_refused():
+    custom = make_loss((lambda y, raw: raw - y, lambda y, raw: -np.ones_like(y)))  # noqa: ARG005
+    with pytest.raises(ValueError, match="is nowhere above 0"):
+        fill(custom, np.array([1.0, 2.0]), np.array([[5.0, 5.0]]))
+
+
 def test_a_custom_loss_may_write_to_its_arguments():
     def gradient(y, raw):
         raw -= y
@@ -592,10 +598,10 @@ def test_a_custom_loss_may_write_to_its_arguments():
         return raw
 
     y, raw = np.array([1.0, 2.0]), np.array([[5.0, 5.0]])
-    custom = make_loss((gradient, lambda y, raw: -np.ones(2)))  # noqa: ARG005
+    custom = make_loss((gradient, lambda y, raw: np.array([-1.0, 1.0])))  # noqa: ARG005
     g, h, _ = fill(custom, y, raw)
     assert g.tolist() == [[4.0, 3.0]]
-    assert h.tolist() == [[MIN_H, MIN_H]]
+    assert h.tolist() == [[MIN_H, 1.0]]
     assert y.tolist() == [1.0, 2.0]
     assert raw.tolist() == [[5.0, 5.0]]
 

@@ -43,10 +43,14 @@ def test_other_classes_and_rates(errors):
     np.testing.assert_allclose(found, expected)
 
 
-@pytest.mark.parametrize("errors", [[0.0], [1.0], [0.2, math.nan], [[0.2]], [-0.1], 0.3])
+@pytest.mark.parametrize("errors", [[1.0], [0.2, math.nan], [[0.2]], [-0.1], 0.3])
 def test_errors_that_are_none(errors):
-    with pytest.raises(ValueError, match="errors must be a list of numbers above 0 and below 1"):
+    with pytest.raises(ValueError, match="errors must be a list of numbers from 0 to below 1"):
         training_bound(errors)
+
+
+def test_nothing_is_wrong_after_a_perfect_member():
+    np.testing.assert_allclose(training_bound([0.3, 0.0, 0.2]), [2 * math.sqrt(0.21), 0.0, 0.0])
 
 
 def test_one_class_has_no_bound():
