@@ -250,7 +250,7 @@ class Boosting:
         growth = self.growth
         sum_g, sum_h = self.derive(k)
         if self.exact is not None:
-            growth.set_table(self.narrow(self.h))
+            growth.change_table(self.narrow(self.h))
         seed = draw_key(self.params.seed, TREE, number)
         units, total, largest = self.pack(
             sum_g, self.total_weight if self.flat is not self.h else sum_h, draw_key(self.params.seed, ROUNDING, number)

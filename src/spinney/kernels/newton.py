@@ -272,6 +272,9 @@ def order_bunches(
         for k in range(n_bunches):
             low = min(low, scores[k])
             high = max(high, scores[k])
+        if not (high - low < HUGE):  # 0 * inf is no bucket
+            order_groups(bunches, scores, n_bunches, 0.0)
+            return
         n_buckets = min(len(buckets), n_bunches + 2)
         scale = np.float64(n_buckets - 2) / (high - low) if high > low else 0.0
         if not (scale < HUGE):

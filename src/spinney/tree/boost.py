@@ -224,6 +224,21 @@ class BoostGrowth:
         self.most_words = -(-int(n_levels.max(initial=0)) // WORD)
         self.subsets = np.zeros(64 + 8 * self.most_words, np.uint64) if len(n_levels) else None
 
+    def change_table(self, bins: Bins) -> None:
+        """Take other codes of the same table, which may need more cells or wider rows."""
+        self.set_table(bins)
+        n_slots = self.slots.shape[1]
+        if n_slots * self.n_slot_cells > len(self.cells):
+            self.cells = np.zeros(n_slots * self.n_slot_cells, SUM)
+        if (self.n_shards - 1) * self.n_slot_cells > len(self.extra):
+            self.extra = np.zeros((self.n_shards - 1) * self.n_slot_cells, SUM)
+        if len(self.ids) * self.n_words > len(self.words):
+            self.words = np.empty(len(self.ids) * self.n_words, np.uint64)
+            self.codes = self.words.view(np.uint8)
+        n_codes = int(self.features[N_CODES].max(initial=1))
+        if n_codes + 1 > len(self.scratch[0].goes_left):
+            self.scratch = [make_scratch(n_codes, self.features.shape[1]) for _ in range(self.n_shards)]
+
     def allocate_slots(self, n_slots: int) -> None:
         """Memory of open nodes."""
         self.slots = np.zeros((BOOST_SLOT_ROWS, n_slots), np.int64)
