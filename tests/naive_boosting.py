@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 TIE = 1e-9  # relative to the scores that a gain is the difference of
 MIN_H = 1e-16  # of a row
+FEW_LEVELS = 64  # of a category at a node: any number of them may go to a branch
 
 
 @dataclass
@@ -398,7 +399,8 @@ def subset_cuts(problem: Problem, feature: int, known: list[int], guide: object 
         )
         if is_prefix and wanted not in subsets:
             subsets.append(wanted)
-    allowed = [one for one in subsets if min(len(one), len(order) - len(one)) <= problem.max_cat_threshold]
+    most = problem.max_cat_threshold if len(order) > FEW_LEVELS else len(order)
+    allowed = [one for one in subsets if min(len(one), len(order) - len(one)) <= most]
     return [(None, subset, total(problem, [sums[v] for v in subset])) for subset in allowed]
 
 
