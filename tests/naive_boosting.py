@@ -490,8 +490,8 @@ def logit(p: float) -> float:
 
 
 def logistic(y: float, f: float, _) -> tuple[float, float]:
-    p = 1 / (1 + math.exp(-f))
-    return p - y, p * (1 - p)
+    p, q = 1 / (1 + math.exp(-f)), 1 / (1 + math.exp(f))  # q is 1 - p without its rounding
+    return -q if y == 1 else p - y, p * q
 
 
 def pinball_slope(y: float, f: float, loss: Loss, below: float, above: float) -> float:

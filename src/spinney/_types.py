@@ -76,6 +76,7 @@ CONTROL_SIZE = 2
 # a test packs feature, missing branch and kind into 32 bits: predict then reads 16 bytes a node
 KIND_BITS = 2
 MISSING_BITS = 2
+EVERY_BRANCH = 3  # as missing branch: a row goes down all of them, its weight shared out as theirs is
 FEATURE_SHIFT = KIND_BITS + MISSING_BITS
 
 MOST_BRANCHES = 3  # below, above, missing

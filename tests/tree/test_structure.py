@@ -85,7 +85,12 @@ BREAKS = {
     "first_child has shape": lambda t: replace(t, first_child=t.first_child[:3]),
     "weight has shape": lambda t: replace(t, weight=t.weight[:0]),
     "distributions has shape": lambda t: replace(t, distributions=t.distributions[:, :2]),
-    "unknown kind of test": lambda t: changed(t, "test", 0, packed(0, 0, MULTIWAY)),
+    "its missing branch is beyond": lambda t: changed(
+        changed(t, "test", inner(t, SUBSET), packed(int(t.feature[inner(t, SUBSET)]), 0, MULTIWAY)),
+        "threshold",
+        inner(t, SUBSET),
+        -1.0,
+    ),
     "children must come after their parent": lambda t: changed(t, "first_child", inner(t, THRESHOLD), 0),
     "children must come after": lambda t: changed(t, "first_child", 0, -5),
     "a leaf has no children": lambda t: changed(t, "first_child", leaf(t), 1),

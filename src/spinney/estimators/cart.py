@@ -7,18 +7,15 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import clone
 from sklearn.utils import Bunch
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from spinney._jit import kernels
 from spinney._types import LEARNED, MAX_CODES, OWN_BRANCH
 from spinney.estimators.checks import (
-    CheckedParams,
     all_or_nothing,
     check_classes,
-    check_known,
     check_monotone,
     check_numbers,
     check_weights,
@@ -27,10 +24,9 @@ from spinney.estimators.checks import (
     row_count,
     weigh_classes,
 )
-from spinney.model.predict import find_leaves, predict_classes, predict_shares, predict_values
+from spinney.estimators.single import ClassTree, SingleTree, ValueTree
 from spinney.table.coding import code_table
 from spinney.table.ingest import Table, read_columns
-from spinney.table.schema import encode
 from spinney.tree.grow import GrowParams, grow_tree
 from spinney.tree.prune import cut_sequence, from_units, prune_to_alpha
 from spinney.tree.structure import Legend, Tree
@@ -38,7 +34,6 @@ from spinney.tree.target import class_target, fix_weights, value_target
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
-    from scipy.sparse import csr_matrix
 
     from spinney.tree.target import Target, Weights
 
@@ -89,16 +84,8 @@ def count_features(wanted: Any, n_features: int) -> int:
     return max(1, int(float(wanted) * n_features))
 
 
-class _CART(CheckedParams, BaseEstimator):
-    """What the two trees share: growing, reading the tree."""
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        return tags
-
-    # --- growing ---
+class _CART(SingleTree):
+    """What the two trees share: growing and pruning."""
 
     def _grow(
         self,
@@ -163,70 +150,8 @@ class _CART(CheckedParams, BaseEstimator):
             impurities=np.array([from_units(whole.tree_, step.risk) for step in steps]),
         )
 
-    # --- reading ---
 
-    def _values(self, X: Any) -> NDArray[Any]:
-        check_is_fitted(self, "tree_")
-        return encode(open_x(self, X, is_fit=False), self._schema)
-
-    def apply(self, X: Any) -> NDArray[np.int64]:
-        """Find the leaf of each row.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_rows, n_features)
-
-        Returns
-        -------
-        leaf : int64 array (n_rows,)
-            Index of the leaf among the nodes of `tree_`.
-        """
-        values = self._values(X)
-        return find_leaves(self.tree_, values).astype(np.int64)
-
-    def decision_path(self, X: Any) -> csr_matrix:
-        """Mark the nodes that each row passes.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_rows, n_features)
-
-        Returns
-        -------
-        indicator : sparse matrix (n_rows, n_nodes)
-            1 where the row passes the node.
-        """
-        from scipy.sparse import csr_matrix
-
-        node = self.apply(X)
-        tree = self.tree_
-        ends = np.concatenate([[0], np.cumsum(tree.depths[node] + 1)])
-        indices = np.empty(ends[-1], np.int64)
-        last, at = node, ends[1:] - 1  # of the rows still under way to the root
-        while len(last):
-            indices[at] = last
-            is_below = last > 0
-            last, at = tree.parent[last[is_below]], at[is_below] - 1
-        return csr_matrix((np.ones(len(indices), np.int64), indices, ends), shape=(len(node), tree.n_nodes))
-
-    def get_depth(self) -> int:
-        """Tests on the longest path of the tree."""
-        check_is_fitted(self, "tree_")
-        return self.tree_.depth
-
-    def get_n_leaves(self) -> int:
-        """Number of leaves of the tree."""
-        check_is_fitted(self, "tree_")
-        return self.tree_.n_leaves
-
-    @property
-    def feature_importances_(self) -> NDArray[np.float64]:
-        """Impurity decrease by feature, scaled to sum 1, shape (n_features,)."""
-        check_is_fitted(self, "tree_")
-        return self.tree_.importances()
-
-
-class CARTClassifier(ClassifierMixin, _CART):
+class CARTClassifier(ClassTree, _CART):
     """Classification tree with binary tests: thresholds on numbers, subsets of the levels of categories.
 
     Takes arrays, lists and frames; text, category and dictionary columns of a frame are categories; missing
@@ -382,33 +307,8 @@ class CARTClassifier(ClassifierMixin, _CART):
         """
         return self._path(X, y, sample_weight)
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict the class of each row: the most frequent in its leaf, the first among equals."""
-        values = self._values(X)
-        return self.classes_[predict_classes(self.tree_, values)]
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Predict class probabilities: the class shares of the leaf, shape (n_rows, n_classes)."""
-        values = self._values(X)
-        return predict_shares(self.tree_, values)
-
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Logarithm of `predict_proba`; -inf for probability 0."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of the rows, by weight, whose class is predicted.
-
-        A class in y that fit has not seen is an error; `sklearn.metrics.accuracy_score` would count it as
-        wrong.
-        """
-        check_is_fitted(self, "tree_")
-        check_known(y, self.classes_)
-        return float(super().score(X, y, sample_weight))
-
-
-class CARTRegressor(RegressorMixin, _CART):
+class CARTRegressor(ValueTree, _CART):
     """Regression tree with binary tests: thresholds on numbers, subsets of the levels of categories.
 
     Takes arrays, lists and frames; text, category and dictionary columns of a frame are categories; missing
@@ -521,8 +421,3 @@ class CARTRegressor(RegressorMixin, _CART):
     def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
         """Grow a tree and list the steps of minimal cost-complexity pruning; see `CARTClassifier`."""
         return self._path(X, y, sample_weight)
-
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """Predict the target of each row: the mean of its leaf."""
-        values = self._values(X)
-        return predict_values(self.tree_, values)

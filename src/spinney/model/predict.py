@@ -48,7 +48,12 @@ def make_ends() -> NDArray[np.uint64]:
 
 
 def find_leaves(tree: Tree, values: NDArray[Any]) -> NDArray[np.int32]:
-    """Index of the leaf that each row of values (n_rows, n_features), float32 or float64, ends in."""
+    """Index of the leaf that each row of values (n_rows, n_features), float32 or float64, ends in.
+
+    Of a row that takes several branches, the leaf that takes most of it.
+    """
+    if not tree.is_binary:
+        return walk(tree, values, np.zeros((tree.n_nodes, 1)))[0]
     leaf = np.empty((len(values), 1), np.int32)
     k = kernels(len(values) * max(tree.depth, 1) * STEP_SECONDS)
     hot, zero = tree.hot, np.zeros(1, np.int64)
@@ -102,6 +107,31 @@ def add_votes(forest: Forest, values: NDArray[Any], lo: int, hi: int, out: NDArr
     )  # fmt: skip
 
 
+def walk(
+    tree: Tree, values: NDArray[Any], answers: NDArray[np.float64]
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """Leaf of each row, and what its leaves say, shape (n_rows, width), of answers (n_nodes, width)."""
+    if values.shape[1] != tree.n_features:
+        raise BrokenTreeError(f"the tree has {tree.n_features} features, the rows {values.shape[1]}")
+    leaves = np.flatnonzero(tree.is_leaf)
+    answer_of = np.zeros(tree.n_nodes, np.int32)
+    answer_of[leaves] = np.arange(len(leaves))
+    room = int(tree.n_branches.max()) * tree.depth + 1
+    leaf = np.zeros(len(values), np.int32)
+    out = np.zeros((len(values), answers.shape[1]))
+    surrogates = tree.surrogates
+    stand_ins: tuple[NDArray[Any], ...] = np.zeros(1, np.int32), np.zeros(0, np.uint32), np.zeros(0)
+    if surrogates is not None:
+        stand_ins = surrogates.first, surrogates.test, surrogates.threshold
+    k = kernels(len(values) * max(tree.depth, 1) * STEP_SECONDS)
+    k.walk.walk(
+        fixed(values), fixed(tree.test), fixed(tree.first_child), fixed(tree.threshold), fixed(tree.weight),
+        fixed(tree.n_branches), fixed(tree.subsets), *(fixed(x) for x in stand_ins), answer_of,
+        np.ascontiguousarray(answers[leaves]), np.empty(room, np.int32), np.empty(room), leaf, out,
+    )  # fmt: skip
+    return leaf, out
+
+
 def predict_values(tree: Tree, values: NDArray[Any]) -> NDArray[np.float64]:
     """Mean target of each row's leaf, shape (n_rows,)."""
     return tree.threshold[find_leaves(tree, values)]
@@ -109,6 +139,8 @@ def predict_values(tree: Tree, values: NDArray[Any]) -> NDArray[np.float64]:
 
 def predict_shares(tree: Tree, values: NDArray[Any]) -> NDArray[np.float64]:
     """Class shares of each row's leaf, shape (n_rows, n_classes)."""
+    if tree.spreads_missing.any():
+        return walk(tree, values, tree.values())[1]
     return leaf_shares(tree, find_leaves(tree, values))
 
 
@@ -127,4 +159,6 @@ def leaf_shares(tree: Tree, leaf: NDArray[np.int32]) -> NDArray[np.float64]:
 
 def predict_classes(tree: Tree, values: NDArray[Any]) -> NDArray[np.int64]:
     """Heaviest class of each row's leaf, the first among equals, shape (n_rows,)."""
+    if tree.spreads_missing.any():
+        return predict_shares(tree, values).argmax(axis=1)
     return tree.leaf_class[find_leaves(tree, values)]

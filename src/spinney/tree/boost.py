@@ -224,6 +224,15 @@ class BoostGrowth:
         self.most_words = -(-int(n_levels.max(initial=0)) // WORD)
         self.subsets = np.zeros(64 + 8 * self.most_words, np.uint64) if len(n_levels) else None
 
+    def allocate_slots(self, n_slots: int) -> None:
+        """Memory of open nodes."""
+        self.slots = np.zeros((BOOST_SLOT_ROWS, n_slots), np.int64)
+        self.slot_values = np.zeros((SLOT_VALUE_ROWS, n_slots))
+        self.slot_subsets = None if self.subsets is None else np.zeros((n_slots, self.most_words), np.uint64)
+        self.alive = None if self.members is None else np.zeros((n_slots, self.members.shape[1]), np.uint64)
+        self.cells = np.zeros(n_slots * self.n_slot_cells, SUM)
+        self.extra = np.zeros(max((self.n_shards - 1) * self.n_slot_cells, 1), SUM)
+
     def change_table(self, bins: Bins) -> None:
         """Take other codes of the same table, which may need more cells or wider rows."""
         self.set_table(bins)
@@ -238,15 +247,6 @@ class BoostGrowth:
         n_codes = int(self.features[N_CODES].max(initial=1))
         if n_codes + 1 > len(self.scratch[0].goes_left):
             self.scratch = [make_scratch(n_codes, self.features.shape[1]) for _ in range(self.n_shards)]
-
-    def allocate_slots(self, n_slots: int) -> None:
-        """Memory of open nodes."""
-        self.slots = np.zeros((BOOST_SLOT_ROWS, n_slots), np.int64)
-        self.slot_values = np.zeros((SLOT_VALUE_ROWS, n_slots))
-        self.slot_subsets = None if self.subsets is None else np.zeros((n_slots, self.most_words), np.uint64)
-        self.alive = None if self.members is None else np.zeros((n_slots, self.members.shape[1]), np.uint64)
-        self.cells = np.zeros(n_slots * self.n_slot_cells, SUM)
-        self.extra = np.zeros(max((self.n_shards - 1) * self.n_slot_cells, 1), SUM)
 
     def make_room(self) -> None:
         """Double whatever is full."""

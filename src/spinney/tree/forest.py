@@ -229,6 +229,7 @@ class Forest:
                     tree.check_tests_and_leaves()
                 else:
                     tree.check()
+                tree.check_binary()
             except BrokenTreeError as error:
                 message = f"tree {t}: {error}"
                 raise BrokenTreeError(message) from None

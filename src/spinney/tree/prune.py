@@ -171,7 +171,7 @@ def class_blocks(tree: Tree) -> Iterator[tuple[int, int]]:
 def block_weights(tree: Tree, tiers: list[Tier], first: int, stop: int) -> NDArray[np.float64]:
     """Columns first .. stop of `tree.class_weights()`."""
     weights = np.zeros((tree.n_nodes, stop - first))
-    leaves = np.flatnonzero(tree.is_leaf)
+    leaves = np.flatnonzero(tree.is_leaf & ~tree.is_empty)
     codes = tree.threshold[leaves].astype(np.int64)
     pure, mixed = (codes >= first) & (codes < stop), codes < 0
     weights[leaves[pure], codes[pure] - first] = tree.weight[leaves[pure]]
@@ -239,6 +239,8 @@ def cut_mask(
     cut = plan_cut(tree, tiers, is_cut)
     leaves = cut.old[cut.is_leaf]
     distributions = tree.distributions
+    if tree.n_classes:
+        leaves = np.where(tree.is_empty[leaves], tree.parent[leaves], leaves)  # an empty leaf answers as its parent
     if not tree.n_classes:
         values = tree.values()[leaves]
     elif class_weights is not None:
@@ -395,15 +397,16 @@ def heaviest_classes(tree: Tree, tiers: list[Tier]) -> tuple[NDArray[np.int64], 
     """First of the heaviest classes of each node, and the class weights they come from if held all at once."""
     top = np.zeros(tree.n_nodes, np.int64)
     heaviest = np.zeros(tree.n_nodes)
+    whole = None
     for first, stop in class_blocks(tree):
         weights = block_weights(tree, tiers, first, stop)
         best = weights.argmax(axis=1)
-        if stop - first == tree.n_classes:
-            return best, weights
         largest = weights[np.arange(tree.n_nodes), best]
         is_heavier = largest > heaviest
         top[is_heavier], heaviest[is_heavier] = best[is_heavier] + first, largest[is_heavier]
-    return top, None
+        whole = weights if stop - first == tree.n_classes else None
+    top[tree.is_empty] = tree.leaf_class[tree.is_empty]
+    return top, whole
 
 
 class Links(NamedTuple):

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._types import FEATURE_SHIFT, KIND_BITS, LEAF, MISSING_BITS, SUBSET, THRESHOLD
+from spinney._types import (
+    EVERY_BRANCH,
+    FEATURE_SHIFT,
+    KIND_BITS,
+    LEAF,
+    MISSING_BITS,
+    MULTIWAY,
+    SUBSET,
+    THRESHOLD,
+)
+
+if TYPE_CHECKING:
+    from spinney.tree.linear import LinearLeaves
+    from spinney.tree.surrogates import Surrogates
 
 KIND_MASK = (1 << KIND_BITS) - 1
 MISSING_MASK = (1 << MISSING_BITS) - 1
@@ -39,26 +52,34 @@ class Tree:
     Attributes
     ----------
     test : uint32 (n_nodes,)
-        `feature << 4 | missing branch << 2 | kind`; kind 0 is a leaf, 1 a threshold, 2 a subset.
+        `feature << 4 | missing branch << 2 | kind`; kind 0 is a leaf, 1 a threshold, 2 a subset, 3 a branch for each
+        level. Missing branch 2 is one of its own; 3: a missing value takes every branch, its weight shared out as the
+        branches' weights are.
     first_child : int32 (n_nodes,)
         Branch b leads to node `first_child + b`; 0 for leaves.
     threshold : float64 (n_nodes,)
         Threshold tests: values up to it take branch 0 (inf: every known value). Subset tests: position of the bitset in
-        `subsets`; levels whose bit is set take branch 0. Leaves: the value; or, for classes, the class of a pure leaf,
-        or -1 - (row in `distributions`).
+        `subsets`; levels whose bit is set take branch 0. A branch for each level: the branch that missing values take,
+        `n_levels` where it is one of their own. Leaves: the value; or, for classes, the class of a pure leaf, or -1 -
+        (row in `distributions`).
     subsets : uint64
         Bitsets, one bit per level, each `ceil(n_levels / 64)` words.
     n_rows, weight, impurity : (n_nodes,)
         Training rows, their weight (scaled by a power of two where their sum would leave the range of float64), and the
         impurity in units of `2 ** impurity_exponent`.
     distributions : float64 (n_mixed, n_classes)
-        Weight per class of the leaves that hold more than one.
+        Weight per class of the leaves that hold more than one. A leaf without rows, where no row had a level, answers
+        as its parent does: its row is the parent's, or its value the parent's mean.
     n_classes : int
         0 for regression.
     n_levels : int32 (n_features,)
         0 for numeric features.
     legend : Legend, optional
         Names for people.
+    surrogates : Surrogates, optional
+        Tests that stand in where a value is missing.
+    linear : LinearLeaves, optional
+        Linear models of the leaves; `threshold` then holds the means.
     """
 
     test: NDArray[np.uint32]
@@ -73,6 +94,8 @@ class Tree:
     n_classes: int
     n_levels: NDArray[np.int32]
     legend: Legend | None = field(default=None, repr=False)
+    surrogates: Surrogates | None = field(default=None, repr=False)
+    linear: LinearLeaves | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         return f"Tree(n_nodes={self.n_nodes}, n_leaves={self.n_leaves}, depth={self.depth})"
@@ -118,28 +141,57 @@ class Tree:
         """Which nodes are leaves."""
         return np.equal(self.kind, LEAF)
 
+    @property
+    def is_empty(self) -> NDArray[np.bool_]:
+        """Which leaves hold no training row: those of levels that none of the node's rows had."""
+        return self.n_rows == 0
+
     @cached_property
     def feature(self) -> NDArray[np.int64]:
         """Feature of each test; -1 for leaves."""
         return np.where(self.is_leaf, -1, self.test.astype(np.int64) >> FEATURE_SHIFT)
 
     @cached_property
+    def spreads_missing(self) -> NDArray[np.bool_]:
+        """At which nodes a row with a missing value takes every branch."""
+        bits = (self.test.astype(np.int64) >> KIND_BITS) & MISSING_MASK
+        return ~self.is_leaf & np.equal(bits, EVERY_BRANCH)
+
+    @cached_property
     def missing_branch(self) -> NDArray[np.int64]:
-        """Branch that missing values take; -1 for leaves."""
-        return np.where(self.is_leaf, -1, (self.test.astype(np.int64) >> KIND_BITS) & MISSING_MASK)
+        """Branch that missing values take; -1 for leaves and where they take every branch."""
+        bits = (self.test.astype(np.int64) >> KIND_BITS) & MISSING_MASK
+        is_multiway = self.kind == MULTIWAY
+        branch = np.where(is_multiway, np.where(is_multiway, self.threshold, 0.0).astype(np.int64), bits)
+        return np.where(self.is_leaf | self.spreads_missing, -1, branch)
 
     @cached_property
     def n_branches(self) -> NDArray[np.int64]:
         """Number of children of each node."""
-        return np.where(self.is_leaf, 0, np.where(self.missing_branch == 2, 3, 2))
+        n_branches = np.where(self.is_leaf, 0, np.where(self.missing_branch == 2, 3, 2))
+        multiway = np.flatnonzero(self.kind == MULTIWAY)
+        if len(multiway):
+            n_levels = self.n_levels[self.feature[multiway]]
+            n_branches[multiway] = n_levels + (self.missing_branch[multiway] == n_levels)
+        return n_branches
+
+    @cached_property
+    def is_binary(self) -> bool:
+        """Whether a row takes one path, by thresholds and subsets alone: what `hot` can say."""
+        return self.surrogates is None and not np.any((self.kind == MULTIWAY) | self.spreads_missing)
+
+    def children_of(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The children of inner nodes, end to end."""
+        n_branches = self.n_branches[nodes]
+        begin = np.cumsum(n_branches) - n_branches
+        return np.arange(int(n_branches.sum())) + np.repeat(self.first_child[nodes] - begin, n_branches)
 
     @cached_property
     def parent(self) -> NDArray[np.int64]:
         """Parent of each node; -1 for the root."""
         parent = np.full(self.n_nodes, -1, np.int64)
-        for branch in range(int(self.n_branches.max(initial=0))):
-            inner = np.flatnonzero(self.n_branches > branch)
-            parent[self.first_child[inner] + branch] = inner
+        inner = np.flatnonzero(~self.is_leaf)
+        parent[self.children_of(inner)] = np.repeat(inner, self.n_branches[inner])
         return parent
 
     @cached_property
@@ -158,9 +210,7 @@ class Tree:
             inner = levels[-1][~self.is_leaf[levels[-1]]]
             if len(inner) == 0:
                 return levels
-            first = self.first_child[inner].astype(np.int64)
-            children = [first, first + 1, (first + 2)[self.n_branches[inner] == 3]]
-            levels.append(np.sort(np.concatenate(children)))
+            levels.append(np.sort(self.children_of(inner)))
 
     def subset(self, node: int) -> NDArray[np.bool_]:
         """Which levels take branch 0 at a subset test, shape (n_levels,)."""
@@ -183,7 +233,7 @@ class Tree:
     def class_weights(self) -> NDArray[np.float64]:
         """Weight per class of every node, shape (n_nodes, n_classes); derived from the leaves."""
         weights = np.zeros((self.n_nodes, self.n_classes))
-        leaves = np.flatnonzero(self.is_leaf)
+        leaves = np.flatnonzero(self.is_leaf & (self.weight > 0.0))
         codes = self.threshold[leaves].astype(np.int64)
         pure, mixed = leaves[codes >= 0], leaves[codes < 0]
         weights[pure, codes[codes >= 0]] = self.weight[pure]
@@ -216,19 +266,19 @@ class Tree:
         """Mean target of every node, shape (n_nodes,), or shares of the classes, shape (n_nodes, n_classes)."""
         if self.n_classes:
             weights = self.class_weights()
+            weights[self.is_empty] = weights[self.parent[self.is_empty]]
             return weights / weights.sum(axis=1, keepdims=True)
         share = self.weight / self.weight[0]  # at most 1: huge targets do not overflow
-        mean = self.sum_up(np.where(self.is_leaf, self.threshold, 0.0) * share) / share
+        mean = self.sum_up(np.where(self.is_leaf, self.threshold, 0.0) * share)
+        mean[~self.is_leaf] /= share[~self.is_leaf]
         return np.where(self.is_leaf, self.threshold, mean)
 
     def importances(self) -> NDArray[np.float64]:
         """Impurity decrease by the tests of each feature, weighted and scaled to sum 1, shape (n_features,)."""
         loss = self.weight / self.weight[0] * self.impurity
         inner = np.flatnonzero(~self.is_leaf)
-        decrease = loss[inner].copy()
-        for branch in range(int(self.n_branches.max(initial=0))):
-            has = self.n_branches[inner] > branch
-            decrease[has] -= loss[self.first_child[inner[has]] + branch]
+        below = np.bincount(self.parent[1:], loss[1:], minlength=self.n_nodes)
+        decrease = loss[inner] - below[inner]
         total = np.bincount(self.feature[inner], np.maximum(decrease, 0.0), minlength=self.n_features)
         scale = total.sum()
         return total / (scale if scale > 0.0 else 1.0)
@@ -254,14 +304,20 @@ class Tree:
         """Raise BrokenTreeError, naming node and fault, unless the arrays describe a tree."""
         self.check_shapes()
         self.check_tests_and_leaves()
-        self.check_class_sums()
         self.check_sums()
+        self.check_class_sums()
 
     def check_tests_and_leaves(self) -> None:
         """What prediction relies on, without the sums that a compact forest has dropped."""
+        self.check_features()
         self.check_children()
         self.check_tests()
         self.check_leaves()
+
+    def check_binary(self) -> None:
+        """Every test is a threshold or a subset, and a row takes one path: what `hot` can say."""
+        is_other = (self.kind == MULTIWAY) | self.spreads_missing
+        self.require(~is_other, "a forest holds thresholds and subsets, and a row takes one branch of them")
 
     def require(self, holds: NDArray[np.bool_], fault: str) -> None:
         """Raise for the first node where `holds` is false."""
@@ -282,27 +338,42 @@ class Tree:
             message = f"distributions has shape {self.distributions.shape} for {self.n_classes} classes"
             raise BrokenTreeError(message)
 
+    def levels_asked(self) -> NDArray[np.int64]:
+        """Levels of the feature that each node asks for; 0 for numbers and leaves."""
+        levels = np.zeros(self.n_nodes, np.int64)
+        inner = np.flatnonzero(~self.is_leaf)
+        levels[inner] = self.n_levels[self.feature[inner]]
+        return levels
+
+    def check_features(self) -> None:
+        """Features exist and have levels where a test wants them: what the number of branches comes from."""
+        self.require(self.feature < self.n_features, f"feature beyond the {self.n_features} of the table")
+        levels = self.levels_asked()
+        fits = (self.kind != THRESHOLD) == (levels > 0)
+        self.require(self.is_leaf | fits, "the kind of test does not fit the feature")
+        is_multiway = self.kind == MULTIWAY
+        branch = np.where(is_multiway, self.threshold, 0.0)
+        with np.errstate(invalid="ignore"):
+            fits = (branch >= 0) & (branch <= levels) & (branch == np.floor(branch)) & (levels + branch >= 2)
+        self.require(~is_multiway | fits, "a branch for each level: its missing branch is beyond the branches")
+
     def check_children(self) -> None:
         """Children come after their parent, inside the arrays, each with one parent."""
         nodes = np.arange(self.n_nodes)
         first = self.first_child.astype(np.int64)
-        self.require(np.isin(self.kind, (LEAF, THRESHOLD, SUBSET)), "unknown kind of test")
         self.require(self.is_leaf | (first > nodes), "children must come after their parent")
         self.require(~self.is_leaf | (self.test == LEAF), "a leaf has no test")
         self.require(~self.is_leaf | (first == 0), "a leaf has no children")
         self.require(first + self.n_branches <= self.n_nodes, "children beyond the last node")
         n_parents = np.zeros(self.n_nodes, np.int64)
-        for branch in range(int(self.n_branches.max(initial=0))):
-            np.add.at(n_parents, first[self.n_branches > branch] + branch, 1)
+        np.add.at(n_parents, self.children_of(np.flatnonzero(~self.is_leaf)), 1)
         self.require(n_parents == (nodes > 0), "every node but the root has exactly one parent")
 
     def check_tests(self) -> None:
-        """Features exist, thresholds are numbers, bitsets lie inside the array."""
+        """Thresholds are numbers, bitsets lie inside the array."""
         inner = ~self.is_leaf
-        self.require(self.feature < self.n_features, f"feature beyond the {self.n_features} of the table")
-        levels = np.where(inner, self.n_levels[np.where(inner, self.feature, 0)], 0) if self.n_features else self.kind
+        levels = self.levels_asked()
         is_subset = self.kind == SUBSET
-        self.require(~inner | (is_subset == (levels > 0)), "the kind of test does not fit the feature")
         cut = np.where(self.kind == THRESHOLD, self.threshold, 0.0)
         self.require(~np.isnan(cut), "threshold is not a number")
         first = np.where(is_subset, self.threshold, 0.0)
@@ -310,7 +381,8 @@ class Tree:
         with np.errstate(invalid="ignore"):
             fits = (first >= 0) & (first == np.floor(first)) & (first + n_words <= len(self.subsets))
         self.require(~is_subset | fits, "bitset beyond the array")
-        self.require(~inner | (self.missing_branch < self.n_branches), "missing branch beyond the branches")
+        has_branch = (self.missing_branch < self.n_branches) & ~(is_subset & self.spreads_missing)
+        self.require(~inner | has_branch, "missing branch beyond the branches")
 
     def check_leaves(self) -> None:
         """Leaf values are finite, classes exist, each mixed leaf has a row of class weights of its own."""
@@ -336,15 +408,20 @@ class Tree:
         leaf = np.where(self.is_leaf, self.threshold, 0.0)
         weights = self.weight.copy()
         weights[leaf < 0] = self.distributions.sum(axis=1)[-1 - leaf[leaf < 0].astype(np.int64)]
+        weights[self.is_empty] = 0.0
         self.require(np.isclose(weights, self.weight, rtol=SUM_TOLERANCE, atol=0.0), "class weights do not add up")
 
     def check_sums(self) -> None:
         """Rows and weights of children add up to their parent's; impurities and weights are sensible."""
-        self.require(self.n_rows > 0, "a node without rows")
-        self.require(np.isfinite(self.weight) & (self.weight > 0.0), "weight must be positive")
+        may_be_empty = self.is_leaf & (self.kind[self.parent] == MULTIWAY)
+        may_be_empty[0] = False
+        self.require((self.n_rows > 0) | may_be_empty, "a node without rows")
+        positive = np.where(self.is_empty, self.weight == 0.0, self.weight > 0.0)
+        self.require(np.isfinite(self.weight) & positive, "weight must be positive where there are rows")
         self.require(np.isfinite(self.impurity) & (self.impurity >= 0.0), "impurity must not be negative")
-        rows = self.sum_up(self.n_rows.astype(np.float64))
-        self.require(rows == self.n_rows, "rows of the branches do not add up")
+        if not self.spreads_missing.any():
+            rows = self.sum_up(self.n_rows.astype(np.float64))
+            self.require(rows == self.n_rows, "rows of the branches do not add up")
         weights = self.sum_up(self.weight)
         self.require(
             np.isclose(weights, self.weight, rtol=SUM_TOLERANCE, atol=0.0), "weights of the branches do not add up"

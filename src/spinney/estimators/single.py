@@ -1,0 +1,133 @@
+"""What every estimator of one tree shares: reading the tree, and predicting by it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from spinney.estimators.checks import CheckedParams, check_known, open_x
+from spinney.model.predict import find_leaves, predict_classes, predict_shares, predict_values
+from spinney.table.schema import encode
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_matrix
+
+    from spinney.table.schema import Schema
+    from spinney.tree.structure import Tree
+
+
+class SingleTree(CheckedParams, BaseEstimator):
+    """An estimator whose model is `tree_`; `_schema` says what its columns are."""
+
+    tree_: Tree
+    _schema: Schema
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        return tags
+
+    def _values(self, X: Any) -> NDArray[Any]:
+        check_is_fitted(self, "tree_")
+        return encode(open_x(self, X, is_fit=False), self._schema)
+
+    def apply(self, X: Any) -> NDArray[np.int64]:
+        """Find the leaf of each row.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        leaf : int64 array (n_rows,)
+            Index of the leaf among the nodes of `tree_`.
+        """
+        values = self._values(X)
+        return find_leaves(self.tree_, values).astype(np.int64)
+
+    def decision_path(self, X: Any) -> csr_matrix:
+        """Mark the nodes that each row passes.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        indicator : sparse matrix (n_rows, n_nodes)
+            1 where the row passes the node.
+        """
+        from scipy.sparse import csr_matrix
+
+        node = self.apply(X)
+        tree = self.tree_
+        ends = np.concatenate([[0], np.cumsum(tree.depths[node] + 1)])
+        indices = np.empty(ends[-1], np.int64)
+        last, at = node, ends[1:] - 1  # of the rows still under way to the root
+        while len(last):
+            indices[at] = last
+            is_below = last > 0
+            last, at = tree.parent[last[is_below]], at[is_below] - 1
+        return csr_matrix((np.ones(len(indices), np.int64), indices, ends), shape=(len(node), tree.n_nodes))
+
+    def get_depth(self) -> int:
+        """Tests on the longest path of the tree."""
+        check_is_fitted(self, "tree_")
+        return self.tree_.depth
+
+    def get_n_leaves(self) -> int:
+        """Number of leaves of the tree."""
+        check_is_fitted(self, "tree_")
+        return self.tree_.n_leaves
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Impurity decrease by feature, scaled to sum 1, shape (n_features,)."""
+        check_is_fitted(self, "tree_")
+        return self.tree_.importances()
+
+
+class ClassTree(ClassifierMixin, SingleTree):
+    """A single tree that predicts classes."""
+
+    classes_: NDArray[Any]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the class of each row: the most frequent in its leaf, the first among equals."""
+        values = self._values(X)
+        return self.classes_[predict_classes(self.tree_, values)]
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Predict class probabilities: the class shares of the leaf, shape (n_rows, n_classes)."""
+        values = self._values(X)
+        return predict_shares(self.tree_, values)
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Logarithm of `predict_proba`; -inf for probability 0."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the rows, by weight, whose class is predicted.
+
+        A class in y that fit has not seen is an error; `sklearn.metrics.accuracy_score` would count it as
+        wrong.
+        """
+        check_is_fitted(self, "tree_")
+        check_known(y, self.classes_)
+        return float(super().score(X, y, sample_weight))
+
+
+class ValueTree(RegressorMixin, SingleTree):
+    """A single tree that predicts numbers."""
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Predict the target of each row: the mean of its leaf."""
+        values = self._values(X)
+        return predict_values(self.tree_, values)
