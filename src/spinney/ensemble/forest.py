@@ -12,9 +12,11 @@ from spinney.ensemble.pool import run_tasks
 from spinney.ensemble.sampling import Draw, draw_key, split_bag
 from spinney.model.predict import find_coded_leaves, leaf_shares
 from spinney.table.coding import Codes
+from spinney.tree.cutting import find_tiers
 from spinney.tree.forest import Forest, ForestParts
 from spinney.tree.grow import GrowParams, Growth
-from spinney.tree.prune import find_tiers, prune_on_rows, prune_to_alpha
+from spinney.tree.prune import prune_to_alpha
+from spinney.tree.reduced_error import prune_on_rows
 from spinney.tree.refit import refit_leaves
 from spinney.tree.structure import Legend, Tree
 from spinney.tree.target import Target, Weights, bag_target, class_target, fix_weights

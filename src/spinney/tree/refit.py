@@ -11,18 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spinney.tree.cutting import Tier, class_blocks, find_tiers, keep_tests, plan_cut
 from spinney.tree.grow import class_impurity, range_means
-from spinney.tree.prune import (
-    GivenRows,
-    Tier,
-    add_classes,
-    add_rows,
-    class_blocks,
-    find_tiers,
-    keep_tests,
-    plan_cut,
-    take_rows,
-)
+from spinney.tree.reduced_error import GivenRows, add_classes, add_rows, take_rows
 from spinney.tree.target import MAX_EXPONENT, value_target, weight_unit
 
 if TYPE_CHECKING:
@@ -74,7 +65,7 @@ def refit_leaves(
             is_cut[tier.nodes[has]] |= n_rows[child] == 0
     cut = plan_cut(tree, tiers, is_cut)
     rows = rows._replace(leaf=cut.place[rows.leaf])
-    tests = keep_tests(tree, cut, np.zeros(np.count_nonzero(cut.is_leaf)))
+    tests = keep_tests(tree, cut, np.zeros(np.count_nonzero(cut.is_leaf)), linear=None)
     tests = replace(tests, n_rows=n_rows[cut.old].astype(np.uint32))
     refit = refit_classes if tree.n_classes else refit_values
     return refit(tests, find_tiers(tests), rows, criterion)
