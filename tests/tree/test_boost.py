@@ -63,10 +63,10 @@ def grow(growth, sums, *, used=None, bag=None, min_weight=0, seed=0, likely_gain
     """Grow a tree on (g, h) of each row, whole numbers."""
     growth.sums_0[:] = [pack(*pair) for pair in sums]
     total = pack(sum(g for g, _ in sums), sum(h for _, h in sums))
-    used = np.arange(growth.bins.n_features) if used is None else np.array(used)
+    growth.use_columns(np.arange(growth.bins.n_features) if used is None else np.array(used))
     control = np.zeros(CONTROL_SIZE, np.int64) if control is None else control
     largest = max(h for _, h in sums)
-    return growth.grow(Units(1.0, 1.0), total, largest, used, bag, min_weight, likely_gain, seed, control)
+    return growth.grow(Units(1.0, 1.0), total, largest, bag, min_weight, likely_gain, seed, control)
 
 
 class Sum(NamedTuple):

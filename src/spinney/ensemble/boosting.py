@@ -251,14 +251,13 @@ class Boosting:
         sum_g, sum_h = self.derive(k)
         if self.exact is not None:
             growth.change_table(self.narrow(self.h))
-        seed = draw_key(self.params.seed, TREE, number)
-        units, total, largest = self.pack(
-            sum_g, self.total_weight if self.flat is not self.h else sum_h, draw_key(self.params.seed, ROUNDING, number)
-        )
-        used = np.arange(self.columns.n_features)
+        params = self.params
+        seed = 0 if params.max_features is None else draw_key(params.seed, TREE, number)
+        rounding = draw_key(params.seed, ROUNDING, number) if self.rounds_randomly else 0
+        units, total, largest = self.pack(sum_g, self.total_weight if self.flat is not self.h else sum_h, rounding)
         if not self.columns.is_whole:
-            used = self.columns.columns(number)
-        n_nodes = growth.grow(units, total, largest, used, bag, self.min_weight, self.likely_gain[k], seed, control)
+            growth.use_columns(self.columns.columns(number))
+        n_nodes = growth.grow(units, total, largest, bag, self.min_weight, self.likely_gain[k], seed, control)
         self.likely_gain[k] = growth.least_gain()
         kernels = self.kernels.leaves
         subsets = np.zeros(0, np.uint64)

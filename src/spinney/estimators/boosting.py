@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 
 HOLDOUT = 0x484F4C44  # the part of the seed's key that the held-out rows are drawn from
 CELLS_AT_ONCE = 1 << 20  # of the values that are read together
+BAR_SECONDS = 0.5  # a fit that is over before a bar would be of use
 SHARED_ROWS = 4096  # of a piece of a round that goes to a thread of its own
 
 BOOST_CONSTRAINTS: dict[str, list[Any]] = {
@@ -274,7 +275,8 @@ class Boosted(CheckedParams, BaseEstimator):
             monitor.replay(old, read_values(data.table, keep), raw)
         if n_new > 0:
             engine = self._make_engine(data, y, weight, power, loss, raw, chosen, n_workers, n_old)
-            is_short = seconds * n_new * COMPILED_SHARE < SHORT_SECONDS
+            # Ctrl-C is heard between rounds; passing each to another thread cost a sixth of a fit of 1,000 rows
+            is_short = seconds * COMPILED_SHARE < SHORT_SECONDS and seconds * n_new * COMPILED_SHARE < BAR_SECONDS
             grown = self._run(engine, monitor, n_new, is_short=is_short)
             old = grown if old is None else join_forests(old, grown)
         assert old is not None

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import inlined, kernel
-from spinney._types import BUNCH_CODE, CELL_STRIDE
+from spinney._types import BUNCH_CODE, CELL_STRIDE, MISSING_CODE
 
 ONE, TWO, THREE, FOUR, FIVE, SIX, SEVEN, EIGHT = (np.uint64(k) for k in range(1, 9))
 BYTE = np.uint64(8)
@@ -257,6 +257,26 @@ def add_wide(
         n_met += np.int64(cells[code] == 0)
         cells[code] += sums[k]
     return n_met
+
+
+@kernel
+def count_below(
+    codes: np.ndarray,
+    lo: int,
+    hi: int,
+    stride: int,
+    place: int,
+    is_wide: bool,
+    cut: int,
+) -> tuple[int, int]:
+    """Rows of lo .. hi whose code of a feature is at most `cut`, missing ones included; and the missing ones."""
+    n_below = np.int64(0)
+    n_missing = np.int64(0)
+    for k in range(np.uint64(lo), np.uint64(hi)):
+        code = read_code(codes, k * np.uint64(stride) + np.uint64(place), is_wide)
+        n_below += np.int64(np.int64(code) <= cut)
+        n_missing += np.int64(np.int64(code) == MISSING_CODE)
+    return n_below, n_missing
 
 
 @kernel

@@ -43,7 +43,7 @@ from spinney._types import (
     BoostSettings,
 )
 
-from .byte_rows import add_wide, count_rows
+from .byte_rows import add_wide, count_below, count_rows
 from .newton import (
     NO_GAIN,
     bunch_cells,
@@ -155,6 +155,36 @@ def count_feature(
                 count_rows(codes_0, ids_0, weights, begin, end, n_words * 8, places[PLACE, feature], is_wide, counts)
             else:
                 count_rows(codes, ids, weights, begin, end, n_words * 8, places[PLACE, feature], is_wide, counts)
+
+
+@kernel
+def count_left(
+    node: int,
+    feature: int,
+    cut: int,
+    branch: int,  # of missing values; -1: there are none
+    codes_0: np.ndarray,
+    codes: np.ndarray,
+    ids_0: np.ndarray,
+    ranges: np.ndarray,
+    nodes: np.ndarray,
+    n_words: int,
+    places: np.ndarray,
+    n_shards: int,
+) -> int:
+    """Rows of a node that a threshold sends to branch 0."""
+    is_wide = places[IS_WIDE, feature] != 0
+    n_left = np.int64(0)
+    for shard in range(n_shards):
+        lo, hi, size, jump = runs_of(shard, node, len(ids_0), ranges, nodes, n_shards)
+        for begin in range(lo, hi, jump):
+            end = min(begin + size, hi)
+            if nodes[BEGIN, node] == 0:
+                n_below, n_missing = count_below(codes_0, begin, end, n_words * 8, places[PLACE, feature], is_wide, cut)
+            else:
+                n_below, n_missing = count_below(codes, begin, end, n_words * 8, places[PLACE, feature], is_wide, cut)
+            n_left += n_below if branch == 0 else n_below - n_missing
+    return n_left
 
 
 @inlined
@@ -269,6 +299,13 @@ def search(
         smaller = min(hessian_of(left), hessian_of(total - left))
         is_sure = settings.min_weight_leaf == 0 and smaller >= settings.min_samples_leaf * settings.most_hessian
         needs_counts = is_limited and found[FOUND_COUNTED, best] == 0 and not is_sure
+        if needs_counts and not is_category and settings.min_weight_leaf == 0:
+            # most winners are large enough: to see that, their branches alone are counted
+            n_left = count_left(
+                node, feature, found[FOUND_CUT, best], found[FOUND_MISSING, best], codes_0, codes, ids_0, ranges,
+                nodes, n_words, places, settings.n_shards,
+            )  # fmt: skip
+            needs_counts = min(n_left, n_all - n_left) < settings.min_samples_leaf
         if is_category or needs_counts:
             n, missing = bunch_feature(
                 node, feature, first, codes_0, sums_0, codes, sums, ranges, nodes, n_words, features, places, cells,

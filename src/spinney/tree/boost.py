@@ -223,6 +223,17 @@ class BoostGrowth:
         n_levels = self.features[N_CODES, self.features[IS_CATEGORICAL] != 0]
         self.most_words = -(-int(n_levels.max(initial=0)) // WORD)
         self.subsets = np.zeros(64 + 8 * self.most_words, np.uint64) if len(n_levels) else None
+        self.use_columns(np.arange(self.features.shape[1]))
+
+    def use_columns(self, used: NDArray[np.int64]) -> None:
+        """Grow on these features from now on, int64, ascending."""
+        places = self.places[:, used]
+        self.used = used
+        self.used_places = places[PLACE, places[IS_WIDE] == 0]
+        spans = np.stack(
+            [places[FIRST_CELL], self.features[N_CODES, used] + 1, np.where(places[IS_WIDE] != 0, places[PLACE], -1)]
+        )
+        self.spans = np.ascontiguousarray(spans[:, places[FIRST_CELL] >= 0])
 
     def allocate_slots(self, n_slots: int) -> None:
         """Memory of open nodes."""
@@ -311,7 +322,6 @@ class BoostGrowth:
         units: Units,
         total: int,
         largest: int,
-        used: NDArray[np.int64],
         bag: NDArray[np.int32] | None,
         min_weight: int,
         likely_gain: float,
@@ -347,12 +357,7 @@ class BoostGrowth:
             self.ranges[: self.n_shards, 0] = self.starts[:-1]
             self.ranges[self.n_shards :, 0] = self.starts[1:]
         state[ROOT_SUM] = total
-        places = self.places[:, used]
-        used_places = places[PLACE, places[IS_WIDE] == 0]
-        spans = np.stack(
-            [places[FIRST_CELL], self.features[N_CODES, used] + 1, np.where(places[IS_WIDE] != 0, places[PLACE], -1)]
-        )
-        spans = np.ascontiguousarray(spans[:, places[FIRST_CELL] >= 0])
+        used, used_places, spans = self.used, self.used_places, self.spans
         settings = self.settings(units, largest, min_weight, len(used), likely_gain, seed)
         shared = (
             self.codes_0, self.words_0, self.sums_0, self.ids_0, self.codes, self.words, self.sums, self.ids,
