@@ -5,7 +5,8 @@
 - small: 1,000 rows, binning included
 - predict: 100,000 rows, 100 trees of 31 leaves; YDF too, where installed
 - AdaBoost: 400 stumps against scikit-learn's
-- threads: two against one on the clock, each fit in a process of its own
+- threads: two against one on the clock, each fit in a process of its own; and two fits of one thread side by side,
+  which say what the second core adds (where two "cores" are one with two hardware threads: little)
 - busy: two threads while another process keeps one core busy, in units of the quiet time
 - memory: what a fit holds beyond X at its peak, in a process of its own, against LightGBM
 
@@ -20,6 +21,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -407,6 +409,12 @@ def time_children(sides: dict[str, Callable[[], dict[str, float]]], repeats: int
     return {name: least(timings) for name, timings in taken.items()}
 
 
+def side_by_side(ask: Callable[[], dict[str, float]]) -> float:
+    """Wall time of the slower of two processes that work at the same time, each for itself."""
+    with ThreadPoolExecutor(2) as pool:
+        return max(future.result()["wall"] for future in [pool.submit(ask), pool.submit(ask)])
+
+
 def ask_threads(answers: list[Answer], scale: Scale, libraries: list[str]) -> None:
     """Two threads against one."""
     if (os.cpu_count() or 1) < 2:
@@ -427,6 +435,7 @@ def ask_threads(answers: list[Answer], scale: Scale, libraries: list[str]) -> No
                 repeats,
             )
             one, two = times["ours 1"], times["ours 2"]
+            limit = 2.0 * one.wall / side_by_side(lambda case=case: ask_child("time", "ours", case, scale, 1))
             others = {name: f"{times[f'{name} 2']}; one {times[f'{name} 1']}" for name in libraries[1:]}
             gains = ", ".join(f"{name} {times[f'{name} 1'].wall / times[f'{name} 2'].wall:.3g} x" for name in others)
             report(
@@ -439,7 +448,8 @@ def ask_threads(answers: list[Answer], scale: Scale, libraries: list[str]) -> No
                     one.wall / two.wall,
                     " x",
                     LEAST_THREADS[kind],
-                    note=f"CPU of two {two.cpu / one.cpu:.3g} x that of one; binning included"
+                    note=f"two fits of one thread side by side do {limit:.3g} x the work of one: the cores' limit; "
+                    f"CPU of two {two.cpu / one.cpu:.3g} x that of one; binning included"
                     + (f"; two against one: {gains}" if gains else ""),
                 ),
             )

@@ -97,7 +97,6 @@ def test_threads_and_shares_of_any_size_change_no_bit(monkeypatch, loss, way):
 
 
 @compiled_only
-@pytest.mark.xfail(reason="a thread that cannot be started ends the fit", raises=RuntimeError)
 def test_a_system_that_gives_no_thread_is_enough(monkeypatch):
     X, y = make_table(9000, "squared_error")
     alone = make_model("squared_error", n_estimators=2, n_jobs=1).fit(X, y)

@@ -384,15 +384,21 @@ def _has_terminal() -> bool:
 class Team:
     """Threads kept for many small shares of work: a share costs some 30 µs, where threads made for it cost 240 µs.
 
-    The calling thread takes part. Threads wait, they never spin; they end with `close`, or with the process.
+    The calling thread takes part, and does the parts of threads that the system did not give. Threads wait, they never
+    spin; they end with `close`, or with the process.
     """
 
     def __init__(self, n_workers: int) -> None:
         self.n_workers = n_workers
-        self.todo: list[SimpleQueue[Callable[[int], None] | None]] = [SimpleQueue() for _ in range(n_workers - 1)]
+        self.todo: list[SimpleQueue[Callable[[int], None] | None]] = []
         self.done: SimpleQueue[BaseException | None] = SimpleQueue()
-        for t, queue in enumerate(self.todo):
-            threading.Thread(target=self.serve, args=(t + 1, queue), name=f"spinney-{t + 1}", daemon=True).start()
+        for t in range(1, n_workers):
+            queue: SimpleQueue[Callable[[int], None] | None] = SimpleQueue()
+            try:
+                threading.Thread(target=self.serve, args=(t, queue), name=f"spinney-{t}", daemon=True).start()
+            except RuntimeError:  # a limit on threads, or the interpreter is about to end
+                break
+            self.todo.append(queue)
 
     def serve(self, t: int, queue: SimpleQueue[Callable[[int], None] | None]) -> None:
         """The life of a thread."""
@@ -409,7 +415,8 @@ class Team:
         for queue in self.todo:
             queue.put(work)
         try:
-            work(0)
+            for t in (0, *range(len(self.todo) + 1, self.n_workers)):
+                work(t)
         finally:
             errors = [self.done.get() for _ in self.todo]
         for error in errors:
