@@ -48,6 +48,11 @@ MULTIWAY = 3
 LEARNED = 0
 OWN_BRANCH = 1
 
+# how a textbook tree chooses among the tests of a node
+BY_GAIN = 0
+BY_RATIO = 1
+BY_C45 = 2  # gain ratio among tests of at least average gain, with all of C4.5's conditions
+
 # which open node is expanded next
 DEPTH_FIRST = 0
 BEST_FIRST = 1
@@ -123,6 +128,37 @@ NODE_ROWS = 4
 CUT_VALUE, SCORE, LOWER, UPPER = range(4)
 NODE_VALUE_ROWS = 4
 
+# textbook trees: more rows of `nodes`. WEIGHT_OF is in units of the sums; CLASS_OF of a leaf is its class, or -1 - its
+# row in `distributions`. `stack` (int64) lists the open nodes; `bags` (int64) are the branches of the node at hand
+WEIGHT_OF, CLASS_OF, BRANCHES_OF = range(4, 7)
+TEXTBOOK_NODE_ROWS = 7
+BAG_WEIGHT, BAG_N, BAG_BEGIN = range(3)
+BAG_ROWS = 3
+STACK_NODE, STACK_DEPTH = range(2)
+# figures (float64) of the best test of each feature of a node; see `kernels.multiway`
+(
+    GAIN_FIGURE,  # bits, Gini or variance (SD) per unit of the node's weight; C4.5: less the penalty of numbers
+    SPLIT_INFO,  # bits
+    RATIO,  # gain / split information
+    IS_VALID,  # 1: the test may be made
+    IS_COUNTED,  # 1: its gain enters the average (C4.5)
+    LAST_BELOW,  # numbers: last code of branch 0
+    FIRST_ABOVE,  # numbers: first code of branch 1; -1: the test sets known rows against missing ones
+    N_TRIED,  # numbers: cuts between values of the node
+    N_CUTS,  # numbers: those that were admissible
+    N_FULL,  # branches that have rows, that of missing values included
+    MISSING_WEIGHT,  # in units of the sums
+) = range(11)
+FIGURE_ROWS = 11
+# cuts (float64): every cut of a number in a node, in order; the gain is without penalty
+CUT_LAST, CUT_FIRST, CUT_GAIN, CUT_SPLIT_INFO, CUT_RATIO, CUT_IS_VALID = range(6)
+CUT_ROWS = 6
+# two more rows of the sums of classes: f(weight) per class on both sides of a cut
+LEFT_POWER, RIGHT_POWER = range(5, 7)
+TEXTBOOK_CLASS_ROWS = 7
+N_MIXED, N_ENTRIES = range(7, 9)  # of `state`: rows of `distributions`; entries that the next node wants room for
+TEXTBOOK_STATE_SIZE = 9
+
 # slots (int64) and slot_values (float64): open nodes; QUEUE and FREE are lists of slots
 QUEUE, FREE, NODE, DEPTH, FEATURE, KIND, CUT, MISSING_BRANCH, N_BRANCHES, KEY = range(10)
 SLOT_ROWS = 10
@@ -187,6 +223,28 @@ class BoostSettings(NamedTuple):
     cat_smooth: float
     max_cat_threshold: int  # levels of a category in the branch that has fewer, where a node has many
     likely_gain: float  # ... those whose gain makes it likely that they will be split
+
+
+class TextbookSettings(NamedTuple):
+    """Scalars of one textbook tree."""
+
+    criterion: int
+    rule: int
+    n_classes: int
+    spreads_missing: int  # a row with a missing value takes every branch; else missing is a value of its own
+    max_depth: int
+    min_samples_split: int
+    min_samples_leaf: int
+    is_centred: int  # squared error of whole weights: targets are taken from the node's mean
+    shift: int  # weights are whole numbers times 2 ** shift, but for the pieces of rows; 0 where they are not whole
+    is_all_many: int  # every feature is a category with too many levels for the average gain
+    weight_unit: float  # worth of a unit of weight
+    log_scale: float  # units of f(weight) = weight log2 weight in a bit
+    square_unit: float  # turns a sum of squares into squared target units
+    min_weight: float  # of a branch (C4.5), in the user's weights
+    many_levels: float  # a category with as many is left out of the average gain
+    min_gain: float  # times the weight of the node in units
+    truth_unit: float  # turns a target into units of the sums (numbers)
 
 
 class Settings(NamedTuple):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import threading
 import time
-from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,9 +17,7 @@ from spinney._types import (
     CLASS_ROWS,
     CLASSES,
     CONTROL_SIZE,
-    CONTROL_STOP,
     DEPTH_FIRST,
-    DONE,
     ENTROPY,
     FREE,
     GINI,
@@ -60,6 +56,7 @@ from spinney._types import (
     Settings,
 )
 from spinney.table.coding import Codes
+from spinney.tree.drive import Driven
 from spinney.tree.structure import Tree
 from spinney.tree.target import Target, Weights, scale, sum_bits, weigh, weight_unit, weighted_sum
 
@@ -70,9 +67,6 @@ CRITERIA = {
     "squared_error": SQUARED_ERROR,
     "sdr": SDR,
 }
-INLINE_ROWS = 20_000  # rows x features below which a fit takes milliseconds and needs no thread of its own
-POLL_SECONDS = 0.05
-FAREWELL_SECONDS = 0.5
 FIRST_NODES = 64  # room is doubled as needed; each time interpreted kernels are asked how long they have taken
 INTERPRETED_SECONDS = 1.0
 TABLE_WEIGHT = 1 << 22  # largest total weight with a table of k log2 k (32 MB)
@@ -268,7 +262,7 @@ def enlarge(old: NDArray[Any], n: int) -> NDArray[Any]:
     return new
 
 
-class Growth:
+class Growth(Driven):
     """One tree under way: the driver's arrays, enlarged as it asks for room."""
 
     def __init__(
@@ -384,43 +378,6 @@ class Growth:
             if time.monotonic() > deadline:
                 self.kernels = load_compiled()
             self.make_room()
-
-    def run(self) -> None:
-        """Grow; a long growth runs off the main thread, so that Ctrl-C stops it at its next node."""
-        n_rows = len(self.ids)
-        is_main = threading.current_thread() is threading.main_thread()
-        is_short = n_rows * self.features.shape[1] <= INLINE_ROWS
-        status = self.drive() if is_short or not is_main else self.drive_aside()
-        if status != DONE:
-            raise KeyboardInterrupt
-
-    def drive_aside(self) -> int:
-        """Drive in a thread of its own and wait, ready for an interrupt.
-
-        The thread is a daemon and is not waited for long after one: a kernel stops at its next feature, but a compile
-        in its first call would hold the answer for seconds.
-        """
-        result: Future[int] = Future()
-
-        def work() -> None:
-            try:
-                result.set_result(self.drive())
-            except BaseException as error:  # noqa: BLE001  (raised again by the thread that waits)
-                result.set_exception(error)
-
-        thread = threading.Thread(target=work, name="spinney-grow", daemon=True)
-        thread.start()
-        try:
-            while True:
-                try:
-                    return result.result(POLL_SECONDS)
-                except TimeoutError:
-                    if result.done():  # a TimeoutError of the work itself
-                        raise
-        except BaseException:
-            self.control[CONTROL_STOP] = 1
-            thread.join(FAREWELL_SECONDS)
-            raise
 
     def finish(self) -> Tree:
         """Sum up the nodes and keep what a tree needs."""

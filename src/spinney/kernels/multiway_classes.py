@@ -1,0 +1,460 @@
+"""The best test of one feature of a node, for classes: a branch for each level, or a cut.
+
+Entropy is kept as sums of f(w) = w log2 w, *powers*, in fixed point: the sum of f over the class weights, minus f of
+the weight, is minus the weighted entropy in bits. Gini is computed afresh at each cut, from sums that are integers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinney._jit import inlined, kernel
+from spinney._types import (
+    ALL,
+    BY_C45,
+    BY_RATIO,
+    CELLS_PER_ROW,
+    ENTROPY,
+    GAIN_FIGURE,
+    IS_CATEGORICAL,
+    IS_VALID,
+    LARGE_SHIFT,
+    LEFT,
+    LEFT_POWER,
+    MISSING,
+    MISSING_CODE,
+    MISSING_WEIGHT,
+    N_ALL,
+    N_CODES,
+    N_CUTS,
+    N_MISSING,
+    N_TRIED,
+    PRESENT,
+    RATIO,
+    RIGHT,
+    RIGHT_POWER,
+    TARGET,
+    W_ALL,
+    W_MISSING,
+    WEIGHT,
+    TextbookSettings,
+)
+
+from .classes import fill_cells
+from .lists import make_keys
+from .multiway import (
+    SMALL,
+    clear_figures,
+    close_figures,
+    count_full,
+    entropy_power,
+    gather,
+    is_apart,
+    is_better,
+    keep_cut,
+    keep_levels,
+    least_weight,
+    note_cut,
+    split_entropy,
+)
+
+LARGE_MASK = (1 << LARGE_SHIFT) - 1
+TIE = 2.0**-42  # bits or Gini: four digits beyond what sums of logarithms are exact to
+
+
+@inlined
+def gini_score(sums: np.ndarray, side: int, weight: int, n_present: int, unit: float) -> float:
+    """Weight less weighted Gini impurity of class weights sums[side], in the user's units."""
+    if weight == 0:
+        return 0.0
+    score = 0.0
+    for k in range(n_present):
+        x = np.float64(sums[side, sums[PRESENT, k]]) * unit
+        score += x * x
+    return score / (np.float64(weight) * unit)
+
+
+@kernel
+def class_power(sums: np.ndarray, side: int, n_present: int, settings: TextbookSettings, xlogx: np.ndarray) -> int:
+    """Sum of f over the class weights sums[side]."""
+    power = np.int64(0)
+    for k in range(n_present):
+        power += entropy_power(sums[side, sums[PRESENT, k]], settings, xlogx)
+    return power
+
+
+@kernel
+def class_score(
+    sums: np.ndarray, side: int, weight: int, n_present: int, settings: TextbookSettings, xlogx: np.ndarray
+) -> float:
+    """Minus the weighted entropy, or weight less weighted Gini, of class weights sums[side], in the user's units."""
+    if settings.criterion == ENTROPY:
+        power = class_power(sums, side, n_present, settings, xlogx)
+        return np.float64(power - entropy_power(weight, settings, xlogx)) / settings.log_scale
+    return gini_score(sums, side, weight, n_present, settings.weight_unit)
+
+
+@kernel
+def class_impurity(
+    sums: np.ndarray, side: int, weight: int, n_present: int, settings: TextbookSettings, xlogx: np.ndarray
+) -> float:
+    """Entropy in bits, or Gini impurity, of class weights sums[side]."""
+    score = class_score(sums, side, weight, n_present, settings, xlogx)
+    x = np.float64(weight) * settings.weight_unit
+    return max((-score if settings.criterion == ENTROPY else x - score) / x, 0.0)
+
+
+@inlined
+def gain_of(difference: float, w_all: float, w_known: float, settings: TextbookSettings) -> float:
+    """Gain of a test whose branches score higher than the node by `difference`."""
+    if settings.rule == BY_C45:
+        known = (w_known / w_all) * difference
+        return 0.0 if abs(known) < SMALL else known / w_known
+    gain = difference / w_all
+    return 0.0 if abs(gain) < TIE else gain
+
+
+@kernel
+def scan_levels(
+    cells: np.ndarray,
+    sums: np.ndarray,
+    totals: np.ndarray,
+    n_codes: int,
+    n_present: int,
+    feature: int,
+    settings: TextbookSettings,
+    xlogx: np.ndarray,
+    figures: np.ndarray,
+    is_unit: bool,
+) -> None:
+    """Figures of a branch for each level, from the cells of `fill_cells`, which are emptied."""
+    unit = settings.weight_unit
+    width = settings.n_classes + 1
+    is_entropy = settings.criterion == ENTROPY
+    w_missing = totals[W_MISSING]
+    w_known = totals[W_ALL] - w_missing
+    is_own = settings.spreads_missing == 0 and totals[N_MISSING] > 0  # a branch of missing values
+    score_power = np.int64(0)
+    score = 0.0
+    split_power = entropy_power(w_missing, settings, xlogx)
+    n_full = np.int64(0)
+    n_heavy = np.int64(0)
+    fewest = totals[N_ALL]
+    for code in range(1, n_codes + 1):
+        at = code * width
+        weight = np.int64(0)
+        power = np.int64(0)
+        square = 0.0
+        for k in range(n_present):
+            c = sums[PRESENT, k]
+            held = cells[at + c]
+            if held == 0:
+                continue
+            cells[at + c] = 0
+            weight += held
+            if is_entropy:
+                power += entropy_power(held, settings, xlogx)
+            else:
+                x = np.float64(held) * unit
+                square += x * x
+        if weight == 0:
+            continue
+        fewest = min(fewest, weight if is_unit else cells[at + settings.n_classes])
+        cells[at + settings.n_classes] = 0
+        own = entropy_power(weight, settings, xlogx)
+        split_power += own
+        score_power += power - own
+        if not is_entropy:
+            score += square / (np.float64(weight) * unit)
+        n_full += 1
+        if settings.min_weight - np.float64(weight) * unit < SMALL:
+            n_heavy += 1
+    if is_entropy:
+        score = np.float64(score_power) / settings.log_scale
+    for k in range(n_present):
+        c = sums[PRESENT, k]
+        sums[LEFT, c] = sums[ALL, c] - sums[MISSING, c]
+    if is_own:
+        score += class_score(sums, MISSING, w_missing, n_present, settings, xlogx)
+        n_full += 1
+        fewest = min(fewest, totals[N_MISSING])
+    if settings.spreads_missing != 0:
+        score -= class_score(sums, LEFT, w_known, n_present, settings, xlogx)
+    else:
+        score -= class_score(sums, ALL, totals[W_ALL], n_present, settings, xlogx)
+    gain = gain_of(score, np.float64(totals[W_ALL]) * unit, np.float64(w_known) * unit, settings)
+    info = split_entropy(entropy_power(totals[W_ALL], settings, xlogx), split_power, totals[W_ALL], settings)
+    keep_levels(gain, info, n_full, w_missing, feature, figures)
+    if settings.rule == BY_C45:
+        is_valid = n_heavy >= 2
+    else:
+        is_valid = n_full >= 2 and fewest >= settings.min_samples_leaf
+    figures[IS_VALID, feature] = 1.0 if is_valid else 0.0
+
+
+@inlined
+def move_left(
+    sums: np.ndarray, c: int, weight: int, is_entropy: bool, settings: TextbookSettings, xlogx: np.ndarray
+) -> tuple[int, int]:
+    """Move a weight of class c from the right branch to the left; return how the powers of both change."""
+    left = sums[LEFT, c] + weight
+    right = sums[RIGHT, c] - weight
+    sums[LEFT, c] = left
+    sums[RIGHT, c] = right
+    if not is_entropy:
+        return np.int64(0), np.int64(0)
+    power_left = entropy_power(left, settings, xlogx)
+    power_right = entropy_power(right, settings, xlogx)
+    rise_left = power_left - sums[LEFT_POWER, c]
+    rise_right = power_right - sums[RIGHT_POWER, c]
+    sums[LEFT_POWER, c] = power_left
+    sums[RIGHT_POWER, c] = power_right
+    return rise_left, rise_right
+
+
+@kernel
+def try_cut(
+    sums: np.ndarray,
+    totals: np.ndarray,
+    n_left: int,
+    w_left: int,
+    power: int,  # of both branches, over their classes
+    base: float,  # what the branches must exceed, in the user's units
+    apart: int,  # f of missing entries
+    last: int,
+    code: int,
+    n_present: int,
+    feature: int,
+    features: np.ndarray,
+    edges: np.ndarray,
+    settings: TextbookSettings,
+    xlogx: np.ndarray,
+    least: float,
+    figures: np.ndarray,
+    cuts: np.ndarray | None,
+) -> None:
+    """Compare the cut between two codes (the second -1: known against missing) to the best of the feature."""
+    unit = settings.weight_unit
+    is_end = code < 0
+    w_known = totals[W_ALL] - totals[W_MISSING]
+    w_right = totals[W_MISSING] if is_end else w_known - w_left
+    is_valid = True
+    if settings.rule == BY_C45:
+        if not is_apart(features, edges, feature, last, code):
+            return
+        is_valid = least - np.float64(w_left) * unit < SMALL and least - np.float64(w_right) * unit < SMALL
+    else:
+        n_right = totals[N_ALL] - totals[N_MISSING] - n_left
+        is_valid = n_left >= settings.min_samples_leaf and (is_end or n_right >= settings.min_samples_leaf)
+        if totals[N_MISSING] > 0 and totals[N_MISSING] < settings.min_samples_leaf:
+            is_valid = False
+    at = np.int64(figures[N_TRIED, feature])
+    figures[N_TRIED, feature] += 1.0
+    if cuts is None:
+        if not is_valid:
+            return
+    power_split = entropy_power(w_left, settings, xlogx)
+    if not is_end:
+        power_split += entropy_power(w_right, settings, xlogx)
+    if settings.criterion == ENTROPY:
+        score = np.float64(power - power_split) / settings.log_scale
+    else:
+        score = gini_score(sums, LEFT, w_left, n_present, unit)
+        if not is_end:
+            score += gini_score(sums, RIGHT, w_right, n_present, unit)
+    gain = gain_of(score - base, np.float64(totals[W_ALL]) * unit, np.float64(w_known) * unit, settings)
+    best = figures[RATIO if settings.rule == BY_RATIO else GAIN_FIGURE, feature]
+    info = 0.0
+    is_new = True
+    if settings.rule == BY_RATIO:
+        info = split_entropy(
+            entropy_power(totals[W_ALL], settings, xlogx), power_split + apart, totals[W_ALL], settings
+        )
+        is_new = is_better(gain, info, best, TIE, BY_RATIO)
+    else:
+        is_new = is_better(gain, 0.0, best, TIE, settings.rule)
+    is_new = is_new and is_valid
+    if is_valid:
+        figures[N_CUTS, feature] += 1.0
+    if is_new:
+        info = split_entropy(
+            entropy_power(totals[W_ALL], settings, xlogx), power_split + apart, totals[W_ALL], settings
+        )
+        keep_cut(last, code, gain, info, feature, figures)
+    if cuts is not None:
+        info = split_entropy(
+            entropy_power(totals[W_ALL], settings, xlogx), power_split + apart, totals[W_ALL], settings
+        )
+        note_cut(cuts, at, last, code, gain, info, is_valid)
+
+
+@kernel
+def scan_cuts(
+    column: np.ndarray,
+    ids: np.ndarray,
+    labels: np.ndarray,
+    times: np.ndarray,
+    lo: int,
+    hi: int,
+    n_missing: int,
+    feature: int,
+    features: np.ndarray,
+    edges: np.ndarray,
+    settings: TextbookSettings,
+    xlogx: np.ndarray,
+    keys: np.ndarray,
+    counts: np.ndarray,
+    cells: np.ndarray,
+    sums: np.ndarray,
+    totals: np.ndarray,
+    n_present: int,
+    figures: np.ndarray,
+    cuts: np.ndarray | None,
+) -> None:
+    """Figures of the best cut of a number over entries lo .. hi, whose codes `column` holds."""
+    unit = settings.weight_unit
+    n_codes = features[N_CODES, feature]
+    width = settings.n_classes + 1
+    is_unit = len(labels) == 1
+    is_entropy = settings.criterion == ENTROPY
+    has_cells = (n_codes + 1) * width <= CELLS_PER_ROW * (hi - lo)
+    side = np.int64(0)
+    if has_cells:
+        fill_cells(column, labels, lo, hi, 0, settings.n_classes, n_present, cells, sums, totals)
+    else:
+        side = make_keys(column, lo, hi, 0, LARGE_SHIFT, keys, counts)
+        for k in range(n_present):
+            sums[MISSING, sums[PRESENT, k]] = 0
+        totals[N_MISSING] = n_missing
+        totals[W_MISSING] = 0
+        for k in range(n_missing):
+            i = lo + (np.int64(keys[side, k]) & LARGE_MASK)
+            w = np.int64(1) if is_unit else labels[WEIGHT, i]
+            sums[MISSING, labels[TARGET, i]] += w
+            totals[W_MISSING] += w
+    figures[MISSING_WEIGHT, feature] = totals[W_MISSING]
+    w_known = totals[W_ALL] - totals[W_MISSING]
+    least = 0.0
+    is_hopeless = False
+    if settings.rule == BY_C45:
+        least = least_weight(np.float64(w_known) * unit, settings)
+        n_known = totals[N_ALL] - n_missing
+        if len(times) > 1:  # a row of weight 2 is two rows
+            n_known = np.int64(0)
+            for i in range(lo, hi):
+                if np.int64(column[i, 0]) != MISSING_CODE:
+                    n_known += times[ids[i]]
+        is_hopeless = 2.0 * least - np.float64(n_known) > SMALL
+    power_left = np.int64(0)
+    power_right = np.int64(0)
+    for k in range(n_present):
+        c = sums[PRESENT, k]
+        known = sums[ALL, c] - sums[MISSING, c]
+        sums[LEFT, c] = 0
+        sums[RIGHT, c] = known
+        if is_entropy:
+            power = entropy_power(known, settings, xlogx)
+            sums[LEFT_POWER, c] = 0
+            sums[RIGHT_POWER, c] = power
+            power_right += power
+    apart = entropy_power(totals[W_MISSING], settings, xlogx)
+    if settings.spreads_missing != 0:
+        base = class_score(sums, RIGHT, w_known, n_present, settings, xlogx)
+    else:
+        base = class_score(sums, ALL, totals[W_ALL], n_present, settings, xlogx)
+        base -= class_score(sums, MISSING, totals[W_MISSING], n_present, settings, xlogx)
+    n_left = np.int64(0)
+    w_left = np.int64(0)
+    last = np.int64(-1)
+    if has_cells:
+        for code in range(1, n_codes + 1):
+            at = code * width
+            is_first = True
+            for k in range(n_present):
+                c = sums[PRESENT, k]
+                held = cells[at + c]
+                if held == 0:
+                    continue
+                cells[at + c] = 0
+                if is_first and last >= 0 and not is_hopeless:
+                    try_cut(
+                        sums, totals, n_left, w_left, power_left + power_right, base, apart, last, code, n_present,
+                        feature, features, edges, settings, xlogx, least, figures, cuts,
+                    )  # fmt: skip
+                is_first = False
+                rise_left, rise_right = move_left(sums, c, held, is_entropy, settings, xlogx)
+                power_left += rise_left
+                power_right += rise_right
+                w_left += held
+            if not is_first:
+                n_left += cells[at + settings.n_classes]
+                cells[at + settings.n_classes] = 0
+                if is_unit:
+                    n_left = w_left
+                last = np.int64(code)
+    elif not is_hopeless:
+        for k in range(n_missing, hi - lo):
+            key = np.int64(keys[side, k])
+            code = key >> LARGE_SHIFT
+            if code != last:
+                if last >= 0:
+                    try_cut(
+                        sums, totals, n_left, w_left, power_left + power_right, base, apart, last, code, n_present,
+                        feature, features, edges, settings, xlogx, least, figures, cuts,
+                    )  # fmt: skip
+                last = code
+            i = lo + (key & LARGE_MASK)
+            w = np.int64(1) if is_unit else labels[WEIGHT, i]
+            rise_left, rise_right = move_left(sums, labels[TARGET, i], w, is_entropy, settings, xlogx)
+            power_left += rise_left
+            power_right += rise_right
+            w_left += w
+            n_left += 1
+    if settings.spreads_missing == 0 and n_missing > 0 and last >= 0:
+        try_cut(
+            sums, totals, n_left, w_left, power_left + power_right, base, apart, last, -1, n_present, feature,
+            features, edges, settings, xlogx, least, figures, cuts,
+        )  # fmt: skip
+    count_full(n_missing, feature, settings, figures)
+
+
+@kernel
+def scan_feature(
+    columns: np.ndarray,
+    ids: np.ndarray,
+    labels: np.ndarray,
+    times: np.ndarray,
+    lo: int,
+    hi: int,
+    feature: int,
+    features: np.ndarray,
+    edges: np.ndarray,
+    settings: TextbookSettings,
+    xlogx: np.ndarray,
+    column: np.ndarray,
+    keys: np.ndarray,
+    counts: np.ndarray,
+    cells: np.ndarray,
+    sums: np.ndarray,
+    totals: np.ndarray,
+    n_present: int,
+    figures: np.ndarray,
+    cuts: np.ndarray | None,
+) -> None:
+    """Write the figures of the best test of a feature over entries lo .. hi; `sums` and `totals` hold the node's."""
+    clear_figures(figures, feature, settings)
+    lowest, highest, n_missing = gather(columns, ids, lo, hi, feature, column)
+    if highest == 0 or (lowest == highest and (n_missing == 0 or settings.spreads_missing != 0)):
+        return  # constant, or nothing known
+    if features[IS_CATEGORICAL, feature] == 0:
+        scan_cuts(
+            column, ids, labels, times, lo, hi, n_missing, feature, features, edges, settings, xlogx, keys, counts,
+            cells, sums, totals, n_present, figures, cuts,
+        )  # fmt: skip
+    else:
+        fill_cells(column, labels, lo, hi, 0, settings.n_classes, n_present, cells, sums, totals)
+        scan_levels(
+            cells, sums, totals, features[N_CODES, feature], n_present, feature, settings, xlogx, figures,
+            len(labels) == 1,
+        )  # fmt: skip
+    close_figures(features, feature, totals[W_ALL], settings, figures)
