@@ -110,6 +110,7 @@ def narrow_tree(tree: Tree, columns: NDArray[np.int64]) -> Tree:
             tuple(names.levels[j] for j in columns),
             names.classes,
             tuple(names.has_missing[j] for j in columns),
+            names.criterion,
         )
     )
 

@@ -112,7 +112,8 @@ class _CART(SingleTree):
         target: Target = make_target(keep, weights)
         tree = grow_tree(codes, target, weights, params, chosen, monotone)
         names = schema.names or tuple(f"x{j}" for j in range(schema.n_features))
-        return tree.with_legend(Legend(names, schema.levels, classes, tuple(codes.has_missing.tolist())))
+        has_missing = tuple(codes.has_missing.tolist())
+        return tree.with_legend(Legend(names, schema.levels, classes, has_missing, self.criterion))
 
     def _grow_params(self, n_rows: int, n_features: int) -> GrowParams:
         """The parameters as Python's own numbers: a kernel is compiled per type, and np.int32 is another."""

@@ -180,7 +180,7 @@ class _Forest(OutOfBag, Votes, Importances, CheckedParams, BaseEstimator):
         n_rows = table.n_rows if is_weighed is None else int(np.count_nonzero(is_weighed))
         self.max_features_ = count_features(self.max_features, schema.n_features)
         names = schema.names or tuple(f"x{j}" for j in range(schema.n_features))
-        legend = Legend(names, schema.levels, classes, tuple(codes.has_missing.tolist()))
+        legend = Legend(names, schema.levels, classes, tuple(codes.has_missing.tolist()), self.criterion)
         plan = Plan(
             codes=codes,
             weights=weights,

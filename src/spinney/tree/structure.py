@@ -22,6 +22,7 @@ from spinney._types import (
 
 if TYPE_CHECKING:
     from spinney.tree.linear import LinearLeaves
+    from spinney.tree.rules import Rules
     from spinney.tree.surrogates import Surrogates
 
 KIND_MASK = (1 << KIND_BITS) - 1
@@ -43,6 +44,7 @@ class Legend:
     levels: tuple[tuple[Any, ...] | None, ...]  # per feature: None = numeric
     classes: tuple[Any, ...] | None  # None = regression
     has_missing: tuple[bool, ...]  # per feature: whether the training rows had missing values
+    criterion: str | None = None  # what `impurity` measures; None = not said
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,8 +216,10 @@ class Tree:
 
     def subset(self, node: int) -> NDArray[np.bool_]:
         """Which levels take branch 0 at a subset test, shape (n_levels,)."""
-        n_levels = int(self.n_levels[self.feature[node]])
-        first = int(self.threshold[node])
+        return self.bitset(int(self.threshold[node]), int(self.n_levels[self.feature[node]]))
+
+    def bitset(self, first: int, n_levels: int) -> NDArray[np.bool_]:
+        """The bitset that begins at a word of `subsets`, shape (n_levels,)."""
         words = self.subsets[first : first + -(-n_levels // WORD_BITS)]
         bits = np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little")
         return bits[:n_levels].astype(bool)
@@ -287,16 +291,50 @@ class Tree:
         """Draw the tree in text, one line per node.
 
         A line gives the branch, then the value (in brackets where the node is split further) and the rows; for classes
-        the weight of each, which is its number of rows where no weights were given.
+        the weight of each, which is its number of rows where no weights were given. A leaf without rows answers as its
+        parent does. Trees of gradient boosting hold raw scores, which have no classes.
 
         Parameters
         ----------
         max_depth : int, optional
             Deepest node that is shown; what lies below is counted.
+
+        Examples
+        --------
+        >>> from spinney import CARTClassifier
+        >>> model = CARTClassifier().fit([[1], [2], [3], [4]], ["no", "no", "yes", "yes"])
+        >>> print(model.tree_.to_text())
+        [no] (4 rows: no 2, yes 2)
+        ├─ x0 <= 2.5: no (2 rows)
+        └─ x0 > 2.5: yes (2 rows)
         """
         from spinney.tree.text import draw
 
         return draw(self, max_depth)
+
+    def to_rules(self) -> Rules:
+        """The tree as if-then rules, one per leaf, from left to right.
+
+        Tests of one feature on a path become one condition. A rule comes with its training rows, their share of all
+        weight, and its accuracy on them; for numbers the mean, and the standard deviation where the tree knows it.
+
+        Returns
+        -------
+        rules : Rules
+            A sequence of `Rule`; prints one per line.
+
+        Examples
+        --------
+        >>> from spinney import CARTClassifier
+        >>> model = CARTClassifier().fit([[1], [2], [3], [4], [5]], ["no", "no", "yes", "yes", "no"])
+        >>> print(model.tree_.to_rules())
+        if x0 <= 2.5 then no (2 rows, 40 %, accuracy 100 %)
+        if 2.5 < x0 <= 4.5 then yes (2 rows, 40 %, accuracy 100 %)
+        if x0 > 4.5 then no (1 row, 20 %, accuracy 100 %)
+        """
+        from spinney.tree.rules import find_rules
+
+        return find_rules(self)
 
     # --- invariants ---
 

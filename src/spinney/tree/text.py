@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spinney._types import SUBSET, THRESHOLD
+from spinney._types import MULTIWAY, SUBSET
+from spinney.tree.conditions import Condition, branch_condition, say, surrogate_condition, surrogates_of
+from spinney.tree.wording import (
+    MAX_CLASSES,
+    class_name,
+    count,
+    feature_name,
+    formula,
+    has_missing,
+    level_names,
+    number,
+    row_count,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -15,117 +28,141 @@ if TYPE_CHECKING:
 
 MAX_LINES = 10_000  # a deep tree's indents alone would fill the memory
 MAX_CELLS = 10_000_000  # nodes x classes; beyond, the classes of inner nodes are not shown
-MAX_LEVELS = 12  # of a subset that are spelled out
+MAX_EMPTY = 2  # leaves without rows that have a line each; more share one
+MAX_SURROGATES = 2  # of a test that are shown
+SHARED = "missing values go down every branch, by its share of the rows"
+
+Possible = dict[int, Condition]  # of categories asked on the way: the levels that can reach a node
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A branch of a node that has a line of its own: its child, or several that hold no rows."""
+
+    node: int
+    children: tuple[int, ...]
+    is_last: bool
 
 
 def draw(tree: Tree, max_depth: int | None = None) -> str:
     """Draw a tree down to `max_depth`."""
-    values = tree.values() if tree.n_classes == 0 else np.zeros(0)
-    weights = tree.class_weights() if 0 < tree.n_classes * tree.n_nodes <= MAX_CELLS else None
-    lines = [describe(tree, 0, values, weights)]
-    stack = [(child, "", is_last, 1, asks, left) for child, is_last, asks, left in reversed(branches(tree, 0, {}))]
-    if max_depth == 0:
-        stack = []
+    contents = Contents(tree)
+    lines = [contents.describe(0)]
+    n_told = 1
+    stack: list[tuple[Branch, str, int, Possible]] = []
+    if max_depth != 0:
+        stack = [(branch, "", 1, {}) for branch in reversed(branches(tree, 0))]
     while stack:
-        node, indent, is_last, depth, asks, possible = stack.pop()
-        lines.append(f"{indent}{'└─ ' if is_last else '├─ '}{asks}: {describe(tree, node, values, weights)}")
-        if len(lines) >= MAX_LINES:
-            lines.append(f"... ({tree.n_nodes - len(lines)} more nodes)")
+        branch, indent, depth, possible = stack.pop()
+        asks, left = tell(tree, branch, possible)
+        node = branch.children[0]
+        n_told += len(branch.children)
+        lines.append(f"{indent}{'└─ ' if branch.is_last else '├─ '}{asks}: {contents.describe(node)}")
+        if len(lines) >= MAX_LINES and n_told < tree.n_nodes:
+            lines.append(f"... ({tree.n_nodes - n_told} more nodes)")
             break
-        below = branches(tree, node, possible)
-        inner = indent + ("   " if is_last else "│  ")
-        if max_depth is not None and depth >= max_depth:
-            if below:
-                lines[-1] += " ..."
+        if tree.is_leaf[node]:
             continue
-        stack.extend((child, inner, last, depth + 1, text, left) for child, last, text, left in reversed(below))
+        if max_depth is not None and depth >= max_depth:
+            lines[-1] += " ..."
+            continue
+        inner = indent + ("   " if branch.is_last else "│  ")
+        stack.extend((below, inner, depth + 1, left) for below in reversed(branches(tree, node)))
+    if shares_missing(tree):
+        lines.append(f"({SHARED})")
     return "\n".join(lines)
 
 
-def branches(
-    tree: Tree, node: int, possible: dict[int, NDArray[np.bool_]]
-) -> list[tuple[int, bool, str, dict[int, NDArray[np.bool_]]]]:
-    """Each child of a node: its index, whether it is the last, what its branch asks, and the levels that can reach it.
+def shares_missing(tree: Tree) -> bool:
+    """Whether rows of the training took several branches, as far as is known."""
+    spread = np.flatnonzero(tree.spreads_missing)
+    return any(has_missing(tree, int(feature)) for feature in np.unique(tree.feature[spread]))
 
-    possible: for each feature tested by subset on the way, the levels that can reach the node.
-    """
-    n_branches = int(tree.n_branches[node])
+
+def branches(tree: Tree, node: int) -> list[Branch]:
+    """The branches of a node; those without rows are one where they are many."""
     first = int(tree.first_child[node])
-    found = []
-    for b in range(n_branches):
-        left = possible
-        if tree.kind[node] == SUBSET and b < 2:
-            feature = int(tree.feature[node])
-            left = {**possible, feature: (tree.subset(node) == (b == 0)) & possible.get(feature, np.True_)}
-        found.append((first + b, b == n_branches - 1, branch_text(tree, node, b, left), left))
-    return found
+    children = range(first, first + int(tree.n_branches[node]))
+    empty: tuple[int, ...] = ()
+    if tree.kind[node] == MULTIWAY:
+        empty = tuple(child for child in children if tree.n_rows[child] == 0)
+    groups: list[tuple[int, ...]] = [(child,) for child in children]
+    if len(empty) > MAX_EMPTY:
+        groups = [(child,) for child in children if tree.n_rows[child] > 0]
+        groups.append(empty)
+    return [Branch(node, group, group is groups[-1]) for group in groups]
 
 
-def branch_text(tree: Tree, node: int, branch: int, possible: dict[int, NDArray[np.bool_]]) -> str:
-    """What a row must satisfy to take a branch."""
-    feature = int(tree.feature[node])
-    legend = tree.legend
-    name = legend.features[feature] if legend else f"x{feature}"
-    missing = int(tree.missing_branch[node])
-    threshold = float(tree.threshold[node])
-    is_threshold = tree.kind[node] == THRESHOLD
-    if branch == 2 or (branch == missing == 1 and is_threshold and np.isposinf(threshold)):
-        return f"{name} is missing"
-    if is_threshold:
-        if np.isposinf(threshold):
-            text = f"{name} is known"
-        else:
-            text = f"{name} {'<=' if branch == 0 else '>'} {number(threshold, 1e-9)}"
-    else:
-        levels = level_names(tree, feature, possible[feature])
-        if not levels and branch == missing:
-            return f"{name} is missing"
-        text = f"{name} in {{{', '.join(levels)}}}"
-    has_missing = legend.has_missing[feature] if legend else False
-    return f"{text} or missing" if has_missing and branch == missing else text
+def tell(tree: Tree, branch: Branch, possible: Possible) -> tuple[str, Possible]:
+    """What a row must satisfy to take a branch, and the levels that can then be met below."""
+    node, feature = branch.node, int(tree.feature[branch.node])
+    first = int(tree.first_child[node])
+    if len(branch.children) > 1:
+        names = level_names(tree, feature, [child - first for child in branch.children])
+        return f"{feature_name(tree, feature)} in {{{', '.join(names)}}}", possible
+    at = branch.children[0] - first
+    condition = branch_condition(tree, node, at)
+    if condition.levels is None:
+        return say(tree, condition) + stand_ins(tree, node, at), possible
+    if feature in possible and tree.kind[node] == SUBSET:
+        condition = possible[feature] & condition
+    text = say(tree, condition, is_set=tree.kind[node] == SUBSET)
+    return text + stand_ins(tree, node, at), {**possible, feature: condition}
 
 
-def level_names(tree: Tree, feature: int, levels: NDArray[np.bool_]) -> list[str]:
-    """Names of levels of a feature, shortened where there are many."""
-    chosen = np.flatnonzero(levels)
-    known = tree.legend.levels[feature] if tree.legend else None
-    names = [str(known[k]) if known else str(k) for k in chosen[:MAX_LEVELS]]
-    return names if len(chosen) <= MAX_LEVELS else [*names, f"... {len(chosen) - MAX_LEVELS} more"]
+def stand_ins(tree: Tree, node: int, branch: int) -> str:
+    """The first surrogates of a branch, where the training rows had missing values."""
+    if branch > 1 or not has_missing(tree, int(tree.feature[node])):
+        return ""
+    places = surrogates_of(tree, node)
+    text = "".join(f", else {say(tree, surrogate_condition(tree, s, branch))}" for s in places[:MAX_SURROGATES])
+    return text if len(places) <= MAX_SURROGATES else f"{text}, else ..."
 
 
-def describe(tree: Tree, node: int, values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> str:
-    """Rows and value of a node."""
-    n = int(tree.n_rows[node])
-    rows = f"{n} row" if n == 1 else f"{n} rows"
-    if tree.n_classes == 0:
-        text = number(float(values[node]))
-    elif weights is None:
-        text = str(class_name(tree, int(tree.leaf_class[node]))) if tree.is_leaf[node] else "..."
-    else:
-        text = class_name(tree, int(weights[node].argmax()))
-        others = [
-            f"{class_name(tree, int(k))} {number(float(weights[node, k]))}"
-            for k in np.argsort(-weights[node], kind="stable")
-            if weights[node, k] > 0
-        ]
-        if len(others) > 1:
-            shown = others[:4] + ([f"{len(others) - 4} more"] if len(others) > 4 else [])
-            rows = f"{rows}: {', '.join(shown)}"
-    return f"{text} ({rows})" if tree.is_leaf[node] else f"[{text}] ({rows})"
+class Contents:
+    """What the nodes of a tree hold, in words."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.values = tree.values() if tree.n_classes == 0 else np.zeros(0)
+        self.weights: NDArray[np.float64] | None = None
+        if 0 < tree.n_classes * tree.n_nodes <= MAX_CELLS:
+            self.weights = tree.class_weights()
+
+    def describe(self, node: int) -> str:
+        """Value and rows of a node; the value in brackets where it is split further."""
+        answer, rows = self.answer(node), row_count(self.tree, node)
+        shares = self.shares(node)
+        if shares:
+            rows = f"{rows}: {shares}"
+        return f"{answer} ({rows})" if self.tree.is_leaf[node] else f"[{answer}] ({rows})"
+
+    def answer(self, node: int) -> str:
+        """What a node says of a row that ends there: the formula, the mean, or the heaviest class."""
+        tree = self.tree
+        if tree.n_classes == 0:
+            is_linear = tree.linear is not None and tree.linear.first[node] < tree.linear.first[node + 1]
+            return formula(tree, node) if is_linear else number(float(self.values[node]))
+        if tree.is_leaf[node]:
+            return class_name(tree, int(tree.leaf_class[node]))
+        return "..." if self.weights is None else class_name(tree, int(self.weights[node].argmax()))
+
+    def shares(self, node: int, most: int = MAX_CLASSES) -> str:
+        """The weight of each class of a mixed node, the heaviest first."""
+        if self.weights is None:
+            return ""
+        weight = self.weights[node]
+        held = [k for k in np.argsort(-weight, kind="stable") if weight[k] > 0.0]
+        if len(held) < 2:
+            return ""
+        texts = [f"{class_name(self.tree, int(k))} {number(float(weight[k]))}" for k in held[:most]]
+        return ", ".join(texts if len(held) <= most else [*texts, f"{len(held) - most} more"])
 
 
-def class_name(tree: Tree, k: int) -> Any:
-    """What people call class k."""
-    return tree.legend.classes[k] if tree.legend and tree.legend.classes else k
-
-
-def number(x: float, tolerance: float = 1e-6) -> str:
-    """The shortest decimal within a relative tolerance, at least six digits, without an exponent where it is short."""
-    text = repr(x)
-    for digits in range(6, 18):
-        text = f"{x:.{digits}g}"
-        if abs(float(text) - x) <= tolerance * abs(x):
-            break
-    if "e" in text and 1e-4 <= abs(x) < 1e16:
-        text = np.format_float_positional(float(text), trim="-")
-    return text
+def summary(tree: Tree) -> str:
+    """Size of a tree in words."""
+    what = "classes" if tree.n_classes else "numbers"
+    return (
+        f"Decision tree for {what}: {count(tree.n_leaves, 'leaf')}, depth {tree.depth}, "
+        f"{count(int(tree.n_rows[0]), 'row')}."
+    )

@@ -1,0 +1,177 @@
+"""What a branch asks of a value: an interval or a set of levels, and whether a missing one may come this way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spinney._types import FEATURE_SHIFT, KIND_BITS, MULTIWAY, SUBSET, THRESHOLD
+from spinney.tree.wording import CUT, MAX_LEVELS, apart, feature_name, has_missing, level_names, number
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spinney.tree.structure import Tree
+
+# Whether a missing value comes this way; of two conditions the lesser holds.
+NEVER = 0
+PARTLY = 1  # as all branches get a share of the row, or as a surrogate decides
+ALWAYS = 2
+
+KIND_MASK = (1 << KIND_BITS) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Condition:
+    """What must hold of one feature.
+
+    Attributes
+    ----------
+    feature : int
+    low, high : float, optional
+        Numbers above `low` and up to `high`; None: no such bound.
+    levels : int64 array, optional
+        Categories: the levels, ascending. None for numbers.
+    missing : int
+        Whether a missing value comes this way: NEVER, PARTLY or ALWAYS.
+    """
+
+    feature: int
+    low: float | None = None
+    high: float | None = None
+    levels: NDArray[np.int64] | None = None
+    missing: int = ALWAYS
+
+    def __and__(self, other: Condition) -> Condition:
+        """What both say of the feature."""
+        lows = [low for low in (self.low, other.low) if low is not None]
+        highs = [high for high in (self.high, other.high) if high is not None]
+        levels = self.levels if other.levels is None else other.levels
+        if self.levels is not None and other.levels is not None:
+            levels = np.intersect1d(self.levels, other.levels)
+        return replace(
+            self,
+            low=max(lows, default=None),
+            high=min(highs, default=None),
+            levels=levels,
+            missing=min(self.missing, other.missing),
+        )
+
+    def holds(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Which values (levels as their indices) satisfy it; a missing one only if it always comes this way."""
+        is_missing = np.isnan(values)
+        if self.levels is not None:
+            fits = np.isin(values, self.levels)
+        else:
+            with np.errstate(invalid="ignore"):
+                fits = ~is_missing if self.low is None else values > self.low
+                fits = fits if self.high is None else fits & (values <= self.high)
+        return np.where(is_missing, self.missing == ALWAYS, fits)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether some known value does not satisfy it, as far as intervals go; a set of levels always counts."""
+        has_high = self.high is not None and not np.isposinf(self.high)
+        return self.levels is not None or self.low is not None or has_high
+
+    @property
+    def has_known(self) -> bool:
+        """Whether some known value satisfies it."""
+        if self.levels is not None:
+            return len(self.levels) > 0
+        return self.low is None or (not np.isposinf(self.low) and (self.high is None or self.low < self.high))
+
+
+def branch_condition(tree: Tree, node: int, branch: int) -> Condition:
+    """What the value that a node asks for must be to take a branch."""
+    feature, kind = int(tree.feature[node]), int(tree.kind[node])
+    own = int(tree.missing_branch[node])
+    missing = ALWAYS if branch == own else NEVER
+    if tree.spreads_missing[node] or (surrogates_of(tree, node) and branch < 2):
+        missing = PARTLY
+    is_only_missing = branch == (int(tree.n_levels[feature]) if kind == MULTIWAY else 2)
+    none = np.zeros(0, np.int64)
+    if kind == THRESHOLD:
+        cut = float(tree.threshold[node])
+        if is_only_missing:
+            return Condition(feature, low=np.inf, missing=missing)
+        return Condition(feature, low=cut if branch else None, high=None if branch else cut, missing=missing)
+    if is_only_missing:
+        return Condition(feature, levels=none, missing=missing)
+    if kind == MULTIWAY:
+        return Condition(feature, levels=np.array([branch]), missing=missing)
+    assert kind == SUBSET
+    return Condition(feature, levels=np.flatnonzero(tree.subset(node) == (branch == 0)), missing=missing)
+
+
+def surrogates_of(tree: Tree, node: int) -> range:
+    """Places of a node's surrogates."""
+    if tree.surrogates is None:
+        return range(0)
+    return range(int(tree.surrogates.first[node]), int(tree.surrogates.first[node + 1]))
+
+
+def surrogate_condition(tree: Tree, place: int, branch: int) -> Condition:
+    """What the value that a surrogate asks for must be to take a branch."""
+    assert tree.surrogates is not None
+    test = int(tree.surrogates.test[place])
+    feature, cut = test >> FEATURE_SHIFT, float(tree.surrogates.threshold[place])
+    is_first = (branch == 0) != bool((test >> KIND_BITS) & 1)
+    if test & KIND_MASK == THRESHOLD:
+        return Condition(feature, low=None if is_first else cut, high=cut if is_first else None, missing=NEVER)
+    is_set = tree.bitset(int(cut), int(tree.n_levels[feature]))
+    return Condition(feature, levels=np.flatnonzero(is_set == is_first), missing=NEVER)
+
+
+def say(tree: Tree, condition: Condition, *, most: int = MAX_LEVELS, **signs: Any) -> str:
+    """A condition in words: `x <= 2.5`, `2 < x <= 5`, `x in {a, b}`, `x = a`, `x is missing`, ... `or missing`.
+
+    That missing values come this way is said only where the training rows had some.
+    """
+    name = feature_name(tree, condition.feature)
+    if not condition.has_known and condition.missing != NEVER:
+        return f"{name} is missing"
+    text = f"{name} is known"
+    if condition.is_bounded:
+        text = say_values(tree, condition, name, most=most, **signs)
+    is_said = condition.missing == ALWAYS and has_missing(tree, condition.feature)
+    return f"{text} or missing" if is_said else text
+
+
+def say_values(
+    tree: Tree, condition: Condition, name: str, *, most: int = MAX_LEVELS, at_most: str = "<=", is_set: bool = False
+) -> str:
+    """The known values of a condition; `is_set`: braces even around a single level."""
+    if condition.levels is not None:
+        names = level_names(tree, condition.feature, condition.levels, most)
+        return f"{name} = {names[0]}" if len(names) == 1 and not is_set else f"{name} in {{{', '.join(names)}}}"
+    low, high = condition.low, condition.high
+    if low is None:
+        assert high is not None
+        return f"{name} {at_most} {number(high, CUT)}"
+    if high is None or np.isposinf(high):
+        return f"{name} > {number(low, CUT)}"
+    texts = apart(low, high)
+    return f"{texts[0]} < {name} {at_most} {texts[1]}"
+
+
+def path_conditions(tree: Tree, leaf: int) -> list[Condition]:
+    """What must hold of each feature asked on the way to a node, in the order of first asking, merged."""
+    merged: dict[int, Condition] = {}
+    for node, branch in path_to(tree, leaf):
+        condition = branch_condition(tree, node, branch)
+        before = merged.get(condition.feature)
+        merged[condition.feature] = condition if before is None else before & condition
+    return list(merged.values())
+
+
+def path_to(tree: Tree, node: int) -> list[tuple[int, int]]:
+    """The inner nodes on the way to a node, from the root, each with the branch taken."""
+    path = []
+    while node:
+        parent = int(tree.parent[node])
+        path.append((parent, node - int(tree.first_child[parent])))
+        node = parent
+    return path[::-1]
