@@ -9,14 +9,17 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from spinney.estimators.checks import CheckedParams, check_known, open_x
+from spinney.estimators.rows import open_row, unseen_levels
 from spinney.model.predict import find_leaves, predict_classes, predict_shares, predict_values
 from spinney.table.schema import encode
+from spinney.tree.explaining import explain
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_matrix
 
     from spinney.table.schema import Schema
+    from spinney.tree.explaining import Explanation
     from spinney.tree.structure import Tree
 
 
@@ -75,6 +78,24 @@ class SingleTree(CheckedParams, BaseEstimator):
             is_below = last > 0
             last, at = tree.parent[last[is_below]], at[is_below] - 1
         return csr_matrix((np.ones(len(indices), np.int64), indices, ends), shape=(len(node), tree.n_nodes))
+
+    def explain(self, row: Any) -> Explanation:
+        """Tell the path of one row in words: each test, the row's value, the branch and why, and the leaf.
+
+        Parameters
+        ----------
+        row : dict, sequence, one-row frame or array
+            The values by name or in the order of the columns, None where one is missing.
+
+        Returns
+        -------
+        explanation : Explanation
+            Prints in words; `steps` has the tests, `leaves` where the row ends, `prediction` and `shares` the answer.
+        """
+        check_is_fitted(self, "tree_")
+        columns = open_row(self, row)
+        values = encode(columns, self._schema)[0]
+        return explain(self.tree_, values, unseen_levels(columns, self._schema, values))
 
     def get_depth(self) -> int:
         """Tests on the longest path of the tree."""

@@ -21,6 +21,9 @@ from spinney._types import (
 )
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from spinney.tree.explaining import Explanation
     from spinney.tree.linear import LinearLeaves
     from spinney.tree.rules import Rules
     from spinney.tree.surrogates import Surrogates
@@ -335,6 +338,33 @@ class Tree:
         from spinney.tree.rules import find_rules
 
         return find_rules(self)
+
+    def explain(self, values: ArrayLike) -> Explanation:
+        """The path of one row in words.
+
+        Parameters
+        ----------
+        values : array-like (n_features,)
+            The row as the tree sees it: a category as the index of its level, NaN where a value is missing. Models take
+            rows as they are: `model.explain(row)`.
+
+        Returns
+        -------
+        explanation : Explanation
+            `steps`, `leaves`, `prediction`, `shares`; prints in words.
+
+        Examples
+        --------
+        >>> from spinney import CARTClassifier
+        >>> model = CARTClassifier().fit([[1], [2], [3], [4]], ["no", "no", "yes", "yes"])
+        >>> print(model.tree_.explain([3.3]))
+        [no] (4 rows: no 2, yes 2)
+        x0 is 3.3, above 2.5: yes (2 rows)
+        => yes (yes 100 %)
+        """
+        from spinney.tree.explaining import explain
+
+        return explain(self, values)
 
     # --- invariants ---
 
