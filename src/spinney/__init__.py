@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from spinney.estimators.gradient_boosting import GradientBoostingClassifier, GradientBoostingRegressor
     from spinney.estimators.importances import OOBSelector
     from spinney.estimators.random_forest import RandomForestClassifier, RandomForestRegressor
+    from spinney.estimators.trace import trace
     from spinney.model.margins import rounds_to_fit, training_bound
     from spinney.model.voters import decompose_error, decompose_variance, strength_and_correlation, vote_error
     from spinney.table.binning import equal_density_bins
@@ -46,6 +47,7 @@ _HOMES = {
     "rounds_to_fit": "spinney.model.margins",
     "show_versions": "spinney._versions",
     "strength_and_correlation": "spinney.model.voters",
+    "trace": "spinney.estimators.trace",
     "training_bound": "spinney.model.margins",
     "vote_error": "spinney.model.voters",
     "warmup": "spinney._warmup",
@@ -74,6 +76,7 @@ __all__ = [
     "rounds_to_fit",
     "show_versions",
     "strength_and_correlation",
+    "trace",
     "training_bound",
     "vote_error",
     "warmup",

@@ -25,6 +25,7 @@ from spinney.estimators.checks import (
     weigh_classes,
 )
 from spinney.estimators.single import ClassTree, SingleTree, ValueTree
+from spinney.estimators.trace import keep_trace
 from spinney.table.coding import code_table
 from spinney.table.ingest import Table, read_columns
 from spinney.tree.grow import GrowParams, grow_tree
@@ -66,6 +67,7 @@ SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "monotonic_cst": ["array-like", dict, None],
     "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
     "random_state": ["random_state"],
+    "trace": ["boolean"],
 }
 
 
@@ -198,11 +200,15 @@ class CARTClassifier(ClassTree, _CART):
         levels.
     random_state : int, RandomState or None
         Seed for `max_features` and `ties="random"`; a RandomState is drawn from once per fit that needs it.
+    trace : bool, default=False
+        Whether `fit` keeps a trace of the tree; see `spinney.trace`.
 
     Attributes
     ----------
     tree_ : Tree
         The grown tree; `tree_.to_text()` draws it.
+    trace_ : Trace, with `trace=True`
+        Every test that each node could have asked, and why the one asked won; print it.
     classes_ : array (n_classes,)
         The classes in y, ascending; also those whose rows all have weight 0.
     n_classes_, n_features_in_, n_outputs_, max_features_ : int
@@ -247,6 +253,7 @@ class CARTClassifier(ClassTree, _CART):
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
         random_state: int | np.random.RandomState | None = None,
+        trace: bool = False,
     ) -> None:
         self.criterion = criterion
         self.max_depth = max_depth
@@ -264,6 +271,7 @@ class CARTClassifier(ClassTree, _CART):
         self.monotonic_cst = monotonic_cst
         self.categorical_features = categorical_features
         self.random_state = random_state
+        self.trace = trace
 
     def _fit_tree(self, X: Any, y: Any, sample_weight: Any) -> tuple[Tree, Table, NDArray[Any]]:
         self._validate_params()
@@ -278,7 +286,7 @@ class CARTClassifier(ClassTree, _CART):
 
         return self._grow(table, weight, make_target, tuple(classes.tolist())), table, classes
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, trace: bool | None = None) -> Self:
         """Grow the tree.
 
         Parameters
@@ -290,12 +298,16 @@ class CARTClassifier(ClassTree, _CART):
             Classes of any type.
         sample_weight : array-like (n_rows,), optional
             Weights; rows of weight 0 are left out.
+        trace : bool, optional
+            Whether to keep a trace of the tree as `trace_`; by default as the parameter says.
         """
         with all_or_nothing(self):
             tree, table, classes = self._fit_tree(X, y, sample_weight)
             self.classes_ = classes
             self.n_classes_ = len(classes)
-            return self._keep_tree(tree, table)
+            self._keep_tree(tree, table)
+            keep_trace(self, X, y, sample_weight, is_wanted=self.trace if trace is None else trace)
+            return self
 
     def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
         """Grow a tree and list the steps of minimal cost-complexity pruning.
@@ -325,7 +337,7 @@ class CARTRegressor(ValueTree, _CART):
         Nodes whose targets have a smaller standard deviation are not split.
     max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, min_impurity_decrease
         As in `CARTClassifier`.
-    max_leaf_nodes, max_features, ccp_alpha, missing, ties, max_bins, categorical_features, random_state
+    max_leaf_nodes, max_features, ccp_alpha, missing, ties, max_bins, categorical_features, random_state, trace
         As in `CARTClassifier`.
     monotonic_cst : array-like of {-1, 0, 1} or dict, optional
         Direction in which each numeric feature may move the predicted value.
@@ -334,6 +346,8 @@ class CARTRegressor(ValueTree, _CART):
     ----------
     tree_ : Tree
         The grown tree; `tree_.to_text()` draws it.
+    trace_ : Trace, with `trace=True`
+        Every test that each node could have asked, and why the one asked won; print it.
     n_features_in_, n_outputs_, max_features_ : int
     feature_names_in_ : array of str, if X had names
     feature_importances_ : array (n_features,)
@@ -372,6 +386,7 @@ class CARTRegressor(ValueTree, _CART):
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
         random_state: int | np.random.RandomState | None = None,
+        trace: bool = False,
     ) -> None:
         self.criterion = criterion
         self.max_depth = max_depth
@@ -389,6 +404,7 @@ class CARTRegressor(ValueTree, _CART):
         self.monotonic_cst = monotonic_cst
         self.categorical_features = categorical_features
         self.random_state = random_state
+        self.trace = trace
 
     def _fit_tree(self, X: Any, y: Any, sample_weight: Any) -> tuple[Tree, Table]:
         self._validate_params()
@@ -403,7 +419,7 @@ class CARTRegressor(ValueTree, _CART):
 
         return self._grow(table, weight, make_target, None), table
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, trace: bool | None = None) -> Self:
         """Grow the tree.
 
         Parameters
@@ -415,9 +431,13 @@ class CARTRegressor(ValueTree, _CART):
             Numbers.
         sample_weight : array-like (n_rows,), optional
             Weights; rows of weight 0 are left out.
+        trace : bool, optional
+            Whether to keep a trace of the tree as `trace_`; by default as the parameter says.
         """
         with all_or_nothing(self):
-            return self._keep_tree(*self._fit_tree(X, y, sample_weight))
+            self._keep_tree(*self._fit_tree(X, y, sample_weight))
+            keep_trace(self, X, y, sample_weight, is_wanted=self.trace if trace is None else trace)
+            return self
 
     def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
         """Grow a tree and list the steps of minimal cost-complexity pruning; see `CARTClassifier`."""

@@ -1,0 +1,153 @@
+"""The trace of a fitted tree: its rows are led through it once more."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from spinney._jit import kernels
+from spinney._types import MAX_CODES
+from spinney.estimators.checks import (
+    check_classes,
+    check_known,
+    check_monotone,
+    check_numbers,
+    check_weights,
+    open_x,
+    row_count,
+    weigh_classes,
+)
+from spinney.estimators.single import SingleTree
+from spinney.table.coding import code_table
+from spinney.table.ingest import read_columns
+from spinney.tree.candidates import Rules
+from spinney.tree.replay import NotTheRowsError, class_rows, value_rows
+from spinney.tree.target import fix_weights
+from spinney.tree.trace import make_trace
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spinney.table.ingest import Table
+    from spinney.tree.trace import Trace
+
+MAX_NODES = 1000
+VISIT_SECONDS = 2e-6  # one row of one feature at one level: only the search of large subsets is by kernels
+
+
+def trace(
+    est: Any, X: Any, y: Any, sample_weight: Any = None, *, max_depth: int | None = None, max_nodes: int = MAX_NODES
+) -> Trace:
+    """Every test that each node of a tree could have asked, with its figures, and why the one asked won.
+
+    Computed after the fit, by leading the rows through the finished tree: at each node the best test of every feature,
+    and all cuts of a number where there are at most 64.
+
+    Parameters
+    ----------
+    est : CARTClassifier, CARTRegressor, ID3Classifier, ID3Regressor or C45Classifier
+        Fitted on X and y.
+    X, y, sample_weight
+        What it was fitted on, in any order of the rows.
+    max_depth : int, optional
+        Deepest node that is looked at.
+    max_nodes : int, default=1000
+        Most nodes that are looked at, from the root, branch by branch; the trace says how many were left out.
+
+    Returns
+    -------
+    Trace
+        Print it, `show` it, or take its `to_frame()`.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> table = spinney.datasets.load("play_tennis")
+    >>> X, y = table.drop_columns(["play"]), table["play"]
+    >>> tree = spinney.CARTClassifier(criterion="entropy", max_depth=1).fit(X, y)
+    >>> frame = spinney.trace(tree, X, y).to_frame()
+    >>> frame.loc[frame.chosen, ["test", "gain"]].round(4).values.tolist()
+    [['outlook in {rainy, sunny}', 0.226]]
+    """
+    if not isinstance(est, SingleTree):
+        raise TypeError(
+            f"a trace shows the reasons of one tree, and {type(est).__name__} is not one; "
+            "fit a CART, ID3 or C4.5 tree on the same rows"
+        )
+    check_is_fitted(est, "tree_")
+    tree = est.tree_
+    columns = open_x(est, X, is_fit=False)
+    table = read_columns(columns, getattr(est, "categorical_features", "from_dtype"))
+    check_levels(est, table)
+    weight = check_weights(sample_weight, table.n_rows)
+    target = read_target(est, y, table.n_rows)
+    if tree.n_classes:
+        weight = weigh_classes(getattr(est, "class_weight", None), est.classes_, target, weight)
+    keep = None if weight is None or bool(np.all(weight > 0.0)) else weight > 0.0
+    if keep is not None and weight is not None:
+        weight, target = weight[keep], target[keep]
+    n_rows = len(target)
+    chosen = kernels(n_rows * table.schema.n_features * max(math.log2(n_rows), 1.0) * VISIT_SECONDS)
+    weights = fix_weights(weight, n_rows)
+    codes = code_table(table, weights.values, int(getattr(est, "max_bins", MAX_CODES)), chosen, keep)
+    rows = class_rows(codes, target, weights, tree.n_classes) if tree.n_classes else value_rows(codes, target, weights)
+    rules = rules_of(est, table, float(rows.weight.sum()), n_rows)
+    return make_trace(tree, rows, rules, chosen, max_depth=max_depth, max_nodes=max_nodes)
+
+
+def keep_trace(est: Any, X: Any, y: Any, sample_weight: Any, *, is_wanted: bool) -> None:
+    """Set `trace_` of an estimator that has just been fitted; without the wish, none of an earlier fit stays."""
+    if is_wanted:
+        est.trace_ = trace(est, X, y, sample_weight)
+    elif hasattr(est, "trace_"):
+        del est.trace_
+
+
+def read_target(est: Any, y: Any, n_rows: int) -> NDArray[Any]:
+    """Positions of the classes, or numbers."""
+    if not est.tree_.n_classes:
+        return check_numbers(est, y, n_rows)
+    check_known(y, est.classes_)
+    classes, codes = check_classes(est, y, n_rows)
+    return np.searchsorted(est.classes_, classes)[codes].astype(np.int64)
+
+
+def check_levels(est: SingleTree, table: Table) -> None:
+    """Refuse columns whose kind or levels are not those of fit."""
+    for j, (now, then) in enumerate(zip(table.schema.levels, est._schema.levels, strict=True)):  # noqa: SLF001
+        if now != then:
+            raise NotTheRowsError(
+                f"column {est._schema.name_of(j)} has other levels than in fit; "  # noqa: SLF001
+                "pass the X that the tree was fitted on"
+            )
+
+
+def rules_of(est: Any, table: Table, weight: float, n_rows: int) -> Rules:
+    """By which rules an estimator grew its tree."""
+    n_try = getattr(est, "max_features_", 0) if getattr(est, "max_features", None) is not None else 0
+    criterion = est.criterion
+    return Rules(
+        criterion=criterion,
+        missing=getattr(est, "missing", "learned"),
+        max_depth=est.max_depth,
+        max_leaf_nodes=getattr(est, "max_leaf_nodes", None),
+        min_samples_split=row_count(getattr(est, "min_samples_split", 2), n_rows, 2),
+        min_samples_leaf=row_count(getattr(est, "min_samples_leaf", 1), n_rows, 1),
+        min_weight_leaf=float(getattr(est, "min_weight_fraction_leaf", 0.0)) * weight,
+        min_impurity_decrease=float(getattr(est, "min_impurity_decrease", 0.0)),
+        min_target_std=float(getattr(est, "min_target_std", 0.0)),
+        n_try=int(n_try),
+        has_random_ties=getattr(est, "ties", "first") == "random",
+        monotone=check_monotone(getattr(est, "monotonic_cst", None), est, table.schema),
+        pruning=pruning_of(est),
+    )
+
+
+def pruning_of(est: Any) -> str:
+    """What may have cut the grown tree, in words."""
+    if getattr(est, "ccp_alpha", 0.0):
+        return f"cost-complexity pruning, ccp_alpha={est.ccp_alpha}"
+    return ""

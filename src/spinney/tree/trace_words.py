@@ -1,0 +1,140 @@
+"""What people call the features, levels, classes and tests of a trace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spinney._types import LEAF, MULTIWAY, SUBSET
+from spinney.tree.measures import impurity, share_of, weigh_sums
+from spinney.tree.text import number
+
+if TYPE_CHECKING:
+    from spinney.tree.candidates import Tests
+    from spinney.tree.measures import Sums
+    from spinney.tree.replay import NodeRecord
+    from spinney.tree.structure import Tree
+
+MAX_LEVELS = 8  # of a set that are spelled out
+
+
+class Words:
+    """Names of a tree.
+
+    Parameters
+    ----------
+    tree : Tree
+    centre, exponent
+        Targets of a regression are centre + x * 2**exponent.
+    """
+
+    def __init__(self, tree: Tree, centre: float = 0.0, exponent: int = 0) -> None:
+        self.tree = tree
+        self.centre = centre
+        self.exponent = exponent
+
+    def feature(self, feature: int) -> str:
+        """Name of a feature."""
+        legend = self.tree.legend
+        return str(legend.features[feature]) if legend else f"x{feature}"
+
+    def level(self, feature: int, level: int) -> str:
+        """Name of a level."""
+        known = self.tree.legend.levels[feature] if self.tree.legend else None
+        return str(known[level]) if known else str(level)
+
+    def classes(self) -> list[str]:
+        """Names of the classes."""
+        known: Any = self.tree.legend.classes if self.tree.legend else None
+        return [str(known[k]) if known else str(k) for k in range(self.tree.n_classes)]
+
+    def set_of(self, feature: int, levels: Any) -> str:
+        """A set of levels, shortened where it is large."""
+        chosen = np.flatnonzero(levels)
+        names = [self.level(feature, int(k)) for k in chosen[:MAX_LEVELS]]
+        more = [f"... {len(chosen) - MAX_LEVELS} more"] if len(chosen) > MAX_LEVELS else []
+        return f"{{{', '.join(names + more)}}}"
+
+    def test(self, tests: Tests, k: int) -> str:
+        """What a test asks; "" where there is none."""
+        name = self.feature(tests.feature)
+        if tests.kind == LEAF:
+            return ""
+        return name if tests.kind == MULTIWAY else f"{name} {self.branches(tests, k)[0]}"
+
+    def branches(self, tests: Tests, k: int) -> list[str]:
+        """What each branch asks of the value; a branch for each level: its name."""
+        if tests.kind == LEAF:
+            return ["all"]
+        n = len(pad_branches(tests, k))
+        missing = int(tests.missing[k])
+        if tests.kind == MULTIWAY:
+            n_levels = int(self.tree.n_levels[tests.feature])
+            return [self.level(tests.feature, b) if b < n_levels else "missing" for b in range(n)]
+        if tests.kind == SUBSET:
+            left = tests.levels[k]
+            right = tests.present & ~left
+            texts = [f"in {self.set_of(tests.feature, left)}", f"in {self.set_of(tests.feature, right)}"]
+            if not right.any():
+                texts = ["is known", "is missing"]
+                missing = -1
+        elif np.isposinf(tests.cuts[k]):
+            texts, missing = ["is known", "is missing"], -1
+        else:
+            cut = number(float(tests.cuts[k]), 1e-9)
+            texts = [f"<= {cut}", f"> {cut}"]
+        if n == 3:
+            return [*texts, "is missing"]
+        return [f"{text} or missing" if b == missing else text for b, text in enumerate(texts)]
+
+    def paths(self, records: list[NodeRecord]) -> dict[int, str]:
+        """How a row comes to each node, in words."""
+        paths = {0: "all rows"}
+        for record in records:
+            if record.chosen is None:
+                continue
+            feature, k = record.chosen
+            tests = record.tests[feature]
+            first = int(self.tree.first_child[record.node])
+            above = f"{paths[record.node]} and " if record.node else ""
+            for b, text in enumerate(self.branches(tests, k)):
+                asks = f"= {text}" if tests.kind == MULTIWAY and text != "missing" else text
+                asks = "is missing" if tests.kind == MULTIWAY and text == "missing" else asks
+                paths[first + b] = f"{above}{self.feature(feature)} {asks}"
+        return paths
+
+    def counts(self, record: NodeRecord, branches: Sums) -> list[list[float]]:
+        """Of each branch: the weight of each class, or mean and standard deviation."""
+        if self.tree.n_classes:
+            return branches[:, 1:].tolist()
+        mean = share_of(branches[:, 2], branches[:, 1]) + record.centre
+        deviation = impurity(branches, "sdr")
+        with np.errstate(over="ignore"):
+            return np.column_stack(
+                [self.centre + np.ldexp(mean, self.exponent), np.ldexp(deviation, self.exponent)]
+            ).tolist()
+
+    def summary(self, record: NodeRecord) -> str:
+        """Rows of a node, and what they are."""
+        n = int(record.sums[0])
+        rows = f"{n} row" if n == 1 else f"{n} rows"
+        weight = float(weigh_sums(record.sums, self.tree.n_classes))
+        if weight != n:
+            rows += f" of weight {number(weight)}"
+        if not n:
+            return rows
+        if not self.tree.n_classes:
+            mean, deviation = self.counts(record, record.sums[None])[0]
+            return f"{rows}, mean {number(mean)}, standard deviation {number(deviation)}"
+        held = [(name, w) for name, w in zip(self.classes(), record.sums[1:], strict=True) if w > 0.0]
+        shown = [f"{name} {number(float(w))}" for name, w in held[:6]]
+        return f"{rows}: {', '.join(shown)}" + (f", {len(held) - 6} more" if len(held) > 6 else "")
+
+
+def pad_branches(tests: Tests, k: int) -> Sums:
+    """Branches of a test, without the third where it has no rows; a branch for each level: all."""
+    branches = tests.branches[k]
+    if tests.kind in {LEAF, MULTIWAY} or len(branches) < 3 or branches[2, 0] > 0:
+        return branches
+    return branches[:2]
