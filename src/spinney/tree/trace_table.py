@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spinney._types import LEAF, MULTIWAY, THRESHOLD
-from spinney.tree.text import number
+from spinney.tree.wording import number
 from spinney.tree.trace_words import pad_branches
 
 if TYPE_CHECKING:

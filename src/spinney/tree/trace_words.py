@@ -8,7 +8,7 @@ import numpy as np
 
 from spinney._types import LEAF, MULTIWAY, SUBSET
 from spinney.tree.measures import impurity, share_of, weigh_sums
-from spinney.tree.text import number
+from spinney.tree.wording import number
 
 if TYPE_CHECKING:
     from spinney.tree.candidates import Tests
