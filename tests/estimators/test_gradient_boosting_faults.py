@@ -544,3 +544,23 @@ def test_curves_are_plain_numbers(kind):
     model = make(kind, scoring="neg_mean_squared_error").fit(X, y, X_val=X, y_val=y)
     assert json.loads(json.dumps(model.evals_result_)) == model.evals_result_
     joblib.hash(model)
+
+
+def test_a_score_to_start_from_that_is_not_finite_is_named():
+    X, y = np.arange(60.0).reshape(-1, 1), np.arange(60.0)
+    score = np.zeros(60)
+    score[7] = np.nan
+    with pytest.raises(ValueError, match=r"init_score contains NaN or infinity in row 7"):
+        GradientBoostingRegressor(n_estimators=2).fit(X, y, init_score=score)
+
+
+def test_a_misspelt_scorer_is_told_where_there_is_nothing_to_score():
+    X, y = np.arange(60.0).reshape(-1, 1), np.arange(60.0)
+    with pytest.raises(ValueError, match="scoring"):
+        GradientBoostingRegressor(n_estimators=2, scoring="r22").fit(X, y)
+
+
+def test_exact_candidates_of_too_many_values_are_announced():
+    X = np.arange(70_000.0).reshape(-1, 1)
+    with pytest.warns(UserWarning, match=r"max_bins=None: column 0 has more than 65535 distinct values"):
+        GradientBoostingRegressor(n_estimators=1, max_bins=None, n_jobs=1).fit(X, X[:, 0])

@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from spinney._jit import kernels
-from spinney._types import MAX_CODES
+from spinney._types import IS_BINNED, MAX_CODES
 from spinney.ensemble.boosting import Boosting
 from spinney.ensemble.offset import find_start
 from spinney.ensemble.pool import count_workers, run_tasks
@@ -302,6 +302,13 @@ class Boosted(CheckedParams, BaseEstimator):
         quantiles = fix_weights(weight, n_rows).values
         is_exact = self.max_bins is None or self.candidates == "hessian"  # which are drawn from all values
         bins = bin_table(data.table, quantiles, None if is_exact else int(self.max_bins), chosen, data.keep, n_workers)
+        if self.max_bins is None and bins.features[IS_BINNED].any():
+            column = schema.name_of(int(np.argmax(bins.features[IS_BINNED])))
+            warnings.warn(
+                f"max_bins=None: column {column} has more than {MAX_CODES} distinct values; quantiles bin them",
+                UserWarning,
+                stacklevel=5,
+            )
         names = schema.names or tuple(f"x{j}" for j in range(schema.n_features))
         # leaves hold scores, not classes: a boosted tree is one of numbers
         legend = Legend(names, schema.levels, None, tuple(bins.has_missing.tolist()))
@@ -572,12 +579,16 @@ def read_offset(score: Any, name: str, n_rows: int, n_raw: int) -> NDArray[np.fl
     """Scores that rows bring along, (n_raw, n_rows), from an array of one row per row of X."""
     if score is None:
         return None
-    offset = check_array(score, ensure_2d=False, dtype=np.float64, copy=True, input_name=name)
+    offset = check_array(score, ensure_2d=False, dtype=np.float64, copy=True, input_name=name, ensure_all_finite=False)
     if offset.shape == (n_rows,) and n_raw == 1:
         offset = offset[:, None]
     if offset.shape != (n_rows, n_raw):
         wanted = f"({n_rows},)" if n_raw == 1 else f"({n_rows}, {n_raw}), a column per class"
         raise ValueError(f"{name} has shape {offset.shape}, expected {wanted}")
+    is_bad = ~np.isfinite(offset).all(axis=1)
+    if is_bad.any():
+        row = int(np.argmax(is_bad))
+        raise ValueError(f"{name} contains NaN or infinity in row {row}; give every row a finite score, 0 for none")
     return np.ascontiguousarray(offset.T)
 
 

@@ -253,6 +253,8 @@ class Monitor:
         self.score: Any = None
         if self.has_score and self.holdout is not None:
             self.score = find_score(weigh_score(watch.scoring, self.holdout.weight), "scoring")
+        elif watch.scoring != "loss":
+            find_score(watch.scoring, "scoring")  # no rows to score, but no misspelt name either
         self.is_watched = self.holdout is not None or bool(watch.callbacks) or watch.verbose > 0
         self.has_loss = has_loss = self.loss.name != "custom"  # derivatives tell no value
         if watch.n_iter_no_change is not None and not has_loss and not self.has_score:
