@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._types import FEATURE_SHIFT, THRESHOLD
+from spinney.tree.bitvectors import Bitvectors, can_be_bits, lay_bits, most_leaves
 from spinney.tree.structure import BrokenTreeError, Legend, Tree
 
 if TYPE_CHECKING:
@@ -113,6 +114,23 @@ class Forest:
         if len(self.distributions) == 0:
             return np.zeros((1, max(self.n_classes, 1)))
         return self.distributions / self.distributions.sum(axis=1, keepdims=True)
+
+    @cached_property
+    def most_leaves(self) -> int:
+        """Leaves of the largest tree."""
+        return most_leaves(self)
+
+    @cached_property
+    def can_be_bits(self) -> bool:
+        """Whether `kernels.bitvector` can predict."""
+        return can_be_bits(self)
+
+    def bits(self, word_bits: int, k: Any) -> Bitvectors:
+        """The trees as tests and bits, laid out once; k: the kernels to use."""
+        name = f"bits of {word_bits}"
+        if name not in self.__dict__:
+            self.__dict__[name] = lay_bits(self, word_bits, k)
+        return self.__dict__[name]
 
     def hardened(self) -> Forest:
         """The same forest where every leaf votes for its heaviest class alone, the first among equals."""
