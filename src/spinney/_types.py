@@ -132,8 +132,8 @@ NODE_VALUE_ROWS = 4
 # row in `distributions`. `stack` (int64) lists the open nodes; `bags` (int64) are the branches of the node at hand
 WEIGHT_OF, CLASS_OF, BRANCHES_OF = range(4, 7)
 TEXTBOOK_NODE_ROWS = 7
-BAG_WEIGHT, BAG_N, BAG_BEGIN = range(3)
-BAG_ROWS = 3
+BAG_WEIGHT, BAG_N, BAG_BEGIN, BAG_SHARE = range(4)
+BAG_ROWS = 4
 STACK_NODE, STACK_DEPTH = range(2)
 # figures (float64) of the best test of each feature of a node; see `kernels.multiway`
 (

@@ -258,6 +258,7 @@ def grow(
     sums: np.ndarray | None,  # (TEXTBOOK_CLASS_ROWS, n_classes) int64 scratch; None: numbers
     totals: np.ndarray,
     figures: np.ndarray,  # (FIGURE_ROWS, n_features) float64 scratch
+    branch: np.ndarray,  # (n_entries,) int32 scratch
     bags: np.ndarray,  # (BAG_ROWS, most branches) int64 scratch
     spare_ids: np.ndarray,  # as `ids`
     spare_labels: np.ndarray,  # as `labels`
@@ -315,8 +316,8 @@ def grow(
         # --- the bags
         n_missing = np.int64(0)
         for i in range(np.uint64(lo), np.uint64(hi)):
-            code = columns[np.uint64(feature), np.uint64(ids[i])]
-            column[i, np.uint64(0)] = code
+            code = np.int64(columns[np.uint64(feature), np.uint64(ids[i])])
+            branch[i] = code
             n_missing += np.int64(code == MISSING_CODE)
         kind = np.int64(THRESHOLD)
         cut = np.int64(figures[LAST_BELOW, feature])
@@ -332,9 +333,11 @@ def grow(
         elif settings.spreads_missing == 0 and n_missing > 0:
             missing = np.int64(1) if following < 0 else np.int64(2)
             n_branches = missing + 1
-        n_entries, heaviest, known = count_entries(
-            column, ids, labels, times, lo, hi, kind, cut, missing, n_branches, bags
-        )
+        for i in range(np.uint64(lo), np.uint64(hi)):
+            code = np.int64(branch[i])
+            at = code - 1 if kind == MULTIWAY else np.int64(code > cut)
+            branch[i] = missing if code == MISSING_CODE else at
+        n_entries, heaviest, known = count_entries(branch, ids, labels, times, lo, hi, n_branches, bags)
         if (
             lo + n_entries > len(ids)
             or state[N_NODES] + n_branches > nodes.shape[1]
@@ -344,8 +347,8 @@ def grow(
             state[N_ENTRIES] = lo + n_entries
             return NEEDS_ROOM
         move_entries(
-            column, ids, labels, times, lo, hi, kind, cut, missing, n_branches, n_entries, heaviest, known, bags,
-            spare_ids, spare_labels,
+            branch, ids, labels, times, lo, hi, lo, n_branches, n_entries, heaviest, known, bags, spare_ids,
+            spare_labels,
         )  # fmt: skip
         # --- the node
         first = state[N_NODES]

@@ -41,6 +41,7 @@ from spinney._types import (
     GROUP_ROWS,
     IS_CATEGORICAL,
     LOW,
+    MISSING_CODE,
     MISSING_WEIGHT,
     MOST_BUCKETS,
     N_CODES,
@@ -235,7 +236,7 @@ class Textbook(Driven):
         self.totals = np.zeros(TOTALS_SIZE, SUM)
         self.keys = np.empty((2, n_rows), np.uint64)
         self.counts = np.empty(MOST_BUCKETS, np.int32)
-        self.column = np.empty((n_rows, 1), np.uint16)
+        self.column, self.branch = np.empty((n_rows, 1), np.uint16), np.empty(n_rows, np.int32)
         self.figures = np.zeros((FIGURE_ROWS, len(n_codes)))
         self.bags = np.zeros((BAG_ROWS, max(int(n_codes[is_category].max(initial=0)) + 1, 3)), SUM)
 
@@ -262,7 +263,7 @@ class Textbook(Driven):
             n = n_entries + n_entries // 2
             self.ids, self.labels = enlarge(self.ids, n), enlarge(self.labels, n)
             self.spare = Entries(np.empty(n, ROW), np.empty((len(self.labels), n), SUM))
-            self.column = np.empty((n, 1), np.uint16)
+            self.column, self.branch = np.empty((n, 1), np.uint16), np.empty(n, np.int32)
         if int(self.state[N_NODES]) + most > self.nodes.shape[1]:
             n = 2 * self.nodes.shape[1] + most
             self.nodes, self.node_values = enlarge(self.nodes, n), enlarge(self.node_values, n)
@@ -280,7 +281,7 @@ class Textbook(Driven):
                 self.kernels.grow_fractional.grow(
                     self.columns, self.ids, self.labels, self.times, self.target.truth, self.features,
                     self.codes.edges, self.settings, self.xlogx, self.column, self.keys, self.counts, self.cells,
-                    self.groups, self.sums, self.totals, self.figures, self.bags, *self.spare, self.nodes,
+                    self.groups, self.sums, self.totals, self.figures, self.branch, self.bags, *self.spare, self.nodes,
                     self.node_values, self.distributions, self.stack, self.state, self.control,
                 )
             )  # fmt: skip
@@ -397,20 +398,20 @@ class Textbook(Driven):
     def send(self, entries: Entries, tree: Tree, node: int) -> list[Entries]:
         """The entries of each branch of a node of a tree that was grown on this table."""
         feature, n_branches = int(tree.feature[node]), int(tree.n_branches[node])
-        kind, cut = int(tree.kind[node]), 0
-        if kind == THRESHOLD:
+        code = self.columns[feature, entries.ids].astype(np.int32)
+        branch = code - 1
+        if tree.kind[node] == THRESHOLD:
             at, n_codes = int(self.features[OFFSET, feature]), int(self.features[N_CODES, feature])
-            cut = int(np.searchsorted(self.codes.edges[LOW, at : at + n_codes], tree.threshold[node], side="right"))
-        missing = int(tree.missing_branch[node])
-        column = np.ascontiguousarray(self.columns[feature, entries.ids]).reshape(-1, 1)
-        kernels = self.kernels.bags
-        n_entries, heaviest, known = kernels.count_bags(
-            column, entries.ids, entries.labels, self.times, kind, cut, missing, n_branches, self.bags
+            cut = np.searchsorted(self.codes.edges[LOW, at : at + n_codes], tree.threshold[node], side="right")
+            branch = (code > cut).astype(np.int32)
+        branch[code == MISSING_CODE] = tree.missing_branch[node]
+        n_entries, heaviest, known = self.kernels.bags.count_bags(
+            branch, entries.ids, entries.labels, self.times, n_branches, self.bags
         )
         ids, labels = enlarge(entries.ids, n_entries), enlarge(entries.labels, n_entries)
-        kernels.fill_bags(
-            column, ids, labels, self.times, len(column), kind, cut, missing, n_branches, n_entries, heaviest, known,
-            self.bags, np.empty_like(ids), np.empty_like(labels),
+        self.kernels.bags.fill_bags(
+            branch, ids, labels, self.times, n_branches, n_entries, heaviest, known, self.bags, np.empty_like(ids),
+            np.empty_like(labels),
         )  # fmt: skip
         bags = [slice(int(b), int(b + n)) for b, n in zip(*self.bags[[BAG_BEGIN, BAG_N], :n_branches], strict=True)]
         return [Entries(ids[bag].copy(), labels[:, bag].copy()) for bag in bags]

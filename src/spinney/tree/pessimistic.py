@@ -1,0 +1,331 @@
+"""Pessimistic pruning: C4.5 release 8 (Quinlan 1993, chapter 4), as Weka's J48 has it.
+
+A leaf with n rows and e errors is expected to make e + added_errors(n, e) of them: the upper limit of a confidence
+interval instead of the rate that the training rows show. From the bottom up, a test is replaced by a leaf, or by its
+heaviest branch (raising), where that promises no more errors than the test, up to 0.1 errors.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spinney._jit import interpreted, kernels
+from spinney._types import (
+    BAG_ROWS,
+    CONTROL_SIZE,
+    DONE,
+    LEAF,
+    N_ENTRIES,
+    N_MIXED,
+    NEEDS_ROOM,
+    ROW,
+    SUM,
+    TEXTBOOK_STATE_SIZE,
+)
+from spinney.tree.cutting import cut_mask, cut_nodes, find_tiers, heaviest_classes, pack_classes
+from spinney.tree.drive import Driven
+from spinney.tree.grow import class_impurity, enlarge
+from spinney.tree.reduced_error import require_rows
+from spinney.tree.target import fix_weights, weight_unit
+from spinney.tree.textbook import MOST_SHIFT
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spinney.tree.structure import Tree
+
+COLLAPSE_SLACK = 1e-3  # errors that a subtree must save on the training rows
+MARGIN = 0.1  # errors by which a smaller tree may be worse
+SMALL = 1e-6
+STEP_SECONDS = 2e-5  # a row at a test, interpreted; most are sent down several times
+LINK_ROWS, FRAME_ROWS = 6, 5  # as in `kernels.raising`
+LINK_TEST, LINK_CHILD, LINK_BRANCHES, LINK_N = 0, 1, 2, 5
+CRITERIA = ("gini", "entropy", "misclassification")
+
+
+def normal_quantile(confidence: float) -> float:
+    """Quantile of 1 - confidence of the normal distribution; 0 where no limit is asked for."""
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"confidence={confidence!r} must lie between 0 and 1")
+    return NormalDist().inv_cdf(1.0 - confidence)
+
+
+def added_errors(n: float, e: float, confidence: float = 0.25) -> float:
+    """Errors to be added to e errors among n rows, so that the sum is an upper confidence limit.
+
+    C4.5's approximation (`Stats.addErrs` in J48): exact for e = 0, where it is n (1 - confidence^(1/n)); linear up to
+    e = 1; the normal one with continuity correction from there on. A confidence above 0.5 adds nothing.
+
+    Parameters
+    ----------
+    n : float
+        Weight of the rows, positive.
+    e : float
+        Weight of those that are not of the leaf's class, at most n.
+    confidence : float, default=0.25
+        Probability that the true errors exceed the limit; less prunes more.
+
+    Examples
+    --------
+    >>> round(added_errors(6, 0) / 6, 3)
+    0.206
+    """
+    if not (n > 0.0 and 0.0 <= e <= n):
+        raise ValueError(f"{e} errors among {n} rows: rows must be positive, errors at most as many")
+    z = normal_quantile(confidence)
+    return float(interpreted().raising.added_errors(float(n), float(e), float(confidence), z))
+
+
+def exact_limit(n: float, e: float, confidence: float = 0.25) -> float:
+    """Upper confidence limit of the error rate, from the binomial distribution: U(e, n) of Quinlan's book.
+
+    The probability of at most e errors among n rows is `confidence` at this rate. `added_errors` is the program's
+    approximation of n times this limit, less e.
+
+    Examples
+    --------
+    >>> [round(exact_limit(n, e), 3) for n, e in ((6, 0), (9, 0), (1, 0), (16, 1))]
+    [0.206, 0.143, 0.75, 0.157]
+    """
+    from scipy.special import betaincinv
+
+    if not (n > 0.0 and 0.0 <= e <= n):
+        raise ValueError(f"{e} errors among {n} rows: rows must be positive, errors at most as many")
+    normal_quantile(confidence)
+    return 1.0 if e >= n else float(betaincinv(e + 1.0, n - e, 1.0 - confidence))
+
+
+def node_errors(tree: Tree) -> NDArray[np.float64]:
+    """Weight of the training rows of every node that are not of its heaviest class, shape (n_nodes,)."""
+    if not tree.n_classes:
+        raise ValueError("pessimistic pruning counts errors: it needs a tree of classes")
+    return np.maximum(tree.weight - heaviest_classes(tree, find_tiers(tree))[1], 0.0)
+
+
+def collapse(tree: Tree) -> Tree:
+    """Make a leaf of every node whose subtree does not save 0.001 errors on the training rows.
+
+    C4.5 does so after growing, whether it prunes or not.
+
+    Returns
+    -------
+    Tree
+        The same object where nothing is cut.
+    """
+    errors = node_errors(tree)
+    below = tree.sum_up(errors)
+    return cut_nodes(tree, np.flatnonzero(~tree.is_leaf & (below >= errors - COLLAPSE_SLACK)))
+
+
+def prune_pessimistic(
+    tree: Tree,
+    confidence: float = 0.25,
+    *,
+    values: NDArray[Any] | None = None,
+    truth: NDArray[Any] | None = None,
+    weight: NDArray[np.float64] | None = None,
+    raising: bool = False,
+) -> Tree:
+    """Prune a tree of classes by estimated errors.
+
+    Parameters
+    ----------
+    tree : Tree
+        Of classes; any kind of test. Raising does not know surrogates.
+    confidence : float, default=0.25
+        See `added_errors`.
+    values : (n_rows, n_features), float32 or float64
+        The rows that grew the tree, encoded as for prediction; needed for raising.
+    truth : int (n_rows,)
+        Their class codes; needed for raising.
+    weight : float64 (n_rows,), optional
+        Their weights.
+    raising : bool, default=False
+        Whether a test may be replaced by its heaviest branch. The tests of that branch stay, all rows of the test are
+        sent through them, and what the nodes hold is summed anew.
+
+    Returns
+    -------
+    Tree
+        The same object where nothing is cut.
+    """
+    z = normal_quantile(confidence)
+    errors = node_errors(tree)
+    if raising:
+        if values is None or truth is None:
+            raise ValueError("raising=True sends the training rows down other branches: give values and truth")
+        if tree.surrogates is not None:
+            raise ValueError("raising=True needs a tree without surrogates; prune without raising")
+        return Raising(tree, float(confidence), z, values, truth, weight).prune()
+    estimates = np.empty(tree.n_nodes)
+    chosen = kernels(tree.n_nodes * STEP_SECONDS)
+    chosen.raising.estimate_all(np.array(tree.weight), errors, float(confidence), z, estimates)
+    tiers = find_tiers(tree)
+    is_cut = np.zeros(tree.n_nodes, np.bool_)
+    for tier in reversed(tiers):
+        below = np.zeros(len(tier.nodes))
+        for has, child in tier.branches:
+            below[has] += estimates[child]
+        cut = estimates[tier.nodes] - (below + MARGIN) < SMALL
+        is_cut[tier.nodes] = cut
+        estimates[tier.nodes] = np.where(cut, estimates[tier.nodes], below)
+    return cut_mask(tree, tiers, is_cut) if is_cut.any() else tree
+
+
+class Raising(Driven):
+    """Pruning with raising under way: the rows in an arena, enlarged as the driver asks for room."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        confidence: float,
+        z: float,
+        values: NDArray[Any],
+        truth: NDArray[Any],
+        weight: NDArray[np.float64] | None,
+    ) -> None:
+        truth = np.asarray(truth)
+        for name, x in (("values", values), ("truth", truth), ("weight", weight)):
+            if x is not None and len(x) != len(truth):
+                raise ValueError(f"{name} has {len(x)} rows, truth {len(truth)}")
+        if values.ndim != 2 or values.shape[1] != tree.n_features:
+            raise ValueError(f"values has shape {values.shape}, expected (n_rows, {tree.n_features})")
+        require_rows((truth >= 0) & (truth < tree.n_classes), f"truth is not one of the {tree.n_classes} class codes")
+        if weight is not None and not bool(np.all(weight > 0.0)):
+            require_rows(weight >= 0.0, "weight is negative or missing")
+            keep = weight > 0.0
+            values, truth, weight = values[keep], truth[keep], weight[keep]
+        self.tree = tree
+        self.confidence, self.z = confidence, z
+        self.values = np.ascontiguousarray(values, np.float64)
+        self.weights = fix_weights(weight, len(truth))
+        self.control = np.zeros(CONTROL_SIZE, np.int64)
+        self.features = np.zeros((1, tree.n_features), np.int64)
+        self.kernels = kernels(len(truth) * tree.depth * (tree.depth + 1) / 2 * STEP_SECONDS)
+        spreads = bool(tree.spreads_missing.any())
+        self.shift = 0
+        if self.weights.is_whole and spreads:
+            self.shift = min(MOST_SHIFT, 61 - int(self.weights.total).bit_length())
+        self.unit = math.ldexp(weight_unit(self.weights), -self.shift)
+        self.times = self.weights.values if self.weights.is_whole else np.ones(1, SUM)
+        self.truth = truth.astype(SUM)
+        self.has_weights = spreads or not self.weights.is_unit
+        self.bags = np.zeros((BAG_ROWS, int(tree.n_branches.max(initial=2))), SUM)
+        self.sums = np.zeros(tree.n_classes, SUM)
+        self.state = np.zeros(TEXTBOOK_STATE_SIZE, np.int64)
+        self.lay_out()
+
+    def lay_out(self) -> None:
+        """Put every row into the arena, whole."""
+        n_rows = len(self.truth)
+        self.ids = np.arange(n_rows, dtype=ROW)
+        self.labels = self.truth.reshape(1, n_rows).copy()
+        if self.has_weights:
+            self.labels = np.stack([self.truth, np.broadcast_to(self.weights.values << self.shift, n_rows)])
+        self.make_scratch()
+
+    def make_scratch(self) -> None:
+        """Scratch of the arena's size."""
+        n = len(self.ids)
+        self.scratch = np.empty(n, np.int32), self.bags, np.empty(n, ROW), np.empty((len(self.labels), n), SUM)
+
+    def make_room(self) -> None:
+        """Enlarge the arena."""
+        n_entries = int(self.state[N_ENTRIES])
+        n = n_entries + n_entries // 2
+        self.ids, self.labels = enlarge(self.ids, n), enlarge(self.labels, n)
+        self.make_scratch()
+
+    def prune(self) -> Tree:
+        """Prune; where nothing is raised, what is left holds what it held."""
+        tree = self.tree
+        n_nodes = tree.n_nodes
+        self.links = np.zeros((LINK_ROWS, n_nodes), np.int64)
+        self.links[LINK_TEST] = tree.test
+        self.links[LINK_CHILD] = tree.first_child
+        self.links[LINK_BRANCHES] = tree.n_branches
+        self.cuts = tree.threshold.copy()
+        self.estimates = np.zeros(n_nodes)
+        self.path = np.zeros((FRAME_ROWS, n_nodes + 1), np.int64)
+        self.frames = np.zeros((FRAME_ROWS, n_nodes + 1), np.int64)
+        self.run()
+        if self.state[N_MIXED] == 0:
+            cut = np.flatnonzero(~tree.is_leaf & (self.links[LINK_CHILD] == 0))
+            return cut_nodes(tree, cut)
+        return self.settle()
+
+    def drive(self) -> int:
+        """Run the driver to its end."""
+        while True:
+            status = int(
+                self.kernels.raising.prune(
+                    self.values, self.ids, self.labels, self.times, self.links, self.cuts, np.array(self.tree.subsets),
+                    self.estimates, np.zeros((0, 1), SUM), self.confidence, self.z, self.unit, *self.scratch,
+                    self.sums, self.path, self.frames, self.state, self.control,
+                )
+            )  # fmt: skip
+            if status != NEEDS_ROOM:
+                return status
+            self.make_room()
+
+    def settle(self) -> Tree:
+        """The tree that is left, its nodes numbered as the grower does, with what the rows make of it."""
+        old = number_nodes(self.links)
+        new = np.zeros(self.tree.n_nodes, np.int64)
+        new[old] = np.arange(len(old))
+        links, cuts = self.links[:, old], self.cuts[old]
+        is_leaf = links[LINK_CHILD] == 0
+        links[LINK_CHILD] = np.where(is_leaf, 0, new[links[LINK_CHILD]])
+        counts = np.zeros((len(old), self.tree.n_classes), SUM)
+        self.lay_out()
+        while True:
+            status = self.kernels.raising.settle(
+                self.values, self.ids, self.labels, self.times, links, cuts, np.array(self.tree.subsets),
+                self.estimates, counts, *self.scratch, self.sums, self.path, self.state,
+            )  # fmt: skip
+            if status == DONE:
+                break
+            counts[:] = 0
+            self.make_room()
+        weights = counts * self.unit
+        parent = np.zeros(len(old), np.int64)
+        inner = np.flatnonzero(~is_leaf)
+        for node, first, n in zip(inner, *links[[LINK_CHILD, LINK_BRANCHES]][:, inner], strict=True):
+            parent[first : first + n] = node
+        is_empty = links[LINK_N] == 0
+        answers = np.where(is_empty[:, None], weights[parent], weights)[is_leaf]
+        cuts[is_leaf], distributions = pack_classes(answers)
+        total = weights.sum(axis=1)
+        shares = weights / np.where(is_empty, 1.0, total)[:, None]
+        return replace(
+            self.tree,
+            test=np.where(is_leaf, LEAF, links[LINK_TEST]).astype(np.uint32),
+            first_child=links[LINK_CHILD].astype(np.int32),
+            threshold=cuts,
+            n_rows=links[LINK_N].astype(np.uint32),
+            weight=total,
+            impurity=np.maximum(class_impurity(self.guess_criterion(shares[:1]), shares), 0.0),
+            distributions=distributions,
+        )
+
+    def guess_criterion(self, shares: NDArray[np.float64]) -> str:
+        """The criterion that gives the root its impurity: a tree does not say by which it was grown."""
+        off = [abs(float(class_impurity(name, shares)[0]) - float(self.tree.impurity[0])) for name in CRITERIA]
+        return CRITERIA[int(np.argmin(off))]
+
+
+def number_nodes(links: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The nodes that the root reaches, children of a node next to each other, first branches first."""
+    old, stack = [0], [0]
+    while stack:
+        node = stack.pop()
+        first, n = int(links[LINK_CHILD, node]), int(links[LINK_BRANCHES, node])
+        if first:
+            old.extend(range(first, first + n))
+            stack.extend(range(first + n - 1, first - 1, -1))
+    return np.array(old)
