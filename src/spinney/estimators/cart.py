@@ -67,7 +67,6 @@ SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "monotonic_cst": ["array-like", dict, None],
     "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
     "random_state": ["random_state"],
-    "trace": ["boolean"],
 }
 
 
@@ -231,6 +230,7 @@ class CARTClassifier(ClassTree, _CART):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "criterion": [StrOptions({"gini", "entropy", "misclassification"})],
         "class_weight": [dict, StrOptions({"balanced"}), None],
+        "trace": ["boolean"],
         **SHARED_CONSTRAINTS,
     }
 
@@ -364,6 +364,7 @@ class CARTRegressor(ValueTree, _CART):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "criterion": [StrOptions({"squared_error", "sdr"})],
         "min_target_std": [Interval(Real, 0.0, None, closed="left")],
+        "trace": ["boolean"],
         **SHARED_CONSTRAINTS,
     }
 
