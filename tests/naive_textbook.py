@@ -37,7 +37,7 @@ class Case(NamedTuple):
     weight: Fraction
 
 
-@dataclass
+@dataclass(repr=False)
 class Node:
     """One node; a leaf has no children."""
 
@@ -51,6 +51,13 @@ class Node:
     missing_branch: int | None = None  # or EVERY
     children: list[Node] = field(default_factory=list)
     margin: float = math.inf  # how far the closest choice was from going another way: see `is_certain`
+
+    def __repr__(self) -> str:
+        sums = "/".join(map(str, self.sums))
+        if self.is_leaf:
+            return sums
+        test = f"x{self.feature}" + ("" if self.threshold is None else f"<={self.threshold:g}")
+        return f"{sums} {test} missing {self.missing_branch} {self.children}"
 
     @property
     def is_leaf(self) -> bool:
@@ -70,6 +77,7 @@ class Table:
     n_classes: int | None  # None = regression
     is_categorical: list[bool]
     n_levels: list[int]
+    times: list[int]  # how many rows a row counts as where C4.5 counts them: its weight, if all weights are whole
 
     @property
     def n_features(self) -> int:
@@ -129,7 +137,9 @@ def read_table(
             for column, is_it in zip(columns, is_categorical, strict=True)
         ]
     targets = [Fraction(y[i]) if n_classes is None else Fraction(int(y[i])) for i in kept]
-    table = Table(columns, targets, n_classes, is_categorical, list(n_levels))
+    is_whole = all(weights[i] == int(weights[i]) for i in kept)
+    times = [int(weights[i]) if is_whole else 1 for i in kept]
+    table = Table(columns, targets, n_classes, is_categorical, list(n_levels), times)
     return table, [Case(at, Fraction(weights[i])) for at, i in enumerate(kept)]
 
 
@@ -243,10 +253,8 @@ def branch_out(table: Table, node: Node, best: Candidate) -> None:
 
 
 def heaviest_branch(node: Node) -> int:
-    """The heaviest branch: of levels the first among equals, of two sides of a cut the upper one."""
+    """The heaviest branch, the first among equals."""
     weights = [child.weight for child in node.children]
-    if node.threshold is not None:
-        return 0 if weights[0] > weights[1] else 1
     return weights.index(max(weights))
 
 
@@ -325,7 +333,7 @@ def grow_c45(table: Table, cases: list[Case], params: Params, node: Node) -> Nod
     ):
         return node
     judge = Judge()
-    best = best_c45(table, cases, params, node, judge)
+    best = best_c45(table, params, node, judge)
     node.margin = judge.closest
     if best is None:
         return node
@@ -360,7 +368,7 @@ def share_out(table: Table, cases: list[Case], feature: int, bags: list[list[Cas
     ]
 
 
-def best_c45(table: Table, cases: list[Case], params: Params, node: Node, judge: Judge) -> Candidate | None:
+def best_c45(table: Table, params: Params, node: Node, judge: Judge) -> Candidate | None:
     """The test that C4.5 takes; None: a leaf."""
     weight = float(node.weight)
     if judge.is_below(weight, 2 * params.min_samples_leaf) or judge.is_equal(weight, float(max(node.sums))):
@@ -368,7 +376,7 @@ def best_c45(table: Table, cases: list[Case], params: Params, node: Node, judge:
     found = [c45_candidate(table, node, feature, params.min_samples_leaf, judge) for feature in range(table.n_features)]
 
     has_few = [
-        not is_it or judge.is_below(n_levels, 0.3 * len(cases))
+        not is_it or judge.is_below(n_levels, 0.3 * sum(table.times))
         for is_it, n_levels in zip(table.is_categorical, table.n_levels, strict=True)
     ]
     counted = [candidate for candidate in found if candidate and (has_few[candidate.feature] or not any(has_few))]
@@ -408,7 +416,7 @@ def best_cut(
         side = least
     elif judge.is_above(side, 25):
         side = 25
-    if judge.is_below(len(cases), 2 * side):
+    if judge.is_below(sum(table.times[case.row] for case in cases), 2 * side):
         return None
     n_cuts, highest, best = 0, 0.0, None
     for low, high in pairwise(known):

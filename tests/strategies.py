@@ -182,6 +182,41 @@ def many_level_tables(draw: st.DrawFn) -> SmallTable:
 
 
 @st.composite
+def textbook_tables(draw: st.DrawFn, *, is_regression: bool = False, max_rows: int = 24) -> SmallTable:
+    """A table for ID3 and C4.5: columns that say something of the target, levels that no row has, missing cells.
+
+    Numbers are halves and quarters, since C4.5 takes values within 1e-5 of each other for one; weights are None, whole,
+    or quarters.
+    """
+    n_rows = draw(st.integers(1, max_rows))
+    columns, is_categorical, n_levels = [], [], []
+    for _ in range(draw(st.integers(1, 4))):
+        is_category = draw(st.booleans())
+        size = draw(st.sampled_from([1, 2, 3, 4, 7]))
+        cells = st.integers(0, size - 1).map(float) if is_category else st.integers(0, 3 * size).map(lambda k: k / 4)
+        column = draw(_columns_of(cells, n_rows))
+        if draw(st.booleans()):
+            mask = draw(missing_masks(n_rows))
+            column = [math.nan if is_hidden else v for v, is_hidden in zip(column, mask, strict=True)]
+        columns.append(column)
+        is_categorical.append(is_category)
+        n_levels.append(size + draw(st.integers(0, 1)) if is_category else 0)
+    if is_regression:
+        y = draw(_columns_of(st.integers(-8, 8).map(lambda k: k / 4), n_rows))
+    else:
+        noise = draw(st.sampled_from([[0], [0, 0, 0, 1], [0, 1, 2]]))
+        known = [0.0 if math.isnan(v) else v for v in columns[0]]
+        y = [int(v + draw(st.sampled_from(noise))) % 3 for v in known]
+        y = [int(code) for code in _compact([float(code) for code in y])]
+    pool = draw(st.sampled_from([None, None, [1.0, 2.0, 3.0], [0.0, 1.0, 2.0], DYADIC_WEIGHTS]))
+    weights = None if pool is None else draw(_columns_of(st.sampled_from(pool), n_rows))
+    if weights is not None and not any(weights):
+        weights[0] = 1.0
+    n_classes = None if is_regression else len(set(y))
+    return SmallTable(columns, y, weights, n_classes, is_categorical, n_levels)
+
+
+@st.composite
 def parameters(draw: st.DrawFn, table: SmallTable, *, has_monotonic: bool = True) -> dict[str, object]:
     """Keywords of `naive.grow` that fit a table, most of them left at their defaults.
 

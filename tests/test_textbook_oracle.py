@@ -1,0 +1,193 @@
+"""Textbook trees and every pruning against the naive ones, on small tables that look for trouble."""
+
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import fast_textbook
+import naive_pruning
+import naive_textbook
+import strategies
+from spinney.model.predict import find_leaves, predict_classes, predict_shares, predict_values
+from spinney.tree import prune
+from spinney.tree.reduced_error import prune_on_rows
+
+CLOSE = 1e-9
+
+
+@st.composite
+def grown(draw, *, rules=("gain", "gain_ratio", "c45")):
+    """A table, the naive form of it, a naive tree, and its criterion."""
+    rule = draw(st.sampled_from(rules))
+    is_regression = rule != "c45" and draw(st.booleans())
+    table = draw(strategies.textbook_tables(is_regression=is_regression))
+    criteria = ["entropy"] if rule == "c45" else ["squared_error", "sdr"] if is_regression else ["entropy", "gini"]
+    params = {"criterion": draw(st.sampled_from(criteria)), "rule": rule}
+    if draw(st.booleans()):
+        params["max_depth"] = draw(st.integers(0, 3))
+    if draw(st.booleans()):
+        params["min_samples_leaf"] = draw(st.integers(1, 3))
+    data, root = fast_textbook.grow_naive(table, **params)
+    return table, data, root, params["criterion"]
+
+
+def answers(tree, rows):
+    values = np.array(rows, np.float64)
+    return predict_shares(tree, values) if tree.n_classes else predict_values(tree, values)
+
+
+def naive_answers(root, rows, n_classes):
+    if n_classes is None:
+        return [float(naive_textbook.mean(root, row)) for row in rows]
+    return [[float(share) for share in naive_textbook.class_shares(root, row)] for row in rows]
+
+
+# ------------------------------------------------------------------------------------------------------- predicting
+
+
+@given(st.data())
+def test_rows_go_where_the_oracle_sends_them(data):
+    """A branch for each level, branches of missing values, rows that take every branch, empty leaves."""
+    table, _, root, criterion = data.draw(grown())
+    tree = fast_textbook.build(root, table, criterion)
+    tree.check()
+    fast_textbook.assert_same_tree(tree, root, criterion)
+    rows = [*table.rows, *data.draw(strategies.query_rows(table))]
+    expected = naive_answers(root, rows, table.n_classes)
+    np.testing.assert_allclose(answers(tree, rows), expected, rtol=CLOSE, atol=CLOSE)
+
+
+# ---------------------------------------------------------------------------------------------------------- pruning
+
+
+def risk_of(root, table, criterion, risk):
+    if risk == "impurity":
+        return naive_pruning.impurity_risk(root, criterion)
+    return naive_pruning.error_risk(root, table.n_classes)
+
+
+def name_of(risk, criterion):
+    """A tree of standard deviations knows its squared error by another name."""
+    return "squared" if risk == "error" and criterion == "sdr" else risk
+
+
+@given(grown(), st.sampled_from(["impurity", "error"]))
+def test_the_sequence_of_best_subtrees(case, risk):
+    table, _, root, criterion = case
+    of_node = risk_of(root, table, criterion, risk)
+    is_exact = isinstance(of_node(root), Fraction)
+    slack = 0 if is_exact else 1e-12 * of_node(root)
+    expected = naive_pruning.sequence(root, of_node, slack)
+    assume(is_exact or are_apart(expected, of_node(root)))
+    tree = fast_textbook.build(root, table, criterion)
+    kind = name_of(risk, criterion)
+    steps = prune.cut_sequence(tree, kind)
+    assert [step.n_leaves for step in steps] == [step.n_leaves for step in expected]
+    scale = float(of_node(root)) or 1.0
+    for name in ("alpha", "risk"):
+        found = [prune.from_units(tree, getattr(step, name), kind) for step in steps]
+        truth = [float(getattr(step, name)) for step in expected]
+        np.testing.assert_allclose(found, truth, rtol=CLOSE, atol=1e-12 * scale)
+    for before, after in zip(expected, [*expected[1:], None], strict=True):
+        alpha = float(before.alpha) * 2 + 1.0 if after is None else float(before.alpha + after.alpha) / 2
+        found = prune.prune_to_alpha(tree, alpha, kind)
+        found.check()
+        fast_textbook.assert_same_tree(found, naive_pruning.prune_to_alpha(root, alpha, of_node), criterion)
+
+
+def are_apart(steps, scale):
+    """Whether no two alphas of float risks are so close that rounding decides if they are one."""
+    alphas = [float(step.alpha) for step in steps]
+    return all(b - a > 1e-9 * float(scale) for a, b in pairwise(alphas))
+
+
+@given(st.data())
+def test_reduced_error(data):
+    table, _, root, criterion = data.draw(grown())
+    rows = data.draw(strategies.query_rows(table))
+    given_y = data.draw(st.lists(st.sampled_from(table.y), min_size=len(rows), max_size=len(rows)))
+    weights = data.draw(st.sampled_from([None, [1.0, 2.0] * 5, [0.25, 1.5] * 5]))
+    assume(all(is_clear(root, row) for row in rows))
+    given_table, cases = naive_textbook.read_table(
+        list(zip(*rows, strict=True)), given_y, weights, table.n_classes, table.is_categorical, table.n_levels
+    )
+    expected = naive_pruning.prune_on_rows(root, given_table, cases)
+    tree = fast_textbook.build(root, table, criterion)
+    values = np.array(rows)
+    leaf = find_leaves(tree, values)
+    found = prune_on_rows(tree, leaf, np.array(given_y), None if weights is None else np.array(weights))
+    found.check()
+    fast_textbook.assert_same_tree(found, expected, criterion)
+    weights = np.ones(len(rows)) if weights is None else np.array(weights)
+    assert error(found, values, given_y, weights) <= error(tree, values, given_y, weights) + 1e-9
+
+
+def is_clear(root, row):
+    """Whether one leaf takes more of a row than any other."""
+    shares = sorted((share for _, share in naive_textbook.reach(root, row)), reverse=True)
+    return len(shares) == 1 or shares[0] > shares[1]
+
+
+def error(tree, values, y, weights):
+    """Of the leaf that takes most of each row."""
+    leaf = find_leaves(tree, values)
+    if tree.n_classes:
+        return float(weights[tree.leaf_class[leaf] != np.array(y)].sum())
+    return float((weights * (tree.threshold[leaf] - np.array(y)) ** 2).sum())
+
+
+@given(grown(), st.sampled_from([1e-9, 0.1137, 0.3719, 0.9217]))
+def test_splits_of_little_gain(case, bound):
+    table, _, root, criterion = case
+    tree = fast_textbook.build(root, table, criterion)
+    found = prune.prune_by_gain(tree, bound)
+    found.check()
+    fast_textbook.assert_same_tree(found, naive_pruning.prune_by_gain(root, bound, criterion), criterion)
+
+
+@given(st.data())
+def test_leaves_that_agree(data):
+    table, _, root, criterion = data.draw(grown())
+    tree = fast_textbook.build(root, table, criterion)
+    found = prune.merge_leaves(tree)
+    found.check()
+    fast_textbook.assert_same_tree(found, naive_pruning.merge_leaves(root, table.n_classes), criterion)
+    rows = np.array([*table.rows, *data.draw(strategies.query_rows(table))])
+    known = rows[~np.isnan(rows).any(axis=1)]  # a row that takes every branch hears other shares, and may change
+    if table.n_classes:
+        np.testing.assert_array_equal(predict_classes(found, known), predict_classes(tree, known))
+    else:
+        np.testing.assert_allclose(predict_values(found, rows), predict_values(tree, rows), rtol=CLOSE, atol=CLOSE)
+
+
+@given(st.data())
+def test_snipping_is_cutting_by_hand(data):
+    table, _, root, criterion = data.draw(grown())
+    tree = fast_textbook.build(root, table, criterion)
+    node = data.draw(st.integers(0, tree.n_nodes - 1))
+    cut = naive_pruning.snip(root, fast_textbook.place_of(root)[node])
+    found = prune.snip(tree, node)
+    found.check()
+    fast_textbook.assert_same_tree(found, cut, criterion)
+    rows = [*table.rows, *data.draw(strategies.query_rows(table))]
+    expected = naive_answers(cut, rows, table.n_classes)
+    np.testing.assert_allclose(answers(found, rows), expected, rtol=CLOSE, atol=CLOSE)
+
+
+@given(grown(), st.sampled_from(["impurity", "error"]), st.sampled_from([0.01371, 0.1113, 0.5]))
+def test_pruning_never_raises_its_own_risk(case, risk, alpha):
+    """Risk and alpha for each leaf, before and after; the tree only shrinks."""
+    table, _, root, criterion = case
+    kind = name_of(risk, criterion)
+    tree = fast_textbook.build(root, table, criterion)
+    found = prune.prune_to_alpha(tree, alpha, kind)
+
+    def cost(of):
+        at_leaves = prune.node_risk(of, kind)[of.is_leaf].sum()
+        return prune.from_units(of, float(at_leaves), kind) + alpha * of.n_leaves
+
+    assert cost(found) <= cost(tree) + 1e-12
+    assert found.n_leaves <= tree.n_leaves
