@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 import fast
 import naive_textbook
-from spinney._types import EVERY_BRANCH, FEATURE_SHIFT, KIND_BITS, LEAF, MULTIWAY, THRESHOLD
+from spinney._types import EVERY_BRANCH, FEATURE_SHIFT, KIND_BITS, LEAF, MAX_CODES, MULTIWAY, THRESHOLD
+from spinney.table.coding import code_table
 from spinney.tree.structure import Tree
+from spinney.tree.target import class_target, fix_weights, value_target
+from spinney.tree.textbook import TextbookParams, grow_textbook
 
 CLOSE = 1e-9
 
@@ -20,6 +24,32 @@ def grow_naive(table, **params):
         table.columns, table.y, table.weights, table.n_classes, table.is_categorical, table.n_levels
     )
     return data, naive_textbook.grow_cases(data, cases, naive_textbook.Params(**params))
+
+
+def grow(table, *, kernels=None, **params):
+    """The package's tree with the parameters of `grow_naive`."""
+    kernels = kernels or fast.compiled()
+    keep, weights, y = None, None, np.asarray(table.y, np.float64 if table.n_classes is None else np.int64)
+    if table.weights is not None:
+        weights = np.asarray(table.weights, np.float64)
+        keep = weights > 0
+        weights, y = weights[keep], y[keep]
+    levels = [tuple(range(n)) if is_it else None for n, is_it in zip(table.n_levels, table.is_categorical, strict=True)]
+    fixed = fix_weights(weights, len(y))
+    codes = code_table(fast.ColumnTable(table.columns, levels), fixed.values, MAX_CODES, kernels, keep)
+    if table.n_classes is None:
+        target = value_target(y, fixed, has_square=params["criterion"] == "sdr")
+    else:
+        target = class_target(y, table.n_classes, fixed)
+    missing = "every" if params.get("rule") == "c45" else "branch"
+    return grow_textbook(codes, target, fixed, TextbookParams(missing=missing, **params), kernels)
+
+
+def take(table, rows):
+    """The table with these rows in this order."""
+    weights = None if table.weights is None else [table.weights[i] for i in rows]
+    columns = [[column[i] for i in rows] for column in table.columns]
+    return replace(table, columns=columns, y=[table.y[i] for i in rows], weights=weights)
 
 
 # ------------------------------------------------------------------------------------------ a tree of naive nodes

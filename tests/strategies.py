@@ -182,7 +182,9 @@ def many_level_tables(draw: st.DrawFn) -> SmallTable:
 
 
 @st.composite
-def textbook_tables(draw: st.DrawFn, *, is_regression: bool = False, max_rows: int = 24) -> SmallTable:
+def textbook_tables(
+    draw: st.DrawFn, *, is_regression: bool = False, has_weights: bool = True, max_rows: int = 24
+) -> SmallTable:
     """A table for ID3 and C4.5: columns that say something of the target, levels that no row has, missing cells.
 
     Numbers are halves and quarters, since C4.5 takes values within 1e-5 of each other for one; weights are None, whole,
@@ -209,7 +211,7 @@ def textbook_tables(draw: st.DrawFn, *, is_regression: bool = False, max_rows: i
         y = [int(v + draw(st.sampled_from(noise))) % 3 for v in known]
         y = [int(code) for code in _compact([float(code) for code in y])]
     pool = draw(st.sampled_from([None, None, [1.0, 2.0, 3.0], [0.0, 1.0, 2.0], DYADIC_WEIGHTS]))
-    weights = None if pool is None else draw(_columns_of(st.sampled_from(pool), n_rows))
+    weights = draw(_columns_of(st.sampled_from(pool), n_rows)) if has_weights and pool else None
     if weights is not None and not any(weights):
         weights[0] = 1.0
     n_classes = None if is_regression else len(set(y))
