@@ -105,19 +105,18 @@ def surrogate_tree():
 
 
 def linear_tree():
-    """Two leaves: one of five terms, one of one."""
+    """Two leaves: one of five terms, one of one; where every feature is 0 they say 1 and -7."""
     linear = LinearLeaves(
-        first=np.array([0, 0, 5, 6], np.int32),
+        first=np.array([0, 0, 5, 6]),
         feature=np.array([0, 1, 2, 3, 4, 1], np.int32),
         coefficient=np.array([0.5, -1.25, 3.0, 4.0, 5.0, 2.0]),
         fill=np.array([10.0, 20.0, 30.0, 40.0, 50.0, 60.0]),
-        intercept=np.array([0.0, 1.0, -7.0]),
     )
     return assemble(
         [
             {"test": packed(0, 1, THRESHOLD), "first_child": 1, "threshold": 1.0, "n_rows": 9, "impurity": 1.0},
-            {"threshold": 2.0, "n_rows": 4},
-            {"threshold": 3.0, "n_rows": 5},
+            {"threshold": 481.0, "n_rows": 4},
+            {"threshold": 113.0, "n_rows": 5},
         ],
         0,
         [0] * 5,

@@ -44,6 +44,9 @@ def warmup() -> None:
             forest = RandomForestClassifier(n_estimators=1, max_features=1, categorical_features=categorical)
             forest.fit(np.tile(X, 3), y % n_classes)
     CARTRegressor(max_bins=2).fit(X, y).predict(X.astype(np.float32))
+    linear = CARTRegressor(max_depth=1, leaf_model="linear").fit(X, y)
+    for values in (X, X.astype(np.float32)):
+        linear.predict(values)
     # Bags have one kernel for each way to draw them; the rest of a forest is the same for all.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # two trees leave rows without out-of-bag votes

@@ -81,7 +81,7 @@ def test_surrogates_stand_behind_the_test():
 
 def test_linear_leaves_are_formulas():
     assert hand_trees.linear_tree().to_text() == drawn("""
-        [2.555556] (9 rows)
+        [276.5556] (9 rows)
         ├─ x0 <= 1: 1 + 0.5 x0 - 1.25 x1 + 3 x2 + ... 2 more (4 rows)
         └─ x0 > 1: -7 + 2 x1 (5 rows)
     """)

@@ -21,14 +21,18 @@ from spinney.estimators.checks import (
     check_weights,
     draw_seed,
     open_x,
+    refuse_infinite,
     row_count,
     weigh_classes,
 )
 from spinney.estimators.single import ClassTree, SingleTree, ValueTree
 from spinney.estimators.trace import keep_trace
+from spinney.model.predict import find_leaves
 from spinney.table.coding import code_table
 from spinney.table.ingest import Table, read_columns
+from spinney.table.schema import encode
 from spinney.tree.grow import GrowParams, grow_tree
+from spinney.tree.linear import LinearParams, Rows, fit_leaves
 from spinney.tree.prune import cut_sequence, from_units, prune_to_alpha
 from spinney.tree.structure import Legend, Tree
 from spinney.tree.target import class_target, fix_weights, value_target
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
     from spinney.tree.target import Target, Weights
 
 VISIT_SECONDS = 6e-6  # one row of one feature at one level, interpreted
+PRODUCT_SECONDS = 4e-7  # of two numbers, interpreted
 
 
 SHARED_CONSTRAINTS: dict[str, list[Any]] = {
@@ -87,6 +92,11 @@ def count_features(wanted: Any, n_features: int) -> int:
 
 class _CART(SingleTree):
     """What the two trees share: growing and pruning."""
+
+    @property
+    def _grows_in_forests(self) -> bool:
+        """Whether a fit is `grow_tree` and `ccp_alpha` alone, which bags and boosting do on codes made once."""
+        return getattr(self, "leaf_model", None) is None
 
     def _grow(
         self,
@@ -145,7 +155,8 @@ class _CART(SingleTree):
 
     def _path(self, X: Any, y: Any, sample_weight: Any) -> Bunch:
         """The steps of pruning, from a model of its own: this one stays as it is."""
-        whole = clone(self).set_params(ccp_alpha=0.0).fit(X, y, sample_weight)
+        plain = {"leaf_model": None} if hasattr(self, "leaf_model") else {}
+        whole = clone(self).set_params(ccp_alpha=0.0, **plain).fit(X, y, sample_weight)
         steps = cut_sequence(whole.tree_)
         return Bunch(
             ccp_alphas=np.array([from_units(whole.tree_, step.alpha) for step in steps]),
@@ -340,12 +351,23 @@ class CARTRegressor(ValueTree, _CART):
     max_leaf_nodes, max_features, ccp_alpha, missing, ties, max_bins, categorical_features, random_state, trace
         As in `CARTClassifier`.
     monotonic_cst : array-like of {-1, 0, 1} or dict, optional
-        Direction in which each numeric feature may move the predicted value.
+        Direction in which each numeric feature may move the predicted value; not with linear leaves.
+    leaf_model : "linear", optional
+        What a leaf says: by default the mean of its rows; "linear": a ridge regression on them (a model tree).
+        The tests are those of a tree of means, pruned as one; the models are fitted last. They say what
+        scikit-learn's `Ridge(alpha=leaf_alpha)` says, fitted on the rows and weights of the leaf with missing
+        values replaced by their mean: far from the leaf's rows they extrapolate, and are not clipped. Values
+        must not be infinite. A node that is made a leaf of the fitted tree answers by its mean.
+    leaf_features : {"path", "all"}, default="path"
+        Features of a leaf's model: the numeric ones that are tested on its path, or all numeric ones.
+        Categories are never among them.
+    leaf_alpha : float, default=1.0
+        Penalty on the sum of squared coefficients; 0: least squares, of the least norm where there are many.
 
     Attributes
     ----------
     tree_ : Tree
-        The grown tree; `tree_.to_text()` draws it.
+        The grown tree; `tree_.to_text()` draws it. `tree_.linear` holds the models of linear leaves.
     trace_ : Trace, with `trace=True`
         Every test that each node could have asked, and why the one asked won; print it.
     n_features_in_, n_outputs_, max_features_ : int
@@ -359,12 +381,18 @@ class CARTRegressor(ValueTree, _CART):
     >>> tree = CARTRegressor(max_depth=1).fit(X, [10, 10, 20, 22])
     >>> tree.predict([[1.5], [9]]).tolist()
     [10.0, 21.0]
+    >>> tree = CARTRegressor(max_depth=1, leaf_model="linear", leaf_alpha=0).fit(X, [10, 10, 20, 22])
+    >>> tree.predict([[1.5], [9]]).round(6).tolist()
+    [10.0, 32.0]
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "criterion": [StrOptions({"squared_error", "sdr"})],
         "min_target_std": [Interval(Real, 0.0, None, closed="left")],
         "trace": ["boolean"],
+        "leaf_model": [StrOptions({"linear"}), None],
+        "leaf_features": [StrOptions({"path", "all"})],
+        "leaf_alpha": [Interval(Real, 0.0, None, closed="left")],
         **SHARED_CONSTRAINTS,
     }
 
@@ -385,6 +413,9 @@ class CARTRegressor(ValueTree, _CART):
         ties: str = "first",
         max_bins: int = MAX_CODES,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
+        leaf_model: str | None = None,
+        leaf_features: str = "path",
+        leaf_alpha: float = 1.0,
         categorical_features: ArrayLike | str | None = "from_dtype",
         random_state: int | np.random.RandomState | None = None,
         trace: bool = False,
@@ -403,22 +434,49 @@ class CARTRegressor(ValueTree, _CART):
         self.ties = ties
         self.max_bins = max_bins
         self.monotonic_cst = monotonic_cst
+        self.leaf_model = leaf_model
+        self.leaf_features = leaf_features
+        self.leaf_alpha = leaf_alpha
         self.categorical_features = categorical_features
         self.random_state = random_state
         self.trace = trace
 
-    def _fit_tree(self, X: Any, y: Any, sample_weight: Any) -> tuple[Tree, Table]:
-        self._validate_params()
-        columns = open_x(self, X, is_fit=True)
-        numbers = check_numbers(self, y, columns.n_rows)
-        weight = check_weights(sample_weight, columns.n_rows)
-        table = read_columns(columns, self.categorical_features)
+    def _fit_tree(self, table: Table, numbers: NDArray[np.float64], weight: NDArray[np.float64] | None) -> Tree:
         has_square = self.criterion == "sdr" or self.min_target_std > 0.0
 
         def make_target(keep: NDArray[np.bool_] | None, weights: Weights) -> Target:
             return value_target(numbers if keep is None else numbers[keep], weights, has_square=has_square)
 
-        return self._grow(table, weight, make_target, None), table
+        return self._grow(table, weight, make_target, None)
+
+    def _fit_leaves(
+        self, values: NDArray[Any], numbers: NDArray[np.float64], weight: NDArray[np.float64] | None
+    ) -> Tree:
+        """The tree with linear models in its leaves."""
+        if weight is not None and not bool(np.all(weight > 0.0)):
+            keep = weight > 0.0
+            values, numbers, weight = values[keep], numbers[keep], weight[keep]
+        n_terms = self.tree_.depth if self.leaf_features == "path" else self.n_features_in_
+        chosen = kernels(len(values) * (n_terms + 1) ** 2 * PRODUCT_SECONDS)
+        params = LinearParams(self.leaf_features, float(self.leaf_alpha))
+        return fit_leaves(self.tree_, find_leaves(self.tree_, values), Rows(values, numbers, weight), params, chosen)
+
+    def _fit_model(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Grow and prune the tree, and fit the models of its leaves."""
+        self._validate_params()
+        columns = open_x(self, X, is_fit=True)
+        numbers = check_numbers(self, y, columns.n_rows)
+        weight = check_weights(sample_weight, columns.n_rows)
+        table = read_columns(columns, self.categorical_features)
+        if self.leaf_model is None:
+            self._keep_tree(self._fit_tree(table, numbers, weight), table)
+            return
+        if self.monotonic_cst is not None:
+            raise ValueError("monotonic_cst with leaf_model='linear': a slope may break it; leave out one of them")
+        values = encode(columns, table.schema)
+        refuse_infinite(values, table.schema, weight)
+        self._keep_tree(self._fit_tree(table, numbers, weight), table)
+        self.tree_ = self._fit_leaves(values, numbers, weight)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, trace: bool | None = None) -> Self:
         """Grow the tree.
@@ -436,7 +494,7 @@ class CARTRegressor(ValueTree, _CART):
             Whether to keep a trace of the tree as `trace_`; by default as the parameter says.
         """
         with all_or_nothing(self):
-            self._keep_tree(*self._fit_tree(X, y, sample_weight))
+            self._fit_model(X, y, sample_weight)
             keep_trace(self, X, y, sample_weight, is_wanted=self.trace if trace is None else trace)
             return self
 

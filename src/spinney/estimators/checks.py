@@ -243,6 +243,20 @@ def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None
     return weight
 
 
+def refuse_infinite(values: NDArray[Any], schema: Schema, weight: NDArray[np.float64] | None = None) -> None:
+    """Refuse infinite numbers where they would be terms of a linear model; rows of weight 0 are not there."""
+    for j in np.flatnonzero(~schema.is_categorical).tolist():
+        bad = np.isinf(values[:, j])
+        if weight is not None:
+            bad &= weight > 0.0
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise ValueError(
+                f"Column {schema.name_of(j)} of X holds {values[row, j]} in row {row}, and a linear leaf cannot take "
+                "infinite values. Replace it by a finite number, or by NaN where it is missing; or use leaf_model=None."
+            )
+
+
 def check_codes(labels: Any, name: str, n_rows: int) -> NDArray[np.int32] | None:
     """Labels of groups or strata, one per row, as codes from 0."""
     if labels is None:

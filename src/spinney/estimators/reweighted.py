@@ -21,7 +21,15 @@ from spinney.ensemble.sampling import Draw, draw_key
 from spinney.estimators.cart import VISIT_SECONDS
 from spinney.estimators.checks import CheckedParams, check_monotone, check_weights, draw_seed, open_x, weigh_classes
 from spinney.estimators.forest import COMPILED_SHARE, SHORT_SECONDS, forget
-from spinney.estimators.members import Rows, Template, check_template, hold_rows, make_member, open_sparse
+from spinney.estimators.members import (
+    Rows,
+    Template,
+    check_template,
+    grows_in_forests,
+    hold_rows,
+    make_member,
+    open_sparse,
+)
 from spinney.estimators.stopping import draw_held
 from spinney.model.predict import find_leaves
 from spinney.table.coding import code_table
@@ -93,8 +101,8 @@ class Reweighted(CheckedParams, BaseEstimator):
         return open_x(self, X, is_fit=True)
 
     def _is_fast(self, estimator: Any) -> bool:
-        """Whether members are our trees."""
-        return type(estimator) is type(self._default)
+        """Whether members are our trees, grown as in a forest."""
+        return grows_in_forests(estimator, type(self._default))
 
     def _boost(
         self, X: Any, opened: Columns | Rows, y: NDArray[Any], sample_weight: Any, validation: dict[str, Any]

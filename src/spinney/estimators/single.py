@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from spinney.estimators.checks import CheckedParams, check_known, open_x
+from spinney.estimators.checks import CheckedParams, check_known, open_x, refuse_infinite
 from spinney.estimators.rows import open_row, unseen_levels
 from spinney.model.predict import find_leaves, predict_classes, predict_shares, predict_values
 from spinney.table.schema import encode
@@ -149,6 +149,8 @@ class ValueTree(RegressorMixin, SingleTree):
     """A single tree that predicts numbers."""
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """Predict the target of each row: the mean of its leaf."""
+        """Predict the target of each row: the mean of its leaf, or what the leaf's linear model says."""
         values = self._values(X)
+        if self.tree_.linear is not None:
+            refuse_infinite(values, self._schema)
         return predict_values(self.tree_, values)

@@ -133,8 +133,17 @@ def walk(
 
 
 def predict_values(tree: Tree, values: NDArray[Any]) -> NDArray[np.float64]:
-    """Mean target of each row's leaf, shape (n_rows,)."""
-    return tree.threshold[find_leaves(tree, values)]
+    """Mean target of each row's leaf, or what its linear model says, shape (n_rows,)."""
+    leaf = find_leaves(tree, values)
+    answer = tree.threshold[leaf]
+    linear = tree.linear
+    if linear is not None and linear.n_terms:
+        k = kernels(len(values) * linear.n_terms / tree.n_leaves * STEP_SECONDS)
+        k.linear.add_terms(
+            fixed(values), leaf, fixed(linear.first), fixed(linear.feature), fixed(linear.coefficient),
+            fixed(linear.fill), answer,
+        )  # fmt: skip
+    return answer
 
 
 def predict_shares(tree: Tree, values: NDArray[Any]) -> NDArray[np.float64]:

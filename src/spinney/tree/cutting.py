@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spinney._types import FEATURE_SHIFT, LEAF, SUBSET
-from spinney.tree.linear import LinearLeaves
 from spinney.tree.structure import KIND_MASK, WORD_BITS
 from spinney.tree.surrogates import Surrogates
 
@@ -101,7 +100,6 @@ class Cut(NamedTuple):
 
     old: NDArray[np.int64]  # (n_left,) index of each node that is left in the whole tree
     is_leaf: NDArray[np.bool_]  # (n_left,)
-    is_cut: NDArray[np.bool_]  # (n_left,) which leaves were none before
     place: NDArray[np.int64]  # (n_nodes,) which node that is left holds the rows of a node of the whole tree
 
 
@@ -120,7 +118,7 @@ def plan_cut(tree: Tree, tiers: list[Tier], is_cut: NDArray[np.bool_]) -> Cut:
             owner[child] = np.where(is_closed[has], holder[has], child)
     old = np.flatnonzero(~is_gone)
     new_index = np.cumsum(~is_gone) - 1
-    return Cut(old, becomes_leaf[old], becomes_leaf[old] & ~tree.is_leaf[old], new_index[owner])
+    return Cut(old, becomes_leaf[old], new_index[owner])
 
 
 def keep_tests(tree: Tree, cut: Cut, values: NDArray[np.float64], **fields: Any) -> Tree:
@@ -138,7 +136,7 @@ def keep_tests(tree: Tree, cut: Cut, values: NDArray[np.float64], **fields: Any)
         surrogates=surrogates,
         **fields,
     )
-    return left if left.linear is None else replace(left, linear=keep_models(left.linear, cut, left.threshold))
+    return left if left.linear is None else replace(left, linear=left.linear.take(cut.old))
 
 
 def keep_surrogates(surrogates: Surrogates, cut: Cut) -> Surrogates:
@@ -152,14 +150,6 @@ def keep_surrogates(surrogates: Surrogates, cut: Cut) -> Surrogates:
         surrogates.agree[entries],
         surrogates.adjusted[entries],
     )
-
-
-def keep_models(linear: LinearLeaves, cut: Cut, threshold: NDArray[np.float64]) -> LinearLeaves:
-    """The models of the leaves that are left; a node that was cut has none, and answers by its mean."""
-    begin, end = (linear.first[cut.old + step].astype(np.int64) for step in (0, 1))
-    first, entries = keep_ranges(begin, np.where(cut.is_cut, 0, end - begin))
-    intercept = np.where(cut.is_cut, threshold, linear.intercept[cut.old])
-    return LinearLeaves(first, linear.feature[entries], linear.coefficient[entries], linear.fill[entries], intercept)
 
 
 def keep_ranges(begin: NDArray[np.int64], size: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:

@@ -268,12 +268,15 @@ class Walk:
     def leaf_value(self, leaf: int) -> float:
         """What a leaf of numbers says of the row: its mean, or its linear model."""
         linear = self.tree.linear
+        value = float(self.tree.threshold[leaf])
         if linear is None:
-            return float(self.tree.threshold[leaf])
-        value = float(linear.intercept[leaf])
-        for t in range(int(linear.first[leaf]), int(linear.first[leaf + 1])):
-            x = float(self.row[linear.feature[t]])
-            value += float(linear.coefficient[t]) * (float(linear.fill[t]) if np.isnan(x) else x)
+            return value
+        at = linear.terms(leaf)
+        for feature, coefficient, fill in zip(
+            linear.feature[at].tolist(), linear.coefficient[at].tolist(), linear.fill[at].tolist(), strict=True
+        ):
+            x = float(self.row[feature])
+            value += 0.0 if np.isnan(x) else coefficient * (x - fill)
         return value
 
 

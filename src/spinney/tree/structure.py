@@ -84,7 +84,7 @@ class Tree:
     surrogates : Surrogates, optional
         Tests that stand in where a value is missing.
     linear : LinearLeaves, optional
-        Linear models of the leaves; `threshold` then holds the means.
+        Linear models of the leaves, as deviations from the means that `threshold` holds.
     """
 
     test: NDArray[np.uint32]
@@ -381,6 +381,8 @@ class Tree:
         self.check_children()
         self.check_tests()
         self.check_leaves()
+        if self.linear is not None:
+            self.linear.check(self)
 
     def check_binary(self) -> None:
         """Every test is a threshold or a subset, and a row takes one path: what `hot` can say."""

@@ -106,7 +106,7 @@ def formula(tree: Tree, leaf: int, most: int = MAX_TERMS) -> str:
     """The linear model of a leaf, with four digits and its first terms."""
     assert tree.linear is not None
     terms = range(int(tree.linear.first[leaf]), int(tree.linear.first[leaf + 1]))
-    text = f"{tree.linear.intercept[leaf]:.4g}"
+    text = f"{tree.linear.intercept(leaf, float(tree.threshold[leaf])):.4g}"
     for t in terms[:most]:
         slope = float(tree.linear.coefficient[t])
         text += f" {'-' if slope < 0 else '+'} {abs(slope):.4g} {feature_name(tree, int(tree.linear.feature[t]))}"

@@ -1,0 +1,63 @@
+"""Linear models of leaves: the sums they are fitted from, and what they add to a prediction."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinney._jit import door, inlined
+
+MOST = 1.7976931348623157e308  # the largest float64
+
+
+@door
+def add_products(
+    rows: np.ndarray,  # (n, n_values) float64
+    weight: np.ndarray,  # (n_values,) float64, or (1,): 1 each
+    is_whole: bool,  # weights multiply what is rounded: a value of weight 2 is two values
+    scale: float,
+    lo: int,
+    hi: int,
+    sums: np.ndarray,  # (n, n) int64, its lower triangle added to
+) -> None:
+    """Add the products of each two rows, over values lo .. hi, in units of 1 / scale."""
+    is_unit = len(weight) == 1
+    for i in range(len(rows)):
+        for j in range(i + 1):
+            total = np.int64(0)
+            if is_unit:
+                for at in range(lo, hi):
+                    total += np.int64(np.rint(rows[i, at] * rows[j, at] * scale))
+            elif is_whole:
+                for at in range(lo, hi):
+                    total += np.int64(np.rint(rows[i, at] * rows[j, at] * scale)) * np.int64(weight[at])
+            else:
+                for at in range(lo, hi):
+                    total += np.int64(np.rint(rows[i, at] * rows[j, at] * weight[at] * scale))
+            sums[i, j] += total
+
+
+@inlined
+def bound(x: float) -> float:
+    """The nearest number that is finite."""
+    return min(max(x, -MOST), MOST)
+
+
+@door
+def add_terms(
+    values: np.ndarray,  # (n_rows, n_features) float32 or float64, NaN where missing
+    leaf: np.ndarray,  # (n_rows,) int32
+    first: np.ndarray,  # (n_nodes + 1,) int64: see `LinearLeaves`
+    feature: np.ndarray,  # (n_terms,) int32
+    coefficient: np.ndarray,  # (n_terms,) float64
+    fill: np.ndarray,  # (n_terms,) float64
+    out: np.ndarray,  # (n_rows,) float64, added to
+) -> None:
+    """Add the terms of each row's leaf; what leaves the range of float64 stays at its end."""
+    for i in range(len(values)):
+        node = np.int64(leaf[i])
+        total = out[i]
+        for term in range(first[node], first[node + 1]):
+            value = np.float64(values[i, feature[term]])
+            if value == value:
+                total = bound(total + bound(coefficient[term] * bound(value - fill[term])))
+        out[i] = total
