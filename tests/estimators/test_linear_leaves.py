@@ -58,7 +58,8 @@ def test_a_leaf_says_what_ridge_says(alpha, features, has_missing, weights):
     X, y = make_table(has_missing=has_missing)
     random = np.random.default_rng(5)
     w = {"none": np.ones(300), "whole": random.integers(0, 4, 300), "any": random.random(300)}[weights].astype(float)
-    model = linear(max_depth=3, leaf_features=features, leaf_alpha=alpha).fit(X, y, None if weights == "none" else w)
+    model = linear(max_depth=3, min_samples_leaf=15, leaf_features=features, leaf_alpha=alpha)
+    model.fit(X, y, None if weights == "none" else w)
     rows, _ = make_table(seed=1, has_missing=has_missing)
     answers, leaf_of_rows, leaf = model.predict(rows), model.apply(rows), model.apply(X)
     for node in np.unique(leaf_of_rows):
@@ -101,11 +102,13 @@ def test_the_order_of_rows_and_repeated_rows_change_no_bit():
 
 def test_pruning_comes_first():
     X, y = make_table()
-    alphas = CARTRegressor().fit(X, y).cost_complexity_pruning_path(X, y).ccp_alphas
-    assert np.array_equal(linear().cost_complexity_pruning_path(X, y).ccp_alphas, alphas)
-    model = linear(ccp_alpha=alphas[-4]).fit(X, y)
+    alphas = CARTRegressor(min_samples_leaf=15).cost_complexity_pruning_path(X, y).ccp_alphas
+    assert np.array_equal(linear(min_samples_leaf=15).cost_complexity_pruning_path(X, y).ccp_alphas, alphas)
+    model = linear(min_samples_leaf=15, ccp_alpha=alphas[-4]).fit(X, y)
+    plain = CARTRegressor(min_samples_leaf=15, ccp_alpha=alphas[-4]).fit(X, y)
     leaf = model.apply(X)
-    assert 1 < model.get_n_leaves() <= 4
+    assert np.array_equal(leaf, plain.apply(X))
+    assert model.get_n_leaves() == plain.get_n_leaves() < CARTRegressor(min_samples_leaf=15).fit(X, y).get_n_leaves()
     assert all(model.tree_.linear.terms(node).start < model.tree_.linear.terms(node).stop for node in set(leaf))
 
 
