@@ -5,6 +5,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -15,17 +16,18 @@ import naive_textbook
 import strategies
 from spinney import _jit
 from spinney.model.predict import find_leaves, predict_classes, predict_shares, predict_values
-from spinney.tree import prune
+from spinney.tree import pessimistic, prune
 from spinney.tree.reduced_error import prune_on_rows
 
 CLOSE = 1e-9
 
 
 @st.composite
-def grown(draw, *, rules=("gain", "gain_ratio", "c45")):
+def grown(draw, *, rules=("gain", "gain_ratio", "c45"), is_regression=None):
     """A table, the naive form of it, a naive tree, and its criterion."""
     rule = draw(st.sampled_from(rules))
-    is_regression = rule != "c45" and draw(st.booleans())
+    if is_regression is None:
+        is_regression = rule != "c45" and draw(st.booleans())
     table = draw(strategies.textbook_tables(is_regression=is_regression))
     criteria = ["entropy"] if rule == "c45" else ["squared_error", "sdr"] if is_regression else ["entropy", "gini"]
     params = {"criterion": draw(st.sampled_from(criteria)), "rule": rule}
@@ -295,3 +297,112 @@ def test_pruning_never_raises_its_own_risk(case, risk, alpha):
 
     assert cost(found) <= cost(tree) + 1e-12
     assert found.n_leaves <= tree.n_leaves
+
+
+# ------------------------------------------------------------------------------------------------- pessimistic pruning
+
+
+@given(
+    st.integers(1, 400).map(lambda k: k / 4),
+    st.floats(0, 1),
+    st.sampled_from([0.05, 0.1, 0.25, 0.4, 0.5, 0.6]),
+)
+def test_error_bounds(n, share, confidence):
+    expected = naive_pruning.added_errors(n, share * n, confidence)
+    assert pessimistic.added_errors(n, share * n, confidence) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+CONFIDENCES = st.sampled_from([0.05, 0.25, 0.25, 0.5])
+
+
+@given(st.data())
+def test_collapsing(data):
+    table, _, root, criterion = data.draw(grown(is_regression=False))
+    expected = naive_pruning.collapse(root)
+    assume(naive_textbook.is_certain(expected))
+    found = pessimistic.collapse(fast_textbook.build(root, table, criterion))
+    found.check()
+    fast_textbook.assert_same_tree(found, expected, criterion)
+
+
+@given(st.data(), CONFIDENCES)
+def test_pruning_by_estimated_errors(data, confidence):
+    table, _, root, criterion = data.draw(grown(is_regression=False))
+    expected = naive_pruning.prune_pessimistic(root, confidence)
+    assume(expected.margin > CLOSE)
+    found = pessimistic.prune_pessimistic(fast_textbook.build(root, table, criterion), confidence)
+    found.check()
+    fast_textbook.assert_same_tree(found, expected, criterion)
+
+
+@settings(max_examples=150)
+@given(st.data(), CONFIDENCES)
+def test_pruning_with_raising(data, confidence):
+    table, naive_table, root, criterion = data.draw(grown(rules=["c45"], is_regression=False))
+    expected = naive_pruning.prune_pessimistic(root, confidence, table=naive_table, is_raising=True)
+    assume(expected.margin > CLOSE)
+    rows = {
+        "values": np.array(table.rows),
+        "truth": np.array(table.y),
+        "weight": None if table.weights is None else np.array(table.weights),
+    }
+    found = pessimistic.prune_pessimistic(fast_textbook.build(root, table, criterion), confidence, raising=True, **rows)
+    found.check()
+    fast_textbook.assert_same_tree(found, expected, criterion)
+    queries = [*table.rows, *data.draw(strategies.query_rows(table))]
+    expected = naive_answers(expected, queries, table.n_classes)
+    np.testing.assert_allclose(answers(found, queries), expected, rtol=CLOSE, atol=CLOSE)
+
+
+def noisy_table(seed):
+    """Larger than hypothesis draws them: most of these trees are pruned, and many branches raised."""
+    rng = np.random.default_rng(seed)
+    n_rows, n_classes = int(rng.integers(20, 60)), int(rng.integers(2, 4))
+    n_levels = [int(n) for n in rng.choice([0, 0, 2, 3, 4], 4)]
+    columns = [rng.integers(0, n or 12, n_rows) / (1 if n else 4) for n in n_levels]
+    y = (columns[0] + 2 * columns[1] + rng.integers(0, 3, n_rows)).astype(int) % n_classes
+    y[:n_classes] = range(n_classes)
+    for column in columns[: int(rng.integers(0, 5))]:
+        column[rng.random(n_rows) < 0.15] = np.nan
+    weights = [None, rng.integers(1, 4, n_rows) * 1.0, rng.integers(1, 9, n_rows) / 4][seed % 3]
+    return strategies.SmallTable(
+        [column.tolist() for column in columns],
+        y.tolist(),
+        None if weights is None else weights.tolist(),
+        n_classes,
+        [n > 0 for n in n_levels],
+        n_levels,
+    )
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_c45_of_a_noisy_table(seed):
+    """Grown, collapsed, pruned with raising, as the oracle does all of it."""
+    table = noisy_table(seed)
+    data, root = fast_textbook.grow_naive(table, rule="c45", min_samples_leaf=2)
+    collapsed = naive_pruning.collapse(root)
+    expected = naive_pruning.prune_pessimistic(collapsed, table=data, is_raising=True)
+    assert naive_textbook.is_certain(collapsed)
+    assert expected.margin > CLOSE
+    grown_tree = pessimistic.collapse(fast_textbook.grow(table, criterion="entropy", rule="c45", min_samples_leaf=2))
+    fast_textbook.assert_same_tree(grown_tree, collapsed, "entropy")
+    pruned = pessimistic.prune_pessimistic(
+        grown_tree,
+        values=np.array(table.rows),
+        truth=np.array(table.y),
+        weight=None if table.weights is None else np.array(table.weights),
+        raising=True,
+    )
+    pruned.check()
+    fast_textbook.assert_same_tree(pruned, expected, "entropy")
+
+
+def test_some_noisy_tables_are_raised():
+    """What the test above would not show if they were not."""
+    n_raised = 0
+    for seed in range(30):
+        data, root = fast_textbook.grow_naive(noisy_table(seed), rule="c45", min_samples_leaf=2)
+        collapsed = naive_pruning.collapse(root)
+        pruned = [naive_pruning.prune_pessimistic(collapsed, table=data, is_raising=is_it) for is_it in (False, True)]
+        n_raised += repr(pruned[0]) != repr(pruned[1])
+    assert n_raised >= 5
