@@ -1,11 +1,14 @@
-"""Numbers that lectures and textbooks print, as the estimators reach them."""
+"""Numbers that lectures and textbooks print, as the estimators reach them; ID3 and C4.5: `test_lectures_textbook`."""
 
 import math
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+import spinney
 from spinney.estimators.cart import CARTClassifier, CARTRegressor
 
 
@@ -49,25 +52,45 @@ def test_taxable_income(shared_data):
     assert split_impurity(stump(X, y, criterion="entropy")) == pytest.approx(0.6, abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("cut", "gini"),
-    [
-        (65, 0.4),
-        (72.5, 0.375),
-        (80, 0.342857),
-        (87.5, 0.416667),
-        (92.5, 0.4),
-        (97.5, 0.3),
-        (110, 0.342857),
-        (122.5, 0.375),
-        (172.5, 0.4),
-    ],
-)
-def test_every_cut_of_taxable_income(shared_data, cut, gini):
+TAXABLE_GINI = {
+    65: 0.4,
+    72.5: 0.375,
+    80: 0.342857,
+    87.5: 0.416667,
+    92.5: 0.4,
+    97.5: 0.3,
+    110: 0.342857,
+    122.5: 0.375,
+    172.5: 0.4,
+}
+
+
+@pytest.mark.parametrize(("cut", "gini"), TAXABLE_GINI.items())
+def test_a_given_cut_of_taxable_income(shared_data, cut, gini):
     """A column that knows only the one cut."""
     table = read(shared_data, "toy_taxable_income")
     tree = stump((table[["taxable_income"]] > cut).astype(float), table["cheat"])
     assert split_impurity(tree) == pytest.approx(gini, abs=1e-6)
+
+
+def candidates(X, y, node=0, **params):
+    """Every test that a node of a CART tree could have asked."""
+    frame = spinney.trace(CARTClassifier(**params).fit(X, y), X, y).to_frame()
+    return frame[frame.node == node]
+
+
+def cut_values(frame):
+    return [float(test.split("<= ")[1]) for test in frame.test]
+
+
+def test_every_cut_of_taxable_income(shared_data):
+    """DHBW. The slide's 55 and 230 lie outside the values: all rows on one side, 0.42 as before."""
+    table = read(shared_data, "toy_taxable_income")
+    found = candidates(table[["taxable_income"]], table["cheat"])
+    assert cut_values(found) == list(TAXABLE_GINI)
+    assert found.impurity_after.tolist() == pytest.approx(list(TAXABLE_GINI.values()), abs=1e-6)
+    assert found.impurity_before.tolist() == pytest.approx([0.42] * 9, abs=1e-12)
+    assert found.test[found.chosen].tolist() == ["taxable_income <= 97.5"]
 
 
 @pytest.mark.parametrize(("column", "cut", "gain"), [("temperature", 84.0, 0.113401), ("humidity", 82.5, 0.151836)])
@@ -79,14 +102,28 @@ def test_numeric_weather(shared_data, column, cut, gain):
     assert root_impurity(tree) - split_impurity(tree) == pytest.approx(gain, abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("column", "cut", "entropy"),
-    [("temperature", 71.5, 0.938946), ("temperature", 64.5, 0.940286 - 0.047709)],
-)
-def test_given_cuts_of_numeric_weather(shared_data, column, cut, entropy):
+BEST_CUTS = {
+    "temperature": {84.0: 0.113401, 64.5: 0.047709, 70.5: 0.045334},
+    "humidity": {82.5: 0.151836, 88.0: 0.102244},
+}
+
+
+@pytest.mark.parametrize("column", BEST_CUTS)
+def test_best_cuts_of_numeric_weather(shared_data, column):
     table = read(shared_data, "toy_weather_numeric")
-    tree = stump((table[[column]] > cut).astype(float), table["play"], criterion="entropy")
-    assert split_impurity(tree) == pytest.approx(entropy, abs=2e-6)
+    found = candidates(table[[column]], table["play"], criterion="entropy").sort_values("gain", ascending=False)
+    best = BEST_CUTS[column]
+    assert cut_values(found)[: len(best)] == list(best)
+    assert found.gain.tolist()[: len(best)] == pytest.approx(list(best.values()), abs=1e-6)
+
+
+def test_the_cut_of_the_slide(shared_data):
+    """DHBW: temperature < 71.5 leaves 4 yes and 2 no below, 5 and 3 above."""
+    table = read(shared_data, "toy_weather_numeric")
+    found = candidates(table[["temperature"]], table["play"], criterion="entropy")
+    (row,) = found[found.test == "temperature <= 71.5"].to_dict("records")
+    assert [list(map(float, counts)) for counts in row["counts"]] == [[2, 4], [3, 5]]
+    assert row["impurity_after"] == pytest.approx(0.938946, abs=1e-6)
 
 
 # ---------------------------------------------------------------------------------------------------- subsets
@@ -125,14 +162,15 @@ def test_play_tennis_root_and_new_row(shared_data):
     assert model.predict(new).tolist() == ["no"]
 
 
-def test_error_is_a_poor_criterion():
-    """60 A beside 40 B: cutting off pure A lowers entropy and Gini but not the error."""
-    X = [[0]] * 40 + [[1]] * 60
-    y = [0] * 40 + [0] * 40 + [1] * 20
+@pytest.mark.parametrize("side", [0, 1])
+def test_error_is_a_poor_criterion(side):
+    """DHBW: blocks of 40 A and 60 A over 60 A and 40 B. Either cut takes off pure A, and the error stays 20 %."""
+    X = np.repeat([[0, 0], [1, 0], [0, 1], [1, 1]], [40, 60, 60, 40], axis=0)[:, [side]]
+    y = ["A"] * 160 + ["B"] * 40
     before_after = {
         "misclassification": (0.2, 0.2),
-        "entropy": (0.721928, 0.550978),
-        "gini": (0.32, 4 / 15),
+        "entropy": (0.721928, 0.485475),
+        "gini": (0.32, 0.24),
     }
     for criterion, (before, after) in before_after.items():
         tree = stump(X, y, criterion=criterion)
@@ -145,14 +183,25 @@ def test_error_is_a_poor_criterion():
     [
         ("AABCBACCAC", 1.521928, 0.64),
         ("ABCAABBC", 1.561278, 0.65625),
+        ("AAAAAAAA", 0, 0),  # DHBW: eight labels with none, two, four of B
         ("AAAAAABB", 0.811278, 0.375),
-        ("AABB", 1, 0.5),
+        ("AAAABBBB", 1, 0.5),
     ],
 )
 def test_impurity_of_a_set(labels, entropy, gini):
     X = np.zeros((len(labels), 1))
     assert root_impurity(stump(X, list(labels), criterion="entropy")) == pytest.approx(entropy, abs=1e-6)
     assert root_impurity(stump(X, list(labels))) == pytest.approx(gini, abs=1e-12)
+
+
+@given(st.lists(st.integers(1, 40), min_size=2, max_size=6))
+def test_entropy_is_what_is_left_to_the_uniform_distribution(counts):
+    """Cornell: KL(p || uniform) = log c - H(p)."""
+    y = np.repeat(np.arange(len(counts)), counts)
+    shares = np.array(counts) / sum(counts)
+    divergence = float(np.sum(shares * np.log2(shares * len(counts))))
+    entropy = root_impurity(stump(np.zeros((len(y), 1)), y, criterion="entropy"))
+    assert math.log2(len(counts)) - entropy == pytest.approx(divergence, abs=1e-12)
 
 
 # -------------------------------------------------------------------------------------------- XOR and spirals
@@ -233,6 +282,15 @@ def test_standard_deviation_and_variance_choose_apart():
         if cuts == best and cuts[0] != cuts[1]:
             return
     pytest.fail("no table on which the two criteria differ")
+
+
+def test_variance_reduction_weighted_by_rows():
+    """KAUST: |D| Var(D) - |D_L| Var(D_L) - |D_R| Var(D_R)."""
+    X, y = np.array([[1], [2], [3], [4], [5.0]]), np.array([1.0, 1.0, 2.0, 8.0, 10.0])
+    tree = CARTRegressor(max_depth=1).fit(X, y).tree_
+    reduction = tree.n_rows[0] * (root_impurity(tree) - split_impurity(tree))
+    expected = [5 * np.var(y) - k * np.var(y[:k]) - (5 - k) * np.var(y[k:]) for k in range(1, 5)]
+    assert reduction == pytest.approx(max(expected), rel=1e-12)
 
 
 def test_growth_stops_at_a_small_standard_deviation():
