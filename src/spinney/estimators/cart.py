@@ -7,14 +7,11 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.utils import Bunch
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from spinney._jit import kernels
 from spinney._types import LEARNED, MAX_CODES, OWN_BRANCH
 from spinney.estimators.checks import (
-    all_or_nothing,
     check_classes,
     check_monotone,
     check_numbers,
@@ -25,21 +22,22 @@ from spinney.estimators.checks import (
     row_count,
     weigh_classes,
 )
-from spinney.estimators.single import ClassTree, SingleTree, ValueTree
-from spinney.estimators.trace import keep_trace
+from spinney.estimators.cross_pruning import Training
+from spinney.estimators.pruning import CLASS_CONSTRAINTS, VALUE_CONSTRAINTS, PrunableTree
+from spinney.estimators.single import ClassTree, ValueTree
 from spinney.model.predict import find_leaves
 from spinney.table.coding import code_table
 from spinney.table.ingest import Table, read_columns
 from spinney.table.schema import encode
 from spinney.tree.grow import GrowParams, grow_tree
 from spinney.tree.linear import LinearParams, Rows, fit_leaves
-from spinney.tree.prune import cut_sequence, from_units, prune_to_alpha
 from spinney.tree.structure import Legend, Tree
 from spinney.tree.target import class_target, fix_weights, value_target
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from spinney.table.columns import Columns
     from spinney.tree.target import Target, Weights
 
 VISIT_SECONDS = 6e-6  # one row of one feature at one level, interpreted
@@ -65,7 +63,7 @@ SHARED_CONSTRAINTS: dict[str, list[Any]] = {
         StrOptions({"sqrt", "log2", "third"}),
         None,
     ],
-    "ccp_alpha": [Interval(Real, 0.0, None, closed="left")],
+    "ccp_alpha": [Interval(Real, 0.0, None, closed="left")],  # of forests; single trees take more
     "missing": [StrOptions({"learned", "branch"})],
     "ties": [StrOptions({"first", "random"})],
     "max_bins": [Interval(Integral, 2, MAX_CODES, closed="both")],
@@ -90,23 +88,36 @@ def count_features(wanted: Any, n_features: int) -> int:
     return max(1, int(float(wanted) * n_features))
 
 
-class _CART(SingleTree):
-    """What the two trees share: growing and pruning."""
+class _CART(PrunableTree):
+    """What the two trees share: growing."""
 
     @property
     def _grows_in_forests(self) -> bool:
         """Whether a fit is `grow_tree` and `ccp_alpha` alone, which bags and boosting do on codes made once."""
-        return getattr(self, "leaf_model", None) is None
+        is_plain = self.pruning in {None, "cost_complexity"} and self.ccp_alpha != "cv"
+        return is_plain and self.ccp_risk == "impurity" and getattr(self, "leaf_model", None) is None
 
-    def _grow(
-        self,
-        table: Table,
-        weight: NDArray[np.float64] | None,
-        make_target: Any,
-        classes: tuple[Any, ...] | None,
-    ) -> Tree:
-        """Grow the tree, not yet pruned; make_target(keep, weights) is the target of the rows kept."""
+    def _train(
+        self, columns: Columns, truth: NDArray[Any], weight: NDArray[np.float64] | None, make_target: Any
+    ) -> Training:
+        """The training rows; make_target(keep, weights) is the target of the rows kept."""
+        table = read_columns(columns, self.categorical_features)
+        self._schema = schema = table.schema
+        self.n_outputs_ = 1
+        is_random = self.ties == "random" or self.max_features is not None or self._is_drawn()
+        seed = draw_seed(self.random_state) if is_random else 0
+        return Training(
+            lambda some: self._grow(table, some, make_target, seed),
+            lambda: encode(columns, schema),
+            truth,
+            weight,
+            seed,
+        )
+
+    def _grow(self, table: Table, weight: NDArray[np.float64] | None, make_target: Any, seed: int) -> Tree:
+        """Grow the tree, not yet pruned."""
         schema = table.schema
+        classes = tuple(self.classes_.tolist()) if hasattr(self, "classes_") else None
         monotone = check_monotone(self.monotonic_cst, self, schema)
         if monotone is not None and classes is not None and len(classes) > 2 and monotone.any():
             message = "Monotonicity constraints are not supported with multiclass classification"
@@ -119,16 +130,15 @@ class _CART(SingleTree):
         chosen = kernels(seconds)
         weights = fix_weights(weight, n_rows)
         codes = code_table(table, weights.values, int(self.max_bins), chosen, keep)
-        params = self._grow_params(n_rows, schema.n_features)
+        params = self._grow_params(n_rows, schema.n_features, seed)
         target: Target = make_target(keep, weights)
         tree = grow_tree(codes, target, weights, params, chosen, monotone)
         names = schema.names or tuple(f"x{j}" for j in range(schema.n_features))
         has_missing = tuple(codes.has_missing.tolist())
         return tree.with_legend(Legend(names, schema.levels, classes, has_missing, self.criterion))
 
-    def _grow_params(self, n_rows: int, n_features: int) -> GrowParams:
+    def _grow_params(self, n_rows: int, n_features: int, seed: int = 0) -> GrowParams:
         """The parameters as Python's own numbers: a kernel is compiled per type, and np.int32 is another."""
-        is_random = self.ties == "random" or self.max_features is not None
         self.max_features_ = count_features(self.max_features, n_features)
         return GrowParams(
             criterion=self.criterion,
@@ -142,25 +152,7 @@ class _CART(SingleTree):
             min_target_std=float(getattr(self, "min_target_std", 0.0)),
             max_features=None if self.max_features is None else self.max_features_,
             has_random_ties=self.ties == "random",
-            seed=draw_seed(self.random_state) if is_random else 0,
-        )
-
-    def _keep_tree(self, tree: Tree, table: Table) -> Self:
-        """Prune and store."""
-        tree = prune_to_alpha(tree, self.ccp_alpha)
-        self._schema = table.schema
-        self.n_outputs_ = 1
-        self.tree_ = tree
-        return self
-
-    def _path(self, X: Any, y: Any, sample_weight: Any) -> Bunch:
-        """The steps of pruning, from a model of its own: this one stays as it is."""
-        plain = {"leaf_model": None} if hasattr(self, "leaf_model") else {}
-        whole = clone(self).set_params(ccp_alpha=0.0, **plain).fit(X, y, sample_weight)
-        steps = cut_sequence(whole.tree_)
-        return Bunch(
-            ccp_alphas=np.array([from_units(whole.tree_, step.alpha) for step in steps]),
-            impurities=np.array([from_units(whole.tree_, step.risk) for step in steps]),
+            seed=seed,
         )
 
 
@@ -191,8 +183,24 @@ class CARTClassifier(ClassTree, _CART):
         Grow best first, up to this many leaves.
     max_features : int, float, {"sqrt", "log2", "third"}, optional
         Features drawn per node; all by default.
-    ccp_alpha : float, default=0.0
-        Cost of a leaf in minimal cost-complexity pruning.
+    pruning : {"cost_complexity", "reduced_error", "pessimistic", "min_gain", "merge"}, optional
+        How the grown tree is pruned: by a cost of each leaf (`ccp_alpha`); by the errors on rows that were held out
+        (`validation_fraction`); by bounds on the errors of its leaves, as C4.5 does (`confidence`, `raising`); by
+        taking back splits of little gain (`min_gain`); by merging leaves that predict the same. `prune` does the
+        same to a fitted tree.
+    ccp_alpha : float or "cv", default=0.0
+        Cost of a leaf in minimal cost-complexity pruning; more than 0 asks for it without `pruning`. "cv": the
+        largest whose error in a tenfold cross-validation is within one standard error of the least.
+    ccp_risk : {"impurity", "error"}, default="impurity"
+        What a leaf costs besides: its impurity, as in scikit-learn, or its errors, as in rpart.
+    validation_fraction : int or float, default=0.2
+        Rows, or share of them, that "reduced_error" holds out, of each class in proportion.
+    confidence : float, default=0.25
+        Of the bounds of "pessimistic", up to 0.5; less prunes more.
+    raising : bool, default=False
+        Whether "pessimistic" may also put a node's heaviest branch in its place.
+    min_gain : float, default=0.0
+        Least weighted impurity decrease of a test that "min_gain" leaves at the end of a branch.
     class_weight : dict or "balanced", optional
         Weight of each class.
     missing : {"learned", "branch"}, default="learned"
@@ -209,7 +217,8 @@ class CARTClassifier(ClassTree, _CART):
         Which columns are categories: by dtype, or as mask, indices or names. A category has at most 65,535
         levels.
     random_state : int, RandomState or None
-        Seed for `max_features` and `ties="random"`; a RandomState is drawn from once per fit that needs it.
+        Seed for `max_features`, `ties="random"` and the rows that pruning holds out; a RandomState is drawn from once
+        per fit that needs it.
     trace : bool, default=False
         Whether `fit` keeps a trace of the tree; see `spinney.trace`.
 
@@ -224,6 +233,10 @@ class CARTClassifier(ClassTree, _CART):
     n_classes_, n_features_in_, n_outputs_, max_features_ : int
     feature_names_in_ : array of str, if X had names
     feature_importances_ : array (n_features,)
+    pruning_ : PruningReport or None
+        What pruning has done: leaves, depth and error before and after.
+    cv_results_ : dict of arrays, if `ccp_alpha="cv"`
+        `alpha`, `n_leaves`, `error` and `standard_error` of each subtree of the sequence; `ccp_alpha_` was chosen.
 
     Examples
     --------
@@ -243,6 +256,7 @@ class CARTClassifier(ClassTree, _CART):
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "trace": ["boolean"],
         **SHARED_CONSTRAINTS,
+        **CLASS_CONSTRAINTS,
     }
 
     def __init__(
@@ -256,7 +270,13 @@ class CARTClassifier(ClassTree, _CART):
         min_impurity_decrease: float = 0.0,
         max_leaf_nodes: int | None = None,
         max_features: float | str | None = None,
-        ccp_alpha: float = 0.0,
+        pruning: str | None = None,
+        ccp_alpha: float | str = 0.0,
+        ccp_risk: str = "impurity",
+        validation_fraction: float = 0.2,
+        confidence: float = 0.25,
+        raising: bool = False,
+        min_gain: float = 0.0,
         class_weight: dict[Any, float] | str | None = None,
         missing: str = "learned",
         ties: str = "first",
@@ -274,7 +294,13 @@ class CARTClassifier(ClassTree, _CART):
         self.min_impurity_decrease = min_impurity_decrease
         self.max_leaf_nodes = max_leaf_nodes
         self.max_features = max_features
+        self.pruning = pruning
         self.ccp_alpha = ccp_alpha
+        self.ccp_risk = ccp_risk
+        self.validation_fraction = validation_fraction
+        self.confidence = confidence
+        self.raising = raising
+        self.min_gain = min_gain
         self.class_weight = class_weight
         self.missing = missing
         self.ties = ties
@@ -284,18 +310,18 @@ class CARTClassifier(ClassTree, _CART):
         self.random_state = random_state
         self.trace = trace
 
-    def _fit_tree(self, X: Any, y: Any, sample_weight: Any) -> tuple[Tree, Table, NDArray[Any]]:
+    def _open_training(self, X: Any, y: Any, sample_weight: Any) -> Training:
         self._validate_params()
         columns = open_x(self, X, is_fit=True)
         classes, codes = check_classes(self, y, columns.n_rows)
         weight = check_weights(sample_weight, columns.n_rows)
         weight = weigh_classes(self.class_weight, classes, codes, weight)
-        table = read_columns(columns, self.categorical_features)
+        self.classes_, self.n_classes_ = classes, len(classes)
 
         def make_target(keep: NDArray[np.bool_] | None, weights: Weights) -> Target:
             return class_target(codes if keep is None else codes[keep], len(classes), weights)
 
-        return self._grow(table, weight, make_target, tuple(classes.tolist())), table, classes
+        return self._train(columns, codes, weight, make_target)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, trace: bool | None = None) -> Self:
         """Grow the tree.
@@ -312,24 +338,7 @@ class CARTClassifier(ClassTree, _CART):
         trace : bool, optional
             Whether to keep a trace of the tree as `trace_`; by default as the parameter says.
         """
-        with all_or_nothing(self):
-            tree, table, classes = self._fit_tree(X, y, sample_weight)
-            self.classes_ = classes
-            self.n_classes_ = len(classes)
-            self._keep_tree(tree, table)
-            keep_trace(self, X, y, sample_weight, is_wanted=self.trace if trace is None else trace)
-            return self
-
-    def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
-        """Grow a tree and list the steps of minimal cost-complexity pruning.
-
-        Returns
-        -------
-        path : Bunch
-            `ccp_alphas`, ascending, and `impurities`, the summed risk of the leaves after each step. Links of
-            equal alpha are cut in one step.
-        """
-        return self._path(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, is_traced=self.trace if trace is None else trace)
 
 
 class CARTRegressor(ValueTree, _CART):
@@ -348,7 +357,11 @@ class CARTRegressor(ValueTree, _CART):
         Nodes whose targets have a smaller standard deviation are not split.
     max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, min_impurity_decrease
         As in `CARTClassifier`.
-    max_leaf_nodes, max_features, ccp_alpha, missing, ties, max_bins, categorical_features, random_state, trace
+    max_leaf_nodes, max_features, missing, ties, max_bins, categorical_features, random_state, trace
+        As in `CARTClassifier`.
+    pruning : {"cost_complexity", "reduced_error", "min_gain", "merge"}, optional
+        As in `CARTClassifier`; errors are squared ones.
+    ccp_alpha, ccp_risk, validation_fraction, min_gain
         As in `CARTClassifier`.
     monotonic_cst : array-like of {-1, 0, 1} or dict, optional
         Direction in which each numeric feature may move the predicted value; not with linear leaves.
@@ -373,6 +386,10 @@ class CARTRegressor(ValueTree, _CART):
     n_features_in_, n_outputs_, max_features_ : int
     feature_names_in_ : array of str, if X had names
     feature_importances_ : array (n_features,)
+    pruning_ : PruningReport or None
+        What pruning has done: leaves, depth and error before and after.
+    cv_results_ : dict of arrays, if `ccp_alpha="cv"`
+        `alpha`, `n_leaves`, `error` and `standard_error` of each subtree of the sequence; `ccp_alpha_` was chosen.
 
     Examples
     --------
@@ -394,6 +411,7 @@ class CARTRegressor(ValueTree, _CART):
         "leaf_features": [StrOptions({"path", "all"})],
         "leaf_alpha": [Interval(Real, 0.0, None, closed="left")],
         **SHARED_CONSTRAINTS,
+        **VALUE_CONSTRAINTS,
     }
 
     def __init__(
@@ -408,7 +426,11 @@ class CARTRegressor(ValueTree, _CART):
         min_target_std: float = 0.0,
         max_leaf_nodes: int | None = None,
         max_features: float | str | None = None,
-        ccp_alpha: float = 0.0,
+        pruning: str | None = None,
+        ccp_alpha: float | str = 0.0,
+        ccp_risk: str = "impurity",
+        validation_fraction: float = 0.2,
+        min_gain: float = 0.0,
         missing: str = "learned",
         ties: str = "first",
         max_bins: int = MAX_CODES,
@@ -429,7 +451,11 @@ class CARTRegressor(ValueTree, _CART):
         self.min_target_std = min_target_std
         self.max_leaf_nodes = max_leaf_nodes
         self.max_features = max_features
+        self.pruning = pruning
         self.ccp_alpha = ccp_alpha
+        self.ccp_risk = ccp_risk
+        self.validation_fraction = validation_fraction
+        self.min_gain = min_gain
         self.missing = missing
         self.ties = ties
         self.max_bins = max_bins
@@ -441,42 +467,35 @@ class CARTRegressor(ValueTree, _CART):
         self.random_state = random_state
         self.trace = trace
 
-    def _fit_tree(self, table: Table, numbers: NDArray[np.float64], weight: NDArray[np.float64] | None) -> Tree:
+    def _open_training(self, X: Any, y: Any, sample_weight: Any) -> Training:
+        self._validate_params()
+        columns = open_x(self, X, is_fit=True)
+        numbers = check_numbers(self, y, columns.n_rows)
+        weight = check_weights(sample_weight, columns.n_rows)
         has_square = self.criterion == "sdr" or self.min_target_std > 0.0
 
         def make_target(keep: NDArray[np.bool_] | None, weights: Weights) -> Target:
             return value_target(numbers if keep is None else numbers[keep], weights, has_square=has_square)
 
-        return self._grow(table, weight, make_target, None)
+        training = self._train(columns, numbers, weight, make_target)
+        if self.leaf_model is not None:
+            if self.monotonic_cst is not None:
+                raise ValueError("monotonic_cst with leaf_model='linear': a slope may break it; leave out one of them")
+            refuse_infinite(training.read(), self._schema, weight)
+        return training
 
-    def _fit_leaves(
-        self, values: NDArray[Any], numbers: NDArray[np.float64], weight: NDArray[np.float64] | None
-    ) -> Tree:
-        """The tree with linear models in its leaves."""
+    def _complete(self, tree: Tree, training: Training) -> Tree:
+        """The tree with linear models in its leaves, where they are wanted."""
+        if self.leaf_model is None:
+            return tree
+        values, numbers, weight = training.read(), training.truth, training.weight
         if weight is not None and not bool(np.all(weight > 0.0)):
             keep = weight > 0.0
             values, numbers, weight = values[keep], numbers[keep], weight[keep]
-        n_terms = self.tree_.depth if self.leaf_features == "path" else self.n_features_in_
+        n_terms = tree.depth if self.leaf_features == "path" else self.n_features_in_
         chosen = kernels(len(values) * (n_terms + 1) ** 2 * PRODUCT_SECONDS)
         params = LinearParams(self.leaf_features, float(self.leaf_alpha))
-        return fit_leaves(self.tree_, find_leaves(self.tree_, values), Rows(values, numbers, weight), params, chosen)
-
-    def _fit_model(self, X: Any, y: Any, sample_weight: Any) -> None:
-        """Grow and prune the tree, and fit the models of its leaves."""
-        self._validate_params()
-        columns = open_x(self, X, is_fit=True)
-        numbers = check_numbers(self, y, columns.n_rows)
-        weight = check_weights(sample_weight, columns.n_rows)
-        table = read_columns(columns, self.categorical_features)
-        if self.leaf_model is None:
-            self._keep_tree(self._fit_tree(table, numbers, weight), table)
-            return
-        if self.monotonic_cst is not None:
-            raise ValueError("monotonic_cst with leaf_model='linear': a slope may break it; leave out one of them")
-        values = encode(columns, table.schema)
-        refuse_infinite(values, table.schema, weight)
-        self._keep_tree(self._fit_tree(table, numbers, weight), table)
-        self.tree_ = self._fit_leaves(values, numbers, weight)
+        return fit_leaves(tree, find_leaves(tree, values), Rows(values, numbers, weight), params, chosen)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, trace: bool | None = None) -> Self:
         """Grow the tree.
@@ -493,11 +512,4 @@ class CARTRegressor(ValueTree, _CART):
         trace : bool, optional
             Whether to keep a trace of the tree as `trace_`; by default as the parameter says.
         """
-        with all_or_nothing(self):
-            self._fit_model(X, y, sample_weight)
-            keep_trace(self, X, y, sample_weight, is_wanted=self.trace if trace is None else trace)
-            return self
-
-    def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
-        """Grow a tree and list the steps of minimal cost-complexity pruning; see `CARTClassifier`."""
-        return self._path(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, is_traced=self.trace if trace is None else trace)

@@ -79,10 +79,14 @@ def draw_held(
     is_used: NDArray[np.bool_] | None,
     codes: NDArray[np.int32] | None,
     seed: int,
+    *,
+    is_told: bool = True,
+    way_out: str = "give X_val and y_val",
 ) -> NDArray[np.bool_]:
     """Rows that validate, (n_rows,), drawn from those that are used; from each class (codes) in proportion.
 
-    fraction: of the rows, rounded up, or their number. Every class keeps a row to learn from.
+    fraction: of the rows, rounded up, or their number. Every class keeps a row to learn from; is_told: a warning
+    says so where it is its only one. Messages end with what else can be done (way_out).
     """
     chance = np.ones(n_rows) if is_used is None else is_used.astype(np.float64)
     n_used = int(chance.sum())
@@ -90,24 +94,24 @@ def draw_held(
     if n_held >= n_used:
         raise ValueError(
             f"validation_fraction={fraction} holds out {n_held} of {n_used} sample(s), so that none is left to "
-            "learn from: lower it, or give X_val and y_val"
+            f"learn from: lower it, or {way_out}"
         )
     if codes is not None:
         n_of_class = np.bincount(codes, chance)
         is_lone = n_of_class[codes] == 1.0
         chance[is_lone] = 0.0
         n_lone = int(np.count_nonzero(n_of_class == 1.0))
-        if n_lone:
+        if n_lone and is_told:
             warnings.warn(
                 f"Of {n_lone} of the {len(n_of_class)} classes there is a single row, which is needed to learn from: "
-                "early stopping knows nothing of them. Give X_val and y_val to change that.",
+                f"early stopping knows nothing of them. To change that, {way_out}.",
                 UserWarning,
                 stacklevel=6,
             )
         if n_held > chance.sum():
             raise ValueError(
                 f"validation_fraction={fraction} holds out {n_held} rows, but only {int(chance.sum())} are of classes "
-                "with more than one row: lower it, or give X_val and y_val"
+                f"with more than one row: lower it, or {way_out}"
             )
     is_held = Draw("paste", n_rows, n_held, seed, chance, codes).counts(0) > 0
     if codes is not None:  # a class of few rows may have given all

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney._jit import kernels
-from spinney._types import LANES
+from spinney._types import LANES, MULTIWAY, SUBSET
 from spinney.tree.structure import BrokenTreeError
 
 if TYPE_CHECKING:
@@ -171,3 +171,50 @@ def predict_classes(tree: Tree, values: NDArray[Any]) -> NDArray[np.int64]:
     if tree.spreads_missing.any():
         return predict_shares(tree, values).argmax(axis=1)
     return tree.leaf_class[find_leaves(tree, values)]
+
+
+def spread_rows(tree: Tree, values: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Every leaf that a row ends in: row, leaf and the row's share that takes it, shapes (n,).
+
+    Where rows take one path, each row once; else by row, then by leaf.
+    """
+    everyone = np.arange(len(values))
+    if not tree.spreads_missing.any():
+        return everyone, find_leaves(tree, values).astype(np.int64), np.ones(len(values))
+    row, node, share = everyone, np.zeros(len(values), np.int64), np.ones(len(values))
+    ended = []
+    while len(row):
+        is_done = tree.is_leaf[node]
+        ended.append((row[is_done], node[is_done], share[is_done]))
+        row, node, share = row[~is_done], node[~is_done], share[~is_done]
+        value = values[row, tree.feature[node]].astype(np.float64)
+        is_spread = np.isnan(value) & tree.spreads_missing[node]
+        n_branches = np.where(is_spread, tree.n_branches[node], 1)
+        first = tree.first_child[node] + np.where(is_spread, 0, find_branches(tree, node, value))
+        child = np.repeat(first, n_branches) + count_up(n_branches)
+        row, share = np.repeat(row, n_branches), np.repeat(share, n_branches)
+        above = np.repeat(np.where(is_spread, node, -1), n_branches)
+        share = np.where(above >= 0, share * (tree.weight[child] / tree.weight[above]), share)
+        keep = share > 0.0
+        row, node, share = row[keep], child[keep], share[keep]
+    row, node, share = (np.concatenate(parts) for parts in zip(*ended, strict=True))
+    order = np.lexsort([node, row])
+    return row[order], node[order], share[order]
+
+
+def find_branches(tree: Tree, node: NDArray[np.int64], value: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Branch by which each value leaves an inner node; 0 where it takes several."""
+    is_known = ~np.isnan(value)
+    kind, cut = tree.kind[node], tree.threshold[node]
+    branch = np.where(is_known, value > cut, np.maximum(tree.missing_branch[node], 0)).astype(np.int64)
+    is_level = is_known & (kind == MULTIWAY)
+    branch[is_level] = value[is_level].astype(np.int64)
+    for at in np.flatnonzero(is_known & (kind == SUBSET)):
+        branch[at] = 0 if tree.subset(int(node[at]))[int(value[at])] else 1
+    return branch
+
+
+def count_up(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """0 .. size - 1 for each size, end to end."""
+    end = np.cumsum(sizes)
+    return np.arange(int(sizes.sum())) - np.repeat(end - sizes, sizes)

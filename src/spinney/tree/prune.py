@@ -172,27 +172,29 @@ def prune_to_alpha(tree: Tree, alpha: float, risk: str = "impurity") -> Tree:
 def prune_by_gain(tree: Tree, bound: float) -> Tree:
     """Take back splits that gain less than a bound, from the bottom up.
 
-    A test whose branches are all leaves is dropped if its gain, the impurity of the node less that of its branches
-    weighted by their shares of the node, is below the bound; then its parent may be asked. A test of little gain with
-    a better one below it stays: this is what growing with the same bound would have missed.
+    A test whose branches are all leaves is dropped if its gain is below the bound; then its parent may be asked. A test
+    of little gain with a better one below it stays: this is what growing with the same bound would have missed.
 
     Parameters
     ----------
     tree : Tree
     bound : float
-        In units of the impurity, as gains are printed; not weighted by the node's share of all rows.
+        On the impurity of the node less that of its branches, each weighted by its share of all rows: the gain that
+        `min_impurity_decrease` asks for.
 
     Returns
     -------
     Tree
         The same object where nothing is cut.
     """
-    limit = scale(bound, -tree.impurity_exponent) * (1.0 - TIE)
+    limit = to_units(tree, bound) * (1.0 - TIE)
+    risk = node_risk(tree)
 
     def is_weak(tier: Tier) -> NDArray[np.bool_]:
-        gain = tree.impurity[tier.nodes].copy()
+        gain = risk[tier.nodes]
         for has, child in tier.branches:
-            gain[has] -= tree.weight[child] / tree.weight[tier.nodes[has]] * tree.impurity[child]
+            gain[has] -= risk[child]
+        gain[gain <= TIE * risk[0]] = 0.0  # but for roundings
         return gain < limit
 
     tiers = find_tiers(tree)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spinney._types import LEAF, MULTIWAY, THRESHOLD
-from spinney.tree.wording import number
 from spinney.tree.trace_words import pad_branches
+from spinney.tree.wording import number
 
 if TYPE_CHECKING:
     from spinney.tree.candidates import Tests
