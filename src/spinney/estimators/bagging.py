@@ -302,7 +302,7 @@ class _Bagging(OutOfBag, CheckedParams, BaseEstimator):
             is_hard=self._is_hard,
             shift=self._shift,
         )
-        legend = Legend(names, schema.levels, labels, tuple(codes.has_missing.tolist()))
+        legend = Legend(names, schema.levels, labels, tuple(codes.has_missing.tolist()), base.criterion)
         growth = SubspaceGrowth(plan, legend, bags.spaces)
         curve = self._start_oob(growth, y, self.forest_ if n_old else None, chosen) if plan.has_oob else []
         if n_new > 0:

@@ -175,7 +175,7 @@ class Reweighted(CheckedParams, BaseEstimator):
         names = schema.names or tuple(f"x{j}" for j in range(schema.n_features))
         labels = tuple(self.classes_.tolist()) if n_classes else None
         self._schema, self._base = schema, tree.set_params(random_state=None)
-        self._legend = Legend(names, schema.levels, labels, tuple(codes.has_missing.tolist()))
+        self._legend = Legend(names, schema.levels, labels, tuple(codes.has_missing.tolist()), tree.criterion)
         return TreeMembers(codes, target, n_classes, params, seed, chosen, monotone, float(tree.ccp_alpha))
 
     def _post_guard(

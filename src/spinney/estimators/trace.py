@@ -148,6 +148,9 @@ def rules_of(est: Any, table: Table, weight: float, n_rows: int) -> Rules:
 
 def pruning_of(est: Any) -> str:
     """What may have cut the grown tree, in words."""
-    if getattr(est, "ccp_alpha", 0.0):
-        return f"cost-complexity pruning, ccp_alpha={est.ccp_alpha}"
-    return ""
+    report = getattr(est, "pruning_", None)
+    if report is None:
+        return ""
+    if report.method == "cost_complexity":
+        return f"cost-complexity pruning, ccp_alpha={report.options['ccp_alpha']:.6g}"
+    return f"pruning: {report.title}"
