@@ -178,20 +178,23 @@ def is_open(
     return False
 
 
-@inlined
-def write_distribution(sums: np.ndarray, n_present: int, distributions: np.ndarray, state: np.ndarray) -> int:
-    """Append the class weights sums[ALL] to the distributions; return how a leaf refers to them."""
+@kernel
+def write_distribution(sums: np.ndarray, weight: int, distributions: np.ndarray, state: np.ndarray) -> int:
+    """Append the class weights sums[ALL], which add up to `weight`; return how a leaf refers to them."""
     row = state[N_MIXED]
     state[N_MIXED] = row + 1
     for k in range(distributions.shape[1]):
         distributions[row, k] = 0
-    for k in range(n_present):
+    k = np.int64(0)
+    while weight > 0:
         c = sums[PRESENT, k]
         distributions[row, c] = sums[ALL, c]
+        weight -= sums[ALL, c]
+        k += 1
     return -1 - row
 
 
-@inlined
+@kernel
 def add_node(
     ids: np.ndarray,
     labels: np.ndarray,
@@ -235,7 +238,7 @@ def add_node(
         if n_present == 1:
             nodes[CLASS_OF, node] = sums[PRESENT, 0]
         else:
-            nodes[CLASS_OF, node] = write_distribution(sums, n_present, distributions, state)
+            nodes[CLASS_OF, node] = write_distribution(sums, totals[W_ALL], distributions, state)
     return False
 
 
@@ -273,17 +276,32 @@ def grow(
 
     `state[N_ENTRIES]` says how many entries the arena must have.
     """
+    first = np.int64(0)
+    n_branches = np.int64(0)  # of the node just split, still to be added
+    depth = np.int64(0)
     if state[N_NODES] == 0:
+        n_branches = np.int64(1)
         state[N_NODES] = 1
-        n_rows = columns.shape[1]
-        is_next = add_node(
-            ids, labels, truth, 0, n_rows, 0, 0, settings, xlogx, sums, totals, nodes, node_values, distributions, state
-        )
-        if is_next:
-            stack[STACK_NODE, 0] = 0
-            stack[STACK_DEPTH, 0] = 0
-            state[N_QUEUED] = 1
+        bags[BAG_BEGIN, 0] = 0
+        bags[BAG_N, 0] = columns.shape[1]
     while True:
+        for back in range(n_branches):
+            b = n_branches - 1 - back
+            if bags[BAG_N, b] == 0:
+                continue
+            begin = bags[BAG_BEGIN, b]
+            end = begin + bags[BAG_N, b]
+            is_next = add_node(
+                ids, labels, truth, begin, end, depth, first + b, settings, xlogx, sums, totals, nodes,
+                node_values, distributions, state,
+            )  # fmt: skip
+            if is_next:
+                stack[STACK_NODE, state[N_QUEUED]] = first + b
+                stack[STACK_DEPTH, state[N_QUEUED]] = depth
+                state[N_QUEUED] += 1
+            else:
+                control[CONTROL_ROWS] += end - begin
+        n_branches = np.int64(0)
         if control[CONTROL_STOP] != 0:
             return STOPPED
         if state[N_QUEUED] == 0:
@@ -308,8 +326,7 @@ def grow(
             if sums is not None:
                 if state[N_MIXED] == len(distributions):
                     return NEEDS_ROOM
-                n_present = sum_classes(labels, lo, hi, sums, totals)
-                nodes[CLASS_OF, node] = write_distribution(sums, n_present, distributions, state)
+                nodes[CLASS_OF, node] = write_distribution(sums, nodes[WEIGHT_OF, node], distributions, state)
             state[N_QUEUED] = top
             control[CONTROL_ROWS] += hi - lo
             continue
@@ -380,39 +397,8 @@ def grow(
             node_values[CUT_VALUE, child] = 0.0
             node_values[SCORE, child] = 0.0
             if sums is not None:  # they still hold the node's
-                nodes[CLASS_OF, child] = -1 - state[N_MIXED]
-                copy_classes(sums, nodes[WEIGHT_OF, node], distributions, state)
-        for back in range(n_branches):
-            b = n_branches - 1 - back
-            if bags[BAG_N, b] == 0:
-                continue
-            begin = bags[BAG_BEGIN, b]
-            end = begin + bags[BAG_N, b]
-            is_next = add_node(
-                ids, labels, truth, begin, end, depth + 1, first + b, settings, xlogx, sums, totals, nodes,
-                node_values, distributions, state,
-            )  # fmt: skip
-            if is_next:
-                stack[STACK_NODE, state[N_QUEUED]] = first + b
-                stack[STACK_DEPTH, state[N_QUEUED]] = depth + 1
-                state[N_QUEUED] += 1
-            else:
-                control[CONTROL_ROWS] += end - begin
-
-
-@inlined
-def copy_classes(sums: np.ndarray, weight: int, distributions: np.ndarray, state: np.ndarray) -> None:
-    """Append the class weights of the node at hand, which add up to `weight`: its classes are listed in order."""
-    row = state[N_MIXED]
-    state[N_MIXED] = row + 1
-    for k in range(distributions.shape[1]):
-        distributions[row, k] = 0
-    k = np.int64(0)
-    while weight > 0:
-        c = sums[PRESENT, k]
-        distributions[row, c] = sums[ALL, c]
-        weight -= sums[ALL, c]
-        k += 1
+                nodes[CLASS_OF, child] = write_distribution(sums, nodes[WEIGHT_OF, node], distributions, state)
+        depth += 1
 
 
 @door

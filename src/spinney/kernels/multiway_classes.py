@@ -366,55 +366,63 @@ def scan_cuts(
     n_left = np.int64(0)
     w_left = np.int64(0)
     last = np.int64(-1)
-    if has_cells:
-        for code in range(1, n_codes + 1):
-            at = code * width
-            is_first = True
-            for k in range(n_present):
-                c = sums[PRESENT, k]
-                held = cells[at + c]
-                if held == 0:
+    code = np.int64(1)
+    n_done = np.int64(0)  # classes of the code at hand, or keys
+    if not has_cells:
+        n_done = np.int64(n_missing)
+    while True:
+        # the next class of a code, from either way: one place to try a cut is one copy of all that to compile
+        is_end = True
+        c = np.int64(0)
+        w = np.int64(0)
+        n_here = np.int64(0)
+        if has_cells:
+            while code <= n_codes:
+                if n_done == n_present:
+                    n_done = np.int64(0)
+                    code += 1
+                    continue
+                c = sums[PRESENT, n_done]
+                at = code * width
+                n_done += 1
+                w = cells[at + c]
+                if w == 0:
                     continue
                 cells[at + c] = 0
-                if is_first and last >= 0 and not is_hopeless:
-                    try_cut(
-                        sums, totals, n_left, w_left, power_left + power_right, base, apart, last, code, n_present,
-                        feature, features, edges, settings, xlogx, least, figures, cuts,
-                    )  # fmt: skip
-                is_first = False
-                rise_left, rise_right = move_left(sums, c, held, is_entropy, settings, xlogx)
-                power_left += rise_left
-                power_right += rise_right
-                w_left += held
-            if not is_first:
-                n_left += cells[at + settings.n_classes]
-                cells[at + settings.n_classes] = 0
-                if is_unit:
-                    n_left = w_left
-                last = np.int64(code)
-    elif not is_hopeless:
-        for k in range(n_missing, hi - lo):
-            key = np.int64(keys[side, k])
+                n_here = w
+                if not is_unit:  # counted with its first class
+                    n_here = cells[at + settings.n_classes]
+                    cells[at + settings.n_classes] = 0
+                is_end = False
+                break
+        elif n_done < hi - lo:
+            key = np.int64(keys[side, n_done])
+            n_done += 1
             code = key >> LARGE_SHIFT
-            if code != last:
-                if last >= 0:
-                    try_cut(
-                        sums, totals, n_left, w_left, power_left + power_right, base, apart, last, code, n_present,
-                        feature, features, edges, settings, xlogx, least, figures, cuts,
-                    )  # fmt: skip
-                last = code
             i = lo + (key & LARGE_MASK)
+            c = labels[TARGET, i]
             w = np.int64(1) if is_unit else labels[WEIGHT, i]
-            rise_left, rise_right = move_left(sums, labels[TARGET, i], w, is_entropy, settings, xlogx)
-            power_left += rise_left
-            power_right += rise_right
-            w_left += w
-            n_left += 1
-    if settings.spreads_missing == 0 and n_missing > 0 and last >= 0:
-        try_cut(
-            sums, totals, n_left, w_left, power_left + power_right, base, apart, last, -1, n_present, feature,
-            features, edges, settings, xlogx, least, figures, cuts,
-        )  # fmt: skip
+            n_here = np.int64(1)
+            is_end = False
+        if is_end:
+            code = np.int64(-1)
+        if code != last:
+            has_cut = last >= 0 and not is_hopeless
+            if is_end and (n_missing == 0 or settings.spreads_missing != 0):
+                has_cut = False
+            if has_cut:
+                try_cut(
+                    sums, totals, n_left, w_left, power_left + power_right, base, apart, last, code, n_present,
+                    feature, features, edges, settings, xlogx, least, figures, cuts,
+                )  # fmt: skip
+            last = code
+        if is_end:
+            break
+        rise_left, rise_right = move_left(sums, c, w, is_entropy, settings, xlogx)
+        power_left += rise_left
+        power_right += rise_right
+        w_left += w
+        n_left += n_here
     count_full(n_missing, feature, settings, figures)
 
 

@@ -6,8 +6,9 @@ its rows then go (*raising*). Errors are estimated: those on the training rows, 
 Entries of a node (see `kernels.grow_fractional`) are put into bags in place: the node still has the same entries, in
 another order. Only where a test spreads rows, the bags are copied behind `top`, the end of what is in use.
 
+  SETTLE   send the entries down and write what the nodes hold
   ENTER    put the entries into bags; the children come first
-  DECIDE   the children are pruned: keep the test, make a leaf, or raise the heaviest branch and ENTER again
+  DECIDE   the children are pruned: keep the test, make a leaf, or raise the heaviest branch and SETTLE again
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ MARGIN = 0.1  # errors by which a smaller tree may be worse
 N_RAISED = N_MIXED  # position in `state`
 KIND_MASK = (1 << KIND_BITS) - 1
 MISSING_MASK = (1 << MISSING_BITS) - 1
-ENTER, DECIDE = range(2)
+SETTLE, ENTER, DECIDE = range(3)
 # frames (int64): nodes under way; path: nodes that entries still have to go to
 FRAME_NODE, FRAME_LO, FRAME_HI, FRAME_TOP, FRAME_PHASE = range(5)
 FRAME_ROWS = 5
@@ -244,7 +245,8 @@ def prune(
     cuts: np.ndarray,  # (n_nodes,) float64: `Tree.threshold`, changed
     subsets: np.ndarray,
     estimates: np.ndarray,  # (n_nodes,) float64 scratch
-    counts: np.ndarray,  # (0, n_classes) int64
+    counts: np.ndarray,  # (n_nodes or 0, n_classes) int64 zeros; added to: the weights per class of all nodes
+    is_pruned: int,  # 0: only settle what the nodes hold
     confidence: float,
     z: float,
     unit: float,
@@ -263,18 +265,11 @@ def prune(
     Nodes that no path from the root reaches are gone. `state[N_RAISED]` counts raised branches.
     """
     if state[N_QUEUED] == 0:
-        n_rows = len(values)
-        errors = send_down(
-            0, 0, n_rows, n_rows, True, values, ids, labels, times, links, cuts, subsets, estimates, counts,
-            confidence, z, unit, branch, bags, spare_ids, spare_labels, sums, path, state,
-        )  # fmt: skip
-        if errors < 0.0:
-            return NEEDS_ROOM
         frames[FRAME_NODE, 0] = 0
         frames[FRAME_LO, 0] = 0
-        frames[FRAME_HI, 0] = n_rows
-        frames[FRAME_TOP, 0] = n_rows
-        frames[FRAME_PHASE, 0] = ENTER
+        frames[FRAME_HI, 0] = len(values)
+        frames[FRAME_TOP, 0] = len(values)
+        frames[FRAME_PHASE, 0] = SETTLE
         state[N_QUEUED] = 1
     while state[N_QUEUED] > 0:
         if control[CONTROL_STOP] != 0:
@@ -284,12 +279,13 @@ def prune(
         lo = frames[FRAME_LO, at]
         hi = frames[FRAME_HI, at]
         top = frames[FRAME_TOP, at]
+        phase = frames[FRAME_PHASE, at]
         first = links[LINK_CHILD, node]
-        if first == 0:
+        if first == 0 and phase != SETTLE:
             state[N_QUEUED] = at
             continue
         n_branches = links[LINK_BRANCHES, node]
-        if frames[FRAME_PHASE, at] == ENTER:
+        if phase == ENTER:
             choose_branches(values, ids, lo, hi, links[LINK_TEST, node], cuts[node], subsets, branch)
             n_entries, heaviest, known = count_entries(branch, ids, labels, times, lo, hi, n_branches, bags)
             to = lo
@@ -316,13 +312,20 @@ def prune(
                 frames[FRAME_PHASE, n_frames] = ENTER
                 state[N_QUEUED] = n_frames + 1
             continue
-        child = heaviest_branch(links, node, unit)
+        child = node
+        if phase == DECIDE:
+            child = heaviest_branch(links, node, unit)
         raised = send_down(
-            child, lo, hi, top, False, values, ids, labels, times, links, cuts, subsets, estimates, counts,
+            child, lo, hi, top, phase == SETTLE, values, ids, labels, times, links, cuts, subsets, estimates, counts,
             confidence, z, unit, branch, bags, spare_ids, spare_labels, sums, path, state,
         )  # fmt: skip
         if raised < 0.0:
             return NEEDS_ROOM
+        if phase == SETTLE:
+            if is_pruned == 0:
+                break
+            frames[FRAME_PHASE, at] = ENTER
+            continue
         leaf = estimate(
             np.float64(links[LINK_WEIGHT, node]) * unit, np.float64(links[LINK_ERROR, node]) * unit, confidence, z
         )
@@ -340,38 +343,7 @@ def prune(
             links[LINK_BRANCHES, node] = links[LINK_BRANCHES, child]
             cuts[node] = cuts[child]
             state[N_RAISED] += 1
-            send_down(
-                node, lo, hi, top, True, values, ids, labels, times, links, cuts, subsets, estimates, counts,
-                confidence, z, unit, branch, bags, spare_ids, spare_labels, sums, path, state,
-            )  # fmt: skip
-            frames[FRAME_PHASE, at] = ENTER
+            frames[FRAME_PHASE, at] = SETTLE
             continue
         state[N_QUEUED] = at
     return DONE
-
-
-@door
-def settle(
-    values: np.ndarray,  # here and below: as in `prune`
-    ids: np.ndarray,
-    labels: np.ndarray,
-    times: np.ndarray,
-    links: np.ndarray,
-    cuts: np.ndarray,
-    subsets: np.ndarray,
-    estimates: np.ndarray,
-    counts: np.ndarray,  # (n_nodes, n_classes) int64, zeros, written: weight per class
-    branch: np.ndarray,
-    bags: np.ndarray,
-    spare_ids: np.ndarray,
-    spare_labels: np.ndarray,
-    sums: np.ndarray,
-    path: np.ndarray,
-    state: np.ndarray,
-) -> int:
-    """Send all rows down a tree and write what its nodes hold: DONE, or NEEDS_ROOM."""
-    errors = send_down(
-        0, 0, len(values), len(values), True, values, ids, labels, times, links, cuts, subsets, estimates, counts,
-        1.0, 0.0, 1.0, branch, bags, spare_ids, spare_labels, sums, path, state,
-    )  # fmt: skip
-    return NEEDS_ROOM if errors < 0.0 else DONE

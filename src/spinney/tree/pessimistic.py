@@ -18,7 +18,6 @@ from spinney._jit import interpreted, kernels
 from spinney._types import (
     BAG_ROWS,
     CONTROL_SIZE,
-    DONE,
     LEAF,
     N_ENTRIES,
     N_MIXED,
@@ -261,16 +260,23 @@ class Raising(Driven):
 
     def drive(self) -> int:
         """Run the driver to its end."""
+        return self.call(self.links, self.cuts, np.zeros((0, 1), SUM), is_pruned=True)
+
+    def call(
+        self, links: NDArray[np.int64], cuts: NDArray[np.float64], counts: NDArray[np.int64], *, is_pruned: bool
+    ) -> int:
+        """Call the driver, with more room if it asks for it."""
         while True:
             status = int(
                 self.kernels.raising.prune(
-                    self.values, self.ids, self.labels, self.times, self.links, self.cuts, np.array(self.tree.subsets),
-                    self.estimates, np.zeros((0, 1), SUM), self.confidence, self.z, self.unit, *self.scratch,
+                    self.values, self.ids, self.labels, self.times, links, cuts, np.array(self.tree.subsets),
+                    self.estimates, counts, int(is_pruned), self.confidence, self.z, self.unit, *self.scratch,
                     self.sums, self.path, self.frames, self.state, self.control,
                 )
             )  # fmt: skip
             if status != NEEDS_ROOM:
                 return status
+            counts[:] = 0
             self.make_room()
 
     def settle(self) -> Tree:
@@ -283,15 +289,8 @@ class Raising(Driven):
         links[LINK_CHILD] = np.where(is_leaf, 0, new[links[LINK_CHILD]])
         counts = np.zeros((len(old), self.tree.n_classes), SUM)
         self.lay_out()
-        while True:
-            status = self.kernels.raising.settle(
-                self.values, self.ids, self.labels, self.times, links, cuts, np.array(self.tree.subsets),
-                self.estimates, counts, *self.scratch, self.sums, self.path, self.state,
-            )  # fmt: skip
-            if status == DONE:
-                break
-            counts[:] = 0
-            self.make_room()
+        self.state[:] = 0
+        self.call(links, cuts, counts, is_pruned=False)
         weights = counts * self.unit
         parent = np.zeros(len(old), np.int64)
         inner = np.flatnonzero(~is_leaf)
