@@ -35,6 +35,14 @@ IMPURITY_TOLERANCE = 1e-6  # relative to the root's: a forest of weighted trees 
 SUM_TOLERANCE = 1e-9  # relative; weights of children add up to their parent's, but for float roundings
 
 
+def check_limits(max_leaves: int | None, max_depth: int | None) -> None:
+    """What a picture may show: at least one end."""
+    for name, value, least in (("max_leaves", max_leaves, 1), ("max_depth", max_depth, 0)):
+        if value is not None and value < least:
+            message = f"{name}={value}: it must be at least {least}"
+            raise ValueError(message)
+
+
 class BrokenTreeError(ValueError):
     """The arrays do not describe a tree."""
 
@@ -338,6 +346,82 @@ class Tree:
         from spinney.tree.rules import find_rules
 
         return find_rules(self)
+
+    def to_dot(self, *, max_leaves: int | None = None, max_depth: int | None = None) -> str:
+        """The tree in the language of Graphviz, for `dot -Tpdf`.
+
+        Parameters
+        ----------
+        max_leaves : int, optional
+            Most ends that are shown; the lightest branches are closed, and count what they hide.
+        max_depth : int, optional
+            Most tests on a path that are shown.
+
+        Examples
+        --------
+        >>> from spinney import CARTClassifier
+        >>> model = CARTClassifier().fit([[1], [2], [3], [4]], ["no", "no", "yes", "yes"])
+        >>> print(model.tree_.to_dot().splitlines()[-3])
+          n0 -> n1 [label="≤ 2.5"];
+        """
+        from spinney.tree.diagrams import to_dot
+
+        check_limits(max_leaves, max_depth)
+        return to_dot(self, max_leaves, max_depth)
+
+    def to_mermaid(self, *, max_leaves: int | None = None, max_depth: int | None = None) -> str:
+        """The tree in the language of Mermaid, which GitHub and many notebooks draw; they stop at some hundred nodes.
+
+        Parameters
+        ----------
+        max_leaves, max_depth : int, optional
+            As in `to_dot`.
+
+        Examples
+        --------
+        >>> from spinney import CARTClassifier
+        >>> model = CARTClassifier().fit([[1], [2], [3], [4]], ["no", "no", "yes", "yes"])
+        >>> print(model.tree_.to_mermaid().splitlines()[4])
+          n0 -->|"≤ 2.5"| n1
+        """
+        from spinney.tree.diagrams import to_mermaid
+
+        check_limits(max_leaves, max_depth)
+        return to_mermaid(self, max_leaves, max_depth)
+
+    def to_svg(self, *, max_leaves: int = 50, max_depth: int | None = None, direction: str = "auto") -> str:
+        """Draw the tree as an SVG picture, which browsers show as it is; nothing else needs to be installed.
+
+        A box shows what its node asks or answers, its rows, and a bar: the shares of the classes, or where the value
+        stands between the lowest leaf and the highest. Branches are as thick as the rows they carry. What is shortened
+        is whole in a tooltip. Trees of gradient boosting hold raw scores, which have no classes.
+
+        Parameters
+        ----------
+        max_leaves : int, default=50
+            Most ends that are shown; the lightest branches are closed, and count what they hide.
+        max_depth : int, optional
+            Most tests on a path that are shown.
+        direction : {"auto", "down", "right"}, default="auto"
+            Where the leaves are: below, or to the right where the picture would be wider than a page.
+
+        Examples
+        --------
+        >>> from spinney import CARTClassifier
+        >>> model = CARTClassifier().fit([[1], [2], [3], [4]], ["no", "no", "yes", "yes"])
+        >>> model.tree_.to_svg().startswith("<svg")
+        True
+        """
+        from spinney.tree.drawing import to_svg
+
+        check_limits(max_leaves, max_depth)
+        if direction not in {"auto", "down", "right"}:
+            message = f"direction={direction!r}: give 'auto', 'down' or 'right'"
+            raise ValueError(message)
+        return to_svg(self, max_leaves, max_depth, direction)
+
+    def _repr_svg_(self) -> str:
+        return self.to_svg()
 
     def explain(self, values: ArrayLike) -> Explanation:
         """The path of one row in words.

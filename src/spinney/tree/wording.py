@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 MAX_LEVELS = 12  # of a set that are spelled out
 MAX_TERMS = 3  # of a formula
 MAX_CLASSES = 4  # of a node
+PLURALS = {"branch": "branches", "leaf": "leaves"}
 CUT = 1e-9  # relative tolerance of a threshold's decimals
 _ODD = frozenset(',:<>={}"\\')  # would read as part of a test
 
@@ -30,6 +31,12 @@ def number(x: float, tolerance: float = 1e-6) -> str:
     if "e" in text and 1e-4 <= abs(x) < 1e16:
         text = np.format_float_positional(float(text), trim="-")
     return text
+
+
+def rounded(x: float) -> str:
+    """A number in four digits, without an exponent where it is short."""
+    text = f"{x:.4g}"
+    return np.format_float_positional(float(text), trim="-") if "e" in text and 1e-4 <= abs(x) < 1e7 else text
 
 
 def apart(x: float, y: float) -> tuple[str, str]:
@@ -58,6 +65,12 @@ def quoted(name: Any) -> str:
         for c in text
     )
     return f'"{inside}"'
+
+
+def caption(name: Any) -> str:
+    """A name that stands alone: quoted only where it could not be seen or would break the line."""
+    text = str(name)
+    return text if text and text == text.strip() and text.isprintable() else quoted(name)
 
 
 def feature_name(tree: Tree, feature: int) -> str:
@@ -91,7 +104,7 @@ def has_missing(tree: Tree, feature: int) -> bool:
 
 def count(n: int, noun: str) -> str:
     """A number of things."""
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s" if not noun.endswith("f") else f"{n} {noun[:-1]}ves"
+    return f"{n} {noun}" if n == 1 else f"{n} {PLURALS.get(noun, noun + 's')}"
 
 
 def row_count(tree: Tree, node: int) -> str:
@@ -106,8 +119,8 @@ def formula(tree: Tree, leaf: int, most: int = MAX_TERMS) -> str:
     """The linear model of a leaf, with four digits and its first terms."""
     assert tree.linear is not None
     terms = range(int(tree.linear.first[leaf]), int(tree.linear.first[leaf + 1]))
-    text = f"{tree.linear.intercept(leaf, float(tree.threshold[leaf])):.4g}"
+    text = rounded(tree.linear.intercept(leaf, float(tree.threshold[leaf])))
     for t in terms[:most]:
         slope = float(tree.linear.coefficient[t])
-        text += f" {'-' if slope < 0 else '+'} {abs(slope):.4g} {feature_name(tree, int(tree.linear.feature[t]))}"
+        text += f" {'-' if slope < 0 else '+'} {rounded(abs(slope))} {feature_name(tree, int(tree.linear.feature[t]))}"
     return text if len(terms) <= most else f"{text} + ... {len(terms) - most} more"
