@@ -158,7 +158,26 @@ blue,square,7,b
     numeric=["size"],
 )
 
-UNKNOWN_CELLS = {
+TIED = Named(
+    ["shape", "size", "age", "class"],
+    [
+        line.split(",")
+        for line in """\
+round,1,1,a
+round,6,4,a
+round,5,2,a
+square,9,5,b
+round,2,3,a
+square,7,4,a
+round,2,3,a
+square,2,1,a
+square,6,5,b
+square,6,1,b""".splitlines()
+    ],
+    numeric=["size", "age"],
+)
+
+PRINTED = {
     (COLOURS, "-U -M 2"): """\
 colour = blue: b (3.45/0.55)
 colour = green
@@ -210,6 +229,15 @@ shape = square
     (SHAPES, "-C 0.25 -M 2"): """\
 size <= 4: a (6.55/1.55)
 size > 4: b (5.45/1.0)""",
+    (TIED, "-U -M 2"): """\
+shape = round: a (5.0)
+shape = square
+|   age <= 4: a (3.0/1.0)
+|   age > 4: b (2.0)""",
+    # both branches of the root hold five rows: the last of them is raised
+    (TIED, "-C 0.25 -M 2"): """\
+age <= 4: a (8.0/1.0)
+age > 4: b (2.0)""",
     (SHAPES, "-U -M 1"): """\
 shape = round
 |   colour = blue: a (3.6/1.0)
@@ -221,8 +249,8 @@ shape = square
 }
 
 
-@pytest.mark.parametrize(("case", "printed"), UNKNOWN_CELLS.items(), ids=lambda x: x[1] if isinstance(x, tuple) else "")
-def test_j48_with_unknown_cells(case, printed):
+@pytest.mark.parametrize(("case", "printed"), PRINTED.items(), ids=lambda x: x[1] if isinstance(x, tuple) else "")
+def test_j48_of_small_tables(case, printed):
     table, options = case
     assert draw(grow_j48(table, options), table) == printed
 

@@ -397,6 +397,22 @@ def test_c45_of_a_noisy_table(seed):
     fast_textbook.assert_same_tree(pruned, expected, "entropy")
 
 
+def test_of_two_equal_branches_the_last_is_raised():
+    """Weka 3.6.14 prunes this table to age <= 4; the first branch is a leaf, and would stay one."""
+    shape = [0, 0, 0, 1, 0, 1, 0, 1, 1, 1]
+    size = [1, 6, 5, 9, 2, 7, 2, 2, 6, 6]
+    age = [1, 4, 2, 5, 3, 4, 3, 1, 5, 1]
+    y = [0, 0, 0, 1, 0, 0, 0, 0, 1, 1]
+    columns = [list(map(float, column)) for column in (shape, size, age)]
+    table = strategies.SmallTable(columns, y, None, 2, [True, False, False], [2, 0, 0])
+    tree = fast_textbook.grow(table, criterion="entropy", rule="c45", min_samples_leaf=2)
+    assert tree.weight[1:3].tolist() == [5, 5]
+    rows = {"values": np.array(table.rows), "truth": np.array(y)}
+    pruned = pessimistic.prune_pessimistic(pessimistic.collapse(tree), raising=True, **rows)
+    assert (int(pruned.feature[0]), float(pruned.threshold[0])) == (2, 4.0)
+    assert pruned.class_weights().tolist() == [[7, 3], [7, 1], [0, 2]]
+
+
 def test_some_noisy_tables_are_raised():
     """What the test above would not show if they were not."""
     n_raised = 0
