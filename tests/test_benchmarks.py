@@ -28,6 +28,7 @@ TINY = Scale(2e-4, 1, 5)
         pytest.param("forest", 13, marks=pytest.mark.slow),
         pytest.param("boosting", 3, marks=pytest.mark.slow),
         pytest.param("ranks", 0, marks=pytest.mark.slow),
+        pytest.param("textbook", 1, marks=pytest.mark.slow),
     ],
 )
 def test_each_question_gets_its_answers(question, n_answers, capsys):

@@ -63,6 +63,10 @@ for categorical in ([0], [0, 1, 2, 3]):
     CARTClassifier(categorical_features=categorical).fit(X, X[:, 0] > 3).decision_path(X)
     CARTRegressor(categorical_features=categorical, min_target_std=0.1).fit(holes, X[:, 0]).apply(holes)
 CARTRegressor(monotonic_cst=[1, 0, -1, 0]).fit(X, X[:, 0]).predict(X)
+weights = None, 1 + np.arange(200) % 2, X[:, 1] + 0.5
+for table, weight in itertools.product((X, holes, X.astype(np.float32), frame), weights):
+    model = CARTRegressor(max_depth=2, leaf_model="linear", leaf_features="all").fit(table, X[:, 0] * X[:, 1], weight)
+    pickle.loads(pickle.dumps(model)).predict(table)
 CARTClassifier(monotonic_cst=[1, 0, -1, 0], class_weight="balanced").fit(X, X[:, 0] > 4).predict(X)
 model = CARTClassifier().fit(frame, np.arange(200) % 3)
 pickle.loads(pickle.dumps(model)).predict(frame)

@@ -12,7 +12,6 @@ Schwarz, rows whose squares sum to at most 1 have products that do, so that no s
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -150,8 +149,10 @@ def fit_leaves(tree: Tree, leaf: NDArray[Any], rows: Rows, params: LinearParams,
     for node in np.flatnonzero(tree.is_leaf).tolist():
         own = order[end[node - 1] if node else 0 : end[node]]
         y = rows.y[own]
+        if len(own) < 2 or bool(np.all(y == y[0])):
+            continue
         features = numeric if params.features == "all" else path_features(tree, node)
-        if len(own) < 2 or len(features) == 0 or bool(np.all(y == y[0])):
+        if len(features) == 0:
             continue
         weights = scale_weights(None if rows.weight is None else rows.weight[own], len(own))
         x = np.empty((len(features) + 1, len(own)))
@@ -264,25 +265,22 @@ def sum_products(scaled: NDArray[np.float64], weights: LeafWeights, k: Any) -> N
         hi = min(lo + BLOCK_ROWS, n_values)
         k.linear.add_products(scaled, weights.values, weights.is_whole, 2.0**PRODUCT_BITS, lo, hi, sums)
     products = np.ldexp(sums.astype(np.float64), -PRODUCT_BITS)
-    return np.tril(products) + np.tril(products, -1).T
+    return products + products.T - np.diag(products.diagonal())
 
 
 def solve(
     gram: NDArray[np.float64], moment: NDArray[np.float64], exponent: NDArray[np.int64], *, is_ridge: bool
 ) -> NDArray[np.float64]:
     """Solve gram @ slope = moment; where there are many solutions, by the least norm in units of 2**-exponent."""
-    from scipy.linalg import LinAlgError, LinAlgWarning
-    from scipy.linalg import solve as solve_full
+    from scipy.linalg.lapack import dposv
 
+    blur = len(gram) * RANK_SLACK * float(np.finfo(np.float64).eps)
     if is_ridge:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", LinAlgWarning)
-            try:
-                return solve_full(gram, moment, assume_a="pos")
-            except (LinAlgError, LinAlgWarning):
-                pass  # a penalty of less than a rounding
+        factor, slope, fault = dposv(gram, moment, lower=1)
+        if fault == 0 and float(factor.diagonal().min()) ** 2 > blur:  # else a penalty of less than a rounding
+            return slope
     value, vector = np.linalg.eigh(gram)
-    is_free = value <= value[-1] * len(value) * RANK_SLACK * np.finfo(np.float64).eps
+    is_free = value <= value[-1] * blur
     basis, free = vector[:, ~is_free], vector[:, is_free]
     slope = (basis * (1.0 / value[~is_free])) @ (basis.T @ moment)
     if is_free.any():
