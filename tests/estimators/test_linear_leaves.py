@@ -112,6 +112,31 @@ def test_pruning_comes_first():
     assert all(model.tree_.linear.terms(node).start < model.tree_.linear.terms(node).stop for node in set(leaf))
 
 
+def test_a_fitted_tree_that_is_cut_answers_by_means_there():
+    X, y = make_table()
+    model = linear(min_samples_leaf=15).fit(X, y)
+    node = int(model.tree_.first_child[0])
+    snipped = model.snip(node)
+    is_there = snipped.apply(X) == node
+    assert np.allclose(snipped.predict(X[is_there]), y[is_there].mean())
+    assert np.array_equal(snipped.predict(X[~is_there]), model.predict(X[~is_there]))
+    alpha = model.cost_complexity_pruning_path(X, y).ccp_alphas[-4]
+    pruned, early = model.prune("cost_complexity", ccp_alpha=alpha), clone(model).set_params(ccp_alpha=alpha).fit(X, y)
+    assert np.array_equal(pruned.apply(X), early.apply(X))
+    assert pruned.tree_.linear.n_terms < early.tree_.linear.n_terms
+
+
+def test_rows_that_judge_a_tree_are_not_in_its_models():
+    X, y = make_table()
+    model = linear(min_samples_leaf=15, pruning="reduced_error", random_state=0).fit(X, y)
+    assert model.tree_.n_rows[0] < len(y)
+    leaf = model.apply(X)
+    node = int(leaf[0])
+    used = path_of(model.tree_, node)
+    whole = Ridge().fit(X[leaf == node][:, used], y[leaf == node])
+    assert not np.allclose(model.tree_.linear.coefficient[model.tree_.linear.terms(node)], whole.coef_, rtol=1e-6)
+
+
 def test_a_single_leaf_has_no_path_and_answers_by_the_mean():
     X, y = make_table(20)
     assert np.allclose(linear(min_samples_leaf=20).fit(X, y).predict(X), y.mean())
