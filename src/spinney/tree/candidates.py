@@ -296,12 +296,18 @@ class NodeScan:
         self.bounds = bounds
         self.exponent = exponent
 
-    def scan(self, feature: int, groups: Groups, find_subset: FindSubset) -> Tests:
-        """Tests of a feature; find_subset(): the grower's best subset of many levels, for many classes."""
+    def scan(
+        self, feature: int, groups: Groups, find_subset: FindSubset, open_cuts: NDArray[np.int64] | None = None
+    ) -> Tests:
+        """Tests of a feature.
+
+        find_subset(): the grower's best subset of many levels, for many classes. open_cuts: the highest codes below the
+        cuts that the grower could make; by default the rules say.
+        """
         if groups.is_constant or (len(groups.codes) < 2 and not self.counts_missing):
             return self.no_test(feature, "constant here")
         if not groups.n_levels:
-            return self.scan_cuts(feature, groups)
+            return self.scan_cuts(feature, groups, open_cuts)
         is_multiway = self.rules.search == "multiway"
         tests = self.scan_levels(feature, groups) if is_multiway else self.scan_subsets(feature, groups, find_subset)
         return replace(tests, present=np.isin(np.arange(groups.n_levels), groups.codes - 1))
@@ -370,12 +376,13 @@ class NodeScan:
 
     # --- kinds of tests ---
 
-    def scan_cuts(self, feature: int, groups: Groups) -> Tests:
+    def scan_cuts(self, feature: int, groups: Groups, open_cuts: NDArray[np.int64] | None) -> Tests:
         """Every cut of a number."""
         branches, missing = self.part(np.cumsum(groups.sums, axis=0), groups)
         cuts = np.append(middle_of(groups, is_value=self.rules.choice == "c45"), np.inf)[: len(branches)]
         last = groups.codes[: len(branches)]
-        return self.judge(feature, THRESHOLD, branches, cuts, last, missing, unknown=self.unknown_of(groups))
+        unknown = self.unknown_of(groups)
+        return self.judge(feature, THRESHOLD, branches, cuts, last, missing, unknown=unknown, open_cuts=open_cuts)
 
     def scan_levels(self, feature: int, groups: Groups) -> Tests:
         """A branch for each level of the vocabulary, and one more for missing values where they have their own."""
@@ -431,6 +438,7 @@ class NodeScan:
         *,
         unknown: float = 0.0,
         penalty: float | None = None,
+        open_cuts: NDArray[np.int64] | None = None,
     ) -> Tests:
         """Say which tests are admissible and which is best, and measure those that are kept.
 
@@ -438,6 +446,8 @@ class NodeScan:
         """
         rules = self.rules
         faults = self.find_faults(feature, kind, branches)
+        if open_cuts is not None:
+            faults[(faults == "") & ~np.isin(last, open_cuts)] = "values too close to tell apart"
         is_open = faults == ""
         if penalty is None:
             is_chosen_among = rules.choice == "c45" and kind == THRESHOLD and is_open.any()

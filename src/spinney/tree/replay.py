@@ -15,9 +15,16 @@ from numpy.typing import NDArray
 
 from spinney._types import (
     CODE,
+    CUT_IS_VALID,
+    CUT_LAST,
     FEATURE_SHIFT,
+    FIRST_ABOVE,
+    GAIN_FIGURE,
     HIGH,
+    IS_COUNTED,
+    IS_VALID,
     KIND_BITS,
+    LAST_BELOW,
     LEARNED,
     MULTIWAY,
     N_CODES,
@@ -25,6 +32,7 @@ from spinney._types import (
     OWN_BRANCH,
     SUBSET,
     THRESHOLD,
+    WEIGHT,
 )
 from spinney.table.coding import Codes, row_stride
 from spinney.tree.candidates import Groups, NodeScan, Rules, Tests, put, sum_groups
@@ -38,6 +46,7 @@ if TYPE_CHECKING:
     from spinney.tree.measures import Sums
     from spinney.tree.structure import Tree
     from spinney.tree.target import Weights
+    from spinney.tree.textbook import Entries, Textbook, TextbookParams
 
 
 class NotTheRowsError(ValueError):
@@ -116,10 +125,33 @@ class Place(NamedTuple):
     weight: NDArray[np.float64]
     bounds: tuple[float, float]
     used: frozenset[int]  # features that have a branch for each level above
+    entries: Entries | None = None  # of a textbook tree: the same rows, or pieces of them
+
+
+def textbook_rules(params: TextbookParams, pruning: str = "") -> Rules:
+    """The rules of a textbook tree."""
+    return Rules(
+        criterion=params.criterion,
+        search="multiway",
+        choice="decrease" if params.rule == "gain" else params.rule,
+        missing=params.missing,
+        max_depth=params.max_depth,
+        min_samples_split=params.min_samples_split,
+        min_samples_leaf=params.min_samples_leaf,
+        min_impurity_decrease=params.min_impurity_decrease,
+        pruning=pruning,
+    )
 
 
 def replay(
-    tree: Tree, rows: Rows, rules: Rules, kernels: Any, *, max_depth: int | None = None, max_nodes: int | None = None
+    tree: Tree,
+    rows: Rows,
+    rules: Rules,
+    kernels: Any,
+    book: Textbook | None = None,
+    *,
+    max_depth: int | None = None,
+    max_nodes: int | None = None,
 ) -> list[NodeRecord]:
     """Records of the nodes, each before those below it, branch by branch.
 
@@ -131,14 +163,17 @@ def replay(
     rules : Rules
         How it was grown.
     kernels : kernel modules
+    book : Textbook, optional
+        What a textbook tree was grown with: it leads pieces of rows down the tree and scans the nodes again.
     max_depth, max_nodes : int, optional
         Deepest node and most nodes that are looked at.
     """
     n_rows = len(rows.target)
     everywhere = (-math.inf, math.inf)
-    stack = [Place(0, 0, np.arange(n_rows), rows.weight, everywhere, frozenset())]
+    entries = book.entries() if book else None
+    stack = [Place(0, 0, np.arange(n_rows), rows.weight, everywhere, frozenset(), entries)]
     records: list[NodeRecord] = []
-    visit = Visit(tree, rows, rules, kernels)
+    visit = Visit(tree, rows, rules, kernels, book)
     while stack and (max_nodes is None or len(records) < max_nodes):
         place = stack.pop()
         record, below = visit.look(place)
@@ -151,8 +186,9 @@ def replay(
 class Visit:
     """What is the same at every node of a replay."""
 
-    def __init__(self, tree: Tree, rows: Rows, rules: Rules, kernels: Any) -> None:
+    def __init__(self, tree: Tree, rows: Rows, rules: Rules, kernels: Any, book: Textbook | None) -> None:
         self.tree = tree
+        self.book = book
         self.rows = rows
         self.rules = rules
         self.kernels = kernels
@@ -171,9 +207,10 @@ class Visit:
         scan = NodeScan(rules, rows.n_classes, sums, self.root_weight, bounds, power * rows.exponent)
         is_pure = len(place.ids) < 2 or bool(np.ptp(rows.target[place.ids]) == 0.0)
         tests: list[Tests] = []
-        chosen = None
+        chosen = average = None
         if not (is_pure and tree.is_leaf[node]):
             tests = [self.scan_feature(scan, place, labels, j) for j in range(tree.n_features)]
+            average = self.settle(place, tests)
         if not tree.is_leaf[node]:
             feature = int(tree.feature[node])
             groups = self.group(place, labels, feature)
@@ -186,7 +223,7 @@ class Visit:
             verdict = why_leaf(rules, tests, place.depth, len(place.ids), weight, spread, is_pure=is_pure)
             reasons = leaf_reasons(tests, verdict)
         else:
-            verdict, reasons = give_reasons(rules, tests, chosen, self.name)
+            verdict, reasons = give_reasons(rules, tests, chosen, self.name, average)
         record = NodeRecord(node, place.depth, sums, centre, before, tests, chosen, verdict, reasons)
         return record, [] if chosen is None else self.descend(place, tests[chosen[0]])
 
@@ -233,7 +270,24 @@ class Visit:
         if feature in place.used:
             return scan.no_test(feature, "used above")
         groups = self.group(place, labels, feature)
-        return scan.scan(feature, groups, lambda: self.find_subset(place, feature))
+        open_cuts = None
+        if self.book is not None and place.entries is not None and self.rules.choice == "c45" and not groups.n_levels:
+            cuts = self.book.cuts(place.entries, feature)
+            open_cuts = cuts[CUT_LAST, cuts[CUT_IS_VALID] != 0.0].astype(np.int64)
+        return scan.scan(feature, groups, lambda: self.find_subset(place, feature), open_cuts)
+
+    def settle(self, place: Place, tests: list[Tests]) -> float | None:
+        """Mark the best cut of each feature as the grower's scan has it; return the average gain of C4.5."""
+        if self.book is None or place.entries is None:
+            return None
+        figures, _ = self.book.scan(place.entries)
+        for j, t in enumerate(tests):
+            is_cut = t.kind == THRESHOLD and figures[IS_VALID, j] != 0.0
+            at = np.flatnonzero(t.last == figures[LAST_BELOW, j]) if is_cut else []
+            if len(at):
+                tests[j] = replace(t, best=int(at[0] if figures[FIRST_ABOVE, j] >= 0.0 else at[-1]))
+        is_counted = figures[IS_COUNTED] != 0.0
+        return float(figures[GAIN_FIGURE, is_counted].mean()) if is_counted.any() else None
 
     def find_subset(self, place: Place, feature: int) -> tuple[NDArray[np.bool_], int] | None:
         """The best subset of many levels for many classes, as the grower finds it: by growing one test."""
@@ -261,24 +315,34 @@ class Visit:
     def descend(self, place: Place, tests: Tests) -> list[Place]:
         """The children of a node with their rows."""
         tree, node = self.tree, place.node
+        used = place.used | {tests.feature} if tests.kind == MULTIWAY else place.used
+        if self.book is not None:
+            return self.send(place, used)
         branch = self.route(place)
         first, n_branches = int(tree.first_child[node]), int(tree.n_branches[node])
-        used = place.used | {tests.feature} if tests.kind == MULTIWAY else place.used
         bounds = self.bound(place, tests.feature, branch)
         below = []
-        is_everywhere = branch < 0
         for b in range(n_branches):
             here = branch == b
-            weight = place.weight
-            if is_everywhere.any():
-                share = float(tree.weight[first + b] / tree.weight[node])
-                here = here | (is_everywhere & (share > 0.0))
-                weight = np.where(is_everywhere, weight * share, weight)
-            below.append(Place(first + b, place.depth + 1, place.ids[here], weight[here], bounds[min(b, 2)], used))
+            ids, weight = place.ids[here], place.weight[here]
+            below.append(Place(first + b, place.depth + 1, ids, weight, bounds[min(b, 2)], used))
+        return below
+
+    def send(self, place: Place, used: frozenset[int]) -> list[Place]:
+        """The children of a node of a textbook tree, by the grower's own way with pieces of rows."""
+        assert self.book is not None
+        assert place.entries is not None
+        unit = math.ldexp(weight_unit(self.book.weights), -self.book.shift)
+        first = int(self.tree.first_child[place.node])
+        below = []
+        for b, entries in enumerate(self.book.send(place.entries, self.tree, place.node)):
+            ids = entries.ids.astype(np.int64)
+            weight = entries.labels[WEIGHT] * unit if len(entries.labels) > 1 else self.rows.weight[ids]
+            below.append(Place(first + b, place.depth + 1, ids, weight, place.bounds, used, entries))
         return below
 
     def route(self, place: Place) -> NDArray[np.int64]:
-        """Branch that each row takes at a node; -1: every branch."""
+        """Branch that each row takes at a node."""
         tree, node = self.tree, place.node
         branch = self.branch_of(place.ids, int(tree.test[node]), float(tree.threshold[node]))
         is_missing = branch < 0

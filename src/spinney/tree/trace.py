@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from spinney.tree.candidates import Rules, Tests
     from spinney.tree.replay import NodeRecord, Rows
     from spinney.tree.structure import Tree
+    from spinney.tree.textbook import Textbook
 
 PIPE_WIDTH = 100  # columns of a text that no terminal shows
 
@@ -211,10 +212,17 @@ class Trace:
 
 
 def make_trace(
-    tree: Tree, rows: Rows, rules: Rules, kernels: Any, *, max_depth: int | None = None, max_nodes: int | None = None
+    tree: Tree,
+    rows: Rows,
+    rules: Rules,
+    kernels: Any,
+    book: Textbook | None = None,
+    *,
+    max_depth: int | None = None,
+    max_nodes: int | None = None,
 ) -> Trace:
     """Replay a tree on the rows it was grown on; see `replay.replay`."""
     from spinney.tree.replay import replay
 
-    records = replay(tree, rows, rules, kernels, max_depth=max_depth, max_nodes=max_nodes)
+    records = replay(tree, rows, rules, kernels, book, max_depth=max_depth, max_nodes=max_nodes)
     return Trace(tree, rules, records, tree.n_nodes - len(records), rows.centre, rows.exponent)

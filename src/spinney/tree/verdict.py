@@ -38,21 +38,18 @@ def slack_of(rules: Rules, tests: list[Tests]) -> float:
     return TIE_SCORE * scale
 
 
-def average_gain(tests: list[Tests]) -> float | None:
-    """Mean gain of the features' best tests, as C4.5 takes it; None where no feature has one."""
-    gains = [float(t.worth.gain[t.best]) for t in tests if t.kind != LEAF and t.is_admissible[t.best]]
-    return sum(gains) / len(gains) if gains else None
-
-
 def give_reasons(
-    rules: Rules, tests: list[Tests], chosen: tuple[int, int], name: Callable[[int], str]
+    rules: Rules, tests: list[Tests], chosen: tuple[int, int], name: Callable[[int], str], average: float | None
 ) -> tuple[str, list[list[str]]]:
-    """The verdict on a node that asks a test, and what speaks against each other test."""
+    """The verdict on a node that asks a test, and what speaks against each other test.
+
+    average: gain of the features' best tests, where it enters the choice.
+    """
     feature, position = chosen
     own = tests[feature]
     score = float(own.score[position])
     word, slack = measure_word(rules), slack_of(rules, tests)
-    average = average_gain(tests) if rules.choice == "c45" else None
+    average = average if rules.choice == "c45" else None
     is_drawn = 0 < rules.n_try < len(tests)
     reasons = []
     rivals, ties = 0, []
