@@ -24,14 +24,18 @@ from spinney.estimators.single import SingleTree
 from spinney.table.coding import code_table
 from spinney.table.ingest import read_columns
 from spinney.tree.candidates import Rules
-from spinney.tree.replay import NotTheRowsError, class_rows, value_rows
-from spinney.tree.target import fix_weights
+from spinney.tree.replay import NotTheRowsError, class_rows, textbook_rules, value_rows
+from spinney.tree.target import class_target, fix_weights, value_target
+from spinney.tree.textbook import Textbook
 from spinney.tree.trace import make_trace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from spinney.table.coding import Codes
     from spinney.table.ingest import Table
+    from spinney.tree.target import Weights
+    from spinney.tree.textbook import TextbookParams
     from spinney.tree.trace import Trace
 
 MAX_NODES = 1000
@@ -94,8 +98,24 @@ def trace(
     weights = fix_weights(weight, n_rows)
     codes = code_table(table, weights.values, int(getattr(est, "max_bins", MAX_CODES)), chosen, keep)
     rows = class_rows(codes, target, weights, tree.n_classes) if tree.n_classes else value_rows(codes, target, weights)
-    rules = rules_of(est, table, float(rows.weight.sum()), n_rows)
-    return make_trace(tree, rows, rules, chosen, max_depth=max_depth, max_nodes=max_nodes)
+    book = None
+    if hasattr(est, "_textbook_params"):
+        params = est._textbook_params(n_rows)  # noqa: SLF001
+        book = open_book(codes, target, weights, tree.n_classes, params, chosen)
+        rules = textbook_rules(params, pruning_of(est))
+    else:
+        rules = rules_of(est, table, float(rows.weight.sum()), n_rows)
+    return make_trace(tree, rows, rules, chosen, book, max_depth=max_depth, max_nodes=max_nodes)
+
+
+def open_book(
+    codes: Codes, y: NDArray[Any], weights: Weights, n_classes: int, params: TextbookParams, chosen: Any
+) -> Textbook:
+    """What a textbook tree was grown with, to scan its nodes again."""
+    if n_classes:
+        return Textbook(codes, class_target(y, n_classes, weights), weights, params, chosen)
+    has_square = params.criterion == "sdr"
+    return Textbook(codes, value_target(y, weights, has_square=has_square), weights, params, chosen)
 
 
 def keep_trace(est: Any, X: Any, y: Any, sample_weight: Any, *, is_wanted: bool) -> None:
@@ -126,22 +146,23 @@ def check_levels(est: SingleTree, table: Table) -> None:
 
 
 def rules_of(est: Any, table: Table, weight: float, n_rows: int) -> Rules:
-    """By which rules an estimator grew its tree."""
-    n_try = getattr(est, "max_features_", 0) if getattr(est, "max_features", None) is not None else 0
-    criterion = est.criterion
+    """By which rules CART grew its tree."""
+    n_try = est.max_features_ if est.max_features is not None else 0
+    is_ratio = est.criterion == "gain_ratio"
     return Rules(
-        criterion=criterion,
-        missing=getattr(est, "missing", "learned"),
+        criterion="entropy" if is_ratio else est.criterion,
+        choice="average" if is_ratio else "decrease",
+        missing=est.missing,
         max_depth=est.max_depth,
-        max_leaf_nodes=getattr(est, "max_leaf_nodes", None),
-        min_samples_split=row_count(getattr(est, "min_samples_split", 2), n_rows, 2),
-        min_samples_leaf=row_count(getattr(est, "min_samples_leaf", 1), n_rows, 1),
-        min_weight_leaf=float(getattr(est, "min_weight_fraction_leaf", 0.0)) * weight,
-        min_impurity_decrease=float(getattr(est, "min_impurity_decrease", 0.0)),
+        max_leaf_nodes=est.max_leaf_nodes,
+        min_samples_split=row_count(est.min_samples_split, n_rows, 2),
+        min_samples_leaf=row_count(est.min_samples_leaf, n_rows, 1),
+        min_weight_leaf=float(est.min_weight_fraction_leaf) * weight,
+        min_impurity_decrease=float(est.min_impurity_decrease),
         min_target_std=float(getattr(est, "min_target_std", 0.0)),
         n_try=int(n_try),
-        has_random_ties=getattr(est, "ties", "first") == "random",
-        monotone=check_monotone(getattr(est, "monotonic_cst", None), est, table.schema),
+        has_random_ties=est.ties == "random",
+        monotone=check_monotone(est.monotonic_cst, est, table.schema),
         pruning=pruning_of(est),
     )
 

@@ -41,9 +41,9 @@ class Rules:
     criterion : {"gini", "entropy", "misclassification", "squared_error", "sdr"}
     search : {"binary", "multiway"}
         Whether a category is tested by a subset of its levels or by a branch for each.
-    choice : {"decrease", "gain_ratio", "c45"}
-        What the best test has most of: decrease of the criterion, gain ratio, or gain ratio among tests of at least
-        the average gain.
+    choice : {"decrease", "gain_ratio", "average", "c45"}
+        What the best test has most of: decrease of the criterion; gain ratio; gain ratio among the features' tests of
+        largest gain, if that is at least the average; or this by all the rules of C4.5.
     missing : {"learned", "branch", "every", "surrogate"}
         Where rows with a missing value go: to the better branch, to one of their own, or they do not count.
     min_weight_leaf : float
@@ -328,7 +328,7 @@ class NodeScan:
             missing=np.full(1, -1),
             levels=np.zeros((1, 0), np.bool_),
             branches=branches,
-            worth=measure(branches, self.rules.criterion, self.n_classes),
+            worth=self.measure(branches),
             score=np.full(1, -np.inf),
             is_admissible=np.zeros(1, np.bool_),
             reasons=[reason],
@@ -427,6 +427,11 @@ class NodeScan:
 
     # --- what they are worth ---
 
+    def measure(self, branches: Sums, unknown: float = 0.0, penalty: float = 0.0) -> Worth:
+        """Measure tests by the tree's criterion."""
+        is_branch = self.rules.missing == "every"
+        return measure(branches, self.rules.criterion, self.n_classes, unknown, penalty, is_branch=is_branch)
+
     def judge(
         self,
         feature: int,
@@ -453,13 +458,13 @@ class NodeScan:
             is_chosen_among = rules.choice == "c45" and kind == THRESHOLD and is_open.any()
             penalty = float(np.log2(np.count_nonzero(is_open))) / self.weight if is_chosen_among else 0.0
         if rules.choice == "gain_ratio":
-            rough = np.nan_to_num(measure(branches, rules.criterion, self.n_classes, unknown).gain_ratio, nan=-1.0)
+            rough = np.nan_to_num(self.measure(branches, unknown).gain_ratio, nan=-1.0)
         else:
             rough = -self.after(branches)
         slack = C45_SLACK if rules.choice == "c45" else TIE * float(np.max(np.abs(rough), initial=0.0))
         best = first_best(np.where(is_open, rough, -np.inf) if is_open.any() else rough, slack)
         keep = list(range(len(branches))) if kind == THRESHOLD and len(branches) <= MOST_CUTS else [best]
-        worth = measure(branches[keep], rules.criterion, self.n_classes, unknown, penalty)
+        worth = self.measure(branches[keep], unknown, penalty)
         score = worth.decrease if rules.choice == "decrease" else np.nan_to_num(worth.gain_ratio, nan=-1.0)
         faults = faults[keep]
         faults[(faults == "") & self.is_short(worth)] = self.short_of

@@ -18,7 +18,6 @@ from spinney._types import (
     CUT_IS_VALID,
     CUT_LAST,
     FEATURE_SHIFT,
-    FIRST_ABOVE,
     GAIN_FIGURE,
     HIGH,
     IS_COUNTED,
@@ -26,6 +25,7 @@ from spinney._types import (
     KIND_BITS,
     LAST_BELOW,
     LEARNED,
+    MISSING_CODE,
     MULTIWAY,
     N_CODES,
     OFFSET,
@@ -282,32 +282,36 @@ class Visit:
             return None
         figures, _ = self.book.scan(place.entries)
         for j, t in enumerate(tests):
-            is_cut = t.kind == THRESHOLD and figures[IS_VALID, j] != 0.0
-            at = np.flatnonzero(t.last == figures[LAST_BELOW, j]) if is_cut else []
-            if len(at):
-                tests[j] = replace(t, best=int(at[0] if figures[FIRST_ABOVE, j] >= 0.0 else at[-1]))
+            if t.kind == THRESHOLD and figures[IS_VALID, j] != 0.0:
+                at = np.flatnonzero(t.last == figures[LAST_BELOW, j])
+                tests[j] = replace(t, best=int(at[0])) if len(at) else t
         is_counted = figures[IS_COUNTED] != 0.0
-        return float(figures[GAIN_FIGURE, is_counted].mean()) if is_counted.any() else None
+        is_c45 = self.rules.choice == "c45"
+        return float(figures[GAIN_FIGURE, is_counted].mean()) if is_c45 and is_counted.any() else None
 
     def find_subset(self, place: Place, feature: int) -> tuple[NDArray[np.bool_], int] | None:
         """The best subset of many levels for many classes, as the grower finds it: by growing one test."""
         codes, rules = self.rows.codes, self.rules
         first, n_codes = int(codes.features[OFFSET, feature]), int(codes.features[N_CODES, feature])
-        rows = np.zeros((len(place.ids), row_stride(1)), CODE)
-        rows[:, 0] = codes.rows[place.ids, feature]
+        ids, weight = place.ids, place.weight
+        if rules.missing == "surrogate":
+            is_known = codes.rows[ids, feature] != MISSING_CODE
+            ids, weight = ids[is_known], weight[is_known]
+        rows = np.zeros((len(ids), row_stride(1)), CODE)
+        rows[:, 0] = codes.rows[ids, feature]
         features = codes.features[:, feature : feature + 1].copy()
         features[OFFSET] = 0
         column = Codes(
             rows, features, codes.edges[:, first : first + n_codes], codes.has_missing[feature : feature + 1]
         )
-        weights = fix_weights(place.weight, len(place.ids))
-        target = class_target(self.rows.target[place.ids].astype(np.int64), self.rows.n_classes, weights)
+        weights = fix_weights(weight, len(ids))
+        target = class_target(self.rows.target[ids].astype(np.int64), self.rows.n_classes, weights)
         params = GrowParams(
             criterion=rules.criterion,
             missing=OWN_BRANCH if rules.missing == "branch" else LEARNED,
             max_depth=1,
             min_samples_leaf=rules.min_samples_leaf,
-            min_weight_fraction_leaf=rules.min_weight_leaf / float(place.weight.sum()),
+            min_weight_fraction_leaf=rules.min_weight_leaf / float(weight.sum()),
         )
         stump = grow_tree(column, target, weights, params, self.kernels)
         return None if stump.is_leaf[0] else (stump.subset(0), int(stump.missing_branch[0]))
@@ -350,15 +354,17 @@ class Visit:
             stand_ins = tree.surrogates
             for s in range(int(stand_ins.first[node]), int(stand_ins.first[node + 1])):
                 test = int(stand_ins.test[s])
-                answer = self.branch_of(place.ids[is_missing], test, float(stand_ins.threshold[s]))
+                answer = self.branch_of(place.ids[is_missing], test, float(stand_ins.threshold[s]), is_stand_in=True)
                 is_reversed = (test >> KIND_BITS) & MISSING_MASK
                 branch[is_missing] = np.where(answer >= 0, answer ^ is_reversed, -1)
                 is_missing = branch < 0
         branch[is_missing] = tree.missing_branch[node]
         return branch
 
-    def branch_of(self, ids: NDArray[np.int64], test: int, cut: float) -> NDArray[np.int64]:
-        """Branch of known values at a test; -1 for missing ones."""
+    def branch_of(
+        self, ids: NDArray[np.int64], test: int, cut: float, *, is_stand_in: bool = False
+    ) -> NDArray[np.int64]:
+        """Branch of known values at a test; -1 for missing ones, and for levels that a surrogate does not know."""
         codes, tree = self.rows.codes, self.tree
         feature, kind = test >> FEATURE_SHIFT, test & KIND_MASK
         column = codes.rows[ids, feature].astype(np.int64)
@@ -367,6 +373,8 @@ class Visit:
             way = np.arange(n_codes)
         elif kind == SUBSET:
             way = np.where(read_subset(tree, feature, int(cut)), 0, 1)
+            if is_stand_in:
+                way[~read_subset(tree, feature, int(cut) - (-n_codes // 64))] = -1
         else:
             way = np.where(codes.edges[HIGH, first : first + n_codes] <= cut, 0, 1)
         return np.concatenate([[-1], way])[column]

@@ -65,6 +65,12 @@ class Trace:
         """What people call features, levels, classes and tests."""
         return Words(self.tree, self.centre, self.exponent)
 
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the columns of X, as they are."""
+        legend = self.tree.legend
+        return [str(legend.features[j]) if legend else f"x{j}" for j in range(self.tree.n_features)]
+
     def __len__(self) -> int:
         return sum(len(tests) for record in self.records for tests in record.tests)
 
@@ -166,7 +172,7 @@ class Trace:
             "path": [path] * n,
             "n_rows": [int(record.sums[0])] * n,
             "weight": [float(weigh_sums(record.sums, self.tree.n_classes))] * n,
-            "feature": [words.feature(tests.feature)] * n,
+            "feature": [self.feature_names[tests.feature]] * n,
             "test": [words.test(tests, k) for k in range(n)],
             "branches": [words.branches(tests, k) for k in range(n)],
             "rows": [sums[:, 0].astype(int).tolist() for sums in branches],

@@ -5,15 +5,15 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from spinney.tree.trace_table import BEST_CUT, CUT, REFUSED, WINNER, make_tables
+from spinney.tree.trace_table import BEST_CUT, CUT, REFUSED, REFUSED_CUT, WINNER, make_tables
 
 if TYPE_CHECKING:
     from spinney.tree.trace import Trace
     from spinney.tree.trace_table import NodeTable, Row
 
 MOST_DRAWN = 60  # nodes of a page
-CLASSES = {WINNER: "winner", REFUSED: "refused", CUT: "cut", BEST_CUT: "cut best"}
-MARKS = {WINNER: "▶", BEST_CUT: "•"}
+CLASSES = {WINNER: "winner", REFUSED: "refused", CUT: "cut", BEST_CUT: "cut best", REFUSED_CUT: "cut"}
+MARKS = {WINNER: "▶", BEST_CUT: "•", REFUSED_CUT: "✗"}
 # colours by transparency, so that they suit light and dark pages
 STYLE = """
 .spinney-trace{font-size:13px;line-height:1.35}

@@ -52,7 +52,7 @@ COLUMNS = {
 POWERS = {"deviation_decrease": 1, "variance_decrease": 2, "split_info": 0}  # of the target's unit
 WIDE = 110  # columns of text from which on a table is wide
 
-WINNER, CANDIDATE, REFUSED, CUT, BEST_CUT = range(5)  # what a row is
+WINNER, CANDIDATE, REFUSED, CUT, BEST_CUT, REFUSED_CUT = range(6)  # what a row is
 
 
 @dataclass(frozen=True)
@@ -185,15 +185,24 @@ def fill(table: NodeTable, trace: Trace, record: NodeRecord, words: Words, names
         table.notes.append(f"{len(hidden)} more features, none better")
     if n_cuts and not lists_cuts:
         table.notes.append(f"best cuts only; {n_cuts} in all with cuts=True")
+    table.notes.extend(notes_of(record, words))
+    if any(row.kind == REFUSED_CUT for row in table.rows):
+        table.notes.append("✗ not admissible")
+
+
+def notes_of(record: NodeRecord, words: Words) -> list[str]:
+    """Features that offer no test, by reason, and what C4.5 takes off a gain."""
     silent: dict[str, list[str]] = {}
     for tests in record.tests:
         if tests.kind == LEAF:
             silent.setdefault(tests.reasons[0], []).append(words.feature(tests.feature))
+    notes = []
     for reason, features in silent.items():
         more = f" and {len(features) - MOST_FEATURES} more" if len(features) > MOST_FEATURES else ""
-        table.notes.append(f"{reason}: {', '.join(features[:MOST_FEATURES])}{more}")
+        notes.append(f"{reason}: {', '.join(features[:MOST_FEATURES])}{more}")
     if any(tests.penalty for tests in record.tests):
-        table.notes.append("gains of cuts are less log2(number of cuts) / rows")
+        notes.append("gains of cuts are less log2(number of cuts) / rows")
+    return notes
 
 
 def rank_of(tests: Tests) -> float:
@@ -208,11 +217,11 @@ def make_row(
     """The row of a test."""
     kind = CANDIDATE if tests.is_admissible[k] else REFUSED
     if is_cut:
-        kind = BEST_CUT if k == tests.best else CUT
+        kind = BEST_CUT if k == tests.best else CUT if tests.is_admissible[k] else REFUSED_CUT
     elif record.chosen == (tests.feature, k):
         kind = WINNER
     asks = words.branches(tests, k)[0] if is_cut else words.test(tests, k)
-    reason = "" if kind in {WINNER, CANDIDATE} else record.reasons[tests.feature][k] * (not tests.is_admissible[k])
+    reason = record.reasons[tests.feature][k] if kind == REFUSED else ""
     return Row(kind, asks, branch_cells(trace, record, words, tests, k), figures_of(trace, tests, k, names), reason)
 
 
@@ -243,6 +252,8 @@ def branch_cells(trace: Trace, record: NodeRecord, words: Words, tests: Tests, k
         else:
             text = number(float(np.round(sum(held), 2)))
         cells.append(f"{label} {text}".strip())
+    if tests.unknown > 0.0:
+        cells.append(f"missing {number(float(np.round(tests.unknown, 2)))}")
     if len(cells) > MOST_BRANCHES:
         cells = [*cells[: MOST_BRANCHES - 1], f"{len(cells) - MOST_BRANCHES + 1} more"]
     return cells

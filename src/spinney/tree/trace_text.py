@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spinney.tree.trace_table import BEST_CUT, CUT, REFUSED, WIDE, WINNER, make_tables
+from spinney.tree.trace_table import BEST_CUT, CUT, REFUSED, REFUSED_CUT, WIDE, WINNER, make_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,9 +18,9 @@ LEAST_BRANCHES = 16  # columns of text for the branches
 MOST_LINES = 4  # of the branches of one test
 MOST_TEST = 34  # columns of text for a test
 GAP = 2
-MARKS = {WINNER: "▶ ", BEST_CUT: "• "}
-INDENTED = {CUT, BEST_CUT}
-STYLES = {WINNER: "bold green", REFUSED: "dim", CUT: "dim"}
+MARKS = {WINNER: "▶ ", BEST_CUT: "• ", REFUSED_CUT: "✗ "}
+INDENTED = {CUT, BEST_CUT, REFUSED_CUT}
+STYLES = {WINNER: "bold green", REFUSED: "dim", CUT: "dim", REFUSED_CUT: "dim"}
 
 
 def draw_tables(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spinney._types import LEAF, MULTIWAY, SUBSET
 from spinney.tree.measures import impurity, share_of, weigh_sums
-from spinney.tree.wording import number
+from spinney.tree.wording import class_name, feature_name, level_name, level_names, number
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from spinney.tree.candidates import Tests
     from spinney.tree.measures import Sums
     from spinney.tree.replay import NodeRecord
@@ -36,25 +38,19 @@ class Words:
 
     def feature(self, feature: int) -> str:
         """Name of a feature."""
-        legend = self.tree.legend
-        return str(legend.features[feature]) if legend else f"x{feature}"
+        return feature_name(self.tree, feature)
 
     def level(self, feature: int, level: int) -> str:
         """Name of a level."""
-        known = self.tree.legend.levels[feature] if self.tree.legend else None
-        return str(known[level]) if known else str(level)
+        return level_name(self.tree, feature, level)
 
     def classes(self) -> list[str]:
         """Names of the classes."""
-        known: Any = self.tree.legend.classes if self.tree.legend else None
-        return [str(known[k]) if known else str(k) for k in range(self.tree.n_classes)]
+        return [class_name(self.tree, k) for k in range(self.tree.n_classes)]
 
-    def set_of(self, feature: int, levels: Any) -> str:
+    def set_of(self, feature: int, levels: NDArray[np.bool_]) -> str:
         """A set of levels, shortened where it is large."""
-        chosen = np.flatnonzero(levels)
-        names = [self.level(feature, int(k)) for k in chosen[:MAX_LEVELS]]
-        more = [f"... {len(chosen) - MAX_LEVELS} more"] if len(chosen) > MAX_LEVELS else []
-        return f"{{{', '.join(names + more)}}}"
+        return f"{{{', '.join(level_names(self.tree, feature, np.flatnonzero(levels), MAX_LEVELS))}}}"
 
     def test(self, tests: Tests, k: int) -> str:
         """What a test asks; "" where there is none."""

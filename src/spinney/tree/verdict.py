@@ -38,74 +38,112 @@ def slack_of(rules: Rules, tests: list[Tests]) -> float:
     return TIE_SCORE * scale
 
 
+def average_gain(tests: list[Tests]) -> float | None:
+    """Mean gain of the features' best tests; None where no feature has one."""
+    gains = [max(float(t.worth.gain[t.best]), 0.0) for t in tests if t.kind != LEAF and t.is_admissible[t.best]]
+    return sum(gains) / len(gains) if gains else None
+
+
+class Contest:
+    """The tests of a node against the one it asks.
+
+    Parameters
+    ----------
+    rules : Rules
+    tests : list of Tests
+    chosen : (int, int)
+        Feature, and position among its tests.
+    name : callable
+        What people call a feature.
+    average : float, optional
+        Gain that C4.5 wants at least.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        tests: list[Tests],
+        chosen: tuple[int, int],
+        name: Callable[[int], str],
+        average: float | None,
+    ) -> None:
+        self.rules = rules
+        self.tests = tests
+        self.name = name
+        self.feature, self.position = chosen
+        self.own = tests[self.feature]
+        self.score = float(self.own.score[self.position])
+        self.word = measure_word(rules)
+        self.slack = slack_of(rules, tests)
+        self.average = average_gain(tests) if rules.choice == "average" else average
+        self.average_slack = C45_AVERAGE_SLACK if rules.choice == "c45" else self.slack
+        self.is_drawn = 0 < rules.n_try < len(tests)
+        self.ties: list[str] = []  # features that are just as good
+        self.better: list[str] = []  # features that are better: pruning has led other rows here than growing did
+
+    def against(self, t: Tests, k: int) -> str:
+        """What speaks against an admissible test, other than the one chosen."""
+        is_tie = abs(float(t.score[k]) - self.score) <= self.slack
+        if t.feature == self.feature:
+            return "tie with a lower cut" if is_tie else f"smaller {self.word} than another cut"
+        if k != t.best:
+            return f"not the best cut of {self.name(t.feature)}"
+        if self.average is not None and t.worth.gain[k] < self.average - self.average_slack:
+            return f"gain below the average {self.average:.6f}"
+        if is_tie:
+            self.ties.append(self.name(t.feature))
+            return f"tie with {self.name(self.feature)}"
+        return f"smaller {self.word}" if float(t.score[k]) < self.score else self.outdone(t)
+
+    def outdone(self, t: Tests) -> str:
+        """Why a better test of another feature did not win."""
+        if self.is_drawn:
+            return "not among the features drawn"
+        self.better.append(self.name(t.feature))
+        return f"larger {self.word}, but pruning has raised this subtree"
+
+    def verdict(self) -> str:
+        """Why the chosen test won; to be asked after all that speaks against the others."""
+        own = self.own
+        if self.better:
+            return f"raised from below by pruning: {', '.join(self.better)} would be better here"
+        if self.ties:
+            rule = "drawn among equals" if self.rules.has_random_ties else "the first feature wins"
+            is_useless = float(own.worth.decrease[self.position]) <= self.slack
+            return f"{'no test lowers the impurity; ' * is_useless}tie with {', '.join(self.ties)}: {rule}"
+        if sum(np.count_nonzero(t.is_admissible) for t in self.tests) == 1:
+            return "the only admissible test"
+        verdict = f"largest {self.word}"
+        if self.average is not None:
+            verdict += f" among tests of at least the average gain {self.average:.6f}"
+        n_equal = np.count_nonzero(own.is_admissible & (np.abs(own.score - self.score) <= self.slack))
+        if own.kind == THRESHOLD and n_equal > 1:
+            verdict += (
+                f"; of {n_equal} equal cuts {'one is drawn' if self.rules.has_random_ties else 'the lowest wins'}"
+            )
+        return verdict
+
+
 def give_reasons(
     rules: Rules, tests: list[Tests], chosen: tuple[int, int], name: Callable[[int], str], average: float | None
 ) -> tuple[str, list[list[str]]]:
     """The verdict on a node that asks a test, and what speaks against each other test.
 
-    average: gain of the features' best tests, where it enters the choice.
+    average: gain of the features' best tests by C4.5's count, where it enters the choice.
     """
-    feature, position = chosen
-    own = tests[feature]
-    score = float(own.score[position])
-    word, slack = measure_word(rules), slack_of(rules, tests)
-    average = average if rules.choice == "c45" else None
-    is_drawn = 0 < rules.n_try < len(tests)
+    contest = Contest(rules, tests, chosen, name, average)
     reasons = []
-    rivals, ties = 0, []
     for t in tests:
         why = list(t.reasons)
         for k in np.flatnonzero(t.is_admissible):
-            if (t.feature, int(k)) == chosen:
-                continue
-            other = float(t.score[k])
-            if t.feature == feature:
-                is_tie = abs(other - score) <= slack
-                why[k] = "tie with a lower cut" if is_tie else f"smaller {word} than another cut"
-            elif k != t.best:
-                why[k] = f"not the best cut of {name(t.feature)}"
-            elif average is not None and t.worth.gain[k] < average - C45_AVERAGE_SLACK:
-                why[k] = f"gain below the average {average:.6f}"
-            elif abs(other - score) <= slack:
-                why[k] = f"tie with {name(feature)}"
-                ties.append(name(t.feature))
-            elif other > score and is_drawn:
-                why[k] = "not among the features drawn"
-            else:
-                why[k] = f"smaller {word}"
-            rivals += t.feature != feature
+            if (t.feature, int(k)) != chosen:
+                why[k] = contest.against(t, int(k))
         reasons.append(why)
-    verdict = chosen_because(rules, own, position, word, ties, rivals, average, slack)
-    if is_drawn:
+    verdict = contest.verdict()
+    if contest.is_drawn:
         verdict += f", among {rules.n_try} features drawn"
-    reasons[feature][position] = verdict
+    reasons[chosen[0]][chosen[1]] = verdict
     return verdict, reasons
-
-
-def chosen_because(
-    rules: Rules,
-    own: Tests,
-    position: int,
-    word: str,
-    ties: list[str],
-    rivals: int,
-    average: float | None,
-    slack: float,
-) -> str:
-    """Why the chosen test won."""
-    rule = "drawn among equals" if rules.has_random_ties else "the first feature wins"
-    if ties:
-        verdict = f"tie with {', '.join(ties)}: {rule}"
-        return f"no test lowers the impurity; {verdict}" if float(own.worth.decrease[position]) <= slack else verdict
-    is_equal = own.is_admissible & (np.abs(own.score - own.score[position]) <= slack)
-    if rivals == 0 and np.count_nonzero(own.is_admissible) == 1:
-        return "the only admissible test"
-    verdict = f"largest {word}"
-    if average is not None:
-        verdict += f" among tests of at least the average gain {average:.6f}"
-    if own.kind == THRESHOLD and np.count_nonzero(is_equal) > 1:
-        verdict += "; of equal cuts " + ("one is drawn" if rules.has_random_ties else "the lowest wins")
-    return verdict
 
 
 def why_leaf(
