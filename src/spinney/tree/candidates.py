@@ -457,14 +457,17 @@ class NodeScan:
         if penalty is None:
             is_chosen_among = rules.choice == "c45" and kind == THRESHOLD and is_open.any()
             penalty = float(np.log2(np.count_nonzero(is_open))) / self.weight if is_chosen_among else 0.0
-        if rules.choice == "gain_ratio":
-            rough = np.nan_to_num(self.measure(branches, unknown).gain_ratio, nan=-1.0)
-        else:
+        keeps_all = kind == THRESHOLD and len(branches) <= MOST_CUTS
+        worth = self.measure(branches, unknown, penalty) if keeps_all or rules.choice == "gain_ratio" else None
+        if worth is None:
             rough = -self.after(branches)
+        else:
+            rough = np.nan_to_num(worth.gain_ratio, nan=-1.0) if rules.choice == "gain_ratio" else -worth.after
         slack = C45_SLACK if rules.choice == "c45" else TIE * float(np.max(np.abs(rough), initial=0.0))
         best = first_best(np.where(is_open, rough, -np.inf) if is_open.any() else rough, slack)
-        keep = list(range(len(branches))) if kind == THRESHOLD and len(branches) <= MOST_CUTS else [best]
-        worth = self.measure(branches[keep], unknown, penalty)
+        keep = list(range(len(branches))) if keeps_all else [best]
+        if worth is None or not keeps_all:
+            worth = self.measure(branches[keep], unknown, penalty)
         score = worth.decrease if rules.choice == "decrease" else np.nan_to_num(worth.gain_ratio, nan=-1.0)
         faults = faults[keep]
         faults[(faults == "") & self.is_short(worth)] = self.short_of

@@ -54,8 +54,8 @@ def times_log(weight: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def share_of(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Part / whole, 0 where there is nothing."""
-    return np.divide(part, whole, out=np.zeros(np.broadcast_shapes(part.shape, whole.shape)), where=whole > 0.0)
+    """Part / whole, of the shape of `part`; 0 where there is nothing."""
+    return np.divide(part, whole, out=np.zeros(part.shape), where=whole > 0.0)
 
 
 def weigh_sums(sums: Sums, n_classes: int) -> NDArray[np.float64]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import shutil
 import sys
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spinney._types import LEAF
 from spinney.tree.measures import weigh_sums
-from spinney.tree.trace_words import Words, pad_branches
+from spinney.tree.trace_words import Words, count_branches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +66,7 @@ class Trace:
         """What people call features, levels, classes and tests."""
         return Words(self.tree, self.centre, self.exponent)
 
-    @property
+    @cached_property
     def feature_names(self) -> list[str]:
         """Names of the columns of X, as they are."""
         legend = self.tree.legend
@@ -165,7 +166,9 @@ class Trace:
             with np.errstate(over="ignore"):
                 return np.ldexp(x, times * self.exponent).tolist()
 
-        branches = [pad_branches(tests, k) for k in range(n)]
+        n_branches = [count_branches(tests, k) for k in range(n)]
+        rows, counts = tests.branches[..., 0].astype(int).tolist(), words.counts(record, tests.branches).tolist()
+        asked = [words.branches(tests, k) for k in range(n)]
         columns = {
             "node": [record.node] * n,
             "depth": [record.depth] * n,
@@ -173,10 +176,10 @@ class Trace:
             "n_rows": [int(record.sums[0])] * n,
             "weight": [float(weigh_sums(record.sums, self.tree.n_classes))] * n,
             "feature": [self.feature_names[tests.feature]] * n,
-            "test": [words.test(tests, k) for k in range(n)],
-            "branches": [words.branches(tests, k) for k in range(n)],
-            "rows": [sums[:, 0].astype(int).tolist() for sums in branches],
-            "counts": [words.counts(record, sums) for sums in branches],
+            "test": [words.test(tests, k, asked[k]) for k in range(n)],
+            "branches": asked,
+            "rows": [held[:end] for held, end in zip(rows, n_branches, strict=True)],
+            "counts": [held[:end] for held, end in zip(counts, n_branches, strict=True)],
             "impurity_before": scaled(worth.before),
             "impurity_after": scaled(worth.after),
             "impurity_decrease": scaled(worth.decrease),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spinney._types import LEAF, MULTIWAY, THRESHOLD
-from spinney.tree.trace_words import pad_branches
+from spinney.tree.trace_words import count_branches
 from spinney.tree.wording import number
 
 if TYPE_CHECKING:
@@ -240,10 +240,10 @@ def figures_of(trace: Trace, tests: Tests, k: int, names: list[str]) -> list[str
 
 def branch_cells(trace: Trace, record: NodeRecord, words: Words, tests: Tests, k: int) -> list[str]:
     """What each branch holds: `sunny 3/2`; sides of a cut without their names, which the test has."""
-    branches = pad_branches(tests, k)
+    branches = tests.branches[k, : count_branches(tests, k)]
     labels = words.branches(tests, k) if tests.kind == MULTIWAY else ["", "", "missing"][: len(branches)]
     cells = []
-    counts = words.counts(record, branches)
+    counts = words.counts(record, branches).tolist()
     for label, sums, held in zip(labels, branches, counts, strict=True):
         if not trace.tree.n_classes:
             text = f"{held[0]:.4g}±{held[1]:.3g} ({int(sums[0])})" if sums[0] else "no rows"

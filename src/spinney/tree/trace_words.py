@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,18 +53,18 @@ class Words:
         """A set of levels, shortened where it is large."""
         return f"{{{', '.join(level_names(self.tree, feature, np.flatnonzero(levels), MAX_LEVELS))}}}"
 
-    def test(self, tests: Tests, k: int) -> str:
-        """What a test asks; "" where there is none."""
+    def test(self, tests: Tests, k: int, branches: list[str] | None = None) -> str:
+        """What a test asks; "" where there is none. branches: what its branches ask, where that is known."""
         name = self.feature(tests.feature)
         if tests.kind == LEAF:
             return ""
-        return name if tests.kind == MULTIWAY else f"{name} {self.branches(tests, k)[0]}"
+        return name if tests.kind == MULTIWAY else f"{name} {(branches or self.branches(tests, k))[0]}"
 
     def branches(self, tests: Tests, k: int) -> list[str]:
         """What each branch asks of the value; a branch for each level: its name."""
         if tests.kind == LEAF:
             return ["all"]
-        n = len(pad_branches(tests, k))
+        n = count_branches(tests, k)
         missing = int(tests.missing[k])
         if tests.kind == MULTIWAY:
             n_levels = int(self.tree.n_levels[tests.feature])
@@ -75,7 +76,7 @@ class Words:
             if not right.any():
                 texts = ["is known", "is missing"]
                 missing = -1
-        elif np.isposinf(tests.cuts[k]):
+        elif tests.cuts[k] == math.inf:
             texts, missing = ["is known", "is missing"], -1
         else:
             cut = number(float(tests.cuts[k]), 1e-9)
@@ -100,16 +101,15 @@ class Words:
                 paths[first + b] = f"{above}{self.feature(feature)} {asks}"
         return paths
 
-    def counts(self, record: NodeRecord, branches: Sums) -> list[list[float]]:
-        """Of each branch: the weight of each class, or mean and standard deviation."""
+    def counts(self, record: NodeRecord, sums: Sums) -> NDArray[np.float64]:
+        """Of each vector of sums: the weight of each class, or mean and standard deviation."""
         if self.tree.n_classes:
-            return branches[:, 1:].tolist()
-        mean = share_of(branches[:, 2], branches[:, 1]) + record.centre
-        deviation = impurity(branches, "sdr")
+            return sums[..., 1:]
+        mean = share_of(sums[..., 2], sums[..., 1]) + record.centre
         with np.errstate(over="ignore"):
-            return np.column_stack(
-                [self.centre + np.ldexp(mean, self.exponent), np.ldexp(deviation, self.exponent)]
-            ).tolist()
+            return np.stack(
+                [self.centre + np.ldexp(mean, self.exponent), np.ldexp(impurity(sums, "sdr"), self.exponent)], axis=-1
+            )
 
     def summary(self, record: NodeRecord) -> str:
         """Rows of a node, and what they are."""
@@ -121,16 +121,14 @@ class Words:
         if not n:
             return rows
         if not self.tree.n_classes:
-            mean, deviation = self.counts(record, record.sums[None])[0]
+            mean, deviation = self.counts(record, record.sums).tolist()
             return f"{rows}, mean {number(mean)}, standard deviation {number(deviation)}"
         held = [(name, w) for name, w in zip(self.classes(), record.sums[1:], strict=True) if w > 0.0]
         shown = [f"{name} {number(float(w))}" for name, w in held[:6]]
         return f"{rows}: {', '.join(shown)}" + (f", {len(held) - 6} more" if len(held) > 6 else "")
 
 
-def pad_branches(tests: Tests, k: int) -> Sums:
-    """Branches of a test, without the third where it has no rows; a branch for each level: all."""
-    branches = tests.branches[k]
-    if tests.kind in {LEAF, MULTIWAY} or len(branches) < 3 or branches[2, 0] > 0:
-        return branches
-    return branches[:2]
+def count_branches(tests: Tests, k: int) -> int:
+    """Branches of a test, not counting a third one without rows; a branch for each level: all."""
+    n = tests.branches.shape[1]
+    return n if tests.kind in {LEAF, MULTIWAY} or n < 3 or tests.branches[k, 2, 0] > 0 else 2
