@@ -20,11 +20,12 @@ STYLE = """
 .spinney-trace details{margin:0 0 .7em;border-left:3px solid rgba(128,128,128,.35);padding-left:.7em}
 .spinney-trace summary{font-weight:600;cursor:pointer}
 .spinney-trace summary span{font-weight:400;opacity:.75}
-.spinney-trace table{border-collapse:collapse;margin:.3em 0;font-variant-numeric:tabular-nums}
+.spinney-trace table{font-size:inherit;border-collapse:collapse;margin:.3em 0;font-variant-numeric:tabular-nums}
 .spinney-trace th,.spinney-trace td{text-align:left!important;padding:.15em .7em;border:0;vertical-align:top;
 background:none;color:inherit}
 .spinney-trace th{border-bottom:1px solid rgba(128,128,128,.6);font-weight:600}
 .spinney-trace .figure{text-align:right!important}
+.spinney-trace th,.spinney-trace td:nth-child(2){white-space:nowrap}
 .spinney-trace .winner td{font-weight:600;background:rgba(0,158,115,.18)}
 .spinney-trace .refused td,.spinney-trace .cut td{opacity:.7}
 .spinney-trace .best td{opacity:1}

@@ -217,7 +217,7 @@ def make_row(
     """The row of a test."""
     kind = CANDIDATE if tests.is_admissible[k] else REFUSED
     if is_cut:
-        kind = BEST_CUT if k == tests.best else CUT if tests.is_admissible[k] else REFUSED_CUT
+        kind = REFUSED_CUT if not tests.is_admissible[k] else BEST_CUT if k == tests.best else CUT
     elif record.chosen == (tests.feature, k):
         kind = WINNER
     asks = words.branches(tests, k)[0] if is_cut else words.test(tests, k)
