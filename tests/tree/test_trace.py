@@ -467,6 +467,15 @@ def test_other_rows_are_refused():
         spinney.trace(model, other, y)
 
 
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_rows_that_judge_the_pruning_are_left_out(class_weight):
+    X, y = weather(80)
+    model = CARTClassifier(pruning="reduced_error", class_weight=class_weight, random_state=0).fit(X, y, trace=True)
+    assert model.trace_.records[0].sums[0] == 64
+    with pytest.raises(NotTheRowsError, match="fit with trace=True keeps a trace"):
+        spinney.trace(model, X, y)
+
+
 def test_forests_have_no_trace():
     with pytest.raises(TypeError, match="a trace shows the reasons of one tree, and RandomForestClassifier is not one"):
         spinney.trace(spinney.RandomForestClassifier(), [[1]], [0])

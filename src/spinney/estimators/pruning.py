@@ -116,10 +116,8 @@ class PrunableTree(SingleTree):
                 weight = None if training.weight is None else training.weight[is_held]
                 held = GivenRows(training.read()[is_held], training.truth[is_held], weight)
                 training = training._replace(weight=training.without(is_held))
-                if is_traced:  # of the rows that grow the tree
-                    sample_weight = np.where(is_held, 0.0, 1.0 if sample_weight is None else sample_weight)
             self.tree_ = self._complete(self._grow_and_prune(training, held), training)
-            keep_trace(self, X, y, sample_weight, is_wanted=is_traced)
+            keep_trace(self, X, training.truth, training.weight, is_wanted=is_traced)
             return self
 
     def _complete(self, tree: Tree, training: Training) -> Tree:  # noqa: ARG002

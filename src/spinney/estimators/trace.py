@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._jit import kernels
-from spinney._types import MAX_CODES
 from spinney.estimators.checks import (
     check_classes,
     check_known,
@@ -82,26 +81,44 @@ def trace(
             "fit a CART, ID3 or C4.5 tree on the same rows"
         )
     check_is_fitted(est, "tree_")
-    tree = est.tree_
     columns = open_x(est, X, is_fit=False)
-    table = read_columns(columns, getattr(est, "categorical_features", "from_dtype"))
+    weight = check_weights(sample_weight, columns.n_rows)
+    truth = read_target(est, y, columns.n_rows)
+    if est.tree_.n_classes:
+        weight = weigh_classes(getattr(est, "class_weight", None), est.classes_, truth, weight)
+    try:
+        return trace_rows(est, columns, truth, weight, max_depth, max_nodes)
+    except NotTheRowsError as error:
+        if getattr(est, "pruning", None) != "reduced_error":
+            raise
+        hint = "fit drew rows to judge the pruning, which did not grow the tree: fit with trace=True keeps a trace."
+        raise NotTheRowsError(f"{error} Or: {hint}") from None
+
+
+def trace_rows(
+    est: Any,
+    X: Any,
+    truth: NDArray[Any],
+    weight: NDArray[np.float64] | None,
+    max_depth: int | None = None,
+    max_nodes: int = MAX_NODES,
+) -> Trace:
+    """The trace, of rows that are checked: classes are positions in `classes_`, class weights are in the weights."""
+    tree = est.tree_
+    table = read_columns(X, est.categorical_features)
     check_levels(est, table)
-    weight = check_weights(sample_weight, table.n_rows)
-    target = read_target(est, y, table.n_rows)
-    if tree.n_classes:
-        weight = weigh_classes(getattr(est, "class_weight", None), est.classes_, target, weight)
     keep = None if weight is None or bool(np.all(weight > 0.0)) else weight > 0.0
     if keep is not None and weight is not None:
-        weight, target = weight[keep], target[keep]
-    n_rows = len(target)
+        weight, truth = weight[keep], truth[keep]
+    n_rows = len(truth)
     chosen = kernels(n_rows * table.schema.n_features * max(math.log2(n_rows), 1.0) * VISIT_SECONDS)
     weights = fix_weights(weight, n_rows)
-    codes = code_table(table, weights.values, int(getattr(est, "max_bins", MAX_CODES)), chosen, keep)
-    rows = class_rows(codes, target, weights, tree.n_classes) if tree.n_classes else value_rows(codes, target, weights)
+    codes = code_table(table, weights.values, int(est.max_bins), chosen, keep)
+    rows = class_rows(codes, truth, weights, tree.n_classes) if tree.n_classes else value_rows(codes, truth, weights)
     book = None
     if hasattr(est, "_textbook_params"):
         params = est._textbook_params(n_rows)  # noqa: SLF001
-        book = open_book(codes, target, weights, tree.n_classes, params, chosen)
+        book = open_book(codes, truth, weights, tree.n_classes, params, chosen)
         rules = textbook_rules(params, pruning_of(est))
     else:
         rules = rules_of(est, table, float(rows.weight.sum()), n_rows)
@@ -118,10 +135,13 @@ def open_book(
     return Textbook(codes, value_target(y, weights, has_square=has_square), weights, params, chosen)
 
 
-def keep_trace(est: Any, X: Any, y: Any, sample_weight: Any, *, is_wanted: bool) -> None:
-    """Set `trace_` of an estimator that has just been fitted; without the wish, none of an earlier fit stays."""
+def keep_trace(est: Any, X: Any, truth: NDArray[Any], weight: NDArray[np.float64] | None, *, is_wanted: bool) -> None:
+    """Set `trace_` of an estimator that has just been fitted; without the wish, none of an earlier fit stays.
+
+    truth, weight: as `trace_rows` takes them, weight 0 for rows that did not grow the tree.
+    """
     if is_wanted:
-        est.trace_ = trace(est, X, y, sample_weight)
+        est.trace_ = trace_rows(est, X, truth, weight)
     elif hasattr(est, "trace_"):
         del est.trace_
 
