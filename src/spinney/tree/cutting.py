@@ -37,10 +37,11 @@ def find_tiers(tree: Tree) -> list[Tier]:
     tiers = []
     for level in tree.levels[:-1]:
         nodes = level[~tree.is_leaf[level]]
-        first = tree.first_child[nodes].astype(np.int64)
+        first, n_branches = tree.first_child[nodes].astype(np.int64), tree.n_branches[nodes]
         branches: list[tuple[Any, NDArray[np.int64]]] = [(slice(None), first), (slice(None), first + 1)]
-        for branch in range(2, int(tree.n_branches[nodes].max())):
-            has = np.flatnonzero(tree.n_branches[nodes] > branch)
+        has = np.arange(len(nodes))
+        for branch in range(2, int(n_branches.max())):
+            has = has[n_branches[has] > branch]  # of many levels, each keeps fewer nodes
             branches.append((has, first[has] + branch))
         tiers.append(Tier(nodes, branches))
     return tiers
