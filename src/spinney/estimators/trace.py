@@ -171,7 +171,7 @@ def rules_of(est: Any, table: Table, weight: float, n_rows: int) -> Rules:
     is_ratio = est.criterion == "gain_ratio"
     return Rules(
         criterion="entropy" if is_ratio else est.criterion,
-        choice="average" if is_ratio else "decrease",
+        choice="guarded_ratio" if is_ratio else "decrease",
         missing=est.missing,
         max_depth=est.max_depth,
         max_leaf_nodes=est.max_leaf_nodes,

@@ -41,7 +41,7 @@ class Rules:
     criterion : {"gini", "entropy", "misclassification", "squared_error", "sdr"}
     search : {"binary", "multiway"}
         Whether a category is tested by a subset of its levels or by a branch for each.
-    choice : {"decrease", "gain_ratio", "average", "c45"}
+    choice : {"decrease", "gain_ratio", "guarded_ratio", "c45"}
         What the best test has most of: decrease of the criterion; gain ratio; gain ratio among the features' tests of
         largest gain, if that is at least the average; or this by all the rules of C4.5.
     missing : {"learned", "branch", "every", "surrogate"}
@@ -429,8 +429,7 @@ class NodeScan:
 
     def measure(self, branches: Sums, unknown: float = 0.0, penalty: float = 0.0) -> Worth:
         """Measure tests by the tree's criterion."""
-        is_branch = self.rules.missing == "every"
-        return measure(branches, self.rules.criterion, self.n_classes, unknown, penalty, is_branch=is_branch)
+        return measure(branches, self.rules.criterion, self.n_classes, unknown, penalty)
 
     def judge(
         self,

@@ -118,8 +118,6 @@ def measure(
     n_classes: int,
     unknown: float = 0.0,
     penalty: float = 0.0,
-    *,
-    is_branch: bool = True,
 ) -> Worth:
     """Measure tests.
 
@@ -132,11 +130,10 @@ def measure(
     n_classes : int
         0 for numbers.
     unknown : float
-        Weight of the rows that no branch has; gains are lowered by their share.
+        Weight of the rows that no branch has: gains are lowered by their share, and they count as one more branch in
+        the split information, as in C4.5.
     penalty : float
         What C4.5 takes off the gain of a cut for having chosen it among many.
-    is_branch : bool
-        Whether such rows count as a branch in the split information, as in C4.5; else it is lowered by their share.
     """
     weight = weigh_sums(branches, n_classes)
     known = weight.sum(axis=1)
@@ -149,12 +146,8 @@ def measure(
         return before, after, difference(before, after) * share
 
     before, after, decrease = drop(criterion)
-    parts = times_log(weight).sum(axis=1)
-    if is_branch:
-        split_info = share_of(difference(times_log(total), parts + times_log(total - known)), total)
-    else:
-        split_info = share_of(difference(times_log(known), parts), total)
-    split_info = np.maximum(split_info, 0.0)
+    parts = times_log(weight).sum(axis=1) + times_log(total - known)
+    split_info = np.maximum(share_of(difference(times_log(total), parts), total), 0.0)
     nothing = np.full(len(branches), np.nan)
     if n_classes:
         gain = (decrease if criterion == "entropy" else drop("entropy")[2]) - penalty

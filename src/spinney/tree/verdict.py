@@ -75,7 +75,7 @@ class Contest:
         self.score = float(self.own.score[self.position])
         self.word = measure_word(rules)
         self.slack = slack_of(rules, tests)
-        self.average = average_gain(tests) if rules.choice == "average" else average
+        self.average = average_gain(tests) if rules.choice == "guarded_ratio" else average
         self.average_slack = C45_AVERAGE_SLACK if rules.choice == "c45" else self.slack
         self.is_drawn = 0 < rules.n_try < len(tests)
         self.ties: list[str] = []  # features that are just as good
