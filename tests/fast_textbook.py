@@ -133,8 +133,20 @@ def assert_same_tree(tree, root, criterion):
             np.testing.assert_allclose(
                 values[k], answer[0] / weight, rtol=CLOSE, atol=CLOSE * (spread + abs(answer[0]))
             )
+        if node.is_leaf:  # what is stored, be it empty: `values` looks at the parent of an empty leaf
+            expected = np.array(answer) / weight if tree.n_classes else answer[0] / weight
+            np.testing.assert_allclose(said(tree, k), expected, rtol=CLOSE, atol=CLOSE * (spread + abs(answer[0])))
         first = int(tree.first_child[k])
         open_pairs += [(first + branch, child) for branch, child in enumerate(node.children)]
+
+
+def said(tree, leaf):
+    """What a leaf answers, as its arrays say: a value, or shares of the classes."""
+    cut = float(tree.threshold[leaf])
+    if not tree.n_classes:
+        return cut
+    weights = tree.distributions[-1 - int(cut)] if cut < 0 else np.arange(tree.n_classes) == cut
+    return weights / weights.sum()
 
 
 def rule_of_node(node):

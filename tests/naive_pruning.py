@@ -177,12 +177,12 @@ def heaviest_class(node: Node) -> int:
 
 
 def prune_by_gain(root: Node, bound: float, criterion: str) -> Node:
-    """A test between leaves goes where its gain is below the bound."""
+    """A test between leaves goes where its gain, times the node's share of the weight, is below the bound."""
+    risk = impurity_risk(root, criterion)
 
     def is_poor(node: Node) -> bool:
         if not all(child.is_leaf for child in node.children):
             return False
-        risk = impurity_risk(node, criterion)  # in shares of the node
         return risk(node) - sum(risk(child) for child in node.children) < bound
 
     return rebuild(root, is_poor)

@@ -263,7 +263,8 @@ def growing(draw: st.DrawFn, **kinds: object) -> tuple[SmallTable, dict[str, obj
 def query_rows(draw: st.DrawFn, table: SmallTable, n_rows: int = 10) -> list[list[float]]:
     """Rows to predict: cells of the table mixed anew, missing cells, and numbers it does not hold."""
     pools = []
-    for column, is_category in zip(table.columns, table.is_categorical, strict=True):
-        elsewhere = st.nothing() if is_category else st.sampled_from([0.5, *EDGES])
+    for column, is_category, n_levels in zip(table.columns, table.is_categorical, table.n_levels, strict=True):
+        levels = st.sampled_from([float(level) for level in range(n_levels)]) if n_levels else st.nothing()
+        elsewhere = levels if is_category else st.sampled_from([0.5, *EDGES])
         pools.append(st.one_of(st.sampled_from(column), st.just(math.nan), elsewhere))
     return draw(st.lists(st.tuples(*pools).map(list), min_size=n_rows, max_size=n_rows))

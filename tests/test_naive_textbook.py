@@ -520,9 +520,9 @@ outlook = sunny
     merged = ID3_TOYS["dhbw_sport"].rsplit("\n", 2)[0] + ": soccer"
     assert draw(naive_pruning.prune_on_rows(root, data, cases), table, has_counts=False) == reduced
     assert draw(naive_pruning.merge_leaves(root, 3), table, has_counts=False) == merged
-    # gains: cloudy 0.419973, of high humidity there 0.251629; sunny 0.811278, of weak wind there 0.251629
-    assert draw(naive_pruning.prune_by_gain(root, 0.25, "entropy"), table, has_counts=False) == ID3_TOYS["dhbw_sport"]
-    assert draw(naive_pruning.prune_by_gain(root, 0.42, "entropy"), table, has_counts=False) == reduced
+    # 5/12 of 0.419973 below cloudy, 3/12 of 0.251629 below that; 4/12 of 0.811278 below sunny, 3/12 of 0.251629 there
+    assert draw(naive_pruning.prune_by_gain(root, 0.06, "entropy"), table, has_counts=False) == ID3_TOYS["dhbw_sport"]
+    assert draw(naive_pruning.prune_by_gain(root, 0.18, "entropy"), table, has_counts=False) == reduced
     assert naive_pruning.prune_by_gain(root, 2.0, "entropy").is_leaf
     assert naive_pruning.prune_on_rows(root, data, []).is_leaf
 

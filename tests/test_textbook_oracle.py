@@ -269,6 +269,13 @@ def test_leaves_that_agree(data):
         np.testing.assert_allclose(predict_values(found, rows), predict_values(tree, rows), rtol=CLOSE, atol=CLOSE)
 
 
+def test_an_empty_branch_agrees_with_the_others():
+    table = strategies.SmallTable([[1.0, 1.0, 2.0, 2.0]], [0, 0, 0, 1], None, 2, [True], [3])
+    tree = fast_textbook.grow(table, criterion="entropy")
+    assert tree.is_empty.tolist() == [False, True, False, False]
+    assert prune.merge_leaves(tree).n_nodes == 1
+
+
 @given(st.data())
 def test_snipping_is_cutting_by_hand(data):
     table, _, root, criterion = data.draw(grown())
@@ -281,6 +288,17 @@ def test_snipping_is_cutting_by_hand(data):
     rows = [*table.rows, *data.draw(strategies.query_rows(table))]
     expected = naive_answers(cut, rows, table.n_classes)
     np.testing.assert_allclose(answers(found, rows), expected, rtol=CLOSE, atol=CLOSE)
+
+
+def test_a_cut_elsewhere_leaves_an_empty_branch_its_answer():
+    """Level 1 occurs nowhere; below levels 0 and 2 a number divides the classes."""
+    columns = [[0, 0, 0, 2, 2, 2.0], [1, 1, 9, 1, 9, 9.0]]
+    table = strategies.SmallTable(columns, [1, 1, 2, 0, 3, 3], None, 4, [True, False], [3, 0])
+    tree = fast_textbook.grow(table, criterion="entropy")
+    assert tree.n_branches[:4].tolist() == [3, 2, 0, 2]
+    for cut in (prune.snip(tree, 1), prune.prune_to_alpha(tree, 1e-3), prune.prune_by_gain(tree, 0.5)):
+        empty = int(np.flatnonzero(cut.is_empty)[0]) if cut.n_nodes > 1 else 0
+        np.testing.assert_allclose(fast_textbook.said(cut, empty), np.array([1, 2, 1, 2]) / 6)
 
 
 @given(grown(), st.sampled_from(["impurity", "error"]), st.sampled_from([0.01371, 0.1113, 0.5]))
