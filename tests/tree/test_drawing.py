@@ -1,6 +1,7 @@
 """SVG pictures: well formed, nothing overlaps, no text leaves its box or the picture, the same each time."""
 
 import re
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -9,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import fast_textbook
 import hand_trees
 import strategies
 from spinney import CARTClassifier, CARTRegressor, GradientBoostingRegressor, RandomForestClassifier, datasets
 from spinney._types import MULTIWAY
+from spinney.table.ingest import read_columns
 from spinney.tree import text
 from spinney.tree.colours import PALETTE, class_colour, shade
 from spinney.tree.layout import text_width
@@ -252,6 +255,18 @@ def test_single_leaves_linear_leaves_surrogates_forests_and_raw_scores():
 def test_notebooks_show_the_picture():
     tree = hand_trees.weather_tree()
     assert tree._repr_svg_() == tree.to_svg()
+
+
+def test_the_picture_in_the_documentation_is_what_the_library_draws():
+    table = datasets.load("play_tennis")
+    data = read_columns(table.drop_columns(["play"]))
+    columns = [list(column) for column in data.block(0, 4)]
+    y = [int(play == "yes") for play in table["play"].to_pylist()]
+    levels = data.schema.levels
+    small = strategies.SmallTable(columns, y, None, 2, [True] * 4, [len(names) for names in levels])
+    tree = fast_textbook.grow(small, criterion="entropy", rule="gain")
+    tree = tree.with_legend(Legend(data.schema.names, levels, ("no", "yes"), (False,) * 4, "entropy"))
+    assert (Path(__file__).parents[2] / "docs" / "images" / "play_tennis.svg").read_text("utf-8") == tree.to_svg()
 
 
 def test_a_large_tree_is_drawn_from_its_heaviest_part():

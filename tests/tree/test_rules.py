@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fast
+import fast_textbook
 import hand_trees
 import strategies
 from spinney import CARTClassifier, CARTRegressor, datasets
@@ -55,6 +56,21 @@ def test_trees_of_every_kind_of_test(table, seed):
             assert np.mean(y == rule.prediction) == pytest.approx(rule.accuracy)
         elif rule.n_rows:
             assert rule.prediction == pytest.approx(np.mean(y), abs=1e-9)
+
+
+@given(strategies.tables(), st.sampled_from(["gain", "c45"]))
+def test_textbook_trees(table, rule):
+    if table.n_classes is None:
+        rule, criterion = "gain", "squared_error"
+    else:
+        criterion = "entropy"
+    tree = fast_textbook.grow(table, criterion=criterion, rule=rule)
+    rows = [row for row in table.rows if rule == "gain" or not np.isnan(row).any()]
+    rules, holds = check_rules(tree, rows)
+    if rule == "gain" and table.weights is None:
+        assert holds.sum(axis=1).tolist() == [rule.n_rows for rule in rules]
+    for row in rows[:5]:
+        assert tree.explain(row).leaves == ((int(find_leaves(tree, np.array([row], np.float64))[0]), 1.0),)
 
 
 def test_conditions_on_one_feature_are_merged():

@@ -10,7 +10,7 @@ import hand_trees
 from spinney import GradientBoostingClassifier, RandomForestClassifier
 from spinney._types import MULTIWAY
 from spinney.tree.structure import Legend
-from spinney.tree.wording import percent, quoted
+from spinney.tree.wording import percent, quoted, weight_of
 
 
 def drawn(text):
@@ -125,6 +125,14 @@ def test_odd_names_do_not_break_lines():
 )
 def test_shares_are_rounded_but_never_to_all_or_nothing(share, text):
     assert percent(share) == text
+
+
+@pytest.mark.parametrize(
+    ("weight", "text"), [(3.0, "3"), (58.15194, "58.15"), (12345.678, "12345.68"), (4.5, "4.5"), (0.4966834, "0.5")]
+)
+def test_parts_of_rows_are_rounded(weight, text):
+    assert weight_of(hand_trees.weather_tree(), weight) == text
+    assert weight_of(hand_trees.linear_tree(), 58.15194) == "58.1519"
 
 
 def test_trees_of_forests_and_boosting_can_be_read():

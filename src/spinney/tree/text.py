@@ -19,6 +19,7 @@ from spinney.tree.wording import (
     level_names,
     number,
     row_count,
+    weight_of,
 )
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ class Contents:
         held = [k for k in np.argsort(-weight, kind="stable") if weight[k] > 0.0]
         if len(held) < 2:
             return ""
-        texts = [f"{class_name(self.tree, int(k))} {number(float(weight[k]))}" for k in held[:most]]
+        texts = [f"{class_name(self.tree, int(k))} {weight_of(self.tree, float(weight[k]))}" for k in held[:most]]
         return ", ".join(texts if len(held) <= most else [*texts, f"{len(held) - most} more"])
 
 

@@ -107,12 +107,19 @@ def count(n: int, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {PLURALS.get(noun, noun + 's')}"
 
 
+def weight_of(tree: Tree, weight: float) -> str:
+    """A weight; where it may be made of parts of rows, in two decimals or two digits."""
+    if weight == int(weight) or not tree.spreads_missing.any():
+        return number(weight)
+    return f"{weight:.2f}".rstrip("0").removesuffix(".") if weight >= 1.0 else f"{weight:.2g}"
+
+
 def row_count(tree: Tree, node: int) -> str:
     """Rows of a node; their weight too, where parts of rows may be among them."""
     n = int(tree.n_rows[node])
     weight = float(tree.weight[node])
     is_shared = n > 0 and weight != n and bool(tree.spreads_missing.any())
-    return f"{count(n, 'row')}, weight {number(weight)}" if is_shared else count(n, "row")
+    return f"{count(n, 'row')}, weight {weight_of(tree, weight)}" if is_shared else count(n, "row")
 
 
 def formula(tree: Tree, leaf: int, most: int = MAX_TERMS) -> str:
