@@ -256,11 +256,12 @@ def ask_weka_large(answers: list[Answer], scale: Scale, command: list[str], fold
 
 def ask_weka_small(answers: list[Answer], scale: Scale, command: list[str], folder: Path) -> None:
     lessons = [lesson for name, target in SMALL.items() if (lesson := read_lesson(name, target)) is not None]
+    lessons = lessons[:: 1 if scale.share == 1.0 else 4]
     if not lessons:
         return
     wall, cpu, of_peer, cpu_of_peer, first = 0.0, 0.0, 0.0, 0.0, 0.0
     others = []
-    for lesson in lessons[:: 1 if scale.share == 1.0 else 4]:
+    for lesson in lessons:
         ours, builds, is_alike = contest_j48(lesson, command, folder, 1)
         best = best_of(builds)
         again = [measure(lambda lesson=lesson: fit_ours(lesson))[0] for _ in range(scale.repeats)]
