@@ -107,6 +107,8 @@ class Contest:
         own = self.own
         if self.better:
             return f"raised from below by pruning: {', '.join(self.better)} would be better here"
+        if not own.is_admissible[self.position]:
+            return "raised from below by pruning: growing would not ask it here"
         if self.ties:
             rule = "drawn among equals" if self.rules.has_random_ties else "the first feature wins"
             is_useless = float(own.worth.decrease[self.position]) <= self.slack
