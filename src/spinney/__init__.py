@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from spinney._warmup import warmup
     from spinney.estimators.adaboost import AdaBoostClassifier, AdaBoostRegressor
     from spinney.estimators.bagging import BaggingClassifier, BaggingRegressor
+    from spinney.estimators.c45 import C45Classifier
     from spinney.estimators.cart import CARTClassifier, CARTRegressor
     from spinney.estimators.extra_trees import ExtraTreesClassifier, ExtraTreesRegressor
     from spinney.estimators.gradient_boosting import GradientBoostingClassifier, GradientBoostingRegressor
+    from spinney.estimators.id3 import ID3Classifier, ID3Regressor
     from spinney.estimators.importances import OOBSelector
     from spinney.estimators.random_forest import RandomForestClassifier, RandomForestRegressor
     from spinney.estimators.trace import trace
@@ -30,12 +32,15 @@ _HOMES = {
     "AdaBoostRegressor": "spinney.estimators.adaboost",
     "BaggingClassifier": "spinney.estimators.bagging",
     "BaggingRegressor": "spinney.estimators.bagging",
+    "C45Classifier": "spinney.estimators.c45",
     "CARTClassifier": "spinney.estimators.cart",
     "CARTRegressor": "spinney.estimators.cart",
     "ExtraTreesClassifier": "spinney.estimators.extra_trees",
     "ExtraTreesRegressor": "spinney.estimators.extra_trees",
     "GradientBoostingClassifier": "spinney.estimators.gradient_boosting",
     "GradientBoostingRegressor": "spinney.estimators.gradient_boosting",
+    "ID3Classifier": "spinney.estimators.id3",
+    "ID3Regressor": "spinney.estimators.id3",
     "OOBSelector": "spinney.estimators.importances",
     "RandomForestClassifier": "spinney.estimators.random_forest",
     "RandomForestRegressor": "spinney.estimators.random_forest",
@@ -58,12 +63,15 @@ __all__ = [
     "AdaBoostRegressor",
     "BaggingClassifier",
     "BaggingRegressor",
+    "C45Classifier",
     "CARTClassifier",
     "CARTRegressor",
     "ExtraTreesClassifier",
     "ExtraTreesRegressor",
     "GradientBoostingClassifier",
     "GradientBoostingRegressor",
+    "ID3Classifier",
+    "ID3Regressor",
     "OOBSelector",
     "RandomForestClassifier",
     "RandomForestRegressor",

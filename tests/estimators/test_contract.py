@@ -25,10 +25,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import spinney
 from spinney import (
+    C45Classifier,
     CARTClassifier,
     CARTRegressor,
     ExtraTreesClassifier,
     ExtraTreesRegressor,
+    ID3Classifier,
+    ID3Regressor,
     RandomForestClassifier,
     RandomForestRegressor,
 )
@@ -85,6 +88,41 @@ def failures_of_held_rows(tree):
     expected_failed_checks=failures_of_held_rows,
 )
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+# What the textbook trees are checked with; those that count rows are not among them either.
+PRUNED_SETTINGS = [
+    {"ccp_alpha": 0.01, "ccp_risk": "error"},
+    {"ccp_alpha": "cv", "random_state": 0},
+    {"pruning": "reduced_error", "random_state": 0},
+    {"pruning": "min_gain", "min_gain": 0.02},
+    {"pruning": "merge"},
+]
+ID3_SETTINGS = [{}, *PRUNED_SETTINGS, {"max_depth": 3}, {"max_bins": 4}, {"min_impurity_decrease": 0.02}]
+ID3_CLASSIFIER_SETTINGS = [
+    *ID3_SETTINGS,
+    {"criterion": "gini"},
+    {"criterion": "gain_ratio", "class_weight": "balanced"},
+    {"pruning": "pessimistic", "raising": True},
+]
+C45_SETTINGS = [
+    {},
+    {"raising": False, "confidence": 0.1},
+    {"pruning": None, "collapse": False, "max_depth": 4},
+    {"smoothing": "laplace", "class_weight": "balanced"},
+    {"smoothing": 2.0, "max_bins": 8},
+    *({"pruning": "cost_complexity", **settings} for settings in PRUNED_SETTINGS),
+]
+
+
+@parametrize_with_checks(
+    [ID3Classifier(**settings) for settings in ID3_CLASSIFIER_SETTINGS]
+    + [ID3Regressor(**settings) for settings in [*ID3_SETTINGS, {"criterion": "sdr"}]]
+    + [C45Classifier(**settings) for settings in C45_SETTINGS],
+    expected_failed_checks=failures_of_held_rows,
+)
+def test_scikit_learn_checks_of_textbook_trees(estimator, check):
     check(estimator)
 
 

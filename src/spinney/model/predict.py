@@ -166,6 +166,25 @@ def leaf_shares(tree: Tree, leaf: NDArray[np.int32]) -> NDArray[np.float64]:
     return shares
 
 
+def predict_answers(tree: Tree, values: NDArray[Any], answers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What the leaves of each row say, shape (n_rows, width), by answers (n_nodes, width) of the nodes."""
+    if tree.spreads_missing.any():
+        return walk(tree, values, answers)[1]
+    return answers[find_leaves(tree, values)]
+
+
+def smooth_shares(tree: Tree, smoothing: float | str) -> NDArray[np.float64]:
+    """Class shares of every node, drawn towards each other, shape (n_nodes, n_classes).
+
+    "laplace": as if there were one more row of each class. A number m: as if there were m more rows, of the classes as
+    the root has them. A leaf without rows answers as its parent.
+    """
+    weights = tree.class_weights()
+    weights[tree.is_empty] = weights[tree.parent[tree.is_empty]]
+    more = np.ones(tree.n_classes) if smoothing == "laplace" else float(smoothing) * (weights[0] / weights[0].sum())
+    return (weights + more) / (weights + more).sum(axis=1, keepdims=True)
+
+
 def predict_classes(tree: Tree, values: NDArray[Any]) -> NDArray[np.int64]:
     """Heaviest class of each row's leaf, the first among equals, shape (n_rows,)."""
     if tree.spreads_missing.any():

@@ -34,10 +34,10 @@ class PruningReport:
     >>> from spinney.tree.report import PruningReport
     >>> print(PruningReport("merge", {}, (9, 7), (4, 4), (0.02, 0.02), "training rows"))
     merge
-                           before  after
-    leaves                      9      7
-    depth                       4      4
-    error, training rows     0.02   0.02
+                          before  after
+    leaves                     9      7
+    depth                      4      4
+    error, training rows    0.02   0.02
     """
 
     method: str

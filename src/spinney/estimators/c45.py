@@ -1,0 +1,199 @@
+"""C4.5, release 8 (Quinlan 1993, 1996), by the rules of Weka's J48."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from spinney._types import MAX_CODES
+from spinney.estimators.pruning import CLASS_CONSTRAINTS
+from spinney.estimators.single import ClassTree
+from spinney.estimators.textbook import TEXTBOOK_CONSTRAINTS, TextbookTree
+from spinney.model.predict import predict_answers, smooth_shares
+from spinney.tree.pessimistic import collapse
+from spinney.tree.textbook import TextbookParams
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from spinney.estimators.cross_pruning import Training
+    from spinney.table.ingest import Table
+    from spinney.tree.structure import Tree
+
+
+class C45Classifier(ClassTree, TextbookTree):
+    """Classification tree by C4.5: gain ratio, fractional cases for missing values, pessimistic pruning.
+
+    A test is the one of the largest gain ratio among those of at least average gain. A category has a branch for each
+    level; a number a threshold, which is a value of the table and pays for its choice among many. A row whose value is
+    missing takes every branch, with a weight in proportion, in fit and in predict. The grown tree is collapsed where a
+    subtree is no better than a leaf on the training rows, then pruned by bounds on its errors. Trees are those of
+    Weka's J48. Text, category and dictionary columns of a frame are categories; in an array every column is a number
+    unless `categorical_features` says otherwise.
+
+    Parameters
+    ----------
+    min_samples_leaf : int, default=2
+        Least weight of at least two branches of a test (J48's -M).
+    max_depth : int, optional
+        Most tests on a path.
+    pruning : {"pessimistic", "cost_complexity", "reduced_error", "min_gain", "merge"} or None, default="pessimistic"
+        How the grown tree is pruned; None: not at all (J48's -U). See `CARTClassifier` for the others.
+    confidence : float, default=0.25
+        Of the bounds of "pessimistic", up to 0.5; less prunes more (J48's -C).
+    raising : bool, default=True
+        Whether "pessimistic" may also put a node's heaviest branch in its place (subtree raising; J48's -S is False).
+    collapse : bool, default=True
+        Whether subtrees that are no better on the training rows become leaves, before any pruning.
+    ccp_alpha, ccp_risk, validation_fraction, min_gain
+        What the other prunings need, as in `CARTClassifier`.
+    smoothing : "laplace" or float, optional
+        Of the probabilities: with w of W in a leaf of class c among k, "laplace" says (w + 1) / (W + k) (J48's -A), a
+        number m says (w + m * share of c in the training rows) / (W + m); by default w / W.
+    class_weight : dict or "balanced", optional
+        Weight of each class.
+    max_bins : int, default=65535
+        Most distinct values of a numeric column that are kept apart; beyond, they are binned by quantiles.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns are categories: by dtype, or as mask, indices or names.
+    random_state : int, RandomState or None
+        Seed for the rows that pruning holds out.
+    trace : bool, default=False
+        Whether `fit` keeps a trace of the tree; see `spinney.trace`.
+
+    Attributes
+    ----------
+    tree_ : Tree
+        The grown tree; `tree_.to_text()` draws it.
+    trace_ : Trace, with `trace=True`
+        Every test that each node could have asked, and why the one asked won; print it.
+    classes_ : array (n_classes,)
+        The classes in y, ascending; also those whose rows all have weight 0.
+    n_classes_, n_features_in_, n_outputs_ : int
+    feature_names_in_ : array of str, if X had names
+    feature_importances_ : array (n_features,)
+    pruning_ : PruningReport or None
+        What pruning has done: leaves, depth and error before and after.
+    cv_results_ : dict of arrays, if `ccp_alpha="cv"`
+        As in `CARTClassifier`.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> table = spinney.datasets.load("contact_lenses")
+    >>> X, y = table.drop_columns(["contact-lenses"]), table["contact-lenses"]
+    >>> tree = spinney.C45Classifier().fit(X, y)
+    >>> print(tree.tree_.to_text(max_depth=2))
+    [none] (24 rows: none 15, soft 5, hard 4)
+    ├─ tear-prod-rate = normal: [soft] (12 rows: soft 5, hard 4, none 3)
+    │  ├─ astigmatism = no: soft (6 rows: soft 5, none 1)
+    │  └─ astigmatism = yes: [hard] (6 rows: hard 4, none 2) ...
+    └─ tear-prod-rate = reduced: none (12 rows)
+    >>> print(tree.pruning_)
+    pessimistic (confidence=0.25, raising=True)
+                             before      after
+    leaves                        4          4
+    depth                         3          3
+    error, training rows  0.0833333  0.0833333
+    """
+
+    criterion = "entropy"  # of the gains; tests are chosen by their ratio
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
+        "collapse": ["boolean"],
+        "smoothing": [StrOptions({"laplace"}), Interval(Real, 0.0, None, closed="left"), None],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        **TEXTBOOK_CONSTRAINTS,
+        **CLASS_CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        *,
+        min_samples_leaf: int = 2,
+        max_depth: int | None = None,
+        pruning: str | None = "pessimistic",
+        confidence: float = 0.25,
+        raising: bool = True,
+        collapse: bool = True,
+        ccp_alpha: float | str = 0.0,
+        ccp_risk: str = "impurity",
+        validation_fraction: float = 0.2,
+        min_gain: float = 0.0,
+        smoothing: float | str | None = None,
+        class_weight: dict[Any, float] | str | None = None,
+        max_bins: int = MAX_CODES,
+        categorical_features: ArrayLike | str | None = "from_dtype",
+        random_state: int | np.random.RandomState | None = None,
+        trace: bool = False,
+    ) -> None:
+        self.min_samples_leaf = min_samples_leaf
+        self.max_depth = max_depth
+        self.pruning = pruning
+        self.confidence = confidence
+        self.raising = raising
+        self.collapse = collapse
+        self.ccp_alpha = ccp_alpha
+        self.ccp_risk = ccp_risk
+        self.validation_fraction = validation_fraction
+        self.min_gain = min_gain
+        self.smoothing = smoothing
+        self.class_weight = class_weight
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.random_state = random_state
+        self.trace = trace
+
+    def _open_training(self, X: Any, y: Any, sample_weight: Any) -> Training:
+        return self._open_classes(X, y, sample_weight, self.class_weight)
+
+    def _textbook_params(self, n_rows: int) -> TextbookParams:
+        return TextbookParams(
+            criterion="entropy",
+            rule="c45",
+            missing="every",
+            max_depth=None if self.max_depth is None else min(int(self.max_depth), n_rows),
+            min_samples_leaf=min(int(self.min_samples_leaf), 2**31 - 1),
+        )
+
+    def _grow(self, table: Table, truth: NDArray[Any], weight: NDArray[np.float64] | None) -> Tree:
+        tree = super()._grow(table, truth, weight)
+        return collapse(tree) if self.collapse else tree
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, trace: bool | None = None) -> Self:
+        """Grow and prune the tree.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+            Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA
+            or null.
+        y : array-like (n_rows,)
+            Classes of any type.
+        sample_weight : array-like (n_rows,), optional
+            Weights; rows of weight 0 are left out.
+        trace : bool, optional
+            Whether to keep a trace of the tree as `trace_`; by default as the parameter says.
+        """
+        return self._fit(X, y, sample_weight, is_traced=self.trace if trace is None else trace)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Predict class probabilities, shape (n_rows, n_classes).
+
+        The class shares of the leaf, smoothed as `smoothing` says; where a value is missing, those of every branch, in
+        proportion to the training rows that took it.
+        """
+        values = self._values(X)
+        if self.smoothing is None:
+            return super().predict_proba(X)
+        return predict_answers(self.tree_, values, smooth_shares(self.tree_, self.smoothing))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the class of each row: the most probable, the first among equals."""
+        if self.smoothing is None:
+            return super().predict(X)
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]

@@ -1,0 +1,278 @@
+"""ID3: a branch for each level of a category (Quinlan 1986), thresholds at midpoints on numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils._param_validation import StrOptions
+
+from spinney._types import MAX_CODES
+from spinney.estimators.checks import row_count
+from spinney.estimators.pruning import CLASS_CONSTRAINTS, VALUE_CONSTRAINTS
+from spinney.estimators.single import ClassTree, ValueTree
+from spinney.estimators.textbook import ID3_CONSTRAINTS, TextbookTree
+from spinney.tree.textbook import TextbookParams
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from spinney.estimators.cross_pruning import Training
+
+
+class _ID3(TextbookTree):
+    """What the two trees share: the rules of growing."""
+
+    min_samples_split: float
+    min_samples_leaf: float
+    min_impurity_decrease: float
+
+    def _textbook_params(self, n_rows: int) -> TextbookParams:
+        is_ratio = self.criterion == "gain_ratio"
+        return TextbookParams(
+            criterion="entropy" if is_ratio else self.criterion,
+            rule="gain_ratio" if is_ratio else "gain",
+            missing="branch",
+            max_depth=None if self.max_depth is None else min(int(self.max_depth), n_rows),
+            min_samples_split=row_count(self.min_samples_split, n_rows, 2),
+            min_samples_leaf=row_count(self.min_samples_leaf, n_rows, 1),
+            min_impurity_decrease=float(self.min_impurity_decrease),
+        )
+
+
+class ID3Classifier(ClassTree, _ID3):
+    """Classification tree with a branch for each level of a category, as in textbooks.
+
+    A category that was asked leaves the branch; a number is asked by a threshold, midway between neighbouring values
+    of the node, and may be asked again. A branch that no row takes is a leaf with the majority of its parent. Tests
+    without gain are made where rows still differ. Text, category and dictionary columns of a frame are categories;
+    in an array every column is a number unless `categorical_features` says otherwise.
+
+    Parameters
+    ----------
+    criterion : {"entropy", "gini", "gain_ratio"}, default="entropy"
+        What a test is chosen by: the information gain, the decrease of the Gini index, or the gain divided by the
+        entropy of the branches.
+    max_depth : int, optional
+        Most tests on a path.
+    min_samples_split : int or float, default=2
+        Fewest rows of a node that is split; a float is a fraction of all rows.
+    min_samples_leaf : int or float, default=1
+        Fewest rows of a branch that has any; a float is a fraction of all rows.
+    min_impurity_decrease : float, default=0.0
+        Least weighted impurity decrease of a test.
+    pruning : {"cost_complexity", "reduced_error", "pessimistic", "min_gain", "merge"}, optional
+        How the grown tree is pruned; by default it is not. See `CARTClassifier`, also for the next ones.
+    ccp_alpha, ccp_risk, validation_fraction, confidence, raising, min_gain
+        What the prunings need.
+    class_weight : dict or "balanced", optional
+        Weight of each class.
+    max_bins : int, default=65535
+        Most distinct values of a numeric column that are kept apart; beyond, they are binned by quantiles.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns are categories: by dtype, or as mask, indices or names.
+    random_state : int, RandomState or None
+        Seed for the rows that pruning holds out.
+    trace : bool, default=False
+        Whether `fit` keeps a trace of the tree; see `spinney.trace`.
+
+    Attributes
+    ----------
+    tree_ : Tree
+        The grown tree; `tree_.to_text()` draws it.
+    trace_ : Trace, with `trace=True`
+        Every test that each node could have asked, and why the one asked won; print it.
+    classes_ : array (n_classes,)
+        The classes in y, ascending; also those whose rows all have weight 0.
+    n_classes_, n_features_in_, n_outputs_ : int
+    feature_names_in_ : array of str, if X had names
+    feature_importances_ : array (n_features,)
+    pruning_ : PruningReport or None
+        What pruning has done: leaves, depth and error before and after.
+    cv_results_ : dict of arrays, if `ccp_alpha="cv"`
+        As in `CARTClassifier`.
+
+    Notes
+    -----
+    A missing value is a value of its own: where a node's rows have one, it has one more branch for them. Where they
+    have none, missing values and levels that fit has not seen take the heaviest branch.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> table = spinney.datasets.load("play_tennis")
+    >>> X, y = table.drop_columns(["play"]), table["play"]
+    >>> tree = spinney.ID3Classifier().fit(X, y)
+    >>> print(tree.tree_.to_text(max_depth=1))
+    [yes] (14 rows: yes 9, no 5)
+    ├─ outlook = overcast: yes (4 rows)
+    ├─ outlook = rainy: [yes] (5 rows: yes 3, no 2) ...
+    └─ outlook = sunny: [no] (5 rows: no 3, yes 2) ...
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "criterion": [StrOptions({"entropy", "gini", "gain_ratio"})],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        **ID3_CONSTRAINTS,
+        **CLASS_CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        *,
+        criterion: str = "entropy",
+        max_depth: int | None = None,
+        min_samples_split: float = 2,
+        min_samples_leaf: float = 1,
+        min_impurity_decrease: float = 0.0,
+        pruning: str | None = None,
+        ccp_alpha: float | str = 0.0,
+        ccp_risk: str = "impurity",
+        validation_fraction: float = 0.2,
+        confidence: float = 0.25,
+        raising: bool = False,
+        min_gain: float = 0.0,
+        class_weight: dict[Any, float] | str | None = None,
+        max_bins: int = MAX_CODES,
+        categorical_features: ArrayLike | str | None = "from_dtype",
+        random_state: int | np.random.RandomState | None = None,
+        trace: bool = False,
+    ) -> None:
+        self.criterion = criterion
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_impurity_decrease = min_impurity_decrease
+        self.pruning = pruning
+        self.ccp_alpha = ccp_alpha
+        self.ccp_risk = ccp_risk
+        self.validation_fraction = validation_fraction
+        self.confidence = confidence
+        self.raising = raising
+        self.min_gain = min_gain
+        self.class_weight = class_weight
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.random_state = random_state
+        self.trace = trace
+
+    def _open_training(self, X: Any, y: Any, sample_weight: Any) -> Training:
+        return self._open_classes(X, y, sample_weight, self.class_weight)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, trace: bool | None = None) -> Self:
+        """Grow the tree.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+            Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA
+            or null.
+        y : array-like (n_rows,)
+            Classes of any type.
+        sample_weight : array-like (n_rows,), optional
+            Weights; rows of weight 0 are left out.
+        trace : bool, optional
+            Whether to keep a trace of the tree as `trace_`; by default as the parameter says.
+        """
+        return self._fit(X, y, sample_weight, is_traced=self.trace if trace is None else trace)
+
+
+class ID3Regressor(ValueTree, _ID3):
+    """Regression tree with a branch for each level of a category, as in textbooks.
+
+    As `ID3Classifier`; a branch that no row takes is a leaf with the mean of its parent.
+
+    Parameters
+    ----------
+    criterion : {"squared_error", "sdr"}, default="squared_error"
+        What a test must lower: the variance, or the standard deviation (standard deviation reduction).
+    max_depth, min_samples_split, min_samples_leaf, min_impurity_decrease, max_bins
+        As in `ID3Classifier`.
+    pruning : {"cost_complexity", "reduced_error", "min_gain", "merge"}, optional
+        How the grown tree is pruned; by default it is not. See `CARTRegressor`, also for the next ones.
+    ccp_alpha, ccp_risk, validation_fraction, min_gain
+        What the prunings need.
+    categorical_features, random_state, trace
+        As in `ID3Classifier`.
+
+    Attributes
+    ----------
+    tree_ : Tree
+        The grown tree; `tree_.to_text()` draws it.
+    trace_ : Trace, with `trace=True`
+        Every test that each node could have asked, and why the one asked won; print it.
+    n_features_in_, n_outputs_ : int
+    feature_names_in_ : array of str, if X had names
+    feature_importances_ : array (n_features,)
+    pruning_ : PruningReport or None
+        What pruning has done: leaves, depth and error before and after.
+    cv_results_ : dict of arrays, if `ccp_alpha="cv"`
+        As in `CARTClassifier`.
+
+    Examples
+    --------
+    >>> from spinney import ID3Regressor
+    >>> X = [["red", 1], ["red", 2], ["blue", 1], ["green", 5]]
+    >>> tree = ID3Regressor(categorical_features=[0], max_depth=1).fit(X, [10, 14, 20, 30])
+    >>> tree.predict([["red", 0], ["blue", 0], ["green", 0]]).tolist()
+    [12.0, 20.0, 30.0]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "criterion": [StrOptions({"squared_error", "sdr"})],
+        **ID3_CONSTRAINTS,
+        **VALUE_CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        *,
+        criterion: str = "squared_error",
+        max_depth: int | None = None,
+        min_samples_split: float = 2,
+        min_samples_leaf: float = 1,
+        min_impurity_decrease: float = 0.0,
+        pruning: str | None = None,
+        ccp_alpha: float | str = 0.0,
+        ccp_risk: str = "impurity",
+        validation_fraction: float = 0.2,
+        min_gain: float = 0.0,
+        max_bins: int = MAX_CODES,
+        categorical_features: ArrayLike | str | None = "from_dtype",
+        random_state: int | np.random.RandomState | None = None,
+        trace: bool = False,
+    ) -> None:
+        self.criterion = criterion
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_impurity_decrease = min_impurity_decrease
+        self.pruning = pruning
+        self.ccp_alpha = ccp_alpha
+        self.ccp_risk = ccp_risk
+        self.validation_fraction = validation_fraction
+        self.min_gain = min_gain
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.random_state = random_state
+        self.trace = trace
+
+    def _open_training(self, X: Any, y: Any, sample_weight: Any) -> Training:
+        return self._open_numbers(X, y, sample_weight)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, trace: bool | None = None) -> Self:
+        """Grow the tree.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+            Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA
+            or null.
+        y : array-like (n_rows,)
+            Numbers.
+        sample_weight : array-like (n_rows,), optional
+            Weights; rows of weight 0 are left out.
+        trace : bool, optional
+            Whether to keep a trace of the tree as `trace_`; by default as the parameter says.
+        """
+        return self._fit(X, y, sample_weight, is_traced=self.trace if trace is None else trace)
