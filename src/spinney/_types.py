@@ -235,6 +235,7 @@ class TextbookSettings(NamedTuple):
     max_depth: int
     min_samples_split: int
     min_samples_leaf: int
+    min_weight_leaf: int  # least weight of a branch that has any, in units of the sums; not for C4.5
     is_centred: int  # squared error of whole weights: targets are taken from the node's mean
     shift: int  # weights are whole numbers times 2 ** shift, but for the pieces of rows; 0 where they are not whole
     is_all_many: int  # every feature is a category with too many levels for the average gain

@@ -99,7 +99,14 @@ PRUNED_SETTINGS = [
     {"pruning": "min_gain", "min_gain": 0.02},
     {"pruning": "merge"},
 ]
-ID3_SETTINGS = [{}, *PRUNED_SETTINGS, {"max_depth": 3}, {"max_bins": 4}, {"min_impurity_decrease": 0.02}]
+ID3_SETTINGS = [
+    {},
+    *PRUNED_SETTINGS,
+    {"max_depth": 3},
+    {"max_bins": 4},
+    {"min_impurity_decrease": 0.02},
+    {"min_weight_fraction_leaf": 0.1},
+]
 ID3_CLASSIFIER_SETTINGS = [
     *ID3_SETTINGS,
     {"criterion": "gini"},

@@ -196,4 +196,5 @@ class C45Classifier(ClassTree, TextbookTree):
         """Predict the class of each row: the most probable, the first among equals."""
         if self.smoothing is None:
             return super().predict(X)
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        best = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[best]

@@ -25,6 +25,7 @@ class _ID3(TextbookTree):
 
     min_samples_split: float
     min_samples_leaf: float
+    min_weight_fraction_leaf: float
     min_impurity_decrease: float
 
     def _textbook_params(self, n_rows: int) -> TextbookParams:
@@ -37,6 +38,7 @@ class _ID3(TextbookTree):
             min_samples_split=row_count(self.min_samples_split, n_rows, 2),
             min_samples_leaf=row_count(self.min_samples_leaf, n_rows, 1),
             min_impurity_decrease=float(self.min_impurity_decrease),
+            min_weight_fraction_leaf=float(self.min_weight_fraction_leaf),
         )
 
 
@@ -59,6 +61,8 @@ class ID3Classifier(ClassTree, _ID3):
         Fewest rows of a node that is split; a float is a fraction of all rows.
     min_samples_leaf : int or float, default=1
         Fewest rows of a branch that has any; a float is a fraction of all rows.
+    min_weight_fraction_leaf : float, default=0.0
+        Least share of the total weight in a branch that has any.
     min_impurity_decrease : float, default=0.0
         Least weighted impurity decrease of a test.
     pruning : {"cost_complexity", "reduced_error", "pessimistic", "min_gain", "merge"}, optional
@@ -124,6 +128,7 @@ class ID3Classifier(ClassTree, _ID3):
         max_depth: int | None = None,
         min_samples_split: float = 2,
         min_samples_leaf: float = 1,
+        min_weight_fraction_leaf: float = 0.0,
         min_impurity_decrease: float = 0.0,
         pruning: str | None = None,
         ccp_alpha: float | str = 0.0,
@@ -142,6 +147,7 @@ class ID3Classifier(ClassTree, _ID3):
         self.max_depth = max_depth
         self.min_samples_split = min_samples_split
         self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.min_impurity_decrease = min_impurity_decrease
         self.pruning = pruning
         self.ccp_alpha = ccp_alpha
@@ -186,7 +192,7 @@ class ID3Regressor(ValueTree, _ID3):
     ----------
     criterion : {"squared_error", "sdr"}, default="squared_error"
         What a test must lower: the variance, or the standard deviation (standard deviation reduction).
-    max_depth, min_samples_split, min_samples_leaf, min_impurity_decrease, max_bins
+    max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, min_impurity_decrease, max_bins
         As in `ID3Classifier`.
     pruning : {"cost_complexity", "reduced_error", "min_gain", "merge"}, optional
         How the grown tree is pruned; by default it is not. See `CARTRegressor`, also for the next ones.
@@ -231,6 +237,7 @@ class ID3Regressor(ValueTree, _ID3):
         max_depth: int | None = None,
         min_samples_split: float = 2,
         min_samples_leaf: float = 1,
+        min_weight_fraction_leaf: float = 0.0,
         min_impurity_decrease: float = 0.0,
         pruning: str | None = None,
         ccp_alpha: float | str = 0.0,
@@ -246,6 +253,7 @@ class ID3Regressor(ValueTree, _ID3):
         self.max_depth = max_depth
         self.min_samples_split = min_samples_split
         self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.min_impurity_decrease = min_impurity_decrease
         self.pruning = pruning
         self.ccp_alpha = ccp_alpha

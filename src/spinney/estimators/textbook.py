@@ -46,6 +46,7 @@ ID3_CONSTRAINTS: dict[str, list[Any]] = {
         Interval(Integral, 1, None, closed="left"),
         Interval(RealNotInt, 0.0, 1.0, closed="neither"),
     ],
+    "min_weight_fraction_leaf": [Interval(Real, 0.0, 0.5, closed="both")],
     "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
 }
 

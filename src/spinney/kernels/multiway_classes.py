@@ -140,6 +140,7 @@ def scan_levels(
     n_full = np.int64(0)
     n_heavy = np.int64(0)
     fewest = totals[N_ALL]
+    lightest = totals[W_ALL]
     for code in range(1, n_codes + 1):
         at = code * width
         weight = np.int64(0)
@@ -160,6 +161,7 @@ def scan_levels(
         if weight == 0:
             continue
         fewest = min(fewest, weight if is_unit else cells[at + settings.n_classes])
+        lightest = min(lightest, weight)
         cells[at + settings.n_classes] = 0
         own = entropy_power(weight, settings, xlogx)
         split_power += own
@@ -178,6 +180,7 @@ def scan_levels(
         score += class_score(sums, MISSING, w_missing, n_present, settings, xlogx)
         n_full += 1
         fewest = min(fewest, totals[N_MISSING])
+        lightest = min(lightest, w_missing)
     if settings.spreads_missing != 0:
         score -= class_score(sums, LEFT, w_known, n_present, settings, xlogx)
     else:
@@ -188,7 +191,7 @@ def scan_levels(
     if settings.rule == BY_C45:
         is_valid = n_heavy >= 2
     else:
-        is_valid = n_full >= 2 and fewest >= settings.min_samples_leaf
+        is_valid = n_full >= 2 and fewest >= settings.min_samples_leaf and lightest >= settings.min_weight_leaf
     figures[IS_VALID, feature] = 1.0 if is_valid else 0.0
 
 
@@ -247,6 +250,11 @@ def try_cut(
         n_right = totals[N_ALL] - totals[N_MISSING] - n_left
         is_valid = n_left >= settings.min_samples_leaf and (is_end or n_right >= settings.min_samples_leaf)
         if totals[N_MISSING] > 0 and totals[N_MISSING] < settings.min_samples_leaf:
+            is_valid = False
+        lightest = min(w_left, w_right)
+        if totals[N_MISSING] > 0:
+            lightest = min(lightest, totals[W_MISSING])
+        if lightest < settings.min_weight_leaf:
             is_valid = False
     at = np.int64(figures[N_TRIED, feature])
     figures[N_TRIED, feature] += 1.0

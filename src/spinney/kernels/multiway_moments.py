@@ -84,21 +84,24 @@ def scan_levels(
     power = entropy_power(totals[W_MISSING], settings, xlogx)
     n_full = n_groups
     fewest = totals[N_ALL]
+    lightest = totals[W_ALL]
     if totals[N_MISSING] > 0:
         n_full += 1
         fewest = totals[N_MISSING]
+        lightest = totals[W_MISSING]
     for g in range(n_groups):
         weight = groups[GROUP_N, g] if is_unit else groups[GROUP_WEIGHT, g]
         square = np.int64(0) if is_unit else groups[GROUP_SQUARE, g]
         score += branch_score(weight, groups[GROUP_SUM, g], square, centre, settings, xlogx)
         power += entropy_power(weight, settings, xlogx)
         fewest = min(fewest, groups[GROUP_N, g])
+        lightest = min(lightest, weight)
     gain = (score - node_score) / np.float64(totals[W_ALL])
     if abs(gain) < slack:
         gain = 0.0
     info = split_entropy(entropy_power(totals[W_ALL], settings, xlogx), power, totals[W_ALL], settings)
     keep_levels(gain, info, n_full, totals[W_MISSING], feature, figures)
-    is_valid = n_full >= 2 and fewest >= settings.min_samples_leaf
+    is_valid = n_full >= 2 and fewest >= settings.min_samples_leaf and lightest >= settings.min_weight_leaf
     figures[IS_VALID, feature] = 1.0 if is_valid else 0.0
 
 
@@ -141,9 +144,11 @@ def scan_cuts(
             break
         n_right = n_missing if is_end else totals[N_ALL] - n_missing - n_left
         fewest = min(n_left, n_right)
+        lightest = w_left if is_end else min(w_left, w_known - w_left)
         if n_missing > 0:
             fewest = min(fewest, n_missing)
-        is_valid = fewest >= settings.min_samples_leaf
+            lightest = min(lightest, totals[W_MISSING])
+        is_valid = fewest >= settings.min_samples_leaf and lightest >= settings.min_weight_leaf
         at = np.int64(figures[N_TRIED, feature])
         figures[N_TRIED, feature] += 1.0
         if cuts is None:

@@ -96,6 +96,8 @@ class TextbookParams:
         Fewest rows of a branch that has any; rule "c45": least weight of at least two branches (J48's M).
     min_samples_split, max_depth, min_impurity_decrease
         As in CART.
+    min_weight_fraction_leaf : float
+        Least share of the total weight in a branch that has rows; not for rule "c45".
     """
 
     criterion: str
@@ -105,6 +107,7 @@ class TextbookParams:
     min_samples_split: int = 2
     min_samples_leaf: int = 1
     min_impurity_decrease: float = 0.0
+    min_weight_fraction_leaf: float = 0.0
 
 
 class Entries(NamedTuple):
@@ -137,6 +140,7 @@ def make_settings(
         max_depth=2**31 - 1 if params.max_depth is None else min(params.max_depth, 2**31 - 1),
         min_samples_split=params.min_samples_split,
         min_samples_leaf=params.min_samples_leaf,
+        min_weight_leaf=math.ceil(params.min_weight_fraction_leaf * weights.total) << shift,
         is_centred=int(params.criterion == "squared_error" and weights.is_whole),
         shift=shift,
         is_all_many=int(is_many.all()),
