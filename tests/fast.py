@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 
 import numpy as np
 
 import naive
 from spinney import _jit
-from spinney._types import LEARNED, OWN_BRANCH, SUBSET
+from spinney._types import LEARNED, OWN_BRANCH, SUBSET, SURROGATE
 from spinney.table.coding import code_table
 from spinney.table.schema import Schema
 from spinney.tree.grow import GrowParams, grow_tree
 from spinney.tree.target import class_target, fix_weights, value_target
 
 CLOSE = 1e-9
+MISSING = {"learned": LEARNED, "branch": OWN_BRANCH, "surrogate": SURROGATE}
 
 
 class ColumnTable:
@@ -68,7 +69,7 @@ def grow(
         target = value_target(y, fixed, has_square=has_square)
     else:
         target = class_target(y, n_classes, fixed)
-    params = GrowParams(criterion, missing=LEARNED if missing == "learned" else OWN_BRANCH, **parameters)
+    params = GrowParams(criterion, missing=MISSING[missing], **parameters)
     return grow_tree(codes, target, fixed, params, kernels, None if monotonic is None else np.int8(monotonic))
 
 
@@ -80,6 +81,29 @@ def grow_table(table, **parameters):
 def impurity(tree):
     """Impurity of every node."""
     return np.ldexp(tree.impurity, tree.impurity_exponent)
+
+
+def levels_at(tree, word, feature):
+    """The levels of a bitset."""
+    n_levels = int(tree.n_levels[feature])
+    return frozenset(k for k in range(n_levels) if int(tree.subsets[word + k // 64]) >> (k % 64) & 1)
+
+
+def surrogates_of(tree, node):
+    """The surrogates of a node as naive ones."""
+    held = tree.surrogates
+    found = []
+    for s in range(held.first[node], held.first[node + 1]) if held is not None else ():
+        feature, threshold = int(held.feature[s]), float(held.threshold[s])
+        subset = known = None
+        if held.kind[s] == SUBSET:
+            word = int(threshold)
+            subset = levels_at(tree, word, feature)
+            known = levels_at(tree, word + -(-int(tree.n_levels[feature]) // 64), feature)
+            threshold = None
+        numbers = float(held.agree[s]), float(held.adjusted[s])
+        found.append(naive.Surrogate(feature, threshold, subset, known, bool(held.is_reversed[s]), *numbers))
+    return found
 
 
 def as_nodes(tree):
@@ -101,6 +125,7 @@ def as_nodes(tree):
                 node.subset = frozenset(np.flatnonzero(tree.subset(k)).tolist())
             else:
                 node.threshold = float(tree.threshold[k])
+            node.surrogates = surrogates_of(tree, k)
             first, n_branches = int(tree.first_child[k]), int(tree.n_branches[k])
             node.children = [node_of(first + b, depth + 1) for b in range(n_branches)]
         return node
@@ -118,6 +143,7 @@ def rule_of(node):
         node.subset,
         node.missing_branch,
         len(node.children),
+        [(s.feature, s.threshold, s.subset, s.known, s.is_reversed) for s in node.surrogates],
     )
 
 
@@ -131,6 +157,8 @@ def assert_same_tree(found, expected, *, has_bounds=False):
     for ours, theirs in zip(naive.walk(found), naive.walk(expected), strict=True):
         assert rule_of(ours) == rule_of(theirs)
         assert math.isclose(ours.weight, theirs.weight, rel_tol=CLOSE)
+        for mine, other in zip(ours.surrogates, theirs.surrogates, strict=True):
+            np.testing.assert_allclose([mine.agree, mine.adjusted], [other.agree, other.adjusted], rtol=CLOSE)
         # A variance is a difference of squares: its digits are those of the spread at the root.
         np.testing.assert_allclose(ours.impurity, theirs.impurity, rtol=CLOSE, atol=CLOSE * expected.impurity)
         if theirs.is_leaf or not has_bounds:
@@ -140,9 +168,6 @@ def assert_same_tree(found, expected, *, has_bounds=False):
 
 def arrays_of(tree):
     """Every field of a tree by name, arrays as bytes: equal if and only if the trees are, to the last bit."""
-    return {
-        field.name: value.tobytes() if isinstance(value, np.ndarray) else value
-        for field in fields(tree)
-        if field.name != "legend"
-        for value in [getattr(tree, field.name)]
-    }
+    held = {field.name: getattr(tree, field.name) for field in fields(tree) if field.name != "legend"}
+    held |= {name: arrays_of(value) for name, value in held.items() if is_dataclass(value)}
+    return {name: value.tobytes() if isinstance(value, np.ndarray) else value for name, value in held.items()}

@@ -17,7 +17,7 @@ def packed(feature, missing, kind):
     return (feature << FEATURE_SHIFT) | (missing << KIND_BITS) | kind
 
 
-def assemble(nodes, n_classes, n_levels, legend=None, **sides):
+def assemble(nodes, n_classes, n_levels, legend=None, more_subsets=(), **sides):
     """A tree from nodes: dicts of test, first_child, threshold (or `mixed`: weights of classes), n_rows, weight."""
     subsets, distributions, thresholds = [], [], []
     for node in nodes:
@@ -33,7 +33,7 @@ def assemble(nodes, n_classes, n_levels, legend=None, **sides):
         test=np.array([node.get("test", 0) for node in nodes], np.uint32),
         first_child=np.array([node.get("first_child", 0) for node in nodes], np.int32),
         threshold=np.array(thresholds),
-        subsets=np.array(subsets, np.uint64),
+        subsets=np.array([*subsets, *more_subsets], np.uint64),
         n_rows=np.array([node["n_rows"] for node in nodes], np.uint32),
         weight=np.array([node.get("weight", node["n_rows"]) for node in nodes], np.float64),
         impurity=np.array([node.get("impurity", 0.0) for node in nodes]),
@@ -85,11 +85,12 @@ def surrogate_tree():
         threshold=np.array([2.5, 0.0, 7.0]),
         agree=np.array([0.9, 0.8, 0.7]),
         adjusted=np.array([0.8, 0.6, 0.4]),
+        improve=np.array([3.0, 0.0, 0.0]),
     )
     legend = Legend(
         ("g2", "grade", "ploidy", "age"), (None, None, ("a", "b", "c"), None), None, (True, False, False, False)
     )
-    tree = assemble(
+    return assemble(
         [
             {"test": packed(0, 0, THRESHOLD), "first_child": 1, "threshold": 13.2, "n_rows": 10, "impurity": 4.0},
             {"threshold": 1.5, "n_rows": 6},
@@ -98,10 +99,9 @@ def surrogate_tree():
         0,
         [0, 0, 3, 0],
         legend,
+        more_subsets=[0b011, 0b111],
         surrogates=surrogates,
     )  # fmt: skip
-    object.__setattr__(tree, "subsets", np.array([0b011], np.uint64))
-    return tree
 
 
 def linear_tree():

@@ -9,7 +9,11 @@ A node is split as follows:
   2. list the candidates, a threshold between neighbouring values or a subset of the levels, each with every
      way to place the missing rows;
   3. drop those that break a size limit or a monotone constraint;
-  4. take the first among the candidates of largest gain.
+  4. take the first among the candidates of largest gain. criterion="gain_ratio" takes the first of largest gain of
+     each feature, and of those whose gain is at least the average the first of largest gain ratio.
+
+missing="surrogate" judges a candidate by the rows of known value; once it has won, every other feature is asked for
+the test that sends most of those rows the same way (`find_surrogates`), and rows of missing value go by that.
 
 Every finite float is a whole number over a power of two. Weights and targets are therefore scaled to whole
 numbers and summed without rounding, and gini, misclassification and squared_error are exact fractions: two
@@ -35,6 +39,19 @@ SLACK = 1e-15  # a gain this far below min_impurity_decrease still passes
 EXHAUSTIVE_LEVELS = 8  # with three classes or more, every subset is tried up to this many levels
 
 
+@dataclass(frozen=True)
+class Surrogate:
+    """A test that stands in for that of a node; see `Node` for its threshold and subset."""
+
+    feature: int
+    threshold: float | None
+    subset: frozenset[int] | None
+    known: frozenset[int] | None  # levels that it says anything of
+    is_reversed: bool  # value <= threshold goes to branch 1
+    agree: float
+    adjusted: float
+
+
 @dataclass
 class Node:
     """One node of a grown tree; a leaf has no feature and no children."""
@@ -50,6 +67,7 @@ class Node:
     missing_branch: int | None = None
     gain: float = 0.0  # weight / total weight * decrease of impurity
     children: list[Node] = field(default_factory=list)
+    surrogates: list[Surrogate] = field(default_factory=list)  # best first
     # How far, relative to the impurity, the closest candidate that lost was from winning. Below 1e-9 or so
     # the choice hangs on the last bits and another correct implementation may choose otherwise.
     margin: float = math.inf
@@ -107,6 +125,7 @@ class Problem:
     n_levels: list[int]
     criterion: str
     missing: str
+    max_surrogates: int
     max_depth: int | None
     min_samples_split: int
     min_samples_leaf: int
@@ -180,6 +199,7 @@ def read_problem(
     is_categorical: Sequence[bool] | None = None,
     n_levels: Sequence[int] | None = None,
     missing: str = "learned",
+    max_surrogates: int = 5,
     max_depth: int | None = None,
     min_samples_split: int = 2,
     min_samples_leaf: int = 1,
@@ -193,7 +213,7 @@ def read_problem(
     `columns[j][i]` is feature j of row i: a number, or the index of a level; nan if missing. `n_classes=None`
     means regression, otherwise `y` holds class codes. `n_levels[j]` is the size of a categorical column's
     vocabulary (ignored for numbers; by default the highest level that occurs, plus one). `missing` is
-    "learned" or "branch". `monotonic[j]` is -1, 0 or 1.
+    "learned", "branch" or "surrogate". `monotonic[j]` is -1, 0 or 1.
     """
     n_features = len(columns)
     is_categorical = list(is_categorical or [False] * n_features)
@@ -229,6 +249,7 @@ def read_problem(
         n_levels=list(n_levels),
         criterion=criterion,
         missing=missing,
+        max_surrogates=max_surrogates,
         max_depth=max_depth,
         min_samples_split=min_samples_split,
         min_samples_leaf=min_samples_leaf,
@@ -265,28 +286,63 @@ def make_node(problem: Problem, rows: list[int], depth: int, bounds: Bounds) -> 
     if not scored:
         return node, None
 
-    highest = max(score for _, score in scored)
-    tolerance = tie_tolerance(problem, node_impurity)
-    best, score = next((candidate, score) for candidate, score in scored if score >= highest - tolerance)
-    losing = [highest - score for _, score in scored if score < highest - tolerance]
-    node.margin = min([node.margin, *(float(distance / node_impurity) for distance in losing)])
+    choose = choose_by_ratio if problem.criterion == "gain_ratio" else choose_by_gain
+    best, score, margin = choose(problem, scored, sums.weight, node_impurity)
+    node.margin = min(node.margin, margin)
     gain = as_number(problem, Fraction(sums.weight, problem.total_weight)) * score
     if gain < problem.min_impurity_decrease - SLACK:
         return node, None
     return node, OpenNode(node, rows, bounds, best, gain)
 
 
+Scored = tuple[Candidate, Fraction | float]
+
+
+def choose_by_gain(
+    problem: Problem, scored: list[Scored], _: int, node_impurity: Fraction | float
+) -> tuple[Candidate, Fraction | float, float]:
+    """The first candidate of largest gain, its gain, and how far the next was from winning."""
+    highest = max(score for _, score in scored)
+    tolerance = tie_tolerance(problem, node_impurity)
+    best, score = next((candidate, score) for candidate, score in scored if score >= highest - tolerance)
+    losing = [float((highest - score) / node_impurity) for _, score in scored if score < highest - tolerance]
+    return best, score, min(losing, default=math.inf)
+
+
+def choose_by_ratio(
+    problem: Problem, scored: list[Scored], weight: int, node_impurity: float
+) -> tuple[Candidate, float, float]:
+    """The same for the gain ratio, among the candidates of largest gain of the features."""
+    tolerance = tie_tolerance(problem, node_impurity)
+    margins, proposed = [], []
+    for feature in sorted({candidate.feature for candidate, _ in scored}):
+        of_feature = [item for item in scored if item[0].feature == feature]
+        best, score, margin = choose_by_gain(problem, of_feature, weight, node_impurity)
+        margins.append(margin)
+        parts = [sums.weight for sums in best.branches]
+        parts += [weight - sum(parts)] if weight > sum(parts) else []  # rows of missing value, with surrogates
+        information = -math.fsum(part / weight * math.log2(part / weight) for part in parts)
+        proposed.append((best, score if score > tolerance else 0.0, information))
+    average = math.fsum(gain for _, gain, _ in proposed) / len(proposed)
+    margins += [abs(gain - average) / node_impurity for _, gain, _ in proposed if abs(gain - average) > tolerance]
+    proposed = [item for item in proposed if item[1] >= average - tolerance]
+    highest = max(gain / information for _, gain, information in proposed)
+    slack = {information: tolerance / information for _, _, information in proposed}
+    best, score, _ = next(item for item in proposed if item[1] / item[2] >= highest - slack[item[2]])
+    losing = [(highest - gain / info) * info for _, gain, info in proposed if gain / info < highest - slack[info]]
+    return best, score, min([*margins, *(distance / node_impurity for distance in losing)], default=math.inf)
+
+
 def score_candidates(
     problem: Problem, rows: list[int], sums: Sums, bounds: Bounds
 ) -> tuple[list[tuple[Candidate, Fraction | float]], float]:
     """Every allowed candidate with its decrease of impurity, and how certain the order of levels was."""
-    node_impurity = impurity(problem, sums)
     scored, margin = [], math.inf
     for feature in range(len(problem.columns)):
         found, order_margin = candidates(problem, feature, rows)
         margin = min(margin, order_margin)
         scored += [
-            (candidate, decrease(problem, sums.weight, node_impurity, candidate))
+            (candidate, known_decrease(problem, sums, candidate))
             for candidate in found
             if is_allowed(problem, candidate, bounds)
         ]
@@ -318,13 +374,17 @@ def split(problem: Problem, item: OpenNode) -> list[OpenNode]:
         absent_branch = node.missing_branch if node.missing_branch < 2 else heavier
         node.subset = best.subset | absent if absent_branch == 0 else best.subset
 
+    if problem.missing == "surrogate":
+        node.surrogates, margin = find_surrogates(problem, node, item.rows)
+        node.margin = min(node.margin, margin)
     parts: list[list[int]] = [[] for _ in best.branches]
     for i in item.rows:
-        parts[branch_of(node, problem.columns[best.feature][i])].append(i)
+        parts[branch_of_row(node, [column[i] for column in problem.columns])].append(i)
     bounds = bounds_below(problem, best, item.bounds)
     still_open = []
     for part, sums, child_bounds in zip(parts, best.branches, bounds, strict=True):
-        assert add_up(problem, part) == sums, "the rule does not part the rows as the candidate did"
+        known = [i for i in part if problem.missing != "surrogate" or not math.isnan(problem.columns[best.feature][i])]
+        assert add_up(problem, known) == sums, "the rule does not part the rows as the candidate did"
         child, child_open = make_node(problem, part, node.depth + 1, child_bounds)
         node.children.append(child)
         if child_open:
@@ -356,14 +416,14 @@ def candidates(problem: Problem, feature: int, rows: list[int]) -> tuple[list[Ca
 
     found = []
     for threshold, subset, left, right in cuts:
-        if not missing.n_rows:
+        if not missing.n_rows or problem.missing == "surrogate":
             placed = [(None, (left, right))]
         elif problem.missing == "learned":
             placed = [(1, (left, right + missing)), (0, (left + missing, right))]
         else:
             placed = [(2, (left, right, missing))]
         found += [Candidate(feature, threshold, subset, branch, sums) for branch, sums in placed]
-    if missing.n_rows and groups:
+    if missing.n_rows and groups and problem.missing != "surrogate":
         known = total(list(groups.values()))
         if problem.is_categorical[feature]:
             found.append(Candidate(feature, None, frozenset(map(int, groups)), 1, (known, missing)))
@@ -478,6 +538,60 @@ def bounds_below(problem: Problem, best: Candidate, bounds: Bounds) -> list[Boun
     return below
 
 
+# ------------------------------------------------------------------------------------------- surrogates
+
+
+def find_surrogates(problem: Problem, node: Node, rows: list[int]) -> tuple[list[Surrogate], float]:
+    """The tests of other features that send more rows the same way than the heavier branch has, and how clearly.
+
+    Rows are those whose value the node's own test knows; one that a surrogate does not know does not agree.
+    """
+    own = problem.columns[node.feature]
+    sides = {i: branch_of(node, own[i]) for i in rows if not math.isnan(own[i])}
+    known = sum(problem.weights[i] for i in sides)
+    most = max(sum(problem.weights[i] for i in sides if sides[i] == side) for side in (0, 1))
+    found, agreements = [], {most}
+    for feature, column in enumerate(problem.columns):
+        if feature == node.feature or problem.monotonic[feature]:
+            continue
+        of_feature = [
+            (surrogate, sum(problem.weights[i] for i in sides if side_of(surrogate, column[i]) == sides[i]))
+            for surrogate in stand_ins(problem, feature, rows, sides)
+        ]
+        agreements |= {agree for _, agree in of_feature}
+        if of_feature:
+            best, agree = max(of_feature, key=lambda item: item[1])  # the first among equals
+            if agree > most:
+                adjusted = Fraction(agree - most, known - most)
+                found.append((-agree, replace(best, agree=agree / known, adjusted=float(adjusted))))
+    found.sort(key=lambda item: item[0])
+    margin = min((b - a for a, b in pairwise(sorted(agreements))), default=math.inf) / known
+    return [surrogate for _, surrogate in found[: problem.max_surrogates]], margin
+
+
+def stand_ins(problem: Problem, feature: int, rows: list[int], sides: dict[int, int]) -> Iterator[Surrogate]:
+    """The tests of a feature that could stand in: both directions of each threshold, or one assignment of levels."""
+    column = problem.columns[feature]
+    both = [i for i in sides if not math.isnan(column[i])]
+    if problem.is_categorical[feature]:
+        lead = {
+            level: sum(problem.weights[i] * (1 - 2 * sides[i]) for i in both if int(column[i]) == level)
+            for level in {int(column[i]) for i in both}
+        }
+        default = sum(lead.values())  # a level that goes both ways alike goes where most rows do
+        subset = frozenset(level for level, more in lead.items() if more > 0 or (more == 0 and default > 0))
+        n_first = sum(int(column[i]) in subset for i in both)
+        if min(n_first, len(both) - n_first) >= 2:
+            yield Surrogate(feature, None, subset, frozenset(lead), False, 0.0, 0.0)
+        return
+    values = sorted({column[i] for i in rows if not math.isnan(column[i])})
+    for low, high in pairwise(values):
+        n_below = sum(column[i] <= low for i in both)
+        if min(n_below, len(both) - n_below) >= 2:
+            for is_reversed in (False, True):
+                yield Surrogate(feature, midpoint(low, high), None, None, is_reversed, 0.0, 0.0)
+
+
 # ----------------------------------------------------------------------------------- sums and impurities
 
 
@@ -511,7 +625,7 @@ def impurity(problem: Problem, sums: Sums) -> Fraction | float:
             return 1 - Fraction(sum(part * part for part in sums.parts), sums.weight**2)
         case "misclassification":
             return 1 - Fraction(max(sums.parts), sums.weight)
-        case "entropy":
+        case "entropy" | "gain_ratio":
             shares = [part / sums.weight for part in sums.parts if part]
             return abs(math.fsum(share * math.log2(share) for share in shares))
         case "squared_error":
@@ -552,8 +666,15 @@ def decrease(problem: Problem, weight: int, node_impurity: Fraction | float, can
     return max(math.fsum([node_impurity, *(-term for term in terms)]), 0.0)
 
 
+def known_decrease(problem: Problem, sums: Sums, candidate: Candidate) -> Fraction | float:
+    """The decrease over the rows of known value, times their share of the node; with "surrogate" not all are."""
+    known = total(list(candidate.branches))
+    share = as_number(problem, Fraction(known.weight, sums.weight))
+    return share * decrease(problem, known.weight, impurity(problem, known), candidate)
+
+
 def is_exact(problem: Problem) -> bool:
-    return problem.criterion not in ("entropy", "sdr")
+    return problem.criterion not in ("entropy", "gain_ratio", "sdr")
 
 
 def as_number(problem: Problem, fraction: Fraction) -> Fraction | float:
@@ -576,9 +697,27 @@ def branch_of(node: Node, value: float) -> int:
     return 0 if value <= node.threshold else 1
 
 
+def branch_of_row(node: Node, row: Sequence[float]) -> int:
+    """The branch that a row takes: by its value, else by the first surrogate that knows its own."""
+    if math.isnan(row[node.feature]):
+        for surrogate in node.surrogates:
+            side = side_of(surrogate, row[surrogate.feature])
+            if side is not None:
+                return side
+    return branch_of(node, row[node.feature])
+
+
+def side_of(surrogate: Surrogate, value: float) -> int | None:
+    if math.isnan(value) or (surrogate.known is not None and int(value) not in surrogate.known):
+        return None
+    if surrogate.subset is not None:
+        return 0 if int(value) in surrogate.subset else 1
+    return int((value > surrogate.threshold) != surrogate.is_reversed)
+
+
 def leaf_of(node: Node, row: Sequence[float]) -> Node:
     while not node.is_leaf:
-        node = node.children[branch_of(node, row[node.feature])]
+        node = node.children[branch_of_row(node, row)]
     return node
 
 

@@ -260,6 +260,22 @@ def growing(draw: st.DrawFn, **kinds: object) -> tuple[SmallTable, dict[str, obj
 
 
 @st.composite
+def judged_by_known_rows(draw: st.DrawFn, **kinds: object) -> tuple[SmallTable, dict[str, object]]:
+    """A table and parameters with surrogates; `kinds` are those of `tables`."""
+    table, drawn = draw(growing(**kinds))
+    return table, {**drawn, "missing": "surrogate", "max_surrogates": draw(st.sampled_from([5, 1, 0]))}
+
+
+@st.composite
+def chosen_by_ratio(draw: st.DrawFn) -> tuple[SmallTable, dict[str, object]]:
+    """A table of classes and parameters with the gain ratio, missing values in any way."""
+    many_levels = draw(st.integers(0, 7)) == 7
+    table = draw(many_level_tables() if many_levels else tables(is_regression=False))
+    missing = draw(st.sampled_from(["learned", "branch", "surrogate"]))
+    return table, {**draw(parameters(table)), "criterion": "gain_ratio", "missing": missing}
+
+
+@st.composite
 def query_rows(draw: st.DrawFn, table: SmallTable, n_rows: int = 10) -> list[list[float]]:
     """Rows to predict: cells of the table mixed anew, missing cells, and numbers it does not hold."""
     pools = []

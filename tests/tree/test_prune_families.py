@@ -296,13 +296,14 @@ def test_snip_by_hand():
 
 def with_surrogates():
     """Two thresholds one below the other, each with a threshold and a subset of 70 levels as surrogates."""
-    bits = np.zeros((3, 2), np.uint64)
-    bits[0, 0], bits[1, 1], bits[2, 0] = 5, 7, 9  # of the first surrogate, of a subset test, of the second surrogate
+    bits = np.zeros((5, 2), np.uint64)
+    bits[0, 0], bits[2, 1], bits[3, 0] = 5, 7, 9  # of the first surrogate, of a subset test, of the second surrogate
+    bits[1, 0], bits[4, 0] = 7, 15  # levels that the surrogates know
     weight = np.array([8.0, 5, 3, 3, 2, 1, 2])
     return Tree(
         test=np.array([word_of(0, THRESHOLD), word_of(1, THRESHOLD), word_of(2, SUBSET), 0, 0, 0, 0], np.uint32),
         first_child=np.array([1, 3, 5, 0, 0, 0, 0], np.int32),
-        threshold=np.array([0.5, 1.5, 2.0, 1.0, 2.0, 3.0, 4.0]),
+        threshold=np.array([0.5, 1.5, 4.0, 1.0, 2.0, 3.0, 4.0]),
         subsets=bits.reshape(-1),
         n_rows=weight.astype(np.uint32),
         weight=weight,
@@ -314,9 +315,10 @@ def with_surrogates():
         surrogates=Surrogates(
             first=np.array([0, 2, 3, 3, 3, 3, 3, 3], np.int32),
             test=np.array([word_of(1, THRESHOLD, 1), word_of(2, SUBSET), word_of(2, SUBSET, 1)], np.uint32),
-            threshold=np.array([7.5, 0.0, 4.0]),
+            threshold=np.array([7.5, 0.0, 6.0]),
             agree=np.array([0.9, 0.8, 0.7]),
             adjusted=np.array([0.6, 0.5, 0.4]),
+            improve=np.array([3.0, 0.5, 0.25, 0, 0, 0, 0]),
         ),
     )
 
@@ -333,9 +335,10 @@ def test_surrogates_move_with_their_tests():
     assert kept.test.tolist() == tree.surrogates.test[:2].tolist()
     assert kept.agree.tolist() == [0.9, 0.8]
     assert kept.adjusted.tolist() == [0.6, 0.5]
-    assert left.subsets.tolist() == [0, 7, 5, 0]  # the test's, then the surrogate's
+    assert kept.improve.tolist() == [3.0, 0.0, 0.25, 0.0, 0.0]
+    assert left.subsets.tolist() == [0, 7, 5, 0, 7, 0]  # the test's, then the surrogate's two
     assert (left.threshold[2], kept.threshold.tolist()) == (0.0, [7.5, 2.0])
-    assert tree.surrogates.threshold.tolist() == [7.5, 0.0, 4.0]  # the whole tree is as it was
+    assert tree.surrogates.threshold.tolist() == [7.5, 0.0, 6.0]  # the whole tree is as it was
     rows = np.array([[np.nan, 9.0, 0], [np.nan, 7, 0], [np.nan, np.nan, 2], [np.nan, np.nan, 1], [1, 0, 64]])
     whole = find_leaves(tree, rows).tolist()
     assert [{3: 1, 4: 1, 5: 3, 6: 4}[leaf] for leaf in whole] == find_leaves(left, rows).tolist()

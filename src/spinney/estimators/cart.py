@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from spinney._jit import kernels
-from spinney._types import LEARNED, MAX_CODES, OWN_BRANCH
+from spinney._types import LEARNED, MAX_CODES, OWN_BRANCH, SURROGATE
 from spinney.estimators.checks import (
     check_classes,
     check_monotone,
@@ -32,6 +33,7 @@ from spinney.table.schema import encode
 from spinney.tree.grow import GrowParams, grow_tree
 from spinney.tree.linear import LinearParams, Rows, fit_leaves
 from spinney.tree.structure import Legend, Tree
+from spinney.tree.surrogates import surrogate_importances
 from spinney.tree.target import class_target, fix_weights, value_target
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
 VISIT_SECONDS = 6e-6  # one row of one feature at one level, interpreted
 PRODUCT_SECONDS = 4e-7  # of two numbers, interpreted
+MISSING = {"learned": LEARNED, "branch": OWN_BRANCH, "surrogate": SURROGATE}
 
 
 SHARED_CONSTRAINTS: dict[str, list[Any]] = {
@@ -73,6 +76,13 @@ SHARED_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
+# of single trees; a forest cannot hold surrogates
+MISSING_CONSTRAINTS: dict[str, list[Any]] = {
+    "missing": [StrOptions(set(MISSING))],
+    "max_surrogates": [Interval(Integral, 0, None, closed="left")],
+}
+
+
 def count_features(wanted: Any, n_features: int) -> int:
     """How many features a node draws."""
     if wanted is None:
@@ -94,8 +104,9 @@ class _CART(PrunableTree):
     @property
     def _grows_in_forests(self) -> bool:
         """Whether a fit is `grow_tree` and `ccp_alpha` alone, which bags and boosting do on codes made once."""
-        is_plain = self.pruning in {None, "cost_complexity"} and self.ccp_alpha != "cv"
-        return is_plain and self.ccp_risk == "impurity" and getattr(self, "leaf_model", None) is None
+        is_cut_alike = self.pruning in {None, "cost_complexity"} and self.ccp_alpha != "cv"
+        has_plain_nodes = self.missing != "surrogate" and getattr(self, "leaf_model", None) is None
+        return is_cut_alike and self.ccp_risk == "impurity" and has_plain_nodes
 
     def _train(
         self, columns: Columns, truth: NDArray[Any], weight: NDArray[np.float64] | None, make_target: Any
@@ -142,7 +153,8 @@ class _CART(PrunableTree):
         self.max_features_ = count_features(self.max_features, n_features)
         return GrowParams(
             criterion=self.criterion,
-            missing=LEARNED if self.missing == "learned" else OWN_BRANCH,
+            missing=MISSING[self.missing],
+            max_surrogates=min(int(self.max_surrogates), n_features),
             max_depth=None if self.max_depth is None else min(int(self.max_depth), n_rows),
             max_leaf_nodes=None if self.max_leaf_nodes is None else min(int(self.max_leaf_nodes), n_rows + 2),
             min_samples_split=row_count(self.min_samples_split, n_rows, 2),
@@ -155,6 +167,18 @@ class _CART(PrunableTree):
             seed=seed,
         )
 
+    @property
+    def surrogate_importances_(self) -> NDArray[np.float64]:
+        """Improvement by the tests and surrogates of each feature, scaled to sum 1, shape (n_features,).
+
+        rpart's importance: what a test improves over the rows of known value counts for its feature, and for the
+        feature of each surrogate the same times `adjusted`. Needs `missing="surrogate"`.
+        """
+        check_is_fitted(self, "tree_")
+        if self.tree_.surrogates is None:
+            raise AttributeError('surrogate_importances_ are there after a fit with missing="surrogate"')
+        return surrogate_importances(self.tree_)
+
 
 class CARTClassifier(ClassTree, _CART):
     """Classification tree with binary tests: thresholds on numbers, subsets of the levels of categories.
@@ -165,9 +189,11 @@ class CARTClassifier(ClassTree, _CART):
 
     Parameters
     ----------
-    criterion : {"gini", "entropy", "misclassification"}, default="gini"
-        Impurity that a test must lower. Growing by misclassification is offered for teaching: it often sees
-        no gain.
+    criterion : {"gini", "entropy", "gain_ratio", "misclassification"}, default="gini"
+        Impurity that a test must lower. "gain_ratio" divides the gain in entropy by the entropy of the branches
+        (split information): each feature proposes its test of largest gain, and of those with at least the
+        average gain the largest ratio wins, as in C4.5; a ratio alone would cut off a few rows at a time.
+        Growing by misclassification is offered for teaching: it often sees no gain.
     max_depth : int, optional
         Most tests on a path.
     min_samples_split : int or float, default=2
@@ -203,9 +229,14 @@ class CARTClassifier(ClassTree, _CART):
         Least weighted impurity decrease of a test that "min_gain" leaves at the end of a branch.
     class_weight : dict or "balanced", optional
         Weight of each class.
-    missing : {"learned", "branch"}, default="learned"
+    missing : {"learned", "branch", "surrogate"}, default="learned"
         Missing values take the branch where they help most, or a branch of their own. Where a node saw none,
-        they take the heavier branch; so do levels of a category that were not seen in fit.
+        they take the heavier branch; so do levels of a category that were not seen in fit. "surrogate" does as
+        rpart: a test is judged by the rows whose value is known, and rows whose value is missing go by other
+        features that part the known rows most alike, the first of them that is known, else to the heavier
+        branch. `tree_.surrogates` holds them.
+    max_surrogates : int, default=5
+        Most surrogates of a node; 0: missing values take the heavier branch.
     ties : {"first", "random"}, default="first"
         Among tests of equal gain take the first feature and lowest threshold, or draw one.
     max_bins : int, default=65535
@@ -233,6 +264,7 @@ class CARTClassifier(ClassTree, _CART):
     n_classes_, n_features_in_, n_outputs_, max_features_ : int
     feature_names_in_ : array of str, if X had names
     feature_importances_ : array (n_features,)
+    surrogate_importances_ : array (n_features,), with `missing="surrogate"`
     pruning_ : PruningReport or None
         What pruning has done: leaves, depth and error before and after.
     cv_results_ : dict of arrays, if `ccp_alpha="cv"`
@@ -252,10 +284,11 @@ class CARTClassifier(ClassTree, _CART):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "criterion": [StrOptions({"gini", "entropy", "misclassification"})],
+        "criterion": [StrOptions({"gini", "entropy", "gain_ratio", "misclassification"})],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "trace": ["boolean"],
         **SHARED_CONSTRAINTS,
+        **MISSING_CONSTRAINTS,
         **CLASS_CONSTRAINTS,
     }
 
@@ -279,6 +312,7 @@ class CARTClassifier(ClassTree, _CART):
         min_gain: float = 0.0,
         class_weight: dict[Any, float] | str | None = None,
         missing: str = "learned",
+        max_surrogates: int = 5,
         ties: str = "first",
         max_bins: int = MAX_CODES,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
@@ -303,6 +337,7 @@ class CARTClassifier(ClassTree, _CART):
         self.min_gain = min_gain
         self.class_weight = class_weight
         self.missing = missing
+        self.max_surrogates = max_surrogates
         self.ties = ties
         self.max_bins = max_bins
         self.monotonic_cst = monotonic_cst
@@ -357,7 +392,9 @@ class CARTRegressor(ValueTree, _CART):
         Nodes whose targets have a smaller standard deviation are not split.
     max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, min_impurity_decrease
         As in `CARTClassifier`.
-    max_leaf_nodes, max_features, missing, ties, max_bins, categorical_features, random_state, trace
+    max_leaf_nodes, max_features, missing, max_surrogates, ties, max_bins, categorical_features
+        As in `CARTClassifier`.
+    random_state, trace
         As in `CARTClassifier`.
     pruning : {"cost_complexity", "reduced_error", "min_gain", "merge"}, optional
         As in `CARTClassifier`; errors are squared ones.
@@ -386,6 +423,7 @@ class CARTRegressor(ValueTree, _CART):
     n_features_in_, n_outputs_, max_features_ : int
     feature_names_in_ : array of str, if X had names
     feature_importances_ : array (n_features,)
+    surrogate_importances_ : array (n_features,), with `missing="surrogate"`
     pruning_ : PruningReport or None
         What pruning has done: leaves, depth and error before and after.
     cv_results_ : dict of arrays, if `ccp_alpha="cv"`
@@ -411,6 +449,7 @@ class CARTRegressor(ValueTree, _CART):
         "leaf_features": [StrOptions({"path", "all"})],
         "leaf_alpha": [Interval(Real, 0.0, None, closed="left")],
         **SHARED_CONSTRAINTS,
+        **MISSING_CONSTRAINTS,
         **VALUE_CONSTRAINTS,
     }
 
@@ -432,6 +471,7 @@ class CARTRegressor(ValueTree, _CART):
         validation_fraction: float = 0.2,
         min_gain: float = 0.0,
         missing: str = "learned",
+        max_surrogates: int = 5,
         ties: str = "first",
         max_bins: int = MAX_CODES,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
@@ -457,6 +497,7 @@ class CARTRegressor(ValueTree, _CART):
         self.validation_fraction = validation_fraction
         self.min_gain = min_gain
         self.missing = missing
+        self.max_surrogates = max_surrogates
         self.ties = ties
         self.max_bins = max_bins
         self.monotonic_cst = monotonic_cst

@@ -27,6 +27,7 @@ from spinney._types import (
     N_MISSING,
     PRESENT,
     RIGHT,
+    SURROGATE,
     TARGET,
     W_ALL,
     W_MISSING,
@@ -34,7 +35,7 @@ from spinney._types import (
     Settings,
 )
 
-from .criteria import TIE, score_classes
+from .criteria import TIE, blur_of, score_classes
 from .lists import make_keys
 from .rng import below
 
@@ -102,6 +103,22 @@ def score_sides(
 
 
 @kernel
+def score_unknown(
+    criterion: int, sums: np.ndarray, weight: int, w_missing: int, n_present: int, xlogx: np.ndarray
+) -> float:
+    """What the score of the node, all of whose rows weigh `weight`, exceeds that of its known rows by."""
+    score = score_classes(criterion, sums, ALL, weight, n_present, xlogx)
+    for k in range(n_present):
+        c = sums[PRESENT, k]
+        sums[ALL, c] -= sums[MISSING, c]
+    score -= score_classes(criterion, sums, ALL, weight - w_missing, n_present, xlogx)
+    for k in range(n_present):
+        c = sums[PRESENT, k]
+        sums[ALL, c] += sums[MISSING, c]
+    return score
+
+
+@kernel
 def try_cut(
     sums: np.ndarray,
     totals: np.ndarray,
@@ -127,20 +144,26 @@ def try_cut(
     weight = totals[W_ALL]
     n_missing = totals[N_MISSING]
     is_shared = n_missing > 0 and not is_last
-    has_three = is_shared and settings.missing != LEARNED
+    is_apart = is_shared and settings.missing != LEARNED
+    has_three = is_apart and settings.missing != SURROGATE
     branch = np.int64(-1)
     apart = 0.0
-    if has_three:
-        if n_missing < settings.min_samples_leaf or totals[W_MISSING] < settings.min_weight_leaf:
-            return best, branch, n_ties
+    blur = 0.0
+    if has_three and (n_missing < settings.min_samples_leaf or totals[W_MISSING] < settings.min_weight_leaf):
+        return best, branch, n_ties
+    if is_apart:
+        if has_three:
+            apart = score_classes(settings.criterion, sums, MISSING, totals[W_MISSING], n_present, xlogx)
+        else:
+            apart = score_unknown(settings.criterion, sums, weight, totals[W_MISSING], n_present, xlogx)
+            blur = blur_of(settings.criterion, weight, apart, xlogx)
         n -= n_missing
         weight -= totals[W_MISSING]
-        apart = score_classes(settings.criterion, sums, MISSING, totals[W_MISSING], n_present, xlogx)
         for k in range(n_present):
             c = sums[PRESENT, k]
             sums[RIGHT, c] -= sums[MISSING, c]
             power_right -= power_step(kind, sums[RIGHT, c], sums[MISSING, c], xlogx)
-    for side in range(2 if is_shared and not has_three else 1):
+    for side in range(2 if is_shared and not is_apart else 1):
         if side == 1:
             n_left += n_missing
             w_left += totals[W_MISSING]
@@ -158,7 +181,7 @@ def try_cut(
         score = apart + score_sides(
             sums, w_left, w_right, power_left, power_right, kind, n_present, settings.criterion, xlogx
         )
-        slack = abs(best) * TIE
+        slack = abs(best) * TIE + blur
         is_better = score > best + slack
         if is_better:
             n_ties = np.int64(0)
@@ -173,7 +196,7 @@ def try_cut(
         for k in range(n_present):
             c = sums[PRESENT, k]
             sums[RIGHT, c] += sums[MISSING, c]
-            if not has_three:
+            if not is_apart:
                 sums[LEFT, c] -= sums[MISSING, c]
     return best, branch, n_ties
 
@@ -299,7 +322,7 @@ def scan_cells(
                 w_here += cells[at + sums[PRESENT, k]]
             if w_here == 0:
                 continue
-        if last >= 0 and (not is_end or totals[N_MISSING] > 0):
+        if last >= 0 and (not is_end or (totals[N_MISSING] > 0 and settings.missing != SURROGATE)):
             best, branch, n_ties = try_cut(
                 sums, totals, n_left, w_left, power_left, power_right, n_present, settings, xlogx,
                 best, key, n_ties, is_end,
@@ -399,7 +422,7 @@ def scan_classes(
     bar = best + abs(best) * TIE
     n = totals[N_ALL]
     weight = totals[W_ALL]
-    for k in range(n_known if has_missing else n_known - 1):
+    for k in range(n_known if has_missing and settings.missing != SURROGATE else n_known - 1):
         sort_key = np.int64(ordered[row, first + k])
         code = sort_key >> LARGE_SHIFT
         i = base + (sort_key & LARGE_MASK)

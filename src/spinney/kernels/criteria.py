@@ -100,6 +100,14 @@ def score_classes(
 
 
 @kernel
+def blur_of(criterion: int, weight: int, score: float, xlogx: np.ndarray) -> float:
+    """Rounding of a sum that `score`, of rows of this weight, was taken off: it may be many times that of the rest."""
+    if criterion == ENTROPY:
+        return (abs(score) + times_log(weight, xlogx)) * TIE
+    return abs(score) * TIE
+
+
+@kernel
 def best_possible(
     criterion: int,
     is_class: int,

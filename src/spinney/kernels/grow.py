@@ -1,6 +1,7 @@
 """Grow one tree: the serial driver over build, scan and partition.
 
-Words: a *slot* holds an open node; `search` finds its best split; `expand` carries the split out.
+Words: a *slot* holds an open node; `search` finds its best split; `expand` carries the split out. With surrogates
+(`stand_ins` is not None) `expand` finds them too, and moves the rows whose value is missing by what they say.
 
   depth first   pop a node, search it, expand it, push its open children
   best first    pop the node of largest gain, expand it, search its open children and push them
@@ -46,6 +47,7 @@ from spinney._types import (
     N_NODES,
     N_QUEUED,
     N_ROWS,
+    N_STAND_INS,
     N_WORDS,
     NEEDS_ROOM,
     NODE,
@@ -68,6 +70,7 @@ from .partition import partition
 from .queue import pop, push
 from .rng import fold
 from .search import search, sum_moments
+from .surrogate import find_surrogates, place_missing
 
 CHILDREN = np.uint64(2)  # parts of a node's key: one for each branch from here on; the search has others
 
@@ -163,6 +166,17 @@ def expand(
     first_child: int,
     bounds: np.ndarray,  # (4, MOST_BRANCHES) float64, written: first row, end, lower and upper of each branch
     moves: np.ndarray,
+    edges: np.ndarray,
+    shift: int,
+    keys: np.ndarray,
+    counts: np.ndarray,
+    groups: np.ndarray,
+    state: np.ndarray,
+    control: np.ndarray,
+    stand_ins: np.ndarray | None,
+    stand_cuts: np.ndarray,
+    tally: np.ndarray,
+    found: np.ndarray,
 ) -> None:
     """Carry out the split of a slot: write the test, move the rows, say where each branch's rows are."""
     node = slots[NODE, slot]
@@ -173,7 +187,7 @@ def expand(
     cut = slots[CUT, slot]
     missing = slots[MISSING_BRANCH, slot]
     end = hi
-    if slots[N_BRANCHES, slot] == MOST_BRANCHES:
+    if missing == 2:
         end = partition(
             codes,
             words,
@@ -216,6 +230,8 @@ def expand(
         w_right = totals[W_ALL]
         value_right = np.float64(totals[S_ALL]) / np.float64(w_right)
     heavier = 0 if w_left > w_right else 1
+    if stand_ins is not None:
+        missing = np.int64(-1)
     if missing < 0:
         missing = np.int64(heavier)
     if subset is not None:
@@ -230,6 +246,18 @@ def expand(
                 cut,
                 subset,
             )
+    if stand_ins is not None:
+        first = state[N_STAND_INS]
+        state[N_STAND_INS], state[N_WORDS] = find_surrogates(
+            codes, labels, lo, middle, end, hi, node, feature, w_left, w_right, features, edges, settings, shift, keys,
+            counts, tally, groups, found, subsets, state[N_WORDS], stand_ins, stand_cuts, first, control,
+        )  # fmt: skip
+        if end < hi:
+            middle = place_missing(
+                codes, words, labels, ids, middle, end, hi, features, subsets, stand_ins, first, state[N_STAND_INS],
+                heavier, moves,
+            )  # fmt: skip
+            end = hi
     nodes[TEST, node] = (feature << FEATURE_SHIFT) | (missing << KIND_BITS) | kind
     nodes[FIRST_CHILD, node] = first_child
     node_values[CUT_VALUE, node] = slot_values[SLOT_CUT_VALUE, slot]
@@ -290,6 +318,12 @@ def grow(
     picked: np.ndarray,
     values: np.ndarray | None,
     moves: np.ndarray,
+    ratios: np.ndarray | None,  # (RATIO_ROWS, n_features) float64 scratch
+    improves: np.ndarray | None,  # (n_nodes,) float64, written: gain over the rows of known value
+    stand_ins: np.ndarray | None,  # (STAND_ROWS, any) int64, written
+    stand_cuts: np.ndarray,
+    tally: np.ndarray,
+    found: np.ndarray,
 ) -> int:
     """Grow until done (DONE), stopped (STOPPED) or out of space (NEEDS_ROOM: enlarge the arrays, call again)."""
     is_best_first = settings.order == BEST_FIRST
@@ -364,9 +398,12 @@ def grow(
         if (
             state[N_NODES] + MOST_BRANCHES > nodes.shape[1]
             or state[N_FREE] < MOST_BRANCHES
-            or state[N_WORDS] + 2 * settings.most_words > len(subsets)
+            or state[N_WORDS] + 2 * (1 + settings.max_surrogates) * settings.most_words > len(subsets)
         ):
             return NEEDS_ROOM
+        if stand_ins is not None:
+            if state[N_STAND_INS] + settings.max_surrogates > stand_ins.shape[1]:
+                return NEEDS_ROOM
         slot = pop(slots, slot_values, settings.order, state)
         node = slots[NODE, slot]
         lo = nodes[BEGIN, node]
@@ -395,7 +432,8 @@ def grow(
             is_found, score = search(
                 codes, labels, lo, hi, features, edges, settings, permutation, places, keys, counts, cells, groups,
                 totals, xlogx, sums, vectors, subset, scores, subsets, state[N_WORDS], lists, list_labels, list_lo,
-                slots, slot_values, slot, control, pays, column, pair_sums, pair_scores, picked, values,
+                slots, slot_values, slot, control, pays, column, pair_sums, pair_scores, picked, values, ratios,
+                improves,
             )  # fmt: skip
             node_values[SCORE, node] = score
             if control[CONTROL_STOP] != 0:
@@ -414,7 +452,8 @@ def grow(
             return DONE
         expand(
             codes, words, labels, ids, features, settings, subset, subsets, totals, nodes, node_values, slots,
-            slot_values, slot, state[N_NODES], bounds, moves,
+            slot_values, slot, state[N_NODES], bounds, moves, edges, shift, keys, counts, groups, state, control,
+            stand_ins, stand_cuts, tally, found,
         )  # fmt: skip
         n_children = slots[N_BRANCHES, slot]
         depth = slots[DEPTH, slot] + 1

@@ -2,7 +2,8 @@
 
 The scan walks the groups in order and moves their sums from the right branch to the left. Missing rows are tried in
 the right branch, then in the left (`LEARNED`), or make a third branch (`OWN_BRANCH`); after the last group comes the
-cut that sets all known rows against the missing ones.
+cut that sets all known rows against the missing ones. With `SURROGATE` the known rows alone are cut; what the score of
+the node exceeds theirs by is added, so that features with other missing rows compare by their gains.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from spinney._types import (
     Q_MISSING,
     S_ALL,
     S_MISSING,
+    SURROGATE,
     TARGET,
     W_ALL,
     W_MISSING,
@@ -29,7 +31,7 @@ from spinney._types import (
     Settings,
 )
 
-from .criteria import TIE, score_moments
+from .criteria import TIE, blur_of, score_moments
 from .rng import below
 
 ONE = np.uint64(1)  # unsigned indices spare the check for counting from the end
@@ -87,6 +89,18 @@ def scan_keys(
 
 
 @kernel
+def blur_known(settings: Settings, totals: np.ndarray, centre: int, xlogx: np.ndarray) -> float:
+    """Rounding of a score that was told by the known rows of a feature; 0 where none is missing."""
+    if totals[N_MISSING] == 0:
+        return 0.0
+    weight = totals[W_ALL] - totals[W_MISSING]
+    total = totals[S_ALL] - totals[S_MISSING] - centre * weight
+    square = totals[Q_ALL] - totals[Q_MISSING]
+    known = score_moments(settings.criterion, weight, total, square, settings.square_unit, xlogx)
+    return blur_of(settings.criterion, weight, known, xlogx)
+
+
+@kernel
 def scan_moments(
     groups: np.ndarray,
     n_groups: int,
@@ -117,24 +131,33 @@ def scan_moments(
     n_missing = totals[N_MISSING]
     s_missing = totals[S_MISSING] - centre * totals[W_MISSING] if n_missing > 0 else np.int64(0)
     has_missing = n_missing > 0
-    has_three = has_missing and settings.missing != LEARNED
+    is_apart = has_missing and settings.missing != LEARNED
+    has_three = is_apart and settings.missing != SURROGATE
     apart = 0.0
-    if has_three:
+    blur = 0.0
+    if is_apart:
+        if not has_three:
+            apart = score_moments(criterion, weight, total, square, unit, xlogx)
         n -= n_missing
         weight -= totals[W_MISSING]
         total -= s_missing
         square -= totals[Q_MISSING]
+    if has_three:
         apart = score_moments(criterion, totals[W_MISSING], s_missing, totals[Q_MISSING], unit, xlogx)
         has_room = n_missing >= settings.min_samples_leaf and totals[W_MISSING] >= settings.min_weight_leaf
     else:
         has_room = True
+        if is_apart:
+            known = score_moments(criterion, weight, total, square, unit, xlogx)
+            blur = blur_of(criterion, weight, known, xlogx)
+            apart -= known
     n_known = np.int64(0)
     w_known = np.int64(0)
     s_known = np.int64(0)
     q_known = np.int64(0)
     cut = np.int64(-1)
     cut_missing = np.int64(0)
-    for g in range(n_groups if has_missing else n_groups - 1):
+    for g in range(n_groups if has_missing and settings.missing != SURROGATE else n_groups - 1):
         n_known += groups[GROUP_N, g]
         if settings.is_unit != 0:
             w_known = n_known
@@ -151,7 +174,7 @@ def scan_moments(
             square = totals[Q_ALL]
             apart = 0.0
             has_room = True
-        n_sides = 2 if has_missing and not has_three and not is_last else 1
+        n_sides = 2 if has_missing and not is_apart and not is_last else 1
         for side in range(n_sides):
             n_left = n_known
             w_left = w_known
@@ -178,7 +201,7 @@ def scan_moments(
                     continue
             score = apart + score_moments(criterion, w_left, left, q_left, unit, xlogx)
             score += score_moments(criterion, w_right, total - left, square - q_left, unit, xlogx)
-            slack = abs(best) * TIE
+            slack = abs(best) * TIE + blur
             is_better = score > best + slack
             if is_better:
                 n_ties = np.int64(0)

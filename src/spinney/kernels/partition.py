@@ -18,6 +18,39 @@ ONE = np.uint64(1)
 
 
 @inlined
+def swap_rows(
+    words: np.ndarray,
+    labels: np.ndarray,
+    ids: np.ndarray,
+    lo: int,
+    n_front: np.uint64,
+    n_behind: np.uint64,
+    moves: np.ndarray,
+) -> int:
+    """Bring the rows listed in moves[1] before those in moves[0], both ascending; return where the latter begin."""
+    middle = np.uint64(lo) + n_front
+    n_words = np.uint64(words.shape[1])
+    n_labels = len(labels)
+    for k in range(n_behind):
+        i = np.uint64(moves[0, k])
+        if i >= middle:
+            break
+        j = np.uint64(moves[1, n_front - ONE - k])
+        for at in range(n_words):
+            word = words[i, at]
+            words[i, at] = words[j, at]
+            words[j, at] = word
+        for at in range(n_labels):
+            label = labels[at, i]
+            labels[at, i] = labels[at, j]
+            labels[at, j] = label
+        row = ids[i]
+        ids[i] = ids[j]
+        ids[j] = row
+    return np.int64(middle)
+
+
+@inlined
 def partition(
     codes: np.ndarray,
     words: np.ndarray,
@@ -53,23 +86,4 @@ def partition(
             moves[1, n_front] = i
             n_behind += is_behind
             n_front += ONE - is_behind
-    middle = np.uint64(lo) + n_front
-    n_words = np.uint64(words.shape[1])
-    n_labels = len(labels)
-    for k in range(n_behind):
-        i = np.uint64(moves[0, k])
-        if i >= middle:
-            break
-        j = np.uint64(moves[1, n_front - ONE - k])
-        for at in range(n_words):
-            word = words[i, at]
-            words[i, at] = words[j, at]
-            words[j, at] = word
-        for at in range(n_labels):
-            label = labels[at, i]
-            labels[at, i] = labels[at, j]
-            labels[at, j] = label
-        row = ids[i]
-        ids[i] = ids[j]
-        ids[j] = row
-    return np.int64(middle)
+    return swap_rows(words, labels, ids, lo, n_front, n_behind, moves)

@@ -1,8 +1,8 @@
 """Search a node: sum it up, try its features, write the best split to its slot.
 
-Four arguments select a variant when they are None, so that a first fit compiles only what it needs: `sums`, class
+Six arguments select a variant when they are None, so that a first fit compiles only what it needs: `sums`, class
 weights for three classes or more; `subset`, a bitset for tables with categories; `pays`, packed labels for the searches
-of forests; `values`, for random tests.
+of forests; `values`, for random tests; `ratios`, for the gain ratio; `improves`, for surrogates.
 """
 
 from __future__ import annotations
@@ -33,9 +33,12 @@ from spinney._types import (
     N_BRANCHES,
     N_CODES,
     N_MISSING,
+    NODE,
     OFFSET,
     PRESENT,
     Q_ALL,
+    RATIO_GAIN,
+    RATIO_INFORMATION,
     S_ALL,
     SLOT_CUT_VALUE,
     SLOT_LOWER,
@@ -56,20 +59,22 @@ from .criteria import (
     NO_SCORE,
     TIE,
     best_possible,
+    blur_of,
     deviation,
     score_classes,
     score_moments,
 )
 from .histogram import group_cells, group_keys
 from .lists import make_keys
-from .moments import scan_keys, scan_moments
+from .moments import blur_known, scan_keys, scan_moments
 from .packed import pack_labels, scan_levels, scan_packed
 from .random_test import last_below, random_split
+from .ratio import pick_ratio, split_information
 from .rng import fold
 from .subset import subset_classes, subset_moments
 
 FEW_CODES = 16  # cells are worth their while whatever the node's size
-DRAWS, TIES, TESTS = np.uint64(0), np.uint64(1), np.uint64(8)  # parts of a node's key
+DRAWS, TIES, TESTS, RATIO_TIES = np.uint64(0), np.uint64(1), np.uint64(8), np.uint64(9)  # parts of a node's key
 
 
 @inlined
@@ -350,6 +355,8 @@ def search(
     pair_scores: np.ndarray,
     picked: np.ndarray,
     values: np.ndarray | None,
+    ratios: np.ndarray | None,
+    improves: np.ndarray | None,
 ) -> tuple[bool, float]:
     """Find the best split of rows lo .. hi and write it to the slot; return whether there is one, and the node's score.
 
@@ -421,20 +428,47 @@ def search(
                 pack_classes(labels, lo, hi, pays)
                 for k in range(n_present):
                     power += sums[ALL, sums[PRESENT, k]] * sums[ALL, sums[PRESENT, k]]
-    for k in range(n_features):
-        if control[CONTROL_STOP] != 0 or best >= bound or (n_tried >= settings.n_try and best_feature >= 0):
+    blur = 0.0
+    n_steps = np.int64(n_features)
+    if ratios is not None:
+        n_steps += 1
+    for k in range(n_steps):
+        if control[CONTROL_STOP] != 0:
             break
-        n_drawn += 1
-        n_tried += 1
         feature = np.int64(k)
-        if settings.is_shuffled != 0:
-            feature = draw_feature(permutation, places, k, draw_key)
+        if ratios is None:
+            if best >= bound or (n_tried >= settings.n_try and best_feature >= 0):
+                break
+            n_drawn += 1
+            n_tried += 1
+            if settings.is_shuffled != 0:
+                feature = draw_feature(permutation, places, k, draw_key)
+        else:  # each feature proposes its test of largest gain; the last step searches again the one of largest ratio
+            best = NO_SCORE
+            n_ties = np.int64(0)
+            if k < n_features:
+                if n_tried >= settings.n_try and best_feature >= 0:
+                    continue
+                n_drawn += 1
+                n_tried += 1
+                if settings.is_shuffled != 0:
+                    feature = draw_feature(permutation, places, k, draw_key)
+            else:
+                ratio_key = fold(np.uint64(slots[KEY, slot]), RATIO_TIES)
+                feature = pick_ratio(ratios, n_drawn, node_score, settings.has_random_ties, ratio_key)
+                if feature < 0:
+                    break
+                if settings.is_shuffled != 0:
+                    feature = np.int64(permutation[feature])
         n_codes = features[N_CODES, feature]
         is_subset = features[IS_CATEGORICAL, feature] != 0
         cut = np.int64(-1)
         following = np.int64(-1)
         missing = np.int64(0)
         threshold = np.inf
+        so_far = best
+        if improves is not None:
+            best += blur  # a score that was computed in another way must not win by its rounding
         if values is not None:
             best, cut, missing, n_ties, threshold = random_split(
                 codes, labels, lo, hi, feature, features, edges, settings, column, values, groups, sums, subset,
@@ -492,20 +526,45 @@ def search(
                             codes, labels, lo, hi, feature, features, settings, lists, list_labels, list_lo, keys,
                             counts, cells, sums, totals, n_present, xlogx, best, tie_key, n_ties,
                         )  # fmt: skip
+        if ratios is not None:
+            if k < n_features:
+                ratios[RATIO_INFORMATION, k] = 0.0
+                if cut >= 0:
+                    kind = SUBSET if is_subset else THRESHOLD
+                    ratios[RATIO_GAIN, k] = best - node_score
+                    ratios[RATIO_INFORMATION, k] = split_information(
+                        codes, labels, lo, hi, feature, kind, n_words if is_subset else cut, missing, settings.missing,
+                        subsets, xlogx,
+                    )  # fmt: skip
+        if improves is not None:
+            if cut < 0:
+                best = so_far
+            elif settings.has_random_ties == 0:
+                if sums is None:
+                    blur = blur_known(settings, totals, centre, xlogx)
+                else:
+                    blur = blur_of(settings.criterion, totals[W_ALL], node_score, xlogx)
         if cut >= 0:
             best_feature = feature
             has_missing = totals[N_MISSING] > 0
             slots[FEATURE, slot] = feature
-            slots[MISSING_BRANCH, slot] = missing if has_missing else -1
             slots[N_BRANCHES, slot] = 3 if has_missing and missing == 2 else 2
+            if improves is not None:
+                missing = np.int64(2)  # behind the others until their surrogates are known
+            slots[MISSING_BRANCH, slot] = missing if has_missing else -1
             slots[KIND, slot] = SUBSET if is_subset else THRESHOLD
             slots[CUT, slot] = n_words if is_subset else cut
             slot_values[SLOT_CUT_VALUE, slot] = threshold if settings.is_random != 0 else np.float64(following)
+    if improves is not None:
+        if abs(best - node_score) <= blur:
+            best = node_score
     restore_order(permutation, places, n_drawn if settings.is_shuffled != 0 else np.int64(0))
     if best_feature < 0 or best - node_score < settings.min_gain:
         return False, node_score
     # fewer digits than a score has: equal gains stay equal whichever way they were summed, and go to the older node
     slot_values[GAIN, slot] = np.float64(np.float32(best - node_score))
+    if improves is not None:
+        improves[slots[NODE, slot]] = best - node_score
     if slots[KIND, slot] == SUBSET:
         slot_values[SLOT_CUT_VALUE, slot] = n_words
     elif settings.is_random == 0:

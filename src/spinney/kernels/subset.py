@@ -24,6 +24,7 @@ from spinney._types import (
     N_MISSING,
     PRESENT,
     RIGHT,
+    SURROGATE,
     Settings,
 )
 
@@ -267,7 +268,8 @@ def subset_classes(
     power_right = np.int64(0)
     n_left = np.int64(0)
     w_left = np.int64(0)
-    for m in range(n_candidates if totals[N_MISSING] > 0 else n_candidates - 1):
+    has_last = totals[N_MISSING] > 0 and settings.missing != SURROGATE  # known rows against missing ones
+    for m in range(n_candidates if has_last else n_candidates - 1):
         first = np.int64(m)
         if is_exhaustive or m == 0:
             first = np.int64(0)

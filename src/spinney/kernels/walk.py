@@ -11,7 +11,7 @@ import numpy as np
 from spinney._jit import door, inlined
 from spinney._types import EVERY_BRANCH, FEATURE_SHIFT, KIND_BITS, LEAF, MISSING_BITS, MULTIWAY
 
-from .route import branch_of_value
+from .route import branch_of_value, has_level
 
 KIND_MASK = (1 << KIND_BITS) - 1
 MISSING_MASK = (1 << MISSING_BITS) - 1
@@ -25,13 +25,18 @@ def stand_in(
     first_surrogate: np.ndarray,
     surrogate_test: np.ndarray,
     surrogate_cut: np.ndarray,
+    surrogate_words: np.ndarray,
     subsets: np.ndarray,
 ) -> int:
-    """Branch by the first surrogate of a node whose value is known; -1 if none is."""
+    """Branch by the first surrogate of a node that knows the row's value; -1 if none does."""
     for s in range(first_surrogate[node], first_surrogate[node + 1]):
         test = np.int64(surrogate_test[s])
         value = np.float64(values[row, test >> FEATURE_SHIFT])
         if value == value:
+            n_words = np.int64(surrogate_words[s])
+            if n_words > 0:
+                if not has_level(subsets, np.int64(surrogate_cut[s]) + n_words, np.int64(value)):
+                    continue
             is_reversed = (test >> KIND_BITS) & MISSING_MASK
             return branch_of_value(value, test & KIND_MASK, surrogate_cut[s], 0, subsets) ^ is_reversed
     return np.int64(-1)
@@ -49,6 +54,7 @@ def walk(
     first_surrogate: np.ndarray,  # (n_nodes + 1,) int32, or (1,): no surrogates
     surrogate_test: np.ndarray,  # uint32: feature << 4 | is reversed << 2 | kind
     surrogate_cut: np.ndarray,  # float64
+    surrogate_words: np.ndarray,  # int64: words of a bitset of levels; the levels that are known stand behind it
     answer_of: np.ndarray,  # (n_nodes,) int32: row of each leaf in `answers`
     answers: np.ndarray,  # (n_leaves, width) float64
     stack: np.ndarray,  # (most branches * depth + 1,) int32 scratch
@@ -88,7 +94,9 @@ def walk(
                     branch = branch_of_value(value, kind, cuts[node], 0, subsets)
             else:
                 if has_surrogates:
-                    branch = stand_in(values, i, node, first_surrogate, surrogate_test, surrogate_cut, subsets)
+                    branch = stand_in(
+                        values, i, node, first_surrogate, surrogate_test, surrogate_cut, surrogate_words, subsets
+                    )
                 if branch < 0:
                     branch = (test >> KIND_BITS) & MISSING_MASK
                     if branch == EVERY_BRANCH:

@@ -9,6 +9,7 @@ import numpy as np
 from spinney._jit import kernels
 from spinney._types import LANES, MULTIWAY, SUBSET
 from spinney.tree.structure import BrokenTreeError
+from spinney.tree.surrogates import count_words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,7 +53,7 @@ def find_leaves(tree: Tree, values: NDArray[Any]) -> NDArray[np.int32]:
 
     Of a row that takes several branches, the leaf that takes most of it.
     """
-    if not tree.is_binary:
+    if not tree.is_binary and not (tree.has_binary_tests and not np.isnan(values).any()):
         return walk(tree, values, np.zeros((tree.n_nodes, 1)))[0]
     leaf = np.empty((len(values), 1), np.int32)
     k = kernels(len(values) * max(tree.depth, 1) * STEP_SECONDS)
@@ -120,9 +121,11 @@ def walk(
     leaf = np.zeros(len(values), np.int32)
     out = np.zeros((len(values), answers.shape[1]))
     surrogates = tree.surrogates
-    stand_ins: tuple[NDArray[Any], ...] = np.zeros(1, np.int32), np.zeros(0, np.uint32), np.zeros(0)
+    none = np.zeros(0)
+    stand_ins: tuple[NDArray[Any], ...] = np.zeros(1, np.int32), none.astype(np.uint32), none, none.astype(np.int64)
     if surrogates is not None:
-        stand_ins = surrogates.first, surrogates.test, surrogates.threshold
+        words = count_words(tree, surrogates)
+        stand_ins = surrogates.first, surrogates.test, surrogates.threshold, words
     k = kernels(len(values) * max(tree.depth, 1) * STEP_SECONDS)
     k.walk.walk(
         fixed(values), fixed(tree.test), fixed(tree.first_child), fixed(tree.threshold), fixed(tree.weight),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney._types import FEATURE_SHIFT, KIND_BITS, MULTIWAY, SUBSET, THRESHOLD
+from spinney.tree.structure import WORD_BITS
 from spinney.tree.wording import CUT, MAX_LEVELS, apart, feature_name, has_missing, level_names, number
 
 if TYPE_CHECKING:
@@ -121,8 +122,9 @@ def surrogate_condition(tree: Tree, place: int, branch: int) -> Condition:
     is_first = (branch == 0) != bool((test >> KIND_BITS) & 1)
     if test & KIND_MASK == THRESHOLD:
         return Condition(feature, low=None if is_first else cut, high=cut if is_first else None, missing=NEVER)
-    is_set = tree.bitset(int(cut), int(tree.n_levels[feature]))
-    return Condition(feature, levels=np.flatnonzero(is_set == is_first), missing=NEVER)
+    n_levels = int(tree.n_levels[feature])
+    is_set, is_known = (tree.bitset(int(cut) + k * -(-n_levels // WORD_BITS), n_levels) for k in range(2))
+    return Condition(feature, levels=np.flatnonzero((is_set == is_first) & is_known), missing=NEVER)
 
 
 def say(tree: Tree, condition: Condition, *, most: int = MAX_LEVELS, **signs: Any) -> str:

@@ -150,6 +150,7 @@ def keep_surrogates(surrogates: Surrogates, cut: Cut) -> Surrogates:
         surrogates.threshold[entries],
         surrogates.agree[entries],
         surrogates.adjusted[entries],
+        np.where(cut.is_leaf, 0.0, surrogates.improve[cut.old]),
     )
 
 
@@ -240,6 +241,7 @@ def pack_subsets(
     if len(places) == 0:
         return np.zeros(0, np.uint64)
     n_words = -(-tree.n_levels[features].astype(np.int64) // WORD_BITS)
+    n_words[len(tests) :] *= 2  # a surrogate has two bitsets: levels of branch 0, levels that it knows
     begin, words = keep_ranges(places.astype(np.int64), n_words)
     threshold[tests] = begin[: len(tests)]
     if surrogates is not None:

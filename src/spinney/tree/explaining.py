@@ -201,11 +201,10 @@ class Walk:
             missing = f"{feature_name(tree, feature)} is {quoted(self.unseen[feature])}, which fit has not seen"
         places = surrogates_of(tree, node)
         for s in places:
-            other = surrogate_condition(tree, s, 0)
-            if not np.isnan(self.row[other.feature]):
-                branch = self.side(other)
-                words = self.known(surrogate_condition(tree, s, branch))
-                return [(first + branch, 1.0, f"{missing}; in its stead {words}")]
+            for branch in range(2):  # neither where the value is missing, or a level that the surrogate does not know
+                other = surrogate_condition(tree, s, branch)
+                if other.holds(self.row[other.feature : other.feature + 1])[0]:
+                    return [(first + branch, 1.0, f"{missing}; in its stead {self.known(other)}")]
         if tree.spreads_missing[node]:
             return self.all_ways(node, missing)
         branch = int(tree.missing_branch[node])

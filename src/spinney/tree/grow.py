@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from spinney._jit import load_compiled
 from spinney._types import (
+    AGREE_ROWS,
     BEST_FIRST,
     CELLS_PER_ROW,
     CLASS_ROWS,
@@ -24,6 +25,7 @@ from spinney._types import (
     GROUP_ROWS,
     IS_CATEGORICAL,
     IS_LISTED,
+    LEAF,
     LEARNED,
     LOWER,
     MAX_CODES,
@@ -37,20 +39,25 @@ from spinney._types import (
     N_CODES,
     N_FREE,
     N_NODES,
+    N_STAND_INS,
     N_WORDS,
     NEEDS_ROOM,
     NODE_ROWS,
     NODE_VALUE_ROWS,
     PAIR_LANES,
     PAIR_ROWS,
+    RATIO_ROWS,
     ROW,
     SDR,
     SLOT_ROWS,
     SLOT_VALUE_ROWS,
     SMALL_SHIFT,
     SQUARED_ERROR,
+    STAND_ROWS,
     STATE_SIZE,
     SUM,
+    SURROGATE,
+    TEST,
     TOTALS_SIZE,
     UPPER,
     Settings,
@@ -58,11 +65,13 @@ from spinney._types import (
 from spinney.table.coding import Codes
 from spinney.tree.drive import Driven
 from spinney.tree.structure import Tree
+from spinney.tree.surrogates import Surrogates, gather_surrogates
 from spinney.tree.target import Target, Weights, scale, sum_bits, weigh, weight_unit, weighted_sum
 
 CRITERIA = {
     "gini": GINI,
     "entropy": ENTROPY,
+    "gain_ratio": ENTROPY,  # of the nodes; tests are chosen by `kernels.ratio`
     "misclassification": MISCLASSIFICATION,
     "squared_error": SQUARED_ERROR,
     "sdr": SDR,
@@ -90,6 +99,7 @@ class GrowParams:
 
     criterion: str
     missing: int = LEARNED
+    max_surrogates: int = 5  # of a node, with missing == SURROGATE
     max_depth: int | None = None
     max_leaf_nodes: int | None = None
     min_samples_split: int = 2
@@ -125,7 +135,7 @@ def score_units(criterion: str, target: Target, weights: Weights, table_bits: in
 
 def entropy_table(criterion: str, weights: Weights) -> tuple[NDArray[np.int64], int]:
     """Fixed-point k log2 k for k up to the total weight, and its bits; (1,) where logarithms are computed instead."""
-    if criterion != "entropy" or not weights.is_whole or weights.total > TABLE_WEIGHT:
+    if CRITERIA[criterion] != ENTROPY or not weights.is_whole or weights.total > TABLE_WEIGHT:
         return np.zeros(1, SUM), 0
     k = np.arange(weights.total + 2, dtype=np.float64)  # two entries more than none: the length tells a table
     k[0] = 1.0
@@ -182,6 +192,7 @@ def make_settings(
         min_samples_leaf=min_samples_leaf,
         min_weight_leaf=min_weight_leaf,
         n_try=n_try,
+        max_surrogates=min(params.max_surrogates, n_features) if params.missing == SURROGATE else 0,
         is_centred=int(criterion == SQUARED_ERROR and target.n_classes == 0 and weights.is_whole),
         is_class=int(target.n_classes > 0),
         is_unit=int(weights.is_unit and not has_square),
@@ -302,6 +313,8 @@ class Growth(Driven):
         self.state = np.zeros(STATE_SIZE, np.int64)
         self.state[N_FREE] = n_slots
         self.control = np.zeros(CONTROL_SIZE, np.int64)
+        self.improves: NDArray[np.float64] | None = None
+        self.stand_ins: NDArray[np.int64] | None = None
         self.allocate_scratch(n_rows)
 
     def allocate_scratch(self, n_rows: int) -> None:
@@ -342,6 +355,15 @@ class Growth(Driven):
         self.vectors = None if is_moments else np.zeros((3, n_classes))
         self.subset = np.zeros(2 * self.settings.most_words, np.uint64) if has_subsets else None
         self.scores = np.empty(n_codes) if has_subsets else None
+        is_ratio = self.params.criterion == "gain_ratio"
+        self.ratios = np.zeros((RATIO_ROWS, self.features.shape[1])) if is_ratio else None
+        has_surrogates = self.params.missing == SURROGATE
+        n_stand_ins = FIRST_NODES + self.settings.max_surrogates
+        self.improves = np.zeros(self.nodes.shape[1]) if has_surrogates else None
+        self.stand_ins = np.zeros((STAND_ROWS, n_stand_ins), SUM) if has_surrogates else None
+        self.stand_cuts = np.zeros(n_stand_ins if has_surrogates else 1)
+        self.tally = np.zeros((4, n_codes + 1 if has_surrogates else 1), SUM)
+        self.agreements = np.zeros((AGREE_ROWS, self.features.shape[1] if has_surrogates else 1), SUM)
 
     def make_room(self) -> None:
         """Double whatever is full."""
@@ -350,8 +372,14 @@ class Growth(Driven):
             n = 2 * self.nodes.shape[1] + 3
             self.nodes = enlarge(self.nodes, n)
             self.node_values = enlarge(self.node_values, n)
-        if n_words + 2 * self.settings.most_words > len(self.subsets):
-            self.subsets = enlarge(self.subsets, 2 * len(self.subsets))
+        more_words = 2 * (1 + self.settings.max_surrogates) * self.settings.most_words
+        if n_words + more_words > len(self.subsets):
+            self.subsets = enlarge(self.subsets, 2 * len(self.subsets) + more_words)
+        if self.improves is not None and self.stand_ins is not None:
+            self.improves = enlarge(self.improves, self.nodes.shape[1])
+            if int(self.state[N_STAND_INS]) + self.settings.max_surrogates > self.stand_ins.shape[1]:
+                n = 2 * self.stand_ins.shape[1]
+                self.stand_ins, self.stand_cuts = enlarge(self.stand_ins, n), enlarge(self.stand_cuts, n)
         if n_free < MOST_BRANCHES:
             n_old = self.slots.shape[1]
             self.slots = enlarge(self.slots, 2 * n_old)
@@ -371,6 +399,7 @@ class Growth(Driven):
                     self.subset, self.scores, self.subsets, self.place, self.lists, self.list_labels, self.branch,
                     self.nodes, self.node_values, self.slots, self.slot_values, self.bounds, self.state, self.control,
                     self.pays, self.column, self.pair_sums, self.pair_scores, self.picked, self.values, self.moves,
+                    self.ratios, self.improves, self.stand_ins, self.stand_cuts, self.tally, self.agreements,
                 )
             )  # fmt: skip
             if status != NEEDS_ROOM:
@@ -417,11 +446,21 @@ class Growth(Driven):
             if n_mixed <= room:
                 break
             room = int(n_mixed)
-        tree = replace(tree, distributions=distributions[:n_mixed].copy())
+        tree = replace(tree, distributions=distributions[:n_mixed].copy(), surrogates=self.surrogates(n_nodes))
         if n_classes and self.settings.has_monotone:
             return self.bound_shares(tree)
         tree.__dict__["hot"] = hot  # a cached property: every forest asks for it
         return tree
+
+    def surrogates(self, n_nodes: int) -> Surrogates | None:
+        """The surrogates of all nodes, if there are any to find."""
+        if self.improves is None or self.stand_ins is None:
+            return None
+        n = int(self.state[N_STAND_INS])
+        exponent = self.units.gain_exponent - self.impurity_exponent()
+        is_split = self.nodes[TEST, :n_nodes] != LEAF  # best first searches more nodes than it splits
+        improve = np.where(is_split, np.ldexp(self.improves[:n_nodes] * self.units.gain, exponent), 0.0)
+        return gather_surrogates(self.stand_ins[:, :n], self.stand_cuts[:n], improve)
 
     def impurity_exponent(self) -> int:
         """Power of two that the impurities of nodes are given in."""

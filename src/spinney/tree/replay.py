@@ -385,6 +385,8 @@ class Visit:
         sign = 0 if self.rules.monotone is None else int(self.rules.monotone[feature])
         if sign != 0:
             target, weight = self.rows.target[place.ids], place.weight
+            if self.tree.surrogates is not None:  # means of the rows that were known when the test was found
+                branch = np.where(self.rows.codes.rows[place.ids, feature] > 0, branch, -1)
             values = [float((target * weight)[branch == b].sum() / weight[branch == b].sum()) for b in range(2)]
             between = (values[0] + values[1]) / 2.0
             lower, upper = place.bounds

@@ -191,7 +191,12 @@ class Tree:
     @cached_property
     def is_binary(self) -> bool:
         """Whether a row takes one path, by thresholds and subsets alone: what `hot` can say."""
-        return self.surrogates is None and not np.any((self.kind == MULTIWAY) | self.spreads_missing)
+        return self.surrogates is None and self.has_binary_tests
+
+    @cached_property
+    def has_binary_tests(self) -> bool:
+        """Whether a row takes one path by thresholds and subsets where no value is missing."""
+        return not np.any((self.kind == MULTIWAY) | self.spreads_missing)
 
     def children_of(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
         """The children of inner nodes, end to end."""
@@ -464,6 +469,7 @@ class Tree:
         self.check_features()
         self.check_children()
         self.check_tests()
+        self.check_surrogates()
         self.check_leaves()
         if self.linear is not None:
             self.linear.check(self)
@@ -537,6 +543,14 @@ class Tree:
         self.require(~is_subset | fits, "bitset beyond the array")
         has_branch = (self.missing_branch < self.n_branches) & ~(is_subset & self.spreads_missing)
         self.require(~inner | has_branch, "missing branch beyond the branches")
+
+    def check_surrogates(self) -> None:
+        """Surrogates belong to tests, and what they ask exists."""
+        from spinney.tree.surrogates import find_fault
+
+        fault = None if self.surrogates is None else find_fault(self, self.surrogates)
+        if fault is not None:
+            raise BrokenTreeError(fault)
 
     def check_leaves(self) -> None:
         """Leaf values are finite, classes exist, each mixed leaf has a row of class weights of its own."""

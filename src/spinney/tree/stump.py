@@ -21,6 +21,7 @@ from spinney._types import (
     ROW,
     STOPPED,
     SUM,
+    SURROGATE,
     TARGET,
     TOTALS_SIZE,
     W_ALL,
@@ -68,7 +69,8 @@ def is_stump(params: GrowParams, codes: Codes, monotone: NDArray[np.int8] | None
         params.max_depth == 1
         and params.max_leaf_nodes is None
         and params.max_features is None
-        and params.criterion != "sdr"
+        and params.criterion not in {"sdr", "gain_ratio"}
+        and params.missing != SURROGATE
         and params.min_target_std == 0.0
         and not (params.has_random_ties or params.has_random_tests or params.shuffles)
         and (monotone is None or not monotone.any())

@@ -3,9 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+from spinney._types import (
+    FEATURE_SHIFT,
+    KIND_BITS,
+    MISSING_BITS,
+    STAND_AGREE,
+    STAND_KNOWN,
+    STAND_MOST,
+    STAND_NODE,
+    STAND_TEST,
+    SUBSET,
+    THRESHOLD,
+)
+
+if TYPE_CHECKING:
+    from spinney.tree.structure import Tree
+
+KIND_MASK = (1 << KIND_BITS) - 1
+MISSING_MASK = (1 << MISSING_BITS) - 1
+WORD_BITS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,11 +40,16 @@ class Surrogates:
     test : uint32 (n,)
         `feature << 4 | is reversed << 2 | kind`: a reversed test sends what would take branch 0 to branch 1.
     threshold : float64 (n,)
-        As in `Tree`: the threshold, or the place of the bitset in the tree's `subsets`.
+        As in `Tree`: the threshold, or the place of a bitset in the tree's `subsets`. A second bitset stands behind it:
+        the levels that the surrogate knows; it says nothing of the others.
     agree : float64 (n,)
-        Share of the weight, of rows where both values are known, that goes the same way as by the node's own test.
+        Share of the weight of the rows known to the node's own test that goes the same way by the surrogate. Rows whose
+        value it does not know do not agree.
     adjusted : float64 (n,)
         The same above what sending all rows to the heavier branch would agree in: 0 is no better, 1 is perfect.
+    improve : float64 (n_nodes,)
+        Decrease of impurity by the node's own test over the rows that it knows, times their share of the weight of all
+        rows; in units of the tree's impurities. 0 for leaves.
     """
 
     first: NDArray[np.int32]
@@ -31,3 +57,106 @@ class Surrogates:
     threshold: NDArray[np.float64]
     agree: NDArray[np.float64]
     adjusted: NDArray[np.float64]
+    improve: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        """Number of surrogates of all nodes."""
+        return len(self.test)
+
+    @property
+    def feature(self) -> NDArray[np.int64]:
+        """Feature of each surrogate."""
+        return self.test.astype(np.int64) >> FEATURE_SHIFT
+
+    @property
+    def kind(self) -> NDArray[np.int64]:
+        """THRESHOLD or SUBSET."""
+        return self.test.astype(np.int64) & KIND_MASK
+
+    @property
+    def is_reversed(self) -> NDArray[np.bool_]:
+        """Whether values up to the threshold take branch 1."""
+        return ((self.test.astype(np.int64) >> KIND_BITS) & 1).astype(np.bool_)
+
+    @property
+    def node(self) -> NDArray[np.int64]:
+        """Node that each surrogate belongs to."""
+        return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+
+
+def gather_surrogates(
+    stand_ins: NDArray[np.int64], cuts: NDArray[np.float64], improve: NDArray[np.float64]
+) -> Surrogates:
+    """Surrogates as the grower left them, in the order in which it split nodes, in the order of nodes."""
+    order = np.argsort(stand_ins[STAND_NODE], kind="stable")
+    known = stand_ins[STAND_KNOWN, order].astype(np.float64)
+    most = stand_ins[STAND_MOST, order].astype(np.float64)
+    agree = stand_ins[STAND_AGREE, order].astype(np.float64)
+    n_of_node = np.bincount(stand_ins[STAND_NODE], minlength=len(improve))
+    return Surrogates(
+        first=np.concatenate([[0], np.cumsum(n_of_node)]).astype(np.int32),
+        test=stand_ins[STAND_TEST, order].astype(np.uint32),
+        threshold=cuts[order],
+        agree=agree / known,
+        adjusted=(agree - most) / (known - most),
+        improve=improve,
+    )
+
+
+def count_words(tree: Tree, surrogates: Surrogates) -> NDArray[np.int64]:
+    """Words of one bitset of each surrogate, shape (n,); 0 for thresholds."""
+    n_levels = tree.n_levels[surrogates.feature].astype(np.int64)
+    return np.where(surrogates.kind == SUBSET, -(-n_levels // WORD_BITS), 0)
+
+
+def surrogate_importances(tree: Tree) -> NDArray[np.float64]:
+    """What each feature improves by its tests and, adjusted, by its surrogates, scaled to sum 1; as rpart has it."""
+    surrogates = tree.surrogates
+    if surrogates is None:
+        message = "the tree has no surrogates"
+        raise ValueError(message)
+    inner = np.flatnonzero(~tree.is_leaf)
+    total = np.bincount(tree.feature[inner], surrogates.improve[inner], minlength=tree.n_features)
+    share = surrogates.improve[surrogates.node] * surrogates.adjusted
+    total += np.bincount(surrogates.feature, share, minlength=tree.n_features)
+    total = np.maximum(total, 0.0)
+    scale = total.sum()
+    return total / (scale if scale > 0.0 else 1.0)
+
+
+def find_fault(tree: Tree, surrogates: Surrogates) -> str | None:
+    """What is wrong with the surrogates of a tree; None: nothing."""
+    return find_shape_fault(tree, surrogates) or find_test_fault(tree, surrogates)
+
+
+def find_shape_fault(tree: Tree, surrogates: Surrogates) -> str | None:
+    """What is wrong with the lengths of the arrays and the numbers in them."""
+    n, first = len(surrogates.test), surrogates.first.astype(np.int64)
+    if first.shape != (tree.n_nodes + 1,) or surrogates.improve.shape != (tree.n_nodes,):
+        return f"the surrogates are not those of {tree.n_nodes} nodes"
+    if first[0] != 0 or first[-1] != n or np.any(np.diff(first) < 0):
+        return "the first surrogates of the nodes must ascend from 0 to their number"
+    for name in ("threshold", "agree", "adjusted"):
+        x = getattr(surrogates, name)
+        if x.shape != (n,) or np.any(np.isnan(x)):
+            return f"{name} of the surrogates must be {n} numbers"
+    return None if np.all(np.isfinite(surrogates.improve)) else "improve of the surrogates must be finite"
+
+
+def find_test_fault(tree: Tree, surrogates: Surrogates) -> str | None:
+    """What is wrong with the tests."""
+    feature, kind = surrogates.feature, surrogates.kind
+    if np.any(feature >= tree.n_features):
+        return f"a surrogate asks for a feature beyond the {tree.n_features} of the table"
+    place = np.where(kind == SUBSET, surrogates.threshold, 0.0)
+    is_inside = (place >= 0) & (place == np.floor(place))
+    is_inside &= place + 2 * count_words(tree, surrogates) <= len(tree.subsets)
+    fitting = np.where(tree.n_levels[feature] > 0, SUBSET, THRESHOLD)
+    faults = {
+        "a leaf has no surrogates": tree.is_leaf[surrogates.node],
+        "a surrogate asks for the feature that it stands in for": feature == tree.feature[surrogates.node],
+        "the kind of a surrogate does not fit its feature": kind != fitting,
+        "a surrogate has no such direction": ((surrogates.test >> KIND_BITS) & MISSING_MASK) > 1,
+        "the bitsets of a surrogate lie beyond the array": ~is_inside,
+    }
+    return next((fault for fault, is_at in faults.items() if np.any(is_at)), None)
