@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from spinney.tree.conditions import Condition, path_conditions, say, surrogates_of
+from spinney.tree.conditions import Condition, branch_condition, say, surrogates_of
 from spinney.tree.text import SHARED, Contents, shares_missing
 from spinney.tree.wording import count, has_missing, number, percent
 
@@ -104,21 +104,24 @@ def find_rules(tree: Tree) -> Rules:
     """The rules of a tree."""
     contents = Contents(tree)
     deviations = node_deviations(tree)
-    rules = tuple(make_rule(tree, leaf, contents, deviations) for leaf in leaves_in_order(tree))
+    rules = tuple(make_rule(tree, leaf, merged, contents, deviations) for leaf, merged in leaves_in_order(tree))
     note = SHARED if shares_missing(tree) else BY_SURROGATES if asks_surrogates(tree) else ""
     return Rules(rules, note)
 
 
-def leaves_in_order(tree: Tree) -> list[int]:
-    """The leaves from left to right."""
-    leaves, stack = [], [0]
+def leaves_in_order(tree: Tree) -> Iterator[tuple[int, tuple[Condition, ...]]]:
+    """The leaves from left to right, each with what must hold of the features asked on the way, by first asking."""
+    stack: list[tuple[int, dict[int, Condition]]] = [(0, {})]
     while stack:
-        node = stack.pop()
+        node, merged = stack.pop()
         if tree.is_leaf[node]:
-            leaves.append(node)
-        first = int(tree.first_child[node])
-        stack.extend(range(first + int(tree.n_branches[node]) - 1, first - 1, -1))
-    return leaves
+            yield node, tuple(merged.values())
+            continue
+        feature, first = int(tree.feature[node]), int(tree.first_child[node])
+        before = merged.get(feature)
+        for b in range(int(tree.n_branches[node]) - 1, -1, -1):
+            condition = branch_condition(tree, node, b)
+            stack.append((first + b, {**merged, feature: condition if before is None else before & condition}))
 
 
 def asks_surrogates(tree: Tree) -> bool:
@@ -143,9 +146,14 @@ def leaf_purity(tree: Tree, leaf: int) -> float:
     return 1.0 if row < 0 else float(tree.distributions[row].max() / tree.distributions[row].sum())
 
 
-def make_rule(tree: Tree, leaf: int, contents: Contents, deviations: NDArray[np.float64] | None) -> Rule:
+def make_rule(
+    tree: Tree,
+    leaf: int,
+    merged: tuple[Condition, ...],
+    contents: Contents,
+    deviations: NDArray[np.float64] | None,
+) -> Rule:
     """The rule of one leaf."""
-    merged = tuple(path_conditions(tree, leaf))
     has_rows = bool(tree.n_rows[leaf])
     prediction: Any = float(tree.threshold[leaf])
     accuracy = None
