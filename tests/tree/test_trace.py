@@ -2,6 +2,7 @@
 
 import io
 import math
+import pickle
 import sys
 
 import numpy as np
@@ -9,18 +10,11 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 import spinney
-from spinney import CARTClassifier, CARTRegressor
-from spinney._jit import interpreted
-from spinney._types import MAX_CODES
-from spinney.table.coding import code_table
-from spinney.table.ingest import read_columns
-from spinney.tree.replay import NotTheRowsError, class_rows, textbook_rules, value_rows
-from spinney.tree.structure import Legend
-from spinney.tree.target import class_target, fix_weights, value_target
-from spinney.tree.textbook import Textbook, TextbookParams
-from spinney.tree.trace import make_trace
+from spinney import C45Classifier, CARTClassifier, CARTRegressor, ID3Classifier, ID3Regressor
+from spinney.tree.replay import NotTheRowsError
 from strategies import many_level_tables, parameters, tables
 
 
@@ -126,25 +120,12 @@ def test_best_subset_of_every_feature(shared_data, name, target, expected):
 
 # ------------------------------------------------------------------------------ textbook trees
 
-ID3 = TextbookParams("entropy")
-C45 = TextbookParams("entropy", rule="c45", missing="every", min_samples_leaf=2)
+ID3 = ID3Classifier()
+C45 = C45Classifier()
 
 
-def grow_traced(X, y, params, weight=None):
-    """The trace of a textbook tree, grown without an estimator."""
-    table = read_columns(X)
-    weights = fix_weights(weight, len(y))
-    codes = code_table(table, weights.values, MAX_CODES, interpreted())
-    classes, places = np.unique(np.asarray(y), return_inverse=True)
-    if np.asarray(y).dtype.kind == "f":
-        target = value_target(np.asarray(y), weights, has_square=params.criterion == "sdr")
-        rows, names = value_rows(codes, np.asarray(y), weights), None
-    else:
-        target = class_target(places, len(classes), weights)
-        rows, names = class_rows(codes, places, weights, len(classes)), tuple(classes.tolist())
-    book = Textbook(codes, target, weights, params, interpreted())
-    legend = Legend(tuple(X.columns), table.schema.levels, names, tuple(codes.has_missing.tolist()))
-    return make_trace(book.grow().with_legend(legend), rows, textbook_rules(params), interpreted(), book)
+def grow_traced(X, y, model, weight=None):
+    return clone(model).fit(X, y, weight, trace=True).trace_
 
 
 FIGURES = ["impurity_after", "gain", "split_info", "gain_ratio", "gini_decrease"]
@@ -164,11 +145,11 @@ IDENTIFIER = [0.0, 0.940286, 3.807355, 0.246966, 0.459184]
         ("toy_buys_computer", "buys_computer", ["age", "income", "student", "credit_rating"], "rid"),
     ],
 )
-@pytest.mark.parametrize("params", [ID3, C45])
-def test_the_table_of_the_slides(shared_data, name, target, features, identifier, params):
+@pytest.mark.parametrize("model", [ID3, C45])
+def test_the_table_of_the_slides(shared_data, name, target, features, identifier, model):
     table = read(shared_data, name)
     X, y = table[features], table[target]
-    root = best_of(grow_traced(X, y, params).to_frame())
+    root = best_of(grow_traced(X, y, model).to_frame())
     np.testing.assert_allclose(root.loc[features, FIGURES].to_numpy(float), GOLF, atol=1e-6)
     assert root.chosen.tolist() == [True, False, False, False]
     X = X.assign(**{identifier: pd.Categorical([f"D{k}" for k in range(14)])})
@@ -208,7 +189,7 @@ def test_question_1_of_the_exercise(shared_data):
 def test_question_2_of_the_exercise(shared_data):
     table = read(shared_data, "toy_dhbw_sport")
     X, y = table.iloc[:, :-1], table.iloc[:, -1].astype(str)
-    trace = grow_traced(X, y, TextbookParams("entropy", max_depth=2))
+    trace = grow_traced(X, y, ID3Classifier(max_depth=2))
     frame = trace.to_frame()
     root = best_of(frame)
     names = ["outlook", "temperature", "humidity", "wind"]
@@ -220,7 +201,7 @@ def test_question_2_of_the_exercise(shared_data):
     np.testing.assert_allclose(cloudy.gain[names[1:]], [0.170951, 0.419973, 0.419973], atol=1e-6)
     assert cloudy.reason["humidity"] == "tie with wind: the first feature wins"
     assert cloudy.reason["wind"] == "tie with humidity"
-    by_ratio = grow_traced(X, y, TextbookParams("entropy", rule="gain_ratio", max_depth=2)).to_frame()
+    by_ratio = grow_traced(X, y, ID3Classifier(criterion="gain_ratio", max_depth=2)).to_frame()
     assert best_of(by_ratio).chosen["humidity"]
 
 
@@ -239,10 +220,12 @@ def test_reasons_of_c45(shared_data):
     assert root.gain["humidity"] + root.penalty["humidity"] == pytest.approx(0.151836, abs=1e-6)
 
 
-def check_textbook(trace, params):
+def check_textbook(trace, model):
     """The tree's test has the largest score of the admissible ones, by the rule's own words."""
     tree, frame = trace.tree, trace.to_frame()
     assert sorted(record.node for record in trace.records) == list(range(tree.n_nodes))
+    is_c45, is_ratio = isinstance(model, C45Classifier), getattr(model, "criterion", "") == "gain_ratio"
+    column = "gain_ratio" if is_c45 or is_ratio else "impurity_decrease"
     for record in trace.records:
         rows = frame[(frame.node == record.node)]
         assert rows.chosen.sum() == (not tree.is_leaf[record.node])
@@ -250,35 +233,86 @@ def check_textbook(trace, params):
             continue
         won = rows[rows.chosen].iloc[0]
         children = tree.children_of(np.array([record.node]))
+        assert won.feature == tree.legend.features[tree.feature[record.node]]
+        if not is_c45:
+            assert won["rows"] == tree.n_rows[children].tolist()
+        if "raised" in won.reason:
+            continue
         assert won.admissible
         assert won.is_best_of_feature
-        assert won.feature == tree.legend.features[tree.feature[record.node]]
-        if params.missing == "branch":
-            assert won["rows"] == tree.n_rows[children].tolist()
         rivals = rows[rows.admissible & rows.is_best_of_feature]
-        if params.rule == "c45":
+        if is_c45:
             rivals = rivals[~rivals.reason.str.startswith("gain below the average")]
-        column = {"gain": "impurity_decrease"}.get(params.rule, "gain_ratio")
-        slack = 2e-6 if params.rule == "c45" else 1e-9 * max(won.impurity_before, 1.0 if params.rule != "gain" else 0.0)
+        slack = 2e-6 if is_c45 else 1e-9 * (1.0 if is_ratio else won.impurity_before)
         assert (rivals[column] <= won[column] + slack).all(), rivals[["test", column, "chosen"]]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     tables(is_regression=False, max_rows=25),
-    st.sampled_from([ID3, C45, TextbookParams("gini", min_samples_leaf=2), TextbookParams("entropy", "gain_ratio")]),
+    st.sampled_from(
+        [
+            ID3,
+            C45,
+            C45Classifier(pruning=None, collapse=False),
+            ID3Classifier(criterion="gini", min_samples_leaf=2),
+            ID3Classifier(criterion="gain_ratio"),
+            ID3Classifier(min_weight_fraction_leaf=0.1113, min_impurity_decrease=0.0137),
+        ]
+    ),
 )
-def test_the_trace_of_a_textbook_tree_agrees_with_it(table, params):
+def test_the_trace_of_a_textbook_tree_agrees_with_it(table, model):
     frame, y, weight = frame_of(table)
-    check_textbook(grow_traced(frame, y.astype(str), params, weight), params)
+    trace = grow_traced(frame, y, model, weight)
+    check_textbook(trace, model)
+    assert isinstance(model, C45Classifier) or not any("raised" in record.verdict for record in trace.records)
 
 
 @settings(max_examples=20, deadline=None)
 @given(tables(is_regression=True, max_rows=25), st.sampled_from(["squared_error", "sdr"]))
 def test_the_trace_of_a_textbook_tree_of_numbers_agrees_with_it(table, criterion):
     frame, y, weight = frame_of(table)
-    params = TextbookParams(criterion)
-    check_textbook(grow_traced(frame, y.astype(float), params, weight), params)
+    model = ID3Regressor(criterion=criterion)
+    check_textbook(grow_traced(frame, y, model, weight), model)
+
+
+def test_a_subtree_that_was_raised():
+    """Pruning leads rows to a test that did not grow for them; the trace says so where another would be better."""
+    rng = np.random.default_rng(0)
+    verdicts = set()
+    for _ in range(12):
+        X = pd.DataFrame({"a": rng.integers(0, 6, 60), "b": rng.normal(size=60).round(1)})
+        X["c"] = pd.Categorical.from_codes(rng.integers(0, 3, 60), list("wxy"))
+        y = (X.a > 2) ^ (X.c == "w") ^ (rng.random(60) < 0.2)
+        trace = C45Classifier().fit(X, y, trace=True).trace_
+        verdicts |= {record.verdict.split(":")[0] for record in trace.records}
+        plain = C45Classifier(raising=False).fit(X, y, trace=True).trace_
+        assert not any("raised" in record.verdict for record in plain.records)
+    assert "raised from below by pruning" in verdicts
+
+
+@pytest.mark.parametrize("missing", ["learned", "branch", "surrogate"])
+@pytest.mark.parametrize("criterion", ["gini", "gain_ratio"])
+def test_the_ratio_and_surrogates_of_cart(missing, criterion):
+    """No better test of a feature is left aside; gains of rows whose value is known, ratios among those of average gain."""
+    rng = np.random.default_rng(0)
+    for n in rng.integers(5, 60, 8):
+        X = pd.DataFrame({"a": rng.integers(0, 6, n).astype(float), "b": rng.normal(size=n).round(1)})
+        X["c"] = pd.Categorical.from_codes(rng.integers(-1, 12, n), [f"L{k:02}" for k in range(12)])
+        X.loc[rng.random(n) < 0.2, "a"] = np.nan
+        model = CARTClassifier(criterion=criterion, missing=missing).fit(X, rng.integers(0, 3, n), trace=True)
+        frame = model.trace_.to_frame()
+        for _, rows in frame[frame.admissible].groupby("node"):
+            won = rows[rows.chosen]
+            if won.empty:
+                continue
+            assert "raised" not in won.reason.iloc[0]
+            best = rows[rows.is_best_of_feature]
+            if criterion == "gini":
+                assert (best.gini_decrease <= won.gini_decrease.iloc[0] + 1e-9).all()
+            else:
+                best = best[best.gain >= best.gain.mean() - 1e-9]
+                assert (best.gain_ratio <= won.gain_ratio.iloc[0] + 1e-9).all()
 
 
 # ------------------------------------------------------------------------- agreement with the tree
@@ -504,6 +538,14 @@ def test_a_refit_without_trace_drops_the_old_one():
     model = CARTClassifier().fit(X, y, trace=True)
     assert model.trace_.records
     assert not hasattr(model.fit(X, y), "trace_")
+
+
+def test_a_trace_can_be_pickled():
+    X, y = weather()
+    trace = ID3Classifier().fit(X, y, trace=True).trace_
+    again = pickle.loads(pickle.dumps(trace))
+    assert str(again) == str(trace)
+    pd.testing.assert_frame_equal(again.to_frame(), trace.to_frame())
 
 
 def test_parts_of_a_large_tree():

@@ -115,13 +115,13 @@ def trace_rows(
     weights = fix_weights(weight, n_rows)
     codes = code_table(table, weights.values, int(est.max_bins), chosen, keep)
     rows = class_rows(codes, truth, weights, tree.n_classes) if tree.n_classes else value_rows(codes, truth, weights)
-    book = None
+    book, total = None, float(rows.weight.sum())
     if hasattr(est, "_textbook_params"):
         params = est._textbook_params(n_rows)  # noqa: SLF001
         book = open_book(codes, truth, weights, tree.n_classes, params, chosen)
-        rules = textbook_rules(params, pruning_of(est))
+        rules = textbook_rules(params, total, pruning_of(est))
     else:
-        rules = rules_of(est, table, float(rows.weight.sum()), n_rows)
+        rules = rules_of(est, table, total, n_rows)
     return make_trace(tree, rows, rules, chosen, book, max_depth=max_depth, max_nodes=max_nodes)
 
 
@@ -191,7 +191,7 @@ def pruning_of(est: Any) -> str:
     """What may have cut the grown tree, in words."""
     report = getattr(est, "pruning_", None)
     if report is None:
-        return ""
+        return "collapsing" if getattr(est, "collapse", False) else ""
     if report.method == "cost_complexity":
         return f"cost-complexity pruning, ccp_alpha={report.options['ccp_alpha']:.6g}"
     return f"pruning: {report.title}"

@@ -128,8 +128,8 @@ class Place(NamedTuple):
     entries: Entries | None = None  # of a textbook tree: the same rows, or pieces of them
 
 
-def textbook_rules(params: TextbookParams, pruning: str = "") -> Rules:
-    """The rules of a textbook tree."""
+def textbook_rules(params: TextbookParams, weight: float, pruning: str = "") -> Rules:
+    """The rules of a textbook tree; weight: of all rows."""
     return Rules(
         criterion=params.criterion,
         search="multiway",
@@ -138,6 +138,7 @@ def textbook_rules(params: TextbookParams, pruning: str = "") -> Rules:
         max_depth=params.max_depth,
         min_samples_split=params.min_samples_split,
         min_samples_leaf=params.min_samples_leaf,
+        min_weight_leaf=params.min_weight_fraction_leaf * weight,
         min_impurity_decrease=params.min_impurity_decrease,
         pruning=pruning,
     )
