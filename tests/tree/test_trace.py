@@ -294,7 +294,7 @@ def test_a_subtree_that_was_raised():
 @pytest.mark.parametrize("missing", ["learned", "branch", "surrogate"])
 @pytest.mark.parametrize("criterion", ["gini", "gain_ratio"])
 def test_the_ratio_and_surrogates_of_cart(missing, criterion):
-    """No better test of a feature is left aside; gains of rows whose value is known, ratios among those of average gain."""
+    """No better test is left aside; by ratio, none of at least average gain."""
     rng = np.random.default_rng(0)
     for n in rng.integers(5, 60, 8):
         X = pd.DataFrame({"a": rng.integers(0, 6, n).astype(float), "b": rng.normal(size=n).round(1)})
