@@ -32,6 +32,20 @@ def test_a_branch_for_each_level():
     """)
 
 
+def test_numbers_of_nodes():
+    tree = hand_trees.weather_tree()
+    lines = tree.to_text(1, numbers=True).splitlines()
+    assert lines[:3] == [
+        "#0 [yes] (14 rows: yes 9, no 5)",
+        "├─ outlook = foggy: #1 yes (0 rows)",
+        "├─ outlook = overcast: #2 yes (5 rows, weight 4.5)",
+    ]
+    numbers = [int(line.split("#")[1].split()[0]) for line in tree.to_text(numbers=True).splitlines()[:-1]]
+    assert sorted(numbers) == list(range(tree.n_nodes))
+    text = multiway(5, 0, [2, 0, 0, 3, 0]).to_text(numbers=True)
+    assert text.splitlines()[-2:] == ["├─ x0 = 3: #4 1 (3 rows)", "└─ x0 in {1, 2, 4}: 1 (0 rows)"]
+
+
 def test_sharing_is_said_only_where_training_rows_were_shared():
     legend = replace(hand_trees.WEATHER, has_missing=(False, False, False))
     assert "missing" not in hand_trees.weather_tree(legend).to_text()

@@ -202,7 +202,7 @@ class PrunableTree(SingleTree):
         Parameters
         ----------
         node : int or list of int
-            Index among the nodes of `tree_`; what hangs below goes.
+            Index among the nodes of `tree_`, which `tree_.to_text(numbers=True)` shows; what hangs below goes.
 
         Returns
         -------

@@ -205,8 +205,9 @@ def prune_by_gain(tree: Tree, bound: float) -> Tree:
 def merge_leaves(tree: Tree) -> Tree:
     """Merge leaves that agree: a test all of whose branches give the same answer is dropped, from the bottom up.
 
-    The answer is the class that is predicted, or exactly the same value. No prediction changes, but shares of classes
-    do. Leaves with linear models agree with none.
+    The answer is the class that is predicted, or exactly the same value. Shares of classes change, predictions do not,
+    but for a row that takes several branches: its class is decided by their shares. Leaves with linear models agree
+    with none.
 
     Returns
     -------
@@ -258,7 +259,7 @@ def snip(tree: Tree, node: int | list[int]) -> Tree:
     ----------
     tree : Tree
     node : int or list of int
-        Indices among the nodes of the tree, as `apply` and `to_text` count them; a leaf stays one.
+        Indices among the nodes of the tree, as `apply` and `to_text(numbers=True)` count them; a leaf stays one.
     """
     nodes = np.atleast_1d(np.asarray(node))
     if nodes.ndim != 1 or nodes.dtype.kind not in "iu":

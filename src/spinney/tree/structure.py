@@ -303,7 +303,7 @@ class Tree:
         scale = total.sum()
         return total / (scale if scale > 0.0 else 1.0)
 
-    def to_text(self, max_depth: int | None = None) -> str:
+    def to_text(self, max_depth: int | None = None, *, numbers: bool = False) -> str:
         """Draw the tree in text, one line per node.
 
         A line gives the branch, then the value (in brackets where the node is split further) and the rows; for classes
@@ -314,6 +314,8 @@ class Tree:
         ----------
         max_depth : int, optional
             Deepest node that is shown; what lies below is counted.
+        numbers : bool, default=False
+            Whether to show the index of each node, which `snip` takes and `apply` gives.
 
         Examples
         --------
@@ -326,7 +328,7 @@ class Tree:
         """
         from spinney.tree.text import draw
 
-        return draw(self, max_depth)
+        return draw(self, max_depth, numbers=numbers)
 
     def to_rules(self) -> Rules:
         """The tree as if-then rules, one per leaf, from left to right.

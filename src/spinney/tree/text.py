@@ -45,10 +45,10 @@ class Branch:
     is_last: bool
 
 
-def draw(tree: Tree, max_depth: int | None = None) -> str:
-    """Draw a tree down to `max_depth`."""
+def draw(tree: Tree, max_depth: int | None = None, *, numbers: bool = False) -> str:
+    """Draw a tree down to `max_depth`, with the index of each node if `numbers`."""
     contents = Contents(tree)
-    lines = [contents.describe(0)]
+    lines = [("#0 " if numbers else "") + contents.describe(0)]
     n_told = 1
     stack: list[tuple[Branch, str, int, Possible]] = []
     if max_depth != 0:
@@ -58,7 +58,8 @@ def draw(tree: Tree, max_depth: int | None = None) -> str:
         asks, left = tell(tree, branch, possible)
         node = branch.children[0]
         n_told += len(branch.children)
-        lines.append(f"{indent}{'└─ ' if branch.is_last else '├─ '}{asks}: {contents.describe(node)}")
+        name = f"#{node} " if numbers and len(branch.children) == 1 else ""
+        lines.append(f"{indent}{'└─ ' if branch.is_last else '├─ '}{asks}: {name}{contents.describe(node)}")
         if len(lines) >= MAX_LINES and n_told < tree.n_nodes:
             lines.append(f"... ({tree.n_nodes - n_told} more nodes)")
             break
