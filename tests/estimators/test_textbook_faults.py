@@ -1,0 +1,233 @@
+"""Bad and odd input for ID3 and C4.5 where they have their own ways, by the numbers of the list of faults.
+
+What every single tree must get is in `test_faults`; here are missing values, sizes of leaves and weights, and the
+parameters that CART has not.
+"""
+
+import re
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.utils._param_validation import InvalidParameterError
+
+from spinney import C45Classifier, ID3Classifier, ID3Regressor
+
+KINDS = [ID3Classifier, ID3Regressor, C45Classifier]
+FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture(params=KINDS[:2], ids=lambda kind: kind.__name__)
+def id3(request):
+    return request.param
+
+
+@pytest.fixture(params=FRAMES)
+def frame_of(request):
+    return FRAMES[request.param]
+
+
+def make_table(n_rows=40, seed=0):
+    X = np.random.default_rng(seed).normal(size=(n_rows, 3))
+    return X, (X[:, 0] + 0.5 * X[:, 1] > 0).astype(int)
+
+
+def refuses(error, *words):
+    return pytest.raises(error, match="(?s)" + ".*".join(map(re.escape, words)))
+
+
+def same_tree(one, other):
+    names = ("test", "first_child", "threshold", "subsets", "n_rows", "weight", "impurity", "distributions")
+    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
+
+
+# --- B. values ----------------------------------------------------------------------------------------------------
+
+
+def test_fault_030_missing_is_a_value_of_its_own_in_id3(id3):
+    X = [[np.nan], [np.nan], [1.0], [2.0], [3.0]]
+    y = [5, 5, 1, 1, 2]
+    model = id3().fit(X, y)
+    assert model.predict(X).tolist() == y
+    assert model.tree_.n_branches[0] == 3
+
+
+def test_fault_030_missing_numbers_take_every_branch_in_c45():
+    X = np.array([[1.0], [1.0], [1.0], [2.0], [2.0], [np.nan]])
+    model = C45Classifier(pruning=None).fit(X, [0, 0, 0, 1, 1, 1])
+    assert model.tree_.spreads_missing.tolist() == [True, False, False]
+    # three fifths of the last row, a 1, lie in the first branch
+    np.testing.assert_allclose(model.predict_proba([[1.0]]), [[3 / 3.6, 0.6 / 3.6]])
+    np.testing.assert_allclose(model.predict_proba([[2.0]]), [[0.0, 1.0]])
+    np.testing.assert_allclose(model.predict_proba([[np.nan]]), [[0.5, 0.5]])
+
+
+def test_fault_031_a_column_that_is_missing_throughout_is_never_chosen(kind, frame_of):
+    X, y = make_table()
+    plain = kind().fit(frame_of({"a": X[:, 0], "b": X[:, 1]}), y)
+    nothing = kind().fit(frame_of({"a": X[:, 0], "nothing": np.full(40, np.nan), "b": X[:, 1]}), y)
+    assert 1 not in nothing.tree_.feature
+    assert nothing.tree_.n_nodes == plain.tree_.n_nodes
+
+
+def test_fault_032_missing_only_in_predict_takes_the_heaviest_branch_in_id3(id3):
+    model = id3().fit([[1.0], [2.0], [2.0], [3.0]], [0, 1, 1, 1])
+    assert model.predict([[np.nan]]).tolist() == [1]
+
+
+def test_fault_033_infinite_values_are_the_largest_and_the_smallest(kind):
+    X = np.repeat([-np.inf, -1e308, 0.0, 1e308, np.inf], 2)[:, None]
+    for y in ([1, 1, 0, 0, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0, 0, 1, 1]):
+        model = kind().fit(X, y)
+        model.tree_.check()
+        assert model.predict(X).tolist() == y
+
+
+def test_fault_036_c45_tells_values_apart_that_differ_by_more_than_1e_5():
+    """As J48 has it, where CART and ID3 tell neighbouring floats apart."""
+    y = [0, 0, 1, 1]
+    assert C45Classifier(pruning=None).fit([[1.0], [1.0], [1.000009], [1.000009]], y).get_n_leaves() == 1
+    assert C45Classifier(pruning=None).fit([[1.0], [1.0], [1.00002], [1.00002]], y).get_n_leaves() == 2
+
+
+def test_fault_038_rows_alike_with_other_targets(kind):
+    model = kind().fit(np.ones((6, 3)), [0, 1, 1, 0, 1, 1])
+    assert model.get_n_leaves() == 1
+    answer = model.predict(np.ones((1, 3)))[0]
+    assert answer == (pytest.approx(2 / 3) if kind is ID3Regressor else 1)
+
+
+def test_fault_039_more_values_than_codes(kind):
+    X = np.arange(70_000.0)[:, None]
+    y = (X[:, 0] >= 35_000).astype(int)
+    model = kind().fit(X, y)
+    assert (np.round(model.predict(X)) == y).mean() > 0.999
+    assert kind(max_bins=2).fit(X, y).get_n_leaves() == 2
+
+
+# --- D. weights ---------------------------------------------------------------------------------------------------
+
+
+def test_fault_058_weight_zero_removes_the_row(kind):
+    X, y = make_table(100)
+    X[0] = [1e300, -1e300, np.nan]
+    weight = np.random.default_rng(0).integers(0, 3, 100) * 0.7
+    weight[0] = 0.0
+    for settings in ({}, {"max_bins": 4}, {"min_samples_leaf": 3}, {"pruning": None}):
+        whole = kind(**settings).fit(X, y, weight)
+        kept = kind(**settings).fit(X[weight > 0], y[weight > 0], weight[weight > 0])
+        assert same_tree(whole.tree_, kept.tree_)
+
+
+def test_fault_059_whole_weights_are_repeated_rows(kind):
+    X, y = make_table(100)
+    X[::7, 1] = np.nan
+    weight = np.random.default_rng(0).integers(0, 4, 100)
+    for settings in ({}, {"max_bins": 4}, {"ccp_alpha": 0.01, "pruning": "cost_complexity"}, {"pruning": None}):
+        weighted = kind(**settings).fit(X, y, weight)
+        repeated = kind(**settings).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+        for name in ("test", "first_child", "threshold", "weight", "impurity", "distributions"):
+            np.testing.assert_array_equal(
+                getattr(weighted.tree_, name), getattr(repeated.tree_, name), err_msg=f"{name} {settings}"
+            )
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e308, 1e-300, 5e-324])
+def test_fault_060_huge_and_tiny_weights(kind, scale):
+    """To C4.5, which asks for a weight of 2 in two branches, weights of next to nothing are too few rows."""
+    X, y = make_table(100)
+    X[::5, 0] = np.nan
+    for weight in (np.full(100, scale), np.where(np.arange(100) % 3, scale, 1.0)):
+        model = kind().fit(X, y, weight)
+        model.tree_.check()
+        assert np.isfinite(model.predict(X)).all()
+        assert np.isfinite(model.feature_importances_).all()
+    if kind is C45Classifier and scale < 1.0:
+        assert kind().fit(X, y, np.full(100, scale)).get_n_leaves() == 1
+
+
+# --- E. parameters ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value"),
+    [
+        *((ID3Classifier, "criterion", value) for value in ("squared_error", "ginny", None)),
+        *((ID3Regressor, "criterion", value) for value in ("entropy", "gini")),
+        *((kind, "max_depth", value) for kind in KINDS for value in (0, -5, 1.5, True)),
+        *((kind, "max_bins", value) for kind in KINDS for value in (1, 65_536, "auto")),
+        *((kind, "min_samples_leaf", value) for kind in KINDS for value in (0, "2", True)),
+        (C45Classifier, "min_samples_leaf", 0.5),
+        *((ID3Classifier, "min_weight_fraction_leaf", value) for value in (-0.1, 0.6)),
+        *((C45Classifier, "confidence", value) for value in (0.0, 0.51, -1, "low")),
+        *((C45Classifier, "smoothing", value) for value in (-1.0, "m", True)),
+        *((C45Classifier, "raising", value) for value in (2, "yes")),
+        *((C45Classifier, "collapse", value) for value in (2, None)),
+        (ID3Regressor, "pruning", "pessimistic"),
+        (C45Classifier, "pruning", "oob"),
+        *((kind, "class_weight", "even") for kind in (ID3Classifier, C45Classifier)),
+        *((kind, "trace", "all") for kind in KINDS),
+    ],
+)
+def test_fault_074_parameters_out_of_range(kind, name, value):
+    with refuses(InvalidParameterError, f"The '{name}' parameter of {kind.__name__} must be"):
+        kind(**{name: value}).fit(*make_table())
+
+
+def test_fault_074_sizes_beyond_the_data(kind):
+    X, y = make_table()
+    plain = kind().fit(X, y)
+    assert same_tree(kind(max_depth=10**9).fit(X, y).tree_, plain.tree_)
+    assert kind(min_samples_leaf=10**9).fit(X, y).get_n_leaves() == 1
+    if kind is not C45Classifier:
+        assert kind(min_samples_split=10**9).fit(X, y).get_n_leaves() == 1
+
+
+# --- F. categories ------------------------------------------------------------------------------------------------
+
+
+def colours(frame_of, values):
+    return frame_of({"colour": values})
+
+
+def test_fault_085_an_unseen_level_takes_the_heaviest_branch_in_id3(id3, frame_of):
+    model = id3().fit(colours(frame_of, ["red", "red", "red", "blue"]), [1, 1, 1, 0])
+    assert model.predict(colours(frame_of, ["green", "blue", None])).tolist() == [1, 0, 1]
+
+
+def test_fault_085_an_unseen_level_takes_every_branch_in_c45(frame_of):
+    model = C45Classifier(pruning=None).fit(colours(frame_of, ["red"] * 3 + ["blue"] * 2), [1, 1, 1, 0, 0])
+    shares = model.predict_proba(colours(frame_of, ["green", "blue", "red"]))
+    np.testing.assert_allclose(shares, [[0.4, 0.6], [1.0, 0.0], [0.0, 1.0]])
+
+
+def test_fault_086_a_missing_category_is_a_level_of_its_own_in_id3(id3, frame_of):
+    frame = colours(frame_of, ["red", "red", "blue", None, None])
+    model = id3().fit(frame, [0, 0, 1, 5, 5])
+    assert model.predict(frame).tolist() == [0, 0, 1, 5, 5]
+    assert model.tree_.n_branches[0] == 3
+
+
+def test_levels_of_weight_zero_make_an_empty_leaf(kind, frame_of):
+    """They are in the vocabulary, but no row counts: the leaf answers as its parent."""
+    frame = colours(frame_of, ["red"] * 4 + ["blue"] * 3 + ["green"])
+    model = kind(pruning=None).fit(frame, [0, 0, 0, 0, 1, 1, 1, 1], [1] * 7 + [0])
+    assert model.tree_.n_branches[0] == 3
+    assert np.count_nonzero(model.tree_.is_empty) == 1
+    answer = model.predict(colours(frame_of, ["green"]))[0]
+    assert answer == (pytest.approx(3 / 7) if kind is ID3Regressor else 0)
+
+
+def test_fault_089_many_categories(kind):
+    levels = [f"level {k}" for k in range(20_000)]
+    frame = pd.DataFrame({"a": levels * 2})
+    y = np.arange(40_000) % 20_000 % 2
+    model = kind(pruning=None).fit(frame, y)
+    assert model.predict(frame[:10]).tolist() == y[:10].tolist()
