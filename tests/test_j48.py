@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import j48
+from spinney.estimators.c45 import C45Classifier
 from spinney.model.predict import predict_classes
 from spinney.tree.textbook import TextbookParams
 
@@ -67,6 +68,17 @@ def check_against_j48(folder, name, expected):
 @pytest.mark.parametrize("name", SMALL)
 def test_c45_is_j48(shared_data, name):
     check_against_j48(shared_data, name, SMALL[name])
+
+
+@pytest.mark.parametrize("name", ["toy_weather_numeric", "soybean", "german_credit", "vehicle"])
+def test_the_estimator_grows_that_tree(shared_data, name):
+    """Categories, missing values, numbers: what users call gives J48's tree too, and prunes it so after the fit."""
+    X, y = j48.load(shared_data, name)
+    whole = C45Classifier(pruning=None).fit(X, y)
+    for model, expected in zip((C45Classifier().fit(X, y), whole), SMALL[name], strict=True):
+        error = round(100 * (1 - model.score(X, y)), 2)
+        assert (model.get_n_leaves(), model.tree_.n_nodes, error) == expected
+    assert whole.prune("pessimistic", X, y).tree_.to_text() == C45Classifier().fit(X, y).tree_.to_text()
 
 
 @pytest.mark.slow

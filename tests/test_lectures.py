@@ -322,38 +322,6 @@ def node_at(tree, *branches):
     return node
 
 
-def test_kyphosis(shared_data):
-    """Start 8.5 / Start 14.5 / Age 55 / Age 111; rpart's "improve" is n times the decrease of Gini."""
-    table = read(shared_data, "kyphosis")
-    X = table[["Age", "Number", "Start"]]
-    tree = CARTClassifier(**RPART).fit(X, table["Kyphosis"]).tree_
-    gini = np.ldexp(tree.impurity, tree.impurity_exponent)
-
-    def improve(node):
-        first = int(tree.first_child[node])
-        return tree.n_rows[node] * gini[node] - sum(tree.n_rows[k] * gini[k] for k in (first, first + 1))
-
-    # branch 0 is "at most", so rpart's left (>=) is branch 1
-    expected = [
-        ((), "Start", 8.5, 81, 6.762330),
-        ((1,), "Start", 14.5, 62, 1.020528),
-        ((1, 0), "Age", 55.0, 33, 1.246753),
-        ((1, 0, 1), "Age", 111.0, 21, 1.714286),
-    ]
-    for branches, name, cut, n_rows, gain in expected:
-        node = node_at(tree, *branches)
-        assert X.columns[tree.feature[node]] == name
-        assert (float(tree.threshold[node]), int(tree.n_rows[node])) == (cut, n_rows)
-        assert improve(node) == pytest.approx(gain, abs=1e-6)
-    leaves = {(0,): 19, (1, 1): 29, (1, 0, 0): 12, (1, 0, 1, 1): 14, (1, 0, 1, 0): 7}
-    counts = tree.class_weights()
-    assert [int(tree.n_rows[node_at(tree, *path)]) for path in leaves] == list(leaves.values())
-    assert counts[node_at(tree, 0)].tolist() == [8.0, 11.0]
-    assert counts[node_at(tree, 1, 0, 1, 1)].tolist() == [12.0, 2.0]
-    assert counts[node_at(tree, 1, 0, 1, 0)].tolist() == [3.0, 4.0]
-    assert tree.n_leaves == 5
-
-
 def test_car_mileage(shared_data):
     """A regression's risk is its squared error, so rpart's cp is ccp_alpha over the variance at the root."""
     table = read(shared_data, "car_test_frame")
@@ -393,11 +361,3 @@ def test_gini_and_entropy_can_disagree(shared_data, name, gini_root, entropy_roo
     X = table.drop(columns=[c for c in (target, "split", "SpeakerNumber", "Sex") if c in table])
     roots = [X.columns[stump(X, table[target].astype(str), criterion=c).feature[0]] for c in ("gini", "entropy")]
     assert roots == [gini_root, entropy_root]
-
-
-@pytest.mark.parametrize(("name", "target", "n_leaves"), [("sonar", "Class", 22), ("glass", "Type", 50)])
-def test_leaves_of_rpart_grown_out(shared_data, name, target, n_leaves):
-    path = next(shared_data.glob(f"{name}.*"))
-    table = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
-    model = CARTClassifier().fit(table.drop(columns=target), table[target].astype(str))
-    assert model.get_n_leaves() == n_leaves

@@ -180,6 +180,27 @@ def test_kyphosis(shared_data):
     assert np.round(100 * model.surrogate_importances_).tolist() == [24, 12, 64]
 
 
+def test_kyphosis_other_splits(shared_data):
+    """What the best test of every feature would have improved, read off the trace."""
+    table = read(shared_data, "kyphosis")
+    names = ["Age", "Number", "Start"]
+    model = CARTClassifier(missing="surrogate", trace=True, **LIMITS).fit(table[names], table["Kyphosis"])
+    frame = model.trace_.to_frame()
+    frame = frame[frame.is_best_of_feature]
+    columns = frame.n_rows, frame.test, frame.gini_decrease
+    improve = {(n, test): n * decrease for n, test, decrease in zip(*columns, strict=True)}
+    printed = {
+        (81, "Start <= 8.5"): 6.762330,
+        (81, "Number <= 5.5"): 2.866795,
+        (81, "Age <= 39.5"): 2.250212,
+        (62, "Start <= 14.5"): 1.020528,
+        (62, "Age <= 55"): 0.6848635,
+        (33, "Age <= 55"): 1.246753,
+        (21, "Age <= 111"): 1.714286,
+    }
+    assert {at: improve[at] for at in printed} == pytest.approx(printed, rel=5e-7)
+
+
 def test_car_mileage(shared_data):
     table = read(shared_data, "car_test_frame")
     X, y = table[["Weight"]], table["Mileage"]

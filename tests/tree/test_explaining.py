@@ -88,6 +88,10 @@ def test_numbers_missing_values_and_unseen_levels():
     assert explanation.steps[0].value == "zebra"
     model = CARTRegressor(max_depth=1, missing="branch").fit(X[["size"]], [1.0, 1.0, 5.0, 9.0])
     assert "size is missing, which has a branch of its own: 9 (1 row)" in str(model.explain([np.nan]))
+    kinds = pd.DataFrame({"kind": pd.Categorical(["a", "b", None])})
+    model = CARTRegressor(max_depth=1, missing="branch").fit(kinds, [1.0, 5.0, 9.0])
+    text = "kind is zebra, which fit has not seen; it goes the way of missing values, a branch of their own: 9 (1 row)"
+    assert text in str(model.explain(["zebra"]))
 
 
 def test_rows_that_take_every_branch():

@@ -98,7 +98,7 @@ class PrunableTree(SingleTree):
         if has_alpha and self.pruning != "cost_complexity":
             raise ValueError(
                 f"ccp_alpha={self.ccp_alpha!r} with pruning={self.pruning!r}: ccp_alpha belongs to "
-                "pruning='cost_complexity'. Leave out one of them; `prune` can be called for the other after fit."
+                "pruning='cost_complexity'. Set that, or leave ccp_alpha at 0; after fit `prune` can do the other."
             )
         return self.pruning
 

@@ -210,7 +210,10 @@ class Walk:
         branch = int(tree.missing_branch[node])
         condition = branch_condition(tree, node, branch)
         if not condition.has_known:
-            return [(first + branch, 1.0, f"{missing}, which has a branch of its own")]
+            why = ", which has a branch of its own"
+            if feature in self.unseen:
+                why = "; it goes the way of missing values, a branch of their own"
+            return [(first + branch, 1.0, missing + why)]
         with_whom = say_briefly(tree, condition)
         why = ", nor is a value of its surrogates known; such rows go" if places else "; such rows go"
         return [(first + branch, 1.0, f"{missing}{why} with {with_whom}")]
