@@ -82,10 +82,10 @@ def numeric_columns(n_rows: int) -> st.SearchStrategy[list[float]]:
 def categorical_columns(draw: st.DrawFn, n_rows: int) -> list[float]:
     """Level indices without gaps; nine levels and more leave the exhaustive search."""
     n_levels = draw(st.sampled_from([1, 2, 3, 4, 6, 8, 9, 12]))
-    return _compact(draw(_columns_of(st.integers(0, n_levels - 1), n_rows)))
+    return compact(draw(_columns_of(st.integers(0, n_levels - 1), n_rows)))
 
 
-def _compact(codes: list[float]) -> list[float]:
+def compact(codes: list[float]) -> list[float]:
     """Renumber so that every code from 0 up occurs; nan stays."""
     present = sorted({code for code in codes if not math.isnan(code)})
     return [code if math.isnan(code) else float(present.index(code)) for code in codes]
@@ -125,7 +125,7 @@ def regression_targets(n_rows: int) -> st.SearchStrategy[list[float]]:
 def class_targets(draw: st.DrawFn, n_rows: int) -> list[int]:
     n_classes = draw(st.sampled_from([1, 2, 2, 3, 4, 5]))
     codes = draw(_columns_of(st.integers(0, n_classes - 1), n_rows))
-    return [int(code) for code in _compact(codes)]
+    return [int(code) for code in compact(codes)]
 
 
 @st.composite
@@ -149,7 +149,7 @@ def tables(
             mask = draw(missing_masks(n_rows))
             column = [math.nan if is_hidden else v for v, is_hidden in zip(column, mask, strict=True)]
         if is_category:
-            column = _compact(column)
+            column = compact(column)
         columns.append(column)
         is_categorical.append(is_category)
         n_levels.append(len({v for v in column if not math.isnan(v)}) if is_category else 0)
@@ -209,7 +209,7 @@ def textbook_tables(
         noise = draw(st.sampled_from([[0], [0, 0, 0, 1], [0, 1, 2]]))
         known = [0.0 if math.isnan(v) else v for v in columns[0]]
         y = [int(v + draw(st.sampled_from(noise))) % 3 for v in known]
-        y = [int(code) for code in _compact([float(code) for code in y])]
+        y = [int(code) for code in compact([float(code) for code in y])]
     pool = draw(st.sampled_from([None, None, [1.0, 2.0, 3.0], [0.0, 1.0, 2.0], DYADIC_WEIGHTS]))
     weights = draw(_columns_of(st.sampled_from(pool), n_rows)) if has_weights and pool else None
     if weights is not None and not any(weights):

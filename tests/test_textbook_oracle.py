@@ -1,5 +1,6 @@
 """Textbook trees and every pruning against the naive ones, on small tables that look for trouble."""
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -14,7 +15,7 @@ import fast_textbook
 import naive_pruning
 import naive_textbook
 import strategies
-from spinney import _jit
+from spinney import C45Classifier, ID3Classifier, ID3Regressor, _jit
 from spinney.model.predict import find_leaves, predict_classes, predict_shares, predict_values
 from spinney.tree import pessimistic, prune
 from spinney.tree.reduced_error import prune_on_rows
@@ -440,3 +441,102 @@ def test_some_noisy_tables_are_raised():
         pruned = [naive_pruning.prune_pessimistic(collapsed, table=data, is_raising=is_it) for is_it in (False, True)]
         n_raised += repr(pruned[0]) != repr(pruned[1])
     assert n_raised >= 5
+
+
+# ------------------------------------------------------------------------------------------------------- estimators
+
+
+def settle_levels(table):
+    """The table with the levels that occur, numbered without gaps: what an estimator finds in the columns."""
+    columns = [
+        strategies.compact(column) if is_it else column
+        for column, is_it in zip(table.columns, table.is_categorical, strict=True)
+    ]
+    n_levels = [
+        len({v for v in column if not math.isnan(v)}) if is_it else 0
+        for column, is_it in zip(columns, table.is_categorical, strict=True)
+    ]
+    return replace(table, columns=columns, n_levels=n_levels)
+
+
+def estimator_for(table, params, **more):
+    """The estimator with the parameters of the naive grower."""
+    params = {name: value for name, value in params.items() if name != "rule"} | more
+    categories = [j for j, is_it in enumerate(table.is_categorical) if is_it]
+    if "raising" in params:
+        kind = C45Classifier
+        del params["criterion"]
+    else:
+        kind = ID3Regressor if table.n_classes is None else ID3Classifier
+    return kind(categorical_features=categories or None, **params)
+
+
+def fit(estimator, table):
+    return estimator.fit(np.array(table.rows), table.y, sample_weight=table.weights)
+
+
+def said_by(estimator, rows):
+    rows = np.array(rows, np.float64)
+    return estimator.predict_proba(rows) if hasattr(estimator, "predict_proba") else estimator.predict(rows)
+
+
+def draw_case(data, rule):
+    table, params = data.draw(growing(rules=[rule]))
+    table = settle_levels(table)
+    assume(params.get("max_depth") != 0)
+    assume(all(n > 0 for n, is_it in zip(table.n_levels, table.is_categorical, strict=True) if is_it))
+    assume(np.isfinite(np.array(table.y, np.float64)).all())
+    return table, params, [*table.rows, *data.draw(strategies.query_rows(table))]
+
+
+@given(st.data())
+def test_id3_predicts_what_the_oracle_predicts(data):
+    table, params, rows = draw_case(data, "gain")
+    _, root = fast_textbook.grow_naive(table, **params)
+    assume(naive_textbook.is_certain(root))
+    estimator = fit(estimator_for(table, params), table)
+    fast_textbook.assert_same_tree(estimator.tree_, root, params["criterion"])
+    expected = naive_answers(root, rows, table.n_classes)
+    np.testing.assert_allclose(said_by(estimator, rows), expected, rtol=CLOSE, atol=CLOSE)
+
+
+@given(st.data(), st.sampled_from([None, "plain", "raising"]), CONFIDENCES)
+def test_c45_predicts_what_the_oracle_predicts(data, pruning, confidence):
+    table, params, rows = draw_case(data, "c45")
+    params.pop("min_samples_split", None)
+    params.setdefault("min_samples_leaf", 2)
+    naive_table, root = fast_textbook.grow_naive(table, **params)
+    root = naive_pruning.collapse(root)
+    assume(naive_textbook.is_certain(root))
+    if pruning:
+        root = naive_pruning.prune_pessimistic(root, confidence, table=naive_table, is_raising=pruning == "raising")
+        assume(root.margin > CLOSE)
+    how = {"pruning": "pessimistic" if pruning else None, "raising": pruning == "raising", "confidence": confidence}
+    estimator = fit(estimator_for(table, params, **how), table)
+    fast_textbook.assert_same_tree(estimator.tree_, root, "entropy")
+    expected = naive_answers(root, rows, table.n_classes)
+    np.testing.assert_allclose(said_by(estimator, rows), expected, rtol=CLOSE, atol=CLOSE)
+
+
+@given(st.data())
+def test_prunings_of_an_estimator(data):
+    """`prune` and `snip` give new estimators whose trees are those of the oracle."""
+    table, params, rows = draw_case(data, "gain")
+    criterion = params["criterion"]
+    _, root = fast_textbook.grow_naive(table, **params)
+    assume(naive_textbook.is_certain(root))
+    estimator = fit(estimator_for(table, params), table)
+    risk = risk_of(root, table, criterion, "error")
+    for pruned, expected in (
+        (estimator.prune("merge"), naive_pruning.merge_leaves(root, table.n_classes)),
+        (estimator.prune("min_gain", min_gain=0.0371), naive_pruning.prune_by_gain(root, 0.0371, criterion)),
+        (
+            estimator.prune("cost_complexity", ccp_alpha=0.0371, ccp_risk="error"),
+            naive_pruning.prune_to_alpha(root, 0.0371, risk),
+        ),
+        (estimator.snip(0), naive_pruning.snip(root, root)),
+    ):
+        fast_textbook.assert_same_tree(pruned.tree_, expected, criterion)
+        answered = naive_answers(expected, rows, table.n_classes)
+        np.testing.assert_allclose(said_by(pruned, rows), answered, rtol=CLOSE, atol=CLOSE)
+    fast_textbook.assert_same_tree(estimator.tree_, root, criterion)
