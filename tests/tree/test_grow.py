@@ -21,8 +21,8 @@ from spinney.tree import grow
 
 
 def assert_grows_as_naive(table, parameters):
-    # a standard deviation is a root of a difference: among tests of equal gain rounding decides, so trees may differ
-    assume(parameters.get("criterion") != "sdr")
+    # a standard deviation is a root of a difference, and what a constraint leaves of equal gains hangs on its roundings
+    assume(parameters.get("criterion") != "sdr" or "monotonic" not in parameters)
     expected = naive.grow(table.columns, table.y, table.weights, **table.data, **parameters)
     assume(naive.is_certain(expected))
     tree = fast.grow_table(table, **parameters)
@@ -49,7 +49,7 @@ def test_every_criterion_of_classes(data, criterion, missing):
     assert_grows_as_naive(table, {"criterion": criterion, "missing": missing})
 
 
-@given(st.data(), st.just("squared_error"), st.sampled_from(["learned", "branch"]))
+@given(st.data(), st.sampled_from(["squared_error", "sdr"]), st.sampled_from(["learned", "branch"]))
 def test_every_criterion_of_numbers(data, criterion, missing):
     table = data.draw(strategies.tables(is_regression=True))
     assert_grows_as_naive(table, {"criterion": criterion, "missing": missing})

@@ -30,6 +30,7 @@ from spinney._types import (
 # Two candidates whose scores differ by less than this share of the score are a tie: four roundings of a float64 and
 # some room. Mathematically equal gains then go to the first feature and the lowest threshold, as promised.
 TIE = 2.0**-47
+ROUNDING = 2.0**-50  # of a square: what conversions, products and their difference may be off
 FEW_ROWS = 8
 NO_SCORE = -1e300  # below every score, and finite, so that the tie slack is too
 
@@ -68,10 +69,14 @@ def score_moments(
 
 @kernel
 def deviation(weight: int, total: int, square: int, square_unit: float) -> float:
-    """Weighted standard deviation of the target, in target units of the fixed-point sums."""
+    """Weighted standard deviation of the target, in target units of the fixed-point sums; 0 where it is all rounding.
+
+    The root would make 1e-8 of a rounding of 1e-16: a branch of equal targets would not tie with another one.
+    """
     w = np.float64(weight)
     s = np.float64(total)
-    return np.sqrt(max(w * (np.float64(square) * square_unit) - s * s, 0.0)) / w
+    spread = w * (np.float64(square) * square_unit) - s * s
+    return np.sqrt(spread) / w if spread > s * s * ROUNDING else 0.0
 
 
 @kernel
