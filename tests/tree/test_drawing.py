@@ -281,3 +281,10 @@ def test_classes_without_weights(monkeypatch):
     monkeypatch.setattr(text, "MAX_CELLS", 0)
     drawn = check_picture(hand_trees.weather_tree().to_svg())
     assert "outlook" in drawn.words
+
+
+@pytest.mark.filterwarnings("error")
+def test_fault_43_the_largest_numbers_have_a_level():
+    """Weight times value would leave the range of float64."""
+    tree = CARTRegressor().fit([[1.0]] * 3 + [[2.0]] * 4, [1.7e308] * 3 + [-1.7e308] * 4).tree_
+    assert tree.to_svg().startswith("<svg")

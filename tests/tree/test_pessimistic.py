@@ -249,3 +249,9 @@ def test_interpreted_kernels_prune_alike(shared_data, monkeypatch):
     again = prune_pessimistic(whole, values=rows.values, truth=rows.truth, raising=True)
     np.testing.assert_array_equal(again.test, pruned.test)
     np.testing.assert_array_equal(again.weight, pruned.weight)
+
+
+@pytest.mark.parametrize("confidence", [5e-324, 1e-300, 1e-17])
+def test_the_smallest_confidence_has_a_limit(confidence):
+    """1 - confidence is 1 in float64, whose quantile is infinite."""
+    assert 0.0 < added_errors(100.0, 5.0, confidence) <= 95.0

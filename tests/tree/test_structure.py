@@ -3,7 +3,7 @@
 import copy
 import pickle
 import textwrap
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pandas as pd
@@ -80,8 +80,16 @@ def inner(tree, kind):
 BREAKS = {
     "a tree needs a root": lambda t: replace(t, test=t.test[:0]),
     "threshold has shape": lambda t: replace(t, threshold=t.threshold[:-1]),
-    "n_rows has shape": lambda t: replace(t, n_rows=np.append(t.n_rows, 1)),
-    "impurity has shape": lambda t: replace(t, impurity=t.impurity.reshape(-1, 1)),
+    "n_rows has shape": lambda t: replace(t, n_rows=t.n_rows.repeat(2)),
+    "impurity has shape": lambda t: replace(t, impurity=t.impurity[1:]),
+    "impurity must be an array of 1 axes": lambda t: replace(t, impurity=t.impurity.reshape(-1, 1)),
+    "threshold must be an array of 1 axes and type float64": lambda t: replace(t, threshold=t.threshold.astype("f4")),
+    "subsets must be": lambda t: replace(t, subsets=None),
+    "n_levels must be": lambda t: replace(t, n_levels=t.n_levels.astype(">i4")),
+    "a number of levels is negative": lambda t: changed(t, "n_levels", 1, -1),
+    "n_classes and impurity_exponent must be whole": lambda t: replace(t, impurity_exponent=2.0),
+    "surrogates.first must be": lambda t: replace(t, surrogates=t.n_rows),
+    "linear.first must be": lambda t: replace(t, linear=1.5),
     "first_child has shape": lambda t: replace(t, first_child=t.first_child[:3]),
     "weight has shape": lambda t: replace(t, weight=t.weight[:0]),
     "distributions has shape": lambda t: replace(t, distributions=t.distributions[:, :2]),
@@ -217,6 +225,29 @@ def test_a_damaged_pickle_is_refused(name):
     unchecked = replace(tree, **{name: state[name]})
     with pytest.raises(BrokenTreeError):
         pickle.loads(pickle.dumps(unchecked))
+
+
+@pytest.mark.parametrize("part", ["surrogates", "linear"])
+@pytest.mark.parametrize("damage", [lambda x: x.astype("f4"), lambda x: x.reshape(-1, 1), lambda _: None])
+def test_a_damaged_part_of_a_pickle_is_refused(part, damage):
+    """An array of another type would have a kernel compiled for it, or be read as something else."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), rng.normal(size=60)
+    X[::7, 0] = np.nan
+    choice = {"missing": "surrogate"} if part == "surrogates" else {"leaf_model": "linear"}
+    tree = CARTRegressor(max_depth=2, **choice).fit(X, y).tree_
+    held = getattr(tree, part)
+    for field in fields(held):
+        broken = replace(held, **{field.name: damage(getattr(held, field.name))})
+        with pytest.raises(BrokenTreeError, match=f"{part}.{field.name} must be an array"):
+            pickle.loads(pickle.dumps(replace(tree, **{part: broken})))
+
+
+def test_a_pickle_of_other_fields_is_refused():
+    state = class_tree().__getstate__()
+    del state["linear"]
+    with pytest.raises(BrokenTreeError, match="a tree has the fields"):
+        Tree.__new__(Tree).__setstate__(state)
 
 
 @pytest.mark.parametrize("kind", [CARTClassifier, CARTRegressor])

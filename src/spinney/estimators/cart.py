@@ -234,7 +234,8 @@ class CARTClassifier(ClassTree, _CART):
         they take the heavier branch; so do levels of a category that were not seen in fit. "surrogate" does as
         rpart: a test is judged by the rows whose value is known, and rows whose value is missing go by other
         features that part the known rows most alike, the first of them that is known, else to the heavier
-        branch. `tree_.surrogates` holds them.
+        branch. `tree_.surrogates` holds them. A surrogate must send at least two rows to either side; as with
+        `min_samples_leaf`, a row of weight 2 is one row there.
     max_surrogates : int, default=5
         Most surrogates of a node; 0: missing values take the heavier branch.
     ties : {"first", "random"}, default="first"

@@ -383,10 +383,13 @@ class Painter:
 
     def level_of(self, item: Item) -> float:
         """Where the value of an item stands between the lowest leaf, near 0, and the highest, 1."""
-        weight = self.tree.weight[list(item.nodes)]
-        value = float(np.average(self.words.values[list(item.nodes)], weights=weight if weight.sum() > 0 else None))
         half = self.high / 2 - self.low / 2  # halved: the range of large numbers may not be one
-        return min(max((value / 2 - self.low / 2) / half, LOWEST), 1.0) if half > 0.0 else 1.0
+        if half <= 0.0:
+            return 1.0
+        nodes = list(item.nodes)
+        weight = self.tree.weight[nodes]
+        levels = (self.words.values[nodes] / 2 - self.low / 2) / half
+        return min(max(float(np.average(levels, weights=weight if weight.sum() > 0 else None)), LOWEST), 1.0)
 
     def shade_of(self, item: Item) -> str:
         """Colour of the value of an item."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from spinney._types import FEATURE_SHIFT, THRESHOLD
 from spinney.tree.bitvectors import Bitvectors, can_be_bits, lay_bits, most_leaves
-from spinney.tree.structure import BrokenTreeError, Legend, Tree
+from spinney.tree.structure import BrokenTreeError, Legend, Tree, check_numbers, check_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -204,19 +204,10 @@ class Forest:
 
     def check_types(self) -> None:
         """Every array has its type and number of dimensions: a kernel is compiled for these alone."""
-        for name, (n_axes, *types) in FIELD_TYPES.items():
-            array = getattr(self, name)
-            if not (isinstance(array, np.ndarray) and array.ndim == n_axes and array.dtype in types):
-                what = " or ".join(np.dtype(kind).name for kind in types)
-                message = f"{name} must be an array of {n_axes} axes and type {what}"
-                raise BrokenTreeError(message)
-        numbers: tuple[Any, ...] = (self.n_classes, self.impurity_exponent)
-        is_count = all(isinstance(number, int) for number in numbers) and self.n_classes >= 0
-        if not is_count or not isinstance(self.legend, Legend | None):
-            message = "n_classes and impurity_exponent must be whole numbers, legend a Legend or None"
-            raise BrokenTreeError(message)
-        if self.distributions.shape[1] != self.n_classes or np.any(self.n_levels < 0):
-            message = f"{self.n_classes} classes do not fit the distributions, or a number of levels is negative"
+        check_types(self, FIELD_TYPES)
+        check_numbers(self)
+        if self.distributions.shape[1] != self.n_classes:
+            message = f"{self.n_classes} classes do not fit the distributions"
             raise BrokenTreeError(message)
 
     def check(self) -> None:

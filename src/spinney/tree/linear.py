@@ -29,6 +29,12 @@ MOST_WHOLE = 1 << 26  # total weight up to which whole weights multiply what is 
 PRODUCT_BITS = SUM_BITS - 1  # of sums of at most 1, with room for their roundings
 BLOCK_ROWS = 1 << 13  # rows whose products are added at once, so that Ctrl-C is heard
 RANK_SLACK = 8.0  # roundings of an eigenvalue of products, per row of them
+LINEAR_TYPES: dict[str, tuple[Any, ...]] = {  # axes, type
+    "first": (1, np.int64),
+    "feature": (1, np.int32),
+    "coefficient": (1, np.float64),
+    "fill": (1, np.float64),
+}
 
 
 @dataclass(frozen=True, eq=False)

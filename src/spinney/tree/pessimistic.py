@@ -54,7 +54,7 @@ def normal_quantile(confidence: float) -> float:
     """Quantile of 1 - confidence of the normal distribution; 0 where no limit is asked for."""
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence={confidence!r} must lie between 0 and 1")
-    return NormalDist().inv_cdf(1.0 - confidence)
+    return -NormalDist().inv_cdf(confidence)  # 1 - confidence would be 1 for a small one
 
 
 def added_errors(n: float, e: float, confidence: float = 0.25) -> float:

@@ -33,6 +33,17 @@ MISSING_MASK = (1 << MISSING_BITS) - 1
 WORD_BITS = 64
 IMPURITY_TOLERANCE = 1e-6  # relative to the root's: a forest of weighted trees holds impurities as float32
 SUM_TOLERANCE = 1e-9  # relative; weights of children add up to their parent's, but for float roundings
+FIELD_TYPES: dict[str, tuple[Any, ...]] = {  # axes, types
+    "test": (1, np.uint32),
+    "first_child": (1, np.int32),
+    "threshold": (1, np.float64),
+    "subsets": (1, np.uint64),
+    "n_rows": (1, np.uint32),
+    "weight": (1, np.float64),
+    "impurity": (1, np.float64),
+    "distributions": (2, np.float64),
+    "n_levels": (1, np.int32),
+}
 
 
 def check_limits(max_leaves: int | None, max_depth: int | None) -> None:
@@ -45,6 +56,25 @@ def check_limits(max_leaves: int | None, max_depth: int | None) -> None:
 
 class BrokenTreeError(ValueError):
     """The arrays do not describe a tree."""
+
+
+def check_types(holder: Any, field_types: dict[str, tuple[Any, ...]], prefix: str = "") -> None:
+    """Every array has its type and number of dimensions: a kernel is compiled for these alone."""
+    for name, (n_axes, *types) in field_types.items():
+        array = getattr(holder, name, None)
+        if not (isinstance(array, np.ndarray) and array.ndim == n_axes and array.dtype in types):
+            what = " or ".join(np.dtype(kind).name for kind in types)
+            raise BrokenTreeError(f"{prefix}{name} must be an array of {n_axes} axes and type {what}")
+
+
+def check_numbers(holder: Any) -> None:
+    """What a tree or forest holds beside arrays."""
+    numbers = (holder.n_classes, holder.impurity_exponent)
+    is_count = all(isinstance(number, int) for number in numbers) and holder.n_classes >= 0
+    if not is_count or not isinstance(holder.legend, Legend | None):
+        raise BrokenTreeError("n_classes and impurity_exponent must be whole numbers, legend a Legend or None")
+    if np.any(holder.n_levels < 0):
+        raise BrokenTreeError("a number of levels is negative")
 
 
 @dataclass(frozen=True)
@@ -119,6 +149,9 @@ class Tree:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore the fields and check them: a damaged tree must not reach a kernel."""
+        names = set(self.__dataclass_fields__)
+        if set(state) != names:
+            raise BrokenTreeError(f"a tree has the fields {sorted(names)}, not {sorted(state)}")
         self.__dict__.update(state)
         self.check()
 
@@ -461,6 +494,8 @@ class Tree:
 
     def check(self) -> None:
         """Raise BrokenTreeError, naming node and fault, unless the arrays describe a tree."""
+        check_types(self, FIELD_TYPES)
+        check_numbers(self)
         self.check_shapes()
         self.check_tests_and_leaves()
         self.check_sums()
@@ -473,8 +508,7 @@ class Tree:
         self.check_tests()
         self.check_surrogates()
         self.check_leaves()
-        if self.linear is not None:
-            self.linear.check(self)
+        self.check_linear()
 
     def check_binary(self) -> None:
         """Every test is a threshold or a subset, and a row takes one path: what `hot` can say."""
@@ -548,11 +582,22 @@ class Tree:
 
     def check_surrogates(self) -> None:
         """Surrogates belong to tests, and what they ask exists."""
-        from spinney.tree.surrogates import find_fault
+        from spinney.tree.surrogates import SURROGATE_TYPES, find_fault
 
-        fault = None if self.surrogates is None else find_fault(self, self.surrogates)
+        if self.surrogates is None:
+            return
+        check_types(self.surrogates, SURROGATE_TYPES, "surrogates.")
+        fault = find_fault(self, self.surrogates)
         if fault is not None:
             raise BrokenTreeError(fault)
+
+    def check_linear(self) -> None:
+        """Linear models belong to leaves, and their features exist."""
+        from spinney.tree.linear import LINEAR_TYPES
+
+        if self.linear is not None:
+            check_types(self.linear, LINEAR_TYPES, "linear.")
+            self.linear.check(self)
 
     def check_leaves(self) -> None:
         """Leaf values are finite, classes exist, each mixed leaf has a row of class weights of its own."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,14 @@ if TYPE_CHECKING:
 KIND_MASK = (1 << KIND_BITS) - 1
 MISSING_MASK = (1 << MISSING_BITS) - 1
 WORD_BITS = 64
+SURROGATE_TYPES: dict[str, tuple[Any, ...]] = {  # axes, type
+    "first": (1, np.int32),
+    "test": (1, np.uint32),
+    "threshold": (1, np.float64),
+    "agree": (1, np.float64),
+    "adjusted": (1, np.float64),
+    "improve": (1, np.float64),
+}
 
 
 @dataclass(frozen=True, eq=False)
