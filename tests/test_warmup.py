@@ -38,13 +38,15 @@ tables = [
     generator.normal(size=(6000, 4)), np.tile(X, (1, 100)),
 ]
 shared = [
-    {}, {"missing": "branch"}, {"max_leaf_nodes": 5},
+    {}, {"missing": "branch"}, {"missing": "surrogate"}, {"missing": "surrogate", "max_surrogates": np.uint8(1)},
+    {"max_leaf_nodes": 5},
     {"max_leaf_nodes": np.int32(5)}, {"max_depth": np.uint8(3)},
     {"max_features": "sqrt", "random_state": 0}, {"ties": "random", "random_state": 0}, {"ccp_alpha": 0.01},
     {"max_bins": 2}, {"max_bins": np.int16(3), "min_samples_leaf": np.int8(2)},
     {"min_weight_fraction_leaf": np.float32(0.1), "min_impurity_decrease": np.float32(0.01)},
     {"min_samples_split": 0.1, "min_samples_leaf": 0.05},
 ]
+criteria = ["gini", "entropy", "misclassification", "gain_ratio"]
 for table in tables:
     n = len(table)
     numbers = generator.normal(size=n)
@@ -52,7 +54,7 @@ for table in tables:
     settings = shared if table is X or table is frame else shared[:1]
     for params, weight in itertools.product(settings, weights):
         for classes in (1, 2, 3, 12):
-            for criterion in ("gini", "entropy", "misclassification") if params is shared[0] else ("gini",):
+            for criterion in criteria if params is shared[0] or "missing" in params else criteria[:1]:
                 labels = np.arange(n) % classes
                 model = CARTClassifier(criterion=criterion, **params).fit(table, labels, weight)
                 model.predict(table), model.predict_proba(table)

@@ -285,6 +285,7 @@ class Settings(NamedTuple):
     is_packed: int  # two classes by squared error, small whole weights, no constraint: `kernels.packed` serves
     is_shuffled: int  # features are searched in an order drawn for each node
     is_random: int  # one random test per feature
+    is_ratio: int  # tests are chosen by their gain ratio
     has_monotone: int
     has_random_ties: int
     min_gain: float  # in score units

@@ -34,12 +34,17 @@ def warmup() -> None:
     _jit.load_compiled()  # else a table this small would be interpreted
     X = np.arange(20.0).reshape(10, 2) % 7
     y = np.arange(10) % 3
+    holes = np.where(X > 5.0, np.nan, X)
     # A kernel is compiled per combination of argument types. Those of growing differ by the family of the
     # target, by whether there are categories and by the kind of search, those of routing by the type of the values.
     for categorical in (None, [0]):
         for classifier, regressor in ((CARTClassifier, CARTRegressor), (ExtraTreesClassifier, ExtraTreesRegressor)):
             classifier(categorical_features=categorical).fit(X, y).predict(X)
             regressor(categorical_features=categorical).fit(X, y).predict(X)
+        for model in (CARTClassifier, CARTRegressor):  # surrogates, and the gain ratio
+            more = model(missing="surrogate", categorical_features=categorical).fit(X, y)
+            for values in (holes, holes.astype(np.float32)):
+                more.predict(values)
         for n_classes in (2, 3):  # the searches of forests, which draw few of many features
             forest = RandomForestClassifier(n_estimators=1, max_features=1, categorical_features=categorical)
             forest.fit(np.tile(X, 3), y % n_classes)

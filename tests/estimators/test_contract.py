@@ -65,12 +65,15 @@ CLASSIFIER_SETTINGS = [
     *SHARED_SETTINGS,
     {"criterion": "entropy"},
     {"criterion": "misclassification"},
+    {"criterion": "gain_ratio"},
+    {"missing": "surrogate"},
     {"criterion": "entropy", "class_weight": "balanced", "max_leaf_nodes": 6},
 ]
 REGRESSOR_SETTINGS = [
     *SHARED_SETTINGS,
     {"criterion": "sdr"},
     {"criterion": "sdr", "missing": "branch", "max_leaf_nodes": 6},
+    {"criterion": "sdr", "missing": "surrogate", "max_surrogates": 2},
     {"min_target_std": 0.1},
 ]
 

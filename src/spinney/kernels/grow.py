@@ -1,7 +1,7 @@
 """Grow one tree: the serial driver over build, scan and partition.
 
-Words: a *slot* holds an open node; `search` finds its best split; `expand` carries the split out. With surrogates
-(`stand_ins` is not None) `expand` finds them too, and moves the rows whose value is missing by what they say.
+Words: a *slot* holds an open node; `search` finds its best split; `expand` carries the split out. With surrogates it
+finds them too, and moves the rows whose value is missing by what they say.
 
   depth first   pop a node, search it, expand it, push its open children
   best first    pop the node of largest gain, expand it, search its open children and push them
@@ -59,6 +59,7 @@ from spinney._types import (
     SMALL_SHIFT,
     STOPPED,
     SUBSET,
+    SURROGATE,
     TEST,
     UPPER,
     W_ALL,
@@ -230,7 +231,10 @@ def expand(
         w_right = totals[W_ALL]
         value_right = np.float64(totals[S_ALL]) / np.float64(w_right)
     heavier = 0 if w_left > w_right else 1
+    by_known = False
     if stand_ins is not None:
+        by_known = settings.missing == SURROGATE
+    if by_known:
         missing = np.int64(-1)
     if missing < 0:
         missing = np.int64(heavier)
@@ -247,17 +251,18 @@ def expand(
                 subset,
             )
     if stand_ins is not None:
-        first = state[N_STAND_INS]
-        state[N_STAND_INS], state[N_WORDS] = find_surrogates(
-            codes, labels, lo, middle, end, hi, node, feature, w_left, w_right, features, edges, settings, shift, keys,
-            counts, tally, groups, found, subsets, state[N_WORDS], stand_ins, stand_cuts, first, control,
-        )  # fmt: skip
-        if end < hi:
-            middle = place_missing(
-                codes, words, labels, ids, middle, end, hi, features, subsets, stand_ins, first, state[N_STAND_INS],
-                heavier, moves,
+        if by_known:
+            first = state[N_STAND_INS]
+            state[N_STAND_INS], state[N_WORDS] = find_surrogates(
+                codes, labels, lo, middle, end, hi, node, feature, w_left, w_right, features, edges, settings, shift,
+                keys, counts, tally, groups, found, subsets, state[N_WORDS], stand_ins, stand_cuts, first, control,
             )  # fmt: skip
-            end = hi
+            if end < hi:
+                middle = place_missing(
+                    codes, words, labels, ids, middle, end, hi, features, subsets, stand_ins, first,
+                    state[N_STAND_INS], heavier, moves,
+                )  # fmt: skip
+                end = hi
     nodes[TEST, node] = (feature << FEATURE_SHIFT) | (missing << KIND_BITS) | kind
     nodes[FIRST_CHILD, node] = first_child
     node_values[CUT_VALUE, node] = slot_values[SLOT_CUT_VALUE, slot]

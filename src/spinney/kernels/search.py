@@ -2,7 +2,8 @@
 
 Six arguments select a variant when they are None, so that a first fit compiles only what it needs: `sums`, class
 weights for three classes or more; `subset`, a bitset for tables with categories; `pays`, packed labels for the searches
-of forests; `values`, for random tests; `ratios`, for the gain ratio; `improves`, for surrogates.
+of forests; `values`, for random tests; `ratios` and `improves`, for the gain ratio and for surrogates, which share one
+variant, as they are asked for less often.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from spinney._types import (
     SMALL_SHIFT,
     SQUARE,
     SUBSET,
+    SURROGATE,
     TARGET,
     THRESHOLD,
     W_ALL,
@@ -430,30 +432,30 @@ def search(
                     power += sums[ALL, sums[PRESENT, k]] * sums[ALL, sums[PRESENT, k]]
     blur = 0.0
     n_steps = np.int64(n_features)
+    is_ratio = False
+    by_known = False
     if ratios is not None:
-        n_steps += 1
+        is_ratio = settings.is_ratio != 0
+        by_known = settings.missing == SURROGATE
+        n_steps += settings.is_ratio
     for k in range(n_steps):
         if control[CONTROL_STOP] != 0:
             break
         feature = np.int64(k)
-        if ratios is None:
-            if best >= bound or (n_tried >= settings.n_try and best_feature >= 0):
-                break
+        if is_ratio:  # each feature proposes its test of largest gain; a last step searches that of largest ratio again
+            best = NO_SCORE
+            n_ties = np.int64(0)
+            if k < n_features and n_tried >= settings.n_try and best_feature >= 0:
+                continue
+        elif best >= bound or (n_tried >= settings.n_try and best_feature >= 0):
+            break
+        if k < n_features:
             n_drawn += 1
             n_tried += 1
             if settings.is_shuffled != 0:
                 feature = draw_feature(permutation, places, k, draw_key)
-        else:  # each feature proposes its test of largest gain; the last step searches again the one of largest ratio
-            best = NO_SCORE
-            n_ties = np.int64(0)
-            if k < n_features:
-                if n_tried >= settings.n_try and best_feature >= 0:
-                    continue
-                n_drawn += 1
-                n_tried += 1
-                if settings.is_shuffled != 0:
-                    feature = draw_feature(permutation, places, k, draw_key)
-            else:
+        if ratios is not None:
+            if k == n_features:
                 ratio_key = fold(np.uint64(slots[KEY, slot]), RATIO_TIES)
                 feature = pick_ratio(ratios, n_drawn, node_score, settings.has_random_ties, ratio_key)
                 if feature < 0:
@@ -467,7 +469,7 @@ def search(
         missing = np.int64(0)
         threshold = np.inf
         so_far = best
-        if improves is not None:
+        if by_known:
             best += blur  # a score that was computed in another way must not win by its rounding
         if values is not None:
             best, cut, missing, n_ties, threshold = random_split(
@@ -527,7 +529,7 @@ def search(
                             counts, cells, sums, totals, n_present, xlogx, best, tie_key, n_ties,
                         )  # fmt: skip
         if ratios is not None:
-            if k < n_features:
+            if is_ratio and k < n_features:
                 ratios[RATIO_INFORMATION, k] = 0.0
                 if cut >= 0:
                     kind = SUBSET if is_subset else THRESHOLD
@@ -536,7 +538,7 @@ def search(
                         codes, labels, lo, hi, feature, kind, n_words if is_subset else cut, missing, settings.missing,
                         subsets, xlogx,
                     )  # fmt: skip
-        if improves is not None:
+        if by_known:
             if cut < 0:
                 best = so_far
             elif settings.has_random_ties == 0:
@@ -549,15 +551,14 @@ def search(
             has_missing = totals[N_MISSING] > 0
             slots[FEATURE, slot] = feature
             slots[N_BRANCHES, slot] = 3 if has_missing and missing == 2 else 2
-            if improves is not None:
+            if by_known:
                 missing = np.int64(2)  # behind the others until their surrogates are known
             slots[MISSING_BRANCH, slot] = missing if has_missing else -1
             slots[KIND, slot] = SUBSET if is_subset else THRESHOLD
             slots[CUT, slot] = n_words if is_subset else cut
             slot_values[SLOT_CUT_VALUE, slot] = threshold if settings.is_random != 0 else np.float64(following)
-    if improves is not None:
-        if abs(best - node_score) <= blur:
-            best = node_score
+    if by_known and abs(best - node_score) <= blur:
+        best = node_score
     restore_order(permutation, places, n_drawn if settings.is_shuffled != 0 else np.int64(0))
     if best_feature < 0 or best - node_score < settings.min_gain:
         return False, node_score

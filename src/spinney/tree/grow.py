@@ -179,6 +179,7 @@ def make_settings(
         and int(weights.values.max()) <= MOST_PAIR_WEIGHT
         and min_samples_leaf == 1
         and min_weight_leaf <= 1
+        and params.missing != SURROGATE
         and not (params.has_random_ties or params.has_random_tests or np.any(features[MONOTONE] != 0))
     )
     return Settings(
@@ -208,6 +209,7 @@ def make_settings(
         is_packed=int(is_packed),
         is_shuffled=int(params.shuffles or (params.max_features is not None and params.max_features < n_features)),
         is_random=int(params.has_random_tests),
+        is_ratio=int(params.criterion == "gain_ratio"),
         has_monotone=int(np.any(features[MONOTONE] != 0)),
         has_random_ties=int(params.has_random_ties),
         min_gain=min_gain,
@@ -355,15 +357,14 @@ class Growth(Driven):
         self.vectors = None if is_moments else np.zeros((3, n_classes))
         self.subset = np.zeros(2 * self.settings.most_words, np.uint64) if has_subsets else None
         self.scores = np.empty(n_codes) if has_subsets else None
-        is_ratio = self.params.criterion == "gain_ratio"
-        self.ratios = np.zeros((RATIO_ROWS, self.features.shape[1])) if is_ratio else None
-        has_surrogates = self.params.missing == SURROGATE
+        has_more = self.settings.is_ratio != 0 or self.params.missing == SURROGATE  # both by one variant of the driver
         n_stand_ins = FIRST_NODES + self.settings.max_surrogates
-        self.improves = np.zeros(self.nodes.shape[1]) if has_surrogates else None
-        self.stand_ins = np.zeros((STAND_ROWS, n_stand_ins), SUM) if has_surrogates else None
-        self.stand_cuts = np.zeros(n_stand_ins if has_surrogates else 1)
-        self.tally = np.zeros((4, n_codes + 1 if has_surrogates else 1), SUM)
-        self.agreements = np.zeros((AGREE_ROWS, self.features.shape[1] if has_surrogates else 1), SUM)
+        self.ratios = np.zeros((RATIO_ROWS, self.features.shape[1])) if has_more else None
+        self.improves = np.zeros(self.nodes.shape[1]) if has_more else None
+        self.stand_ins = np.zeros((STAND_ROWS, n_stand_ins), SUM) if has_more else None
+        self.stand_cuts = np.zeros(n_stand_ins if has_more else 1)
+        self.tally = np.zeros((4, n_codes + 1 if has_more else 1), SUM)
+        self.agreements = np.zeros((AGREE_ROWS, self.features.shape[1] if has_more else 1), SUM)
 
     def make_room(self) -> None:
         """Double whatever is full."""
@@ -454,7 +455,7 @@ class Growth(Driven):
 
     def surrogates(self, n_nodes: int) -> Surrogates | None:
         """The surrogates of all nodes, if there are any to find."""
-        if self.improves is None or self.stand_ins is None:
+        if self.params.missing != SURROGATE or self.improves is None or self.stand_ins is None:
             return None
         n = int(self.state[N_STAND_INS])
         exponent = self.units.gain_exponent - self.impurity_exponent()
