@@ -56,6 +56,7 @@ class Node:
     gap: float = math.inf
     doubt: float = 0.0  # how much rounding may move the gain
     children: list[Node] = field(default_factory=list)
+    surrogates: tuple[()] = ()  # boosted trees have none
 
     @property
     def is_leaf(self) -> bool:

@@ -43,7 +43,7 @@ def test_each_question_gets_its_answers(question, n_answers, capsys):
 
 def test_every_question_is_on_the_menu():
     files = {path.stem for path in Path(runner.__file__).parent.glob("*.py")}
-    assert files == {*QUESTIONS, "__init__", "__main__", "runner", "tables", "peers", "boosters"}
+    assert files == {*QUESTIONS, "__init__", "__main__", "runner", "tables", "peers", "boosters", "compare_j48"}
 
 
 def test_the_command_refuses_what_it_cannot_do(capsys):

@@ -116,6 +116,7 @@ class Found:
     subset: frozenset[int] | None = None
     missing_branch: int | None = None
     children: list["Found"] = field(default_factory=list)
+    surrogates: tuple[()] = ()
 
     @property
     def is_leaf(self):

@@ -51,7 +51,7 @@ ID3 = {
 
 def training_error(tree, rows):
     n_wrong, n = int(np.count_nonzero(predict_classes(tree, rows.values) != rows.truth)), len(rows.truth)
-    return (20_000 * n_wrong + n) // (2 * n) / 100  # a half is rounded up, as the figures were
+    return round(100 * n_wrong / n, 2)
 
 
 def figures(tree, rows):
