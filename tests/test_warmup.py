@@ -11,7 +11,7 @@ SPREAD = """
 import io, itertools, pickle
 import joblib, numpy as np, pandas as pd
 import spinney
-from spinney import CARTClassifier, CARTRegressor, _jit
+from spinney import C45Classifier, CARTClassifier, CARTRegressor, ID3Classifier, ID3Regressor, _jit
 
 spinney.warmup()
 kernels = _jit.load_compiled()
@@ -69,6 +69,16 @@ weights = None, 1 + np.arange(200) % 2, X[:, 1] + 0.5
 for table, weight in itertools.product((X, holes, X.astype(np.float32), frame), weights):
     model = CARTRegressor(max_depth=2, leaf_model="linear", leaf_features="all").fit(table, X[:, 0] * X[:, 1], weight)
     pickle.loads(pickle.dumps(model)).predict(table)
+    for classes in (1, 2, 3):
+        for criterion in ("entropy", "gini", "gain_ratio"):
+            ID3Classifier(criterion=criterion).fit(table, np.arange(200) % classes, weight).predict(table)
+        model = C45Classifier(trace=True, max_depth=3).fit(table, np.arange(200) % classes, weight)
+        model.predict(table), model.predict_proba(table), model.apply(table)
+        C45Classifier(pruning=None).fit(table, np.arange(200) % classes, weight).prune(
+            "pessimistic", table, np.arange(200) % classes, weight, raising=True
+        )
+    for criterion in ("squared_error", "sdr"):
+        ID3Regressor(criterion=criterion, trace=True, max_depth=3).fit(table, X[:, 0], weight).predict(table)
 CARTClassifier(monotonic_cst=[1, 0, -1, 0], class_weight="balanced").fit(X, X[:, 0] > 4).predict(X)
 model = CARTClassifier().fit(frame, np.arange(200) % 3)
 pickle.loads(pickle.dumps(model)).predict(frame)

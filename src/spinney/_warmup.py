@@ -68,7 +68,28 @@ def warmup() -> None:
         numbers.importance("conditional", X, y, threshold=0.0)
         leaves = np.zeros((1, 3), np.int32)
         forest_weights(leaves, gather_members(leaves, np.ones((1, 3), np.int32), [1]), 3)
+    _grow_textbook(X, y)
     _boost(X, y)
+
+
+def _grow_textbook(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
+    """Compile what ID3 and C4.5 add: growing and tracing by the family of the target, raising, and rows in pieces."""
+    import numpy as np
+
+    from spinney.estimators.c45 import C45Classifier
+    from spinney.estimators.id3 import ID3Classifier, ID3Regressor
+
+    holes = np.tile(X, (4, 1))
+    holes[::5, 1] = np.nan
+    labels = np.tile(y, 4)
+    for kind in (ID3Classifier, ID3Regressor, C45Classifier):
+        tree = kind(categorical_features=[0], trace=True).fit(holes, labels)
+        tree.predict(holes)
+        tree.predict(holes.astype(np.float32))
+    pieces = C45Classifier(pruning=None).fit(holes, labels)  # numbers alone: float32 stays what it is
+    for values in (holes, holes.astype(np.float32)):
+        pieces.predict(values)
+        pieces.prune("pessimistic", values, labels, raising=True)
 
 
 def _boost(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
@@ -86,6 +107,9 @@ def _boost(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
                 n_estimators=2, n_jobs=2, categorical_features=categorical, interaction_cst=groups
             )
             threaded.fit(tall, tall[:, 0])
+    numeric = GradientBoostingRegressor(**one).fit(tall, tall[:, 0])
+    for values in (tall[:64], tall[:64].astype(np.float32)):  # rows enough for trees as bits
+        numeric.predict(values)
     for values in (X, X / 3.0):  # bins: of float32 where that loses nothing; by weights where values share a bin
         GradientBoostingRegressor(**one, max_bins=2, loss="absolute_error").fit(values, y, 1.0 + y)
     GradientBoostingRegressor(**one, max_bins=2, candidates="hessian").fit(X, y)

@@ -290,7 +290,7 @@ class Raising(Driven):
         old = number_nodes(self.links)
         new = np.zeros(self.tree.n_nodes, np.int64)
         new[old] = np.arange(len(old))
-        links, cuts = self.links[:, old], self.cuts[old]
+        links, cuts = np.ascontiguousarray(self.links[:, old]), self.cuts[old]  # one kernel for both calls
         is_leaf = links[LINK_CHILD] == 0
         links[LINK_CHILD] = np.where(is_leaf, 0, new[links[LINK_CHILD]])
         counts = np.zeros((len(old), self.tree.n_classes), SUM)
