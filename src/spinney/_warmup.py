@@ -89,7 +89,8 @@ def _grow_textbook(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
     pieces = C45Classifier(pruning=None).fit(holes, labels)  # numbers alone: float32 stays what it is
     for values in (holes, holes.astype(np.float32)):
         pieces.predict(values)
-        pieces.prune("pessimistic", values, labels, raising=True)
+        for raising in (False, True):
+            pieces.prune("pessimistic", values, labels, raising=raising)
 
 
 def _boost(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:

@@ -61,7 +61,7 @@ def book(columns, y, levels=None, weight=None, n_classes=None, kernels=None, max
     if params["criterion"] in {"squared_error", "sdr"}:
         target = value_target(np.asarray(y, np.float64), weights, has_square=params["criterion"] == "sdr")
     else:
-        target = class_target(np.asarray(y, np.int64), n_classes or max(y) + 1, weights)
+        target = class_target(np.asarray(y, np.int64), n_classes or int(max(y)) + 1, weights)
     return Textbook(codes, target, weights, TextbookParams(**params), kernels)
 
 
@@ -401,8 +401,10 @@ def test_a_finished_tree_can_be_scanned_again(params, table):
         assert feature == tree.feature[node]
         assert figures[IS_VALID, feature] == 1.0
         if tree.kind[node] == THRESHOLD:
-            last, first = figures[[LAST_BELOW, FIRST_ABOVE], feature]
-            assert owned.threshold(feature, last, first) == tree.threshold[node]
+            last, first = figures[[LAST_BELOW, FIRST_ABOVE], feature].astype(int)
+            place = _jit.interpreted().multiway.place_threshold
+            at = owned.features, owned.codes.edges, feature, last, first, owned.settings
+            assert place(*at) == tree.threshold[node]
             cuts = owned.cuts(entries, feature)
             assert np.count_nonzero(cuts[CUT_IS_VALID]) == figures[N_CUTS, feature]
             if params.get("rule") is None:

@@ -431,14 +431,6 @@ def scan(
 
 
 @door
-def threshold_of(
-    features: np.ndarray, edges: np.ndarray, feature: int, cut: int, following: int, settings: TextbookSettings
-) -> float:
-    """Threshold of a cut between two codes of a node, as the grower places it."""
-    return place_threshold(features, edges, feature, cut, following, settings)
-
-
-@door
 def list_cuts(
     columns: np.ndarray,
     ids: np.ndarray,

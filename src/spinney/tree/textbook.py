@@ -360,8 +360,8 @@ class Textbook(Driven):
         -------
         figures : float64 (FIGURE_ROWS, n_features)
             Rows as named in `_types`: GAIN_FIGURE (C4.5: less the penalty of numbers), SPLIT_INFO, RATIO, IS_VALID (may
-            be chosen), IS_COUNTED (enters C4.5's average), LAST_BELOW, FIRST_ABOVE (codes around the cut; see
-            `threshold`), N_CUTS, N_TRIED, N_FULL, MISSING_WEIGHT. Gains are in the user's units.
+            be chosen), IS_COUNTED (enters C4.5's average), LAST_BELOW, FIRST_ABOVE (codes around the
+            cut), N_CUTS, N_TRIED, N_FULL, MISSING_WEIGHT. Gains are in the user's units.
         feature : int
             -1: none; least decrease, depth and size are not looked at here.
         """
@@ -390,14 +390,6 @@ class Textbook(Driven):
         )  # fmt: skip
         cuts[[CUT_GAIN, CUT_RATIO]] *= self.gain_unit
         return cuts[:, : int(figures[N_TRIED, feature])]
-
-    def threshold(self, feature: int, last: int, first: int) -> float:
-        """Threshold of a cut between codes `last` and `first` of a node, as the grower places it."""
-        return float(
-            self.kernels.grow_fractional.threshold_of(
-                self.features, self.codes.edges, feature, int(last), int(first), self.settings
-            )
-        )
 
     def send(self, entries: Entries, tree: Tree, node: int) -> list[Entries]:
         """The entries of each branch of a node of a tree that was grown on this table."""
