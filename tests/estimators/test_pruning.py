@@ -12,7 +12,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import InvalidParameterError
 
-from spinney import AdaBoostClassifier, BaggingClassifier, CARTClassifier, CARTRegressor
+from spinney import AdaBoostClassifier, BaggingClassifier, C45Classifier, CARTClassifier, CARTRegressor
 from spinney.estimators.cross_pruning import deal_folds
 from spinney.estimators.stopping import draw_held
 from spinney.model.predict import find_leaves
@@ -314,7 +314,7 @@ def test_what_prune_refuses(case):
     with pytest.raises(NotFittedError):
         kind().snip(0)
     model = kind(max_depth=3).fit(X, y)
-    for method in (None, "reduced", 3):
+    for method in ("reduced", 3):
         with pytest.raises(ValueError, match=f"method={method!r} is not known to {kind.__name__}; choose one of"):
             model.prune(method)
     with pytest.raises(TypeError, match=r"has no option 'alpha'\. Did you mean 'ccp_alpha'"):
@@ -362,3 +362,46 @@ def test_members_are_pruned_as_by_themselves():
     assert [member.pruning_.method for member in bag.estimators_] == ["min_gain"] * 3
     boosted = AdaBoostClassifier(CARTClassifier(max_depth=2, pruning="merge"), n_estimators=2).fit(X, y)
     assert [member.pruning_.method for member in boosted.estimators_] == ["merge"] * len(boosted.estimators_)
+
+
+def shared_table(n_rows=80):
+    """Levels of which some are missing and one is rare, and classes that follow them roughly."""
+    rng = np.random.default_rng(5)
+    X = pd.DataFrame({name: rng.choice(list("abcde"), n_rows, p=[0.4, 0.3, 0.2, 0.07, 0.03]) for name in "uvw"})
+    y = np.where(rng.random(n_rows) < 0.15, "no", np.where(X["u"] < "b", X["v"], "no"))
+    return X.mask(rng.random(X.shape) < 0.2), y
+
+
+def test_the_report_of_shared_rows_counts_rows():
+    X, y = shared_table()
+    whole = C45Classifier(pruning=None).fit(X, y)
+    pruned = C45Classifier().fit(X, y)
+    assert pruned.pruning_.judged_on == "training rows"
+    assert pruned.pruning_.error == pytest.approx((1 - whole.score(X, y), 1 - pruned.score(X, y)))
+    assert whole.prune("merge").pruning_.judged_on == "parts of training rows"
+    assert whole.prune("merge").pruning_.error[0] != pytest.approx(1 - whole.score(X, y))
+
+
+@pytest.mark.filterwarnings("error")
+def test_shared_rows_are_held_out_without_a_word():
+    X, y = shared_table()
+    report = C45Classifier(pruning="reduced_error", random_state=0).fit(X, y).pruning_
+    assert report.judged_on == "held out"
+
+
+def test_a_method_must_be_named():
+    with pytest.raises(ValueError, match="no method is given, and pruning=None; choose one of 'cost_complexity'"):
+        CARTClassifier().fit(*CANCER).prune()
+
+
+def test_names_of_rpart_and_weka_are_known():
+    for kind, foreign, own in [
+        (CARTRegressor, "cp", "ccp_alpha"),
+        (CARTClassifier, "minbucket", "min_samples_leaf"),
+        (C45Classifier, "unpruned", "pruning"),
+        (C45Classifier, "useLaplace", "smoothing"),
+    ]:
+        with pytest.raises(TypeError, match=f"has no parameter '{foreign}'. Did you mean '{own}'"):
+            kind(**{foreign: 1})
+    with pytest.raises(TypeError, match=r"has no parameter 'subtreeRaising'\. It has criterion"):
+        CARTRegressor(subtreeRaising=True)  # which has none

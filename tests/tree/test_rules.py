@@ -11,7 +11,7 @@ import fast
 import fast_textbook
 import hand_trees
 import strategies
-from spinney import CARTClassifier, CARTRegressor, datasets
+from spinney import C45Classifier, CARTClassifier, CARTRegressor, datasets
 from spinney.model.predict import find_leaves
 from spinney.tree.structure import Legend
 
@@ -71,6 +71,12 @@ def test_textbook_trees(table, rule):
         assert holds.sum(axis=1).tolist() == [rule.n_rows for rule in rules]
     for row in rows[:5]:
         assert tree.explain(row).leaves == ((int(find_leaves(tree, np.array([row], np.float64))[0]), 1.0),)
+
+
+def test_parts_of_rows_have_a_weight():
+    X = np.array([[0.0], [0.0], [1.0], [1.0], [np.nan], [np.nan]])
+    rules = C45Classifier(pruning=None).fit(X, ["a", "a", "b", "b", "a", "b"]).tree_.to_rules()
+    assert str(rules[0]) == "if x0 <= 0 then a (4 rows, weight 3, 50 %, accuracy 83.3 %)"
 
 
 def test_conditions_on_one_feature_are_merged():

@@ -613,6 +613,20 @@ def test_cuts_are_listed_where_they_are_few(shared_data):
     assert "    <= 64.5" not in model.trace_.to_text(node=0, width=80, cuts=False)
 
 
+def test_refused_cuts_say_why(shared_data):
+    table = read(shared_data, "toy_weather_numeric")
+    trace = C45Classifier(trace=True).fit(table.drop(columns="play"), table["play"]).trace_
+    assert "✗ not admissible: a side of weight below 2; no gain" in trace.to_text(node=2)
+    assert trace.to_text(node=0).count("✗ not admissible:") == 1
+
+
+def test_many_classes_are_counted_and_not_cut_off():
+    y = [f"class number {k}" for k in range(20)]
+    text = CARTClassifier(max_depth=1, trace=True).fit(np.arange(20.0)[:, None], y).trace_.to_text(node=0, width=60)
+    assert max(map(len, text.splitlines())) <= 60
+    assert "class number 13 1, 14 more · Gini 0.950000" in " ".join(text.split())
+
+
 def test_show_has_colours_in_a_terminal_only(shared_data, monkeypatch, capsys):
     trace = play_tennis(shared_data, max_depth=1).trace_
     trace.show()

@@ -41,15 +41,25 @@ class C45Classifier(ClassTree, TextbookTree):
     max_depth : int, optional
         Most tests on a path.
     pruning : {"pessimistic", "cost_complexity", "reduced_error", "min_gain", "merge"} or None, default="pessimistic"
-        How the grown tree is pruned; None: not at all (J48's -U). See `CARTClassifier` for the others.
+        How the grown tree is pruned; None: not at all (J48's -U). By bounds on the errors of its leaves (`confidence`,
+        `raising`); by a cost of each leaf (`ccp_alpha`); by the errors on rows that were held out
+        (`validation_fraction`); by taking back splits of little gain (`min_gain`); by merging leaves that predict the
+        same. `prune` does the same to a fitted tree.
     confidence : float, default=0.25
         Of the bounds of "pessimistic", up to 0.5; less prunes more (J48's -C).
     raising : bool, default=True
         Whether "pessimistic" may also put a node's heaviest branch in its place (subtree raising; J48's -S is False).
     collapse : bool, default=True
         Whether subtrees that are no better on the training rows become leaves, before any pruning.
-    ccp_alpha, ccp_risk, validation_fraction, min_gain
-        What the other prunings need, as in `CARTClassifier`.
+    ccp_alpha : float or "cv", default=0.0
+        Cost of a leaf of "cost_complexity". "cv": the largest whose error in a tenfold cross-validation is within one
+        standard error of the least.
+    ccp_risk : {"impurity", "error"}, default="impurity"
+        What a leaf costs besides: its impurity, as in scikit-learn, or its errors, as in rpart.
+    validation_fraction : int or float, default=0.2
+        Rows, or share of them, that "reduced_error" holds out, of each class in proportion.
+    min_gain : float, default=0.0
+        Least weighted impurity decrease of a test that "min_gain" leaves at the end of a branch.
     smoothing : "laplace" or float, optional
         Of the probabilities: with w of W in a leaf of class c among k, "laplace" says (w + 1) / (W + k) (J48's -A), a
         number m says (w + m * share of c in the training rows) / (W + m); by default w / W.
@@ -78,7 +88,12 @@ class C45Classifier(ClassTree, TextbookTree):
     pruning_ : PruningReport or None
         What pruning has done: leaves, depth and error before and after.
     cv_results_ : dict of arrays, if `ccp_alpha="cv"`
-        As in `CARTClassifier`.
+        `alpha`, `n_leaves`, `error` and `standard_error` of each subtree of the sequence; `ccp_alpha_` was chosen.
+
+    Notes
+    -----
+    A level that fit has not seen is a missing value. A column of two numbers, or of booleans, is asked by a threshold
+    between them, which is the same test as a branch for each.
 
     Examples
     --------

@@ -391,18 +391,51 @@ class CARTRegressor(ValueTree, _CART):
         reduction).
     min_target_std : float, default=0.0
         Nodes whose targets have a smaller standard deviation are not split.
-    max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, min_impurity_decrease
-        As in `CARTClassifier`.
-    max_leaf_nodes, max_features, missing, max_surrogates, ties, max_bins, categorical_features
-        As in `CARTClassifier`.
-    random_state, trace
-        As in `CARTClassifier`.
+    max_depth : int, optional
+        Most tests on a path.
+    min_samples_split : int or float, default=2
+        Fewest rows of a node that is split; a float is a fraction of all rows.
+    min_samples_leaf : int or float, default=1
+        Fewest rows of a leaf; a float is a fraction of all rows.
+    min_weight_fraction_leaf : float, default=0.0
+        Least share of the total weight in a leaf.
+    min_impurity_decrease : float, default=0.0
+        Least weighted impurity decrease of a test. With 0, tests without gain are made where rows still
+        differ.
+    max_leaf_nodes : int, optional
+        Grow best first, up to this many leaves.
+    max_features : int, float, {"sqrt", "log2", "third"}, optional
+        Features drawn per node; all by default.
     pruning : {"cost_complexity", "reduced_error", "min_gain", "merge"}, optional
-        As in `CARTClassifier`; errors are squared ones.
-    ccp_alpha, ccp_risk, validation_fraction, min_gain
-        As in `CARTClassifier`.
+        How the grown tree is pruned; by default it is not: by a cost of each leaf (`ccp_alpha`); by the squared errors
+        on rows that were held out (`validation_fraction`); by taking back splits of little gain (`min_gain`); by
+        merging leaves that predict the same. `prune` does the same to a fitted tree.
+    ccp_alpha : float or "cv", default=0.0
+        Cost of a leaf in minimal cost-complexity pruning; more than 0 asks for it without `pruning`. "cv": the
+        largest whose error in a tenfold cross-validation is within one standard error of the least.
+    ccp_risk : {"impurity", "error"}, default="impurity"
+        What a leaf costs besides: its impurity or its squared errors, which differ for "sdr" only.
+    validation_fraction : int or float, default=0.2
+        Rows, or share of them, that "reduced_error" holds out.
+    min_gain : float, default=0.0
+        Least weighted impurity decrease of a test that "min_gain" leaves at the end of a branch.
+    missing : {"learned", "branch", "surrogate"}, default="learned"
+        Missing values take the branch where they help most, or a branch of their own. Where a node saw none,
+        they take the heavier branch; so do levels of a category that were not seen in fit. "surrogate" does as
+        rpart: a test is judged by the rows whose value is known, and rows whose value is missing go by other
+        features that part the known rows most alike, the first of them that is known, else to the heavier
+        branch. `tree_.surrogates` holds them.
+    max_surrogates : int, default=5
+        Most surrogates of a node; 0: missing values take the heavier branch.
+    ties : {"first", "random"}, default="first"
+        Among tests of equal gain take the first feature and lowest threshold, or draw one.
+    max_bins : int, default=65535
+        Most distinct values of a numeric column that are kept apart; beyond, they are binned by quantiles.
     monotonic_cst : array-like of {-1, 0, 1} or dict, optional
         Direction in which each numeric feature may move the predicted value; not with linear leaves.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns are categories: by dtype, or as mask, indices or names. A category has at most 65,535
+        levels.
     leaf_model : "linear", optional
         What a leaf says: by default the mean of its rows; "linear": a ridge regression on them (a model tree).
         The tests are those of a tree of means, pruned as one; the models are fitted last. They say what
@@ -414,6 +447,11 @@ class CARTRegressor(ValueTree, _CART):
         Categories are never among them.
     leaf_alpha : float, default=1.0
         Penalty on the sum of squared coefficients; 0: least squares, of the least norm where there are many.
+    random_state : int, RandomState or None
+        Seed for `max_features`, `ties="random"` and the rows that pruning holds out; a RandomState is drawn from once
+        per fit that needs it.
+    trace : bool, default=False
+        Whether `fit` keeps a trace of the tree; see `spinney.trace`.
 
     Attributes
     ----------

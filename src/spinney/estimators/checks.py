@@ -63,7 +63,7 @@ class CheckedParams:
             return super().__new__(cls)  # a subclass that passes names on
         for name in params:
             if name not in known:
-                close = [cls._foreign_names.get(name, "")] if name in cls._foreign_names else []
+                close = [own for own in [cls._foreign_names.get(name, "")] if own in known]
                 close = close or difflib.get_close_matches(name, known, n=1)
                 hint = f"Did you mean {close[0]!r}?" if close else f"It has {', '.join(list(known)[1:])}."
                 message = f"{cls.__name__} has no parameter {name!r}. {hint}"

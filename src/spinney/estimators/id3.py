@@ -66,9 +66,23 @@ class ID3Classifier(ClassTree, _ID3):
     min_impurity_decrease : float, default=0.0
         Least weighted impurity decrease of a test.
     pruning : {"cost_complexity", "reduced_error", "pessimistic", "min_gain", "merge"}, optional
-        How the grown tree is pruned; by default it is not. See `CARTClassifier`, also for the next ones.
-    ccp_alpha, ccp_risk, validation_fraction, confidence, raising, min_gain
-        What the prunings need.
+        How the grown tree is pruned; by default it is not: by a cost of each leaf (`ccp_alpha`); by the errors on rows
+        that were held out (`validation_fraction`); by bounds on the errors of its leaves, as C4.5 does (`confidence`,
+        `raising`); by taking back splits of little gain (`min_gain`); by merging leaves that predict the same. `prune`
+        does the same to a fitted tree.
+    ccp_alpha : float or "cv", default=0.0
+        Cost of a leaf in minimal cost-complexity pruning; more than 0 asks for it without `pruning`. "cv": the
+        largest whose error in a tenfold cross-validation is within one standard error of the least.
+    ccp_risk : {"impurity", "error"}, default="impurity"
+        What a leaf costs besides: its impurity, as in scikit-learn, or its errors, as in rpart.
+    validation_fraction : int or float, default=0.2
+        Rows, or share of them, that "reduced_error" holds out, of each class in proportion.
+    confidence : float, default=0.25
+        Of the bounds of "pessimistic", up to 0.5; less prunes more.
+    raising : bool, default=False
+        Whether "pessimistic" may also put a node's heaviest branch in its place.
+    min_gain : float, default=0.0
+        Least weighted impurity decrease of a test that "min_gain" leaves at the end of a branch.
     class_weight : dict or "balanced", optional
         Weight of each class.
     max_bins : int, default=65535
@@ -94,7 +108,7 @@ class ID3Classifier(ClassTree, _ID3):
     pruning_ : PruningReport or None
         What pruning has done: leaves, depth and error before and after.
     cv_results_ : dict of arrays, if `ccp_alpha="cv"`
-        As in `CARTClassifier`.
+        `alpha`, `n_leaves`, `error` and `standard_error` of each subtree of the sequence; `ccp_alpha_` was chosen.
 
     Notes
     -----
@@ -186,20 +200,46 @@ class ID3Classifier(ClassTree, _ID3):
 class ID3Regressor(ValueTree, _ID3):
     """Regression tree with a branch for each level of a category, as in textbooks.
 
-    As `ID3Classifier`; a branch that no row takes is a leaf with the mean of its parent.
+    A category that was asked leaves the branch; a number is asked by a threshold, midway between neighbouring values
+    of the node, and may be asked again. A branch that no row takes is a leaf with the mean of its parent. Text,
+    category and dictionary columns of a frame are categories; in an array every column is a number unless
+    `categorical_features` says otherwise. Missing values have a branch of their own, as in `ID3Classifier`.
 
     Parameters
     ----------
     criterion : {"squared_error", "sdr"}, default="squared_error"
         What a test must lower: the variance, or the standard deviation (standard deviation reduction).
-    max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, min_impurity_decrease, max_bins
-        As in `ID3Classifier`.
+    max_depth : int, optional
+        Most tests on a path.
+    min_samples_split : int or float, default=2
+        Fewest rows of a node that is split; a float is a fraction of all rows.
+    min_samples_leaf : int or float, default=1
+        Fewest rows of a branch that has any; a float is a fraction of all rows.
+    min_weight_fraction_leaf : float, default=0.0
+        Least share of the total weight in a branch that has any.
+    min_impurity_decrease : float, default=0.0
+        Least weighted impurity decrease of a test.
     pruning : {"cost_complexity", "reduced_error", "min_gain", "merge"}, optional
-        How the grown tree is pruned; by default it is not. See `CARTRegressor`, also for the next ones.
-    ccp_alpha, ccp_risk, validation_fraction, min_gain
-        What the prunings need.
-    categorical_features, random_state, trace
-        As in `ID3Classifier`.
+        How the grown tree is pruned; by default it is not: by a cost of each leaf (`ccp_alpha`); by the squared errors
+        on rows that were held out (`validation_fraction`); by taking back splits of little gain (`min_gain`); by
+        merging leaves that predict the same. `prune` does the same to a fitted tree.
+    ccp_alpha : float or "cv", default=0.0
+        Cost of a leaf in minimal cost-complexity pruning; more than 0 asks for it without `pruning`. "cv": the
+        largest whose error in a tenfold cross-validation is within one standard error of the least.
+    ccp_risk : {"impurity", "error"}, default="impurity"
+        What a leaf costs besides: its impurity or its squared errors, which differ for "sdr" only.
+    validation_fraction : int or float, default=0.2
+        Rows, or share of them, that "reduced_error" holds out.
+    min_gain : float, default=0.0
+        Least weighted impurity decrease of a test that "min_gain" leaves at the end of a branch.
+    max_bins : int, default=65535
+        Most distinct values of a numeric column that are kept apart; beyond, they are binned by quantiles.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns are categories: by dtype, or as mask, indices or names.
+    random_state : int, RandomState or None
+        Seed for the rows that pruning holds out.
+    trace : bool, default=False
+        Whether `fit` keeps a trace of the tree; see `spinney.trace`.
 
     Attributes
     ----------
@@ -213,7 +253,7 @@ class ID3Regressor(ValueTree, _ID3):
     pruning_ : PruningReport or None
         What pruning has done: leaves, depth and error before and after.
     cv_results_ : dict of arrays, if `ccp_alpha="cv"`
-        As in `CARTClassifier`.
+        `alpha`, `n_leaves`, `error` and `standard_error` of each subtree of the sequence; `ccp_alpha_` was chosen.
 
     Examples
     --------

@@ -72,6 +72,24 @@ class Pruned(NamedTuple):
     path: PathErrors | None = None
 
 
+FOREIGN_NAMES = {  # rpart's, J48's and its options'
+    "cp": "ccp_alpha",
+    "minsplit": "min_samples_split",
+    "minbucket": "min_samples_leaf",
+    "maxdepth": "max_depth",
+    "maxsurrogate": "max_surrogates",
+    "usesurrogate": "missing",
+    "xval": "ccp_alpha",
+    "confidenceFactor": "confidence",
+    "minNumObj": "min_samples_leaf",
+    "subtreeRaising": "raising",
+    "unpruned": "pruning",
+    "reducedErrorPruning": "pruning",
+    "collapseTree": "collapse",
+    "useLaplace": "smoothing",
+}
+
+
 class PrunableTree(SingleTree):
     """A single tree with the parameters of pruning; a subclass opens its training rows."""
 
@@ -83,6 +101,7 @@ class PrunableTree(SingleTree):
     validation_fraction: float
     random_state: Any
     _parameter_constraints: ClassVar[dict[str, list[Any]]]
+    _foreign_names: ClassVar[dict[str, str]] = FOREIGN_NAMES
 
     def _open_training(self, X: Any, y: Any, sample_weight: Any) -> Training:
         """Check and read what fit was given."""
@@ -211,7 +230,7 @@ class PrunableTree(SingleTree):
         """
         check_is_fitted(self, "tree_")
         tree = snip(self.tree_, node)
-        return self._with(Pruned(tree, self._report("snip", {"node": node}, self.tree_, tree, None)))
+        return self._with(Pruned(tree, self._report("snip", {"node": node}, self.tree_, tree)))
 
     def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
         """Grow a tree and list the steps of minimal cost-complexity pruning.
@@ -253,8 +272,9 @@ class PrunableTree(SingleTree):
         method = self.pruning if method is None else method
         known = next(rule.options for rule in self._parameter_constraints["pruning"] if isinstance(rule, StrOptions))
         if method is None or method not in known:
+            what = f"method={method!r} is not known to {type(self).__name__}"
             raise ValueError(
-                f"prune: method={method!r} is not known to {type(self).__name__}; choose one of "
+                f"prune: {'no method is given, and pruning=None' if method is None else what}; choose one of "
                 f"{', '.join(map(repr, sorted(known)))}"
             )
         return method
@@ -335,21 +355,27 @@ class PrunableTree(SingleTree):
             left = prune_by_gain(tree, options["min_gain"])
         else:
             left = merge_leaves(tree)
-        return Pruned(left, self._report(method, options, tree, left, rows), path)
+        return Pruned(left, self._report(method, options, tree, left, training, rows), path)
 
     def _report(
-        self, method: str, options: dict[str, Any], before: Tree, after: Tree, rows: GivenRows | None
+        self,
+        method: str,
+        options: dict[str, Any],
+        before: Tree,
+        after: Tree,
+        training: Training | None = None,
+        rows: GivenRows | None = None,
     ) -> PruningReport:
-        trees = before, after
+        rows, judged_on = find_judges(before, options, training, rows)
         risk = self._risk("error")
-        errors = [training_error(tree, risk) if rows is None else error_on(tree, rows) for tree in trees]
+        errors = [training_error(tree, risk) if rows is None else error_on(tree, rows) for tree in (before, after)]
         return PruningReport(
             method,
             options,
             (before.n_leaves, after.n_leaves),
             (before.depth, after.depth),
             (errors[0], errors[1]),
-            "training rows" if rows is None else "given rows" if "validation_fraction" not in options else "held out",
+            judged_on,
         )
 
 
@@ -358,6 +384,22 @@ def forget(estimator: Any, *names: str) -> None:
     for name in names:
         if hasattr(estimator, name):
             delattr(estimator, name)
+
+
+def find_judges(
+    tree: Tree, options: dict[str, Any], training: Training | None, rows: GivenRows | None
+) -> tuple[GivenRows | None, str]:
+    """Rows whose errors are counted, none where leaves know the errors of the training rows, and what they are called.
+
+    Where rows are in several leaves by parts, a leaf counts its part as right or wrong; the row itself may be neither.
+    """
+    if rows is not None:
+        return rows, "held out" if "validation_fraction" in options else "given rows"
+    if int(tree.n_rows[tree.is_leaf].sum()) == int(tree.n_rows[0]):
+        return None, "training rows"
+    if training is None:
+        return None, "parts of training rows"
+    return GivenRows(training.read(), training.truth, training.weight), "training rows"
 
 
 def reduce_error(tree: Tree, rows: GivenRows) -> Tree:

@@ -215,8 +215,8 @@ def spread_rows(tree: Tree, values: NDArray[Any]) -> tuple[NDArray[np.int64], ND
         first = tree.first_child[node] + np.where(is_spread, 0, find_branches(tree, node, value))
         child = np.repeat(first, n_branches) + count_up(n_branches)
         row, share = np.repeat(row, n_branches), np.repeat(share, n_branches)
-        above = np.repeat(np.where(is_spread, node, -1), n_branches)
-        share = np.where(above >= 0, share * (tree.weight[child] / tree.weight[above]), share)
+        is_part, parent = np.repeat(is_spread, n_branches), np.repeat(node, n_branches)
+        share[is_part] *= tree.weight[child[is_part]] / tree.weight[parent[is_part]]
         keep = share > 0.0
         row, node, share = row[keep], child[keep], share[keep]
     row, node, share = (np.concatenate(parts) for parts in zip(*ended, strict=True))

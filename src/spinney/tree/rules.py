@@ -10,7 +10,7 @@ import numpy as np
 
 from spinney.tree.conditions import Condition, branch_condition, say, surrogates_of
 from spinney.tree.text import SHARED, Contents, shares_missing
-from spinney.tree.wording import count, has_missing, number, percent
+from spinney.tree.wording import count, has_missing, number, percent, row_count
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,7 +34,7 @@ class Rule:
     prediction : object
         The class, or the mean.
     n_rows : int
-        Training rows in the leaf; 0 where it answers as its parent does.
+        Training rows in the leaf, those of which it has only a part too; 0 where it answers as its parent does.
     share : float
         Their share of the weight of all rows.
     accuracy : float, optional
@@ -50,11 +50,12 @@ class Rule:
     share: float
     accuracy: float | None
     deviation: float | None
+    rows: str = field(repr=False)
     answer: str = field(repr=False)
     merged: tuple[Condition, ...] = field(repr=False)
 
     def __str__(self) -> str:
-        facts = [count(self.n_rows, "row")]
+        facts = [self.rows]
         if self.n_rows:
             facts.append(percent(self.share))
         if self.accuracy is not None:
@@ -169,6 +170,7 @@ def make_rule(
         share=float(tree.weight[leaf] / tree.weight[0]),
         accuracy=accuracy,
         deviation=float(deviations[leaf]) if deviations is not None and has_rows else None,
+        rows=row_count(tree, leaf),
         answer=contents.answer(leaf),
         merged=merged,
     )

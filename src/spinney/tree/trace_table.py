@@ -187,7 +187,9 @@ def fill(table: NodeTable, trace: Trace, record: NodeRecord, words: Words, names
         table.notes.append(f"best cuts only; {n_cuts} in all with cuts=True")
     table.notes.extend(notes_of(record, words))
     if any(row.kind == REFUSED_CUT for row in table.rows):
-        table.notes.append("✗ not admissible")
+        cuts_offered = [tests for tests in offered if tests.kind == THRESHOLD and len(tests) > 1]
+        faults = sorted({reason for tests in cuts_offered for reason in tests.reasons if reason})
+        table.notes.append(f"✗ not admissible: {'; '.join(faults)}")
 
 
 def notes_of(record: NodeRecord, words: Words) -> list[str]:

@@ -47,7 +47,7 @@ def draw_tables(
 def draw_table(table: NodeTable, width: int) -> Iterator[tuple[str, str]]:
     """Lines of one node."""
     yield from ((line, "bold") for line in wrap(f"Node {table.node} · {table.path}", width, "  "))
-    yield f"  {table.summary}"[:width], ""
+    yield from ((line, "") for line in wrap(f"  {table.summary}", width, "    "))
     if not table.rows:
         yield from ((line, "") for line in wrap(f"  → {table.answer}: {table.verdict}", width, "    "))
         return
