@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 # The oracle is slow on purpose, so neither a deadline nor the "too slow" check says anything. The same examples each
-# time: who runs the tests of a change should meet its faults only; HYPOTHESIS_PROFILE=thorough looks for others.
+# time: who runs the tests of a change should meet its faults only. HYPOTHESIS_PROFILE=fresh and =thorough try others.
 settings.register_profile(
     "default",
     deadline=None,
@@ -18,7 +18,8 @@ settings.register_profile(
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("thorough", settings.get_profile("default"), max_examples=2000, derandomize=False)
+settings.register_profile("fresh", settings.get_profile("default"), derandomize=False)
+settings.register_profile("thorough", settings.get_profile("fresh"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 

@@ -388,21 +388,45 @@ def subset_cuts(problem: Problem, feature: int, known: list[int], guide: object 
     place = {level: ratio(s.G, s.H + problem.cat_smooth) for level, s in sums.items()}
     order = sorted(place, key=lambda level: (place[level], level))
     subsets = [frozenset(order[:end]) for end in range(1, len(order))]
-    wanted = guide.subset & set(order) if is_split(guide) and guide.feature == feature else frozenset()
-    if wanted and wanted != set(order):
-        # Levels may have changed places where rounding moves them past each other.
-        error = {
-            level: ratio(problem.errors[0] + abs(place[level]) * problem.errors[1], s.H + problem.cat_smooth)
-            for level, s in sums.items()
-        }
-        is_prefix = max(place[v] - error[v] for v in wanted) <= min(
-            place[v] + error[v] for v in order if v not in wanted
-        )
-        if is_prefix and wanted not in subsets:
+    if guide is not None:
+        subsets = sure_subsets(problem, levels, place, sums, subsets)
+        wanted = guide.subset & set(order) if is_split(guide) and guide.feature == feature else frozenset()
+        is_part = wanted and wanted != set(order)
+        if is_part and wanted not in subsets and is_prefix(problem, place, sums, wanted):
             subsets.append(wanted)
     most = problem.max_cat_threshold if len(order) > FEW_LEVELS else len(order)
     allowed = [one for one in subsets if min(len(one), len(order) - len(one)) <= most]
     return [(None, subset, total(problem, [sums[v] for v in subset])) for subset in allowed]
+
+
+def sure_subsets(
+    problem: Problem,
+    levels: dict[int, list[int]],
+    place: dict[int, float],
+    sums: dict[int, Sums],
+    subsets: list[frozenset[int]],
+) -> list[frozenset[int]]:
+    """The subsets that no rounding takes away: levels of the same rows, which keep their order, or places apart."""
+    rows = {v: sorted(problem.of_rows[i].whole for i in part) for v, part in levels.items()}
+
+    def is_sure(low: int, high: int) -> bool:
+        slack = place_error(problem, place, sums, low) + place_error(problem, place, sums, high)
+        return rows[low] == rows[high] or place[high] - place[low] > slack
+
+    return [one for one in subsets if all(is_sure(low, high) for low in one for high in place.keys() - one)]
+
+
+def is_prefix(problem: Problem, place: dict[int, float], sums: dict[int, Sums], subset: frozenset[int]) -> bool:
+    """Whether the levels may have been the first: where rounding moves them past each other."""
+    error = {level: place_error(problem, place, sums, level) for level in place}
+    highest = max(place[v] - error[v] for v in subset)
+    return highest <= min(place[v] + error[v] for v in place.keys() - subset)
+
+
+def place_error(problem: Problem, place: dict[int, float], sums: dict[int, Sums], level: int) -> float:
+    """How much rounding of G and H may move a level."""
+    error = problem.errors[0] + abs(place[level]) * problem.errors[1]
+    return ratio(error, sums[level].H + problem.cat_smooth)
 
 
 def is_allowed(problem: Problem, candidate: Candidate, bounds: Bounds) -> bool:

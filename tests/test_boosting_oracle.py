@@ -381,6 +381,14 @@ def test_rounds_are_those_of_the_naive_engine(case):
     check_rounds(case)
 
 
+@pytest.mark.parametrize("column", [[0, 0, 0, 2, 0, 2, 0, 1], [0, 0, 3, 2, 0, 2, 0, 1]])
+def test_levels_that_tie_but_for_rounding(column):
+    """Levels 0 and 1 have the same G / (H + smoothing): whichever comes first, the rest follows from it."""
+    y, weights = [-3.0, 2.0, 0.0, 1.0, 0.0, 3.0, -1.0, -1.0], [2.0, 3.0, 1.0, 3.0, 3.0, 3.0, 1.0, 1.0]
+    columns, n_levels = [[float(v) for v in column]], [max(column) + 1]
+    assert check_rounds(Case(columns, n_levels, y, weights, "squared_error", max_bins=None, params={})) >= 4
+
+
 @pytest.mark.parametrize("max_bins", [None, 20])
 @pytest.mark.parametrize("loss", [*NUMBERS, "log_loss", "exponential", "softmax"])
 def test_rounds_of_a_larger_table(loss, max_bins):

@@ -432,4 +432,6 @@ def error_on(tree: Tree, rows: GivenRows) -> float:
     else:
         with np.errstate(over="ignore"):
             loss = (predict_values(tree, rows.values) - rows.truth) ** 2
-    return float(np.average(loss, weights=rows.weight))
+    # Weights near the largest number would overflow their sum.
+    weight = None if rows.weight is None else rows.weight / rows.weight.max()
+    return float(np.average(loss, weights=weight))
