@@ -215,7 +215,7 @@ def move_left(
     return rise_left, rise_right
 
 
-@kernel
+@inlined
 def try_cut(
     sums: np.ndarray,
     totals: np.ndarray,
@@ -236,7 +236,11 @@ def try_cut(
     figures: np.ndarray,
     cuts: np.ndarray | None,
 ) -> None:
-    """Compare the cut between two codes (the second -1: known against missing) to the best of the feature."""
+    """Compare the cut between two codes (the second -1: known against missing) to the best of the feature.
+
+    Inlined: it has outgrown what LLVM inlines by itself, and a call for each cut made C4.5 on adult grow for 280 ms
+    instead of 93.
+    """
     unit = settings.weight_unit
     is_end = code < 0
     w_known = totals[W_ALL] - totals[W_MISSING]
