@@ -438,6 +438,21 @@ def test_numba_configuration_is_left_alone(copy):
     assert out == "True"
 
 
+def test_kernels_that_only_kernels_call_are_unknown_to_the_engine(copy):
+    """It would take their code, which is not optimised, for the calls that a door did not inline."""
+    out, _ = run(
+        copy,
+        """
+        call(_jit.load_compiled())
+        from numba.core.registry import cpu_target
+        names = cpu_target.target_context.codegen()._engine._defined_symbols
+        mangled = [f"_ZN7spinney7kernels6callee{len(name)}{name}B" for name in ("mix_one", "mix")]
+        print([any(name.startswith(start) for name in names) for start in mangled])
+        """,
+    )
+    assert out == "[True, False]"
+
+
 def test_recompile_forgets_the_stored_code(copy):
     run(copy)
     out, err = run(copy, "k = _jit.load_compiled(); print(call(k)); k.caller.total.recompile(); print(call(k))")
