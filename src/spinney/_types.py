@@ -209,6 +209,10 @@ NARROW_CODES = 256  # of a feature that takes one byte, missing included
 CELL_STRIDE = NARROW_CODES + 8
 SHARD_ROWS = 1024  # neighbouring rows of a table that one thread takes
 
+# the head of a forest as one array (uint64); see `kernels.one_row`
+N_TREES, WIDTH, N_FEATURES, HAS_SHARES, MOST_STEPS = range(5)
+HEAD_SIZE = 5
+
 
 class BoostSettings(NamedTuple):
     """Scalars of one boosted tree; sums of gradients and hessians are whole numbers of their units."""

@@ -94,11 +94,13 @@ def _grow_textbook(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
 
 
 def _boost(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
-    """Compile what boosting adds."""
+    """Compile what boosting adds, and the way of one row."""
     import numpy as np
 
+    from spinney import _jit
     from spinney.estimators.adaboost import AdaBoostClassifier
     from spinney.estimators.gradient_boosting import GradientBoostingClassifier, GradientBoostingRegressor
+    from spinney.model.packed import pack_values
 
     one: dict[str, Any] = {"n_estimators": 1, "min_samples_leaf": 1}
     tall = np.resize(X, (8192, 64))  # enough for two threads
@@ -109,8 +111,10 @@ def _boost(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
             )
             threaded.fit(tall, tall[:, 0])
     numeric = GradientBoostingRegressor(**one).fit(tall, tall[:, 0])
+    packed = pack_values(numeric.forest_, 1, 1, np.zeros(1))
     for values in (tall[:64], tall[:64].astype(np.float32)):  # rows enough for trees as bits
         numeric.predict(values)
+        _jit.load_compiled().one_row.add_up(packed, values[0], np.zeros(1))
     for values in (X, X / 3.0):  # bins: of float32 where that loses nothing; by weights where values share a bin
         GradientBoostingRegressor(**one, max_bins=2, loss="absolute_error").fit(values, y, 1.0 + y)
     GradientBoostingRegressor(**one, max_bins=2, candidates="hessian").fit(X, y)
