@@ -306,6 +306,8 @@ def choose_by_gain(
     tolerance = tie_tolerance(problem, node_impurity)
     best, score = next((candidate, score) for candidate, score in scored if score >= highest - tolerance)
     losing = [float((highest - score) / node_impurity) for _, score in scored if score < highest - tolerance]
+    if problem.n_classes is None and highest <= tolerance and len(scored) > len(losing) + 1:
+        return best, score, 0.0  # means that are all the same: which of them differ by roundings is anybody's guess
     return best, score, min(losing, default=math.inf)
 
 
