@@ -23,12 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._jit import Kernels, interpreted, kernels
+from spinney.model.links import LEAST, respond
 from spinney.tree.target import Weights, fix_weights, scale, sum_bits, weigh, weighted_sum
 
 _codes = interpreted().gradients  # the constants of the kernels, without Numba
 
 MIN_SHARE = 2.0**-52  # of a class, where its logarithm is taken
-LEAST, GREATEST = _codes.LEAST, _codes.GREATEST  # scores beyond them give what they give: exp stays finite
 MIN_H = _codes.MIN_H
 LOSS_SECONDS = 5e-6  # a row and raw score, interpreted
 MAX_STEPS = 50  # of Newton for a constant
@@ -189,10 +189,15 @@ class Loss:
         k.gradients.sum_losses(self.code, self.parameter, y, weight, raw[0], 0, len(y), losses, sums)
 
     def respond(self, raw: Floats) -> Floats:
-        """Predictions (n_rows,), or probabilities (n_rows, n_classes)."""
+        """Predictions (n_rows,), or probabilities (n_rows, n_classes), from raw scores (n_raw, n_rows)."""
+        return respond(self.link, raw)
+
+    @property
+    def link(self) -> str:
+        """How raw scores become answers; see `model.links`."""
         if self.n_classes == 0:
-            return raw[0].copy()
-        return two_columns(raw[0]) if self.n_raw == 1 else softmax(raw)
+            return "identity"
+        return "logistic" if self.n_raw == 1 else "softmax"
 
 
 class SquaredError(Loss):
@@ -303,9 +308,10 @@ class LogLink(Loss):
         if not bool(np.any(y > 0.0)):
             raise ValueError(f"y is 0 in every row: loss={self.name!r} needs a positive y; check the target.")
 
-    def respond(self, raw: Floats) -> Floats:
-        """Means."""
-        return exp(raw[0])
+    @property
+    def link(self) -> str:
+        """Raw scores are logarithms of means."""
+        return "log"
 
 
 class Poisson(LogLink):
@@ -370,9 +376,10 @@ class Exponential(TwoClasses):
         """Half the log-odds of class 1."""
         return np.array([0.5 * self.log_odds(y, weight)])
 
-    def respond(self, raw: Floats) -> Floats:
-        """Probabilities."""
-        return two_columns(2.0 * raw[0])
+    @property
+    def link(self) -> str:
+        """Raw scores are halves of log-odds."""
+        return "half_logistic"
 
 
 class Softmax(Loss):
@@ -587,26 +594,3 @@ def log_class_shares(y: Floats, weight: Floats | None, n_classes: int) -> list[f
     weights = row_weights(weight, len(y))
     totals = [int(np.sum((y == k) * weights.values)) for k in range(n_classes)]
     return [math.log(max(total / weights.total, MIN_SHARE)) for total in totals]
-
-
-def exp(x: Floats) -> Floats:
-    """Exponentials that stay finite."""
-    return np.exp(np.clip(x, LEAST, GREATEST))
-
-
-def two_columns(raw: Floats) -> Floats:
-    """Probabilities of two classes (n_rows, 2) from the log-odds of the second; both keep their digits near 0."""
-    e = np.exp(-np.abs(raw))
-    likely = 1.0 / (1.0 + e)
-    unlikely = e * likely
-    is_first = raw < 0.0
-    return np.stack([np.where(is_first, likely, unlikely), np.where(is_first, unlikely, likely)], axis=1)
-
-
-def softmax(raw: Floats) -> Floats:
-    """Probabilities (n_rows, n_classes) from scores (n_classes, n_rows)."""
-    e = np.exp(np.maximum(raw - raw.max(axis=0), LEAST))
-    total = np.zeros(raw.shape[1])
-    for scores in e:
-        total += scores
-    return np.ascontiguousarray((e / total).T)

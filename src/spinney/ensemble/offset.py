@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinney.ensemble.losses import exp, find_constant, mean_derivatives, row_weights
+from spinney.ensemble.losses import find_constant, mean_derivatives, row_weights
+from spinney.model.links import exp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,6 @@ import warnings
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils._param_validation import StrOptions
@@ -16,7 +15,16 @@ from spinney.ensemble.adaboost import distances, mistakes
 from spinney.estimators.cart import CARTClassifier, CARTRegressor
 from spinney.estimators.checks import all_or_nothing, check_classes, check_known, check_numbers
 from spinney.estimators.reweighted import ADABOOST_CONSTRAINTS, Guard, Reweighted, measure_accuracy, measure_distance
-from spinney.model.committee import ClassVotes, MedianVotes, find_medians, forest_medians, sum_forest
+from spinney.model.committee import (
+    ClassVotes,
+    MedianVotes,
+    choose_by_votes,
+    decide,
+    find_medians,
+    forest_medians,
+    spread,
+    sum_forest,
+)
 from spinney.model.margins import bound_rounds, find_normalisers, vote_margins
 
 if TYPE_CHECKING:
@@ -193,7 +201,7 @@ class AdaBoostClassifier(ClassifierMixin, Reweighted):
     def _make_guard(self, hear: Any, y: NDArray[Any], weight: NDArray[np.float64] | None, patience: float) -> Guard:
         votes = ClassVotes(len(y), self.n_classes_)
         measure = measure_accuracy(y, weight)
-        return Guard(hear, votes.add, lambda: measure(choose(votes)), patience, float(self.tol))
+        return Guard(hear, votes.add, lambda: measure(choose_by_votes(votes)), patience, float(self.tol))
 
     # --- reading ---
 
@@ -218,7 +226,7 @@ class AdaBoostClassifier(ClassifierMixin, Reweighted):
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the class of each row: that with most votes, the first among equals."""
         votes = self._sum_votes(X)
-        return self.classes_[choose(votes)]
+        return self.classes_[choose_by_votes(votes)]
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Votes as scikit-learn counts them.
@@ -248,7 +256,7 @@ class AdaBoostClassifier(ClassifierMixin, Reweighted):
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
         """Yield what `predict` says after 1, 2, ... members."""
         for votes in self._staged_votes(X):
-            yield self.classes_[choose(votes)]
+            yield self.classes_[choose_by_votes(votes)]
 
     def staged_decision_function(self, X: Any) -> Iterator[NDArray[np.float64]]:
         """Yield what `decision_function` says after 1, 2, ... members."""
@@ -445,30 +453,3 @@ class AdaBoostRegressor(RegressorMixin, Reweighted):
         """Yield what `score` says after 1, 2, ... members."""
         for said in self.staged_predict(X):
             yield float(r2_score(y, said, sample_weight=sample_weight))
-
-
-def choose(votes: ClassVotes) -> NDArray[np.intp]:
-    """Code of the class with most votes, the first among equals."""
-    if votes.votes.shape[1] == 1:
-        return (votes.votes[:, 0] > 0.0).astype(np.intp)
-    return votes.votes.argmax(axis=1)
-
-
-def decide(votes: ClassVotes, n_classes: int) -> NDArray[np.float64]:
-    """The decision function; 0 where the votes have no weight."""
-    total = votes.total if votes.total > 0.0 else 1.0
-    if n_classes == 1:
-        return np.zeros((len(votes.votes), 1))
-    if n_classes == 2:
-        return 2.0 * (votes.votes[:, 0] / total)
-    others = votes.total - votes.votes
-    return (votes.votes - others / (n_classes - 1)) / total
-
-
-def spread(decision: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
-    """Probabilities from the decision function (equation 15 of Zhu, Zou, Rosset and Hastie 2009)."""
-    if n_classes == 1:
-        return np.ones_like(decision)
-    if n_classes == 2:
-        return softmax(np.stack([-decision, decision], axis=1) / 2.0, axis=1)
-    return softmax(decision / (n_classes - 1), axis=1)

@@ -39,8 +39,6 @@ from spinney.estimators.forest import (
     COMPILED_SHARE,
     MOST_BITS,
     OOB_RESULTS,
-    SHORT_SECONDS,
-    ForestRegressor,
     forget,
     hush_target,
     positive_chance,
@@ -60,6 +58,8 @@ from spinney.estimators.members import (
 )
 from spinney.estimators.out_of_bag import OutOfBag
 from spinney.estimators.random_forest import RandomForestClassifier
+from spinney.model.predictors import VotePredictor
+from spinney.model.voting import SHORT_SECONDS
 from spinney.table.coding import code_table
 from spinney.table.ingest import read_columns
 from spinney.table.schema import Schema, encode
@@ -107,8 +107,6 @@ class _Bagging(OutOfBag, CheckedParams, BaseEstimator):
     _shift: int = 0  # sums over members are in units of 2**_shift, so that they stay within float64
     _members: list[Any]  # members that are not trees of a forest
     forest_: Forest  # those that are
-    _sum_votes: Any = ForestRegressor._sum_votes  # noqa: SLF001  (they vote as those of any forest)
-    _voting_forest: Any = ForestRegressor._voting_forest  # noqa: SLF001
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -368,17 +366,17 @@ class _Bagging(OutOfBag, CheckedParams, BaseEstimator):
         """Mean of what the members say, shape (n_rows, n_classes or 1)."""
         if self._has_trees:
             values = encode(open_x(self, X, is_fit=False), self._schema)
-            if self.forest_.n_classes == 1:  # one column of votes would be one of numbers
-                return np.ones((len(values), 1))
-            total = self._sum_votes(values)
-        else:
-            rows = open_sparse(self, X, is_fit=False) if issparse(X) else hold_rows(X, open_x(self, X, is_fit=False))
-            n_workers = count_workers(self.n_jobs, len(self), 0.0)
-            classes = getattr(self, "classes_", None)
-            total = hear_all(
-                self._members, rows, self._bags, classes, n_workers, is_soft=self._is_soft, shift=self._shift
-            )
+            answer = self._make_predictor().answer(values, self.n_jobs)
+            return answer if self.forest_.n_classes else answer[:, None]
+        rows = open_sparse(self, X, is_fit=False) if issparse(X) else hold_rows(X, open_x(self, X, is_fit=False))
+        n_workers = count_workers(self.n_jobs, len(self), 0.0)
+        classes = getattr(self, "classes_", None)
+        total = hear_all(self._members, rows, self._bags, classes, n_workers, is_soft=self._is_soft, shift=self._shift)
         return np.ldexp(total / len(self), self._shift)
+
+    def _make_predictor(self) -> VotePredictor:
+        classes = self.classes_ if self.forest_.n_classes else None
+        return VotePredictor(self._schema, classes, self.forest_, self._is_hard, self._shift)
 
     @property
     def _has_trees(self) -> bool:

@@ -20,7 +20,7 @@ from spinney._jit import kernels
 from spinney._types import IS_BINNED, MAX_CODES
 from spinney.ensemble.boosting import Boosting
 from spinney.ensemble.offset import find_start
-from spinney.ensemble.pool import count_workers, run_tasks
+from spinney.ensemble.pool import count_workers
 from spinney.ensemble.sampling import draw_key
 from spinney.estimators.cart import SHARED_CONSTRAINTS, VISIT_SECONDS, count_features
 from spinney.estimators.checks import (
@@ -35,10 +35,12 @@ from spinney.estimators.checks import (
     row_count,
     scale_down,
 )
-from spinney.estimators.forest import COMPILED_SHARE, FEWEST_ROWS, MOST_ROWS, ROUTE_SECONDS, SHORT_SECONDS, forget
+from spinney.estimators.forest import COMPILED_SHARE, forget
 from spinney.estimators.stopping import Holdout, Monitor, Watch, draw_held, grow_rounds
-from spinney.model.boosted import add_rounds, sum_gains
+from spinney.model.boosted import sum_gains
 from spinney.model.predict import find_all_leaves
+from spinney.model.predictors import RoundPredictor
+from spinney.model.voting import SHORT_SECONDS
 from spinney.table.binning import bin_table
 from spinney.table.ingest import Table, read_columns
 from spinney.table.schema import encode
@@ -513,32 +515,28 @@ class Boosted(CheckedParams, BaseEstimator):
         check_is_fitted(self, "forest_")
         return encode(open_x(self, X, is_fit=False), self._schema)
 
-    def _begin(self, n_rows: int, init_score: Any) -> NDArray[np.float64]:
-        """Raw scores before the first round, (n_raw, n_rows)."""
-        offset = read_offset(init_score, "init_score", n_rows, len(self._start))
-        return begin_raw(self._start, n_rows, self._to_units(offset))
+    def _make_predictor(self) -> RoundPredictor:
+        classes = getattr(self, "classes_", None)
+        return RoundPredictor(
+            self._schema, classes, self.forest_, self._start, self._loss.link, self.best_iteration_, self._exponent
+        )
+
+    def _offset(self, n_rows: int, init_score: Any) -> NDArray[np.float64] | None:
+        """Raw scores that rows bring along, in our units."""
+        offset: NDArray[np.float64] | None = self._to_units(
+            read_offset(init_score, "init_score", n_rows, len(self._start))
+        )
+        return offset
 
     def _sum_rounds(self, values: NDArray[Any], init_score: Any) -> NDArray[np.float64]:
         """Raw scores by the rounds up to the best one, (n_raw, n_rows)."""
-        raw = self._begin(len(values), init_score)
-        forest, rounds, n_rows = self.forest_, range(self.best_iteration_), len(values)
-        seconds = n_rows * len(rounds) * len(raw) * ROUTE_SECONDS
-        n_at_once = min(max(n_rows // 4, FEWEST_ROWS), MOST_ROWS)
-        n_tasks = -(-n_rows // n_at_once)
-        n_workers = count_workers(self.n_jobs, n_tasks, seconds)
-
-        def work(task: int, _: Any) -> None:
-            add_rounds(forest, rounds, values, task * n_at_once, min((task + 1) * n_at_once, n_rows), raw)
-
-        run_tasks(work, n_tasks, n_workers, label="predicting", unit="blocks", is_short=seconds < SHORT_SECONDS)
-        return raw
+        offset = self._offset(len(values), init_score)
+        return self._make_predictor().sum_rounds(values, offset, self.n_jobs)
 
     def _stages(self, values: NDArray[Any], init_score: Any) -> Iterator[NDArray[np.float64]]:
         """Raw scores after each round, (n_raw, n_rows): the same array each time."""
-        raw = self._begin(len(values), init_score)
-        for t in range(self.n_estimators_):
-            add_rounds(self.forest_, range(t, t + 1), values, 0, len(values), raw)
-            yield raw
+        offset = self._offset(len(values), init_score)
+        return self._make_predictor().stages(values, self.n_estimators_, offset)
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """Find the leaf of each row in each tree that `predict` uses.

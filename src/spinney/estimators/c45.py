@@ -12,7 +12,6 @@ from spinney._types import MAX_CODES
 from spinney.estimators.pruning import CLASS_CONSTRAINTS
 from spinney.estimators.single import ClassTree
 from spinney.estimators.textbook import TEXTBOOK_CONSTRAINTS, TextbookTree
-from spinney.model.predict import predict_answers, smooth_shares
 from spinney.tree.pessimistic import collapse
 from spinney.tree.textbook import TextbookParams
 
@@ -202,14 +201,4 @@ class C45Classifier(ClassTree, TextbookTree):
         The class shares of the leaf, smoothed as `smoothing` says; where a value is missing, those of every branch, in
         proportion to the training rows that took it.
         """
-        values = self._values(X)
-        if self.smoothing is None:
-            return super().predict_proba(X)
-        return predict_answers(self.tree_, values, smooth_shares(self.tree_, self.smoothing))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict the class of each row: the most probable, the first among equals."""
-        if self.smoothing is None:
-            return super().predict(X)
-        best = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[best]
+        return super().predict_proba(X)

@@ -19,7 +19,6 @@ from spinney.estimators.checks import (
     check_weights,
     draw_seed,
     open_x,
-    refuse_infinite,
     row_count,
     weigh_classes,
 )
@@ -29,7 +28,7 @@ from spinney.estimators.single import ClassTree, ValueTree
 from spinney.model.predict import find_leaves
 from spinney.table.coding import code_table
 from spinney.table.ingest import Table, read_columns
-from spinney.table.schema import encode
+from spinney.table.schema import encode, refuse_infinite
 from spinney.tree.grow import GrowParams, grow_tree
 from spinney.tree.linear import LinearParams, Rows, fit_leaves
 from spinney.tree.structure import Legend, Tree

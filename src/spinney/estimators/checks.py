@@ -7,7 +7,6 @@ import difflib
 import hashlib
 import inspect
 import math
-import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -16,7 +15,7 @@ from sklearn.utils._param_validation import Interval, InvalidParameterError
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array
 
-from spinney.table.columns import Columns, is_missing_type, open_columns
+from spinney.table.columns import Columns, check_names, is_missing_type, open_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,7 +94,7 @@ def open_x(estimator: Any, X: Any, *, is_fit: bool) -> Columns:
         elif hasattr(estimator, "feature_names_in_"):
             del estimator.feature_names_in_
         return columns
-    check_names(estimator, columns.names)
+    check_names(columns.names, getattr(estimator, "feature_names_in_", None), type(estimator).__name__)
     if columns.n_columns != estimator.n_features_in_:
         message = (
             f"X has {columns.n_columns} features, but {type(estimator).__name__} is expecting "
@@ -103,36 +102,6 @@ def open_x(estimator: Any, X: Any, *, is_fit: bool) -> Columns:
         )
         raise ValueError(message)
     return columns
-
-
-def check_names(estimator: Any, names: tuple[str, ...] | None) -> None:
-    """Compare column names with those of fit: scikit-learn's rule, for every kind of frame."""
-    fitted = getattr(estimator, "feature_names_in_", None)
-    kind = type(estimator).__name__
-    if names is None and fitted is not None:
-        message = f"X does not have valid feature names, but {kind} was fitted with feature names"
-        warnings.warn(message, UserWarning, stacklevel=5)
-    if names is None or (fitted is not None and names == tuple(fitted)):
-        return
-    if fitted is None:
-        message = f"X has feature names, but {kind} was fitted without feature names"
-        warnings.warn(message, UserWarning, stacklevel=5)
-        return
-    unseen, missing = sorted(set(names) - set(fitted)), sorted(set(fitted) - set(names))
-    parts = ["The feature names should match those that were passed during fit."]
-    if unseen:
-        parts += ["Feature names unseen at fit time:", *some_lines(unseen)]
-    if missing:
-        parts += ["Feature names seen at fit time, yet now missing:", *some_lines(missing)]
-    if not unseen and not missing:
-        moved = [f"{new} in place of {old}" for old, new in zip(fitted, names, strict=True) if old != new]
-        parts += ["Feature names must be in the same order as they were in fit.", *some_lines(moved)]
-    raise ValueError("\n".join(parts) + "\n")
-
-
-def some_lines(names: list[str]) -> list[str]:
-    """The first few of a list, one a line."""
-    return [f"- {name}" for name in names[:5]] + ["- ..."] * (len(names) > 5)
 
 
 def check_y(estimator: Any, y: Any, n_rows: int) -> NDArray[Any]:
@@ -241,20 +210,6 @@ def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None
         message = "Sample weights are all zero: at least one weight must be positive."
         raise ValueError(message)
     return weight
-
-
-def refuse_infinite(values: NDArray[Any], schema: Schema, weight: NDArray[np.float64] | None = None) -> None:
-    """Refuse infinite numbers where they would be terms of a linear model; rows of weight 0 are not there."""
-    for j in np.flatnonzero(~schema.is_categorical).tolist():
-        bad = np.isinf(values[:, j])
-        if weight is not None:
-            bad &= weight > 0.0
-        if bad.any():
-            row = int(np.argmax(bad))
-            raise ValueError(
-                f"Column {schema.name_of(j)} of X holds {values[row, j]} in row {row}, and a linear leaf cannot take "
-                "infinite values. Replace it by a finite number, or by NaN where it is missing; or use leaf_model=None."
-            )
 
 
 def check_codes(labels: Any, name: str, n_rows: int) -> NDArray[np.int32] | None:

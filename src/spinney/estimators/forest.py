@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from spinney._jit import kernels
 from spinney._types import LEARNED, OWN_BRANCH
 from spinney.ensemble.forest import ForestGrowth, Plan
-from spinney.ensemble.pool import count_workers, run_tasks
+from spinney.ensemble.pool import count_workers
 from spinney.ensemble.sampling import Draw, draw_size
 from spinney.estimators.cart import SHARED_CONSTRAINTS, VISIT_SECONDS, CARTClassifier, CARTRegressor, count_features
 from spinney.estimators.checks import (
@@ -37,8 +37,10 @@ from spinney.estimators.checks import (
 from spinney.estimators.importances import Importances
 from spinney.estimators.out_of_bag import OutOfBag
 from spinney.estimators.uncertainty import UncertainClasses, UncertainNumbers
-from spinney.estimators.votes import Votes, lower_values, measure_strength
-from spinney.model.predict import add_votes, find_all_leaves
+from spinney.estimators.votes import Votes, measure_strength
+from spinney.model.predict import find_all_leaves
+from spinney.model.predictors import VotePredictor
+from spinney.model.voting import SHORT_SECONDS
 from spinney.table.coding import code_table
 from spinney.table.ingest import Table, read_columns
 from spinney.table.schema import encode
@@ -53,11 +55,8 @@ if TYPE_CHECKING:
     from spinney.model.voters import Strength
     from spinney.tree.target import Target, Weights
 
-ROUTE_SECONDS = 1e-7  # a row through a tree
 COMPILED_SHARE = 1 / 200  # of the time that interpreted kernels take
-FEWEST_ROWS, MOST_ROWS = 1 << 12, 1 << 15  # of a task of prediction
 MOST_BITS = 1000  # of a target: a sum over 2**23 trees is still a float64
-SHORT_SECONDS = 0.02  # a fit that is over before anyone could interrupt it
 
 FOREST_CONSTRAINTS: dict[str, list[Any]] = {
     **SHARED_CONSTRAINTS,
@@ -410,28 +409,17 @@ class _Forest(OutOfBag, Votes, Importances, CheckedParams, BaseEstimator):
     def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
         raise NotImplementedError
 
+    def _make_predictor(self) -> VotePredictor:
+        classes = self.classes_ if self.forest_.n_classes else None
+        return VotePredictor(
+            self._schema, classes, self.forest_, getattr(self, "voting", "soft") == "hard", getattr(self, "_shift", 0)
+        )
+
     def _voting_forest(self) -> Forest:
         """The trees as they vote: classes alone with hard voting, values in units of 2**_shift."""
-        is_hard = getattr(self, "voting", "soft") == "hard"
-        forest = self.forest_.hardened() if is_hard else lower_values(self.forest_, self._shift)
+        forest = self._make_predictor().voting
         _ = forest.shares  # made here and not by several threads at once
         return forest
-
-    def _sum_votes(self, values: NDArray[Any]) -> NDArray[np.float64]:
-        """What the trees say of each row, added up in the order of the trees; values in units of 2**_shift."""
-        forest = self._voting_forest()
-        n_rows = len(values)
-        out = np.zeros((n_rows, max(forest.n_classes, 1)))
-        seconds = n_rows * len(forest) * ROUTE_SECONDS
-        n_at_once = min(max(n_rows // 4, FEWEST_ROWS), MOST_ROWS)
-        n_tasks = -(-n_rows // n_at_once)
-        n_workers = count_workers(self.n_jobs, n_tasks, seconds)
-
-        def work(task: int, _: Any) -> None:
-            add_votes(forest, values, task * n_at_once, min((task + 1) * n_at_once, n_rows), out)
-
-        run_tasks(work, n_tasks, n_workers, label="predicting", unit="blocks", is_short=seconds < SHORT_SECONDS)
-        return out
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """Find the leaf of each row in each tree.
@@ -546,9 +534,7 @@ class ForestClassifier(ClassifierMixin, UncertainClasses, _Forest):
 
     def _mean_votes(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """Probabilities of encoded rows."""
-        if self.n_classes_ == 1:
-            return np.ones((len(values), 1))
-        return self._sum_votes(values) / len(self.forest_)
+        return self._make_predictor().answer(values, self.n_jobs)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the class of each row: the most probable, the first among equals."""
@@ -609,5 +595,5 @@ class ForestRegressor(RegressorMixin, UncertainNumbers, _Forest):
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predict the target of each row: the mean over the trees of the mean of its leaf."""
-        total = self._sum_votes(self._values(X))[:, 0]
-        return np.ldexp(total / len(self.forest_), self._shift)
+        values = self._values(X)
+        return self._make_predictor().answer(values, self.n_jobs)

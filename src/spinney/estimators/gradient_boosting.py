@@ -22,7 +22,7 @@ from spinney.estimators.checks import (
     check_y,
     weigh_classes,
 )
-from spinney.estimators.stopping import choose_class
+from spinney.model.links import choose_class
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

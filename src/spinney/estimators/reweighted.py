@@ -20,7 +20,7 @@ from spinney.ensemble.reweighted import TreeMembers
 from spinney.ensemble.sampling import Draw, draw_key
 from spinney.estimators.cart import VISIT_SECONDS
 from spinney.estimators.checks import CheckedParams, check_monotone, check_weights, draw_seed, open_x, weigh_classes
-from spinney.estimators.forest import COMPILED_SHARE, SHORT_SECONDS, forget
+from spinney.estimators.forest import COMPILED_SHARE, forget
 from spinney.estimators.members import (
     Rows,
     Template,
@@ -32,6 +32,8 @@ from spinney.estimators.members import (
 )
 from spinney.estimators.stopping import draw_held
 from spinney.model.predict import find_leaves
+from spinney.model.predictors import WeightedPredictor
+from spinney.model.voting import SHORT_SECONDS
 from spinney.table.coding import code_table
 from spinney.table.ingest import read_columns
 from spinney.table.schema import encode
@@ -265,6 +267,9 @@ class Reweighted(CheckedParams, BaseEstimator):
     def _values(self, X: Any) -> NDArray[Any]:
         """X as trees take it."""
         return encode(open_x(self, X, is_fit=False), self._schema)
+
+    def _make_predictor(self) -> WeightedPredictor:
+        return WeightedPredictor(self._schema, getattr(self, "classes_", None), self.forest_, self.estimator_weights_)
 
     def _answers(self, tree: Tree) -> NDArray[Any]:
         """What each leaf of a tree says: a class code, or a number."""

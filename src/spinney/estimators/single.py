@@ -8,9 +8,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from spinney.estimators.checks import CheckedParams, check_known, open_x, refuse_infinite
+from spinney.estimators.checks import CheckedParams, check_known, open_x
 from spinney.estimators.rows import open_row, unseen_levels
-from spinney.model.predict import find_leaves, predict_classes, predict_shares, predict_values
+from spinney.model.predict import find_leaves
+from spinney.model.predictors import TreePredictor
 from spinney.table.schema import encode
 from spinney.tree.explaining import explain
 
@@ -38,6 +39,11 @@ class SingleTree(CheckedParams, BaseEstimator):
     def _values(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self, "tree_")
         return encode(open_x(self, X, is_fit=False), self._schema)
+
+    def _make_predictor(self) -> TreePredictor:
+        check_is_fitted(self, "tree_")
+        classes = getattr(self, "classes_", None)
+        return TreePredictor(self._schema, classes, self.tree_, getattr(self, "smoothing", None))
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """Find the leaf of each row.
@@ -122,12 +128,11 @@ class ClassTree(ClassifierMixin, SingleTree):
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the class of each row: the most frequent in its leaf, the first among equals."""
         values = self._values(X)
-        return self.classes_[predict_classes(self.tree_, values)]
+        return self.classes_[self._make_predictor().choose(values)]
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict class probabilities: the class shares of the leaf, shape (n_rows, n_classes)."""
-        values = self._values(X)
-        return predict_shares(self.tree_, values)
+        return self._make_predictor().answer(self._values(X))
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Logarithm of `predict_proba`; -inf for probability 0."""
@@ -150,7 +155,4 @@ class ValueTree(RegressorMixin, SingleTree):
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predict the target of each row: the mean of its leaf, or what the leaf's linear model says."""
-        values = self._values(X)
-        if self.tree_.linear is not None:
-            refuse_infinite(values, self._schema)
-        return predict_values(self.tree_, values)
+        return self._make_predictor().answer(self._values(X))

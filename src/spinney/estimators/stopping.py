@@ -27,6 +27,7 @@ from spinney.ensemble.pool import POLL_SECONDS, run_tasks
 from spinney.ensemble.sampling import Draw
 from spinney.estimators.out_of_bag import find_score, is_scorer
 from spinney.model.boosted import add_rounds
+from spinney.model.links import choose_class
 from spinney.tree.forest import Forest
 
 if TYPE_CHECKING:
@@ -166,11 +167,6 @@ class RoundAnswers:
         if name.startswith("__") or "model" not in vars(self):
             raise AttributeError(name)
         return getattr(self.model, name)
-
-
-def choose_class(raw: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Index of the class of the highest score, the first among equals, from raw scores (n_raw, n_rows)."""
-    return (raw[0] > 0.0).astype(np.intp) if len(raw) == 1 else raw.argmax(axis=0)
 
 
 def name_score(scoring: Any) -> str:

@@ -23,7 +23,6 @@ from spinney.ensemble.forest import first_members, say
 from spinney.ensemble.pool import count_workers, run_tasks
 from spinney.ensemble.sampling import split_bag
 from spinney.estimators.checks import check_weights
-from spinney.estimators.votes import ask_trees, lower_values
 from spinney.model.predict import find_all_leaves, find_leaves
 from spinney.model.uncertainty import (
     Correction,
@@ -39,6 +38,7 @@ from spinney.model.uncertainty import (
     sets_oob,
     variance_over_trees,
 )
+from spinney.model.voting import ask_trees, lower_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from spinney.model.voters import (
     decompose_variance,
     strength_and_correlation,
 )
+from spinney.model.voting import ask_trees, tree_shares, tree_values
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -253,38 +254,3 @@ def one_row(x: Any) -> Any:
     if is_flat or (isinstance(x, np.ndarray) and x.ndim == 1):
         return [list(x)]
     return x
-
-
-def ask_trees(forest: Forest, values: NDArray[Any]) -> NDArray[np.float64]:
-    """What each tree says of each row, (n_trees, n_rows), or (n_trees, n_rows, n_classes)."""
-    leaf = find_all_leaves(forest, values)
-    if not forest.n_classes:
-        return tree_values(forest, leaf).T
-    return tree_shares(forest, leaf).swapaxes(0, 1)
-
-
-def lower_values(forest: Forest, shift: int) -> Forest:
-    """The same forest with its leaf values divided by 2**shift."""
-    if shift == 0:
-        return forest
-    hot = forest.hot.copy()
-    values = hot[:, 0].view(np.float64)
-    values[forest.is_leaf] = np.ldexp(values[forest.is_leaf], -shift)
-    return replace(forest, hot=hot)
-
-
-def tree_values(forest: Forest, leaf: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Value of the leaf of each row in each tree, shape (n_rows, n_trees) as `leaf`; for classes a code, see `Tree`."""
-    node = forest.first_node[:-1] + leaf
-    return np.ascontiguousarray(forest.hot[node, 0]).view(np.float64)
-
-
-def tree_shares(forest: Forest, leaf: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Class shares of the leaf of each row in each tree, shape (n_rows, n_trees, n_classes)."""
-    code = tree_values(forest, leaf).astype(np.int64)
-    shares = np.zeros((*code.shape, forest.n_classes))
-    row, tree = np.nonzero(code >= 0)
-    shares[row, tree, code[row, tree]] = 1.0
-    row, tree = np.nonzero(code < 0)
-    shares[row, tree] = forest.shares[forest.first_mixed[tree] - 1 - code[row, tree]]
-    return shares

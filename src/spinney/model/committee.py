@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spinney.model.links import softmax, two_columns
 from spinney.model.predict import BLOCK_ROWS, add_votes, find_all_leaves
 
 if TYPE_CHECKING:
@@ -93,6 +94,33 @@ def sum_forest(forest: Forest, weights: NDArray[np.float64], values: NDArray[Any
     for weight in np.abs(weights).tolist():
         votes.total += weight
     return votes
+
+
+def choose_by_votes(votes: ClassVotes) -> NDArray[np.intp]:
+    """Code of the class with most votes, the first among equals."""
+    if votes.votes.shape[1] == 1:
+        return (votes.votes[:, 0] > 0.0).astype(np.intp)
+    return votes.votes.argmax(axis=1)
+
+
+def decide(votes: ClassVotes, n_classes: int) -> NDArray[np.float64]:
+    """The decision function; 0 where the votes have no weight."""
+    total = votes.total if votes.total > 0.0 else 1.0
+    if n_classes == 1:
+        return np.zeros((len(votes.votes), 1))
+    if n_classes == 2:
+        return 2.0 * (votes.votes[:, 0] / total)
+    others = votes.total - votes.votes
+    return (votes.votes - others / (n_classes - 1)) / total
+
+
+def spread(decision: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
+    """Probabilities from the decision function (equation 15 of Zhu, Zou, Rosset and Hastie 2009)."""
+    if n_classes == 1:
+        return np.ones_like(decision)
+    if n_classes == 2:
+        return two_columns(decision)
+    return softmax((decision / (n_classes - 1)).T)
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------

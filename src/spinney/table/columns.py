@@ -15,6 +15,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import numbers
+import warnings
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -140,6 +141,34 @@ def open_columns(X: Any) -> Columns:
     return _open_array(X)
 
 
+def check_names(names: Sequence[str] | None, fitted: Iterable[str] | None, kind: str) -> None:
+    """Compare column names with those of fit: scikit-learn's rule, for every kind of frame."""
+    if names is None and fitted is not None:
+        message = f"X does not have valid feature names, but {kind} was fitted with feature names"
+        warnings.warn(message, UserWarning, stacklevel=5)
+    if names is None or (fitted is not None and tuple(names) == tuple(fitted)):
+        return
+    if fitted is None:
+        message = f"X has feature names, but {kind} was fitted without feature names"
+        warnings.warn(message, UserWarning, stacklevel=5)
+        return
+    unseen, missing = sorted(set(names) - set(fitted)), sorted(set(fitted) - set(names))
+    parts = ["The feature names should match those that were passed during fit."]
+    if unseen:
+        parts += ["Feature names unseen at fit time:", *some_lines(unseen)]
+    if missing:
+        parts += ["Feature names seen at fit time, yet now missing:", *some_lines(missing)]
+    if not unseen and not missing:
+        moved = [f"{new} in place of {old}" for old, new in zip(fitted, names, strict=True) if old != new]
+        parts += ["Feature names must be in the same order as they were in fit.", *some_lines(moved)]
+    raise ValueError("\n".join(parts) + "\n")
+
+
+def some_lines(names: list[str]) -> list[str]:
+    """The first few of a list, one a line."""
+    return [f"- {name}" for name in names[:5]] + ["- ..."] * (len(names) > 5)
+
+
 # --- arrays -------------------------------------------------------------------------------------------------
 
 
@@ -149,15 +178,17 @@ def _matrix_columns(array: NDArray[Any]) -> Columns:
 
 
 def _open_array(X: Any) -> Columns:
-    from sklearn.utils.validation import check_array
-
     if isinstance(X, np.ma.MaskedArray):
         text = "X is a masked array, whose mask would be lost. Fill it first: X.filled(np.nan)."
         raise ValueError(text)  # noqa: TRY004, as any bad content
     if isinstance(X, list | tuple):
         X = _rows_to_array(X)
-    # scikit-learn's own checks, for its own wording: sparse, 1-D, 3-D, empty, complex, np.matrix.
-    array = np.asarray(check_array(X, dtype=None, ensure_all_finite=False, input_name="X"))
+    if not (type(X) is np.ndarray and X.ndim == 2 and X.size and X.dtype.kind in "fiubOUT"):
+        # scikit-learn's own checks, for its own wording: sparse, 1-D, 3-D, empty, complex, np.matrix.
+        from sklearn.utils.validation import check_array
+
+        X = check_array(X, dtype=None, ensure_all_finite=False, input_name="X")
+    array = np.asarray(X)
     kind = array.dtype.kind
     if kind in "fiub":
         return _matrix_columns(array)

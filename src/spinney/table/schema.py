@@ -164,6 +164,20 @@ def numbers_behind(column: Categories, name: str, complaint: str) -> NDArray[np.
     return np.take(table, column.codes)
 
 
+def refuse_infinite(values: NDArray[Any], schema: Schema, weight: NDArray[np.float64] | None = None) -> None:
+    """Refuse infinite numbers where they would be terms of a linear model; rows of weight 0 are not there."""
+    for j in np.flatnonzero(~schema.is_categorical).tolist():
+        bad = np.isinf(values[:, j])
+        if weight is not None:
+            bad &= weight > 0.0
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise ValueError(
+                f"Column {schema.name_of(j)} of X holds {values[row, j]} in row {row}, and a linear leaf cannot take "
+                "infinite values. Replace it by a finite number, or by NaN where it is missing; or use leaf_model=None."
+            )
+
+
 # --- levels -------------------------------------------------------------------------------------------------
 
 

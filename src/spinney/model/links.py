@@ -1,0 +1,67 @@
+"""From raw scores to answers: the link of a loss, by its name."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._jit import interpreted
+
+Floats = NDArray[np.float64]
+
+LEAST, GREATEST = interpreted().gradients.LEAST, interpreted().gradients.GREATEST
+"""Scores beyond them give what they give: exp stays finite."""
+
+LINKS = {  # name: raw scores of a row (0: one for each class), classes (0: numbers; -1: as many as there are)
+    "identity": (1, 0),
+    "log": (1, 0),
+    "logistic": (1, 2),
+    "half_logistic": (1, 2),  # a raw score is half the log-odds
+    "softmax": (0, -1),
+}
+
+
+def respond(link: str, raw: Floats) -> Floats:
+    """Numbers (n_rows,), or probabilities (n_rows, n_classes), from raw scores (n_raw, n_rows)."""
+    if link == "identity":
+        return raw[0].copy()
+    if link == "log":
+        return exp(raw[0])
+    if link == "softmax":
+        return softmax(raw)
+    return two_columns(raw[0] if link == "logistic" else 2.0 * raw[0])
+
+
+def choose_class(raw: Floats) -> NDArray[np.intp]:
+    """Index of the class of the highest score, the first among equals, from raw scores (n_raw, n_rows)."""
+    return (raw[0] > 0.0).astype(np.intp) if len(raw) == 1 else raw.argmax(axis=0)
+
+
+def exp(x: Floats) -> Floats:
+    """Exponentials that stay finite."""
+    return np.exp(np.clip(x, LEAST, GREATEST))
+
+
+def two_columns(raw: Floats) -> Floats:
+    """Probabilities of two classes (n_rows, 2) from the log-odds of the second; both keep their digits near 0."""
+    e = np.exp(-np.abs(raw))
+    likely = 1.0 / (1.0 + e)
+    unlikely = e * likely
+    is_first = raw < 0.0
+    return np.stack([np.where(is_first, likely, unlikely), np.where(is_first, unlikely, likely)], axis=1)
+
+
+def two_shares(raw: float) -> Floats:
+    """The same of one row, (2,), in fewer steps; `np.exp` as above, since that of `math` may differ in the last bit."""
+    e = float(np.exp(-abs(raw)))
+    likely = 1.0 / (1.0 + e)
+    return np.array([likely, e * likely] if raw < 0.0 else [e * likely, likely])
+
+
+def softmax(raw: Floats) -> Floats:
+    """Probabilities (n_rows, n_classes) from scores (n_classes, n_rows)."""
+    e = np.exp(np.maximum(raw - raw.max(axis=0), LEAST))
+    total = np.zeros(raw.shape[1])
+    for scores in e:
+        total += scores
+    return np.ascontiguousarray((e / total).T)

@@ -1,0 +1,219 @@
+"""One predictor for every model: from a row, or a table of them, to an answer, without scikit-learn."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._jit import kernels
+from spinney.table.columns import check_names, open_columns
+from spinney.table.schema import Schema, encode
+from spinney.tree.structure import BrokenTreeError
+
+if TYPE_CHECKING:
+    from spinney.tree.forest import Forest
+    from spinney.tree.structure import Tree
+
+FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Predictor:
+    """What a fitted model needs to predict, and nothing else.
+
+    `predictor()` of an estimator gives one, or `spinney.load_predictor`. It can be called: `predictor(x)` with one row
+    of values gives a number, or the probabilities of the classes, in microseconds; it looks at nothing but the shape.
+    `predict` and the other methods read frames and compare names, as those of the estimators do. Threads may share one.
+
+    Attributes
+    ----------
+    schema : Schema
+        Names and levels of the columns.
+    classes : array (n_classes,), or None for numbers
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spinney import CARTClassifier
+    >>> predictor = CARTClassifier().fit([[1], [2], [3], [4]], ["no", "no", "yes", "yes"]).predictor()
+    >>> predictor(np.array([3.3]))
+    array([0., 1.])
+    >>> predictor.predict([[3.3], [0.5]])
+    array(['yes', 'no'], dtype='<U3')
+    """
+
+    schema: Schema
+    classes: NDArray[Any] | None
+
+    def __repr__(self) -> str:
+        what = "numbers" if self.classes is None else f"{len(self.classes)} classes"
+        return f"{type(self).__name__}({self.n_features} features, {what})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Fields alone: what is derived from them is derived again."""
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore the fields and check them."""
+        self.__dict__.update({name: state[name] for name in self.__dataclass_fields__})
+        self.check()
+
+    @property
+    def n_features(self) -> int:
+        """How many columns a row has."""
+        return self.schema.n_features
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the columns; None where the model was fitted without."""
+        return self.schema.names
+
+    # --- what each kind of model says of values ---
+
+    def answer(self, values: NDArray[Any], n_jobs: int | None = None) -> NDArray[np.float64]:
+        """Numbers (n_rows,), or probabilities (n_rows, n_classes), of encoded rows."""
+        raise NotImplementedError
+
+    def choose(self, values: NDArray[Any], n_jobs: int | None = None) -> NDArray[np.intp]:
+        """Code of the class of each encoded row: the most probable, the first among equals."""
+        return self.answer(values, n_jobs).argmax(axis=1)
+
+    def find(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        """Leaf of each encoded row, (n_rows,), or in each tree, (n_rows, n_trees)."""
+        raise NotImplementedError
+
+    def ask(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """What each tree says of each encoded row, (n_rows, n_trees), or shares (n_rows, n_trees, n_classes)."""
+        raise NotImplementedError
+
+    def check(self) -> None:
+        """Raise BrokenTreeError unless the parts fit each other: before a kernel sees them."""
+        raise NotImplementedError
+
+    def check_model(self, model: Tree | Forest, n_classes: int) -> None:
+        """The trees are for these columns and classes."""
+        levels = [0 if levels is None else len(levels) for levels in self.schema.levels]
+        if model.n_features != len(levels) or model.n_levels.tolist() != levels:
+            raise BrokenTreeError("the trees have other columns or levels than the schema")
+        if model.n_classes != n_classes:
+            raise BrokenTreeError(f"the trees have {model.n_classes} classes, expected {n_classes}")
+
+    @property
+    def n_classes(self) -> int:
+        """0 for numbers."""
+        return 0 if self.classes is None else len(self.classes)
+
+    # --- one row ---
+
+    def pack(self) -> NDArray[np.uint64] | None:
+        """The trees as `kernels.one_row` reads them; None where they are not sums of what trees say."""
+        return None
+
+    def finish(self, out: NDArray[np.float64]) -> Any:
+        """The answer to one row from the sums over its trees."""
+        raise NotImplementedError
+
+    @cached_property
+    def _one_row(self) -> tuple[Any, NDArray[np.uint64] | None]:
+        """The kernel, and what it reads."""
+        packed = self.pack()
+        return (None if packed is None else kernels(math.inf).one_row.add_up), packed
+
+    @cached_property
+    def _level_columns(self) -> NDArray[np.intp] | None:
+        """Columns of categories; None where there are none."""
+        columns = np.flatnonzero(self.schema.is_categorical)
+        return columns if len(columns) else None
+
+    @cached_property
+    def _n_levels(self) -> NDArray[np.float64]:
+        """How many levels each column of categories has."""
+        return np.array([len(levels) for levels in self.schema.levels if levels is not None], np.float64)
+
+    @cached_property
+    def _width(self) -> int:
+        """How many sums there are for a row."""
+        return max(self.n_classes, 1)
+
+    def __call__(self, x: Any) -> Any:
+        """Answer for values: no names, no frames, nothing looked at but the shape.
+
+        Parameters
+        ----------
+        x : float64 or float32 array (n_features,) or (n_rows, n_features)
+            A category as the index of its level (`encode` of a table gives that), a missing value as NaN.
+
+        Returns
+        -------
+        float, or float64 array (n_classes,), for one row; else arrays (n_rows,) or (n_rows, n_classes)
+            The very numbers of `predict` and `predict_proba`.
+        """
+        add_up, packed = self._one_row
+        if not (type(x) is np.ndarray and x.ndim == 1 and x.flags.carray and x.dtype in FLOATS):
+            x = np.array(x, np.float32 if getattr(x, "dtype", None) == np.float32 else np.float64, order="C")
+        if x.shape[-1:] != (self.n_features,) or x.ndim > 2:
+            raise ValueError(f"x has shape {x.shape}: a row has {self.n_features} values")
+        if self._level_columns is not None:
+            x = self._know_levels(x)
+        if x.ndim == 2:
+            return self.answer(x)
+        if packed is None:
+            return self.answer(x[None])[0]
+        out = np.empty(self._width)
+        add_up(packed, x, out)
+        return self.finish(out)
+
+    def _know_levels(self, x: NDArray[Any]) -> NDArray[Any]:
+        """X with what is no level made missing: kernels look levels up in bitsets."""
+        level = x[..., self._level_columns]
+        with np.errstate(invalid="ignore"):
+            is_level = (level >= 0.0) & (level < self._n_levels) & (level == np.floor(level))
+        if is_level.all():
+            return x
+        x = x.copy()
+        x[..., self._level_columns] = np.where(is_level, level, np.nan)
+        return x
+
+    # --- tables ---
+
+    def encode(self, X: Any) -> NDArray[Any]:
+        """A table as values, (n_rows, n_features): categories as the index of their level, missing as NaN."""
+        columns = open_columns(X)
+        check_names(columns.names, self.schema.names, type(self).__name__)
+        return encode(columns, self.schema)
+
+    def predict(self, X: Any, *, n_jobs: int | None = None) -> NDArray[Any]:
+        """Predict the class or the number of each row.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+        n_jobs : int, optional
+            Threads at most; None: as many as the work pays for.
+        """
+        values = self.encode(X)
+        if self.classes is None:
+            return self.answer(values, n_jobs)
+        return self.classes[self.choose(values, n_jobs)]
+
+    def predict_proba(self, X: Any, *, n_jobs: int | None = None) -> NDArray[np.float64]:
+        """Predict class probabilities, shape (n_rows, n_classes)."""
+        if self.classes is None:
+            raise ValueError("this model predicts numbers, which have no classes: use predict")
+        return self.answer(self.encode(X), n_jobs)
+
+    def apply(self, X: Any) -> NDArray[np.int64]:
+        """Find the leaf of each row, shape (n_rows,), or in each tree, shape (n_rows, n_trees)."""
+        return self.find(self.encode(X))
+
+    def predict_trees(self, X: Any) -> NDArray[np.float64]:
+        """What each tree says by itself: (n_rows, n_trees), or class shares (n_rows, n_trees, n_classes).
+
+        Of gradient boosting: the raw score that each tree adds.
+        """
+        return self.ask(self.encode(X))

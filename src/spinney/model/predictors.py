@@ -1,0 +1,344 @@
+"""The kinds of predictors: of one tree, of forests that vote, of rounds that add up, of members with weights."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.model.boosted import add_rounds
+from spinney.model.committee import choose_by_votes, decide, forest_medians, spread, sum_forest, weigh_forest
+from spinney.model.links import GREATEST, LEAST, LINKS, choose_class, respond, two_shares
+from spinney.model.packed import pack_shares, pack_values
+from spinney.model.predict import (
+    find_all_leaves,
+    find_leaves,
+    predict_answers,
+    predict_classes,
+    predict_shares,
+    predict_values,
+    smooth_shares,
+)
+from spinney.model.predictor import Predictor
+from spinney.model.voting import ask_trees, lower_values, run_blocks, sum_votes
+from spinney.table.schema import refuse_infinite
+from spinney.tree.forest import Forest, join_trees
+from spinney.tree.structure import BrokenTreeError, Tree, check_types
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MOST_EXPONENT = 2048  # a power of two that float64 can lose
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TreePredictor(Predictor):
+    """One tree.
+
+    Attributes
+    ----------
+    tree : Tree
+    smoothing : "laplace", float or None
+        How class shares are drawn towards each other; see `smooth_shares`.
+    """
+
+    tree: Tree
+    smoothing: float | str | None = None
+
+    def check(self) -> None:
+        """The tree is for these columns and classes, the smoothing is one."""
+        self.check_model(self.tree, self.n_classes)
+        smoothing = self.smoothing
+        is_number = isinstance(smoothing, float | int) and 0.0 <= smoothing < math.inf
+        if smoothing is not None and not (self.n_classes and (smoothing == "laplace" or is_number)):
+            raise BrokenTreeError(f"smoothing={smoothing!r} is none")
+
+    @cached_property
+    def smoothed(self) -> NDArray[np.float64]:
+        """Smoothed shares of every node, (n_nodes, n_classes)."""
+        assert self.smoothing is not None
+        return smooth_shares(self.tree, self.smoothing)
+
+    def answer(self, values: NDArray[Any], n_jobs: int | None = None) -> NDArray[np.float64]:
+        """What the row's leaf says."""
+        del n_jobs
+        if self.n_classes:
+            if self.smoothing is not None:
+                return predict_answers(self.tree, values, self.smoothed)
+            return predict_shares(self.tree, values)
+        if self.tree.linear is not None:
+            refuse_infinite(values, self.schema)
+        return predict_values(self.tree, values)
+
+    def choose(self, values: NDArray[Any], n_jobs: int | None = None) -> NDArray[np.intp]:
+        """Code of the most frequent class of the leaf."""
+        if self.smoothing is not None:
+            return super().choose(values, n_jobs)
+        return predict_classes(self.tree, values)
+
+    def find(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        """Leaf of each row."""
+        return find_leaves(self.tree, values).astype(np.int64)
+
+    def ask(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """What the one tree says."""
+        return self.answer(values)[:, None]
+
+    def pack(self) -> NDArray[np.uint64] | None:
+        """As a forest of one, where a row takes one path to a plain leaf."""
+        if not self.tree.is_binary or self.tree.linear is not None or self.smoothing is not None:
+            return None
+        forest = join_trees([self.tree])
+        return pack_shares(forest, 1) if self.n_classes > 1 else pack_values(forest, 1, 1, np.zeros(1))
+
+    def finish(self, out: NDArray[np.float64]) -> Any:
+        """What the leaf says."""
+        if self.n_classes:
+            return out if self.n_classes > 1 else np.ones(1)
+        return float(out[0])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class VotePredictor(Predictor):
+    """Trees whose answers are averaged.
+
+    Attributes
+    ----------
+    forest : Forest
+    is_hard : bool
+        Whether a tree votes for one class, instead of giving shares.
+    shift : int
+        Numbers are added up in units of 2**shift, so that no sum overflows.
+    """
+
+    forest: Forest
+    is_hard: bool = False
+    shift: int = 0
+
+    def check(self) -> None:
+        """The forest is for these columns and classes."""
+        self.check_model(self.forest, self.n_classes)
+        if not 0 <= self.shift <= MOST_EXPONENT or (self.n_classes and self.shift) or (self.is_hard > self.n_classes):
+            raise BrokenTreeError(f"shift={self.shift}, is_hard={self.is_hard} do not fit {self.n_classes} classes")
+
+    @cached_property
+    def voting(self) -> Forest:
+        """The trees as they vote: classes alone with hard voting, values in units of 2**shift."""
+        return self.forest.hardened() if self.is_hard else lower_values(self.forest, self.shift)
+
+    def answer(self, values: NDArray[Any], n_jobs: int | None = None) -> NDArray[np.float64]:
+        """Mean over the trees."""
+        if self.n_classes == 1:  # one column of votes would be one of numbers
+            return np.ones((len(values), 1))
+        total = sum_votes(self.voting, values, n_jobs) / len(self.forest)
+        return total if self.n_classes else np.ldexp(total[:, 0], self.shift)
+
+    def find(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        """Leaf of each row in each tree."""
+        return find_all_leaves(self.forest, values).astype(np.int64)
+
+    def ask(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """What each tree says."""
+        said = ask_trees(self.forest.hardened() if self.is_hard else self.forest, values)
+        return np.swapaxes(said, 0, 1)
+
+    def pack(self) -> NDArray[np.uint64] | None:
+        """Values, or shares."""
+        if self.n_classes > 1:
+            return pack_shares(self.voting, len(self.forest))
+        return pack_values(self.voting, 1, len(self.forest), np.zeros(1))
+
+    def finish(self, out: NDArray[np.float64]) -> Any:
+        """The mean."""
+        if self.n_classes:
+            return out / len(self.forest) if self.n_classes > 1 else np.ones(1)
+        return math.ldexp(float(out[0]) / len(self.forest), self.shift)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RoundPredictor(Predictor):
+    """Gradient boosting: rounds of trees that add to raw scores.
+
+    Attributes
+    ----------
+    forest : Forest
+        `len(start)` trees a round.
+    start : float64 (n_raw,)
+        Raw scores before the first round.
+    link : str
+        From raw scores to answers; see `model.links`.
+    n_rounds : int
+        How many rounds count.
+    exponent : int
+        Raw scores of numbers are in units of 2**exponent.
+    """
+
+    forest: Forest
+    start: NDArray[np.float64]
+    link: str
+    n_rounds: int
+    exponent: int = 0
+
+    def check(self) -> None:
+        """Forest, start, link and rounds fit each other and the classes."""
+        self.check_model(self.forest, 0)
+        if self.link not in LINKS:
+            raise BrokenTreeError(f"there is no link {self.link!r}")
+        n_raw, n_classes = LINKS[self.link]
+        wanted = max(self.n_classes, 2) if self.classes is not None else 0
+        n_classes = wanted if n_classes < 0 else n_classes
+        n_raw = n_raw or n_classes
+        check_types(self, {"start": (1, np.float64)})
+        if n_classes != wanted or self.start.shape != (n_raw,) or not np.isfinite(self.start).all():
+            raise BrokenTreeError(f"link {self.link!r}: start of shape {self.start.shape} for {self.n_classes} classes")
+        if len(self.forest) % n_raw or not 0 <= self.n_rounds <= len(self.forest) // n_raw:
+            raise BrokenTreeError(f"{self.n_rounds} rounds of {n_raw} trees in a forest of {len(self.forest)}")
+        if abs(self.exponent) > MOST_EXPONENT or (n_classes and self.exponent):
+            raise BrokenTreeError(f"exponent={self.exponent} is out of range")
+
+    @property
+    def n_raw(self) -> int:
+        """Raw scores of a row, and trees of a round."""
+        return len(self.start)
+
+    def begin(self, n_rows: int, offset: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """Raw scores before the first round, (n_raw, n_rows); offset: what the rows bring along, in our units."""
+        raw = np.repeat(self.start, n_rows).reshape(self.n_raw, n_rows)
+        if offset is not None:
+            raw += offset
+        return raw
+
+    def sum_rounds(
+        self, values: NDArray[Any], offset: NDArray[np.float64] | None = None, n_jobs: int | None = None
+    ) -> NDArray[np.float64]:
+        """Raw scores of encoded rows, (n_raw, n_rows)."""
+        raw = self.begin(len(values), offset)
+        rounds = range(self.n_rounds)
+
+        def add(lo: int, hi: int) -> None:
+            add_rounds(self.forest, rounds, values, lo, hi, raw)
+
+        run_blocks(add, len(values), len(rounds) * self.n_raw, n_jobs)
+        return raw
+
+    def stages(
+        self, values: NDArray[Any], n_rounds: int, offset: NDArray[np.float64] | None = None
+    ) -> Iterator[NDArray[np.float64]]:
+        """Raw scores after each round, (n_raw, n_rows): the same array each time."""
+        raw = self.begin(len(values), offset)
+        for t in range(n_rounds):
+            add_rounds(self.forest, range(t, t + 1), values, 0, len(values), raw)
+            yield raw
+
+    def respond(self, raw: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Answers to raw scores; a single class is learnt as the first of two, and certain."""
+        if self.n_classes == 1:
+            return np.ones((raw.shape[1], 1))
+        answers = respond(self.link, raw)
+        return np.ldexp(answers, self.exponent) if self.exponent else answers
+
+    def answer(self, values: NDArray[Any], n_jobs: int | None = None) -> NDArray[np.float64]:
+        """The sum of the rounds, through the link."""
+        return self.respond(self.sum_rounds(values, None, n_jobs))
+
+    def choose(self, values: NDArray[Any], n_jobs: int | None = None) -> NDArray[np.intp]:
+        """Code of the class of the highest raw score."""
+        return choose_class(self.sum_rounds(values, None, n_jobs))
+
+    @cached_property
+    def used(self) -> Forest:
+        """The trees of the rounds that count."""
+        return self.forest.head(self.n_rounds * self.n_raw)
+
+    def find(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        """Leaf of each row in each tree that counts."""
+        return find_all_leaves(self.used, values).astype(np.int64)
+
+    def ask(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """The raw score that each tree adds."""
+        return np.ldexp(ask_trees(self.used, values).T, self.exponent)
+
+    def pack(self) -> NDArray[np.uint64] | None:
+        """Values that add up to raw scores."""
+        return pack_values(self.forest, self.n_raw, self.n_rounds * self.n_raw, self.start)
+
+    @cached_property
+    def _width(self) -> int:
+        return self.n_raw
+
+    def finish(self, out: NDArray[np.float64]) -> Any:
+        """The sums, through the link: as `respond` does it, without its arrays."""
+        if self.link == "identity":
+            return math.ldexp(float(out[0]), self.exponent)
+        if self.link == "log":
+            return math.ldexp(float(np.exp(min(max(float(out[0]), LEAST), GREATEST))), self.exponent)
+        if self.link == "softmax" or self.n_classes == 1:
+            return self.respond(out[:, None])[0]
+        return two_shares(float(out[0]) if self.link == "logistic" else 2.0 * float(out[0]))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WeightedPredictor(Predictor):
+    """AdaBoost: trees whose votes have weights; of numbers, the weighted median.
+
+    Attributes
+    ----------
+    forest : Forest
+    weights : float64 (n_trees,)
+    """
+
+    forest: Forest
+    weights: NDArray[np.float64]
+
+    def check(self) -> None:
+        """One finite weight a tree."""
+        self.check_model(self.forest, self.n_classes)
+        check_types(self, {"weights": (1, np.float64)})
+        if len(self.weights) != len(self.forest) or not np.isfinite(self.weights).all():
+            raise BrokenTreeError(f"{len(self.weights)} weights for {len(self.forest)} trees, or not finite")
+
+    def answer(self, values: NDArray[Any], n_jobs: int | None = None) -> NDArray[np.float64]:
+        """Probabilities by the votes, or weighted medians."""
+        del n_jobs
+        if not self.n_classes:
+            return forest_medians(self.forest, self.weights, values)
+        return spread(decide(sum_forest(self.forest, self.weights, values), self.n_classes), self.n_classes)
+
+    def choose(self, values: NDArray[Any], n_jobs: int | None = None) -> NDArray[np.intp]:
+        """Code of the class with most votes."""
+        del n_jobs
+        return choose_by_votes(sum_forest(self.forest, self.weights, values))
+
+    def find(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        """Leaf of each row in each tree."""
+        return find_all_leaves(self.forest, values).astype(np.int64)
+
+    def ask(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """What each tree says, without its weight."""
+        return np.swapaxes(ask_trees(self.forest, values), 0, 1)
+
+    def pack(self) -> NDArray[np.uint64] | None:
+        """Two classes: trees that say their weight."""
+        if self.n_classes != 2:
+            return None
+        return pack_values(weigh_forest(self.forest, self.weights), 1, len(self.forest), np.zeros(1))
+
+    @cached_property
+    def _width(self) -> int:
+        return 1
+
+    @cached_property
+    def total(self) -> float:
+        """Of the magnitudes of the weights, 1 where there are none."""
+        total = 0.0
+        for weight in np.abs(self.weights).tolist():
+            total += weight
+        return total if total > 0.0 else 1.0
+
+    def finish(self, out: NDArray[np.float64]) -> Any:
+        """Probabilities of two classes."""
+        return two_shares(2.0 * (float(out[0]) / self.total))
