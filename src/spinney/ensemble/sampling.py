@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
+from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -110,9 +111,6 @@ class Draw:
     strata: NDArray[np.int32] | None = None
     is_balanced: bool = False
     groups: NDArray[np.int32] | None = None
-    units: Units = field(init=False, repr=False)
-    guide: Guide | None = field(init=False, repr=False, default=None)  # for draws with replacement that are not alike
-    rates: Rates | None = field(init=False, repr=False, default=None)  # for Poisson counts
 
     def __post_init__(self) -> None:
         """Refuse what cannot be drawn, and take arrays as the kernels want them."""
@@ -129,30 +127,46 @@ class Draw:
         object.__setattr__(self, "probability", check_probability(self.probability, self.n_rows))
         object.__setattr__(self, "strata", check_codes("strata", self.strata, self.n_rows))
         object.__setattr__(self, "groups", check_codes("groups", self.groups, self.n_rows))
-        self.make_tables()
+        if not self.is_plain:
+            _ = self.units  # refuses strata and groups that do not go together
         if self.kind == "paste":
             self.check_paste()
 
-    def make_tables(self) -> None:
-        """What bags are drawn from; made at once, not when first asked for: trees are drawn by many threads."""
-        object.__setattr__(self, "units", self.list_units())
-        if self.kind == "poisson":
-            object.__setattr__(self, "rates", self.find_rates())
-        elif self.kind == "bootstrap" and not self.units.is_plain:
-            object.__setattr__(self, "guide", make_guide(self.units))
+    @property
+    def is_plain(self) -> bool:
+        """Whether all rows are alike."""
+        return self.probability is None and self.strata is None and self.groups is None
+
+    # Tables of up to 44 bytes a row are made when first asked for: a model that is opened and predicts needs none, and
+    # a number of rows in a stranger's file must not cost memory. Threads that ask at once make the same.
+
+    @cached_property
+    def units(self) -> Units:
+        """What is drawn from, and how often."""
+        return self.list_units()
+
+    @cached_property
+    def guide(self) -> Guide | None:
+        """For draws with replacement that are not alike."""
+        return make_guide(self.units) if self.kind == "bootstrap" and not self.units.is_plain else None
+
+    @cached_property
+    def rates(self) -> Rates | None:
+        """For Poisson counts."""
+        return self.find_rates() if self.kind == "poisson" else None
+
+    def with_tables(self) -> Draw:
+        """The same, its tables made at once: before many threads draw."""
+        _ = self.units, self.guide, self.rates
+        return self
 
     def __getstate__(self) -> dict[str, Any]:
-        """What was given; the tables made of it, up to 44 bytes a row, are made again."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore what was given, and make the tables."""
-        self.__dict__.update(state)
-        self.make_tables()
+        """What was given; the tables made of it are made again."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def check_paste(self) -> None:
         """Without replacement there must be enough to draw from."""
-        n_units = len(self.units.order)
+        n_units = self.n_rows if self.is_plain else len(self.units.order)
         if not self.is_balanced and self.n_drawn > n_units:
             what = "rows" if self.groups is None else "groups"
             raise ValueError(

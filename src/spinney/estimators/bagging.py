@@ -144,7 +144,7 @@ class _Bagging(OutOfBag, CheckedParams, BaseEstimator):
         if self.bootstrap or draw.units.n_drawn.sum() < len(draw.units.order):
             return draw, held
         self._refuse_without_bags(draw)
-        return Draw("whole", n_rows, n_rows, seed, positive_chance(weight)), weight
+        return Draw("whole", n_rows, n_rows, seed, positive_chance(weight)).with_tables(), weight
 
     def _refuse_without_bags(self, draw: Draw) -> None:
         """Refuse what makes no sense where every member sees all rows."""

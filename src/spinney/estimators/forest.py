@@ -289,7 +289,7 @@ class _Forest(OutOfBag, Votes, Importances, CheckedParams, BaseEstimator):
         """
         if not self.bootstrap and self.replace:
             self._refuse_without_bags(groups, strata)
-            return Draw("whole", n_rows, n_rows, seed, positive_chance(weight)), weight
+            return Draw("whole", n_rows, n_rows, seed, positive_chance(weight)).with_tables(), weight
         kind = "poisson" if self.bootstrap == "poisson" else "bootstrap" if self.replace else "paste"
         is_balanced = getattr(self, "stratify", None) == "balanced"
         self._refuse_clashes(groups, is_balanced=is_balanced)
@@ -302,7 +302,7 @@ class _Forest(OutOfBag, Votes, Importances, CheckedParams, BaseEstimator):
         n_drawn = draw_size(self.max_samples, n_units, weight if by_weight else None)
         if kind == "paste" and n_drawn >= n_units and not is_balanced:
             self._refuse_full_bags()
-        draw = Draw(kind, n_rows, n_drawn, seed, chance, strata, is_balanced, groups)
+        draw = Draw(kind, n_rows, n_drawn, seed, chance, strata, is_balanced, groups).with_tables()
         return draw, positive_chance(weight) if by_weight else weight
 
     def _refuse_clashes(self, groups: Any, *, is_balanced: bool) -> None:

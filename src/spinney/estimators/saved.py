@@ -1,0 +1,384 @@
+"""Estimators that can be saved: as model files, which are safe to open, and as pickles, both of the same arrays."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import InconsistentVersionWarning
+from sklearn.utils.validation import check_is_fitted
+
+from spinney.ensemble import losses
+from spinney.ensemble.bagging import Subspaces
+from spinney.ensemble.losses import Loss
+from spinney.ensemble.sampling import Draw
+from spinney.estimators.members import Bags, Template
+from spinney.model.container import BrokenFileError, dump
+from spinney.model.io import MissingLossError, ModelFile, save
+from spinney.model.state import KINDS, Kind, Reader, Unstorable, Writer, of_dataclass
+from spinney.table.schema import Schema
+from spinney.tree.forest import Forest
+from spinney.tree.report import PruningReport
+from spinney.tree.structure import Tree
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping
+
+    from spinney.model.predictor import Predictor
+
+NOT_STORED = ("trace_",)
+"""A trace is made from the training data again: `spinney.trace`."""
+
+HOMES = {
+    "adaboost": ("AdaBoostClassifier", "AdaBoostRegressor"),
+    "bagging": ("BaggingClassifier", "BaggingRegressor"),
+    "c45": ("C45Classifier",),
+    "cart": ("CARTClassifier", "CARTRegressor"),
+    "extra_trees": ("ExtraTreesClassifier", "ExtraTreesRegressor"),
+    "gradient_boosting": ("GradientBoostingClassifier", "GradientBoostingRegressor"),
+    "id3": ("ID3Classifier", "ID3Regressor"),
+    "random_forest": ("RandomForestClassifier", "RandomForestRegressor"),
+}
+LOSSES = (
+    "SquaredError", "AbsoluteError", "Quantile", "Huber", "Poisson", "Gamma", "Tweedie", "LogLoss", "Exponential",
+    "Softmax",
+)  # fmt: skip
+
+NUMBER = (bool, int, float, np.bool_, np.integer, np.floating)
+FITTED: dict[str, Any] = {  # attributes, and the types of what they may hold
+    "n_features_in_": int, "feature_names_in_": np.ndarray, "n_outputs_": int, "classes_": np.ndarray,
+    "n_classes_": int, "max_features_": int, "_schema": Schema, "tree_": Tree, "forest_": Forest,
+    "pruning_": PruningReport | None, "ccp_alpha_": float, "cv_results_": dict,
+    "_draw": Draw, "_seed": int, "_fingerprint": str, "_weight_mark": str, "_honest_fraction": float | None,
+    "_shift": int, "_oob_votes": np.ndarray, "_oob_n_votes": np.ndarray, "_oob_is_hard": bool,
+    "oob_curve_": np.ndarray, "oob_score_": float, "oob_decision_function_": np.ndarray, "oob_prediction_": np.ndarray,
+    "_y": np.ndarray, "_weight": np.ndarray | None,
+    "estimator_": BaseEstimator, "_base": BaseEstimator, "_bags": Bags, "_is_soft": bool, "_members": list,
+    "_templates": list, "_template": Template,
+    "_start": np.ndarray, "_exponent": int, "_loss": Loss, "_marks": dict, "_class_factors": np.ndarray | None,
+    "init_": np.ndarray, "n_trees_per_iteration_": int, "n_estimators_": int, "n_iter_": int, "best_iteration_": int,
+    "evals_result_": dict, "train_score_": np.ndarray, "validation_score_": np.ndarray,
+    "estimator_weights_": np.ndarray, "estimator_errors_": np.ndarray, "_unit": float, "validation_scores_": np.ndarray,
+}  # fmt: skip
+
+
+class Saved:
+    """Methods of estimators that can be saved.
+
+    The arrays of a model are written as they are; whoever reads them, from a file or from a pickle, checks them before
+    a kernel sees them.
+    """
+
+    def _make_predictor(self) -> Predictor:
+        """What predicts; of a fitted estimator whose trees are of one forest."""
+        raise NotImplementedError
+
+    def _has_predictor(self) -> bool:
+        """Whether the model is trees of one forest."""
+        return hasattr(self, "tree_") or hasattr(self, "forest_")
+
+    def predictor(self) -> Predictor:
+        """What predicts, without the rest: for one row in microseconds, see `Predictor`.
+
+        Returns
+        -------
+        Predictor
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from spinney import CARTRegressor
+        >>> ask = CARTRegressor().fit([[1.0], [2.0], [3.0]], [10.0, 20.0, 30.0]).predictor()
+        >>> ask(np.array([2.2]))
+        20.0
+        """
+        check_is_fitted(self, "n_features_in_")
+        if not self._has_predictor():
+            raise ValueError(f"the members of this {type(self).__name__} are no trees of one forest: use predict")
+        return self._make_predictor()
+
+    def save_model(self, path: str | os.PathLike[str]) -> None:
+        """Save the fitted model in a file that is safe to open; see `spinney.load_model`.
+
+        Parameters
+        ----------
+        path : path
+            By custom with the suffix `.spn`. The file that was there is whole until the new one is.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from spinney import CARTRegressor, load_model
+        >>> model = CARTRegressor().fit([[1.0], [2.0], [3.0]], [10.0, 20.0, 30.0])
+        >>> path = os.path.join(tempfile.mkdtemp(), "model.spn")
+        >>> model.save_model(path)
+        >>> load_model(path).predict([[2.2]])
+        array([20.])
+        """
+        check_is_fitted(self, "n_features_in_")
+        kind = type(self).__name__
+        if type(self) not in estimator_names():
+            raise TypeError(f"{kind} is not one of Spinney's estimators: only these can be saved; pickle keeps others")
+        self._validate_params()  # type: ignore[attr-defined]
+        kinds = all_kinds(tell_loss, is_file=True)
+        try:
+            save(path, kind, self._make_predictor() if self._has_predictor() else None, self, kinds)
+        except Unstorable as error:
+            raise ValueError(
+                f"save_model cannot store this {kind}: {error}. A model file holds trees and numbers, no code; "
+                "pickle keeps what it can import."
+            ) from None
+
+    def _check_fitted(self) -> None:
+        """Raise unless the fitted attributes go together: before a kernel sees them."""
+        values = vars(self)
+        if "n_features_in_" not in values:
+            return
+        schema, names = values.get("_schema"), values.get("feature_names_in_")
+        if schema is not None and schema.n_features != values["n_features_in_"]:
+            raise BrokenFileError("n_features_in_ is not that of the schema")
+        if schema is not None and names is not None and tuple(names.tolist()) != schema.names:
+            raise BrokenFileError("feature_names_in_ are not those of the schema")
+        if "n_classes_" in values and values["n_classes_"] != len(values.get("classes_", ())):
+            raise BrokenFileError("n_classes_ is not the number of classes_")
+        if self._has_predictor():
+            self._make_predictor().check()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Text and arrays, as in a model file, and beside them what a file could not hold."""
+        from spinney import __version__
+
+        foreign: list[Any] = []
+        writer = Writer(all_kinds(keep_loss), foreign)
+        content = writer.write(vars(self), "")
+        return {
+            "version": __version__,
+            "content": dump(content).decode(),
+            "arrays": writer.all_arrays(),
+            "foreign": foreign,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore the attributes, checked as those of a model file are."""
+        import json
+
+        from spinney import __version__
+
+        if state["version"] != __version__:
+            warnings.warn(
+                InconsistentVersionWarning(
+                    estimator_name=type(self).__name__,
+                    current_sklearn_version=__version__,
+                    original_sklearn_version=state["version"],
+                ),
+                stacklevel=2,
+            )
+        reader = Reader(all_kinds(keep_loss), state["arrays"], state["foreign"])
+        values = reader.read(json.loads(state["content"]))
+        vars(self).update(values)
+        self._check_fitted()
+
+
+# --- Estimators as values ------------------------------------------------------------------------------------------
+
+
+@cache
+def estimator_names() -> dict[type, str]:
+    """The public estimators."""
+    modules = {name: home for home, names in HOMES.items() for name in names}
+    return {getattr(import_module(f"spinney.estimators.{home}"), name): name for name, home in modules.items()}
+
+
+def all_kinds(custom: Callable[[], Kind], *, is_file: bool = False) -> dict[str, Kind]:
+    """Everything that fitted estimators are made of."""
+    kinds = {
+        **KINDS,
+        "PruningReport": of_dataclass(PruningReport, check_report),
+        "Draw": Kind(Draw, Draw.__getstate__, make_draw),
+        "Subspaces": of_dataclass(Subspaces, lambda _: None),
+        "Bags": Kind(Bags, Bags._asdict, make_bags),
+        "Template": Kind(Template, Template._asdict, lambda parts: Template(**parts)),
+        "CustomLoss": custom(),
+    }
+    for name in LOSSES:
+        kinds[name] = of_loss(getattr(losses, name))
+    if is_file:
+        for cls, name in estimator_names().items():
+            kinds[name] = Kind(cls, take_estimator, estimator_maker(cls))
+    return kinds
+
+
+def take_estimator(estimator: Any) -> dict[str, Any]:
+    """Parameters, and fitted attributes."""
+    parameters = estimator.get_params(deep=False)
+    fitted = {name: value for name, value in vars(estimator).items() if name not in parameters}
+    for name, value in parameters.items():
+        if isinstance(value, np.random.RandomState | np.random.Generator) or (callable(value) and name == "scoring"):
+            warnings.warn(
+                f"{name}={value!r:.60} is not stored: the model that is loaded has {name}=None",
+                UserWarning,
+                stacklevel=6,
+            )
+            parameters[name] = None
+    if isinstance(parameters.get("loss"), tuple | list):
+        parameters["loss"] = fitted.get("_loss")
+    kept = {name: fitted[name] for name in sorted(fitted) if name not in NOT_STORED}
+    return {"parameters": dict(sorted(parameters.items())), "fitted": kept}
+
+
+def estimator_maker(cls: Any) -> Callable[[dict[str, Any]], Any]:
+    """What makes an estimator of its parameters and attributes."""
+
+    def make(parts: dict[str, Any]) -> Any:
+        if set(parts) != {"parameters", "fitted"} or not all(isinstance(part, dict) for part in parts.values()):
+            raise BrokenFileError("an estimator has parameters and fitted attributes")
+        parameters, fitted = parts["parameters"], parts["fitted"]
+        if isinstance(parameters.get("loss"), Loss):
+            parameters["loss"] = (parameters["loss"].gradient, parameters["loss"].hessian)  # type: ignore[attr-defined]
+        estimator = cls(**parameters)
+        estimator._validate_params()
+        for name, value in fitted.items():
+            if name not in FITTED or not isinstance(value, FITTED[name]):
+                raise BrokenFileError(f"{name!r} of a {cls.__name__} cannot be {value!r:.60}")
+        vars(estimator).update(fitted)
+        estimator._check_fitted()
+        return estimator
+
+    return make
+
+
+# --- The rest ------------------------------------------------------------------------------------------------------
+
+
+def check_report(report: PruningReport) -> None:
+    """Texts and pairs of numbers."""
+    pairs = (report.n_leaves, report.depth, report.error)
+    is_fine = all(isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], NUMBER) for pair in pairs)
+    is_fine = is_fine and isinstance(report.method, str) and isinstance(report.judged_on, str)
+    if not is_fine or not isinstance(report.options, dict):
+        raise BrokenFileError("a report of a pruning has a method, options, and pairs of numbers")
+
+
+def make_draw(parts: dict[str, Any]) -> Draw:
+    """A draw refuses what cannot be drawn."""
+    types = {"kind": str, "n_rows": int, "n_drawn": int, "seed": int, "is_balanced": bool}
+    if not all(type(parts.get(name)) is kind for name, kind in types.items()):
+        raise BrokenFileError("a draw has a kind, counts and a seed")
+    if not all(isinstance(parts.get(name), np.ndarray | None) for name in ("probability", "strata", "groups")):
+        raise BrokenFileError("a draw has arrays of chances, strata and groups, or none")
+    return Draw(**parts)
+
+
+def make_bags(parts: dict[str, Any]) -> Bags:
+    """A draw of rows, one of columns, and a seed."""
+    bags = Bags(**parts)
+    if not (isinstance(bags.draw, Draw) and isinstance(bags.spaces, Subspaces) and type(bags.seed) is int):
+        raise BrokenFileError("bags have a draw, spaces and a seed")
+    return bags
+
+
+def of_loss(cls: Any) -> Kind:
+    """A loss with its numbers."""
+
+    def make(parts: dict[str, Any]) -> Any:
+        if not all(isinstance(value, NUMBER) for value in parts.values()):
+            raise BrokenFileError("a loss has numbers")
+        loss = cls.__new__(cls)
+        vars(loss).update(parts)
+        return loss
+
+    return Kind(cls, lambda loss: dict(vars(loss)), make)
+
+
+def tell_loss() -> Kind:
+    """A loss that is given by functions, of which a file holds the names."""
+    return Kind(losses.Custom, take_custom, make_nothing)
+
+
+def take_custom(loss: Any) -> dict[str, Any]:
+    """The names of the functions."""
+    return {"name": loss_name(loss), "n_classes": loss.n_classes}
+
+
+def loss_name(loss: Any) -> str:
+    """What a loss given by functions is called: by the first of them."""
+    return str(losses.name_of(loss.gradient))
+
+
+def make_nothing(parts: dict[str, Any]) -> Any:
+    """Never called: what writes does not read."""
+    raise NotImplementedError(parts)
+
+
+def given_losses(given: Mapping[str, Any]) -> Callable[[], Kind]:
+    """Losses by name, from what the user gives again."""
+
+    def make(parts: dict[str, Any]) -> Any:
+        if set(parts) != {"name", "n_classes"} or type(parts["n_classes"]) is not int:
+            raise BrokenFileError("a loss by functions has a name and a number of classes")
+        name = parts["name"]
+        if name not in given:
+            raise MissingLossError(
+                f"the model was fitted with a loss of your own, {name!r}, and files hold no code: give it again, "
+                f"load_model(path, losses={{{name!r}: (gradient, hessian)}})"
+            )
+        made = losses.make_loss(tuple(given[name]), n_classes=parts["n_classes"])
+        return made
+
+    return lambda: Kind(losses.Custom, take_custom, make)
+
+
+def keep_loss() -> Kind:
+    """A loss by functions in a pickle, which keeps them."""
+
+    def make(parts: dict[str, Any]) -> Any:
+        loss = losses.Custom.__new__(losses.Custom)
+        vars(loss).update(parts)
+        return loss
+
+    return Kind(losses.Custom, lambda loss: loss.__getstate__(), make)
+
+
+def load_model(path: str | os.PathLike[str], *, losses: Mapping[str, Any] | None = None) -> Any:
+    """Open a model file.
+
+    Nothing in a file is executed. Whatever it holds, every array is checked before it is used, so that a file of a
+    stranger can at worst be refused.
+
+    Parameters
+    ----------
+    path : path
+        As given to `save_model`.
+    losses : dict, optional
+        Losses of your own that the model was fitted with, by the name of the function of their gradient: a pair of
+        functions, gradient and Hessian. Files hold their names only.
+
+    Returns
+    -------
+    estimator
+        As it was fitted: the same predictions to the last bit. Its trees stay in the file, which is mapped into memory,
+        so that processes share them.
+
+    Raises
+    ------
+    OSError
+        There is no such file, or it cannot be read.
+    BrokenFileError
+        A ValueError: the file is no model, damaged, or of a later version.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from spinney import CARTClassifier, load_model
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.spn")
+    >>> CARTClassifier().fit([[1], [2], [3], [4]], ["no", "no", "yes", "yes"]).save_model(path)
+    >>> load_model(path)
+    CARTClassifier()
+    """
+    file = ModelFile(path, all_kinds(given_losses(losses or {}), is_file=True))
+    return file.trust(file.read_estimator)

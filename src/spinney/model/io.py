@@ -1,0 +1,181 @@
+"""Model files: how a model gets into a container, and out of one that may be a stranger's.
+
+The container (`model.container`) holds four texts: `format`, which is "spinney"; `version`, that of the format;
+`library`, the version of Spinney that wrote it; and `model`, JSON with
+
+    method      the estimator's class
+    summary     what the model is made of: features, trees, nodes, training rows
+    predictor   what `load_predictor` reads, in the words of `model.state`; null where the members are no trees
+    estimator   parameters and fitted attributes, which `load_model` reads after it
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spinney.model.container import BrokenFileError, Container, dump, read, refuse_constant, without_repeats, write
+from spinney.model.predictor import Predictor
+from spinney.model.predictors import TreePredictor
+from spinney.model.state import KINDS, Kind, Reader, Writer
+
+if TYPE_CHECKING:
+    import os
+
+FORMAT = "spinney"
+MAJOR, MINOR = 1, 0
+TEXTS = {"format", "version", "library", "model"}
+PARTS = {"method", "summary", "predictor", "estimator"}
+
+
+def save(
+    path: str | os.PathLike[str], method: str, predictor: Predictor | None, estimator: Any, kinds: dict[str, Kind]
+) -> None:
+    """Write a model file; equal models give equal bytes."""
+    from spinney import __version__
+
+    writer = Writer(kinds)
+    content = {
+        "method": method,
+        "predictor": writer.write(predictor, "", is_named=True),
+        "estimator": writer.write(estimator, ""),
+        "summary": summarise(predictor),
+    }
+    text = {
+        "format": FORMAT,
+        "version": f"{MAJOR}.{MINOR}",
+        "library": __version__,
+        "model": dump(content).decode(),
+    }
+    write(path, writer.all_arrays(), text)
+
+
+def summarise(predictor: Predictor | None) -> dict[str, int]:
+    """What a model is made of."""
+    if predictor is None:
+        return {}
+    model: Any = predictor.tree if isinstance(predictor, TreePredictor) else predictor.forest  # type: ignore[attr-defined]
+    n_trees = 1 if isinstance(predictor, TreePredictor) else len(model)
+    return {
+        "n_features": predictor.n_features,
+        "n_classes": predictor.n_classes,
+        "n_trees": n_trees,
+        "n_nodes": model.n_nodes,
+    }
+
+
+class ModelFile:
+    """A model file that was read and is about to be understood.
+
+    Parameters
+    ----------
+    path : path
+    kinds : dict
+        The classes that it may hold.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], kinds: dict[str, Kind]) -> None:
+        self.path = path
+        container = read(path)
+        self.content = self.trust(lambda: open_content(container))
+        self.reader = Reader(kinds, container.arrays)
+        self.predictor: Predictor | None = self.trust(self.read_predictor)
+
+    @property
+    def method(self) -> str:
+        """The estimator's class."""
+        return str(self.content["method"])
+
+    def trust(self, step: Any) -> Any:
+        """What a step gives; whatever goes wrong in it is the file's fault."""
+        try:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                return step()
+        except (MemoryError, NewerFileError, MissingLossError):
+            raise
+        except BrokenFileError as error:
+            raise BrokenFileError(f"{self.path}: {error}") from None
+        except Exception as error:
+            kind = type(error).__name__
+            raise BrokenFileError(f"{self.path} holds no sound model: {error} ({kind})") from error
+
+    def read_predictor(self) -> Predictor | None:
+        """The predictor, which the summary must fit."""
+        predictor = self.reader.read(self.content["predictor"])
+        if not isinstance(predictor, Predictor | None):
+            raise BrokenFileError("the predictor is none")
+        if summarise(predictor) != self.content["summary"]:
+            raise BrokenFileError("the summary is not that of the model")
+        return predictor
+
+    def read_estimator(self) -> Any:
+        """The estimator; nothing of the file is left over then."""
+        estimator = self.reader.read(self.content["estimator"])
+        if type(estimator).__name__ != self.method:
+            raise BrokenFileError(f"the estimator is not the {self.method} that the file names")
+        self.reader.check_all_used()
+        return estimator
+
+
+class NewerFileError(BrokenFileError):
+    """A file is of a later version of the format."""
+
+
+class MissingLossError(ValueError):
+    """A model was fitted with a loss that must be given again."""
+
+
+def open_content(container: Container) -> dict[str, Any]:
+    """The JSON of a model file of a version that is known."""
+    text = container.text
+    if text.get("format") != FORMAT:
+        raise BrokenFileError("it is a safetensors file, but no model of Spinney")
+    major, _, minor = text.get("version", "").partition(".")
+    if not (major.isdecimal() and minor.isdecimal() and len(major) + len(minor) < 8):
+        raise BrokenFileError("the version of the format is not readable")
+    if (int(major), int(minor)) > (MAJOR, MINOR):
+        raise NewerFileError(
+            f"the model was saved by Spinney {text.get('library')} in format {major}.{minor}; this version reads up to "
+            f"{MAJOR}.{MINOR}: install Spinney {text.get('library')} or later"
+        )
+    if set(text) != TEXTS:
+        raise BrokenFileError(f"the texts must be {sorted(TEXTS)}")
+    content = json.loads(text["model"], object_pairs_hook=without_repeats, parse_constant=refuse_constant)
+    if not isinstance(content, dict) or set(content) != PARTS or not isinstance(content["method"], str):
+        raise BrokenFileError(f"the model must have {sorted(PARTS)}")
+    return content
+
+
+def load_predictor(path: str | os.PathLike[str]) -> Predictor:
+    """Open a model file for prediction alone: without scikit-learn, its trees shared by all processes that open it.
+
+    Parameters
+    ----------
+    path : path
+        As given to `save_model`. It may be a stranger's: whatever is in it, it is checked before it is used.
+
+    Returns
+    -------
+    Predictor
+        To be called with a row, or to `predict` tables.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from spinney import CARTRegressor, load_predictor
+    >>> model = CARTRegressor().fit([[1.0], [2.0], [3.0]], [10.0, 20.0, 30.0])
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.spn")
+    >>> model.save_model(path)
+    >>> load_predictor(path).predict([[2.2]])
+    array([20.])
+    """
+    file = ModelFile(path, KINDS)
+    if file.predictor is None:
+        raise ValueError(
+            f"{path} holds a {file.method} whose members are no trees of one forest: open it with spinney.load_model"
+        )
+    return file.predictor

@@ -1,0 +1,469 @@
+"""Models as text and arrays: what model files and pickles hold.
+
+Every value becomes JSON. Numbers, text, booleans and None are themselves, a list is a list; everything else is an
+object whose "is" says what:
+
+    {"is": "tuple", "items": [...]}            {"is": "dict", "items": [[key, value], ...]}
+    {"is": "float", "value": "nan"}            what JSON has no number for
+    {"is": "number", "type": "int64", "value": 3}       a NumPy number
+    {"is": "array", "name": "forest.hot"}      an array of its own, by name
+    {"is": "array", "in": "rest.float64", "shape": [7]}     the next 7 of those that stand end to end
+    {"is": "labels", "type": "<U3", "items": [...]}     an array of text or of objects
+    {"is": "same", "as": 4}                    the object or array that was finished as number 4
+    {"is": "Forest", ...}                      a class of the list below, with its fields
+
+The list of classes is closed, and each is made by a function that checks what it is given, so that reading runs no code
+but ours and gives nothing that could harm a kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.model.container import NAMES, BrokenFileError
+from spinney.model.predictors import RoundPredictor, TreePredictor, VotePredictor, WeightedPredictor
+from spinney.table.schema import Schema
+from spinney.tree.forest import Forest
+from spinney.tree.linear import LinearLeaves
+from spinney.tree.structure import Legend, Tree
+from spinney.tree.surrogates import Surrogates
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MOST_DEPTH = 40  # of nested values
+REST = "rest."
+
+
+class Unstorable(TypeError):  # noqa: N818  (it is told, not raised, to users)
+    """A value has no place in a model file."""
+
+
+class Kind(NamedTuple):
+    """How objects of one class are taken apart and made again."""
+
+    cls: type
+    take: Callable[[Any], dict[str, Any]]
+    make: Callable[[dict[str, Any]], Any]
+
+
+# --- Writing ------------------------------------------------------------------------------------------------------
+
+
+class Writer:
+    """Turns values into JSON and arrays.
+
+    Parameters
+    ----------
+    kinds : dict
+        The classes that may occur, by name.
+    foreign : list, optional
+        What is of no kind is put here and referred to: pickles can hold it, files cannot.
+    """
+
+    def __init__(self, kinds: dict[str, Kind], foreign: list[Any] | None = None) -> None:
+        self.kinds = kinds
+        self.names = {kind.cls: name for name, kind in kinds.items()}
+        self.foreign = foreign
+        self.arrays: dict[str, NDArray[Any]] = {}
+        self.rest: dict[str, list[NDArray[Any]]] = {}
+        self.done: dict[int, tuple[int, Any]] = {}  # by identity: number, and the object, so that it stays alive
+
+    def write(self, value: Any, path: str, *, is_named: bool = False) -> Any:
+        """The value as JSON.
+
+        path: what messages and arrays call it; is_named: its arrays are by themselves, under their paths.
+        """
+        if value is None or type(value) in (bool, str, int):
+            return value
+        if type(value) is list:
+            return self.write_items(value, path)
+        if type(value) in (float, tuple, dict) or isinstance(value, np.generic):
+            return self.write_plain(value, path)
+        if id(value) in self.done:
+            return {"is": "same", "as": self.done[id(value)][0]}
+        if type(value) is np.ndarray:
+            written = self.write_array(value, path, is_named=is_named)
+        elif type(value) in self.names:
+            written = {"is": self.names[type(value)]}
+            for part, content in self.kinds[written["is"]].take(value).items():
+                written[part] = self.write(content, f"{path}.{part}" if path else part, is_named=is_named)
+        else:
+            written = self.write_foreign(value, path)
+        self.done[id(value)] = len(self.done), value
+        return written
+
+    def write_items(self, items: Any, path: str) -> list[Any]:
+        """The items of a list or tuple."""
+        return [self.write(item, f"{path}.{i}") for i, item in enumerate(items)]
+
+    def write_plain(self, value: Any, path: str) -> Any:
+        """Tuples, dicts and numbers."""
+        if isinstance(value, tuple):
+            return {"is": "tuple", "items": self.write_items(value, path)}
+        if isinstance(value, dict):
+            pairs = [[self.write(k, path), self.write(v, f"{path}.{k}")] for k, v in value.items()]
+            return {"is": "dict", "items": pairs}
+        if type(value) is float:
+            return value if math.isfinite(value) else {"is": "float", "value": repr(value)}
+        if value.dtype in NAMES:
+            return {"is": "number", "type": value.dtype.name, "value": self.write(value.item(), path)}
+        return self.write_foreign(value, path)
+
+    def write_foreign(self, value: Any, path: str) -> dict[str, Any]:
+        """What is of no kind."""
+        if self.foreign is None:
+            raise Unstorable(f"{path} is {value!r:.80}, of {type(value).__module__}.{type(value).__qualname__}")
+        self.foreign.append(value)
+        return {"is": "foreign", "number": len(self.foreign) - 1}
+
+    def write_array(self, array: NDArray[Any], path: str, *, is_named: bool) -> dict[str, Any]:
+        """An array by itself, among the rest, or as the text or objects it holds."""
+        if array.dtype.kind in "UO":
+            items = [self.write(item, path) for item in array.ravel().tolist()]
+            return {"is": "labels", "type": array.dtype.str, "shape": list(array.shape), "items": items}
+        dtype = array.dtype.newbyteorder("=")
+        if dtype not in NAMES:
+            return self.write_foreign(array, path)
+        array = np.ascontiguousarray(array, dtype)
+        if is_named:
+            self.arrays[path] = array
+            return {"is": "array", "name": path}
+        name = REST + dtype.name
+        self.rest.setdefault(name, []).append(array.reshape(-1))
+        return {"is": "array", "in": name, "shape": list(array.shape)}
+
+    def all_arrays(self) -> dict[str, NDArray[Any]]:
+        """Every array, by name."""
+        return {**self.arrays, **{name: np.concatenate(parts) for name, parts in self.rest.items()}}
+
+
+# --- Reading ------------------------------------------------------------------------------------------------------
+
+
+class Reader:
+    """Makes values of JSON and arrays, which may be a stranger's.
+
+    Parameters
+    ----------
+    kinds : dict
+        The classes that may occur, by name.
+    arrays : dict
+        Read-only arrays by name.
+    foreign : list, optional
+        What a pickle holds beside.
+    """
+
+    def __init__(
+        self, kinds: dict[str, Kind], arrays: dict[str, NDArray[Any]], foreign: list[Any] | None = None
+    ) -> None:
+        self.kinds = kinds
+        self.arrays = arrays
+        self.foreign = foreign
+        self.used: dict[str, int] = {}  # items taken from each array
+        self.done: list[Any] = []
+
+    def read(self, content: Any, depth: int = 0) -> Any:
+        """The value that JSON content stands for."""
+        if depth > MOST_DEPTH:
+            raise BrokenFileError(f"values are nested more than {MOST_DEPTH} deep")
+        if content is None or isinstance(content, bool | str | int | float):
+            return content
+        if isinstance(content, list):
+            return [self.read(item, depth + 1) for item in content]
+        if not isinstance(content, dict) or not isinstance(content.get("is"), str):
+            raise BrokenFileError("a value does not say what it is")
+        parts = dict(content)
+        name = parts.pop("is")
+        plain = {
+            "tuple": self.read_tuple, "dict": self.read_dict, "float": self.read_float, "number": self.read_number,
+            "same": self.read_same,
+        }  # fmt: skip
+        if name in plain:
+            return plain[name](parts, depth)
+        if name == "array":
+            value = self.read_array(parts)
+        elif name == "labels":
+            value = self.read_labels(parts, depth)
+        elif name == "foreign":
+            value = self.read_foreign(parts)
+        elif name in self.kinds:
+            value = self.kinds[name].make({part: self.read(item, depth + 1) for part, item in parts.items()})
+        else:
+            raise BrokenFileError(f"there is no {name!r} in a model of this kind")
+        self.done.append(value)
+        return value
+
+    def read_tuple(self, parts: dict[str, Any], depth: int) -> Any:
+        """Items."""
+        return tuple(self.read_items(parts, depth))
+
+    def read_items(self, parts: dict[str, Any], depth: int) -> list[Any]:
+        """The items of a tuple or of labels."""
+        items = parts.get("items")
+        if not isinstance(items, list):
+            raise BrokenFileError("items must be a list")
+        return [self.read(item, depth + 1) for item in items]
+
+    def read_dict(self, parts: dict[str, Any], depth: int) -> Any:
+        """Pairs of key and value."""
+        pairs = self.read_items(parts, depth)
+        if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+            raise BrokenFileError("a dict must be pairs")
+        return {key: value for key, value in pairs}  # noqa: C416  (a pair that is no key raises here)
+
+    def read_float(self, parts: dict[str, Any], _: int) -> Any:
+        """One of the three numbers that JSON does not have."""
+        if parts.get("value") not in ("nan", "inf", "-inf"):
+            raise BrokenFileError("a float must be nan, inf or -inf")
+        return float(parts["value"])
+
+    def read_number(self, parts: dict[str, Any], depth: int) -> Any:
+        """A number of NumPy."""
+        names = {dtype.name: dtype for dtype in NAMES}
+        value = self.read(parts.get("value"), depth + 1)
+        if parts.get("type") not in names or not isinstance(value, bool | int | float):
+            raise BrokenFileError("a NumPy number must have a type and a value")
+        return names[parts["type"]].type(value)
+
+    def read_same(self, parts: dict[str, Any], _: int) -> Any:
+        """What was read before."""
+        number = parts.get("as")
+        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < len(self.done):
+            raise BrokenFileError("a value refers to none before it")
+        return self.done[number]
+
+    def read_array(self, parts: dict[str, Any]) -> NDArray[Any]:
+        """An array of its own, read-only; or the next of the rest, a copy."""
+        if set(parts) == {"name"}:
+            name = parts["name"]
+            if not isinstance(name, str) or name not in self.arrays or name.startswith(REST) or name in self.used:
+                raise BrokenFileError(f"there is no array {name!r}, or it is there twice")
+            self.used[name] = self.arrays[name].size
+            return self.arrays[name]
+        name, shape = parts.get("in"), parts.get("shape")
+        if not isinstance(name, str) or not name.startswith(REST) or name not in self.arrays:
+            raise BrokenFileError(f"there are no arrays {name!r}")
+        if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
+            raise BrokenFileError(f"an array in {name!r} has no valid shape")
+        rest, begin = self.arrays[name], self.used.get(name, 0)
+        end = begin + math.prod(shape)
+        if rest.ndim != 1 or end > len(rest):
+            raise BrokenFileError(f"an array in {name!r} goes beyond its end")
+        self.used[name] = end
+        return rest[begin:end].reshape(shape).copy()
+
+    def read_labels(self, parts: dict[str, Any], depth: int) -> NDArray[Any]:
+        """An array of text or of objects."""
+        items, kind, shape = self.read_items(parts, depth), parts.get("type"), parts.get("shape")
+        if shape != [len(items)] or not isinstance(kind, str):
+            raise BrokenFileError("labels must be in one row and say their type")
+        if not all(item is None or isinstance(item, bool | str | int | float) for item in items):
+            raise BrokenFileError("labels must be text, numbers or booleans")
+        if kind == "|O":
+            labels = np.empty(len(items), object)
+            labels[:] = items
+            return labels
+        longest = max((len(item) for item in items if isinstance(item, str)), default=0)
+        if kind[:2] not in ("<U", ">U") or not kind[2:].isdecimal() or not all(isinstance(item, str) for item in items):
+            raise BrokenFileError(f"labels have the unknown type {kind!r}")
+        if len(kind) > 9 or not longest <= int(kind[2:]) <= max(longest, 1):  # a longer type would be a larger array
+            raise BrokenFileError(f"labels of type {kind!r} are {longest} long")
+        return np.array(items, kind)
+
+    def read_foreign(self, parts: dict[str, Any]) -> Any:
+        """What a pickle holds beside."""
+        number = parts.get("number")
+        if self.foreign is None or not isinstance(number, int) or not 0 <= number < len(self.foreign):
+            raise BrokenFileError("a model file holds no foreign objects")
+        return self.foreign[number]
+
+    def check_all_used(self) -> None:
+        """Nothing is left over."""
+        for name, array in self.arrays.items():
+            if self.used.get(name) != array.size:
+                raise BrokenFileError(f"array {name!r} is no part of the model, or not all of it is")
+
+
+# --- The classes --------------------------------------------------------------------------------------------------
+
+
+def take_fields(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass that its `__init__` takes."""
+    return {f.name: getattr(value, f.name) for f in fields(value) if f.init}
+
+
+def need(parts: dict[str, Any], cls: type) -> dict[str, Any]:
+    """The parts, if they are the fields of a dataclass that its `__init__` takes."""
+    names = {f.name for f in fields(cls) if f.init}
+    if set(parts) != names:
+        raise BrokenFileError(f"a {cls.__name__} has the parts {sorted(names)}, not {sorted(parts)}")
+    return parts
+
+
+def of_dataclass(cls: type, check: Callable[[Any], None]) -> Kind:
+    """A dataclass that is checked once it is made."""
+
+    def make(parts: dict[str, Any]) -> Any:
+        made = cls(**need(parts, cls))
+        check(made)
+        return made
+
+    return Kind(cls, take_fields, make)
+
+
+def take_schema(schema: Schema) -> dict[str, Any]:
+    """Lists: shorter than tuples."""
+    levels = [None if column is None else list(column) for column in schema.levels]
+    return {"names": None if schema.names is None else list(schema.names), "levels": levels}
+
+
+def make_schema(parts: dict[str, Any]) -> Schema:
+    """Names are different texts; the levels of a column are different, and of one kind."""
+    names, levels = need(parts, Schema)["names"], parts["levels"]
+    if not isinstance(levels, list) or not levels:
+        raise BrokenFileError("a schema needs columns")
+    if names is not None:
+        check_names(names, len(levels))
+    for column in levels:
+        if column is not None:
+            check_levels(column)
+    return Schema(
+        None if names is None else tuple(names), tuple(None if column is None else tuple(column) for column in levels)
+    )
+
+
+def check_names(names: Any, n_features: int) -> None:
+    """One name a column, all different."""
+    is_text = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    if not is_text or len(set(names)) != len(names) or len(names) != n_features:
+        raise BrokenFileError(f"{n_features} columns need as many different names")
+
+
+def check_levels(levels: Any) -> None:
+    """Different levels of one kind: True is 1 to Python."""
+    kinds = (str, bool, (int, float))
+    if not isinstance(levels, list) or len(levels) > 1 << 16:
+        raise BrokenFileError("levels must be a list of at most 65,536")
+    is_one_kind = any(
+        all(isinstance(level, kind) and (kind is bool or not isinstance(level, bool)) for level in levels)
+        for kind in kinds
+    )
+    if not is_one_kind or len(set(levels)) != len(levels) or any(level != level for level in levels):  # noqa: PLR0124
+        raise BrokenFileError("levels must be different texts, numbers or booleans")
+
+
+def take_legend(legend: Legend) -> dict[str, Any]:
+    """Lists: shorter than tuples."""
+    return {
+        "features": list(legend.features),
+        "levels": [None if column is None else list(column) for column in legend.levels],
+        "classes": None if legend.classes is None else list(legend.classes),
+        "has_missing": list(legend.has_missing),
+        "criterion": legend.criterion,
+    }
+
+
+def make_legend(parts: dict[str, Any]) -> Legend:
+    """One name, list of levels and answer a column."""
+    need(parts, Legend)
+    names, levels, missing = parts["features"], parts["levels"], parts["has_missing"]
+    is_fine = all(isinstance(part, list) and len(part) == len(names) for part in (names, levels, missing))
+    is_fine = is_fine and all(isinstance(name, str) for name in names) and all(type(m) is bool for m in missing)
+    is_fine = is_fine and isinstance(parts["classes"], list | None) and isinstance(parts["criterion"], str | None)
+    if not is_fine:
+        raise BrokenFileError("a legend needs names, levels and criterion")
+    for column in levels:
+        if column is not None:
+            check_levels(column)
+    classes = parts["classes"]
+    return Legend(
+        tuple(names), tuple(None if column is None else tuple(column) for column in levels),
+        None if classes is None else tuple(classes), tuple(missing), parts["criterion"],
+    )  # fmt: skip
+
+
+def make_tree(parts: dict[str, Any]) -> Tree:
+    """A sound tree; its arrays are copies, as those of a grown one."""
+    for name, part in need(parts, Tree).items():
+        if isinstance(part, np.ndarray):
+            parts[name] = part.copy()
+    tree = Tree(**parts)
+    check_side(tree, Surrogates, "surrogates")
+    check_side(tree, LinearLeaves, "linear")
+    tree.check()
+    check_legend(tree)
+    return tree
+
+
+def make_side(cls: type) -> Kind:
+    """Side arrays of a tree, which checks them."""
+
+    def make(parts: dict[str, Any]) -> Any:
+        return cls(**{name: np.array(part) for name, part in need(parts, cls).items()})
+
+    return Kind(cls, take_fields, make)
+
+
+def check_side(tree: Tree, cls: type, name: str) -> None:
+    """Side arrays are of their class, or absent."""
+    if not isinstance(getattr(tree, name), cls | None):
+        raise BrokenFileError(f"{name} of a tree must be {cls.__name__} or absent")
+
+
+def make_forest(parts: dict[str, Any]) -> Forest:
+    """A sound forest; what there is a few of is copied, the nodes stay where they are."""
+    for name in ("first_node", "first_word", "first_mixed", "n_levels"):
+        need(parts, Forest)[name] = np.array(parts[name])
+    forest = Forest(**parts)
+    forest.check()
+    check_legend(forest)
+    return forest
+
+
+def check_legend(model: Tree | Forest) -> None:
+    """Names for each feature, level and class."""
+    legend = model.legend
+    if legend is None:
+        return
+    levels = [0 if column is None else len(column) for column in legend.levels]
+    n_classes = 0 if legend.classes is None else len(legend.classes)
+    if levels != model.n_levels.tolist() or model.n_classes not in (0, n_classes):
+        raise BrokenFileError("the legend is not that of the trees")
+
+
+def of_predictor(cls: type, types: dict[str, Any]) -> Kind:
+    """A predictor whose parts have these types, and fit each other."""
+
+    def check(predictor: Any) -> None:
+        for name, kind in {"schema": Schema, "classes": np.ndarray | None, **types}.items():
+            value = getattr(predictor, name)
+            if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+                raise BrokenFileError(f"{name} of a {cls.__name__} cannot be {value!r:.60}")
+        if predictor.classes is not None and (predictor.classes.ndim != 1 or not len(predictor.classes)):
+            raise BrokenFileError("classes must be a row of labels")
+        predictor.check()
+
+    return of_dataclass(cls, check)
+
+
+KINDS: dict[str, Kind] = {
+    "Schema": Kind(Schema, take_schema, make_schema),
+    "Legend": Kind(Legend, take_legend, make_legend),
+    "Surrogates": make_side(Surrogates),
+    "LinearLeaves": make_side(LinearLeaves),
+    "Tree": Kind(Tree, take_fields, make_tree),
+    "Forest": Kind(Forest, take_fields, make_forest),
+    "TreePredictor": of_predictor(TreePredictor, {"tree": Tree, "smoothing": float | int | str | None}),
+    "VotePredictor": of_predictor(VotePredictor, {"forest": Forest, "is_hard": bool, "shift": int}),
+    "RoundPredictor": of_predictor(
+        RoundPredictor, {"forest": Forest, "start": np.ndarray, "link": str, "n_rounds": int, "exponent": int}
+    ),
+    "WeightedPredictor": of_predictor(WeightedPredictor, {"forest": Forest, "weights": np.ndarray}),
+}
+"""What a predictor is made of."""
