@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from spinney.estimators.id3 import ID3Classifier, ID3Regressor
     from spinney.estimators.importances import OOBSelector
     from spinney.estimators.random_forest import RandomForestClassifier, RandomForestRegressor
+    from spinney.estimators.saved import load_model
     from spinney.estimators.trace import trace
+    from spinney.model.io import load_predictor
     from spinney.model.margins import rounds_to_fit, training_bound
     from spinney.model.voters import decompose_error, decompose_variance, strength_and_correlation, vote_error
     from spinney.table.binning import equal_density_bins
@@ -48,6 +50,8 @@ _HOMES = {
     "decompose_error": "spinney.model.voters",
     "decompose_variance": "spinney.model.voters",
     "equal_density_bins": "spinney.table.binning",
+    "load_model": "spinney.estimators.saved",
+    "load_predictor": "spinney.model.io",
     "read_table": "spinney.table.ingest",
     "rounds_to_fit": "spinney.model.margins",
     "show_versions": "spinney._versions",
@@ -80,6 +84,8 @@ __all__ = [
     "decompose_error",
     "decompose_variance",
     "equal_density_bins",
+    "load_model",
+    "load_predictor",
     "read_table",
     "rounds_to_fit",
     "show_versions",

@@ -58,6 +58,7 @@ from spinney.estimators.members import (
 )
 from spinney.estimators.out_of_bag import OutOfBag
 from spinney.estimators.random_forest import RandomForestClassifier
+from spinney.estimators.saved import Saved
 from spinney.model.predictors import VotePredictor
 from spinney.model.voting import SHORT_SECONDS
 from spinney.table.coding import code_table
@@ -93,7 +94,7 @@ BAGGING_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-class _Bagging(OutOfBag, CheckedParams, BaseEstimator):
+class _Bagging(OutOfBag, CheckedParams, Saved, BaseEstimator):
     """What both kinds of bagging share: bags of rows and columns, fitting, adding up.
 
     A bag of our own trees is a forest, and takes its ways: codes are made once, and prediction runs through all trees

@@ -36,6 +36,7 @@ from spinney.estimators.checks import (
     scale_down,
 )
 from spinney.estimators.forest import COMPILED_SHARE, forget
+from spinney.estimators.saved import Saved
 from spinney.estimators.stopping import Holdout, Monitor, Watch, draw_held, grow_rounds
 from spinney.model.boosted import sum_gains
 from spinney.model.predict import find_all_leaves
@@ -174,7 +175,7 @@ FOREIGN_NAMES = {
 }
 
 
-class Boosted(CheckedParams, BaseEstimator):
+class Boosted(CheckedParams, Saved, BaseEstimator):
     """Trees grown one round after the other, each on what those before have left."""
 
     _foreign_names: ClassVar[dict[str, str]] = FOREIGN_NAMES

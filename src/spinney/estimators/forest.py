@@ -36,6 +36,7 @@ from spinney.estimators.checks import (
 )
 from spinney.estimators.importances import Importances
 from spinney.estimators.out_of_bag import OutOfBag
+from spinney.estimators.saved import Saved
 from spinney.estimators.uncertainty import UncertainClasses, UncertainNumbers
 from spinney.estimators.votes import Votes, measure_strength
 from spinney.model.predict import find_all_leaves
@@ -128,7 +129,7 @@ def hush_target(y: NDArray[np.float64], weight: NDArray[np.float64] | None) -> N
     return np.where(weight > 0.0, y, y[weight > 0.0].max())
 
 
-class _Forest(OutOfBag, Votes, Importances, CheckedParams, BaseEstimator):
+class _Forest(OutOfBag, Votes, Importances, CheckedParams, Saved, BaseEstimator):
     """What all forests share: bags, growing, adding up."""
 
     _has_random_tests: ClassVar[bool] = False

@@ -30,6 +30,7 @@ from spinney.estimators.members import (
     make_member,
     open_sparse,
 )
+from spinney.estimators.saved import Saved
 from spinney.estimators.stopping import draw_held
 from spinney.model.predict import find_leaves
 from spinney.model.predictors import WeightedPredictor
@@ -69,7 +70,7 @@ ADABOOST_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-class Reweighted(CheckedParams, BaseEstimator):
+class Reweighted(CheckedParams, Saved, BaseEstimator):
     """What AdaBoost for classes and for numbers share: the rounds, their members and weights.
 
     CART trees grow on codes that are made once, and vote as one forest; other members are fitted one by one.

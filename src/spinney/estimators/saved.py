@@ -219,11 +219,8 @@ def take_estimator(estimator: Any) -> dict[str, Any]:
     fitted = {name: value for name, value in vars(estimator).items() if name not in parameters}
     for name, value in parameters.items():
         if isinstance(value, np.random.RandomState | np.random.Generator) or (callable(value) and name == "scoring"):
-            warnings.warn(
-                f"{name}={value!r:.60} is not stored: the model that is loaded has {name}=None",
-                UserWarning,
-                stacklevel=6,
-            )
+            message = f"{name}={value!r:.60} is not stored: the loaded model has {name}=None"
+            warnings.warn(message, UserWarning, stacklevel=6)
             parameters[name] = None
     if isinstance(parameters.get("loss"), tuple | list):
         parameters["loss"] = fitted.get("_loss")
@@ -239,7 +236,7 @@ def estimator_maker(cls: Any) -> Callable[[dict[str, Any]], Any]:
             raise BrokenFileError("an estimator has parameters and fitted attributes")
         parameters, fitted = parts["parameters"], parts["fitted"]
         if isinstance(parameters.get("loss"), Loss):
-            parameters["loss"] = (parameters["loss"].gradient, parameters["loss"].hessian)  # type: ignore[attr-defined]
+            parameters["loss"] = (parameters["loss"].gradient, parameters["loss"].hessian)
         estimator = cls(**parameters)
         estimator._validate_params()
         for name, value in fitted.items():
@@ -255,7 +252,7 @@ def estimator_maker(cls: Any) -> Callable[[dict[str, Any]], Any]:
 # --- The rest ------------------------------------------------------------------------------------------------------
 
 
-def check_report(report: PruningReport) -> None:
+def check_report(report: Any) -> None:
     """Texts and pairs of numbers."""
     pairs = (report.n_leaves, report.depth, report.error)
     is_fine = all(isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], NUMBER) for pair in pairs)
@@ -276,7 +273,7 @@ def make_draw(parts: dict[str, Any]) -> Draw:
 
 def make_bags(parts: dict[str, Any]) -> Bags:
     """A draw of rows, one of columns, and a seed."""
-    bags = Bags(**parts)
+    bags: Any = Bags(**parts)
     if not (isinstance(bags.draw, Draw) and isinstance(bags.spaces, Subspaces) and type(bags.seed) is int):
         raise BrokenFileError("bags have a draw, spaces and a seed")
     return bags
@@ -327,8 +324,7 @@ def given_losses(given: Mapping[str, Any]) -> Callable[[], Kind]:
                 f"the model was fitted with a loss of your own, {name!r}, and files hold no code: give it again, "
                 f"load_model(path, losses={{{name!r}: (gradient, hessian)}})"
             )
-        made = losses.make_loss(tuple(given[name]), n_classes=parts["n_classes"])
-        return made
+        return losses.make_loss(tuple(given[name]), n_classes=parts["n_classes"])
 
     return lambda: Kind(losses.Custom, take_custom, make)
 

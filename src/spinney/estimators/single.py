@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney.estimators.checks import CheckedParams, check_known, open_x
 from spinney.estimators.rows import open_row, unseen_levels
+from spinney.estimators.saved import Saved
 from spinney.model.predict import find_leaves
 from spinney.model.predictors import TreePredictor
 from spinney.table.schema import encode
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from spinney.tree.structure import Tree
 
 
-class SingleTree(CheckedParams, BaseEstimator):
+class SingleTree(CheckedParams, Saved, BaseEstimator):
     """An estimator whose model is `tree_`; `_schema` says what its columns are."""
 
     tree_: Tree
