@@ -10,7 +10,7 @@ object whose "is" says what:
     {"is": "array", "in": "rest.float64", "shape": [7]}     the next 7 of those that stand end to end
     {"is": "labels", "type": "<U3", "items": [...]}     an array of text or of objects
     {"is": "same", "as": 4}                    the object or array that was finished as number 4
-    {"is": "Forest", ...}                      a class of the list below, with its fields
+    {"is": "Forest", ...}                      a class of the list below, with its fields, by name
 
 The list of classes is closed, and each is made by a function that checks what it is given, so that reading runs no code
 but ours and gives nothing that could harm a kernel.
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 MOST_DEPTH = 40  # of nested values
 REST = "rest."
+WIDER = 16  # than the longest text an array of texts may be: it may have held another
 
 
 class Unstorable(TypeError):  # noqa: N818  (it is told, not raised, to users)
@@ -91,7 +92,7 @@ class Writer:
             written = self.write_array(value, path, is_named=is_named)
         elif type(value) in self.names:
             written = {"is": self.names[type(value)]}
-            for part, content in self.kinds[written["is"]].take(value).items():
+            for part, content in sorted(self.kinds[written["is"]].take(value).items()):
                 written[part] = self.write(content, f"{path}.{part}" if path else part, is_named=is_named)
         else:
             written = self.write_foreign(value, path)
@@ -193,7 +194,7 @@ class Reader:
         elif name == "foreign":
             value = self.read_foreign(parts)
         elif name in self.kinds:
-            value = self.kinds[name].make({part: self.read(item, depth + 1) for part, item in parts.items()})
+            value = self.kinds[name].make({part: self.read(item, depth + 1) for part, item in sorted(parts.items())})
         else:
             raise BrokenFileError(f"there is no {name!r} in a model of this kind")
         self.done.append(value)
@@ -272,7 +273,7 @@ class Reader:
         longest = max((len(item) for item in items if isinstance(item, str)), default=0)
         if kind[:2] not in ("<U", ">U") or not kind[2:].isdecimal() or not all(isinstance(item, str) for item in items):
             raise BrokenFileError(f"labels have the unknown type {kind!r}")
-        if len(kind) > 9 or not longest <= int(kind[2:]) <= max(longest, 1):  # a longer type would be a larger array
+        if len(kind) > 9 or not longest <= int(kind[2:]) <= WIDER * (longest + 1):  # all labels are as wide
             raise BrokenFileError(f"labels of type {kind!r} are {longest} long")
         return np.array(items, kind)
 

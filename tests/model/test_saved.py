@@ -1,0 +1,276 @@
+"""Models that are saved and loaded again: files, pickles and copies give the same answers to the last bit."""
+
+import copy
+import io
+import pickle
+import subprocess
+import sys
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
+
+import saved_models
+import spinney
+from spinney.model.container import BrokenFileError, read
+
+NAMES = list(saved_models.MODELS)
+
+
+def answers(model, X):
+    """Whatever a model can say."""
+    said = {"predict": model.predict(X)}
+    for name in ("predict_proba", "apply", "decision_function"):
+        if hasattr(model, name):
+            said[name] = getattr(model, name)(X)
+    return said
+
+
+def assert_same_answers(a, b):
+    assert a.keys() == b.keys()
+    for name in a:
+        assert a[name].dtype == b[name].dtype
+        np.testing.assert_array_equal(a[name], b[name], err_msg=name)
+        if a[name].dtype.kind == "f":
+            assert a[name].tobytes() == b[name].tobytes(), name
+
+
+def load(path):
+    return spinney.load_model(path, losses=saved_models.LOSSES)
+
+
+def test_every_estimator_is_among_the_models():
+    kinds = {type(estimator).__name__ for estimator, _, _ in saved_models.MODELS.values()}
+    assert kinds == set(saved_models.all_methods())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_loaded_model_is_the_same(name, tmp_path):
+    model, X = saved_models.fit(name)
+    path = tmp_path / "model.spn"
+    model.save_model(path)
+    loaded = load(path)
+    assert type(loaded) is type(model)
+    assert_same_answers(answers(model, X), answers(loaded, X))
+    fitted = {attribute for attribute in vars(model) if attribute.endswith("_") and not attribute.startswith("_")}
+    assert fitted <= {*vars(loaded), "trace_"}
+    again = tmp_path / "again.spn"
+    loaded.save_model(again)
+    assert again.read_bytes() == path.read_bytes()
+    if "custom" not in name:
+        assert str(loaded.get_params(deep=False)) == str(model.get_params(deep=False))
+    if hasattr(model, "feature_importances_") and type(model).__name__ not in (
+        "BaggingClassifier",
+        "AdaBoostClassifier",
+    ):
+        np.testing.assert_array_equal(loaded.feature_importances_, model.feature_importances_)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pickles_and_copies_are_the_same(name):
+    model, X = saved_models.fit(name)
+    said = answers(model, X)
+    buffer = io.BytesIO()
+    joblib.dump(model, buffer)
+    buffer.seek(0)
+    for other in (pickle.loads(pickle.dumps(model)), copy.copy(model), copy.deepcopy(model), joblib.load(buffer)):
+        assert_same_answers(said, answers(other, X))
+        assert vars(other).keys() == vars(model).keys()
+        assert pickle.dumps(other) == pickle.dumps(model)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_predictor_says_what_the_estimator_says(name, tmp_path):
+    model, X = saved_models.fit(name)
+    path = tmp_path / "model.spn"
+    model.save_model(path)
+    if not hasattr(model, "tree_") and not hasattr(model, "forest_"):
+        with pytest.raises(ValueError, match="load_model"):
+            spinney.load_predictor(path)
+        with pytest.raises(ValueError, match="no trees of one forest"):
+            model.predictor()
+        return
+    for predictor in (spinney.load_predictor(path), model.predictor()):
+        np.testing.assert_array_equal(predictor.predict(X), model.predict(X))
+        answer = model.predict_proba(X) if is_classifier(model) else model.predict(X)
+        if is_classifier(model):
+            np.testing.assert_array_equal(predictor.predict_proba(X), answer)
+        values = predictor.encode(X)
+        assert predictor(values).tobytes() == answer.tobytes()
+        narrow = values.astype(np.float32)
+        of_narrow = predictor(narrow.astype(np.float64))
+        assert predictor(narrow).tobytes() == of_narrow.tobytes()
+        for row in range(0, len(values), 7):
+            assert np.asarray(predictor(values[row])).tobytes() == answer[row].tobytes()
+            assert np.asarray(predictor(narrow[row])).tobytes() == of_narrow[row].tobytes()
+        if hasattr(model, "apply"):
+            np.testing.assert_array_equal(predictor.apply(X), model.apply(X))
+        assert len(predictor.predict_trees(X)) == len(values)
+
+
+@pytest.mark.parametrize("name", ["forest", "forest numbers", "boosting", "boosting classes", "adaboost"])
+def test_what_trees_say_adds_up(name):
+    model, X = saved_models.fit(name)
+    predictor = model.predictor()
+    said = predictor.predict_trees(X)
+    if name.startswith("forest"):
+        answer = model.predict_proba(X) if is_classifier(model) else model.predict(X)
+        np.testing.assert_allclose(said.mean(axis=1), answer)
+    elif name.startswith("boosting"):
+        raw = model.decision_function(X).reshape(len(said), -1)
+        n_raw = raw.shape[1]
+        of_class = said.reshape(len(said), -1, n_raw).sum(axis=1)
+        np.testing.assert_allclose(of_class + predictor.start, raw, atol=1e-12)
+    else:
+        assert said.shape == (len(said), len(model), 2)
+
+
+def test_odd_rows_through_a_predictor():
+    model, X = saved_models.fit("forest")
+    predictor = model.predictor()
+    row = predictor.encode(X)[0]
+    expected = predictor(row)
+    for same in (
+        row.tolist(),
+        row[::1].copy(),
+        np.asfortranarray(row),
+        np.stack([row, row])[:, :][0],
+        row.astype(">f8"),
+    ):
+        np.testing.assert_array_equal(predictor(same), expected)
+    strided = np.repeat(row, 2)[::2]
+    read_only = row.copy()
+    read_only.flags.writeable = False
+    for same in (strided, read_only):
+        np.testing.assert_array_equal(predictor(same), expected)
+    missing = row.copy()
+    missing[2] = np.nan
+    for level in (-1.0, 5.0, 1e300, np.inf, 2.5, -np.inf):  # no level: as missing
+        odd = row.copy()
+        odd[2] = level
+        np.testing.assert_array_equal(predictor(odd), predictor(missing))
+        np.testing.assert_array_equal(predictor(odd[None]), predictor(missing)[None])
+    for wrong in (row[:3], np.zeros(5), np.zeros((2, 3)), np.zeros((1, 1, 4)), 3.0):
+        with pytest.raises(ValueError, match="a row has 4 values"):
+            predictor(wrong)
+
+
+def test_a_predictor_needs_no_scikit_learn(tmp_path):
+    for name in ("boosting", "forest named", "c45", "adaboost classes"):
+        model, X = saved_models.fit(name)
+        path = tmp_path / "model.spn"
+        model.save_model(path)
+        rows = model.predictor().encode(X)[:3].tolist()
+        code = f"""
+import sys, numpy as np
+import spinney
+predictor = spinney.load_predictor({str(path)!r})
+predictor(np.array({rows!r}, dtype=float)[1])
+bad = [name for name in sys.modules if name.partition(".")[0] in ("sklearn", "pandas", "matplotlib", "dask")]
+assert not bad, bad
+""".replace("nan", "np.nan")
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+def test_a_loss_of_ones_own_must_be_given_again(tmp_path):
+    model, X = saved_models.fit("boosting custom")
+    path = tmp_path / "model.spn"
+    model.save_model(path)
+    with pytest.raises(ValueError, match="'gradient'.*give it again"):
+        spinney.load_model(path)
+    loaded = load(path)
+    assert loaded.loss == saved_models.LOSSES["gradient"]
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    np.testing.assert_array_equal(spinney.load_predictor(path).predict(X), model.predict(X))
+
+
+def test_what_a_file_cannot_hold(tmp_path):
+    from sklearn.tree import DecisionTreeClassifier
+
+    X, y = saved_models.make_data(2, has_missing=False)
+    path = tmp_path / "model.spn"
+    with pytest.raises(NotFittedError):
+        spinney.CARTClassifier().save_model(path)
+    with pytest.raises(ValueError, match="DecisionTreeClassifier"):
+        spinney.BaggingClassifier(estimator=DecisionTreeClassifier(), n_estimators=2).fit(X, y).save_model(path)
+    assert not list(tmp_path.iterdir())
+
+    class Mine(spinney.CARTClassifier):
+        pass
+
+    with pytest.raises(TypeError, match="Mine is not one of Spinney's"):
+        Mine().fit(X, y).save_model(path)
+    drawn = spinney.RandomForestClassifier(n_estimators=2, random_state=np.random.RandomState(0)).fit(X, y)
+    with pytest.warns(UserWarning, match="random_state.*is not stored"):
+        drawn.save_model(path)
+    assert spinney.load_model(path).random_state is None
+
+
+def test_warm_start_goes_on_after_loading(tmp_path):
+    X, y = saved_models.make_data(3)
+    path = tmp_path / "model.spn"
+    for kind in (spinney.RandomForestClassifier, spinney.GradientBoostingClassifier):
+        model = kind(n_estimators=4, random_state=0, warm_start=True).fit(X, y)
+        model.save_model(path)
+        loaded = spinney.load_model(path).set_params(n_estimators=7).fit(X, y)
+        model.set_params(n_estimators=7).fit(X, y)
+        np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+
+def test_pruning_goes_on_after_loading(tmp_path):
+    X, y = saved_models.make_data(3)
+    model = spinney.CARTClassifier().fit(X, y)
+    model.save_model(tmp_path / "model.spn")
+    loaded = spinney.load_model(tmp_path / "model.spn")
+    for method, rows in (("cost_complexity", ()), ("pessimistic", (X, y)), ("reduced_error", (X, y)), ("merge", ())):
+        a, b = model.prune(method, *rows), loaded.prune(method, *rows)
+        np.testing.assert_array_equal(a.tree_.threshold, b.tree_.threshold)
+
+
+def test_trees_stay_in_the_file(tmp_path):
+    model, _ = saved_models.fit("forest")
+    path = tmp_path / "model.spn"
+    model.save_model(path)
+    loaded = spinney.load_model(path)
+    assert not loaded.forest_.hot.flags.writeable
+    assert not loaded.forest_.hot.flags.owndata
+    assert loaded.forest_.hot.ctypes.data % 16 == 0
+
+
+def test_files_are_read_by_safetensors(tmp_path):
+    safetensors = pytest.importorskip("safetensors.numpy")
+    for name in NAMES:
+        model, _ = saved_models.fit(name)
+        model.save_model(tmp_path / "model.spn")
+        ours, theirs = read(tmp_path / "model.spn").arrays, safetensors.load_file(tmp_path / "model.spn")
+        assert ours.keys() == theirs.keys()
+        for key in ours:
+            np.testing.assert_array_equal(ours[key], theirs[key])
+
+
+def test_fault_108_pickles_of_another_version_warn():
+    model, X = saved_models.fit("cart classes")
+    state = model.__getstate__()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clone(model).__setstate__(state)
+    other = clone(model)
+    with pytest.warns(InconsistentVersionWarning, match="CARTClassifier from version 0.0.1"):
+        other.__setstate__({**state, "version": "0.0.1"})
+    np.testing.assert_array_equal(other.predict(X), model.predict(X))
+
+
+def test_a_damaged_pickle_is_refused():
+    model, _ = saved_models.fit("forest")
+    state = model.__getstate__()
+    # The forest is not a named part of a pickle: its nodes are among the rest.
+    for name, array in state["arrays"].items():
+        if array.dtype == np.uint64:
+            damaged = array.copy()
+            damaged[1::2] |= np.uint64(1 << 62)
+            with pytest.raises((ValueError, BrokenFileError)):
+                clone(model).__setstate__({**state, "arrays": {**state["arrays"], name: damaged}})
