@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 import fast
 from spinney import _jit
 from spinney._types import (
+    BAG_BEGIN,
+    BAG_N,
+    BAG_ROWS,
     CONTROL_STOP,
     CUT_GAIN,
     CUT_IS_VALID,
@@ -281,6 +284,34 @@ def test_tests_say_that_missing_values_take_every_branch():
 def test_c45_needs_its_criterion_and_its_way_with_missing_values(params):
     with pytest.raises(ValueError, match="rule='c45' needs"):
         book([[0.0, 1.0]], [0, 1], **params)
+
+
+@given(st.integers(2, 3), st.lists(st.tuples(st.integers(-1, 2), st.integers(1, 3)), min_size=1, max_size=8))
+def test_bags_hold_the_entries_in_their_order_and_pieces_that_add_up(n_branches, entries):
+    branch = np.array([min(b, n_branches - 1) for b, _ in entries], np.int32)
+    weight = [w << 20 for _, w in entries]
+    ids = np.arange(len(entries), dtype=np.int32)
+    labels = np.array([ids % 2, weight], np.int64)
+    share = [sum(w for b, w in zip(branch, weight, strict=True) if b == bag) for bag in range(n_branches)]
+    share = share if any(share) else [1] * n_branches
+    heaviest = share.index(max(share))
+    expected = [[] for _ in range(n_branches)]
+    for i, (b, w) in enumerate(zip(branch, weight, strict=True)):
+        pieces = [w if bag == b else 0 for bag in range(n_branches)]
+        if b < 0:
+            pieces = [math.floor(w * (x / sum(share))) for x in share]
+            pieces[heaviest] += w - sum(pieces)
+        for bag, piece in enumerate(pieces):
+            if piece > 0:
+                expected[bag].append((i, i % 2, piece))
+    kernels, bags = _jit.interpreted().bags, np.zeros((BAG_ROWS, n_branches), np.int64)
+    n_entries, *counted = kernels.count_bags(branch, ids, labels, np.ones(1, np.int64), n_branches, bags)
+    ids, labels = np.resize(ids, n_entries), np.array([np.resize(row, n_entries) for row in labels])
+    spare = np.empty_like(ids), np.empty_like(labels)
+    kernels.fill_bags(branch, ids, labels, np.ones(1, np.int64), n_branches, n_entries, *counted, bags, *spare)
+    for bag, (begin, n) in enumerate(zip(*bags[[BAG_BEGIN, BAG_N]], strict=True)):
+        found = zip(ids, *labels, strict=True)
+        assert list(found)[begin : begin + n] == expected[bag]
 
 
 def test_numbers_cannot_be_in_pieces():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -85,9 +86,8 @@ class TextbookTree(PrunableTree):
         self._schema = schema = table.schema
         self.n_outputs_ = 1
         seed = draw_seed(self.random_state) if self._is_drawn() else 0
-        return Training(
-            lambda some: self._grow(table, truth, some), lambda: encode(columns, schema), truth, weight, seed
-        )
+        read = functools.cache(lambda: encode(columns, schema))  # pruning sends the rows down, its report asks for them
+        return Training(lambda some: self._grow(table, truth, some), read, truth, weight, seed)
 
     def _grow(self, table: Table, truth: NDArray[Any], weight: NDArray[np.float64] | None) -> Tree:
         """Grow a tree on the rows that have a weight, not yet pruned."""

@@ -46,9 +46,10 @@ def count_entries(
         if b < 0:
             n_spread += 1
             continue
+        bag = np.uint64(b)
         w = np.int64(1) if is_unit else labels[WEIGHT, i]
-        bags[BAG_WEIGHT, b] += w
-        bags[BAG_N, b] += 1
+        bags[BAG_WEIGHT, bag] += w
+        bags[BAG_N, bag] += 1
         known += w
     heaviest = np.int64(0)
     for b in range(n_branches):
@@ -75,6 +76,43 @@ def count_entries(
     return n_entries, heaviest, known
 
 
+@inlined
+def part_entries(
+    branch: np.ndarray,
+    ids: np.ndarray,
+    labels: np.ndarray,
+    lo: int,
+    hi: int,
+    heaviest: int,
+    spare_ids: np.ndarray,
+    spare_labels: np.ndarray,
+) -> None:
+    """Move the entries lo .. hi of branch 1 to the front, those of branch 0 behind, each in their order.
+
+    No entry is in pieces: one that may take every branch takes the heaviest whole. Every entry is written to both
+    places, then one of them moves on: which way it goes cannot be predicted.
+    """
+    n_labels = np.uint64(len(labels))
+    front = np.uint64(lo)
+    n_back = np.uint64(0)
+    for i in range(np.uint64(lo), np.uint64(hi)):
+        row = ids[i]
+        ids[front] = row
+        spare_ids[n_back] = row
+        for k in range(n_labels):
+            label = labels[k, i]
+            labels[k, front] = label
+            spare_labels[k, n_back] = label
+        is_front = np.uint64(heaviest if branch[i] < 0 else branch[i])
+        front += is_front
+        n_back += np.uint64(1) - is_front
+    for k in range(n_back):
+        ids[front + k] = spare_ids[k]
+    for row in range(n_labels):
+        for k in range(n_back):
+            labels[row, front + k] = spare_labels[row, k]
+
+
 @kernel
 def move_entries(
     branch: np.ndarray,
@@ -94,14 +132,20 @@ def move_entries(
 ) -> None:
     """Put the entries lo .. hi into their bags, from `to` on, each bag in the order of its entries."""
     n_labels = len(labels)
+    if n_branches == 2 and to == lo and n_entries == hi - lo:
+        part_entries(branch, ids, labels, lo, hi, heaviest, spare_ids, spare_labels)
+        bags[BAG_BEGIN, 0] = lo + bags[BAG_N, 1]
+        bags[BAG_BEGIN, 1] = lo
+        return
     for i in range(np.uint64(lo), np.uint64(hi)):
-        b = np.int64(branch[i])
-        if b >= 0:
-            at = bags[BAG_BEGIN, b]
-            bags[BAG_BEGIN, b] = at + 1
-            spare_ids[at] = ids[i]
-            for row in range(n_labels):
-                spare_labels[row, at] = labels[row, i]
+        if branch[i] >= 0:
+            bag = np.uint64(branch[i])
+            at = bags[BAG_BEGIN, bag]
+            bags[BAG_BEGIN, bag] = at + 1
+            here = np.uint64(at)
+            spare_ids[here] = ids[i]
+            for row in range(np.uint64(n_labels)):
+                spare_labels[row, here] = labels[row, i]
             continue
         times_here = np.int64(1) if len(times) == 1 else times[ids[i]]
         weight = labels[WEIGHT, i] // times_here

@@ -40,7 +40,6 @@ from spinney._types import (
     TextbookSettings,
 )
 
-from .classes import fill_cells
 from .lists import make_keys
 from .multiway import (
     SMALL,
@@ -112,6 +111,65 @@ def gain_of(difference: float, w_all: float, w_known: float, settings: TextbookS
         return 0.0 if abs(known) < SMALL else known / w_known
     gain = difference / w_all
     return 0.0 if abs(gain) < TIE else gain
+
+
+@inlined
+def fill_cells(
+    columns: np.ndarray,
+    ids: np.ndarray,
+    labels: np.ndarray,
+    lo: int,
+    hi: int,
+    feature: int,
+    settings: TextbookSettings,
+    cells: np.ndarray,
+) -> tuple[int, int, int]:
+    """Add entries lo .. hi to cells[code * (n_classes + 1) + class]; returns as `gather`, which it stands for.
+
+    The last cell of a code counts its entries, where somebody asks: not with weights of 1, not for C4.5.
+    """
+    wide = np.uint64(settings.n_classes + 1)
+    last = np.uint64(settings.n_classes)
+    at = np.uint64(feature)
+    lowest = np.int64(1 << 30)
+    highest = np.int64(0)
+    n_missing = np.int64(0)
+    is_unit = len(labels) == 1
+    is_counted = not is_unit and settings.rule != BY_C45
+    for i in range(np.uint64(lo), np.uint64(hi)):
+        code = columns[at, np.uint64(ids[i])]
+        first = np.uint64(code) * wide
+        cells[first + np.uint64(labels[TARGET, i])] += np.int64(1) if is_unit else labels[WEIGHT, i]
+        if is_counted:
+            cells[first + last] += 1
+        c = np.int64(code)
+        highest = max(highest, c)
+        if c == MISSING_CODE:
+            n_missing += 1
+        else:
+            lowest = min(lowest, c)
+    return lowest, highest, n_missing
+
+
+@inlined
+def empty_cells(code: int, n_classes: int, cells: np.ndarray) -> None:
+    """Make the cells of a code zero."""
+    for at in range(code * (n_classes + 1), (code + 1) * (n_classes + 1)):
+        cells[at] = 0
+
+
+@inlined
+def take_missing(
+    n_missing: int, n_classes: int, n_present: int, cells: np.ndarray, sums: np.ndarray, totals: np.ndarray
+) -> None:
+    """Move the sums of missing entries from their cells to sums[MISSING] and `totals`."""
+    totals[W_MISSING] = 0
+    for k in range(n_present):
+        c = sums[PRESENT, k]
+        sums[MISSING, c] = cells[c]
+        totals[W_MISSING] += cells[c]
+    totals[N_MISSING] = n_missing
+    empty_cells(MISSING_CODE, n_classes, cells)
 
 
 @kernel
@@ -233,13 +291,16 @@ def try_cut(
     settings: TextbookSettings,
     xlogx: np.ndarray,
     least: float,
+    n_tried: int,
+    n_valid: int,
+    best: float,  # gain (BY_RATIO: ratio) of the best so far
     figures: np.ndarray,
     cuts: np.ndarray | None,
-) -> None:
+) -> tuple[int, int, float]:
     """Compare the cut between two codes (the second -1: known against missing) to the best of the feature.
 
-    Inlined: it has outgrown what LLVM inlines by itself, and a call for each cut made C4.5 on adult grow for 280 ms
-    instead of 93.
+    Returns the last three scalars as they are then. Inlined: it has outgrown what LLVM inlines by itself, and a call
+    for each cut made C4.5 on adult grow for 280 ms instead of 93.
     """
     unit = settings.weight_unit
     is_end = code < 0
@@ -248,7 +309,7 @@ def try_cut(
     is_valid = True
     if settings.rule == BY_C45:
         if not is_apart(features, edges, feature, last, code):
-            return
+            return n_tried, n_valid, best
         is_valid = least - np.float64(w_left) * unit < SMALL and least - np.float64(w_right) * unit < SMALL
     else:
         n_right = totals[N_ALL] - totals[N_MISSING] - n_left
@@ -260,11 +321,10 @@ def try_cut(
             lightest = min(lightest, totals[W_MISSING])
         if lightest < settings.min_weight_leaf:
             is_valid = False
-    at = np.int64(figures[N_TRIED, feature])
-    figures[N_TRIED, feature] += 1.0
+    n_tried += 1
     if cuts is None:
         if not is_valid:
-            return
+            return n_tried, n_valid, best
     power_split = entropy_power(w_left, settings, xlogx)
     if not is_end:
         power_split += entropy_power(w_right, settings, xlogx)
@@ -275,7 +335,6 @@ def try_cut(
         if not is_end:
             score += gini_score(sums, RIGHT, w_right, n_present, unit)
     gain = gain_of(score - base, np.float64(totals[W_ALL]) * unit, np.float64(w_known) * unit, settings)
-    best = figures[RATIO if settings.rule == BY_RATIO else GAIN_FIGURE, feature]
     info = 0.0
     is_new = True
     if settings.rule == BY_RATIO:
@@ -287,33 +346,37 @@ def try_cut(
         is_new = is_better(gain, 0.0, best, TIE, settings.rule)
     is_new = is_new and is_valid
     if is_valid:
-        figures[N_CUTS, feature] += 1.0
+        n_valid += 1
     if is_new:
         info = split_entropy(
             entropy_power(totals[W_ALL], settings, xlogx), power_split + apart, totals[W_ALL], settings
         )
         keep_cut(last, code, gain, info, feature, figures)
+        best = figures[RATIO if settings.rule == BY_RATIO else GAIN_FIGURE, feature]
     if cuts is not None:
         info = split_entropy(
             entropy_power(totals[W_ALL], settings, xlogx), power_split + apart, totals[W_ALL], settings
         )
-        note_cut(cuts, at, last, code, gain, info, is_valid)
+        note_cut(cuts, n_tried - 1, last, code, gain, info, is_valid)
+    return n_tried, n_valid, best
 
 
 @kernel
 def scan_cuts(
-    column: np.ndarray,
+    columns: np.ndarray,
     ids: np.ndarray,
     labels: np.ndarray,
     times: np.ndarray,
     lo: int,
     hi: int,
     n_missing: int,
+    has_cells: bool,
     feature: int,
     features: np.ndarray,
     edges: np.ndarray,
     settings: TextbookSettings,
     xlogx: np.ndarray,
+    column: np.ndarray,
     keys: np.ndarray,
     counts: np.ndarray,
     cells: np.ndarray,
@@ -323,17 +386,14 @@ def scan_cuts(
     figures: np.ndarray,
     cuts: np.ndarray | None,
 ) -> None:
-    """Figures of the best cut of a number over entries lo .. hi, whose codes `column` holds."""
+    """Figures of the best cut of a number over entries lo .. hi, which `fill_cells` has counted or `column` holds."""
     unit = settings.weight_unit
     n_codes = features[N_CODES, feature]
     width = settings.n_classes + 1
     is_unit = len(labels) == 1
     is_entropy = settings.criterion == ENTROPY
-    has_cells = (n_codes + 1) * width <= CELLS_PER_ROW * (hi - lo)
     side = np.int64(0)
-    if has_cells:
-        fill_cells(column, labels, lo, hi, 0, settings.n_classes, n_present, cells, sums, totals)
-    else:
+    if not has_cells:
         side = make_keys(column, lo, hi, 0, LARGE_SHIFT, keys, counts)
         for k in range(n_present):
             sums[MISSING, sums[PRESENT, k]] = 0
@@ -354,7 +414,7 @@ def scan_cuts(
         if len(times) > 1:  # a row of weight 2 is two rows
             n_known = np.int64(0)
             for i in range(lo, hi):
-                if np.int64(column[i, 0]) != MISSING_CODE:
+                if np.int64(columns[feature, ids[i]]) != MISSING_CODE:
                     n_known += times[ids[i]]
         is_hopeless = 2.0 * least - np.float64(n_known) > SMALL
     power_left = np.int64(0)
@@ -375,6 +435,9 @@ def scan_cuts(
     else:
         base = class_score(sums, ALL, totals[W_ALL], n_present, settings, xlogx)
         base -= class_score(sums, MISSING, totals[W_MISSING], n_present, settings, xlogx)
+    best = figures[RATIO if settings.rule == BY_RATIO else GAIN_FIGURE, feature]
+    n_tried = np.int64(0)
+    n_valid = np.int64(0)
     n_left = np.int64(0)
     w_left = np.int64(0)
     last = np.int64(-1)
@@ -423,9 +486,9 @@ def scan_cuts(
             if is_end and (n_missing == 0 or settings.spreads_missing != 0):
                 has_cut = False
             if has_cut:
-                try_cut(
+                n_tried, n_valid, best = try_cut(
                     sums, totals, n_left, w_left, power_left + power_right, base, apart, last, code, n_present,
-                    feature, features, edges, settings, xlogx, least, figures, cuts,
+                    feature, features, edges, settings, xlogx, least, n_tried, n_valid, best, figures, cuts,
                 )  # fmt: skip
             last = code
         if is_end:
@@ -435,6 +498,8 @@ def scan_cuts(
         power_right += rise_right
         w_left += w
         n_left += n_here
+    figures[N_TRIED, feature] = n_tried
+    figures[N_CUTS, feature] = n_valid
     count_full(n_missing, feature, settings, figures)
 
 
@@ -463,18 +528,28 @@ def scan_feature(
 ) -> None:
     """Write the figures of the best test of a feature over entries lo .. hi; `sums` and `totals` hold the node's."""
     clear_figures(figures, feature, settings)
-    lowest, highest, n_missing = gather(columns, ids, lo, hi, feature, column)
-    if highest == 0 or (lowest == highest and (n_missing == 0 or settings.spreads_missing != 0)):
-        return  # constant, or nothing known
-    if features[IS_CATEGORICAL, feature] == 0:
-        scan_cuts(
-            column, ids, labels, times, lo, hi, n_missing, feature, features, edges, settings, xlogx, keys, counts,
-            cells, sums, totals, n_present, figures, cuts,
-        )  # fmt: skip
+    is_category = features[IS_CATEGORICAL, feature] != 0
+    n_cells = (features[N_CODES, feature] + 1) * (settings.n_classes + 1)
+    has_cells = is_category or n_cells <= CELLS_PER_ROW * (hi - lo)
+    if has_cells:
+        lowest, highest, n_missing = fill_cells(columns, ids, labels, lo, hi, feature, settings, cells)
     else:
-        fill_cells(column, labels, lo, hi, 0, settings.n_classes, n_present, cells, sums, totals)
+        lowest, highest, n_missing = gather(columns, ids, lo, hi, feature, column)
+    if highest == 0 or (lowest == highest and (n_missing == 0 or settings.spreads_missing != 0)):
+        if has_cells:
+            empty_cells(MISSING_CODE, settings.n_classes, cells)
+            empty_cells(highest, settings.n_classes, cells)
+        return  # constant, or nothing known
+    if has_cells:
+        take_missing(n_missing, settings.n_classes, n_present, cells, sums, totals)
+    if is_category:
         scan_levels(
             cells, sums, totals, features[N_CODES, feature], n_present, feature, settings, xlogx, figures,
             len(labels) == 1,
+        )  # fmt: skip
+    else:
+        scan_cuts(
+            columns, ids, labels, times, lo, hi, n_missing, has_cells, feature, features, edges, settings, xlogx,
+            column, keys, counts, cells, sums, totals, n_present, figures, cuts,
         )  # fmt: skip
     close_figures(features, feature, totals[W_ALL], settings, figures)

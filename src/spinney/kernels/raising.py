@@ -114,12 +114,16 @@ def choose_branches(
         missing = np.int64(-1)
     elif kind == MULTIWAY:
         missing = np.int64(cut)
-    for i in range(lo, hi):
-        value = values[ids[i], feature]
-        if kind == MULTIWAY:
+    column = np.uint64(feature)
+    first = np.uint64(lo)
+    end = np.uint64(hi)
+    if kind == MULTIWAY:
+        for i in range(first, end):
+            value = values[column, np.uint64(ids[i])]
             branch[i] = np.int64(value) if value == value else missing
-        else:
-            branch[i] = branch_of_value(value, kind, cut, missing, subsets)
+        return
+    for i in range(first, end):
+        branch[i] = branch_of_value(values[column, np.uint64(ids[i])], kind, cut, missing, subsets)
 
 
 @kernel
@@ -128,14 +132,21 @@ def sum_errors(labels: np.ndarray, lo: int, hi: int, sums: np.ndarray) -> tuple[
     total = np.int64(0)
     most = np.int64(0)
     is_unit = len(labels) == 1
-    for i in range(lo, hi):
-        sums[labels[TARGET, i]] = 0
-    for i in range(lo, hi):
+    first = np.uint64(lo)
+    end = np.uint64(hi)
+    if hi - lo < len(sums):
+        for i in range(first, end):
+            sums[np.uint64(labels[TARGET, i])] = 0
+    else:
+        for c in range(len(sums)):
+            sums[c] = 0
+    for i in range(first, end):
         w = np.int64(1) if is_unit else labels[WEIGHT, i]
-        c = labels[TARGET, i]
-        sums[c] += w
+        c = np.uint64(labels[TARGET, i])
+        held = sums[c] + w
+        sums[c] = held
         total += w
-        most = max(most, sums[c])
+        most = max(most, held)
     return total, total - most
 
 
@@ -146,6 +157,7 @@ def send_down(
     hi: int,
     top: int,
     is_kept: bool,  # write what the nodes then hold
+    enough: float,  # estimated errors that need no more to be added: the caller knows what they mean
     values: np.ndarray,
     ids: np.ndarray,
     labels: np.ndarray,
@@ -166,7 +178,10 @@ def send_down(
     path: np.ndarray,
     state: np.ndarray,
 ) -> float:
-    """Send entries lo .. hi through the subtree of a node; return its estimated errors, or -1: no room."""
+    """Send entries lo .. hi through the subtree of a node; return its estimated errors, or -1: no room.
+
+    Or some of its errors that are `enough`: errors are not negative, so all of them would be, too.
+    """
     path[FRAME_NODE, 0] = root
     path[FRAME_LO, 0] = lo
     path[FRAME_HI, 0] = hi
@@ -194,6 +209,8 @@ def send_down(
                 errors += here
                 if is_kept:
                     estimates[node] = here
+                elif errors >= enough:
+                    return errors
                 continue
         elif lo == hi:
             continue
@@ -237,7 +254,7 @@ def heaviest_branch(links: np.ndarray, node: int, unit: float) -> int:
 
 @door
 def prune(
-    values: np.ndarray,  # (n_rows, n_features) float64
+    values: np.ndarray,  # (n_features, n_rows) float64: the rows of a node lie close together in a column
     ids: np.ndarray,  # (n_entries,) int32: the arena; the rows first
     labels: np.ndarray,  # (1 or 2, n_entries) int64: class; weight (without: 1 each)
     times: np.ndarray,  # (n_rows,) int64 whole weights, or (1,): every row is one
@@ -267,8 +284,8 @@ def prune(
     if state[N_QUEUED] == 0:
         frames[FRAME_NODE, 0] = 0
         frames[FRAME_LO, 0] = 0
-        frames[FRAME_HI, 0] = len(values)
-        frames[FRAME_TOP, 0] = len(values)
+        frames[FRAME_HI, 0] = values.shape[1]
+        frames[FRAME_TOP, 0] = values.shape[1]
         frames[FRAME_PHASE, 0] = SETTLE
         state[N_QUEUED] = 1
     while state[N_QUEUED] > 0:
@@ -313,11 +330,19 @@ def prune(
                 state[N_QUEUED] = n_frames + 1
             continue
         child = node
+        kept = 0.0
+        leaf = 0.0
         if phase == DECIDE:
             child = heaviest_branch(links, node, unit)
+            for b in range(first, first + n_branches):
+                kept += estimates[b]
+            leaf = estimate(
+                np.float64(links[LINK_WEIGHT, node]) * unit, np.float64(links[LINK_ERROR, node]) * unit, confidence, z
+            )
         raised = send_down(
-            child, lo, hi, top, phase == SETTLE, values, ids, labels, times, links, cuts, subsets, estimates, counts,
-            confidence, z, unit, branch, bags, spare_ids, spare_labels, sums, path, state,
+            child, lo, hi, top, phase == SETTLE, max(kept, leaf) + 2.0 * MARGIN, values, ids, labels, times, links,
+            cuts, subsets, estimates, counts, confidence, z, unit, branch, bags, spare_ids, spare_labels, sums, path,
+            state,
         )  # fmt: skip
         if raised < 0.0:
             return NEEDS_ROOM
@@ -326,12 +351,6 @@ def prune(
                 break
             frames[FRAME_PHASE, at] = ENTER
             continue
-        leaf = estimate(
-            np.float64(links[LINK_WEIGHT, node]) * unit, np.float64(links[LINK_ERROR, node]) * unit, confidence, z
-        )
-        kept = 0.0
-        for b in range(first, first + n_branches):
-            kept += estimates[b]
         estimates[node] = kept
         if leaf - (kept + MARGIN) < SMALL and leaf - (raised + MARGIN) < SMALL:
             links[LINK_CHILD, node] = 0

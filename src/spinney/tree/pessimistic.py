@@ -105,11 +105,15 @@ def check_errors(n: float, e: float) -> None:
         raise ValueError(f"{e} errors among {n} rows: rows must be positive, errors at most as many")
 
 
-def node_errors(tree: Tree) -> NDArray[np.float64]:
-    """Weight of the training rows of every node that are not of its heaviest class, shape (n_nodes,)."""
+def check_classes(tree: Tree) -> None:
+    """Raise unless the nodes of a tree can make errors."""
     if not tree.n_classes:
         raise ValueError("pessimistic pruning counts errors: it needs a tree of classes")
-    return np.maximum(tree.weight - heaviest_classes(tree, find_tiers(tree))[1], 0.0)
+
+
+def node_errors(tree: Tree, heaviest: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weight of the training rows of every node that are not of its heaviest class, whose weight is given."""
+    return np.maximum(tree.weight - heaviest, 0.0)
 
 
 def collapse(tree: Tree) -> Tree:
@@ -122,9 +126,13 @@ def collapse(tree: Tree) -> Tree:
     Tree
         The same object where nothing is cut.
     """
-    errors = node_errors(tree)
+    check_classes(tree)
+    tiers = find_tiers(tree)
+    _, heaviest, class_weights = heaviest_classes(tree, tiers)
+    errors = node_errors(tree, heaviest)
     below = tree.sum_up(errors)
-    return cut_nodes(tree, np.flatnonzero(~tree.is_leaf & (below >= errors - COLLAPSE_SLACK)))
+    is_cut = ~tree.is_leaf & (below >= errors - COLLAPSE_SLACK)
+    return cut_mask(tree, tiers, is_cut, class_weights) if is_cut.any() else tree
 
 
 def prune_pessimistic(
@@ -160,17 +168,18 @@ def prune_pessimistic(
         The same object where nothing is cut.
     """
     z = normal_quantile(confidence)
-    errors = node_errors(tree)
+    check_classes(tree)
     if raising:
         if values is None or truth is None:
             raise ValueError("raising=True sends the training rows down other branches: give values and truth")
         if tree.surrogates is not None:
             raise ValueError("raising=True needs a tree without surrogates; prune without raising")
         return Raising(tree, float(confidence), z, values, truth, weight).prune()
+    tiers = find_tiers(tree)
+    errors = node_errors(tree, heaviest_classes(tree, tiers)[1])
     estimates = np.empty(tree.n_nodes)
     chosen = kernels(tree.n_nodes * STEP_SECONDS)
     chosen.raising.estimate_all(np.array(tree.weight), errors, float(confidence), z, estimates)
-    tiers = find_tiers(tree)
     is_cut = np.zeros(tree.n_nodes, np.bool_)
     for tier in reversed(tiers):
         below = np.zeros(len(tier.nodes))
@@ -207,7 +216,7 @@ class Raising(Driven):
             values, truth, weight = values[keep], truth[keep], weight[keep]
         self.tree = tree
         self.confidence, self.z = confidence, z
-        self.values = np.ascontiguousarray(values, np.float64)
+        self.values = np.ascontiguousarray(values.T, np.float64)
         self.weights = fix_weights(weight, len(truth))
         self.control = np.zeros(CONTROL_SIZE, np.int64)
         self.features = np.zeros((1, tree.n_features), np.int64)
