@@ -50,7 +50,7 @@ def gradient(y, raw):
     return raw - y
 
 
-def hessian(y, raw):
+def hessian(y, raw):  # noqa: ARG001
     return np.ones_like(y)
 
 
@@ -74,7 +74,7 @@ MODELS = {  # name: estimator, classes, options of the data
     "forest hard": (RandomForestClassifier(n_estimators=7, voting="hard", max_depth=3, random_state=1), 3, {}),
     "forest one class": (RandomForestClassifier(n_estimators=3, random_state=1), 1, {}),
     "forest named": (RandomForestClassifier(n_estimators=5, random_state=1), 2, {"is_named": True}),
-    "forest numbers": (RandomForestRegressor(n_estimators=25, oob_score=True, keep_members=True, random_state=1), 0, {}),
+    "forest numbers": (RandomForestRegressor(n_estimators=25, oob_score=True, keep_members=True), 0, {}),
     "forest honest": (RandomForestRegressor(n_estimators=5, honest=True, random_state=1), 0, {}),
     "forest strata": (RandomForestClassifier(n_estimators=5, stratify="balanced", random_state=1), 3, {}),
     "extra trees": (ExtraTreesClassifier(n_estimators=6, random_state=2, **WITH_LEVELS), 4, {}),
@@ -85,7 +85,7 @@ MODELS = {  # name: estimator, classes, options of the data
     "adaboost": (AdaBoostClassifier(n_estimators=12), 2, {}),
     "adaboost classes": (AdaBoostClassifier(estimator=CARTClassifier(max_depth=2), n_estimators=8), 4, {}),
     "adaboost numbers": (AdaBoostRegressor(n_estimators=6), 0, {}),
-    "adaboost id3": (AdaBoostClassifier(estimator=ID3Classifier(max_depth=1), n_estimators=3), 2, {"has_missing": False}),
+    "adaboost id3": (AdaBoostClassifier(estimator=ID3Classifier(max_depth=1), n_estimators=3), 2, {}),
     "boosting": (GradientBoostingClassifier(n_estimators=12, max_leaf_nodes=6, random_state=4, **WITH_LEVELS), 2, {}),
     "boosting classes": (GradientBoostingClassifier(n_estimators=5, max_leaf_nodes=5, random_state=4), 4, {}),
     "boosting one class": (GradientBoostingClassifier(n_estimators=2), 1, {}),

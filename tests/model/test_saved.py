@@ -180,7 +180,7 @@ def test_a_loss_of_ones_own_must_be_given_again(tmp_path):
     model, X = saved_models.fit("boosting custom")
     path = tmp_path / "model.spn"
     model.save_model(path)
-    with pytest.raises(ValueError, match="'gradient'.*give it again"):
+    with pytest.raises(ValueError, match=r"'gradient'.*give it again"):
         spinney.load_model(path)
     loaded = load(path)
     assert loaded.loss == saved_models.LOSSES["gradient"]
@@ -202,10 +202,10 @@ def test_what_a_file_cannot_hold(tmp_path):
     class Mine(spinney.CARTClassifier):
         pass
 
-    with pytest.raises(TypeError, match="Mine is not one of Spinney's"):
+    with pytest.raises(TypeError, match=r"Mine is not one of Spinney's"):
         Mine().fit(X, y).save_model(path)
     drawn = spinney.RandomForestClassifier(n_estimators=2, random_state=np.random.RandomState(0)).fit(X, y)
-    with pytest.warns(UserWarning, match="random_state.*is not stored"):
+    with pytest.warns(UserWarning, match=r"random_state.*is not stored"):
         drawn.save_model(path)
     assert spinney.load_model(path).random_state is None
 
@@ -259,7 +259,7 @@ def test_fault_108_pickles_of_another_version_warn():
         warnings.simplefilter("error")
         clone(model).__setstate__(state)
     other = clone(model)
-    with pytest.warns(InconsistentVersionWarning, match="CARTClassifier from version 0.0.1"):
+    with pytest.warns(InconsistentVersionWarning, match=r"CARTClassifier from version 0\.0\.1"):
         other.__setstate__({**state, "version": "0.0.1"})
     np.testing.assert_array_equal(other.predict(X), model.predict(X))
 
