@@ -108,7 +108,7 @@ def test_a_predictor_says_what_the_estimator_says(name, tmp_path):
             assert np.asarray(predictor(narrow[row])).tobytes() == of_narrow[row].tobytes()
         if hasattr(model, "apply"):
             np.testing.assert_array_equal(predictor.apply(X), model.apply(X))
-        assert len(predictor.predict_trees(X)) == len(values)
+        assert predictor.predict_trees(X).shape[1] == len(values)
 
 
 @pytest.mark.parametrize("name", ["forest", "forest numbers", "boosting", "boosting classes", "adaboost"])
@@ -118,14 +118,15 @@ def test_what_trees_say_adds_up(name):
     said = predictor.predict_trees(X)
     if name.startswith("forest"):
         answer = model.predict_proba(X) if is_classifier(model) else model.predict(X)
-        np.testing.assert_allclose(said.mean(axis=1), answer)
+        np.testing.assert_allclose(said.mean(axis=0), answer)
+        np.testing.assert_array_equal(said, model.predict_trees(X))
     elif name.startswith("boosting"):
-        raw = model.decision_function(X).reshape(len(said), -1)
-        n_raw = raw.shape[1]
-        of_class = said.reshape(len(said), -1, n_raw).sum(axis=1)
-        np.testing.assert_allclose(of_class + predictor.start, raw, atol=1e-12)
+        raw = model.decision_function(X).reshape(said.shape[1], -1)
+        for k, start in enumerate(predictor.start):
+            np.testing.assert_allclose(said[k :: len(predictor.start)].sum(axis=0) + start, raw[:, k], atol=1e-12)
     else:
-        assert said.shape == (len(said), len(model), 2)
+        votes = said.argmax(axis=2).T @ model.estimator_weights_ / model.estimator_weights_.sum()
+        np.testing.assert_allclose(4.0 * votes - 2.0, model.decision_function(X), atol=1e-12)
 
 
 def test_odd_rows_through_a_predictor():

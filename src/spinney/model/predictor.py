@@ -88,7 +88,7 @@ class Predictor:
         raise NotImplementedError
 
     def ask(self, values: NDArray[Any]) -> NDArray[np.float64]:
-        """What each tree says of each encoded row, (n_rows, n_trees), or shares (n_rows, n_trees, n_classes)."""
+        """What each tree says of each encoded row, (n_trees, n_rows), or shares (n_trees, n_rows, n_classes)."""
         raise NotImplementedError
 
     def check(self) -> None:
@@ -119,10 +119,11 @@ class Predictor:
         raise NotImplementedError
 
     @cached_property
-    def _one_row(self) -> tuple[Any, NDArray[np.uint64] | None]:
-        """The kernel, and what it reads."""
+    def _one_row(self) -> tuple[Any, NDArray[np.uint64] | None, tuple[int], int, bool]:
+        """The kernel and what it reads; the shape of a row, how many sums it has, whether it has categories."""
         packed = self.pack()
-        return (None if packed is None else kernels(math.inf).one_row.add_up), packed
+        add_up = None if packed is None else kernels(math.inf).one_row.add_up
+        return add_up, packed, (self.n_features,), self._width, self._level_columns is not None
 
     @cached_property
     def _level_columns(self) -> NDArray[np.intp] | None:
@@ -153,18 +154,18 @@ class Predictor:
         float, or float64 array (n_classes,), for one row; else arrays (n_rows,) or (n_rows, n_classes)
             The very numbers of `predict` and `predict_proba`.
         """
-        add_up, packed = self._one_row
-        if not (type(x) is np.ndarray and x.ndim == 1 and x.flags.carray and x.dtype in FLOATS):
+        add_up, packed, shape, width, has_levels = self._one_row
+        if not (type(x) is np.ndarray and x.flags.carray and x.dtype in FLOATS):
             x = np.array(x, np.float32 if getattr(x, "dtype", None) == np.float32 else np.float64, order="C")
-        if x.shape[-1:] != (self.n_features,) or x.ndim > 2:
+        if x.shape != shape and (x.ndim != 2 or x.shape[1:] != shape):
             raise ValueError(f"x has shape {x.shape}: a row has {self.n_features} values")
-        if self._level_columns is not None:
+        if has_levels:
             x = self._know_levels(x)
         if x.ndim == 2:
             return self.answer(x)
         if packed is None:
             return self.answer(x[None])[0]
-        out = np.empty(self._width)
+        out = np.empty(width)
         add_up(packed, x, out)
         return self.finish(out)
 
@@ -212,7 +213,7 @@ class Predictor:
         return self.find(self.encode(X))
 
     def predict_trees(self, X: Any) -> NDArray[np.float64]:
-        """What each tree says by itself: (n_rows, n_trees), or class shares (n_rows, n_trees, n_classes).
+        """What each tree says by itself: (n_trees, n_rows), or class shares (n_trees, n_rows, n_classes).
 
         Of gradient boosting: the raw score that each tree adds.
         """

@@ -86,7 +86,7 @@ class TreePredictor(Predictor):
 
     def ask(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """What the one tree says."""
-        return self.answer(values)[:, None]
+        return self.answer(values)[None]
 
     def pack(self) -> NDArray[np.uint64] | None:
         """As a forest of one, where a row takes one path to a plain leaf."""
@@ -143,8 +143,7 @@ class VotePredictor(Predictor):
 
     def ask(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """What each tree says."""
-        said = ask_trees(self.forest.hardened() if self.is_hard else self.forest, values)
-        return np.swapaxes(said, 0, 1)
+        return ask_trees(self.forest.hardened() if self.is_hard else self.forest, values)
 
     def pack(self) -> NDArray[np.uint64] | None:
         """Values, or shares."""
@@ -260,7 +259,7 @@ class RoundPredictor(Predictor):
 
     def ask(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """The raw score that each tree adds."""
-        return np.ldexp(ask_trees(self.used, values).T, self.exponent)
+        return np.ldexp(ask_trees(self.used, values), self.exponent)
 
     def pack(self) -> NDArray[np.uint64] | None:
         """Values that add up to raw scores."""
@@ -319,7 +318,7 @@ class WeightedPredictor(Predictor):
 
     def ask(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """What each tree says, without its weight."""
-        return np.swapaxes(ask_trees(self.forest, values), 0, 1)
+        return ask_trees(self.forest, values)
 
     def pack(self) -> NDArray[np.uint64] | None:
         """Two classes: trees that say their weight."""

@@ -1,0 +1,32 @@
+"""The reader that the page on the format gives, against ours: what is written there is enough to read a file."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+import saved_models
+
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "model-files.md"
+
+
+def test_the_documented_reader_reads_our_files(tmp_path):
+    code = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)[1]
+    reader = {}
+    exec(code, reader)
+    path = tmp_path / "model.spn"
+    for name in ("boosting", "boosting numbers", "boosting huber"):
+        model, X = saved_models.fit(name)
+        model.save_model(path)
+        values = model.predictor().encode(X)
+        values = values[~np.isnan(values).any(axis=1)]
+        raw = model.predictor().sum_rounds(values)[0]
+        assert [reader["predict"](path, row.tolist()) for row in values] == raw.tolist()
+
+
+def test_the_first_example_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)[0]
+    names = {}
+    exec(code, names)
+    np.testing.assert_array_equal(names["ask"].predict(names["X"]), names["model"].predict(names["X"]))
