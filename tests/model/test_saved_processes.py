@@ -1,0 +1,89 @@
+"""Loaded models in threads and processes: one file, the same answers everywhere."""
+
+import asyncio
+import multiprocessing
+import threading
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import saved_models
+import spinney
+
+NAMES = ("forest", "boosting classes", "c45", "adaboost")
+
+
+def ask(path):
+    """What a process says that opens the file."""
+    model, predictor = spinney.load_model(path), spinney.load_predictor(path)
+    X, _ = saved_models.make_data(seed=1)
+    one = [np.asarray(predictor(row)).tolist() for row in predictor.encode(X)[:9]]
+    return model.predict(X).tolist(), model.predict_proba(X).tobytes(), one
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def saved(request, tmp_path_factory):
+    path = tmp_path_factory.mktemp("models") / "model.spn"
+    model, _ = saved_models.fit(request.param)
+    model.save_model(path)
+    return path
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_fault_113_processes_open_one_file(saved):
+    here = ask(saved)
+    for method in ["fork", "spawn"] if "0" in saved.parent.name else ["fork"]:  # a new process takes seconds
+        with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context(method)) as pool:
+            for there in pool.map(ask, [saved] * 2, timeout=120):
+                assert there == here
+
+
+def test_fault_110_eight_threads_ask_one_predictor(saved):
+    predictor = spinney.load_predictor(saved)  # nothing is derived yet: all threads want it at once
+    X, _ = saved_models.make_data(seed=1)
+    values = predictor.encode(X)
+    barrier = threading.Barrier(8)
+
+    def work(_):
+        barrier.wait()
+        rows = [np.asarray(predictor(row)).tobytes() for row in values]
+        return rows, predictor.predict(X).tolist(), predictor(values).tobytes()
+
+    with ThreadPoolExecutor(8) as pool:
+        first, *others = pool.map(work, range(8))
+    assert all(other == first for other in others)
+
+
+def test_fault_111_threads_ask_while_another_fits(saved):
+    model = spinney.load_model(saved)
+    X, y = saved_models.make_data(3, seed=1)
+    before = model.predict_proba(X).tobytes()
+    with ThreadPoolExecutor(2) as pool:
+        fitting = pool.submit(lambda: spinney.RandomForestClassifier(n_estimators=20, random_state=0).fit(X, y))
+        while not fitting.done():
+            assert model.predict_proba(X).tobytes() == before
+
+
+def test_fault_112_ask_from_a_loop(saved):
+    predictor = spinney.load_predictor(saved)
+    X, _ = saved_models.make_data(seed=1)
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        return await asyncio.gather(*(loop.run_in_executor(None, predictor.predict, X) for _ in range(4)))
+
+    first, *others = asyncio.run(main())
+    for other in others:
+        np.testing.assert_array_equal(other, first)
+
+
+def test_a_file_can_be_replaced_while_it_is_open(tmp_path):
+    path = tmp_path / "model.spn"
+    old, X = saved_models.fit("forest")
+    old.save_model(path)
+    loaded = spinney.load_model(path)
+    new, _ = saved_models.fit("boosting")
+    new.save_model(path)
+    np.testing.assert_array_equal(loaded.predict_proba(X), old.predict_proba(X))
+    np.testing.assert_array_equal(spinney.load_model(path).predict_proba(X), new.predict_proba(X))
