@@ -104,6 +104,40 @@ def surrogate_tree():
     )  # fmt: skip
 
 
+def chain(depth, kind=THRESHOLD, n_classes=2, missing=0):
+    """A tree of one path: the second branch of every test is the next test. Subsets send one level away at a time."""
+    n_nodes, inner = 2 * depth + 1, np.arange(0, 2 * depth, 2)
+    leaves = np.setdiff1d(np.arange(n_nodes), inner)
+    n_levels = {THRESHOLD: 0, MULTIWAY: 2, SUBSET: depth + 1}[kind]
+    n_words = -(-n_levels // 64)
+    level = np.arange(depth)
+    subsets = np.zeros((depth if kind == SUBSET else 0, n_words), np.uint64)
+    if kind == SUBSET:
+        subsets[level, level // 64] = np.uint64(1) << (level % 64).astype(np.uint64)
+    threshold = np.zeros(n_nodes)
+    threshold[inner] = {THRESHOLD: level + 0.5, MULTIWAY: 0, SUBSET: level * n_words}[kind]
+    threshold[leaves] = np.arange(depth + 1) % 2 if n_classes else np.arange(depth + 1)
+    test, first_child, n_rows = np.zeros(n_nodes, np.uint32), np.zeros(n_nodes, np.int32), np.ones(n_nodes, np.uint32)
+    test[inner], first_child[inner], n_rows[inner] = packed(0, missing, kind), inner + 1, np.arange(depth + 1, 1, -1)
+    levels = tuple(f"l{k}" for k in range(n_levels)) if n_levels else None
+    tree = Tree(
+        test=test,
+        first_child=first_child,
+        threshold=threshold,
+        subsets=subsets.reshape(-1),
+        n_rows=n_rows,
+        weight=n_rows.astype(np.float64),
+        impurity=np.where(test > 0, 0.5, 0.0),
+        impurity_exponent=0,
+        distributions=np.zeros((0, n_classes)),
+        n_classes=n_classes,
+        n_levels=np.array([n_levels], np.int32),
+        legend=Legend(("x",), (levels,), ("no", "yes")[:n_classes] or None, (missing == EVERY_BRANCH,)),
+    )
+    tree.check()
+    return tree
+
+
 def linear_tree():
     """Two leaves: one of five terms, one of one; where every feature is 0 they say 1 and -7."""
     linear = LinearLeaves(

@@ -317,17 +317,17 @@ def test_text_of_play_tennis():
     expected = drawn("""
         [yes] (14 rows: yes 9, no 5)
         ├─ outlook in {rain, sunny}: [no] (10 rows: no 5, yes 5)
-        │  ├─ humidity in {high}: [no] (5 rows: no 4, yes 1)
-        │  │  ├─ outlook in {sunny}: no (3 rows)
-        │  │  └─ outlook in {rain}: [no] (2 rows: no 1, yes 1)
-        │  │     ├─ wind in {strong}: no (1 row)
-        │  │     └─ wind in {weak}: yes (1 row)
-        │  └─ humidity in {normal}: [yes] (5 rows: yes 4, no 1)
-        │     ├─ wind in {strong}: [no] (2 rows: no 1, yes 1)
-        │     │  ├─ outlook in {rain}: no (1 row)
-        │     │  └─ outlook in {sunny}: yes (1 row)
-        │     └─ wind in {weak}: yes (3 rows)
-        └─ outlook in {overcast}: yes (4 rows)
+        │  ├─ humidity = high: [no] (5 rows: no 4, yes 1)
+        │  │  ├─ outlook = sunny: no (3 rows)
+        │  │  └─ outlook = rain: [no] (2 rows: no 1, yes 1)
+        │  │     ├─ wind = strong: no (1 row)
+        │  │     └─ wind = weak: yes (1 row)
+        │  └─ humidity = normal: [yes] (5 rows: yes 4, no 1)
+        │     ├─ wind = strong: [no] (2 rows: no 1, yes 1)
+        │     │  ├─ outlook = rain: no (1 row)
+        │     │  └─ outlook = sunny: yes (1 row)
+        │     └─ wind = weak: yes (3 rows)
+        └─ outlook = overcast: yes (4 rows)
     """)
     text = model.tree_.to_text()
     assert text == expected
@@ -338,7 +338,7 @@ def test_text_down_to_a_depth():
     expected = drawn("""
         [yes] (14 rows: yes 9, no 5)
         ├─ outlook in {rain, sunny}: [no] (10 rows: no 5, yes 5) ...
-        └─ outlook in {overcast}: yes (4 rows)
+        └─ outlook = overcast: yes (4 rows)
     """)
     assert model.tree_.to_text(max_depth=1) == expected
     assert model.tree_.to_text(max_depth=0) == "[yes] (14 rows: yes 9, no 5)"
@@ -372,7 +372,7 @@ def test_text_of_known_against_missing(missing, is_category):
     column = ["a", "a", None, None] if is_category else [1.0, 1.0, None, None]
     X = pd.DataFrame({"size": column}).astype("category" if is_category else float)
     text = CARTClassifier(missing=missing).fit(X, ["x", "x", "y", "y"]).tree_.to_text()
-    known = "size in {a}" if is_category else "size is known"
+    known = "size = a" if is_category else "size is known"
     assert text == drawn(f"""
         [x] (4 rows: x 2, y 2)
         ├─ {known}: x (2 rows)
@@ -395,5 +395,5 @@ def test_text_shortens_long_subsets():
 def test_text_of_a_tree_without_names():
     text = class_tree().to_text()
     assert text.splitlines()[0] == "[1] (12 rows: 1 6, 2 5, 0 1)"
-    assert "├─ x0 in {0}: " in text
+    assert "├─ x0 = 0: " in text
     assert "└─ x1 > 2.5: " in text

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spinney._types import FEATURE_SHIFT, KIND_BITS, MULTIWAY, SUBSET, THRESHOLD
 from spinney.tree.structure import WORD_BITS
-from spinney.tree.wording import CUT, MAX_LEVELS, apart, feature_name, has_missing, level_names, number
+from spinney.tree.wording import CUT, MAX_LEVELS, apart, feature_name, has_missing, level_names, number, one_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,6 +22,9 @@ PARTLY = 1  # as all branches get a share of the row, or as a surrogate decides
 ALWAYS = 2
 
 KIND_MASK = (1 << KIND_BITS) - 1
+
+
+Possible = dict[int, "Condition"]  # of categories asked on the way: the levels that can reach a node
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +54,7 @@ class Condition:
         highs = [high for high in (self.high, other.high) if high is not None]
         levels = self.levels if other.levels is None else other.levels
         if self.levels is not None and other.levels is not None:
-            levels = np.intersect1d(self.levels, other.levels)
+            levels = self.levels[np.isin(self.levels, other.levels, assume_unique=True, kind="table")]
         return replace(
             self,
             low=max(lows, default=None),
@@ -127,7 +130,7 @@ def surrogate_condition(tree: Tree, place: int, branch: int) -> Condition:
     return Condition(feature, levels=np.flatnonzero((is_set == is_first) & is_known), missing=NEVER)
 
 
-def say(tree: Tree, condition: Condition, *, most: int = MAX_LEVELS, **signs: Any) -> str:
+def say(tree: Tree, condition: Condition, *, most: int = MAX_LEVELS) -> str:
     """A condition in words: `x <= 2.5`, `2 < x <= 5`, `x in {a, b}`, `x = a`, `x is missing`, ... `or missing`.
 
     That missing values come this way is said only where the training rows had some.
@@ -137,43 +140,31 @@ def say(tree: Tree, condition: Condition, *, most: int = MAX_LEVELS, **signs: An
         return f"{name} is missing"
     text = f"{name} is known"
     if condition.is_bounded:
-        text = say_values(tree, condition, name, most=most, **signs)
+        text = say_values(tree, condition, name, most)
     is_said = condition.missing == ALWAYS and has_missing(tree, condition.feature)
     return f"{text} or missing" if is_said else text
 
 
-def say_values(
-    tree: Tree, condition: Condition, name: str, *, most: int = MAX_LEVELS, at_most: str = "<=", is_set: bool = False
-) -> str:
-    """The known values of a condition; `is_set`: braces even around a single level."""
+def say_values(tree: Tree, condition: Condition, name: str, most: int) -> str:
+    """The known values of a condition."""
     if condition.levels is not None:
-        names = level_names(tree, condition.feature, condition.levels, most)
-        return f"{name} = {names[0]}" if len(names) == 1 and not is_set else f"{name} in {{{', '.join(names)}}}"
+        return f"{name} {one_of(level_names(tree, condition.feature, condition.levels, most))}"
     low, high = condition.low, condition.high
     if low is None:
         assert high is not None
-        return f"{name} {at_most} {number(high, CUT)}"
+        return f"{name} <= {number(high, CUT)}"
     if high is None or np.isposinf(high):
         return f"{name} > {number(low, CUT)}"
     texts = apart(low, high)
-    return f"{texts[0]} < {name} {at_most} {texts[1]}"
+    return f"{texts[0]} < {name} <= {texts[1]}"
 
 
-def path_conditions(tree: Tree, leaf: int) -> list[Condition]:
-    """What must hold of each feature asked on the way to a node, in the order of first asking, merged."""
-    merged: dict[int, Condition] = {}
-    for node, branch in path_to(tree, leaf):
-        condition = branch_condition(tree, node, branch)
-        before = merged.get(condition.feature)
-        merged[condition.feature] = condition if before is None else before & condition
-    return list(merged.values())
-
-
-def path_to(tree: Tree, node: int) -> list[tuple[int, int]]:
-    """The inner nodes on the way to a node, from the root, each with the branch taken."""
-    path = []
-    while node:
-        parent = int(tree.parent[node])
-        path.append((parent, node - int(tree.first_child[parent])))
-        node = parent
-    return path[::-1]
+def narrow(tree: Tree, node: int, branch: int, possible: Possible) -> tuple[Condition, Possible]:
+    """What a branch asks of the values that can reach its node, and the levels that can then be met below."""
+    condition = branch_condition(tree, node, branch)
+    if condition.levels is None:
+        return condition, possible
+    feature = condition.feature
+    if feature in possible and tree.kind[node] == SUBSET:
+        condition = possible[feature] & condition
+    return condition, {**possible, feature: condition}

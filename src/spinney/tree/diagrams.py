@@ -37,7 +37,7 @@ def to_dot(tree: Tree, max_leaves: int | None, max_depth: int | None) -> str:
         look += ', style="rounded,dashed"' if item.n_hidden else ""
         lines.append(f'  n{place} [label="{label}"{look}];')
     for place, item in enumerate(items[1:], 1):
-        label = escape_dot(edge_label(tree, items[item.parent].node, item).head(MAX_LEVELS))
+        label = escape_dot(str(edge_label(tree, items[item.parent].node, item, MAX_LEVELS)))
         lines.append(f'  n{item.parent} -> n{place} [label="{label}"];')
     if shares_missing(tree):
         lines.append(f'  label="{escape_dot(SHARED)}"; fontname="Helvetica";')
@@ -53,7 +53,7 @@ def to_mermaid(tree: Tree, max_leaves: int | None, max_depth: int | None) -> str
         label = "<br/>".join(map(escape_mermaid, node_lines(tree, item, words)))
         lines.append(f'  n{place}["{label}"]' if item.is_open else f'  n{place}(["{label}"])')
     for place, item in enumerate(items[1:], 1):
-        label = escape_mermaid(edge_label(tree, items[item.parent].node, item).head(MAX_LEVELS))
+        label = escape_mermaid(str(edge_label(tree, items[item.parent].node, item, MAX_LEVELS)))
         lines.append(f'  n{item.parent} -->|"{label}"| n{place}')
     for place, colour in leaf_colours(tree, items).items():
         lines.append(f"  style n{place} fill:{colour},stroke:#57606A,color:#000000")

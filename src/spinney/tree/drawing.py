@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from html import escape
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 AUTO, DOWN, RIGHT = "auto", "down", "right"
 MAX_WIDTH = 1100.0  # of a picture that grows downward of itself: that of a page
 MAX_ALT_LINES = 60  # of the text that stands in for the picture
-MAX_NAMES = 200  # levels in a tooltip
+MAX_NAMES = 200  # levels of a branch that a tooltip names
 MAX_KEYS = 24  # classes in the key
 
 TITLE, SMALL = 13.0, 11.0  # sizes of text
@@ -120,7 +121,8 @@ def make_boxes(tree: Tree, items: Sequence[Item], words: Contents, direction: st
         depth, label = 0, ""
         if item.parent >= 0:
             depth = boxes[item.parent].depth + 1
-            label = fit_label(edge_label(tree, items[item.parent].node, item, is_brief=True), MAX_LABEL[direction])
+            asks = edge_label(tree, items[item.parent].node, item, MAX_NAMES, is_brief=True)
+            label = fit_label(asks, MAX_LABEL[direction])
         is_flat = direction == RIGHT and not item.is_open
         name, more = name_of(tree, item, words), more_of(tree, item, words)
         wide, also = text_width(name, TITLE, is_bold=True), text_width(more, SMALL)
@@ -144,8 +146,9 @@ def make_boxes(tree: Tree, items: Sequence[Item], words: Contents, direction: st
 def fit_label(label: Label, width: float) -> str:
     """As many names as there is room for, and the number of the others."""
     n = len(label.names)
-    while n > 1 and text_width(label.head(n), SMALL) > width:
-        n -= 1
+    if text_width(str(label), SMALL) > width:
+        fits = (text_width(label.head(k), SMALL) <= width for k in range(2, n))  # each is wider than the one before
+        n = min(n, 1 + sum(takewhile(bool, fits)))
     rest = text_width(label.head(n), SMALL) - text_width(label.names[0], SMALL) if label.names else 0.0
     if n == 1 and len(label.names) > 0:
         label = replace(label, names=(shorten(label.names[0], max(width - rest, width / 2), SMALL), *label.names[1:]))
@@ -307,8 +310,7 @@ class Painter:
         else:
             x, y = box.x - width - 4, box.y + box.height / 2 - LABEL / 2
         parent = self.boxes[box.item.parent].item.node
-        full = edge_label(self.tree, parent, box.item).head(MAX_NAMES)
-        tip = f"{feature_caption(self.tree, parent)}: {full}"
+        tip = f"{feature_caption(self.tree, parent)}: {edge_label(self.tree, parent, box.item, MAX_NAMES)}"
         return element(
             "g",
             element("title", escape(tip)),
@@ -505,12 +507,5 @@ def class_places(tree: Tree, words: Contents) -> list[int]:
 
 def alternative(tree: Tree) -> str:
     """The tree in text, for those who do not see the picture."""
-    depth = tree.depth
-    while depth > 0 and count_lines(tree, depth) > MAX_ALT_LINES:
-        depth -= 1
-    return draw(tree, depth)
-
-
-def count_lines(tree: Tree, depth: int) -> int:
-    """Nodes down to a depth."""
-    return int(np.count_nonzero(tree.depths <= depth))
+    n_lines = np.cumsum([len(level) for level in tree.levels])  # down to each depth
+    return draw(tree, max(int(np.searchsorted(n_lines, MAX_ALT_LINES, side="right")) - 1, 0))

@@ -8,11 +8,12 @@ between its first and last child. Where boxes stand to the right of their parent
 from __future__ import annotations
 
 import unicodedata
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Sequence
 
 # Widths in ems of the widest common sans-serif (DejaVu Sans): in another, text has some room to spare.
 _WIDTHS = {
@@ -82,35 +83,54 @@ def place_across(parents: Sequence[int], extents: Sequence[float]) -> list[float
         if parent >= 0:
             children[parent].append(place)
     offsets = [0.0] * len(parents)
-    # The outline of a subtree: lowest and highest end at each depth below its root, from the root's centre.
-    lows: list[list[float]] = [[] for _ in parents]
-    highs: list[list[float]] = [[] for _ in parents]
+    outlines = [Outline() for _ in parents]
     for place in range(len(parents) - 1, -1, -1):
-        below = children[place]
-        centres = spread(below, lows, highs)
+        below = [outlines[child] for child in children[place]]
+        centres = spread(below)
         middle = (centres[0] + centres[-1]) / 2 if below else 0.0
-        for child, centre in zip(below, centres, strict=True):
+        for child, centre, outline in zip(children[place], centres, below, strict=True):
             offsets[child] = centre - middle
-        half = extents[place] / 2
-        lows[place] = [-half, *merge([(lows[child], offsets[child]) for child in below], min)]
-        highs[place] = [half, *merge([(highs[child], offsets[child]) for child in below], max)]
-        for child in below:  # no longer needed
-            lows[child], highs[child] = [], []
+            outline.shift += offsets[child]
+        outlines[place] = merge(below)
+        outlines[place].add_line(extents[place] / 2)
     centres = offsets
     for place, parent in enumerate(parents):
         if parent >= 0:
             centres[place] += centres[parent]
-    first = -min(lows[0])
+    first = -min(outlines[0].lows) - outlines[0].shift
     return [centre + first for centre in centres]
 
 
-def spread(below: Sequence[int], lows: Sequence[list[float]], highs: Sequence[list[float]]) -> list[float]:
+@dataclass
+class Outline:
+    """Lowest and highest end of a subtree at each depth, the deepest first, both to be moved by `shift`.
+
+    A box on top is then an entry at the end, and a move one addition: an outline is never copied, so that a drawing
+    takes time in the number of its boxes, however deep it is.
+    """
+
+    lows: list[float] = field(default_factory=list)
+    highs: list[float] = field(default_factory=list)
+    shift: float = 0.0
+
+    @property
+    def depth(self) -> int:
+        """Lines of boxes."""
+        return len(self.lows)
+
+    def add_line(self, half: float) -> None:
+        """Put a box on top, in the middle, that reaches as far to both sides."""
+        self.lows.append(-half - self.shift)
+        self.highs.append(half - self.shift)
+
+
+def spread(below: Sequence[Outline]) -> list[float]:
     """Centres of subtrees side by side."""
     after: list[list[tuple[int, float]]] = [[] for _ in below]
     up = [0.0] * len(below)
     for j in range(1, len(below)):
-        for i in nearest(below, highs, j):
-            least = max(high - low for high, low in zip(highs[below[i]], lows[below[j]], strict=False))
+        for i in nearest(below, j):
+            least = distance(below[i], below[j])
             up[j] = max(up[j], up[i] + least)
             after[i].append((j, least))
     down = up.copy()
@@ -119,22 +139,36 @@ def spread(below: Sequence[int], lows: Sequence[list[float]], highs: Sequence[li
     return [(a + b) / 2 for a, b in zip(up, down, strict=True)]
 
 
-def nearest(below: Sequence[int], highs: Sequence[list[float]], j: int) -> list[int]:
+def distance(left: Outline, right: Outline) -> float:
+    """How far apart the roots of two subtrees must stand: no line of the one may reach into the other's."""
+    lines = zip(reversed(left.highs), reversed(right.lows), strict=False)
+    return max(high - low for high, low in lines) + left.shift - right.shift
+
+
+def nearest(below: Sequence[Outline], j: int) -> list[int]:
     """The subtrees before number j that it can meet: those deeper than all between them, and its neighbour."""
     found: list[int] = []
     for i in range(j - 1, -1, -1):
-        depth = len(highs[below[i]])
-        if not found or depth > len(highs[below[found[-1]]]):
+        depth = below[i].depth
+        if not found or depth > below[found[-1]].depth:
             found.append(i)
-        if depth >= len(highs[below[j]]):
+        if depth >= below[j].depth:
             break
     return found
 
 
-def merge(outlines: Sequence[tuple[list[float], float]], choose: Callable[[Iterable[float]], float]) -> list[float]:
-    """The outermost ends of moved outlines at each depth."""
-    depth = max((len(outline) for outline, _ in outlines), default=0)
-    return [choose(outline[d] + offset for outline, offset in outlines if d < len(outline)) for d in range(depth)]
+def merge(outlines: Sequence[Outline]) -> Outline:
+    """One outline around several: the deepest takes in the others, and is no longer its own."""
+    if not outlines:
+        return Outline()
+    whole = max(outlines, key=lambda outline: outline.depth)
+    for outline in outlines:
+        if outline is not whole:
+            move = outline.shift - whole.shift
+            for line in range(1, outline.depth + 1):
+                whole.lows[-line] = min(whole.lows[-line], outline.lows[-line] + move)
+                whole.highs[-line] = max(whole.highs[-line], outline.highs[-line] + move)
+    return whole
 
 
 def stack_ends(parents: Sequence[int], extents: Sequence[float]) -> list[float]:

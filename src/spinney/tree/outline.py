@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spinney._types import SUBSET
-from spinney.tree.conditions import ALWAYS, NEVER, branch_condition, path_conditions
+from spinney.tree.conditions import ALWAYS, NEVER, Condition, Possible, narrow
 from spinney.tree.text import branches
 from spinney.tree.wording import CUT, caption, count, has_missing, level_name, number, rounded
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
     from spinney.tree.structure import Tree
 
 
@@ -31,12 +34,15 @@ class Item:
         Whether its branches are shown; leaves are not open.
     n_hidden : int
         Leaves that it hides; 0 for tests shown and for leaves.
+    condition : Condition, optional
+        What its branch asks of the values that can come so far; None for the root, and for several branches.
     """
 
     nodes: tuple[int, ...]
     parent: int
     is_open: bool
     n_hidden: int
+    condition: Condition | None
 
     @property
     def node(self) -> int:
@@ -60,14 +66,18 @@ def make_outline(tree: Tree, max_leaves: int | None = None, max_depth: int | Non
     n_leaves = tree.sum_up(tree.is_leaf.astype(np.float64)).astype(np.int64)
     shown = choose_open(tree, tree.n_leaves if max_leaves is None else max_leaves, max_depth)
     items: list[Item] = []
-    stack: list[tuple[tuple[int, ...], int]] = [((0,), -1)]
+    stack: list[tuple[tuple[int, ...], int, Condition | None, Possible]] = [((0,), -1, None, {})]
     while stack:
-        nodes, parent = stack.pop()
+        nodes, parent, condition, possible = stack.pop()
         groups = shown.get(nodes[0], []) if len(nodes) == 1 else []
         is_end = all(tree.n_rows[node] == 0 for node in nodes) or (len(nodes) == 1 and bool(tree.is_leaf[nodes[0]]))
         n_hidden = 0 if groups or is_end else int(n_leaves[list(nodes)].sum())
-        items.append(Item(nodes, parent, bool(groups), n_hidden))
-        stack.extend((group, len(items) - 1) for group in reversed(groups))
+        items.append(Item(nodes, parent, bool(groups), n_hidden, condition))
+        for group in reversed(groups):
+            asks, left = None, possible
+            if len(group) == 1:
+                asks, left = narrow(tree, nodes[0], group[0] - int(tree.first_child[nodes[0]]), possible)
+            stack.append((group, len(items) - 1, asks, left))
     return items
 
 
@@ -105,37 +115,42 @@ def gather(tree: Tree, groups: list[tuple[int, ...]], most: int) -> list[tuple[i
 class Label:
     """What the branch to an item asks, without the name of the feature."""
 
-    names: tuple[str, ...]  # a bound, or the levels that can come this way
+    names: tuple[str, ...]  # a bound, or the first of the levels that can come this way
     suffix: str = ""
+    n_more: int = 0  # levels that are not named
 
     def __str__(self) -> str:
-        return ", ".join(self.names) + self.suffix
+        return self.head(len(self.names))
 
     def head(self, n: int) -> str:
         """The first names, and how many are left out."""
-        return f"{', '.join(self.names[:n])} + {len(self.names) - n}{self.suffix}" if n < len(self.names) else str(self)
+        n_out = max(len(self.names) - n, 0) + self.n_more
+        return ", ".join(self.names[:n]) + (f" + {n_out}" if n_out else "") + self.suffix
 
 
-def edge_label(tree: Tree, parent: int, item: Item, *, is_brief: bool = False) -> Label:
-    """What the branch from a node to an item asks; brief: a threshold in four digits."""
-    feature, first = int(tree.feature[parent]), int(tree.first_child[parent])
-    if len(item.nodes) > 1:
+def edge_label(tree: Tree, parent: int, item: Item, most: int, *, is_brief: bool = False) -> Label:
+    """What the branch from a node to an item asks, with at most so many names; brief: a threshold in four digits."""
+    feature, condition = int(tree.feature[parent]), item.condition
+    if condition is None:
+        first = int(tree.first_child[parent])
         levels = [node - first for node in item.nodes if node - first < tree.n_levels[feature]]
         has_missing_too = len(levels) < len(item.nodes)
-        return Label(tuple(level_name(tree, feature, k) for k in levels), " or missing" if has_missing_too else "")
-    condition = branch_condition(tree, parent, item.node - first)
-    if tree.kind[parent] == SUBSET:
-        for before in path_conditions(tree, parent):
-            condition = before & condition if before.feature == feature else condition
+        return label_levels(tree, feature, levels, most, " or missing" if has_missing_too else "")
     if not condition.has_known and condition.missing != NEVER:
         return Label(("missing",))
     suffix = " or missing" if condition.missing == ALWAYS and has_missing(tree, feature) else ""
     if condition.levels is not None:
-        return Label(tuple(level_name(tree, feature, int(k)) for k in condition.levels), suffix)
+        return label_levels(tree, feature, condition.levels, most, suffix)
     cut = float(tree.threshold[parent])
     shown = rounded(cut) if is_brief else number(cut, CUT)
     bound = f"{'≤' if condition.low is None else '>'} {shown}" if condition.is_bounded else "known"
     return Label((bound,), suffix)
+
+
+def label_levels(tree: Tree, feature: int, levels: Sequence[int] | NDArray[np.int64], most: int, suffix: str) -> Label:
+    """A label of levels, the first of them by name."""
+    names = tuple(level_name(tree, feature, int(k)) for k in levels[:most])
+    return Label(names, suffix, len(levels) - len(names))
 
 
 def closed_words(item: Item) -> str:

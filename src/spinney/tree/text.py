@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spinney._types import MULTIWAY, SUBSET
-from spinney.tree.conditions import Condition, branch_condition, say, surrogate_condition, surrogates_of
+from spinney._types import MULTIWAY
+from spinney.tree.conditions import Possible, narrow, say, surrogate_condition, surrogates_of
 from spinney.tree.wording import (
     MAX_CLASSES,
     class_name,
@@ -27,13 +27,12 @@ if TYPE_CHECKING:
 
     from spinney.tree.structure import Tree
 
-MAX_LINES = 10_000  # a deep tree's indents alone would fill the memory
+MAX_LINES = 10_000
+MAX_CHARACTERS = 10_000_000  # of a deep tree, most are indents
 MAX_CELLS = 10_000_000  # nodes x classes; beyond, the classes of inner nodes are not shown
 MAX_EMPTY = 2  # leaves without rows that have a line each; more share one
 MAX_SURROGATES = 2  # of a test that are shown
 SHARED = "missing values go down every branch, by its share of the rows"
-
-Possible = dict[int, Condition]  # of categories asked on the way: the levels that can reach a node
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ def draw(tree: Tree, max_depth: int | None = None, *, numbers: bool = False) -> 
     """Draw a tree down to `max_depth`, with the index of each node if `numbers`."""
     contents = Contents(tree)
     lines = [("#0 " if numbers else "") + contents.describe(0)]
-    n_told = 1
+    n_told, size = 1, len(lines[0])
     stack: list[tuple[Branch, str, int, Possible]] = []
     if max_depth != 0:
         stack = [(branch, "", 1, {}) for branch in reversed(branches(tree, 0))]
@@ -60,8 +59,9 @@ def draw(tree: Tree, max_depth: int | None = None, *, numbers: bool = False) -> 
         n_told += len(branch.children)
         name = f"#{node} " if numbers and len(branch.children) == 1 else ""
         lines.append(f"{indent}{'└─ ' if branch.is_last else '├─ '}{asks}: {name}{contents.describe(node)}")
-        if len(lines) >= MAX_LINES and n_told < tree.n_nodes:
-            lines.append(f"... ({tree.n_nodes - n_told} more nodes)")
+        size += len(lines[-1])
+        if (len(lines) >= MAX_LINES or size >= MAX_CHARACTERS) and n_told < tree.n_nodes:
+            lines.append(f"... ({count(tree.n_nodes - n_told, 'more node')})")
             break
         if tree.is_leaf[node]:
             continue
@@ -103,13 +103,8 @@ def tell(tree: Tree, branch: Branch, possible: Possible) -> tuple[str, Possible]
         names = level_names(tree, feature, [child - first for child in branch.children])
         return f"{feature_name(tree, feature)} in {{{', '.join(names)}}}", possible
     at = branch.children[0] - first
-    condition = branch_condition(tree, node, at)
-    if condition.levels is None:
-        return say(tree, condition) + stand_ins(tree, node, at), possible
-    if feature in possible and tree.kind[node] == SUBSET:
-        condition = possible[feature] & condition
-    text = say(tree, condition, is_set=tree.kind[node] == SUBSET)
-    return text + stand_ins(tree, node, at), {**possible, feature: condition}
+    condition, left = narrow(tree, node, at, possible)
+    return say(tree, condition) + stand_ins(tree, node, at), left
 
 
 def stand_ins(tree: Tree, node: int, branch: int) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from spinney._types import LEAF, MULTIWAY, SUBSET
 from spinney.tree.measures import impurity, share_of, weigh_sums
-from spinney.tree.wording import class_name, feature_name, level_name, level_names, number
+from spinney.tree.wording import class_name, feature_name, level_name, level_names, number, one_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from spinney.tree.structure import Tree
 
 MAX_LEVELS = 8  # of a set that are spelled out
+MAX_PATH = 50  # tests on the way to a node that are told
 
 
 class Words:
@@ -50,8 +51,8 @@ class Words:
         return [class_name(self.tree, k) for k in range(self.tree.n_classes)]
 
     def set_of(self, feature: int, levels: NDArray[np.bool_]) -> str:
-        """A set of levels, shortened where it is large."""
-        return f"{{{', '.join(level_names(self.tree, feature, np.flatnonzero(levels), MAX_LEVELS))}}}"
+        """What a set of levels asks, shortened where it is large."""
+        return one_of(level_names(self.tree, feature, np.flatnonzero(levels), MAX_LEVELS))
 
     def test(self, tests: Tests, k: int, branches: list[str] | None = None) -> str:
         """What a test asks; "" where there is none. branches: what its branches ask, where that is known."""
@@ -72,7 +73,7 @@ class Words:
         if tests.kind == SUBSET:
             left = tests.levels[k]
             right = tests.present & ~left
-            texts = [f"in {self.set_of(tests.feature, left)}", f"in {self.set_of(tests.feature, right)}"]
+            texts = [self.set_of(tests.feature, left), self.set_of(tests.feature, right)]
             if not right.any():
                 texts = ["is known", "is missing"]
                 missing = -1
@@ -86,20 +87,22 @@ class Words:
         return [f"{text} or missing" if b == missing else text for b, text in enumerate(texts)]
 
     def paths(self, records: list[NodeRecord]) -> dict[int, str]:
-        """How a row comes to each node, in words."""
-        paths = {0: "all rows"}
+        """How a row comes to each node, in words; of a long way, its end."""
+        paths: dict[int, tuple[str, ...]] = {0: ()}
         for record in records:
             if record.chosen is None:
                 continue
             feature, k = record.chosen
             tests = record.tests[feature]
             first = int(self.tree.first_child[record.node])
-            above = f"{paths[record.node]} and " if record.node else ""
+            above = paths[record.node]
+            if len(above) > MAX_PATH:
+                above = ("...", *above[2:])
             for b, text in enumerate(self.branches(tests, k)):
                 asks = f"= {text}" if tests.kind == MULTIWAY and text != "missing" else text
                 asks = "is missing" if tests.kind == MULTIWAY and text == "missing" else asks
-                paths[first + b] = f"{above}{self.feature(feature)} {asks}"
-        return paths
+                paths[first + b] = (*above, f"{self.feature(feature)} {asks}")
+        return {node: " and ".join(path) if node else "all rows" for node, path in paths.items()}
 
     def counts(self, record: NodeRecord, sums: Sums) -> NDArray[np.float64]:
         """Of each vector of sums: the weight of each class, or mean and standard deviation."""

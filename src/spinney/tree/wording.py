@@ -97,6 +97,11 @@ def level_names(
     return names if len(levels) <= most else [*names, f"... {len(levels) - most} more"]
 
 
+def one_of(names: Sequence[str]) -> str:
+    """What is asked of a category: to be the one level, or one of several."""
+    return f"= {names[0]}" if len(names) == 1 else f"in {{{', '.join(names)}}}"
+
+
 def has_missing(tree: Tree, feature: int) -> bool:
     """Whether the training rows had missing values of a feature, as far as is known."""
     return tree.legend.has_missing[feature] if tree.legend else False
