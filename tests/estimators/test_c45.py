@@ -109,6 +109,11 @@ def test_probabilities_are_the_formulas_mixed_over_branches(smoothing):
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     np.testing.assert_allclose(found.sum(axis=1), 1.0)
     np.testing.assert_array_equal(model.predict(rows), found.argmax(axis=1))
+    for row, shares in zip(rows[:10], found, strict=False):
+        story = model.explain(row)
+        assert list(story.shares.values()) == pytest.approx(shares.tolist(), rel=1e-12)
+        assert story.prediction == shares.argmax()
+        assert str(story).endswith(", smoothed)") == (smoothing is not None)
 
 
 def test_laplace_of_an_empty_leaf_is_its_parent_s():

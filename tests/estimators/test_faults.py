@@ -707,6 +707,9 @@ def test_targets_of_a_wrong_kind(kind):
         CARTRegressor().fit(X, np.array(["no", "yes"])[y])
     with refuses(TypeError, "y mixes classes of different types", "int, str"):
         CARTClassifier().fit(X, np.array(["a", 1] * 20, dtype=object))
+    for dtype in ("S1", object):
+        with refuses(TypeError, "y holds bytes, such as b'a'", "Decode"):
+            CARTClassifier().fit(X, np.array([b"a", b"b"] * 20, dtype=dtype))
 
 
 # --- D. weights, randomness ---------------------------------------------------------------------------------

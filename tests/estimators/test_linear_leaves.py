@@ -214,6 +214,8 @@ def test_infinite_values_are_refused_in_fit_and_predict(value):
     model = linear(max_depth=3).fit(X, y)
     broken = X.copy()
     broken[17, 2] = value
+    with refuses(ValueError, f"Column 2 of X holds {value} in row 0", "finite number"):
+        model.explain(broken[17])
     for call in (lambda: linear().fit(broken, y), lambda: model.predict(broken)):
         with refuses(ValueError, f"Column 2 of X holds {value} in row 17", "finite number", "leaf_model=None"):
             call()

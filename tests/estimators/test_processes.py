@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from spinney import CARTClassifier, CARTRegressor
+from spinney import C45Classifier, CARTClassifier, CARTRegressor
 
 LIMIT = 300  # seconds until a process counts as hung; a cold one compiles first
 
@@ -152,13 +152,13 @@ def test_fault_125_without_the_optional_libraries():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals to one process only")
-@pytest.mark.parametrize("stage", ["growing", "coding"])
+@pytest.mark.parametrize("stage", ["growing", "coding", "textbook"])
 def test_fault_120_interrupt(stage, tmp_path):
     # One row a class: each of 60,000 tests splits off one row, for minutes. Coding: many sorts, one by one.
     code = """
     import sys, warnings
     import numpy as np
-    from spinney import CARTClassifier, CARTRegressor, _jit
+    from spinney import C45Classifier, CARTClassifier, CARTRegressor, _jit
 
     warnings.simplefilter("ignore")
     _jit.load_compiled()
@@ -167,6 +167,9 @@ def test_fault_120_interrupt(stage, tmp_path):
     CARTRegressor().fit(*small).predict(small[0])
     if sys.argv[1] == "growing":
         model, X, y = CARTClassifier(), np.arange(60_000.0)[:, None], np.arange(60_000)
+    elif sys.argv[1] == "textbook":
+        model, X = C45Classifier(min_samples_leaf=1, pruning=None), np.arange(60_000.0)[:, None]
+        y = np.random.default_rng(0).permutation(60_000)
     else:
         model = CARTRegressor()
         X = np.broadcast_to(np.random.default_rng(0).normal(size=(200_000, 1)), (200_000, 5_000))
@@ -215,6 +218,9 @@ def test_fault_120_interrupt(stage, tmp_path):
 # --- threads ------------------------------------------------------------------------------------------------
 
 
+PRUNINGS = [(True, "pessimistic"), (False, "pessimistic"), (False, None), (False, "merge")]
+
+
 def make_table(n_rows, seed=0):
     generator = np.random.default_rng(seed)
     X = generator.normal(size=(n_rows, 5))
@@ -236,6 +242,27 @@ def test_fault_110_eight_threads_predict_with_one_model():
             results = [future.result() for future in [pool.submit(work) for _ in range(8)]]
         for answers, _, _ in results:
             assert all(np.array_equal(answer, expected) for answer in answers)
+
+
+def test_fault_110_eight_threads_fit_and_predict_c45_at_once():
+    X, y = make_table(1000)
+    X = np.column_stack([X, np.arange(1000) % 7])
+    settings = [{"categorical_features": [5], "raising": raising, "pruning": how} for raising, how in PRUNINGS]
+    expected = [C45Classifier(**setting).fit(X, y) for setting in settings]
+    shares = [model.predict_proba(X) for model in expected]
+    barrier = threading.Barrier(8)
+
+    def work(number):
+        barrier.wait()
+        model = C45Classifier(**settings[number % 4]).fit(X, y)
+        return model.tree_.threshold, model.predict_proba(X), expected[number % 4].predict_proba(X)
+
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(work, range(8)))
+    for number, (threshold, own, shared) in enumerate(results):
+        assert np.array_equal(threshold, expected[number % 4].tree_.threshold)
+        assert np.array_equal(own, shares[number % 4])
+        assert np.array_equal(shared, shares[number % 4])
 
 
 def test_fault_111_predict_while_another_thread_fits():

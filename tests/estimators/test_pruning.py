@@ -286,6 +286,7 @@ def test_reports_print_as_tables():
         "depth                      7          3",
         "error, training rows       0  0.0246046",
     ]
+    assert repr(report) == str(report)
     html = PruningReport("snip", {"node": "<b>"})._repr_html_()
     assert "<caption>snip (node=&#x27;&lt;b&gt;&#x27;)</caption>" in html
     assert html.count("<tr>") == 4
@@ -317,6 +318,9 @@ def test_what_prune_refuses(case):
     for method in ("reduced", 3):
         with pytest.raises(ValueError, match=f"method={method!r} is not known to {kind.__name__}; choose one of"):
             model.prune(method)
+    if kind is not CARTClassifier:
+        with pytest.raises(ValueError, match=r"bounds the errors of classes, and \w+ predicts numbers; choose one of"):
+            model.prune("pessimistic")
     with pytest.raises(TypeError, match=r"has no option 'alpha'\. Did you mean 'ccp_alpha'"):
         model.prune("cost_complexity", alpha=0.1)
     with pytest.raises(TypeError, match=r"'merge' has no option 'min_gain'\. It has none"):

@@ -225,9 +225,24 @@ def test_levels_of_weight_zero_make_an_empty_leaf(kind, frame_of):
     assert answer == (pytest.approx(3 / 7) if kind is ID3Regressor else 0)
 
 
-def test_fault_089_many_categories(kind):
-    levels = [f"level {k}" for k in range(20_000)]
+def test_fault_089_as_many_categories_as_there_are_codes(kind):
+    levels = [f"level {k}" for k in range(65_535)]
     frame = pd.DataFrame({"a": levels * 2})
-    y = np.arange(40_000) % 20_000 % 2
-    model = kind(pruning=None).fit(frame, y)
-    assert model.predict(frame[:10]).tolist() == y[:10].tolist()
+    y = np.random.default_rng(0).integers(0, 2, 65_535)
+    model = kind(pruning=None).fit(frame, np.tile(y, 2))
+    assert model.tree_.n_nodes == 65_536
+    assert model.predict(frame[:65_535]).tolist() == y.tolist()
+    with refuses(ValueError, "'a'", "65,535"):
+        kind().fit(pd.DataFrame({"a": [*levels, "one more"] * 2}), np.zeros(131_072, int))
+
+
+@pytest.mark.parametrize("kind", [ID3Classifier, C45Classifier])
+def test_fault_045_five_hundred_classes(kind):
+    y = np.random.default_rng(0).permutation(np.arange(2_000) % 500)
+    frame = pd.DataFrame({"tens": [f"t{label // 10:02}" for label in y], "ones": y % 10})
+    model = kind().fit(frame, y)
+    assert model.tree_.impurity[0] == pytest.approx(np.log2(500))
+    assert model.predict(frame).tolist() == y.tolist()
+    stump = kind(max_depth=1).fit(frame, y)
+    expected = pd.crosstab(frame["tens"], y, normalize="index").loc[frame["tens"]]
+    np.testing.assert_allclose(stump.predict_proba(frame), expected)

@@ -21,6 +21,12 @@ def play_tennis():
     return table.drop_columns(["play"]), table["play"].to_pylist()
 
 
+def test_an_explanation_shows_itself_in_words():
+    story = CARTClassifier().fit(*play_tennis()).explain(["sunny", "hot", "high", "weak"])
+    assert repr(story) == str(story)
+    assert repr(story).splitlines()[-1] == "=> no (no 100 %)"
+
+
 def check_path(tree, explanation, leaf):
     """From the root to the leaf, each step a child of the one before."""
     nodes = [leaf]

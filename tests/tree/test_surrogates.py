@@ -10,6 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import fast
+import hand_trees
 import naive
 import strategies
 from spinney import _jit
@@ -20,7 +21,7 @@ from spinney.estimators.trace import trace
 from spinney.model.predict import find_leaves
 from spinney.tree.cutting import cut_nodes
 from spinney.tree.structure import BrokenTreeError
-from spinney.tree.surrogates import surrogate_importances
+from spinney.tree.surrogates import Surrogates, surrogate_importances
 
 # Small tables go to the interpreted kernels: each family of targets has a compiled driver of its own for surrogates.
 TWIN = _jit.interpreted()
@@ -289,3 +290,24 @@ def test_regression_predicts_through_surrogates():
     X = np.array([[0.0, 5], [0, 5], [0, 6], [1, 7], [1, 8], [1, 8]])
     model = CARTRegressor(missing="surrogate").fit(X, [1.0, 1, 1, 4, 4, 4])
     assert model.predict([[math.nan, 6.0], [math.nan, 7.5], [math.nan, math.nan]]).tolist() == [1.0, 4.0, 4.0]
+
+
+def test_surrogates_print_as_a_table():
+    surrogates = hand_trees.surrogate_tree().surrogates
+    assert str(surrogates).splitlines() == [
+        "3 surrogates of 1 node",
+        "node  first branch            agree  adjusted",
+        "   0  x1 > 2.5               0.9000    0.8000",
+        "   0  x2 in a set of levels  0.8000    0.6000",
+        "   0  x3 <= 7                0.7000    0.4000",
+    ]
+    many = Surrogates(
+        first=np.array([0, 21, 42], np.int32),
+        test=np.full(42, hand_trees.packed(1, 0, THRESHOLD), np.uint32),
+        threshold=np.zeros(42),
+        agree=np.ones(42),
+        adjusted=np.ones(42),
+        improve=np.zeros(2),
+    )
+    assert str(many).splitlines()[0] == "42 surrogates of 2 nodes"
+    assert str(many).splitlines()[-1] == "... 22 more"

@@ -655,3 +655,18 @@ def test_html_escapes_names():
     assert "&lt;b&gt;" in page
     assert not {"<i>", "<y>", "<b><"} & {page[k : k + 3] for k in range(len(page))}
     assert "class='winner'" in page
+
+
+def test_a_frame_writes_out_half_characters():
+    frame = pd.DataFrame(np.arange(4.0)[:, None], columns=pd.Index(["a\ud800"], dtype=object))
+    traced = CARTClassifier(trace=True).fit(frame, [0, 0, 1, 1]).trace_
+    assert set(traced.to_frame()["feature"]) == {"a\\ud800"}
+    assert traced.to_columns()["test"][0].startswith('"a\\ud800" <=')
+
+
+def test_a_long_way_is_told_by_its_end():
+    X, y = np.arange(80.0)[:, None], 3.0 ** np.arange(80)
+    traced = CARTRegressor(trace=True, max_bins=100).fit(X, y).trace_
+    paths = traced.to_columns()["path"]
+    assert max(path.count(" and ") for path in paths) == 50
+    assert sum(path.startswith("... and x0 <= ") for path in paths) > 10

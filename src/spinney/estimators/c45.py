@@ -36,7 +36,8 @@ class C45Classifier(ClassTree, TextbookTree):
     Parameters
     ----------
     min_samples_leaf : int, default=2
-        Least weight of at least two branches of a test (J48's -M).
+        Least weight of at least two branches of a test (J48's -M). Here and in pruning a weight counts as so many
+        rows; scale weights so that they sum to the number of rows.
     max_depth : int, optional
         Most tests on a path.
     pruning : {"pessimistic", "cost_complexity", "reduced_error", "min_gain", "merge"} or None, default="pessimistic"
@@ -189,7 +190,8 @@ class C45Classifier(ClassTree, TextbookTree):
         y : array-like (n_rows,)
             Classes of any type.
         sample_weight : array-like (n_rows,), optional
-            Weights; rows of weight 0 are left out.
+            Weights; rows of weight 0 are left out. A weight counts as so many rows: weights that sum to 1 are one row,
+            and give a single leaf.
         trace : bool, optional
             Whether to keep a trace of the tree as `trace_`; by default as the parameter says.
         """

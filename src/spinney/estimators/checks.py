@@ -158,6 +158,9 @@ def check_classes(estimator: Any, y: Any, n_rows: int) -> tuple[NDArray[Any], ND
         classes, codes = np.unique(y, return_inverse=True)
     except TypeError as error:
         kinds = sorted({type(value).__name__ for value in y})
+        if all(isinstance(value, bytes) for value in y):
+            message = f"y holds bytes, such as {bytes(y[0])!r}. Decode them to text: [label.decode() for label in y]."
+            raise TypeError(message) from error
         message = f"y mixes classes of different types ({', '.join(kinds)}); convert them to one"
         raise TypeError(message) from error
     return classes, codes.astype(np.int64)

@@ -273,6 +273,8 @@ class PrunableTree(SingleTree):
         known = next(rule.options for rule in self._parameter_constraints["pruning"] if isinstance(rule, StrOptions))
         if method is None or method not in known:
             what = f"method={method!r} is not known to {type(self).__name__}"
+            if method in OPTIONS:
+                what = f"method={method!r} bounds the errors of classes, and {type(self).__name__} predicts numbers"
             raise ValueError(
                 f"prune: {'no method is given, and pruning=None' if method is None else what}; choose one of "
                 f"{', '.join(map(repr, sorted(known)))}"

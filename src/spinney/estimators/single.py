@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from spinney.estimators.checks import CheckedParams, check_known, open_x
 from spinney.estimators.rows import open_row, unseen_levels
 from spinney.estimators.saved import Saved
-from spinney.model.predict import find_leaves
+from spinney.model.predict import find_leaves, smooth_shares
 from spinney.model.predictors import TreePredictor
-from spinney.table.schema import encode
+from spinney.table.schema import encode, refuse_infinite
 from spinney.tree.explaining import explain
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class SingleTree(CheckedParams, Saved, BaseEstimator):
 
     tree_: Tree
     _schema: Schema
+    smoothing: float | str | None = None  # of probabilities; C4.5 makes it a parameter
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -44,7 +45,7 @@ class SingleTree(CheckedParams, Saved, BaseEstimator):
     def _make_predictor(self) -> TreePredictor:
         check_is_fitted(self, "tree_")
         classes = getattr(self, "classes_", None)
-        return TreePredictor(self._schema, classes, self.tree_, getattr(self, "smoothing", None))
+        return TreePredictor(self._schema, classes, self.tree_, self.smoothing)
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """Find the leaf of each row.
@@ -101,8 +102,11 @@ class SingleTree(CheckedParams, Saved, BaseEstimator):
         """
         check_is_fitted(self, "tree_")
         columns = open_row(self, row)
-        values = encode(columns, self._schema)[0]
-        return explain(self.tree_, values, unseen_levels(columns, self._schema, values))
+        values = encode(columns, self._schema)
+        if self.tree_.linear is not None:
+            refuse_infinite(values, self._schema)
+        smoothed = None if self.smoothing is None else smooth_shares(self.tree_, self.smoothing)
+        return explain(self.tree_, values[0], unseen_levels(columns, self._schema, values[0]), smoothed)
 
     def get_depth(self) -> int:
         """Tests on the longest path of the tree."""

@@ -72,7 +72,7 @@ class Step:
         return f"{self.words}: {self.content}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """How a tree comes to its answer for one row; prints in words.
 
@@ -85,16 +85,16 @@ class Explanation:
     prediction : object
         The class or the number.
     shares : dict, optional
-        Share of each class in the leaf, or over the leaves; None for numbers.
+        Share of each class in the leaf, or over the leaves, as `predict_proba` has them; None for numbers.
     """
 
     steps: tuple[Step, ...]
     leaves: tuple[tuple[int, float], ...]
     prediction: Any
     shares: dict[Any, float] | None
-    start: str = field(repr=False)
-    depths: tuple[int, ...] = field(repr=False)
-    answer: str = field(repr=False)
+    start: str
+    depths: tuple[int, ...]
+    answer: str
 
     @property
     def nodes(self) -> list[int]:
@@ -105,6 +105,9 @@ class Explanation:
         lines = [self.start]
         lines += [f"{'  ' * depth}{step}" for depth, step in zip(self.depths, self.steps, strict=True)]
         return "\n".join([*lines, f"=> {self.answer}"])
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -118,15 +121,24 @@ class Explanation:
         return f"<table>{head}{rows}</table><p><b>{escape(self.answer)}</b></p>"
 
 
-def explain(tree: Tree, values: ArrayLike, unseen: Mapping[int, Any] | None = None) -> Explanation:
-    """The path of one row of values; `unseen`: features whose level fit has not seen, and that level."""
+def explain(
+    tree: Tree,
+    values: ArrayLike,
+    unseen: Mapping[int, Any] | None = None,
+    smoothed: NDArray[np.float64] | None = None,
+) -> Explanation:
+    """The path of one row of values.
+
+    unseen : features whose level fit has not seen, and that level.
+    smoothed : (n_nodes, n_classes), shares of the classes that leaves answer with instead of their own.
+    """
     row = np.asarray(values, np.float64)
     if row.shape == (1, tree.n_features):
         row = row[0]
     if row.shape != (tree.n_features,):
         raise ValueError(f"values has shape {row.shape}: give one value for each of the {tree.n_features} features")
     check_levels(tree, row)
-    return Walk(tree, row, unseen or {}).explanation()
+    return Walk(tree, row, unseen or {}, smoothed).explanation()
 
 
 def check_levels(tree: Tree, row: NDArray[np.float64]) -> None:
@@ -144,10 +156,17 @@ def check_levels(tree: Tree, row: NDArray[np.float64]) -> None:
 class Walk:
     """One row on its way down."""
 
-    def __init__(self, tree: Tree, row: NDArray[np.float64], unseen: Mapping[int, Any]) -> None:
+    def __init__(
+        self,
+        tree: Tree,
+        row: NDArray[np.float64],
+        unseen: Mapping[int, Any],
+        smoothed: NDArray[np.float64] | None,
+    ) -> None:
         self.tree = tree
         self.row = row
         self.unseen = unseen
+        self.smoothed = smoothed
         self.contents = Contents(tree)
 
     def explanation(self) -> Explanation:
@@ -258,14 +277,26 @@ class Walk:
             if tree.linear is not None and len(leaves) == 1:
                 text = f"{formula(tree, leaves[0][0], MAX_TERMS)} = {text}"
             return None, float(value), text
-        total = np.sum([share * leaf_shares(tree, leaf) for leaf, share in leaves], axis=0)
+        total = np.sum([share * self.leaf_shares(leaf) for leaf, share in leaves], axis=0)
         names = tree.legend.classes if tree.legend and tree.legend.classes else tuple(range(tree.n_classes))
-        k = int(np.argmax(total)) if len(leaves) > 1 else int(tree.leaf_class[leaves[0][0]])
+        is_own = len(leaves) == 1 and self.smoothed is None
+        k = int(tree.leaf_class[leaves[0][0]]) if is_own else int(np.argmax(total))
         held = [int(c) for c in np.argsort(-total, kind="stable") if total[c] > 0.0]
         texts = [f"{class_name(tree, c)} {percent(float(total[c]))}" for c in held]
         shown = texts if len(texts) <= MAX_LEVELS else [*texts[:MAX_LEVELS], f"{len(texts) - MAX_LEVELS} more"]
         shares = dict(zip(names, total.tolist(), strict=True))
-        return shares, names[k], f"{class_name(tree, k)} ({', '.join(shown)})"
+        how = "" if self.smoothed is None else ", smoothed"
+        return shares, names[k], f"{class_name(tree, k)} ({', '.join(shown)}{how})"
+
+    def leaf_shares(self, leaf: int) -> NDArray[np.float64]:
+        """Share of each class that a leaf answers with."""
+        if self.smoothed is not None:
+            return self.smoothed[leaf]
+        code = int(self.tree.threshold[leaf])
+        if code >= 0:
+            return np.eye(1, self.tree.n_classes, code)[0]
+        weights = self.tree.distributions[-1 - code]
+        return weights / weights.sum()
 
     def leaf_value(self, leaf: int) -> float:
         """What a leaf of numbers says of the row: its mean, or its linear model."""
@@ -285,12 +316,3 @@ class Walk:
 def say_briefly(tree: Tree, condition: Condition) -> str:
     """The known values of a branch that has some, shortened."""
     return say(tree, replace(condition, missing=NEVER), most=MAX_LEVELS)
-
-
-def leaf_shares(tree: Tree, leaf: int) -> NDArray[np.float64]:
-    """Share of each class in a leaf."""
-    code = int(tree.threshold[leaf])
-    if code >= 0:
-        return np.eye(1, tree.n_classes, code)[0]
-    weights = tree.distributions[-1 - code]
-    return weights / weights.sum()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from spinney.tree.structure import Tree
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PruningReport:
     """A pruning, before and after; prints as a table.
 
@@ -71,6 +71,9 @@ class PruningReport:
             for name, before, after in cells
         ]
         return "\n".join([self.title, *rows])
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def _repr_html_(self) -> str:
         head, *body = [[html.escape(cell) for cell in line] for line in self.cells]

@@ -20,6 +20,7 @@ from spinney._types import (
     SUBSET,
     THRESHOLD,
 )
+from spinney.tree.wording import count
 
 if TYPE_CHECKING:
     from spinney.tree.structure import Tree
@@ -37,7 +38,10 @@ SURROGATE_TYPES: dict[str, tuple[Any, ...]] = {  # axes, type
 }
 
 
-@dataclass(frozen=True, eq=False)
+MAX_LINES = 20  # of the table that is printed
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Surrogates:
     """The surrogates of every node of a tree, best first.
 
@@ -70,6 +74,18 @@ class Surrogates:
     def __len__(self) -> int:
         """Number of surrogates of all nodes."""
         return len(self.test)
+
+    def __repr__(self) -> str:
+        cells = [("node", "first branch", "agree", "adjusted")]
+        for place in range(min(len(self), MAX_LINES)):
+            asks = f"{'>' if self.is_reversed[place] else '<='} {self.threshold[place]:.6g}"
+            asks = f"x{self.feature[place]} {asks if self.kind[place] == THRESHOLD else 'in a set of levels'}"
+            cells.append((str(self.node[place]), asks, f"{self.agree[place]:.4f}", f"{self.adjusted[place]:.4f}"))
+        wide = [max(len(line[column]) for line in cells) for column in range(4)]
+        lines = [f"{a:>{wide[0]}}  {b:<{wide[1]}}  {c:>{wide[2]}}  {d:>{wide[3]}}" for a, b, c, d in cells]
+        n_nodes = int(np.count_nonzero(np.diff(self.first)))
+        more = [f"... {len(self) - MAX_LINES} more"] if len(self) > MAX_LINES else []
+        return "\n".join([f"{count(len(self), 'surrogate')} of {count(n_nodes, 'node')}", *lines, *more])
 
     @property
     def feature(self) -> NDArray[np.int64]:

@@ -175,7 +175,7 @@ class Trace:
             "path": [path] * n,
             "n_rows": [int(record.sums[0])] * n,
             "weight": [float(weigh_sums(record.sums, self.tree.n_classes))] * n,
-            "feature": [self.feature_names[tests.feature]] * n,
+            "feature": [encodable(self.feature_names[tests.feature])] * n,
             "test": [words.test(tests, k, asked[k]) for k in range(n)],
             "branches": asked,
             "rows": [held[:end] for held, end in zip(rows, n_branches, strict=True)],
@@ -218,6 +218,11 @@ class Trace:
 
             return pa.table(columns)
         return pd.DataFrame(columns)
+
+
+def encodable(name: str) -> str:
+    """A name with half characters (lone surrogates), which frames cannot hold, written out."""
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def make_trace(
