@@ -40,6 +40,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from numpy.typing import NDArray
+
     F = TypeVar("F", bound=Callable[..., Any])
 
 LOAD_SECONDS = 0.7
@@ -241,6 +243,15 @@ def kernels(interpreted_seconds: float) -> Kernels:
     if _seconds_interpreted >= LOAD_SECONDS and _seconds_interpreted >= _price():
         return _compiled
     return interpreted()
+
+
+def fixed(x: NDArray[Any]) -> NDArray[Any]:
+    """A plain read-only view for a kernel that only reads: it is compiled per type, and some arrays are read-only."""
+    import numpy as np
+
+    view = x.view(np.ndarray)
+    view.flags.writeable = False
+    return view
 
 
 def interpreted() -> Kernels:

@@ -123,7 +123,7 @@ BREAKS = {
     "distributions must be": lambda t: changed(t, "distributions", (0, 0), -1),
     "class weights do not add up": lambda t: changed(t, "distributions", (0, 0), 7),
     "a node without rows": lambda t: changed(t, "n_rows", leaf(t), 0),
-    "weight must be positive": lambda t: replace(t, weight=np.where(t.weight > 0, np.nan, 0), n_classes=0),
+    "weight must be positive": lambda t: changed(t, "weight", 0, np.nan),
     "impurity must not be negative": lambda t: changed(t, "impurity", 0, -0.1),
     "impurity must not": lambda t: changed(t, "impurity", 0, np.nan),
     "rows of the branches do not add up": lambda t: changed(t, "n_rows", 0, 13),

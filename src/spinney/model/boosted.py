@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinney._jit import interpreted, kernels
+from spinney._jit import fixed, interpreted, kernels
 from spinney._types import FEATURE_SHIFT
-from spinney.model.predict import BLOCK_ROWS, STEP_SECONDS, fixed, make_block, make_ends
+from spinney.model.predict import BLOCK_ROWS, STEP_SECONDS, make_block, make_ends
 from spinney.tree.forest import CHILD_SHIFT, TEST_MASK
 
 if TYPE_CHECKING:

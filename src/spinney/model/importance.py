@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._jit import fixed
 from spinney._types import FEATURE_SHIFT, MOST_BRANCHES
-from spinney.model.predict import fixed
 from spinney.tree.forest import TEST_MASK, Forest
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinney._jit import kernels
+from spinney._jit import fixed, kernels
 from spinney._types import LANES, MULTIWAY, SUBSET
 from spinney.tree.structure import BrokenTreeError
 from spinney.tree.surrogates import count_words
@@ -25,13 +25,6 @@ BLOCK_ROWS = (
 BLOCK_CELLS = 1 << 21  # of such a block at most
 CODED_ROWS = 256
 TYPICAL_DEPTH = 20
-
-
-def fixed(x: NDArray[Any]) -> NDArray[Any]:
-    """A plain read-only view: a kernel is compiled per type, and an array of a user may be read-only."""
-    view = x.view(np.ndarray)
-    view.flags.writeable = False
-    return view
 
 
 def make_block(values: NDArray[Any], n_rows: int, n_features: int) -> NDArray[Any]:
@@ -117,7 +110,7 @@ def walk(
     leaves = np.flatnonzero(tree.is_leaf)
     answer_of = np.zeros(tree.n_nodes, np.int32)
     answer_of[leaves] = np.arange(len(leaves))
-    room = int(tree.n_branches.max()) * tree.depth + 1
+    room = min(int(tree.n_branches.max()) * tree.depth + 1, tree.n_nodes)  # a node waits there at most once
     leaf = np.zeros(len(values), np.int32)
     out = np.zeros((len(values), answers.shape[1]))
     surrogates = tree.surrogates

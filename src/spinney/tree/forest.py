@@ -9,12 +9,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._jit import fixed, kernels
 from spinney._types import FEATURE_SHIFT, THRESHOLD
 from spinney.tree.bitvectors import Bitvectors, can_be_bits, lay_bits, most_leaves
-from spinney.tree.structure import BrokenTreeError, Legend, Tree, check_numbers, check_types
+from spinney.tree.structure import (
+    IMPURITY_TOLERANCE,
+    SUM_TOLERANCE,
+    BrokenTreeError,
+    Legend,
+    Tree,
+    check_numbers,
+    check_types,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    from spinney._jit import Kernels
 
 FIELD_TYPES: dict[str, tuple[Any, ...]] = {  # axes, types
     "hot": (2, np.uint64),
@@ -30,6 +41,7 @@ FIELD_TYPES: dict[str, tuple[Any, ...]] = {  # axes, types
 }
 CHILD_SHIFT = np.uint64(32)
 TEST_MASK = np.uint64(0xFFFFFFFF)
+NODE_SECONDS = 1.6e-5  # to check one node, interpreted
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,13 +218,22 @@ class Forest:
         """Every array has its type and number of dimensions: a kernel is compiled for these alone."""
         check_types(self, FIELD_TYPES)
         check_numbers(self)
-        if self.distributions.shape[1] != self.n_classes:
+        if self.distributions.shape[1] != self.n_classes or (len(self.distributions) and not self.n_classes):
             message = f"{self.n_classes} classes do not fit the distributions"
             raise BrokenTreeError(message)
 
     def check(self) -> None:
-        """Raise BrokenTreeError unless every tree is sound."""
+        """Raise BrokenTreeError, naming tree and node, unless every tree is sound."""
         self.check_types()
+        self.check_lengths()
+        t = self.find_fault(kernels(self.n_nodes * NODE_SECONDS))
+        if t >= 0:
+            self.check_tree(t)
+            message = f"tree {t} is not sound"
+            raise BrokenTreeError(message)
+
+    def check_lengths(self) -> None:
+        """Every node has an entry in each array, and every tree a part of each."""
         n_trees = len(self.first_node) - 1
         ends = {"first_node": self.n_nodes, "first_word": len(self.subsets), "first_mixed": len(self.distributions)}
         for name, end in ends.items():
@@ -220,28 +241,44 @@ class Forest:
             if n_trees < 1 or first.shape != (n_trees + 1,) or first[0] != 0 or first[-1] != end:
                 message = f"{name} does not part the arrays into {n_trees} trees"
                 raise BrokenTreeError(message)
-            if np.any(np.diff(first) < (name == "first_node")):
+            is_empty = first[1:] == first[:-1]
+            if np.any(first[1:] < first[:-1]) or (name == "first_node" and is_empty.any()):  # differences may overflow
                 message = f"{name} does not ascend"
                 raise BrokenTreeError(message)
-        if self.hot.shape[1] != 2 or len({len(self.n_rows), len(self.weight), len(self.impurity)} - {0}) > 1:
+        n_cold = {len(self.n_rows), len(self.weight), len(self.impurity)}
+        if self.hot.shape[1] != 2 or n_cold not in ({0}, {self.n_nodes}):
             message = "hot needs two words a node; n_rows, weight and impurity one entry a node, or none"
             raise BrokenTreeError(message)
-        place = np.arange(self.n_nodes) - np.repeat(self.first_node[:-1], np.diff(self.first_node))
-        stay = (place.astype(np.uint64) << CHILD_SHIFT) | np.uint64((self.n_features << FEATURE_SHIFT) | THRESHOLD)
-        if np.any(self.is_leaf & (self.hot[:, 1] != stay)):
-            message = f"node {int(np.argmax(self.is_leaf & (self.hot[:, 1] != stay)))}: a leaf must lead to itself"
-            raise BrokenTreeError(message)
-        for t in range(n_trees):
-            try:
-                tree = self.take(t)
-                if self.is_compact:
-                    tree.check_tests_and_leaves()
-                else:
-                    tree.check()
-                tree.check_binary()
-            except BrokenTreeError as error:
-                message = f"tree {t}: {error}"
-                raise BrokenTreeError(message) from None
+
+    def find_fault(self, k: Kernels) -> int:
+        """The first tree that is not sound, -1 where all are; types and lengths must have been checked."""
+        arrays = (
+            self.hot.view(np.float64), self.hot, self.first_node, self.first_word, self.first_mixed, self.n_levels,
+            self.distributions, self.n_rows, self.weight, self.impurity,
+        )  # fmt: skip
+        is_child = np.empty(int(np.diff(self.first_node).max()), np.uint8)
+        is_used = np.empty(int(np.diff(self.first_mixed).max()), np.uint8)
+        fixed_arrays = [fixed(np.ascontiguousarray(array)) for array in arrays]
+        return int(k.soundness.find_fault(*fixed_arrays, SUM_TOLERANCE, IMPURITY_TOLERANCE, is_child, is_used))
+
+    def check_tree(self, t: int) -> None:
+        """Raise BrokenTreeError unless tree number t is sound: the slower way, which finds words for what is wrong."""
+        nodes = slice(self.first_node[t], self.first_node[t + 1])
+        link, is_leaf = self.hot[nodes, 1], self.is_leaf[nodes]
+        place = np.arange(len(link), dtype=np.uint64)
+        stay = (place << CHILD_SHIFT) | np.uint64((self.n_features << FEATURE_SHIFT) | THRESHOLD)
+        try:
+            tree = self.take(t)
+            tree.require(~is_leaf | (link == stay), "a leaf must lead to itself")
+            tree.require(is_leaf | ~tree.is_leaf, "a test must ask something")
+            if self.is_compact:
+                tree.check_tests_and_leaves()
+            else:
+                tree.check()
+            tree.check_binary()
+        except BrokenTreeError as error:
+            message = f"tree {t}: {error}"
+            raise BrokenTreeError(message) from None
 
 
 class ForestParts:

@@ -88,8 +88,9 @@ class LinearLeaves:
         for name in ("feature", "coefficient", "fill"):
             if getattr(self, name).shape != (self.first[-1],):
                 raise BrokenTreeError(f"linear.{name} has shape {getattr(self, name).shape}, not ({self.first[-1]},)")
+        ascends = self.first[1:] >= self.first[:-1]  # a difference could overflow
+        tree.require(ascends & (self.first[0] == 0), "terms of linear leaves end before they begin")
         n_terms = np.diff(self.first)
-        tree.require((n_terms >= 0) & (self.first[0] == 0), "terms of linear leaves end before they begin")
         tree.require((n_terms == 0) | tree.is_leaf, "an inner node has a linear model")
         owner = np.repeat(np.arange(tree.n_nodes), n_terms)
         fits = (self.feature >= 0) & (self.feature < tree.n_features)

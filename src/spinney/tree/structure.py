@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +34,9 @@ MISSING_MASK = (1 << MISSING_BITS) - 1
 WORD_BITS = 64
 IMPURITY_TOLERANCE = 1e-6  # relative to the root's: a forest of weighted trees holds impurities as float32
 SUM_TOLERANCE = 1e-9  # relative; weights of children add up to their parent's, but for float roundings
+MOST_CLASSES = 1 << 31
+MOST_EXPONENT = 1 << 15  # of two; beyond what a square of a float64 can have
+MOST_FEATURES = 1 << (32 - FEATURE_SHIFT)
 FIELD_TYPES: dict[str, tuple[Any, ...]] = {  # axes, types
     "test": (1, np.uint32),
     "first_child": (1, np.int32),
@@ -68,13 +72,31 @@ def check_types(holder: Any, field_types: dict[str, tuple[Any, ...]], prefix: st
 
 
 def check_numbers(holder: Any) -> None:
-    """What a tree or forest holds beside arrays."""
+    """What a tree or forest holds beside the arrays of its nodes."""
     numbers = (holder.n_classes, holder.impurity_exponent)
-    is_count = all(isinstance(number, int) for number in numbers) and holder.n_classes >= 0
-    if not is_count or not isinstance(holder.legend, Legend | None):
-        raise BrokenTreeError("n_classes and impurity_exponent must be whole numbers, legend a Legend or None")
-    if np.any(holder.n_levels < 0):
-        raise BrokenTreeError("a number of levels is negative")
+    is_count = all(isinstance(number, int) for number in numbers) and 0 <= holder.n_classes < MOST_CLASSES
+    if not is_count or abs(holder.impurity_exponent) > MOST_EXPONENT:
+        raise BrokenTreeError("n_classes and impurity_exponent must be whole numbers, and not huge")
+    if len(holder.n_levels) >= MOST_FEATURES or np.any(holder.n_levels < 0):
+        raise BrokenTreeError("a number of levels is negative, or there are more features than a test can name")
+    if holder.legend is not None:
+        check_legend(holder.legend, holder.n_levels, holder.n_classes)
+
+
+def check_legend(legend: Any, n_levels: NDArray[np.int32], n_classes: int) -> None:
+    """A legend has a name for every feature, level and class."""
+    if type(legend) is not Legend:
+        raise BrokenTreeError("legend must be a Legend or None")
+    parts: list[Any] = [legend.features, legend.levels, legend.has_missing]
+    if not all(isinstance(part, tuple) and len(part) == len(n_levels) for part in parts):
+        raise BrokenTreeError(f"the legend is not that of {len(n_levels)} features")
+    names: Any
+    for feature, (names, n) in enumerate(zip(legend.levels, n_levels.tolist(), strict=True)):
+        if not isinstance(names, tuple | None) or len(names or ()) != n:
+            raise BrokenTreeError(f"the legend does not name the {n} levels of feature {feature}")
+    names = legend.classes
+    if not isinstance(names, tuple | None) or (names is not None and n_classes not in {0, len(names)}):
+        raise BrokenTreeError(f"the legend does not name the {n_classes} classes")
 
 
 @dataclass(frozen=True)
@@ -217,7 +239,7 @@ class Tree:
         n_branches = np.where(self.is_leaf, 0, np.where(self.missing_branch == 2, 3, 2))
         multiway = np.flatnonzero(self.kind == MULTIWAY)
         if len(multiway):
-            n_levels = self.n_levels[self.feature[multiway]]
+            n_levels = self.n_levels[self.feature[multiway]].astype(np.int64)
             n_branches[multiway] = n_levels + (self.missing_branch[multiway] == n_levels)
         return n_branches
 
@@ -248,20 +270,19 @@ class Tree:
     @cached_property
     def depths(self) -> NDArray[np.int64]:
         """Depth of each node; 0 for the root."""
-        depths = np.zeros(self.n_nodes, np.int64)
-        for depth, level in enumerate(self.levels):
-            depths[level] = depth
+        depths = np.minimum(np.arange(self.n_nodes), 1)  # steps to `above`, which goes up twice as far each time
+        above = np.maximum(self.parent, 0)
+        while above.any():
+            depths += depths[above]
+            above = above[above]
         return depths
 
     @cached_property
     def levels(self) -> list[NDArray[np.int64]]:
         """The nodes of each depth, from the root down."""
-        levels = [np.zeros(1, np.int64)]
-        while True:
-            inner = levels[-1][~self.is_leaf[levels[-1]]]
-            if len(inner) == 0:
-                return levels
-            levels.append(np.sort(self.children_of(inner)))
+        order = np.argsort(self.depths, kind="stable")
+        ends = np.cumsum(np.bincount(self.depths)).tolist()
+        return [order[begin:end] for begin, end in pairwise([0, *ends])]
 
     def subset(self, node: int) -> NDArray[np.bool_]:
         """Which levels take branch 0 at a subset test, shape (n_levels,)."""
@@ -330,7 +351,7 @@ class Tree:
         """Impurity decrease by the tests of each feature, weighted and scaled to sum 1, shape (n_features,)."""
         loss = self.weight / self.weight[0] * self.impurity
         inner = np.flatnonzero(~self.is_leaf)
-        below = np.bincount(self.parent[1:], loss[1:], minlength=self.n_nodes)
+        below = self.sum_branches(loss)
         decrease = loss[inner] - below[inner]
         total = np.bincount(self.feature[inner], np.maximum(decrease, 0.0), minlength=self.n_features)
         scale = total.sum()
@@ -498,8 +519,9 @@ class Tree:
         check_numbers(self)
         self.check_shapes()
         self.check_tests_and_leaves()
-        self.check_sums()
-        self.check_class_sums()
+        with np.errstate(all="ignore"):  # what overflows does not add up
+            self.check_sums()
+            self.check_class_sums()
 
     def check_tests_and_leaves(self) -> None:
         """What prediction relies on, without the sums that a compact forest has dropped."""
@@ -514,6 +536,10 @@ class Tree:
         """Every test is a threshold or a subset, and a row takes one path: what `hot` can say."""
         is_other = (self.kind == MULTIWAY) | self.spreads_missing
         self.require(~is_other, "a forest holds thresholds and subsets, and a row takes one branch of them")
+
+    def sum_branches(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sum over the children of each node of a quantity of nodes, shape (n_nodes,)."""
+        return np.bincount(self.parent[1:], x[1:], minlength=self.n_nodes).astype(np.float64, copy=False)
 
     def require(self, holds: NDArray[np.bool_], fault: str) -> None:
         """Raise for the first node where `holds` is false."""
@@ -530,7 +556,8 @@ class Tree:
             if getattr(self, name).shape != (self.n_nodes,):
                 message = f"{name} has shape {getattr(self, name).shape}, expected ({self.n_nodes},)"
                 raise BrokenTreeError(message)
-        if self.distributions.ndim != 2 or (self.n_classes and self.distributions.shape[1] != self.n_classes):
+        is_of_classes = self.distributions.shape[1] == self.n_classes if self.n_classes else not len(self.distributions)
+        if not is_of_classes:
             message = f"distributions has shape {self.distributions.shape} for {self.n_classes} classes"
             raise BrokenTreeError(message)
 
@@ -561,8 +588,9 @@ class Tree:
         self.require(~self.is_leaf | (self.test == LEAF), "a leaf has no test")
         self.require(~self.is_leaf | (first == 0), "a leaf has no children")
         self.require(first + self.n_branches <= self.n_nodes, "children beyond the last node")
-        n_parents = np.zeros(self.n_nodes, np.int64)
-        np.add.at(n_parents, self.children_of(np.flatnonzero(~self.is_leaf)), 1)
+        if self.n_branches.sum() != self.n_nodes - 1:  # before they are listed: there may be as many as nodes squared
+            raise BrokenTreeError("every node but the root has exactly one parent: there are more branches, or fewer")
+        n_parents = np.bincount(self.children_of(np.flatnonzero(~self.is_leaf)), minlength=self.n_nodes)
         self.require(n_parents == (nodes > 0), "every node but the root has exactly one parent")
 
     def check_tests(self) -> None:
@@ -612,8 +640,10 @@ class Tree:
         if len(rows) != len(self.distributions) or len(np.unique(rows)) != len(rows):
             message = f"{len(rows)} mixed leaves for {len(self.distributions)} distributions"
             raise BrokenTreeError(message)
-        if not (np.isfinite(self.distributions).all() and (self.distributions >= 0.0).all()):
-            message = "distributions must be finite and not negative"
+        with np.errstate(over="ignore"):
+            total = self.distributions.sum(axis=1)
+        if not (np.isfinite(total).all() and (self.distributions >= 0.0).all() and (total > 0.0).all()):
+            message = "distributions must be finite and not negative, and not all zero"
             raise BrokenTreeError(message)
 
     def check_class_sums(self) -> None:
@@ -635,15 +665,12 @@ class Tree:
         self.require(np.isfinite(self.weight) & positive, "weight must be positive where there are rows")
         self.require(np.isfinite(self.impurity) & (self.impurity >= 0.0), "impurity must not be negative")
         if not self.spreads_missing.any():
-            rows = self.sum_up(self.n_rows.astype(np.float64))
-            self.require(rows == self.n_rows, "rows of the branches do not add up")
-        weights = self.sum_up(self.weight)
-        self.require(
-            np.isclose(weights, self.weight, rtol=SUM_TOLERANCE, atol=0.0), "weights of the branches do not add up"
-        )
+            rows = self.sum_branches(self.n_rows.astype(np.float64))
+            self.require(self.is_leaf | (rows == self.n_rows), "rows of the branches do not add up")
+        fits = np.abs(self.sum_branches(self.weight) - self.weight) <= SUM_TOLERANCE * self.weight
+        self.require(self.is_leaf | fits, "weights of the branches do not add up")
         loss = self.weight / self.weight[0] * self.impurity
-        below = np.zeros(self.n_nodes)
-        np.add.at(below, self.parent[1:], loss[1:])
+        below = self.sum_branches(loss)
         limit = loss + IMPURITY_TOLERANCE * self.impurity.max()  # impurities are exact to the root's scale
         self.require(self.is_leaf | (below <= limit), "a split must not raise the impurity")
 
