@@ -61,6 +61,7 @@ def warmup() -> None:
         Draw("paste", 10, 5, 0, np.arange(1.0, 11.0)).counts(0)
         RandomForestRegressor(n_estimators=2, random_state=0).fit(X, y, 1.0 + y)
         numbers = RandomForestRegressor(n_estimators=9, random_state=0, oob_score=True, keep_members=True).fit(X, y)
+        numbers.forest_.check()
         numbers.predict(X)
         numbers.predict(X.astype(np.float32))
         numbers.predict_quantiles(X)
@@ -123,4 +124,6 @@ def _boost(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
         labels = y % n_classes
         boosted = GradientBoostingClassifier(**one, subsample=0.5, random_state=0)
         boosted.fit(X, labels, X_val=X, y_val=labels).predict(X.astype(np.float32))
-        AdaBoostClassifier(n_estimators=1).fit(X, labels).predict(X)
+        reweighted = AdaBoostClassifier(n_estimators=1).fit(X, labels)
+        reweighted.predict(X)
+    reweighted.forest_.check()
