@@ -4,11 +4,12 @@ A container is eight bytes (the length of the header, little-endian), the header
 and place; under `__metadata__` text by name), and the bytes of the arrays end to end. Ours are stricter than the format
 asks: the header is JSON in its shortest form, filled up with spaces to a multiple of 64; arrays whose length is divided
 by a higher power of two (up to 64) stand before others, then they go by name, so that each begins at a multiple of its
-item size; and `__metadata__` holds the SHA-256 of everything else. So equal content gives equal bytes, and a changed
-bit is noticed before anything is believed.
+item size; and `__metadata__` holds, as `sha256`, the SHA-256 of the whole file with zeros in place of its 64 digits. So
+equal content gives equal bytes, and a changed bit is noticed before anything is believed. Names and texts are ASCII.
 
 Nothing in a file is executed, and nothing is allocated that the file's own size does not pay for: arrays are views of
-the mapped file, so that processes that open one file share its memory.
+the mapped file, so that processes that open one file share its memory. The header is not left to a general reader of
+JSON, which would make 64 bytes of each `{}`.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ import json
 import math
 import mmap
 import os
+import re
+import secrets
 import stat
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,12 +47,23 @@ DTYPES = {
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 METADATA = "__metadata__"
 HASH = "sha256"
+NO_HASH = "0" * 64
 ALIGNMENT = 64
 LENGTH_BYTES = 8
 MOST_HEADER_BYTES = 16 << 20
 MOST_ARRAYS = 256
+MOST_TEXTS = 64
 MOST_AXES = 3
+MOST_EMPTY = 1 << 16  # of an axis of an array without items; others are paid for by the file
 HASH_BYTES = 1 << 20
+NUMBER = "(?:0|[1-9][0-9]{0,14})"
+ENTRY = re.compile(
+    rf'\{{"data_offsets":\[({NUMBER}),({NUMBER})\],"dtype":"([A-Z0-9]{{2,4}})",'
+    rf'"shape":\[((?:{NUMBER}(?:,{NUMBER}){{0,{MOST_AXES - 1}}})?)\]\}}'
+)
+STRING = re.compile(r'"(?:[^"\\\x00-\x1f\x7f-\xff]++|\\["\\bfnrt]|\\u00[0-7][0-9a-f])*+"')
+VALUE_BYTES = 100  # a value of JSON takes at most so many in memory, beside the letters of text
+FREE_VALUES = 1 << 18
 
 
 class BrokenFileError(ValueError):
@@ -64,11 +77,24 @@ class Container(NamedTuple):
     text: dict[str, str]
 
 
+class Place(NamedTuple):
+    """Where the bytes of an array are, from the end of the header on, and what they mean."""
+
+    begin: int
+    end: int
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+
 # --- Writing ------------------------------------------------------------------------------------------------------
 
 
 def pack(arrays: dict[str, NDArray[Any]], text: dict[str, str]) -> tuple[bytes, list[memoryview]]:
-    """The header and the pieces of the payload of a container; equal content gives equal bytes."""
+    """The header, with its length before it, and the pieces of the payload; equal content gives equal bytes."""
+    if METADATA in arrays or HASH in text or len(arrays) > MOST_ARRAYS or len(text) >= MOST_TEXTS:
+        raise ValueError(f"a container holds {MOST_ARRAYS} arrays and {MOST_TEXTS - 1} texts, not {METADATA} or {HASH}")
+    if not all(part.isascii() for part in (*arrays, *text, *text.values())):
+        raise ValueError("names and texts of a container are ASCII")
     layout: dict[str, Any] = {}
     pieces: list[memoryview] = []
     at = 0
@@ -84,12 +110,25 @@ def pack(arrays: dict[str, NDArray[Any]], text: dict[str, str]) -> tuple[bytes, 
             "data_offsets": [at, at + array.nbytes],
         }
         at += array.nbytes
-    digest = hash_of(layout, text, pieces)
-    header = dump({METADATA: {**text, HASH: digest}, **layout})
+    header = dump({METADATA: {**text, HASH: NO_HASH}, **layout})
     header += b" " * (-(len(header) + LENGTH_BYTES) % ALIGNMENT)
     if len(header) > MOST_HEADER_BYTES:
         raise ValueError(f"the names and settings of the model take {len(header)} bytes, at most {MOST_HEADER_BYTES}")
-    return len(header).to_bytes(LENGTH_BYTES, "little") + header, pieces
+    head = len(header).to_bytes(LENGTH_BYTES, "little") + header
+    digest = hashlib.sha256(head)
+    for piece in pieces:
+        digest.update(piece)
+    at = find_hash(head, len(head))
+    return head[:at] + digest.hexdigest().encode() + head[at + len(NO_HASH) :], pieces
+
+
+def find_hash(data: bytes | mmap.mmap, end: int) -> int:
+    """Where the digits of the hash begin in a header that ends at `end`; in a text, quotes stand behind backslashes."""
+    key = f'"{HASH}":"'.encode()
+    at = data.find(key, 0, end)
+    if at < 0:
+        raise BrokenFileError(f"the header has no {HASH}")
+    return at + len(key)
 
 
 def alignment_of(n_bytes: int) -> int:
@@ -102,106 +141,200 @@ def dump(content: Any) -> bytes:
     return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
-def hash_of(layout: dict[str, Any], text: dict[str, str], payload: Any) -> str:
-    """SHA-256 of layout and text in their shortest form, then of the payload."""
-    digest = hashlib.sha256(dump([layout, text]))
-    for piece in payload:
-        digest.update(piece)
-    return digest.hexdigest()
-
-
 def write(path: str | os.PathLike[str], arrays: dict[str, NDArray[Any]], text: dict[str, str]) -> None:
     """Write a container; the file of this name is whole before and after, whatever happens in between."""
     header, pieces = pack(arrays, text)
-    path = Path(path)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    target = Path(os.path.realpath(path))  # what a link leads to is replaced, not the link
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    temporary = target.parent / f".spinney-{secrets.token_hex(8)}.part"
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
             file.write(header)
             file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, new_file_mode())  # noqa: PTH101  (mkstemp's is for its owner alone)
-        os.replace(temporary, path)  # noqa: PTH105  (on one file system: same folder)
-    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+        temporary.replace(target)
+    except BaseException as error:
         with contextlib.suppress(OSError):
-            os.unlink(temporary)  # noqa: PTH108
+            temporary.unlink()
+        if isinstance(error, OSError) and error.filename == str(temporary):
+            error.filename = str(path)  # which the user knows
+            error.filename2 = None
         raise
-
-
-def new_file_mode() -> int:
-    """The mode that a file opened in the ordinary way would get."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
 
 
 # --- Reading ------------------------------------------------------------------------------------------------------
 
 
-def read(path: str | os.PathLike[str]) -> Container:
+def read(path: str | os.PathLike[str], *, is_mapped: bool = True) -> Container:
     """Read a container, every claim of its header checked against its size and its hash.
+
+    is_mapped: arrays are views of the file, which must not be changed in its place while they are used; else copies.
 
     Raises
     ------
     BrokenFileError
         Which says what is wrong.
     """
-    about = Path(path).stat()
-    if stat.S_ISDIR(about.st_mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    if not stat.S_ISREG(about.st_mode):  # opening a pipe would wait for its other end
-        raise BrokenFileError(f"{path} is not a file that a model could be in, but a pipe or a device")
-    with Path(path).open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if size < LENGTH_BYTES:
-            raise BrokenFileError(f"{path} has {size} bytes: it is not a model file, or was cut off")
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    check_kind(os.stat(path), path)  # noqa: PTH116  (before it is opened: a device may act on that)
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with open(handle, "rb") as file:  # noqa: PTH123
+        about = os.fstat(handle)
+        check_kind(about, path)  # and it is the one that was asked about
+        if about.st_size < LENGTH_BYTES:
+            raise BrokenFileError(f"{path} has {about.st_size} bytes: it is not a model file, or was cut off")
+        data = mmap.mmap(handle, 0, access=mmap.ACCESS_READ) if is_mapped else file.read()
     try:
         return unpack(data)
     except BrokenFileError as error:
         raise BrokenFileError(f"{path}: {error}") from None
 
 
+def check_kind(about: os.stat_result, path: str | os.PathLike[str]) -> None:
+    """Raise unless it is a file; opening a pipe would wait for its other end."""
+    if stat.S_ISDIR(about.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(about.st_mode):
+        raise BrokenFileError(f"{path} is not a file that a model could be in, but a pipe or a device")
+
+
 def unpack(data: bytes | mmap.mmap) -> Container:
     """The content of a container in memory."""
-    size = len(data)
     length = int.from_bytes(data[:LENGTH_BYTES], "little")
-    if length > MOST_HEADER_BYTES or LENGTH_BYTES + length > size:
-        raise BrokenFileError(f"the header of {length} bytes does not fit: not a model file, or cut off")
-    layout, text = parse_header(data[LENGTH_BYTES : LENGTH_BYTES + length])
     begin = LENGTH_BYTES + length
-    places = check_layout(layout, size - begin)
-    digest = text.pop(HASH, None)
-    view = memoryview(data)
-    payload = (view[at : min(at + HASH_BYTES, size)] for at in range(begin, size, HASH_BYTES))
-    if digest != hash_of(layout, text, payload):
+    if length > MOST_HEADER_BYTES or begin > len(data) or begin % ALIGNMENT:
+        raise BrokenFileError(f"the header of {length} bytes does not fit: not a model file, or cut off")
+    places, text = parse_header(data, begin)
+    check_places(places, len(data) - begin)
+    if text.pop(HASH, None) != hash_of(data, begin):
         raise BrokenFileError("the content does not match its SHA-256: the file is damaged or was changed")
-    arrays = {}
-    for name, (dtype, shape, at) in places.items():
-        count = math.prod(shape)
-        array = np.frombuffer(data, dtype, count, begin + at) if count else np.empty(0, dtype)
-        if sys.byteorder == "big":
-            array = array.astype(dtype.newbyteorder("="))
-        arrays[name] = array.reshape(shape)
-        arrays[name].flags.writeable = False
-    return Container(arrays, text)
+    return Container({name: view(data, begin, place, name) for name, place in places.items()}, text)
 
 
-def parse_header(raw: bytes) -> tuple[dict[str, Any], dict[str, str]]:
-    """The places of the arrays, and the text."""
+def hash_of(data: bytes | mmap.mmap, end: int) -> str:
+    """SHA-256 of the whole file, with zeros for its digits in the header, which ends at `end`."""
+    at = find_hash(data, end)
+    digest = hashlib.sha256(data[:at])
+    digest.update(NO_HASH.encode())
+    with memoryview(data) as whole:
+        for begin in range(at + len(NO_HASH), len(data), HASH_BYTES):
+            digest.update(whole[begin : begin + HASH_BYTES])
+    return digest.hexdigest()
+
+
+def view(data: bytes | mmap.mmap, begin: int, place: Place, name: str) -> NDArray[Any]:
+    """An array in the payload, which begins at a byte of the data; read-only."""
+    count = math.prod(place.shape)
+    array = np.frombuffer(data, place.dtype, count, begin + place.begin) if count else np.empty(0, place.dtype)
+    if place.dtype == np.bool_ and count and array.view(np.uint8).max() > 1:
+        raise BrokenFileError(f"array {name!r} holds what is neither true nor false")
+    if sys.byteorder == "big":
+        array = array.astype(place.dtype.newbyteorder("="))
+    array = array.reshape(place.shape)
+    array.flags.writeable = False
+    return array
+
+
+def parse_header(data: bytes | mmap.mmap, end: int) -> tuple[dict[str, Place], dict[str, str]]:
+    """The places of the arrays, and the text with the hash, of a header that ends at `end`."""
+    with memoryview(data) as whole:
+        header = str(whole[:end], "latin-1")  # the eight bytes of the length may be anything
+    at = expect(header, LENGTH_BYTES, "{")
+    places: dict[str, Place] = {}
+    text: dict[str, str] | None = None
+    while True:
+        name, at = scan_string(header, at)
+        at = expect(header, at, ":")
+        if name in places or (name == METADATA and text is not None):
+            raise BrokenFileError(f"the header has {name!r:.80} twice")
+        if name == METADATA:
+            text, at = scan_texts(header, at)
+        else:
+            places[name], at = scan_place(header, at, name)
+        if len(places) > MOST_ARRAYS:
+            raise BrokenFileError(f"there are more than {MOST_ARRAYS} arrays")
+        if header[at : at + 1] != ",":
+            break
+        at += 1
+    at = expect(header, at, "}")
+    if text is None or header[at:].strip(" "):
+        raise BrokenFileError("the header has no metadata, or does not end where it should")
+    return places, text
+
+
+def expect(header: str, at: int, sign: str) -> int:
+    """The place behind a sign that must stand here."""
+    if not header.startswith(sign, at):
+        raise BrokenFileError(f"byte {at} of the header should be {sign}")
+    return at + len(sign)
+
+
+def scan_string(header: str, at: int) -> tuple[str, int]:
+    """A string of JSON without other letters than those of ASCII, and the place behind it."""
+    found = STRING.match(header, at)
+    if found is None:
+        raise BrokenFileError(f"byte {at} of the header should begin a string")
+    return json.loads(found.group()), found.end()
+
+
+def scan_texts(header: str, at: int) -> tuple[dict[str, str], int]:
+    """Text by name, and the place behind it."""
+    text: dict[str, str] = {}
+    at = expect(header, at, "{")
+    while True:
+        name, at = scan_string(header, at)
+        content, at = scan_string(header, expect(header, at, ":"))
+        if name in text or len(text) >= MOST_TEXTS:
+            raise BrokenFileError(f"a name of a text stands twice, or there are more than {MOST_TEXTS}")
+        text[name] = content
+        if header[at : at + 1] != ",":
+            return text, expect(header, at, "}")
+        at += 1
+
+
+def scan_place(header: str, at: int, name: str) -> tuple[Place, int]:
+    """What the header says of an array, and the place behind it."""
+    found = ENTRY.match(header, at)
+    if found is None:
+        raise BrokenFileError(f"array {name!r:.80} must have dtype, shape and data_offsets, in this form")
+    begin, end, kind, shape = found.groups()
+    if kind not in DTYPES:
+        raise BrokenFileError(f"array {name!r:.80} has the unknown type {kind}")
+    axes = tuple(int(n) for n in shape.split(",")) if shape else ()
+    return Place(int(begin), int(end), DTYPES[kind], axes), found.end()
+
+
+def check_places(places: dict[str, Place], n_bytes: int) -> None:
+    """Arrays stand end to end in their order, to the last byte of the payload."""
+    at = 0
+    for name, place in sorted(places.items(), key=lambda item: (-alignment_of(item[1].end - item[1].begin), item[0])):
+        size = math.prod(place.shape) * place.dtype.itemsize
+        if place.begin != at or place.end != at + size:
+            raise BrokenFileError(f"array {name!r:.80} of {size} bytes begins at {place.begin}, not {at}, or ends late")
+        if size == 0 and max(place.shape) > MOST_EMPTY:
+            raise BrokenFileError(f"array {name!r:.80} has no items, but an axis of {max(place.shape)}")
+        at = place.end
+    if at != n_bytes:
+        raise BrokenFileError(f"the arrays take {at} bytes, there are {n_bytes}")
+
+
+# --- JSON ---------------------------------------------------------------------------------------------------------
+
+
+def load_json(text: str, n_paid: int) -> Any:
+    """The content of a stranger's JSON; values beyond some 200,000 must be paid for by the bytes of their file."""
+    n_values = sum(text.count(sign) for sign in "[{,:")
+    if n_values > FREE_VALUES + n_paid * 4 // VALUE_BYTES:
+        raise BrokenFileError(f"{n_values} values of JSON are too many for a file of {n_paid} bytes")
     try:
-        header = json.loads(raw.decode("ascii"), object_pairs_hook=without_repeats, parse_constant=refuse_constant)
+        return json.loads(
+            text, object_pairs_hook=without_repeats, parse_constant=refuse_constant, parse_float=finite_float
+        )
     except (ValueError, RecursionError) as error:  # JSON's errors and ours are ValueErrors
-        raise BrokenFileError(f"the header is not valid: {error}") from None
-    if not isinstance(header, dict):
-        raise BrokenFileError("the header is not an object")
-    text = header.pop(METADATA, None)
-    if not isinstance(text, dict) or not all(isinstance(value, str) for value in text.values()):
-        raise BrokenFileError("the metadata must be text by name")
-    if len(header) > MOST_ARRAYS:
-        raise BrokenFileError(f"{len(header)} arrays, at most {MOST_ARRAYS}")
-    return header, text
+        raise BrokenFileError(f"the JSON is not valid: {error}") from None
 
 
 def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -217,44 +350,9 @@ def refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-def check_layout(layout: dict[str, Any], n_bytes: int) -> dict[str, tuple[np.dtype[Any], tuple[int, ...], int]]:
-    """Type, shape and place of each array: end to end in their order, to the last byte of the payload."""
-    places = {}
-    at = 0
-    ends = {name: place_of(entry, name) for name, entry in layout.items()}
-    for name in sorted(layout, key=lambda name: (-alignment_of(ends[name][1] - ends[name][0]), name)):
-        entry = layout[name]
-        begin, end = ends[name]
-        dtype = DTYPES.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
-        shape = entry["shape"]
-        if dtype is None:
-            raise BrokenFileError(f"array {name!r} has the unknown type {entry['dtype']!r}")
-        if not isinstance(shape, list) or len(shape) > MOST_AXES or not all(is_count(n) for n in shape):
-            raise BrokenFileError(f"array {name!r} has no valid shape")
-        if math.prod(shape) * dtype.itemsize != end - begin:
-            raise BrokenFileError(f"array {name!r} of shape {shape} does not take {end - begin} bytes")
-        if begin != at:
-            raise BrokenFileError(f"array {name!r} begins at byte {begin}, not {at}")
-        at = end
-        places[name] = (dtype, tuple(shape), begin)
-    if at != n_bytes:
-        raise BrokenFileError(f"the arrays take {at} bytes, there are {n_bytes}")
-    return places
-
-
-def place_of(entry: Any, name: str) -> tuple[int, int]:
-    """Begin and end of an array, the keys of its entry being those that there must be."""
-    if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
-        raise BrokenFileError(f"array {name!r} must have dtype, shape and data_offsets")
-    offsets = entry["data_offsets"]
-    if not isinstance(offsets, list) or len(offsets) != 2 or not all(is_count(n) for n in offsets):
-        raise BrokenFileError(f"array {name!r} has no valid place")
-    begin, end = offsets
-    if begin > end:
-        raise BrokenFileError(f"array {name!r} ends before it begins")
-    return begin, end
-
-
-def is_count(n: Any) -> bool:
-    """Whether n is a whole number from 0 on that an array could have as its length."""
-    return isinstance(n, int) and not isinstance(n, bool) and 0 <= n < 1 << 48
+def finite_float(digits: str) -> float:
+    """A number that is not beyond all numbers."""
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(f"{digits[:40]} is beyond all numbers")
+    return number
