@@ -11,13 +11,12 @@ The container (`model.container`) holds four texts: `format`, which is "spinney"
 
 from __future__ import annotations
 
-import json
 import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinney.model.container import BrokenFileError, Container, dump, read, refuse_constant, without_repeats, write
+from spinney.model.container import BrokenFileError, Container, dump, load_json, read, write
 from spinney.model.predictor import Predictor
 from spinney.model.predictors import TreePredictor
 from spinney.model.state import KINDS, Kind, Reader, Writer
@@ -144,7 +143,7 @@ def open_content(container: Container) -> dict[str, Any]:
         )
     if set(text) != TEXTS:
         raise BrokenFileError(f"the texts must be {sorted(TEXTS)}")
-    content = json.loads(text["model"], object_pairs_hook=without_repeats, parse_constant=refuse_constant)
+    content = load_json(text["model"], sum(array.nbytes for array in container.arrays.values()) + len(text["model"]))
     if not isinstance(content, dict) or set(content) != PARTS or not isinstance(content["method"], str):
         raise BrokenFileError(f"the model must have {sorted(PARTS)}")
     return content

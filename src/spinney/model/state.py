@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 MOST_DEPTH = 40  # of nested values
 REST = "rest."
 WIDER = 16  # than the longest text an array of texts may be: it may have held another
+LABEL_BYTES = 1 << 20  # of an array of texts, whatever is in it
+NODE_BYTES = 16  # of a node at least
+FREE_NODE_BYTES = 1 << 20
+MAPPED = {f"forest.{name}" for name in ("hot", "n_rows", "weight", "impurity", "subsets", "distributions")}
 
 
 class Unstorable(TypeError):  # noqa: N818  (it is told, not raised, to users)
@@ -168,6 +172,7 @@ class Reader:
         self.foreign = foreign
         self.used: dict[str, int] = {}  # items taken from each array
         self.done: list[Any] = []
+        self.n_nodes = 0
 
     def read(self, content: Any, depth: int = 0) -> Any:
         """The value that JSON content stands for."""
@@ -194,10 +199,22 @@ class Reader:
         elif name == "foreign":
             value = self.read_foreign(parts)
         elif name in self.kinds:
-            value = self.kinds[name].make({part: self.read(item, depth + 1) for part, item in sorted(parts.items())})
+            value = self.read_object(self.kinds[name], parts, depth)
         else:
             raise BrokenFileError(f"there is no {name!r} in a model of this kind")
         self.done.append(value)
+        return value
+
+    def read_object(self, kind: Kind, parts: dict[str, Any], depth: int) -> Any:
+        """An object of a class of the list; trees must not be more than the arrays have room for.
+
+        They may refer to the same arrays again and again, and each of them is checked.
+        """
+        value = kind.make({part: self.read(item, depth + 1) for part, item in sorted(parts.items())})
+        if isinstance(value, Tree | Forest):
+            self.n_nodes += value.n_nodes
+            if self.n_nodes * NODE_BYTES > 4 * sum(array.nbytes for array in self.arrays.values()) + FREE_NODE_BYTES:
+                raise BrokenFileError(f"the trees have {self.n_nodes} nodes, more than the arrays have room for")
         return value
 
     def read_tuple(self, parts: dict[str, Any], depth: int) -> Any:
@@ -240,13 +257,16 @@ class Reader:
         return self.done[number]
 
     def read_array(self, parts: dict[str, Any]) -> NDArray[Any]:
-        """An array of its own, read-only; or the next of the rest, a copy."""
+        """An array of its own, or the next of the rest: a copy, but for the nodes of a forest, which stay in the file.
+
+        What refers to it again gets the same array: copies of its own would let a short file fill the memory.
+        """
         if set(parts) == {"name"}:
             name = parts["name"]
             if not isinstance(name, str) or name not in self.arrays or name.startswith(REST) or name in self.used:
                 raise BrokenFileError(f"there is no array {name!r}, or it is there twice")
             self.used[name] = self.arrays[name].size
-            return self.arrays[name]
+            return self.arrays[name] if name in MAPPED else self.arrays[name].copy()
         name, shape = parts.get("in"), parts.get("shape")
         if not isinstance(name, str) or not name.startswith(REST) or name not in self.arrays:
             raise BrokenFileError(f"there are no arrays {name!r}")
@@ -275,6 +295,8 @@ class Reader:
             raise BrokenFileError(f"labels have the unknown type {kind!r}")
         if len(kind) > 9 or not longest <= int(kind[2:]) <= WIDER * (longest + 1):  # all labels are as wide
             raise BrokenFileError(f"labels of type {kind!r} are {longest} long")
+        if 4 * len(items) * int(kind[2:]) > LABEL_BYTES + 64 * sum(map(len, items)):  # one long label makes all long
+            raise BrokenFileError(f"{len(items)} labels of type {kind!r} are too many")
         return np.array(items, kind)
 
     def read_foreign(self, parts: dict[str, Any]) -> Any:
@@ -390,15 +412,11 @@ def make_legend(parts: dict[str, Any]) -> Legend:
 
 
 def make_tree(parts: dict[str, Any]) -> Tree:
-    """A sound tree; its arrays are copies, as those of a grown one."""
-    for name, part in need(parts, Tree).items():
-        if isinstance(part, np.ndarray):
-            parts[name] = part.copy()
-    tree = Tree(**parts)
+    """A sound tree."""
+    tree = Tree(**need(parts, Tree))
     check_side(tree, Surrogates, "surrogates")
     check_side(tree, LinearLeaves, "linear")
     tree.check()
-    check_legend(tree)
     return tree
 
 
@@ -406,7 +424,7 @@ def make_side(cls: type) -> Kind:
     """Side arrays of a tree, which checks them."""
 
     def make(parts: dict[str, Any]) -> Any:
-        return cls(**{name: np.array(part) for name, part in need(parts, cls).items()})
+        return cls(**need(parts, cls))
 
     return Kind(cls, take_fields, make)
 
@@ -418,24 +436,10 @@ def check_side(tree: Tree, cls: type, name: str) -> None:
 
 
 def make_forest(parts: dict[str, Any]) -> Forest:
-    """A sound forest; what there is a few of is copied, the nodes stay where they are."""
-    for name in ("first_node", "first_word", "first_mixed", "n_levels"):
-        need(parts, Forest)[name] = np.array(parts[name])
-    forest = Forest(**parts)
+    """A sound forest."""
+    forest = Forest(**need(parts, Forest))
     forest.check()
-    check_legend(forest)
     return forest
-
-
-def check_legend(model: Tree | Forest) -> None:
-    """Names for each feature, level and class."""
-    legend = model.legend
-    if legend is None:
-        return
-    levels = [0 if column is None else len(column) for column in legend.levels]
-    n_classes = 0 if legend.classes is None else len(legend.classes)
-    if levels != model.n_levels.tolist() or model.n_classes not in (0, n_classes):
-        raise BrokenFileError("the legend is not that of the trees")
 
 
 def of_predictor(cls: type, types: dict[str, Any]) -> Kind:
