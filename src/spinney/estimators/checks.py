@@ -57,6 +57,8 @@ class CheckedParams:
 
     def __new__(cls, *_: Any, **params: Any) -> Any:
         """Check the spelling, and say which name was probably meant; `__init__` does the rest."""
+        if not params:
+            return super().__new__(cls)
         known = inspect.signature(cls.__init__).parameters
         if any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
             return super().__new__(cls)  # a subclass that passes names on

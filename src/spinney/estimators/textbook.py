@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +83,7 @@ class TextbookTree(PrunableTree):
         return self._train(columns, numbers, check_weights(sample_weight, columns.n_rows))
 
     def _train(self, columns: Columns, truth: NDArray[Any], weight: NDArray[np.float64] | None) -> Training:
+        columns = replace(columns, read=functools.cache(columns.read))  # for pruning, too
         table = read_columns(columns, self.categorical_features)
         self._schema = schema = table.schema
         self.n_outputs_ = 1

@@ -123,32 +123,48 @@ def fill_cells(
     feature: int,
     settings: TextbookSettings,
     cells: np.ndarray,
-) -> tuple[int, int, int]:
-    """Add entries lo .. hi to cells[code * (n_classes + 1) + class]; returns as `gather`, which it stands for.
+) -> int:
+    """Add entries lo .. hi to cells[code * (n_classes + 1) + class]; return how many are missing.
 
     The last cell of a code counts its entries, where somebody asks: not with weights of 1, not for C4.5.
     """
     wide = np.uint64(settings.n_classes + 1)
     last = np.uint64(settings.n_classes)
     at = np.uint64(feature)
-    lowest = np.int64(1 << 30)
-    highest = np.int64(0)
     n_missing = np.int64(0)
-    is_unit = len(labels) == 1
-    is_counted = not is_unit and settings.rule != BY_C45
-    for i in range(np.uint64(lo), np.uint64(hi)):
-        code = columns[at, np.uint64(ids[i])]
-        first = np.uint64(code) * wide
-        cells[first + np.uint64(labels[TARGET, i])] += np.int64(1) if is_unit else labels[WEIGHT, i]
-        if is_counted:
+    if len(labels) == 1:
+        for i in range(np.uint64(lo), np.uint64(hi)):
+            code = columns[at, np.uint64(ids[i])]
+            cells[np.uint64(code) * wide + np.uint64(labels[TARGET, i])] += 1
+            n_missing += np.int64(code == MISSING_CODE)
+    elif settings.rule == BY_C45:
+        for i in range(np.uint64(lo), np.uint64(hi)):
+            code = columns[at, np.uint64(ids[i])]
+            cells[np.uint64(code) * wide + np.uint64(labels[TARGET, i])] += labels[WEIGHT, i]
+            n_missing += np.int64(code == MISSING_CODE)
+    else:
+        for i in range(np.uint64(lo), np.uint64(hi)):
+            code = columns[at, np.uint64(ids[i])]
+            first = np.uint64(code) * wide
+            cells[first + np.uint64(labels[TARGET, i])] += labels[WEIGHT, i]
             cells[first + last] += 1
-        c = np.int64(code)
-        highest = max(highest, c)
-        if c == MISSING_CODE:
-            n_missing += 1
-        else:
-            lowest = min(lowest, c)
-    return lowest, highest, n_missing
+            n_missing += np.int64(code == MISSING_CODE)
+    return n_missing
+
+
+@inlined
+def find_two(cells: np.ndarray, sums: np.ndarray, n_codes: int, n_present: int, n_classes: int) -> tuple[int, int]:
+    """The two lowest known codes that the cells hold: equal where there is but one, 0 where there is none."""
+    lowest = np.int64(0)
+    for code in range(1, n_codes + 1):
+        for k in range(n_present):
+            if cells[code * (n_classes + 1) + sums[PRESENT, k]] == 0:
+                continue
+            if lowest > 0:
+                return lowest, np.int64(code)
+            lowest = np.int64(code)
+            break
+    return lowest, lowest
 
 
 @inlined
@@ -529,10 +545,11 @@ def scan_feature(
     """Write the figures of the best test of a feature over entries lo .. hi; `sums` and `totals` hold the node's."""
     clear_figures(figures, feature, settings)
     is_category = features[IS_CATEGORICAL, feature] != 0
-    n_cells = (features[N_CODES, feature] + 1) * (settings.n_classes + 1)
-    has_cells = is_category or n_cells <= CELLS_PER_ROW * (hi - lo)
+    n_codes = features[N_CODES, feature]
+    has_cells = is_category or (n_codes + 1) * (settings.n_classes + 1) <= CELLS_PER_ROW * (hi - lo)
     if has_cells:
-        lowest, highest, n_missing = fill_cells(columns, ids, labels, lo, hi, feature, settings, cells)
+        n_missing = fill_cells(columns, ids, labels, lo, hi, feature, settings, cells)
+        lowest, highest = find_two(cells, sums, n_codes, n_present, settings.n_classes)
     else:
         lowest, highest, n_missing = gather(columns, ids, lo, hi, feature, column)
     if highest == 0 or (lowest == highest and (n_missing == 0 or settings.spreads_missing != 0)):
@@ -544,8 +561,7 @@ def scan_feature(
         take_missing(n_missing, settings.n_classes, n_present, cells, sums, totals)
     if is_category:
         scan_levels(
-            cells, sums, totals, features[N_CODES, feature], n_present, feature, settings, xlogx, figures,
-            len(labels) == 1,
+            cells, sums, totals, n_codes, n_present, feature, settings, xlogx, figures, len(labels) == 1
         )  # fmt: skip
     else:
         scan_cuts(
