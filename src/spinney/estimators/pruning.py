@@ -370,13 +370,14 @@ class PrunableTree(SingleTree):
     ) -> PruningReport:
         rows, judged_on = find_judges(before, options, training, rows)
         risk = self._risk("error")
-        errors = [training_error(tree, risk) if rows is None else error_on(tree, rows) for tree in (before, after)]
+        trees = [before] if after is before else [before, after]
+        errors = [training_error(tree, risk) if rows is None else error_on(tree, rows) for tree in trees]
         return PruningReport(
             method,
             options,
             (before.n_leaves, after.n_leaves),
             (before.depth, after.depth),
-            (errors[0], errors[1]),
+            (errors[0], errors[-1]),
             judged_on,
         )
 
