@@ -26,6 +26,8 @@ def own():
     with open("/proc/self/smaps_rollup") as file:
         lines = dict(line.split(":") for line in file.read().splitlines()[1:])
     return int(lines["Private_Dirty"].split()[0])  # clean pages of a file are those of every process
+from spinney import _jit
+_jit.load_compiled()
 spinney.load_predictor(sys.argv[2]).predict(np.zeros((1, 10)))  # kernels, and whatever else is there once
 before = own()
 predictor = spinney.load_predictor(sys.argv[1])
