@@ -35,6 +35,7 @@ from spinney.estimators.checks import (
     open_x,
     weigh_classes,
 )
+from spinney.estimators.coded import make_legend
 from spinney.estimators.forest import (
     COMPILED_SHARE,
     MOST_BITS,
@@ -65,7 +66,6 @@ from spinney.table.coding import code_table
 from spinney.table.ingest import read_columns
 from spinney.table.schema import Schema, encode
 from spinney.tree.forest import Forest, join_forests
-from spinney.tree.structure import Legend
 from spinney.tree.target import class_target, fix_weights, value_target, with_room
 
 if TYPE_CHECKING:
@@ -284,7 +284,6 @@ class _Bagging(OutOfBag, CheckedParams, Saved, BaseEstimator):
         target = self._make_target(base, y if classes is not None else hush_target(y, weight), weights)
         codes = code_table(table, weights.values, int(base.max_bins), chosen)
         weights, target = with_room(weights, target)
-        names = schema.names or tuple(f"x{j}" for j in range(schema.n_features))
         labels = None if classes is None else tuple(classes.tolist())
         plan = Plan(
             codes=codes,
@@ -301,7 +300,7 @@ class _Bagging(OutOfBag, CheckedParams, Saved, BaseEstimator):
             is_hard=self._is_hard,
             shift=self._shift,
         )
-        legend = Legend(names, schema.levels, labels, tuple(codes.has_missing.tolist()), base.criterion)
+        legend = make_legend(schema, labels, codes.has_missing, base.criterion)
         growth = SubspaceGrowth(plan, legend, bags.spaces)
         curve = self._start_oob(growth, y, self.forest_ if n_old else None, chosen) if plan.has_oob else []
         if n_new > 0:

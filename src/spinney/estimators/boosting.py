@@ -35,6 +35,7 @@ from spinney.estimators.checks import (
     row_count,
     scale_down,
 )
+from spinney.estimators.coded import make_legend
 from spinney.estimators.forest import COMPILED_SHARE, forget
 from spinney.estimators.saved import Saved
 from spinney.estimators.stopping import Holdout, Monitor, Watch, draw_held, grow_rounds
@@ -47,7 +48,6 @@ from spinney.table.ingest import Table, read_columns
 from spinney.table.schema import encode
 from spinney.tree.boost import BoostParams
 from spinney.tree.forest import Forest, join_forests
-from spinney.tree.structure import Legend
 from spinney.tree.target import fix_weights, scale
 
 if TYPE_CHECKING:
@@ -312,9 +312,8 @@ class Boosted(CheckedParams, Saved, BaseEstimator):
                 UserWarning,
                 stacklevel=5,
             )
-        names = schema.names or tuple(f"x{j}" for j in range(schema.n_features))
         # leaves hold scores, not classes: a boosted tree is one of numbers
-        legend = Legend(names, schema.levels, None, tuple(bins.has_missing.tolist()))
+        legend = make_legend(schema, None, bins.has_missing)
         return Boosting(
             bins,
             y,

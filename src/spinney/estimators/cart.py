@@ -22,18 +22,18 @@ from spinney.estimators.checks import (
     row_count,
     weigh_classes,
 )
+from spinney.estimators.coded import code_rows, make_legend
 from spinney.estimators.cross_pruning import Training
 from spinney.estimators.pruning import CLASS_CONSTRAINTS, VALUE_CONSTRAINTS, PrunableTree
 from spinney.estimators.single import ClassTree, ValueTree
 from spinney.model.predict import find_leaves
-from spinney.table.coding import code_table
 from spinney.table.ingest import Table, read_columns
 from spinney.table.schema import encode, refuse_infinite
 from spinney.tree.grow import GrowParams, grow_tree
 from spinney.tree.linear import LinearParams, Rows, fit_leaves
-from spinney.tree.structure import Legend, Tree
+from spinney.tree.structure import Tree
 from spinney.tree.surrogates import surrogate_importances
-from spinney.tree.target import class_target, fix_weights, value_target
+from spinney.tree.target import class_target, value_target
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -132,20 +132,11 @@ class _CART(PrunableTree):
         if monotone is not None and classes is not None and len(classes) > 2 and monotone.any():
             message = "Monotonicity constraints are not supported with multiclass classification"
             raise ValueError(message)
-        keep = None if weight is None or bool(np.all(weight > 0.0)) else weight > 0.0
-        if keep is not None and weight is not None:
-            weight = weight[keep]
-        n_rows = table.n_rows if keep is None else int(np.count_nonzero(keep))
-        seconds = n_rows * schema.n_features * max(math.log2(n_rows), 1.0) * VISIT_SECONDS
-        chosen = kernels(seconds)
-        weights = fix_weights(weight, n_rows)
-        codes = code_table(table, weights.values, int(self.max_bins), chosen, keep)
-        params = self._grow_params(n_rows, schema.n_features, seed)
-        target: Target = make_target(keep, weights)
-        tree = grow_tree(codes, target, weights, params, chosen, monotone)
-        names = schema.names or tuple(f"x{j}" for j in range(schema.n_features))
-        has_missing = tuple(codes.has_missing.tolist())
-        return tree.with_legend(Legend(names, schema.levels, classes, has_missing, self.criterion))
+        rows = code_rows(table, weight, int(self.max_bins), VISIT_SECONDS)
+        params = self._grow_params(rows.n_rows, schema.n_features, seed)
+        target: Target = make_target(rows.keep, rows.weights)
+        tree = grow_tree(rows.codes, target, rows.weights, params, rows.kernels, monotone)
+        return tree.with_legend(make_legend(schema, classes, rows.codes.has_missing, self.criterion))
 
     def _grow_params(self, n_rows: int, n_features: int, seed: int = 0) -> GrowParams:
         """The parameters as Python's own numbers: a kernel is compiled per type, and np.int32 is another."""

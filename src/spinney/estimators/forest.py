@@ -34,6 +34,7 @@ from spinney.estimators.checks import (
     row_count,
     weigh_classes,
 )
+from spinney.estimators.coded import make_legend
 from spinney.estimators.importances import Importances
 from spinney.estimators.out_of_bag import OutOfBag
 from spinney.estimators.saved import Saved
@@ -47,7 +48,6 @@ from spinney.table.ingest import Table, read_columns
 from spinney.table.schema import encode
 from spinney.tree.forest import Forest, join_forests
 from spinney.tree.grow import GrowParams
-from spinney.tree.structure import Legend
 from spinney.tree.target import class_target, fix_weights, value_target, with_room
 
 if TYPE_CHECKING:
@@ -179,8 +179,7 @@ class _Forest(OutOfBag, Votes, Importances, CheckedParams, Saved, BaseEstimator)
         is_weighed = None if weight is None or np.all(weight > 0.0) else weight > 0.0
         n_rows = table.n_rows if is_weighed is None else int(np.count_nonzero(is_weighed))
         self.max_features_ = count_features(self.max_features, schema.n_features)
-        names = schema.names or tuple(f"x{j}" for j in range(schema.n_features))
-        legend = Legend(names, schema.levels, classes, tuple(codes.has_missing.tolist()), self.criterion)
+        legend = make_legend(schema, classes, codes.has_missing, self.criterion)
         plan = Plan(
             codes=codes,
             weights=weights,

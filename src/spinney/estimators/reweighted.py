@@ -20,6 +20,7 @@ from spinney.ensemble.reweighted import TreeMembers
 from spinney.ensemble.sampling import Draw, draw_key
 from spinney.estimators.cart import VISIT_SECONDS
 from spinney.estimators.checks import CheckedParams, check_monotone, check_weights, draw_seed, open_x, weigh_classes
+from spinney.estimators.coded import make_legend
 from spinney.estimators.forest import COMPILED_SHARE, forget
 from spinney.estimators.members import (
     Rows,
@@ -39,7 +40,6 @@ from spinney.table.coding import code_table
 from spinney.table.ingest import read_columns
 from spinney.table.schema import encode
 from spinney.tree.forest import Forest, join_trees
-from spinney.tree.structure import Legend
 from spinney.tree.target import fix_weights, scale, weight_unit, weighted_sum
 
 if TYPE_CHECKING:
@@ -175,10 +175,9 @@ class Reweighted(CheckedParams, Saved, BaseEstimator):
         target: Any = y
         if n_classes == 0:
             target = ValueTarget(y, base, has_square=params.criterion == "sdr" or params.min_target_std > 0.0)
-        names = schema.names or tuple(f"x{j}" for j in range(schema.n_features))
         labels = tuple(self.classes_.tolist()) if n_classes else None
         self._schema, self._base = schema, tree.set_params(random_state=None)
-        self._legend = Legend(names, schema.levels, labels, tuple(codes.has_missing.tolist()), tree.criterion)
+        self._legend = make_legend(schema, labels, codes.has_missing, tree.criterion)
         return TreeMembers(codes, target, n_classes, params, seed, chosen, monotone, float(tree.ccp_alpha))
 
     def _post_guard(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -11,16 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from spinney._jit import kernels
 from spinney._types import MAX_CODES
 from spinney.estimators.checks import check_classes, check_numbers, check_weights, draw_seed, open_x, weigh_classes
+from spinney.estimators.coded import code_rows, make_legend
 from spinney.estimators.cross_pruning import Training
 from spinney.estimators.pruning import PrunableTree
-from spinney.table.coding import code_table
 from spinney.table.ingest import Table, read_columns
 from spinney.table.schema import encode
-from spinney.tree.structure import Legend, Tree
-from spinney.tree.target import class_target, fix_weights, value_target
+from spinney.tree.structure import Tree
+from spinney.tree.target import class_target, value_target
 from spinney.tree.textbook import TextbookParams, grow_textbook
 
 if TYPE_CHECKING:
@@ -93,20 +91,13 @@ class TextbookTree(PrunableTree):
 
     def _grow(self, table: Table, truth: NDArray[Any], weight: NDArray[np.float64] | None) -> Tree:
         """Grow a tree on the rows that have a weight, not yet pruned."""
-        keep = None if weight is None or bool(np.all(weight > 0.0)) else weight > 0.0
-        if keep is not None and weight is not None:
-            weight, truth = weight[keep], truth[keep]
-        schema, n_rows = table.schema, len(truth)
-        chosen = kernels(n_rows * schema.n_features * max(math.log2(n_rows), 1.0) * VISIT_SECONDS)
-        weights = fix_weights(weight, n_rows)
-        codes = code_table(table, weights.values, int(self.max_bins), chosen, keep)
-        params = self._textbook_params(n_rows)
+        rows = code_rows(table, weight, int(self.max_bins), VISIT_SECONDS)
+        truth = truth if rows.keep is None else truth[rows.keep]
+        params = self._textbook_params(rows.n_rows)
         classes = tuple(self.classes_.tolist()) if hasattr(self, "classes_") else None
         if classes is not None:
-            target = class_target(truth, len(classes), weights)
+            target = class_target(truth, len(classes), rows.weights)
         else:
-            target = value_target(truth, weights, has_square=params.criterion == "sdr")
-        tree = grow_textbook(codes, target, weights, params, chosen)
-        names = schema.names or tuple(f"x{j}" for j in range(schema.n_features))
-        has_missing = tuple(codes.has_missing.tolist())
-        return tree.with_legend(Legend(names, schema.levels, classes, has_missing, params.criterion))
+            target = value_target(truth, rows.weights, has_square=params.criterion == "sdr")
+        tree = grow_textbook(rows.codes, target, rows.weights, params, rows.kernels)
+        return tree.with_legend(make_legend(table.schema, classes, rows.codes.has_missing, params.criterion))

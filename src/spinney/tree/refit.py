@@ -42,12 +42,8 @@ def refit_leaves(
     Parameters
     ----------
     tree : Tree
-    leaf : int (n_rows,)
-        Leaf of the tree that each given row ends in.
-    truth : (n_rows,)
-        Class codes, or targets.
-    weight : float64 (n_rows,), optional
-        Weights of the given rows; a row without weight is not there.
+    leaf, truth, weight
+        The given rows, as in `prune_on_rows`.
     criterion : {"gini", "entropy", "misclassification"} or {"squared_error", "sdr"}
         Which impurity the nodes hold.
     """
