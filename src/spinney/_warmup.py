@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 def warmup() -> None:
     """Compile the kernels now and keep them on disk, so that no later fit or predict waits for the compiler.
 
-    Useful when an image is built, or once before many worker processes start. Takes about two minutes
-    the first time on a machine and a few seconds after that.
+    Useful when an image is built, or once before many worker processes start. Takes about three
+    minutes the first time on a machine and a few seconds after that.
 
     Examples
     --------

@@ -63,4 +63,4 @@ def test_text_names_only_levels_that_can_reach_a_node():
     below = [line for line in text.splitlines() if line.startswith(("│  ", "   "))]
     assert below, text
     for level in levels:
-        assert sum(f"{{{level}}}" in line for line in text.splitlines()) == 1, text
+        assert sum(f"x0 = {level}:" in line for line in text.splitlines()) == 1, text
