@@ -244,6 +244,9 @@ def ask_weka_large(answers: list[Answer], scale: Scale, command: list[str], fold
         if lesson is None:
             continue
         lesson = lesson.head(scale.rows(len(lesson.y)))
+        if len(np.unique(lesson.y)) == 1:
+            print(f"{lesson}: left out, these rows are of one class, which J48 refuses")
+            continue
         ours, peer = contest_j48(lesson, command, folder, min(scale.repeats, 3))
         own, best = best_of(ours), best_of(peer)
         first = Timing(min(built.first.wall for built in peer), min(built.first.cpu for built in peer))
