@@ -1,90 +1,20 @@
 """One row through a forest in one array: against a plain walk, and to the bit against the kernels for many rows."""
 
-import random
-
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from chance_forests import N_LEVELS, Chance
 from hand_trees import packed as pack_test
 from spinney import RandomForestClassifier, _jit
-from spinney._types import HEAD_SIZE, LANES, SUBSET, THRESHOLD
+from spinney._types import HEAD_SIZE, LANES, THRESHOLD
 from spinney.model import packed as packing
 from spinney.model.boosted import add_rounds
 from spinney.model.packed import pack_shares, pack_values
 from spinney.model.predict import add_votes, find_all_leaves
 from spinney.tree.forest import join_trees
 from spinney.tree.structure import Tree
-
-N_LEVELS = (0, 0, 3, 64, 130)  # of the features: words of subsets end within, at and behind a word
-NUMBERS = (-np.inf, -1e300, -1.5, -0.1, 0.0, 0.1, 1.0, 1.0 + 2.0**-30, 3.0, np.inf)
-
-
-class Chance:
-    """Trees by chance, of thresholds and subsets, with missing values in either branch or one of their own."""
-
-    def __init__(self, seed, n_classes, has_subsets):
-        self.random = random.Random(seed)
-        self.n_classes = n_classes
-        self.features = range(len(N_LEVELS) if has_subsets else 2)
-
-    def tree(self):
-        nodes, subsets, mixed = [None], [], []
-        queue = [(0, self.random.randrange(8))]
-        while queue:
-            at, depth = queue.pop(self.random.randrange(len(queue)))
-            if depth == 0 or self.random.random() < 0.2:
-                nodes[at] = (0, 0, self.leaf(mixed))
-                continue
-            feature, missing = self.random.choice(self.features), self.random.randrange(3)
-            kind, argument = THRESHOLD, self.random.choice(NUMBERS)
-            if N_LEVELS[feature]:
-                kind, argument = SUBSET, len(subsets)
-                bits = self.random.getrandbits(N_LEVELS[feature])
-                subsets += [(bits >> 64 * k) & (2**64 - 1) for k in range(-(-N_LEVELS[feature] // 64))]
-            nodes[at] = (pack_test(feature, missing, kind), len(nodes), float(argument))
-            n_branches = 3 if missing == 2 else 2
-            queue += [(len(nodes) + b, depth - 1) for b in range(n_branches)]
-            nodes += [None] * n_branches
-        test, child, threshold = zip(*nodes, strict=True)
-        nothing = np.zeros(len(nodes))
-        return Tree(
-            test=np.array(test, np.uint32),
-            first_child=np.array(child, np.int32),
-            threshold=np.array(threshold),
-            subsets=np.array(subsets, np.uint64),
-            n_rows=nothing.astype(np.uint32),
-            weight=nothing,
-            impurity=nothing,
-            impurity_exponent=0,
-            distributions=np.array(mixed).reshape(len(mixed), self.n_classes),
-            n_classes=self.n_classes,
-            n_levels=np.array(N_LEVELS, np.int32),
-        )
-
-    def leaf(self, mixed):
-        if not self.n_classes:
-            return self.random.choice([-0.0, 0.1, 1e-20, -1e18, self.random.gauss(0, 1)])
-        if self.n_classes == 1 or self.random.random() < 0.5:
-            return float(self.random.randrange(self.n_classes))
-        mixed.append([self.random.random() + (k == 0) for k in range(self.n_classes)])
-        return float(-len(mixed))
-
-    def forest(self, n_trees):
-        forest = join_trees(self.tree() for _ in range(n_trees)).compact()
-        forest.check()
-        return forest
-
-    def rows(self, n, dtype):
-        columns = [
-            [np.nan if self.random.random() < 0.2 else self.value(n_levels) for n_levels in N_LEVELS] for _ in range(n)
-        ]
-        with np.errstate(over="ignore"):
-            return np.array(columns).astype(dtype)
-
-    def value(self, n_levels):
-        return self.random.randrange(n_levels) if n_levels else self.random.choice([*NUMBERS, self.random.gauss(0, 1)])
 
 
 def plain_leaf(tree, row):
@@ -124,7 +54,7 @@ dtypes = st.sampled_from([np.float32, np.float64])
 @given(seeds, st.integers(1, 2 * LANES + 1), st.booleans(), dtypes)
 @example(0, 2 * LANES, True, np.float64)
 def test_leaves_are_those_of_a_plain_walk(add_up, seed, n_trees, has_subsets, dtype):
-    chance = Chance(seed, 0, has_subsets)
+    chance = Chance(seed, 0, has_subsets=has_subsets)
     trees = [chance.tree() for _ in range(n_trees)]
     values = chance.rows(20, dtype)
     numbered = [
@@ -143,7 +73,7 @@ def vars_of(tree):
 
 @given(seeds, st.integers(1, 2 * LANES + 1), st.integers(1, 4), st.booleans(), dtypes)
 def test_sums_of_rounds_have_the_same_bits(add_up, seed, n_rounds, n_raw, has_subsets, dtype):
-    chance = Chance(seed, 0, has_subsets)
+    chance = Chance(seed, 0, has_subsets=has_subsets)
     forest = chance.forest(n_rounds * n_raw)
     values = chance.rows(40, dtype)  # enough for words of bits
     n_used = chance.random.randint(1, n_rounds)
@@ -157,7 +87,7 @@ def test_sums_of_rounds_have_the_same_bits(add_up, seed, n_rounds, n_raw, has_su
 @given(seeds, st.integers(1, 2 * LANES + 1), st.integers(0, 5), st.booleans(), dtypes)
 @example(0, LANES, 1, False, np.float32)
 def test_votes_have_the_same_bits(add_up, seed, n_trees, n_classes, has_subsets, dtype):
-    chance = Chance(seed, n_classes, has_subsets)
+    chance = Chance(seed, n_classes, has_subsets=has_subsets)
     forest = chance.forest(n_trees)
     values = chance.rows(10, dtype)
     n_used = chance.random.randint(1, n_trees)
@@ -191,7 +121,7 @@ def test_levels_that_no_tree_knows_are_missing(add_up):
 
 
 def test_rows_and_answers_of_another_width_are_refused():
-    forest = Chance(0, 3, has_subsets=False).forest(3)
+    forest = Chance(0, 3).forest(3)
     packed = pack_shares(forest, 3)
     for k in (_jit.load_compiled(), _jit.interpreted()):
         for n_features, width in ((4, 3), (6, 3), (5, 2), (5, 4), (0, 3), (5, 0)):
@@ -212,9 +142,11 @@ def test_the_array_is_read_only_and_nothing_else_is_kept():
 
 def test_a_walk_in_a_circle_ends(add_up):
     """A root and its child that lead to each other: no validator has seen them, and the kernel must come back."""
-    forest = Chance(4, 0, has_subsets=False).forest(1)
-    packed = pack_values(forest, 1, 1, np.zeros(1)).copy()
-    root = int(packed[HEAD_SIZE + 1])
+    forest = Chance(4, 0).forest(9)
+    packed = pack_values(forest, 1, 9, np.zeros(1)).copy()
+    largest = int(np.argmax(forest.n_leaves))
+    assert forest.n_leaves[largest] > 1
+    root = int(packed[HEAD_SIZE + 1 + largest])
     for node, child in ((root, root + 2), (root + 2, root)):
         packed[node] = np.float64(np.inf).view(np.uint64)
         packed[node + 1] = (child << 32) | pack_test(0, 0, THRESHOLD)
@@ -225,4 +157,4 @@ def test_a_walk_in_a_circle_ends(add_up):
 def test_a_forest_beyond_32_gigabytes_is_refused(monkeypatch):
     monkeypatch.setattr(packing, "MOST_WORDS", 10)
     with pytest.raises(ValueError, match="too large for one array"):
-        pack_values(Chance(0, 0, has_subsets=False).forest(2), 1, 2, np.zeros(1))
+        pack_values(Chance(0, 0).forest(2), 1, 2, np.zeros(1))

@@ -91,7 +91,9 @@ def descend(
 ) -> None:
     """Find the leaves of LANES rows of a block from `row` on.
 
-    They go down together: while one waits for its node to come from memory, the others have theirs.
+    They go down together: while one waits for its node to come from memory, the others have theirs. Children stand
+    behind their parent, so a row has arrived after as many steps as there are nodes; one that has not, in arrays that
+    no one checked, stays where it is.
     """
     root = np.uint64(base)
     word = np.uint64(first_word)
@@ -111,7 +113,7 @@ def descend(
     f = root
     g = root
     h = root
-    while True:
+    for _ in range(len(links)):
         next_a = step(a, row_a, root, word, is_easy, block, cuts, links, subsets)
         next_b = step(b, row_b, root, word, is_easy, block, cuts, links, subsets)
         next_c = step(c, row_c, root, word, is_easy, block, cuts, links, subsets)

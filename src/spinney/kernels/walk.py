@@ -70,7 +70,9 @@ def walk(
         shares[0] = 1.0
         n_open = np.int64(1)
         most = 0.0
-        while n_open > 0:
+        for _ in range(len(tests)):  # a row meets a node once; arrays that no one checked must not hold it for ever
+            if n_open == 0:
+                break
             n_open -= 1
             node = np.int64(stack[n_open])
             share = shares[n_open]

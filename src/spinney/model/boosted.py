@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinney._jit import fixed, interpreted, kernels
+from spinney._jit import fixed, kernels
 from spinney._types import FEATURE_SHIFT
-from spinney.model.predict import BLOCK_ROWS, STEP_SECONDS, make_block, make_ends
+from spinney.model.predict import BLOCK_ROWS, STEP_SECONDS, can_score, make_block, make_ends, score_bits
 from spinney.tree.forest import CHILD_SHIFT, TEST_MASK
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from spinney.tree.forest import Forest
 
 TYPICAL_DEPTH = 8  # of a boosted tree
-FEWEST_ROWS = 32  # that fill enough of a block
-BIT_ROWS = 128  # of a block: its values and words stay in the first-level cache
 
 
 def add_rounds(forest: Forest, rounds: range, values: NDArray[Any], lo: int, hi: int, raw: NDArray[np.float64]) -> None:
@@ -42,35 +40,19 @@ def add_rounds(forest: Forest, rounds: range, values: NDArray[Any], lo: int, hi:
     n_raw = len(raw)
     n_trees = len(rounds) * n_raw
     k = kernels((hi - lo) * n_trees * TYPICAL_DEPTH * STEP_SECONDS)
-    if k is not interpreted() and hi - lo >= FEWEST_ROWS and forest.can_be_bits:
-        add_bits(forest, rounds, values, lo, hi, raw, k)
+    if can_score(forest, len(rounds), hi - lo, k):
+        score_bits(forest, range(rounds.start * n_raw, rounds.stop * n_raw), values, lo, hi, raw, k, n_raw=n_raw)
         return
     hot = forest.hot
     cuts, links, subsets = fixed(hot.view(np.float64)), fixed(hot), fixed(forest.subsets)
     block, ends = make_block(values, min(BLOCK_ROWS, hi - lo), forest.n_features), make_ends()
-    no_shares, no_share = np.zeros((1, 1)), np.zeros(len(rounds), np.int64)
+    no_shares, no_share = fixed(np.zeros((1, 1))), fixed(np.zeros(len(rounds), np.int64))
     first, last = rounds.start * n_raw, rounds.stop * n_raw
     for row in range(n_raw):
         trees = slice(first + row, last, n_raw)
         k.route.vote(
-            fixed(values), lo, hi, cuts, links, np.ascontiguousarray(forest.first_node[trees]), subsets,
-            np.ascontiguousarray(forest.first_word[trees]), no_shares, no_share, block, ends, raw[row].reshape(-1, 1),
-        )  # fmt: skip
-
-
-def add_bits(
-    forest: Forest, rounds: range, values: NDArray[Any], lo: int, hi: int, raw: NDArray[np.float64], k: Any
-) -> None:
-    """`add_rounds` for forests that can be bits: the same additions."""
-    bits = forest.bits(32 if values.dtype == np.float32 and forest.most_leaves <= 32 else 64, k)
-    n_raw = len(raw)
-    block = np.zeros((forest.n_features, BIT_ROWS), bits.thresholds.dtype)
-    live = np.empty(BIT_ROWS, bits.masks.dtype)
-    for row in range(n_raw):
-        trees = np.arange(rounds.start * n_raw + row, rounds.stop * n_raw, n_raw)
-        k.bitvector.score(
-            fixed(values), lo, hi, trees, bits.first_test, bits.features, bits.thresholds, bits.masks, bits.sides,
-            bits.leaf_values, bits.constants, block, live, raw[row],
+            fixed(values), lo, hi, cuts, links, fixed(np.ascontiguousarray(forest.first_node[trees])), subsets,
+            fixed(np.ascontiguousarray(forest.first_word[trees])), no_shares, no_share, block, ends, raw[row].reshape(-1, 1),
         )  # fmt: skip
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinney._jit import fixed, kernels
-from spinney._types import LANES, MULTIWAY, SUBSET
+from spinney._jit import fixed, interpreted, kernels
+from spinney._types import LANES, MULTIWAY, PLANE_LEAVES, SUBSET
 from spinney.tree.structure import BrokenTreeError
 from spinney.tree.surrogates import count_words
 
@@ -24,14 +24,23 @@ BLOCK_ROWS = (
 )  # rows that go through all trees before the next ones: each tree then comes from memory once for them
 BLOCK_CELLS = 1 << 21  # of such a block at most
 CODED_ROWS = 256
+FEWEST_ROWS = 32  # that are worth asking all tests
+FEWEST_TREES = 4  # that are worth ranking values for
+BIT_ROWS = 1024  # of a block whose rows are asked them: fewer pay for the loop, more leave the caches
+BIT_CELLS = 1 << 17
 TYPICAL_DEPTH = 20
+
+
+def check_width(values: NDArray[Any], n_features: int) -> None:
+    """Raise where a kernel would read beside a row."""
+    if values.shape[1] != n_features:
+        message = f"the trees have {n_features} features, the rows {values.shape[1]}"
+        raise BrokenTreeError(message)
 
 
 def make_block(values: NDArray[Any], n_rows: int, n_features: int) -> NDArray[Any]:
     """Scratch for rows on their way, with one column for the leaves, of a table of the trees' width."""
-    if values.shape[1] != n_features:  # a leaf asks for the column behind the last: rows would never arrive
-        message = f"the trees have {n_features} features, the rows {values.shape[1]}"
-        raise BrokenTreeError(message)
+    check_width(values, n_features)
     n_rows = min(n_rows, len(values), BLOCK_CELLS // (n_features + 1))
     return np.empty((max(n_rows, LANES), n_features + 1), values.dtype)
 
@@ -50,7 +59,7 @@ def find_leaves(tree: Tree, values: NDArray[Any]) -> NDArray[np.int32]:
         return walk(tree, values, np.zeros((tree.n_nodes, 1)))[0]
     leaf = np.empty((len(values), 1), np.int32)
     k = kernels(len(values) * max(tree.depth, 1) * STEP_SECONDS)
-    hot, zero = tree.hot, np.zeros(1, np.int64)
+    hot, zero = tree.hot, fixed(np.zeros(1, np.int64))
     block = make_block(values, LANES, tree.n_features)
     k.route.find(
         fixed(values),
@@ -72,8 +81,8 @@ def find_all_leaves(forest: Forest, values: NDArray[Any]) -> NDArray[np.int32]:
     k = kernels(len(values) * len(forest) * TYPICAL_DEPTH * STEP_SECONDS)
     hot = forest.hot
     k.route.find(
-        fixed(values), fixed(hot.view(np.float64)), fixed(hot), forest.first_node[:-1], fixed(forest.subsets),
-        forest.first_word[:-1], make_block(values, BLOCK_ROWS, forest.n_features), make_ends(), leaf,
+        fixed(values), fixed(hot.view(np.float64)), fixed(hot), fixed(forest.first_node[:-1]), fixed(forest.subsets),
+        fixed(forest.first_word[:-1]), make_block(values, BLOCK_ROWS, forest.n_features), make_ends(), leaf,
     )  # fmt: skip
     return leaf
 
@@ -93,11 +102,53 @@ def find_coded_leaves(tree: Tree, codes: Codes, rows: NDArray[np.int32], k: Any)
 def add_votes(forest: Forest, values: NDArray[Any], lo: int, hi: int, out: NDArray[np.float64]) -> None:
     """Add to `out`, shape (n_rows, n_classes or 1), what the trees say of rows lo .. hi, in the order of the trees."""
     k = kernels((hi - lo) * len(forest) * TYPICAL_DEPTH * STEP_SECONDS)
+    if can_score(forest, len(forest), hi - lo, k):
+        is_single = out.shape[1] == 1
+        sums = out.reshape(1, -1) if is_single else out
+        score_bits(forest, range(len(forest)), values, lo, hi, sums, k, n_raw=int(is_single))
+        return
     hot = forest.hot
     k.route.vote(
-        fixed(values), lo, hi, fixed(hot.view(np.float64)), fixed(hot), forest.first_node[:-1], fixed(forest.subsets),
-        forest.first_word[:-1], forest.shares, forest.first_mixed[:-1],
+        fixed(values), lo, hi, fixed(hot.view(np.float64)), fixed(hot), fixed(forest.first_node[:-1]),
+        fixed(forest.subsets), fixed(forest.first_word[:-1]), fixed(forest.shares), fixed(forest.first_mixed[:-1]),
         make_block(values, BLOCK_ROWS, forest.n_features), make_ends(), out,
+    )  # fmt: skip
+
+
+def can_score(forest: Forest, n_trees: int, n_rows: int, k: Any) -> bool:
+    """Whether asking many rows all tests at once is possible and worth it; k: the kernels to use."""
+    is_worth = n_trees >= FEWEST_TREES and n_rows >= FEWEST_ROWS
+    return k is not interpreted() and is_worth and forest.can_be_bits
+
+
+def score_bits(
+    forest: Forest,
+    trees: range,
+    values: NDArray[Any],
+    lo: int,
+    hi: int,
+    out: NDArray[np.float64],
+    k: Any,
+    *,
+    n_raw: int,
+) -> None:
+    """Add to `out` what consecutive trees say of rows lo .. hi, in their order; k: the kernels to use.
+
+    Tree t adds its value to out[t % n_raw], of shape (n_raw, n_rows); or, where n_raw is 0, its shares of classes to
+    rows of `out`, of shape (n_rows, n_classes).
+    """
+    check_width(values, forest.n_features)
+    bits = forest.bits(values.dtype, k)
+    whole = np.dtype(f"i{values.itemsize}")
+    n_columns = max(len(bits.features), 1)
+    n_rows = max(min(BIT_ROWS, BIT_CELLS // n_columns, hi - lo), LANES)
+    n_rows = -(-n_rows // FEWEST_ROWS) * FEWEST_ROWS  # whole registers
+    ranks = np.zeros((2 * n_columns, n_rows), np.uint16)
+    live = np.empty((-(-forest.most_leaves // PLANE_LEAVES) + 2, n_rows), np.uint16)
+    k.bitvector.score(
+        fixed(values), fixed(values.view(whole)), int(np.iinfo(whole).min), lo, hi, bits.features, bits.low, bits.cells,
+        bits.ranges, bits.grid, trees.start, trees.stop, n_raw, bits.first_test, bits.tests, bits.first_leaf,
+        bits.leaf_values, fixed(forest.shares), fixed(forest.first_mixed[:-1]), bits.constants, ranks, live, out,
     )  # fmt: skip
 
 

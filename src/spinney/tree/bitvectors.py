@@ -6,63 +6,111 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spinney._types import FEATURE_SHIFT, KIND_BITS, MISSING_BITS
+from spinney._jit import fixed
+from spinney._types import ASK_SIZE, FEATURE_SHIFT, KIND_BITS, MISSING_BITS, PLANE_LEAVES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spinney.tree.forest import Forest
 
-DEBRUIJN = {32: 0x077CB531, 64: 0x03F79D71B4CB0A89}  # each window of 5 or 6 bits occurs once
+MOST_LEAVES = 256  # of a tree: a walk then takes 29 ns, the tests 22, and each more leaf adds to them
+MOST_THRESHOLDS = 65_534  # of a feature: ranks of 16 bits, of which the last is above all of them
+MOST_COLUMNS = 65_535
+CELLS_PER_THRESHOLD = 16  # hardly a cell has two thresholds then
+MOST_CELLS = 1 << 14  # of a column: 32 kB
 TEST_MASK = np.uint64(0xFFFFFFFF)
+# 0; all bits; 1; leaves of a plane; then each bit of a place, and the bits of a plane whose place has it
+CONSTANTS = (0, 0xFFFF, 1, PLANE_LEAVES, 8, 0xFF00, 4, 0xF0F0, 2, 0xCCCC, 1, 0xAAAA)
 
 
 class Bitvectors(NamedTuple):
-    """The tests of every tree of a forest, and its leaves in the order that the kernel finds them in."""
+    """The tests of every tree of a forest, and its leaves from left to right; see `bitvector.score`."""
 
-    word_bits: int
+    features: NDArray[np.int64]  # (n_columns,)
+    low: NDArray[Any]  # (n_columns, any) of the type of the values
+    cells: NDArray[np.uint16]
+    ranges: NDArray[Any]
+    grid: NDArray[np.int64]
     first_test: NDArray[np.int64]  # (n_trees + 1,)
-    features: NDArray[np.int64]  # (n_tests,)
-    thresholds: NDArray[Any]  # (n_tests,) float32 for words of 32 bits, else float64
-    masks: NDArray[Any]  # (n_tests,) uint32 or uint64
-    sides: NDArray[np.uint8]  # (n_tests,)
-    leaf_values: NDArray[np.float64]  # (n_trees, word_bits)
-    constants: NDArray[Any]  # (4,): see the kernel
+    tests: NDArray[np.uint16]  # (n_asked, 5)
+    first_leaf: NDArray[np.int64]  # (n_trees + 1,)
+    leaf_values: NDArray[np.float64]  # (n_leaves,)
+    constants: NDArray[np.uint16]
 
 
-def most_leaves(forest: Forest) -> int:
-    """Leaves of the largest tree."""
-    total = np.concatenate([[0], np.cumsum(forest.is_leaf)])
-    return int(np.diff(total[forest.first_node]).max())
+class Thresholds(NamedTuple):
+    """The distinct thresholds of each feature that is asked for."""
+
+    features: NDArray[np.int64]  # (n_columns,)
+    n_each: NDArray[np.int64]  # (n_columns,)
+    low: NDArray[Any]  # (n_columns, any): the least value above each, ascending, then NaN
+    ranks: NDArray[np.uint16]  # (n_nodes,): of the nodes' thresholds; meaningless for leaves
 
 
 def can_be_bits(forest: Forest) -> bool:
-    """Whether the tests are thresholds of two branches, and no tree has more leaves than a word bits."""
-    if len(forest.subsets) or forest.n_classes or most_leaves(forest) > max(DEBRUIJN):
+    """Whether the tests are thresholds of two branches, not too many of a feature, and trees have few leaves."""
+    if len(forest.subsets) or forest.most_leaves > MOST_LEAVES:
         return False
     tests = forest.hot[~forest.is_leaf, 1] & TEST_MASK
     missing = (tests >> np.uint64(KIND_BITS)) & np.uint64((1 << MISSING_BITS) - 1)
-    return bool(np.all(missing < 2)) and bool(np.all(tests >> np.uint64(FEATURE_SHIFT) < forest.n_features))
+    feature = (tests >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
+    if np.any(missing > 1) or np.any(feature >= forest.n_features):
+        return False
+    n_tests = np.bincount(feature, minlength=1)
+    return bool(n_tests.max() <= MOST_THRESHOLDS and np.count_nonzero(n_tests) <= MOST_COLUMNS)
 
 
-def lay_bits(forest: Forest, word_bits: int, k: Any) -> Bitvectors:
-    """Lay out a forest for words of 32 bits and float32 values, or of 64 bits and float64; k: the kernels."""
-    n_trees, n_nodes = len(forest), forest.n_nodes
-    n_tests = int(np.count_nonzero(~forest.is_leaf))
-    first_test = np.empty(n_trees + 1, np.int64)
-    features, cuts, masks = np.empty(n_tests, np.int64), np.empty(n_tests), np.empty(n_tests, np.uint64)
-    sides, leaf_values = np.empty(n_tests, np.uint8), np.zeros((n_trees, word_bits))
+def lay_bits(forest: Forest, dtype: np.dtype[Any], k: Any) -> Bitvectors:
+    """Lay out a forest for values of float32 or float64; k: the kernels."""
+    n_nodes, hot, first_node = forest.n_nodes, fixed(forest.hot), fixed(forest.first_node)
+    found = rank_thresholds(forest, dtype)
+    n_columns, n_most = len(found.features), int(found.n_each.max(initial=1))
+    cells = np.empty((n_columns, max(min(CELLS_PER_THRESHOLD * n_most, MOST_CELLS), 4)), np.uint16)
+    ranges, grid = np.empty((3, n_columns), dtype), np.empty((3, n_columns), np.int64)
+    whole = np.dtype(f"i{dtype.itemsize}")
+    k.binning.lay_cells(found.low, found.low.view(whole), int(np.iinfo(whole).min), found.n_each, cells, ranges, grid)
+    columns = np.zeros(forest.n_features, np.int64)
+    columns[found.features] = np.arange(n_columns)
+    n_below, first_below = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64)
+    n_asked = k.bitvector.count_leaves(hot, first_node, forest.n_features, n_below, first_below)
+    first_leaf = np.concatenate([[0], np.cumsum(forest.n_leaves)])
+    first_test, tests = np.empty(len(forest) + 1, np.int64), np.empty((n_asked, ASK_SIZE), np.uint16)
+    leaf_values = np.empty(int(first_leaf[-1]))
     k.bitvector.lay_bits(
-        forest.hot.view(np.float64), forest.hot, forest.first_node, forest.n_features, word_bits,
-        np.uint64(DEBRUIJN[word_bits]), np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64), first_test, features,
-        cuts, masks, sides, leaf_values,
+        fixed(hot.view(np.float64)), hot, first_node, forest.n_features, n_below, first_below, columns, found.ranks,
+        first_leaf, first_test, tests, leaf_values,
     )  # fmt: skip
-    word = np.uint32 if word_bits == 32 else np.uint64
-    constants = np.array(
-        [(1 << word_bits) - 1, 1, DEBRUIJN[word_bits], word_bits - (5 if word_bits == 32 else 6)], dtype=word
+    constants = np.array(CONSTANTS, np.uint16)
+    return Bitvectors(
+        found.features, found.low, cells, ranges, grid, first_test, tests, first_leaf, leaf_values, constants
     )
-    thresholds: NDArray[Any] = round_down(cuts) if word_bits == 32 else cuts
-    return Bitvectors(word_bits, first_test, features, thresholds, masks.astype(word), sides, leaf_values, constants)
+
+
+def rank_thresholds(forest: Forest, dtype: np.dtype[Any]) -> Thresholds:
+    """Rank the thresholds of each feature: a value is above the one of rank r exactly if it is above more than r.
+
+    One that nothing known is above has the last rank, which only a missing value is above.
+    """
+    inner = np.flatnonzero(~forest.is_leaf)
+    cut: NDArray[Any] = np.ascontiguousarray(forest.hot[inner, 0]).view(np.float64)
+    feature = ((forest.hot[inner, 1] & TEST_MASK) >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
+    features, column = np.unique(feature, return_inverse=True)
+    is_number = cut < np.inf
+    inner, column, cut = inner[is_number], column[is_number], cut[is_number]
+    cut = round_down(cut) if dtype == np.float32 else cut
+    order = np.lexsort((cut, column))
+    inner, column, cut = inner[order], column[order], cut[order]
+    is_new = np.ones(len(cut), bool)
+    is_new[1:] = (cut[1:] != cut[:-1]) | (column[1:] != column[:-1])
+    n_each = np.bincount(column[is_new], minlength=len(features))
+    rank = np.cumsum(is_new) - 1 - (np.cumsum(n_each) - n_each)[column]
+    ranks = np.full(forest.n_nodes, MOST_THRESHOLDS, np.uint16)
+    ranks[inner] = rank
+    n_most = int(n_each.max(initial=1))
+    low = np.full((len(features), n_most + (1 << n_most.bit_length())), np.nan, dtype)
+    low[column[is_new], rank[is_new]] = np.nextafter(cut[is_new], dtype.type(np.inf)) + dtype.type(0.0)
+    return Thresholds(features, n_each, low, ranks)
 
 
 def round_down(x: NDArray[np.float64]) -> NDArray[np.float32]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from spinney._jit import fixed, kernels
 from spinney._types import FEATURE_SHIFT, THRESHOLD
-from spinney.tree.bitvectors import Bitvectors, can_be_bits, lay_bits, most_leaves
+from spinney.tree.bitvectors import Bitvectors, can_be_bits, lay_bits
 from spinney.tree.structure import (
     IMPURITY_TOLERANCE,
     SUM_TOLERANCE,
@@ -128,20 +128,26 @@ class Forest:
         return self.distributions / self.distributions.sum(axis=1, keepdims=True)
 
     @cached_property
+    def n_leaves(self) -> NDArray[np.int64]:
+        """Leaves of each tree, shape (n_trees,)."""
+        total = np.concatenate([[0], np.cumsum(self.is_leaf)])
+        return np.diff(total[self.first_node])
+
+    @property
     def most_leaves(self) -> int:
         """Leaves of the largest tree."""
-        return most_leaves(self)
+        return int(self.n_leaves.max())
 
     @cached_property
     def can_be_bits(self) -> bool:
         """Whether `kernels.bitvector` can predict."""
         return can_be_bits(self)
 
-    def bits(self, word_bits: int, k: Any) -> Bitvectors:
-        """The trees as tests and bits, laid out once; k: the kernels to use."""
-        name = f"bits of {word_bits}"
+    def bits(self, dtype: np.dtype[Any], k: Any) -> Bitvectors:
+        """The trees as tests and bits, laid out once for values of a type; k: the kernels to use."""
+        name = f"bits for {dtype}"
         if name not in self.__dict__:
-            self.__dict__[name] = lay_bits(self, word_bits, k)
+            self.__dict__[name] = lay_bits(self, dtype, k)
         return self.__dict__[name]
 
     def hardened(self) -> Forest:

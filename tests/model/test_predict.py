@@ -1,0 +1,48 @@
+"""Rows through arrays that no validator has seen: a walk ends, whatever they say."""
+
+import numpy as np
+import pytest
+
+from hand_trees import packed
+from spinney import _jit
+from spinney._types import EVERY_BRANCH, LANES, MULTIWAY, THRESHOLD
+
+
+@pytest.fixture(params=["compiled", "interpreted"])
+def k(request):
+    return _jit.load_compiled() if request.param == "compiled" else _jit.interpreted()
+
+
+def fixed(x):
+    x.flags.writeable = False
+    return x
+
+
+def test_a_walk_in_a_circle_ends(k):
+    """The root leads to its child, and that back to the root."""
+    test = packed(0, 0, THRESHOLD)
+    hot = fixed(np.array([[0, (1 << 32) | test], [0, (0 << 32) | test]], np.uint64))
+    leaf = np.full((3, 1), -1, np.int32)
+    zero = np.zeros(1, np.int64)
+    k.route.find(
+        fixed(np.zeros((3, 5))), hot.view(np.float64), hot, zero, fixed(np.zeros(0, np.uint64)), zero,
+        np.empty((LANES, 6)), np.empty(LANES, np.uint64), leaf,
+    )  # fmt: skip
+    assert set(leaf[:, 0].tolist()) <= {0, 1}
+
+
+@pytest.mark.parametrize("missing", [0, EVERY_BRANCH])
+def test_a_walk_of_any_tree_ends(k, missing):
+    """Two nodes that are each other's children, by a level or by all of them."""
+    value = np.nan if missing == EVERY_BRANCH else 0.0
+    test = np.full(2, packed(0, missing, MULTIWAY), np.uint32)
+    none = fixed(np.zeros(0))
+    stack, shares = np.zeros(9, np.int32), np.zeros(9)
+    leaf, out = np.zeros(1, np.int32), np.zeros((1, 1))
+    k.walk.walk(
+        fixed(np.array([[value]])), fixed(test), fixed(np.array([1, 0], np.int32)), fixed(np.zeros(2)),
+        fixed(np.ones(2)), fixed(np.ones(2, np.int64)), fixed(np.zeros(0, np.uint64)), fixed(np.zeros(1, np.int32)),
+        fixed(np.zeros(0, np.uint32)), none, fixed(np.zeros(0, np.int64)), np.zeros(2, np.int32), np.zeros((1, 1)),
+        stack, shares, leaf, out,
+    )  # fmt: skip
+    assert out.tolist() == [[0.0]]  # it met no leaf
