@@ -102,6 +102,7 @@ def _boost(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
     from spinney.estimators.adaboost import AdaBoostClassifier
     from spinney.estimators.gradient_boosting import GradientBoostingClassifier, GradientBoostingRegressor
     from spinney.model.packed import pack_values
+    from spinney.model.predict import FEWEST_TREES
 
     one: dict[str, Any] = {"n_estimators": 1, "min_samples_leaf": 1}
     tall = np.resize(X, (8192, 64))  # enough for two threads
@@ -111,9 +112,9 @@ def _boost(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
                 n_estimators=2, n_jobs=2, categorical_features=categorical, interaction_cst=groups
             )
             threaded.fit(tall, tall[:, 0])
-    numeric = GradientBoostingRegressor(**one).fit(tall, tall[:, 0])
+    numeric = GradientBoostingRegressor(n_estimators=FEWEST_TREES, min_samples_leaf=1).fit(tall, tall[:, 0])
     packed = pack_values(numeric.forest_, 1, 1, np.zeros(1))
-    for values in (tall[:64], tall[:64].astype(np.float32)):  # rows enough for trees as bits
+    for values in (tall[:64], tall[:64].astype(np.float32)):  # rows and trees enough for bits
         numeric.predict(values)
         _jit.load_compiled().one_row.add_up(packed, values[0], np.zeros(1))
     for values in (X, X / 3.0):  # bins: of float32 where that loses nothing; by weights where values share a bin

@@ -52,7 +52,8 @@ def add_rounds(forest: Forest, rounds: range, values: NDArray[Any], lo: int, hi:
         trees = slice(first + row, last, n_raw)
         k.route.vote(
             fixed(values), lo, hi, cuts, links, fixed(np.ascontiguousarray(forest.first_node[trees])), subsets,
-            fixed(np.ascontiguousarray(forest.first_word[trees])), no_shares, no_share, block, ends, raw[row].reshape(-1, 1),
+            fixed(np.ascontiguousarray(forest.first_word[trees])), no_shares, no_share, block, ends,
+            raw[row].reshape(-1, 1),
         )  # fmt: skip
 
 
