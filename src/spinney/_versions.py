@@ -27,22 +27,28 @@ def show_versions() -> None:
     >>> spinney.show_versions()  # doctest: +ELLIPSIS
     spinney      ...
     """
-    import spinney
     from spinney import _jit
 
-    rows = {
+    kernels = str(_jit.cache_directory() or "not kept: no cache directory is writable")
+    for name, value in {**find_versions(), "kernels": kernels}.items():
+        print(f"{name:<12} {value or 'not installed'}")  # noqa: T201
+
+
+def find_versions() -> dict[str, str | None]:
+    """Versions by name; None for what is not installed."""
+    import spinney
+
+    return {
         "spinney": spinney.__version__,
         "python": sys.version.replace("\n", " "),
         "platform": platform.platform(),
-        **{name: _installed(name) for name in _LIBRARIES},
-        "kernels": str(_jit.cache_directory() or "not kept: no cache directory is writable"),
+        **{name: installed(name) for name in _LIBRARIES},
     }
-    for name, value in rows.items():
-        print(f"{name:<12} {value}")  # noqa: T201
 
 
-def _installed(name: str) -> str:
+def installed(name: str) -> str | None:
+    """The version of a package; None where it is not installed."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
-        return "not installed"
+        return None

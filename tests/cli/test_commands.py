@@ -1,23 +1,20 @@
-"""The commands, as a user types them."""
+"""What all commands share: how they end, what they say of errors, on which terminals."""
 
+import errno
+import os
+import signal
 import subprocess
 import sys
+import time
 
 import click
 import pytest
 from click.testing import CliRunner
 
 import spinney
+from command_line import TENNIS, run, works
 from spinney.cli import commands, main
-
-TENNIS = """outlook,humidity,play
-sunny,high,no
-sunny,high,no
-overcast,high,yes
-rain,high,yes
-rain,normal,yes
-sunny,normal,yes
-"""
+from spinney.cli.group import in_one_line, printable
 
 
 @pytest.fixture
@@ -27,76 +24,60 @@ def tennis(tmp_path):
     return path
 
 
-def run(*arguments):
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+def shell(*arguments, **environment):
+    """A process of its own: exit code, bytes of stdout, text of stderr."""
+    done = subprocess.run(
+        [sys.executable, "-m", "spinney", *map(str, arguments)],
+        capture_output=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+    return done.returncode, done.stdout, done.stderr.decode()
 
 
-def fails(result, *words):
-    """One clear line, exit code 2, no traceback."""
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    assert "Traceback" not in result.stderr
-    assert result.stderr.splitlines()[-1].startswith("Error: ")
-    for word in words:
-        assert word in result.stderr
+# --- help ---------------------------------------------------------------------------------------------------------
 
 
 def test_version_and_help():
-    assert run("--version").output == f"spinney {spinney.__version__}\n"
-    assert {"study", "tree", "warmup", "datasets"} <= set(run("--help").output.split())
+    assert works("--version") == f"spinney {spinney.__version__}\n"
+    text = works("--help")
+    names = {
+        "study",
+        "train",
+        "predict",
+        "evaluate",
+        "inspect",
+        "tree",
+        "trace",
+        "prune",
+        "datasets",
+        "warmup",
+        "doctor",
+    }
+    assert names == set(commands.main.commands)
+    assert names <= set(text.split())
+    assert "_SPINNEY_COMPLETE=bash_source" in text
+
+
+def test_every_command_has_help():
+    for name, command in commands.main.commands.items():
+        assert command.help, name
+        assert all(option.help for option in command.params if isinstance(option, click.Option)), name
+        assert works(name, "--help").startswith("Usage: ")
 
 
 def test_python_m_spinney():
-    done = subprocess.run([sys.executable, "-m", "spinney", "--version"], capture_output=True, text=True, check=True)
-    assert done.stdout == f"spinney {spinney.__version__}\n"
+    assert shell("--version")[1].decode() == f"spinney {spinney.__version__}\n"
 
 
-def test_datasets_are_listed_with_their_targets():
-    lines = run("datasets").output.splitlines()
-    assert [line.split()[0] for line in lines] == spinney.datasets.names()
-    assert "MedHouseVal" in next(line for line in lines if line.startswith("california_housing"))
+def test_the_shell_completes_commands(monkeypatch):
+    monkeypatch.setenv("COMP_WORDS", "spinney tr")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    result = CliRunner(env={"_SPINNEY_COMPLETE": "bash_complete"}).invoke(main, prog_name="spinney")
+    assert {line.split(",")[1] for line in result.stdout.splitlines()} == {"train", "tree", "trace"}
 
 
-def test_tree_of_a_csv(tennis):
-    result = run("tree", tennis, "--target", "play")
-    assert result.exit_code == 0
-    assert "outlook" in result.output
-    assert result.output.splitlines()[-1] == "classification of 'play': 6 rows, 2 features, 3 leaves"
-
-
-def test_tree_options_reach_the_estimator(tennis):
-    result = run("tree", tennis, "--target", "play", "--max-depth", 1, "--criterion", "entropy")
-    assert result.output.splitlines()[-1].endswith("2 leaves")
-
-
-@pytest.mark.parametrize(
-    ("values", "options", "kind"),
-    [
-        ("1.5 2.5 3.0", (), "regression"),
-        ("1.0 2.0 1.0 2.0", (), "classification"),
-        ("1 2 1 2", (), "classification"),
-        ("100000 200000 300000", (), "regression"),  # prices: hardly two are equal
-        (" ".join(map(str, range(21))), (), "regression"),
-        ("1 2 1 2", ("--task", "regression"), "regression"),
-    ],
-)
-def test_task_is_guessed_from_the_target(values, options, kind, tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text("x,y\n" + "".join(f"{i},{value}\n" for i, value in enumerate(values.split())))
-    assert run("tree", path, "--target", "y", *options).output.splitlines()[-1].startswith(kind)
-
-
-def test_errors_are_one_line(tennis, tmp_path):
-    fails(run("tree", tennis, "--target", "nothing"), "'nothing'", "outlook, humidity, play")
-    fails(run("tree", tmp_path / "absent.csv", "--target", "y"), "absent.csv")
-    fails(run("tree", tmp_path, "--target", "y"))
-    fails(run("tree", tennis), "--target")
-    fails(run("tree", tennis, "--target", "play", "--max-depth", 0), "--max-depth")
-    fails(run("tree", tennis, "--target", "play", "--criterion", "magic"), "magic")
-    (tmp_path / "t.csv").write_text("x,y\n1,a\n2,\n")
-    fails(run("tree", tmp_path / "t.csv", "--target", "y"), "'y'", "1 missing")
-    (tmp_path / "t.xlsx").write_text("x")
-    fails(run("tree", tmp_path / "t.xlsx", "--target", "y"), ".xlsx")
+# --- errors -------------------------------------------------------------------------------------------------------
 
 
 def test_an_error_of_ours_is_not_hidden(monkeypatch):
@@ -105,6 +86,142 @@ def test_an_error_of_ours_is_not_hidden(monkeypatch):
 
     monkeypatch.setattr(spinney.datasets, "names", broken)
     assert isinstance(run("datasets").exception, ZeroDivisionError)
+
+
+def test_an_error_is_one_short_line_without_control_characters():
+    assert in_one_line(ValueError("two\nlines\x1b[31m")) == "two lines\\x1b[31m"
+    assert len(in_one_line(ValueError("x" * 10_000))) < 1100
+    assert in_one_line(ValueError()) == "ValueError"
+    assert in_one_line(FileNotFoundError(errno.ENOENT, "No such file", "a.csv")) == "a.csv: No such file"
+    assert printable("a\u202eb") == "a\\u202eb"
+    assert printable("größe 模型") == "größe 模型"
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), 1),
+        (MemoryError("8 GB are needed"), 1),
+        (PermissionError(errno.EACCES, "Permission denied"), 2),
+        (ImportError("no module"), 2),
+        (KeyboardInterrupt(), 130),
+    ],
+)
+def test_exit_codes(error, code, monkeypatch):
+    def stop():
+        raise error
+
+    monkeypatch.setattr(spinney.datasets, "names", stop)
+    result = run("datasets")
+    assert result.exit_code == code
+    assert result.stdout == ""
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_full_disk_leaves_nothing_behind_fault_153(tennis, tmp_path, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    old = tmp_path / "m.spn"
+    old.write_text("old")
+    monkeypatch.setattr(os, "fsync", full)
+    for command in (["train", tennis, "--target", "play"], ["tree", tennis, "--target", "play"], ["datasets", "led"]):
+        if command[0] == "datasets":
+            command[1], out = "play_tennis", tmp_path / "out.csv"
+        else:
+            out = old
+        result = run(*command, "--out", out, "--force")
+        assert result.exit_code == 1
+        assert "No space left" in result.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.spn", "tennis table.csv"]
+    assert old.read_text() == "old"
+
+
+def test_an_interrupted_write_leaves_nothing_behind_fault_154(tennis, tmp_path, monkeypatch):
+    def interrupt(_):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(5.0)  # the signal comes first
+
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(os, "fsync", interrupt)
+    result = run("train", tennis, "--target", "play", "--out", tmp_path / "m.spn")
+    assert result.exit_code == 143
+    assert result.output == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["tennis table.csv"]
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_warnings_are_lines_told_once(monkeypatch):
+    import warnings
+
+    names = spinney.datasets.names()
+
+    def warn():
+        for _ in range(2):
+            warnings.warn("look out", UserWarning, stacklevel=1)
+        warnings.warn("old", DeprecationWarning, stacklevel=1)
+        return names
+
+    monkeypatch.setattr(spinney.datasets, "names", warn)
+    assert run("datasets").stderr == "Warning: look out\n"
+
+
+# --- terminals ----------------------------------------------------------------------------------------------------
+
+
+def test_a_reader_that_goes_away_is_no_error_fault_151(tmp_path):
+    path = tmp_path / "m.spn"
+    works("train", "weather_numeric", "--method", "cart", "--out", path)
+    big = tmp_path / "big.csv"
+    row = "sunny,85,85,FALSE,no\n"
+    big.write_text("outlook,temperature,humidity,windy,play\n" + row * 20_000)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "spinney", "predict", str(path), str(big), "--keep"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout.read(1) == b"o"
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait(60) == 1
+
+
+def test_a_locale_without_our_letters_fault_155(tennis):
+    code, out, err = shell("tree", tennis, "--target", "play", PYTHONIOENCODING="ascii")
+    assert (code, err) == (0, "")
+    assert b"|- outlook" in out
+    code, out, err = shell("trace", PYTHONIOENCODING="latin-1")
+    assert (code, err) == (0, "")
+    assert b"> outlook" in out
+
+
+def test_forty_columns_fault_155(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    path = tmp_path / "m.spn"
+    commands = (
+        ["train", "weather_numeric", "--method", "cart", "--out", "m.spn"],
+        ["inspect", "m.spn"],
+        ["evaluate", "m.spn", "weather_numeric"],
+        ["datasets"],
+        ["datasets", "california_housing"],
+        ["--help"],
+        ["train", "--help"],
+    )
+    monkeypatch.chdir(path.parent)
+    for command in commands:
+        lines = works(*command).splitlines()
+        long = [line for line in lines if len(line) > 40 and " " in line.strip()[:36]]
+        assert not [line for line in long if "SPINNEY_COMPLETE" not in line and "|" not in line], command
+
+
+def test_no_colours_in_pipes_or_where_they_are_not_wanted(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    for command in (["trace"], ["datasets"], ["tree", "play_tennis"]):
+        assert "\x1b" not in works(*command)
+
+
+# --- the study ----------------------------------------------------------------------------------------------------
 
 
 def test_interrupt_is_exit_code_130(monkeypatch):
@@ -127,15 +244,3 @@ def test_study_prints_a_table_and_nothing_else_in_a_pipe(monkeypatch):
     assert result.exit_code == 0
     assert "CART, full depth" in result.stdout
     assert "\x1b" not in result.output
-
-
-def test_warmup_says_where_kernels_are_kept():
-    result = run("warmup")
-    assert result.exit_code == 0
-    assert "kernels are compiled" in result.stdout
-
-
-def test_every_command_has_help():
-    for name, command in commands.main.commands.items():
-        assert command.help, name
-        assert all(option.help for option in command.params if isinstance(option, click.Option)), name

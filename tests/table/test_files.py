@@ -58,7 +58,7 @@ def test_ragged_rows_are_numbered_fault_149(read):
     ("content", "name", "message"),
     [
         (b"", "table.csv", "Empty CSV"),
-        ("a,b\n1,é\n".encode("latin1"), "table.csv", "column 'b' is not valid UTF-8"),
+        ("a,b\n1,é\n".encode("latin1"), "table.csv", "line 2 is not valid UTF-8"),
         ("a,é\n1,2\n".encode("latin1"), "table.csv", "header is not valid UTF-8"),
         (b"garbage", "table.parquet", "cannot be read"),
         (b"garbage", "table.arrow", "cannot be read"),

@@ -14,7 +14,6 @@ JSON, which would make 64 bytes of each `{}`.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
 import json
@@ -22,14 +21,14 @@ import math
 import mmap
 import os
 import re
-import secrets
 import stat
 import sys
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from spinney._files import replacing
 
 DTYPES = {
     "BOOL": np.dtype(np.bool_),
@@ -144,26 +143,9 @@ def dump(content: Any) -> bytes:
 def write(path: str | os.PathLike[str], arrays: dict[str, NDArray[Any]], text: dict[str, str]) -> None:
     """Write a container; the file of this name is whole before and after, whatever happens in between."""
     header, pieces = pack(arrays, text)
-    target = Path(os.path.realpath(path))  # what a link leads to is replaced, not the link
-    if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    temporary = target.parent / f".spinney-{secrets.token_hex(8)}.part"
-    try:
-        with temporary.open("xb") as file:
-            file.write(header)
-            file.writelines(pieces)
-            file.flush()
-            os.fsync(file.fileno())
-        with contextlib.suppress(FileNotFoundError):
-            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
-        temporary.replace(target)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        if isinstance(error, OSError) and error.filename == str(temporary):
-            error.filename = str(path)  # which the user knows
-            error.filename2 = None
-        raise
+    with replacing(path) as file:
+        file.write(header)
+        file.writelines(pieces)
 
 
 # --- Reading ------------------------------------------------------------------------------------------------------

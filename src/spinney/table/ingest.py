@@ -5,10 +5,11 @@ A `Table` reads columns when asked, a block of features at a time: a fit never h
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from spinney.table.schema import (
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -38,8 +39,8 @@ _IN_ARRAY = (
 _NOT_LISTED = ", but is not in categorical_features. Add it there, or leave categorical_features='from_dtype'."
 
 # What an empty or unknown number is written as; in a column of text these are text, but for the empty cell.
-_NO_NUMBER = ["", "?", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "null", "NULL", "None", "#N/A", "<NA>"]
-_ARROW_SUFFIXES = (".arrow", ".feather", ".ipc")
+NO_NUMBER = ["", "?", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "null", "NULL", "None", "#N/A", "<NA>"]
+ARROW_SUFFIXES = (".arrow", ".feather", ".ipc")
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
 
@@ -214,30 +215,64 @@ def read_table(path: str | os.PathLike[str]) -> pa.Table:
     >>> table.to_pydict()
     {'outlook': ['sunny', 'rainy'], 'humidity': [85, None]}
     """
-    import pyarrow as pa
-
     path = Path(path)
-    name = path.name.lower()
-    if not name.endswith((".csv", ".csv.gz", ".parquet", *_ARROW_SUFFIXES)):
-        raise ValueError(
-            f"{path}: unknown kind of file. Known are .csv, .csv.gz, .parquet, {', '.join(_ARROW_SUFFIXES)}."
-        )
-    with path.open("rb"):  # a missing file, a directory or a forbidden one says so in Python's own words
-        pass
-    try:
-        if name.endswith(".parquet"):
+    kind = check_file(path)
+    with reading(path):
+        if kind == "parquet":
             table = _read_parquet(path)
-        elif name.endswith(_ARROW_SUFFIXES):
+        elif kind in ARROW_SUFFIXES:
             table = _read_ipc(path)
         else:
             table = _read_csv(path)
-        names = table.column_names
+        return drop_index(table)
+
+
+def check_file(path: Path) -> str:
+    """The kind of a file that can be opened: "csv", "parquet" or one of ARROW_SUFFIXES."""
+    name = path.name.lower()
+    if not name.endswith((".csv", ".csv.gz", ".parquet", *ARROW_SUFFIXES)):
+        raise ValueError(
+            f"{path}: unknown kind of file. Known are .csv, .csv.gz, .parquet, {', '.join(ARROW_SUFFIXES)}."
+        )
+    with path.open("rb"):  # a missing file, a directory or a forbidden one says so in Python's own words
+        pass
+    if name.endswith((".csv", ".csv.gz")):
+        return "csv"
+    return "parquet" if name.endswith(".parquet") else path.suffix.lower()
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Make the errors of Arrow those of the file."""
+    import pyarrow as pa
+
+    try:
+        yield
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: the header is not valid UTF-8. Save the file in UTF-8.") from error
     except (pa.ArrowException, OSError, EOFError) as error:
+        if "UTF8" in str(error):
+            refuse_encoding(path, error)
         raise ValueError(f"{path} cannot be read: {error}") from error
-    # What pandas adds for a nameless index is no feature.
-    return table.drop_columns([name for name in names if _PANDAS_INDEX.fullmatch(name)])
+
+
+def refuse_encoding(path: Path, cause: Exception | None = None) -> NoReturn:
+    """Say where a CSV file is not UTF-8."""
+    import pyarrow as pa
+
+    with pa.input_stream(str(path)) as stream:
+        content = stream.read()
+    try:
+        content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ValueError(f"{path}: line {line} is not valid UTF-8. Save the file in UTF-8.") from cause
+    raise ValueError(f"{path} is not valid UTF-8. Save the file in UTF-8.") from cause
+
+
+def drop_index(table: pa.Table) -> pa.Table:
+    """A table without what pandas adds for a nameless index, which is no feature."""
+    return table.drop_columns([name for name in table.column_names if _PANDAS_INDEX.fullmatch(name)])
 
 
 def _read_parquet(path: Path) -> pa.Table:
@@ -263,35 +298,36 @@ def _read_ipc(path: Path) -> pa.Table:
 def _read_csv(path: Path) -> pa.Table:
     import pyarrow as pa
     import pyarrow.compute as pc
+    from pyarrow import csv
 
     try:
-        table = _parse_csv(str(path), _delimiter(path), block_size=1 << 20, use_threads=True)
+        table = csv.read_csv(str(path), **csv_options(path, 1 << 20, use_threads=True))
     except pa.ArrowInvalid:
         # Kinds are guessed from the first block, and a later one may disagree. One block holds every row, and
         # a serial reader knows the number of the row it complains about.
         with pa.input_stream(str(path)) as stream:
             text = stream.read()
         size = min(len(text) + 1, 2**31 - 1)
-        table = _parse_csv(pa.BufferReader(text), _delimiter(path), block_size=size, use_threads=False)
+        table = csv.read_csv(pa.BufferReader(text), **csv_options(path, size, use_threads=False))
     for j, field in enumerate(table.schema):
         column = table.column(j)
         if pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type):
-            raise ValueError(f"{path}: column {field.name!r} is not valid UTF-8. Save the file in UTF-8.")
+            refuse_encoding(path)
         if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
             text_or_null = pc.if_else(pc.equal(column, ""), pa.scalar(None, field.type), column)
             table = table.set_column(j, field.name, text_or_null.dictionary_encode())
     return table
 
 
-def _parse_csv(source: Any, delimiter: str, block_size: int, *, use_threads: bool) -> pa.Table:
+def csv_options(path: Path, block_size: int, *, use_threads: bool) -> dict[str, Any]:
+    """How Arrow is to read a CSV file."""
     from pyarrow import csv
 
-    return csv.read_csv(
-        source,
-        read_options=csv.ReadOptions(block_size=block_size, use_threads=use_threads),
-        parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-        convert_options=csv.ConvertOptions(null_values=_NO_NUMBER, strings_can_be_null=False),
-    )
+    return {
+        "read_options": csv.ReadOptions(block_size=block_size, use_threads=use_threads),
+        "parse_options": csv.ParseOptions(delimiter=_delimiter(path), newlines_in_values=True),
+        "convert_options": csv.ConvertOptions(null_values=NO_NUMBER, strings_can_be_null=False),
+    }
 
 
 def _delimiter(path: Path) -> str:

@@ -1,0 +1,217 @@
+"""`spinney train` and `spinney inspect`: models, and what is in them."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from spinney.cli.methods import METHODS, find_method, make_estimator, read_settings
+from spinney.cli.output import check_new, force_option, json_option, say, say_json, say_pairs, say_table, show
+from spinney.cli.tables import Training, drop_option, open_data, split_target, target_option, task_option
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MOST_LISTED = 20  # features or classes
+
+method_option = click.option(
+    "--method",
+    default="forest",
+    show_default=True,
+    metavar="NAME",
+    help=f"One of {', '.join(METHODS)}; or the name of a class, such as RandomForestClassifier.",
+)
+set_option = click.option(
+    "--set",
+    "settings",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A parameter of the method, such as max_depth=4 or categorical_features='[\"zip\"]'; repeatable.",
+)
+
+
+@click.command()
+@click.argument("data", type=click.Path())
+@target_option
+@method_option
+@set_option
+@task_option
+@drop_option
+@click.option("--out", metavar="MODEL", required=True, type=click.Path(), help="The model file to write: model.spn.")
+@force_option
+@json_option
+def train(
+    data: str,
+    target: str | None,
+    method: str,
+    settings: tuple[str, ...],
+    task: str,
+    drop: tuple[str, ...],
+    out: str,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Fit a method to DATA and save the model.
+
+    DATA is a CSV (also gzipped), Parquet or Arrow file, or the name of an embedded table. The same DATA and options
+    give the same model: random_state is 0 unless set. A forest is scored by its out-of-bag rows and keeps their votes,
+    with which `predict --interval` works; --set oob_score=false leaves both out.
+    """
+    check_new(out, force=force)
+    params = read_settings(settings)
+    table = open_data(data)
+    training = split_target(table, target, task, drop)
+    cls = find_method(method, is_regression=training.is_regression, is_told=task != "auto")
+    if isinstance(params.get("estimator"), str):
+        base = find_method(params["estimator"], is_regression=training.is_regression, is_told=False)
+        params["estimator"] = base()
+    estimator = make_estimator(cls, params)
+    start = time.perf_counter()
+    estimator.fit(training.X, training.y)
+    seconds = time.perf_counter() - start
+    estimator.save_model(out)
+    facts = {
+        "model": out,
+        "bytes": Path(out).stat().st_size,
+        "method": cls.__name__,
+        "target": training.target,
+        "rows": training.X.num_rows,
+        "features": training.X.num_columns,
+        **count_parts(estimator),
+        "seconds": round(seconds, 3),
+    }
+    score = score_training(estimator, training)
+    if as_json:
+        say_json({**facts, "score": score})
+        return
+    if score is not None:
+        facts[f"{score['measure']}, {score['rows']} rows"] = score["value"]
+    say_pairs(facts.items())
+
+
+def score_training(estimator: Any, training: Training) -> dict[str, Any] | None:
+    """The score of a fit, and of which rows: those outside the bags if there are bags, else those it has seen."""
+    measure = "accuracy" if hasattr(estimator, "classes_") else "R2"
+    if hasattr(estimator, "oob_score_"):
+        return {"measure": measure, "rows": "out-of-bag", "value": float(estimator.oob_score_)}
+    if measure == "R2" and training.X.num_rows < 2:
+        return None
+    return {"measure": measure, "rows": "training", "value": float(estimator.score(training.X, training.y))}
+
+
+def count_parts(estimator: Any) -> dict[str, int]:
+    """Classes, trees, nodes and leaves of a model."""
+    parts: dict[str, int] = {}
+    if hasattr(estimator, "classes_"):
+        parts["classes"] = len(estimator.classes_)
+    trees = list_trees(estimator)
+    if isinstance(trees, list):
+        parts["trees"] = len(trees)
+        parts["nodes"] = sum(tree.n_nodes for tree in trees)
+        parts["leaves"] = sum(tree.n_leaves for tree in trees)
+        if len(trees) == 1:
+            parts["depth"] = trees[0].depth
+    elif trees is not None:
+        parts |= {"trees": len(trees), "nodes": trees.n_nodes, "leaves": int(trees.is_leaf.sum())}
+    return parts
+
+
+def list_trees(estimator: Any) -> Any:
+    """The trees of a model: a forest, or a list of trees; None where its members have none."""
+    if hasattr(estimator, "tree_"):
+        return [estimator.tree_]
+    if hasattr(estimator, "forest_"):
+        return estimator.forest_
+    members = list(estimator.estimators_)
+    return [member.tree_ for member in members] if all(hasattr(member, "tree_") for member in members) else None
+
+
+# --- inspect ------------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("model", type=click.Path())
+@click.option("--all", "is_all", is_flag=True, help=f"List every feature, not the first {MOST_LISTED} by importance.")
+@json_option
+def inspect(model: str, is_all: bool, as_json: bool) -> None:
+    """Show what is in a MODEL file: method, parameters, columns, importances, size, versions."""
+    from spinney import load_model
+    from spinney.model.container import read
+
+    estimator = load_model(model)
+    text = read(model).text
+    defaults = type(estimator)().get_params(deep=False)
+    parameters = estimator.get_params(deep=False)
+    features = list(describe_features(estimator))
+    facts: dict[str, Any] = {
+        "method": type(estimator).__name__,
+        "task": "classification" if hasattr(estimator, "classes_") else "regression",
+        "features": len(features),
+        **count_parts(estimator),
+        "rounds that predict": getattr(estimator, "best_iteration_", None),
+        "out-of-bag score": getattr(estimator, "oob_score_", None),
+        "bytes": Path(model).stat().st_size,
+        "saved by": f"spinney {text['library']}",
+        "format": text["version"],
+    }
+    labels = estimator.classes_.tolist() if hasattr(estimator, "classes_") else None
+    if as_json:
+        names = {name.replace(" ", "_").replace("-", "_"): value for name, value in facts.items()}
+        say_json({**names, "parameters": parameters, "classes": labels, "features": features})
+        return
+    if labels is not None:
+        facts["classes"] = f"{len(labels)}: {', '.join(map(str, labels[:MOST_LISTED]))}"
+        facts["classes"] += " ..." * (len(labels) > MOST_LISTED)
+    changed = [f"{name}={value!r}" for name, value in parameters.items() if repr(value) != repr(defaults[name])]
+    facts["parameters"] = f"{', '.join(changed)}; others at their defaults" if changed else "defaults"
+    if getattr(estimator, "pruning_", None) is not None:
+        facts["pruning"] = estimator.pruning_.title
+    say_pairs(facts.items())
+    say_features(features, is_all=is_all)
+
+
+def describe_features(estimator: Any) -> Iterator[dict[str, Any]]:
+    """Name, kind and importance of each column."""
+    schema = schema_of(estimator)
+    names = getattr(estimator, "feature_names_in_", None)
+    importances = importances_of(estimator)
+    for j in range(estimator.n_features_in_):
+        levels = None if schema is None else schema.levels[j]
+        feature: dict[str, Any] = {"name": str(names[j]) if names is not None else f"x{j}"}
+        if schema is not None:
+            feature["kind"] = "number" if levels is None else "category"
+            feature["levels"] = None if levels is None else list(levels)
+        feature["importance"] = None if importances is None else float(importances[j])
+        yield feature
+
+
+def schema_of(estimator: Any) -> Any:
+    """What the columns of a model are; None where its members know it."""
+    return getattr(estimator, "_schema", None)
+
+
+def importances_of(estimator: Any) -> Any:
+    """Importances of the features, where the model has some."""
+    try:
+        return estimator.feature_importances_
+    except (AttributeError, ValueError):
+        return None
+
+
+def say_features(features: list[dict[str, Any]], *, is_all: bool) -> None:
+    """Print the features, those that matter most first."""
+    ranked = sorted(features, key=lambda feature: -(feature["importance"] or 0.0))
+    shown = ranked if is_all else ranked[:MOST_LISTED]
+    say("")
+    rows = []
+    for feature in shown:
+        levels = feature.get("levels")
+        kind = feature.get("kind", "") if levels is None else f"{len(levels)} levels"
+        importance = "" if feature["importance"] is None else show(round(feature["importance"], 4))
+        rows.append([feature["name"], kind, importance])
+    say_table(["feature", "kind", "importance"], rows)
+    if len(shown) < len(ranked):
+        say(f"... {len(ranked) - len(shown)} more: --all lists them")

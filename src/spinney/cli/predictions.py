@@ -1,0 +1,356 @@
+"""`spinney predict` and `spinney evaluate`: a model and a file of rows, batch by batch."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from spinney.cli.group import Problem
+from spinney.cli.output import check_new, force_option, json_option, say, say_json, say_pairs, say_table, show
+from spinney.cli.tables import join_names, show_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from spinney.table.batches import Batches
+    from spinney.table.schema import Schema
+
+MOST_CLASSES = 12  # whose confusions are printed
+
+
+@dataclass(frozen=True)
+class Answerer:
+    """A model that answers: what `load_predictor` gives, or the estimator where that cannot."""
+
+    model: Any
+    names: tuple[str, ...] | None
+    n_features: int
+    classes: NDArray[Any] | None
+    schema: Schema | None
+
+    @property
+    def has_text(self) -> bool:
+        """Whether the classes are text."""
+        return self.classes is not None and self.classes.dtype.kind in "UO" and isinstance(self.classes[0], str)
+
+
+def open_answerer(path: str, *, is_whole: bool = False) -> Answerer:
+    """The model in a file; `is_whole`: the estimator, with all that it can do."""
+    from spinney import load_model, load_predictor
+    from spinney.model.container import BrokenFileError
+
+    if not is_whole:
+        try:
+            model = load_predictor(path)
+            return Answerer(model, model.feature_names, model.n_features, model.classes, model.schema)
+        except BrokenFileError:
+            raise
+        except ValueError:  # its members are no trees of one forest
+            pass
+    estimator = load_model(path)
+    names = getattr(estimator, "feature_names_in_", None)
+    return Answerer(
+        estimator,
+        None if names is None else tuple(names.tolist()),
+        estimator.n_features_in_,
+        getattr(estimator, "classes_", None),
+        getattr(estimator, "_schema", None),
+    )
+
+
+def open_rows(path: str, answerer: Answerer) -> Batches:
+    """A file or an embedded table in batches; whole, with kinds guessed, where the model does not know its columns."""
+    from pathlib import Path
+
+    from spinney import datasets
+    from spinney.cli.tables import open_data
+    from spinney.table.batches import Batches, open_batches
+
+    is_embedded = not Path(path).exists() and path in datasets.names()
+    if is_embedded or answerer.schema is None:
+        table = open_data(path).table
+        return Batches(table.column_names, is_text=False, rows=iter([table] if table.num_rows else []))
+    return open_batches(path)
+
+
+class Features:
+    """How the features of a model are found among the columns of a file."""
+
+    def __init__(self, answerer: Answerer, batches: Batches, path: str, others: tuple[str, ...] = ()) -> None:
+        self.answerer = answerer
+        self.is_text = batches.is_text
+        self.columns = find_columns(answerer, batches.names, path, others)
+        self.n_read = 0
+
+    def take(self, table: pa.Table) -> pa.Table:
+        """The features of a batch, as the model wants them."""
+        from spinney.table.batches import convert
+
+        X = table.select(self.columns)
+        if self.is_text and self.answerer.schema is not None:
+            X = convert(X, self.answerer.schema, self.n_read)
+        self.n_read += table.num_rows
+        if self.answerer.names is None:  # it was fitted without names: give none
+            import numpy as np
+
+            return np.column_stack([column.to_numpy() for column in X.columns])
+        return X
+
+
+def find_columns(answerer: Answerer, names: list[str], path: str, others: tuple[str, ...]) -> list[int]:
+    """Positions of a model's features in a file: by name, in any order; without names by position."""
+    if answerer.names is None:
+        rest = [j for j, name in enumerate(names) if name not in others]
+        if len(rest) != answerer.n_features:
+            raise Problem(
+                f"the model has {answerer.n_features} features without names, and {path} has {len(rest)} columns"
+            )
+        return rest
+    missing = [name for name in answerer.names if name not in names]
+    if missing:
+        close = difflib.get_close_matches(missing[0], [name for name in names if name not in answerer.names], n=1)
+        hint = f" Is {show_name(close[0])} meant?" if close else ""
+        raise Problem(f"{path} lacks columns that the model was fitted on: {join_names(missing)}.{hint}")
+    twice = [name for name in answerer.names if names.count(name) > 1]
+    if twice:
+        raise Problem(f"{path} has more than one column {show_name(twice[0])}; rename or remove all but one")
+    return [names.index(name) for name in answerer.names]
+
+
+# --- predict ------------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("model", type=click.Path())
+@click.argument("data", type=click.Path())
+@click.option(
+    "--out", metavar="FILE", type=click.Path(), help="Write CSV, Parquet or Arrow, by the suffix; else CSV to stdout."
+)
+@click.option("--keep", is_flag=True, help="The columns of DATA too, before the predictions.")
+@click.option("--probabilities", is_flag=True, help="The probability of each class too.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+    metavar="COVERAGE",
+    help="An interval too that holds the truth with this probability, such as 0.9; for forests that predict numbers.",
+)
+@click.option("--name", default="prediction", show_default=True, help="What to call the column of predictions.")
+@force_option
+def predict(
+    model: str,
+    data: str,
+    out: str | None,
+    keep: bool,
+    probabilities: bool,
+    interval: float | None,
+    name: str,
+    force: bool,
+) -> None:
+    """Predict the rows of DATA by a MODEL file, in their order.
+
+    DATA is read and answered in batches, however long it is. Columns are found by name; those that the model does not
+    know do not matter.
+    """
+    if out is not None:
+        check_new(out, force=force)
+    answerer = open_answerer(model, is_whole=interval is not None)
+    asks = make_asks(answerer, name, probabilities=probabilities, interval=interval)
+    batches = open_rows(data, answerer)
+    features = Features(answerer, batches, data)
+    kept = list(batches.names) if keep else []
+    added = [column for ask in asks for column in ask.columns]
+    clash = next((column for column in added if column in kept), None)
+    if clash is not None:
+        raise Problem(f"{data} has a column {show_name(clash)} already: give another --name, or leave out --keep")
+    with open_sink(out) as write:
+        for table in batches.rows:
+            X = features.take(table)
+            answers = [array for ask in asks for array in ask.answer(X)]
+            write(join_columns(table if keep else None, added, answers))
+        if not features.n_read:
+            raise Problem(f"{data} has no rows")
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One question to a model: the columns of its answer, and how they are found."""
+
+    columns: list[str]
+    answer: Callable[[Any], list[NDArray[Any]]]
+
+
+def make_asks(answerer: Answerer, name: str, *, probabilities: bool, interval: float | None) -> list[Ask]:
+    """What a model is to be asked."""
+    model = answerer.model
+    asks = [Ask([name], lambda X: [model.predict(X)])]
+    if probabilities:
+        if answerer.classes is None:
+            raise Problem("--probabilities: this model predicts numbers, which have no classes")
+        if not hasattr(model, "predict_proba"):
+            raise Problem("--probabilities: the members of this model give none")
+        stem = "probability" if name == "prediction" else f"{name}_probability"
+        columns = [f"{stem}_{label}" for label in answerer.classes.tolist()]
+        asks.append(Ask(columns, lambda X: list(model.predict_proba(X).T)))
+    if interval is not None:
+        if answerer.classes is not None or not hasattr(model, "predict_interval"):
+            raise Problem(f"--interval: {type(model).__name__} has none; forests that predict numbers have")
+        if not hasattr(model, "_oob_votes"):
+            raise Problem(
+                "--interval: the forest was trained without oob_score, whose left-out rows tell how wide it is"
+            )
+        stem = "" if name == "prediction" else f"{name}_"
+        asks.append(Ask([f"{stem}low", f"{stem}high"], lambda X: list(model.predict_interval(X, interval).T)))
+    return asks
+
+
+def join_columns(kept: pa.Table | None, names: list[str], arrays: list[NDArray[Any]]) -> pa.Table:
+    """Kept columns and answers, side by side."""
+    import pyarrow as pa
+
+    answers = [pa.array(array) for array in arrays]
+    if kept is None:
+        return pa.table(answers, names=names)
+    return pa.table([*kept.columns, *answers], names=[*kept.column_names, *names])
+
+
+@contextlib.contextmanager
+def open_sink(out: str | None) -> Iterator[Callable[[pa.Table], None]]:
+    """What writes batches: into a file that is whole at the end or not there, or to stdout."""
+    from spinney._files import replacing
+    from spinney.cli.sinks import Sink, kind_of
+
+    kind = "csv" if out is None else kind_of(out)
+    if out is None:
+        with Sink(sys.stdout.buffer, kind) as sink:
+            yield sink.write
+        return
+    with replacing(out) as file, Sink(file, kind) as sink:
+        yield sink.write
+
+
+# --- evaluate -----------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("model", type=click.Path())
+@click.argument("data", type=click.Path())
+@click.option("--target", metavar="COLUMN", help="The true answers; by default the one column that is no feature.")
+@json_option
+def evaluate(model: str, data: str, target: str | None, as_json: bool) -> None:
+    """Score a MODEL file on the rows of DATA, which should be others than it was trained on."""
+    import numpy as np
+
+    from spinney.cli.scores import score_classes, score_numbers
+
+    answerer = open_answerer(model)
+    batches = open_rows(data, answerer)
+    target = find_target(answerer, batches.names, data, target)
+    features = Features(answerer, batches, data, (target,))
+    at = batches.names.index(target)
+    truth, answers = [], []
+    for table in batches.rows:
+        truth.append(read_truth(answerer, table.column(at), target, batches, features.n_read))
+        X = features.take(table)
+        answers.append(answerer.model.predict(X) if answerer.classes is None else ask_classes(answerer, X))
+    if not truth:
+        raise Problem(f"{data} has no rows")
+    y, said = np.concatenate(truth), np.concatenate(answers)
+    if answerer.classes is None:
+        scores = {"target": target, "rows": len(y), **score_numbers(y, said)}
+        if as_json:
+            say_json(scores)
+        else:
+            say_pairs((name.replace("_", " "), value) for name, value in scores.items())
+        return
+    codes = find_codes(answerer.classes, y, target)
+    report = score_classes(codes, said[:, 0].astype(np.int64), said[:, 1:], answerer.classes.tolist())
+    if as_json:
+        say_json({"target": target, "rows": len(y), **report})
+        return
+    say_pairs([("target", target), ("rows", len(y)), *((k.replace("_", " "), v) for k, v in report["scores"].items())])
+    say("")
+    say_classes(report)
+
+
+def ask_classes(answerer: Answerer, X: Any) -> NDArray[Any]:
+    """Code of the class, then the probabilities, of each row."""
+    import numpy as np
+
+    model = answerer.model
+    assert answerer.classes is not None
+    code = np.searchsorted(answerer.classes, model.predict(X))
+    return np.column_stack([code, model.predict_proba(X)])
+
+
+def find_target(answerer: Answerer, names: list[str], path: str, target: str | None) -> str:
+    """The column of true answers."""
+    if target is None:
+        rest = [name for name in names if answerer.names is not None and name not in answerer.names]
+        if len(rest) != 1:
+            found = f"beside the features it has {join_names(rest)}" if rest else "it has no column beside the features"
+            raise Problem(f"--target is missing: which column of {path} has the true answers? {found}")
+        return rest[0]
+    if target not in names:
+        close = difflib.get_close_matches(target, names, n=1)
+        hint = f"Did you mean {show_name(close[0])}?" if close else f"Its columns: {join_names(names)}"
+        raise Problem(f"no column {show_name(target)} in {path}. {hint}")
+    if names.count(target) > 1:
+        raise Problem(f"{path} has more than one column {show_name(target)}; rename or remove all but one")
+    if answerer.names is not None and target in answerer.names:
+        raise Problem(f"--target {show_name(target)} is a feature of the model")
+    return target
+
+
+def read_truth(
+    answerer: Answerer, column: pa.ChunkedArray, target: str, batches: Batches, first_row: int
+) -> NDArray[Any]:
+    """The true answers of a batch, as NumPy has them."""
+    import pyarrow as pa
+
+    from spinney.table.batches import as_category, as_numbers
+
+    if batches.is_text:
+        column = as_category(column) if answerer.has_text else as_numbers(column, show_name(target), first_row)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if column.null_count:
+        raise Problem(f"column {show_name(target)} has missing values; remove those rows first")
+    return column.to_numpy()
+
+
+def find_codes(classes: NDArray[Any], y: NDArray[Any], target: str) -> NDArray[Any]:
+    """Positions of labels among the classes; a label that the model does not know is named."""
+    import numpy as np
+
+    places = {label: k for k, label in enumerate(classes.tolist())}
+    codes = np.array([places.get(label, -1) for label in y.tolist()], np.int64)
+    if (codes < 0).any():
+        label = y[int(np.argmax(codes < 0))]
+        shown = join_names([str(label) for label in classes.tolist()])
+        raise Problem(
+            f"column {show_name(target)} holds {label!r}, which the model does not know; its classes: {shown}"
+        )
+    return codes
+
+
+def say_classes(report: dict[str, Any]) -> None:
+    """Print what is said of each class, and which are taken for which."""
+    rows = [
+        [str(one["class"]), *(show(one[name]) for name in ("rows", "precision", "recall", "f1"))]
+        for one in report["classes"]
+    ]
+    say_table(["class", "rows", "precision", "recall", "f1"], rows)
+    if len(rows) <= MOST_CLASSES:
+        say("", "true classes by what they are taken for")
+        labels = [row[0] for row in rows]
+        say_table(
+            ["", *labels], [[a, *map(show, counts)] for a, counts in zip(labels, report["confusion"], strict=True)]
+        )

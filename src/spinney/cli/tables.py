@@ -1,0 +1,128 @@
+"""DATA as commands take it: a file, or the name of an embedded table; its target, and what kind of target it is."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from spinney.cli.group import Problem, printable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+MOST_NAMES = 20  # of a list in an error
+MOST_LETTERS = 60  # of a name
+
+task_option = click.option(
+    "--task",
+    type=click.Choice(["auto", "classification", "regression"]),
+    default="auto",
+    show_default=True,
+    help="auto: regression if the target has fractions, more than 20 distinct numbers, or few equal ones.",
+)
+target_option = click.option("--target", metavar="COLUMN", help="The column to predict. Embedded tables know theirs.")
+drop_option = click.option(
+    "--drop", metavar="COLUMN", multiple=True, help="A column to leave out, such as a number of the row; repeatable."
+)
+
+
+class Data(NamedTuple):
+    """A table, and the column that it is about if that is known."""
+
+    name: str
+    table: pa.Table
+    target: str | None
+
+
+class Training(NamedTuple):
+    """What a method is fitted on."""
+
+    X: pa.Table
+    y: NDArray[Any]
+    target: str
+    is_regression: bool
+
+
+def open_data(path: str) -> Data:
+    """The table in a file, or the embedded one of this name."""
+    from spinney import datasets, read_table
+
+    if not Path(path).exists() and path in datasets.names():
+        return Data(path, datasets.load(path), datasets.source(path).target)
+    return Data(path, read_table(path), None)
+
+
+def split_target(data: Data, target: str | None, task: str = "auto", drop: tuple[str, ...] = ()) -> Training:
+    """Features and target; without missing values, and of a kind that is found or told."""
+    target = target or data.target
+    if target is None:
+        raise Problem(f"--target is missing: which column of {data.name} is to be predicted? {listed(data)}")
+    for name in dict.fromkeys((*drop, target)):
+        check_column(data, name)
+    if target in drop:
+        raise Problem(f"--drop {show_name(target)}: it is the target")
+    if not data.table.num_rows:
+        raise Problem(f"{data.name} has no rows")
+    y = read_target(data.table, target)
+    X = data.table.drop_columns([target, *dict.fromkeys(drop)])
+    if not X.num_columns:
+        raise Problem(f"{data.name} has no column beside the target {show_name(target)} to predict it from")
+    is_regression = looks_continuous(y) if task == "auto" else task == "regression"
+    return Training(X, y.to_numpy(), target, is_regression)
+
+
+def check_column(data: Data, name: str) -> None:
+    """The table has a column of this name, and one only."""
+    names = data.table.column_names
+    if name not in names:
+        close = difflib.get_close_matches(name, names, n=1)
+        hint = f"Did you mean {show_name(close[0])}?" if close else listed(data)
+        raise Problem(f"no column {show_name(name)} in {data.name}. {hint}")
+    if names.count(name) > 1:
+        raise Problem(f"{data.name} has more than one column {show_name(name)}; rename or remove all but one")
+
+
+def read_target(table: pa.Table, target: str) -> pa.ChunkedArray:
+    """A column without missing values."""
+    import pyarrow as pa
+
+    y = table[target]
+    if pa.types.is_dictionary(y.type):
+        y = y.cast(y.type.value_type)
+    if y.null_count:
+        raise Problem(f"column {show_name(target)} has {y.null_count} missing values; remove those rows first")
+    return y
+
+
+def looks_continuous(column: pa.ChunkedArray) -> bool:
+    """Whether a target is to be averaged rather than counted."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_floating(column.type) and pc.any(pc.not_equal(column, pc.floor(column))).as_py():
+        return True
+    if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
+        return False
+    n_distinct = pc.count_distinct(column).as_py()
+    return bool(n_distinct > 20 or 2 * n_distinct > len(column))
+
+
+def listed(data: Data) -> str:
+    """The columns of a table, in words."""
+    return f"Its columns: {join_names(data.table.column_names)}"
+
+
+def join_names(names: list[str]) -> str:
+    """Names in a row, the first of many."""
+    shown = ", ".join(show_name(name) for name in names[:MOST_NAMES])
+    return shown if len(names) <= MOST_NAMES else f"{shown}, ... {len(names) - MOST_NAMES} more"
+
+
+def show_name(name: str) -> str:
+    """A name as a user can find it: short, in quotes, without letters that act on a terminal."""
+    text = printable(name)
+    return f"'{text}'" if len(text) <= MOST_LETTERS else f"'{text[:MOST_LETTERS]}...'"

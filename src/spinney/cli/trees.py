@@ -1,0 +1,256 @@
+"""`spinney tree`, `spinney trace` and `spinney prune`: single trees, to be read and cut."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from spinney.cli.group import Problem
+from spinney.cli.methods import find_method, read_settings
+from spinney.cli.models import list_trees, set_option
+from spinney.cli.output import check_new, force_option, json_option, say, say_json
+from spinney.cli.tables import Training, drop_option, open_data, split_target, target_option, task_option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SINGLE = ("cart", "id3", "c45")
+FORMS: dict[str, Callable[[Any, int | None, bool], str]] = {
+    "text": lambda tree, depth, numbers: tree.to_text(depth, numbers=numbers),
+    "rules": lambda tree, _depth, _numbers: str(tree.to_rules()),
+    "svg": lambda tree, depth, _numbers: tree.to_svg(max_depth=depth),
+    "dot": lambda tree, depth, _numbers: tree.to_dot(max_depth=depth),
+    "mermaid": lambda tree, depth, _numbers: tree.to_mermaid(max_depth=depth),
+}
+SUFFIXES = {".svg": "svg", ".dot": "dot", ".gv": "dot", ".mmd": "mermaid", ".txt": "text"}
+
+single_option = click.option(
+    "--method", type=click.Choice(SINGLE), default="cart", show_default=True, help="How the tree is grown."
+)
+
+
+# --- tree ---------------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("source", type=click.Path())
+@target_option
+@task_option
+@drop_option
+@single_option
+@click.option("--criterion", help="How a split is judged: gini, entropy, ...; default: that of the method.")
+@click.option("--max-depth", type=click.IntRange(min=1), help="No leaf is deeper than this.")
+@click.option("--max-leaf-nodes", type=click.IntRange(min=2), help="Grow the best node first, to this many leaves.")
+@click.option("--min-samples-leaf", type=click.IntRange(min=1), help="Rows in a leaf at least.")
+@click.option("--ccp-alpha", type=click.FloatRange(min=0), help="Prune by this cost of a leaf.")
+@set_option
+@click.option("--tree", "number", type=click.IntRange(min=0), help="Which tree of a model of many; the first is 0.")
+@click.option("--text", "form", flag_value="text", help="As text; this is the default.")
+@click.option("--rules", "form", flag_value="rules", help="As if-then rules, one for each leaf.")
+@click.option("--svg", "form", flag_value="svg", help="As an SVG picture, for a browser.")
+@click.option("--dot", "form", flag_value="dot", help="In the language of Graphviz.")
+@click.option("--mermaid", "form", flag_value="mermaid", help="In the language of Mermaid.")
+@click.option("--show-depth", type=click.IntRange(min=0), help="Show no node deeper than this.")
+@click.option("--numbers", is_flag=True, help="The number of each node, in text.")
+@click.option("--out", metavar="FILE", type=click.Path(), help="Write a file instead; its suffix tells the form.")
+@force_option
+def tree(
+    source: str,
+    target: str | None,
+    task: str,
+    drop: tuple[str, ...],
+    method: str,
+    settings: tuple[str, ...],
+    number: int | None,
+    form: str | None,
+    show_depth: int | None,
+    numbers: bool,
+    out: str | None,
+    force: bool,
+    **growth: Any,
+) -> None:
+    """Show a tree: one grown on DATA, or one of a MODEL file.
+
+    SOURCE is a CSV, Parquet or Arrow file, the name of an embedded table, or a model file (.spn).
+    """
+    if out is not None:
+        check_new(out, force=force)
+        form = form or next((kind for suffix, kind in SUFFIXES.items() if out.lower().endswith(suffix)), None)
+    params = {name: value for name, value in growth.items() if value is not None} | read_settings(settings)
+    if source.lower().endswith(".spn"):
+        if params or target or drop:
+            raise Problem(f"{source} is a model, grown already: --target, --drop and parameters are for DATA")
+        shown, note = take_tree(source, number)
+    else:
+        if number:
+            raise Problem("--tree is for models of many trees, and one tree is grown on DATA")
+        training = split_target(open_data(source), target, task, drop)
+        shown, note = grow_tree(training, method, params, is_told=task != "auto")
+    text = FORMS[form or "text"](shown, show_depth, numbers).rstrip() + "\n"
+    if out is not None:
+        from spinney._files import replacing
+
+        with replacing(out) as file:
+            file.write(text.encode("utf-8", "backslashreplace"))
+        return
+    say(text)
+    if form in {None, "text", "rules"}:
+        say(note)
+
+
+def grow_tree(training: Training, method: str, params: dict[str, Any], *, is_told: bool) -> tuple[Any, str]:
+    """A tree, and a line about it."""
+    model = fit_single(training, method, params, is_told=is_told)
+    kind = "regression" if training.is_regression else "classification"
+    n_rows, n_features = training.X.num_rows, training.X.num_columns
+    note = f"{kind} of {training.target!r}: {n_rows} rows, {n_features} features, {model.get_n_leaves()} leaves"
+    return model.tree_, note
+
+
+def fit_single(training: Training, method: str, params: dict[str, Any], *, is_told: bool) -> Any:
+    """A fitted estimator of one tree."""
+    cls = find_method(method, is_regression=training.is_regression, is_told=is_told)
+    return cls(**params).fit(training.X, training.y)
+
+
+def take_tree(path: str, number: int | None) -> tuple[Any, str]:
+    """A tree of a model, and a line about it."""
+    from spinney import load_model
+
+    estimator = load_model(path)
+    trees = list_trees(estimator)
+    kind = type(estimator).__name__
+    if trees is None:
+        raise Problem(f"the members of this {kind} are no trees")
+    at = number or 0
+    if at >= len(trees):
+        raise Problem(f"--tree {at}: the model has trees 0 to {len(trees) - 1}")
+    found = trees[at]
+    note = f"{kind}: {found.n_leaves} leaves"
+    return found, note if len(trees) == 1 else f"{note} in tree {at} of {len(trees)}"
+
+
+# --- trace --------------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("data", type=click.Path(), default="play_tennis")
+@target_option
+@task_option
+@drop_option
+@click.option("--method", type=click.Choice(SINGLE), default="id3", show_default=True, help="Whose steps are shown.")
+@set_option
+@click.option("--node", type=click.IntRange(min=0), help="One node alone; the root is 0.")
+@click.option("--max-depth", type=click.IntRange(min=0), help="Nodes down to this depth.")
+@click.option("--cuts/--no-cuts", default=None, help="All cuts of numbers, or the best alone; default: all if few.")
+@json_option
+def trace(
+    data: str,
+    target: str | None,
+    task: str,
+    drop: tuple[str, ...],
+    method: str,
+    settings: tuple[str, ...],
+    node: int | None,
+    max_depth: int | None,
+    cuts: bool | None,
+    as_json: bool,
+) -> None:
+    """Show step by step why a tree is what it is: at each node every test with its figures, and why one won.
+
+    DATA is a file or the name of an embedded table; without it the weather table of the lectures.
+    """
+    import spinney
+
+    training = split_target(open_data(data), target, task, drop)
+    model = fit_single(training, method, read_settings(settings), is_told=task != "auto")
+    found = spinney.trace(model, training.X, training.y)
+    if as_json:
+        columns = found.to_columns()
+        names = list(columns)
+        say_json([dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)])
+        return
+    if sys.stdout.isatty():
+        found.show(node=node, max_depth=max_depth, cuts=cuts)
+    else:
+        say(found.to_text(node=node, max_depth=max_depth, cuts=cuts))
+    if node is None:
+        say("", model.tree_.to_text(max_depth, numbers=True))
+
+
+# --- prune --------------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("model", type=click.Path())
+@click.argument("data", type=click.Path(), required=False)
+@click.option(
+    "--method",
+    type=click.Choice(["cost_complexity", "reduced_error", "pessimistic", "min_gain", "merge"]),
+    required=True,
+    help="How branches are judged. pessimistic: classes only; reduced_error: by rows that did not grow the tree.",
+)
+@click.option(
+    "--target", metavar="COLUMN", help="The true answers in DATA; by default the one column that is no feature."
+)
+@click.option(
+    "--ccp-alpha", metavar="NUMBER", help="cost_complexity: the cost of a leaf; cv: by cross-validation on DATA."
+)
+@click.option("--ccp-risk", type=click.Choice(["impurity", "error"]), help="cost_complexity: what leaves are to lower.")
+@click.option("--confidence", type=float, help="pessimistic: the lower, the more is cut; J48 has 0.25.")
+@click.option("--raising/--no-raising", default=None, help="pessimistic: whether a branch may take its parent's place.")
+@click.option("--min-gain", type=float, help="min_gain: splits that gain less go.")
+@click.option("--out", metavar="MODEL", required=True, type=click.Path(), help="The model file to write.")
+@force_option
+def prune(model: str, data: str | None, method: str, target: str | None, out: str, force: bool, **given: Any) -> None:
+    """Prune the tree of a MODEL file, and save it as another.
+
+    DATA: for reduced_error rows that did not grow the tree; the training rows for --ccp-alpha cv and for raising.
+    """
+    from spinney import load_model
+
+    check_new(out, force=force)
+    estimator = load_model(model)
+    if not hasattr(estimator, "prune"):
+        raise Problem(f"{model} holds a {type(estimator).__name__}: single trees alone are pruned (cart, id3, c45)")
+    options = {name: value for name, value in given.items() if value is not None}
+    if "ccp_alpha" in options:
+        options["ccp_alpha"] = read_alpha(options["ccp_alpha"])
+    X = y = None
+    if data is not None:
+        X, y = read_rows(model, data, target)
+    pruned = estimator.prune(method, X, y, **options)
+    pruned.save_model(out)
+    say(str(pruned.pruning_))
+
+
+def read_alpha(text: str) -> float | str:
+    """A number, or "cv"."""
+    try:
+        return "cv" if text == "cv" else float(text)
+    except ValueError:
+        raise Problem(f"--ccp-alpha {text!r}: give a number, or cv") from None
+
+
+def read_rows(model: str, data: str, target: str | None) -> tuple[Any, Any]:
+    """All rows of a file as a model reads them, and the true answers."""
+    import numpy as np
+    import pyarrow as pa
+
+    from spinney.cli.predictions import Features, find_target, open_answerer, open_rows, read_truth
+
+    answerer = open_answerer(model)
+    batches = open_rows(data, answerer)
+    target = find_target(answerer, batches.names, data, target)
+    features = Features(answerer, batches, data, (target,))
+    at = batches.names.index(target)
+    parts, truth = [], []
+    for table in batches.rows:
+        truth.append(read_truth(answerer, table.column(at), target, batches, features.n_read))
+        parts.append(features.take(table))
+    if not parts:
+        raise Problem(f"{data} has no rows")
+    X = pa.concat_tables(parts).unify_dictionaries() if isinstance(parts[0], pa.Table) else np.concatenate(parts)
+    return X, np.concatenate(truth)

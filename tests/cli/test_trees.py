@@ -1,0 +1,185 @@
+"""`spinney tree`, `spinney trace` and `spinney prune`."""
+
+import json
+import xml.etree.ElementTree as ET
+
+import pytest
+
+import spinney
+from command_line import TENNIS, fails, run, works
+
+
+@pytest.fixture
+def tennis(tmp_path):
+    path = tmp_path / "tennis table.csv"
+    path.write_text(TENNIS)
+    return path
+
+
+# --- tree ---------------------------------------------------------------------------------------------------------
+
+
+def test_tree_of_a_csv(tennis):
+    text = works("tree", tennis, "--target", "play")
+    assert "outlook" in text
+    assert text.splitlines()[-1] == "classification of 'play': 6 rows, 2 features, 3 leaves"
+
+
+def test_tree_options_reach_the_estimator(tennis):
+    text = works("tree", tennis, "--target", "play", "--max-depth", 1, "--criterion", "entropy")
+    assert text.splitlines()[-1].endswith("2 leaves")
+    text = works(
+        "tree", tennis, "--target", "play", "--method", "c45", "--set", "pruning=none", "--set", "min_samples_leaf=1"
+    )
+    assert "outlook = overcast" in text
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "kind"),
+    [
+        ("1.5 2.5 3.0", (), "regression"),
+        ("1.0 2.0 1.0 2.0", (), "classification"),
+        ("1 2 1 2", (), "classification"),
+        ("100000 200000 300000", (), "regression"),  # prices: hardly two are equal
+        (" ".join(map(str, range(21))), (), "regression"),
+        ("1 2 1 2", ("--task", "regression"), "regression"),
+    ],
+)
+def test_task_is_guessed_from_the_target(values, options, kind, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n" + "".join(f"{i},{value}\n" for i, value in enumerate(values.split())))
+    assert works("tree", path, "--target", "y", *options).splitlines()[-1].startswith(kind)
+
+
+def test_errors_are_one_line(tennis, tmp_path):
+    fails(run("tree", tennis, "--target", "nothing"), "'nothing'", "'outlook', 'humidity', 'play'")
+    fails(run("tree", tmp_path / "absent.csv", "--target", "y"), "absent.csv")
+    fails(run("tree", tmp_path, "--target", "y"))
+    fails(run("tree", tennis), "--target")
+    fails(run("tree", tennis, "--target", "play", "--max-depth", 0), "--max-depth")
+    fails(run("tree", tennis, "--target", "play", "--criterion", "magic"), "magic")
+    fails(run("tree", tennis, "--target", "play", "--tree", 1), "--tree")
+    (tmp_path / "t.csv").write_text("x,y\n1,a\n2,\n")
+    fails(run("tree", tmp_path / "t.csv", "--target", "y"), "'y'", "1 missing")
+    (tmp_path / "t.xlsx").write_text("x")
+    fails(run("tree", tmp_path / "t.xlsx", "--target", "y"), ".xlsx")
+
+
+def test_every_form_of_a_tree(tmp_path):
+    table = spinney.datasets.load("play_tennis")
+    tree = spinney.CARTClassifier().fit(table.drop_columns(["play"]), table["play"].to_pylist()).tree_
+    forms = {"text": tree.to_text(), "rules": str(tree.to_rules()), "svg": tree.to_svg(), "dot": tree.to_dot(),
+             "mermaid": tree.to_mermaid()}  # fmt: skip
+    for form, expected in forms.items():
+        shown = works("tree", "play_tennis", f"--{form}")
+        assert shown.startswith(expected.rstrip()), form
+        out = tmp_path / f"tree.{form}"
+        works("tree", "play_tennis", f"--{form}", "--out", out)
+        assert out.read_text() == expected.rstrip() + "\n"
+    ET.fromstring((tmp_path / "tree.svg").read_text())
+    works("tree", "play_tennis", "--out", tmp_path / "by_suffix.svg")
+    assert (tmp_path / "by_suffix.svg").read_text() == (tmp_path / "tree.svg").read_text()
+    fails(run("tree", "play_tennis", "--out", tmp_path / "tree.svg"), "--force")
+    assert "#1 " in works("tree", "play_tennis", "--numbers", "--show-depth", 1)
+
+
+def test_trees_of_a_model(tmp_path):
+    path = tmp_path / "m.spn"
+    works("train", "weather_numeric", "--set", "n_estimators=3", "--set", "oob_score=false", "--out", path)
+    forest = spinney.load_model(path).forest_
+    for number in range(3):
+        assert works("tree", path, "--tree", number).startswith(forest[number].to_text())
+    assert "in tree 0 of 3" in works("tree", path)
+    fails(run("tree", path, "--tree", 3), "0 to 2")
+    fails(run("tree", path, "--max-depth", 3), "grown already")
+    fails(run("tree", path, "--target", "play"), "grown already")
+
+
+# --- trace --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["id3", "c45", "cart"])
+def test_the_trace_of_the_weather_is_that_of_the_library(method):
+    table = spinney.datasets.load("play_tennis")
+    X, y = table.drop_columns(["play"]), table["play"].to_pylist()
+    kind = {"id3": spinney.ID3Classifier, "c45": spinney.C45Classifier, "cart": spinney.CARTClassifier}[method]
+    model = kind().fit(X, y)
+    expected = spinney.trace(model, X, y)
+    assert works("trace", "--method", method).startswith(expected.to_text())
+    assert works("trace", "--method", method, "--node", 0) == expected.to_text(node=0) + "\n"
+
+
+def test_the_gains_of_the_lecture():
+    rows = json.loads(works("trace", "--json"))
+    gains = {row["feature"]: round(row["gain"], 3) for row in rows if row["node"] == 0}
+    assert gains == {"outlook": 0.247, "temperature": 0.029, "humidity": 0.152, "wind": 0.048}
+
+
+def test_a_trace_of_another_table(tennis):
+    text = works("trace", tennis, "--target", "play", "--max-depth", 0)
+    assert text.count("Node ") == 1
+    fails(run("trace", tennis), "--target")
+    fails(run("trace", "play_tennis", "--node", 99), "99")
+
+
+# --- prune --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def grown(tmp_path):
+    path = tmp_path / "grown.spn"
+    works("train", "weather_numeric", "--method", "cart", "--out", path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("options", "call"),
+    [
+        (["cost_complexity", "--ccp-alpha", "0.1"], ("cost_complexity", {"ccp_alpha": 0.1})),
+        (
+            ["pessimistic", "--no-raising", "--confidence", "0.1"],
+            ("pessimistic", {"raising": False, "confidence": 0.1}),
+        ),
+        (["min_gain", "--min-gain", "0.2"], ("min_gain", {"min_gain": 0.2})),
+        (["merge"], ("merge", {})),
+    ],
+)
+def test_prunings_are_those_of_the_library(options, call, grown, tmp_path):
+    out = tmp_path / "pruned.spn"
+    text = works("prune", grown, "--method", *options, "--out", out)
+    expected = spinney.load_model(grown).prune(call[0], **call[1])
+    assert text == f"{expected.pruning_}\n"
+    assert spinney.load_model(out).tree_.to_text() == expected.tree_.to_text()
+
+
+def test_pruning_by_rows(grown, tmp_path):
+    table = spinney.datasets.load("weather_numeric")
+    X, y = table.drop_columns(["play"]), table["play"].to_pylist()
+    spinney_rows = tmp_path / "rows.csv"
+    works("datasets", "weather_numeric", "--out", spinney_rows)
+    for options in (["reduced_error"], ["cost_complexity", "--ccp-alpha", "cv"], ["pessimistic", "--raising"]):
+        out = tmp_path / f"{options[0]}.spn"
+        works("prune", grown, spinney_rows, "--method", *options, "--out", out)
+        more = {"ccp_alpha": "cv"} if "cv" in options else {"raising": True} if "--raising" in options else {}
+        expected = spinney.load_model(grown).prune(options[0], X, y, **more)
+        assert spinney.load_model(out).tree_.to_text() == expected.tree_.to_text()
+
+
+def test_refusals_of_prune(grown, tmp_path):
+    out = tmp_path / "out.spn"
+
+    def prune(*more, model=grown):
+        return run("prune", model, "--out", out, *more)
+
+    fails(prune("--method", "reduced_error"), "X and y")
+    fails(prune("--method", "merge", "--min-gain", "1"), "min_gain")
+    fails(prune("--method", "cost_complexity", "--ccp-alpha", "many"), "--ccp-alpha")
+    fails(prune("--method", "magic"), "magic")
+    missing = prune()
+    assert missing.exit_code == 2
+    assert "--method" in missing.stderr
+    forest = tmp_path / "forest.spn"
+    works("train", "weather_numeric", "--set", "n_estimators=2", "--set", "oob_score=false", "--out", forest)
+    fails(prune("--method", "merge", model=forest), "single trees")
+    fails(run("prune", grown, "--method", "merge", "--out", grown), "--force")
+    assert not out.exists()
