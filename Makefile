@@ -6,7 +6,7 @@ BIN := $(ENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help study test test-all test-nojit test-bounds lint format type check bench clean
+.PHONY: help study test test-all test-nojit test-bounds lint format type check bench fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ check: lint type test ## all that a change must pass
 
 bench: $(ENV)/bench.stamp ## speed against scikit-learn, as ratios in one run
 	$(BIN)/python -m benchmarks
+
+fuzz: $(ENV)/dev.stamp ## damage a million model files: none may crash, hang or fill the memory (hours)
+	$(BIN)/python -m fuzz --n 1000000 --workers $(JOBS)
 
 clean: ## remove what the menu has made
 	rm -rf $(ENV) .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist

@@ -343,7 +343,7 @@ class GradientBoostingClassifier(ClassifierMixin, Boosted):
     def predict(self, X: Any, *, init_score: Any = None) -> NDArray[Any]:
         """Predict the class of each row: that of the highest raw score, the first among equals."""
         raw = self._sum_rounds(self._values(X), init_score)
-        return self.classes_[choose_class(raw)]
+        return self.classes_[choose_class(raw, len(self.classes_))]
 
     def staged_decision_function(self, X: Any, *, init_score: Any = None) -> Iterator[NDArray[np.float64]]:
         """Raw scores after 1, 2, ... `n_estimators_` rounds; `decision_function` is stage `best_iteration_`."""
@@ -358,7 +358,7 @@ class GradientBoostingClassifier(ClassifierMixin, Boosted):
     def staged_predict(self, X: Any, *, init_score: Any = None) -> Iterator[NDArray[Any]]:
         """Classes after 1, 2, ... `n_estimators_` rounds."""
         for raw in self._stages(self._values(X), init_score):
-            yield self.classes_[choose_class(raw)]
+            yield self.classes_[choose_class(raw, len(self.classes_))]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of the rows, by weight, whose class is predicted; a class that fit has not seen is an error."""

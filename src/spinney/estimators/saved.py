@@ -266,8 +266,10 @@ def make_draw(parts: dict[str, Any]) -> Draw:
     types = {"kind": str, "n_rows": int, "n_drawn": int, "seed": int, "is_balanced": bool}
     if not all(type(parts.get(name)) is kind for name, kind in types.items()):
         raise BrokenFileError("a draw has a kind, counts and a seed")
-    if not all(isinstance(parts.get(name), np.ndarray | None) for name in ("probability", "strata", "groups")):
-        raise BrokenFileError("a draw has arrays of chances, strata and groups, or none")
+    for name, kinds in (("probability", "f"), ("strata", "iu"), ("groups", "iu")):
+        part = parts.get(name)
+        if part is not None and not (isinstance(part, np.ndarray) and part.dtype.kind in kinds):
+            raise BrokenFileError("a draw has arrays of chances, strata and groups, or none")
     return Draw(**parts)
 
 

@@ -150,7 +150,7 @@ class RoundAnswers:
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of the highest score, the first among equals; or numbers."""
         self._check(X)
-        return self.classes_[choose_class(self.raw)] if hasattr(self, "classes_") else self.answers
+        return self.classes_[choose_class(self.raw, len(self.classes_))] if hasattr(self, "classes_") else self.answers
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Logarithms of class probabilities."""

@@ -25,6 +25,14 @@ def is_finite(x: float) -> bool:
 
 
 @inlined
+def one_of(doubles: np.ndarray, others: np.ndarray, node: int) -> float:
+    """A quantity of a node that is held in one of two types, the array of the other being empty."""
+    if len(doubles) > 0:
+        return np.float64(doubles[node])
+    return np.float64(others[node])
+
+
+@inlined
 def n_branches_of(test: int) -> int:
     """Branches of a threshold or a subset."""
     if (test >> KIND_BITS) & MISSING_MASK == 2:
@@ -123,22 +131,25 @@ def is_sound_sum(
     sum_tolerance: float,
     n_rows: np.ndarray,
     weights: np.ndarray,
+    whole_weights: np.ndarray,
     impurities: np.ndarray,
+    single_impurities: np.ndarray,
     root_weight: float,
 ) -> bool:
     """Whether rows and weights of the branches add up to the node's, and the split does not raise the impurity."""
-    low = np.float64(weights[first])
-    high = np.float64(weights[first + 1])
+    low = one_of(weights, whole_weights, first)
+    high = one_of(weights, whole_weights, first + 1)
     sum_rows = np.int64(n_rows[first]) + np.int64(n_rows[first + 1])
     sum_weight = low + high
-    sum_loss = low / root_weight * impurities[first] + high / root_weight * impurities[first + 1]
+    sum_loss = low / root_weight * one_of(impurities, single_impurities, first)
+    sum_loss += high / root_weight * one_of(impurities, single_impurities, first + 1)
     if n_branches > 2:
-        apart = np.float64(weights[first + 2])
+        apart = one_of(weights, whole_weights, first + 2)
         sum_rows += np.int64(n_rows[first + 2])
         sum_weight += apart
-        sum_loss += apart / root_weight * impurities[first + 2]
-    weight = np.float64(weights[node])
-    loss = weight / root_weight * impurities[node]
+        sum_loss += apart / root_weight * one_of(impurities, single_impurities, first + 2)
+    weight = one_of(weights, whole_weights, node)
+    loss = weight / root_weight * one_of(impurities, single_impurities, node)
     if sum_rows != np.int64(n_rows[node]) or not abs(sum_weight - weight) <= sum_tolerance * weight:
         return False
     return sum_loss <= loss + impurity_slack
@@ -154,8 +165,10 @@ def find_fault(
     n_levels: np.ndarray,  # (n_features,) int32, none negative
     distributions: np.ndarray,  # (n_mixed, n_classes) float64
     n_rows: np.ndarray,  # (n_nodes,) uint32; (0,): a compact forest
-    weights: np.ndarray,  # (n_nodes,) uint32 or float64
-    impurities: np.ndarray,  # (n_nodes,) float64 or float32
+    weights: np.ndarray,  # (n_nodes,) float64, or (0,) and
+    whole_weights: np.ndarray,  # uint32: one signature for all forests, so that no file waits for a compiler
+    impurities: np.ndarray,  # (n_nodes,) float64, or (0,) and
+    single_impurities: np.ndarray,  # float32
     sum_tolerance: float,
     impurity_tolerance: float,
     is_child: np.ndarray,  # (nodes of the largest tree,) uint8 scratch
@@ -174,12 +187,19 @@ def find_fault(
         slack = 0.0
         if not is_compact:
             n_bad = count_bad_numbers(n_rows, base, base + n_nodes, True)
-            n_bad += count_bad_numbers(weights, base, base + n_nodes, True)
-            n_bad += count_bad_numbers(impurities, base, base + n_nodes, False)
+            if len(weights) > 0:
+                n_bad += count_bad_numbers(weights, base, base + n_nodes, True)
+            else:
+                n_bad += count_bad_numbers(whole_weights, base, base + n_nodes, True)
+            if len(impurities) > 0:
+                n_bad += count_bad_numbers(impurities, base, base + n_nodes, False)
+                slack = impurity_tolerance * largest(impurities, base, base + n_nodes)
+            else:
+                n_bad += count_bad_numbers(single_impurities, base, base + n_nodes, False)
+                slack = impurity_tolerance * largest(single_impurities, base, base + n_nodes)
             if n_bad > 0:
                 return t
-            root_weight = np.float64(weights[base])
-            slack = impurity_tolerance * largest(impurities, base, base + n_nodes)
+            root_weight = one_of(weights, whole_weights, base)
         for i in range(n_nodes):
             is_child[i] = 0
         for row in range(n_mixed):
@@ -192,7 +212,7 @@ def find_fault(
             if test >> FEATURE_SHIFT == n_features:
                 if link != (np.uint64(i) << CHILD_WORD) | stay:
                     return t
-                weight = 0.0 if is_compact else np.float64(weights[node])
+                weight = 0.0 if is_compact else one_of(weights, whole_weights, node)
                 if not is_sound_leaf(
                     cuts[node, 0], weight, sum_tolerance, first_mixed[t], n_mixed, distributions, is_used
                 ):
@@ -208,8 +228,9 @@ def find_fault(
             n_children += n_branches
             if not is_compact:
                 if not is_sound_sum(
-                    node, base + child, n_branches, slack, sum_tolerance, n_rows, weights, impurities, root_weight
-                ):
+                    node, base + child, n_branches, slack, sum_tolerance, n_rows, weights, whole_weights, impurities,
+                    single_impurities, root_weight,
+                ):  # fmt: skip
                     return t
         # n - 1 branches to n - 1 nodes, and n_mixed leaves with n_mixed rows: each has one, and no other has it
         if n_children != n_nodes - 1 or count_marks(is_child, n_nodes) != n_nodes - 1:

@@ -259,7 +259,8 @@ def scan_string(header: str, at: int) -> tuple[str, int]:
     found = STRING.match(header, at)
     if found is None:
         raise BrokenFileError(f"byte {at} of the header should begin a string")
-    return json.loads(found.group()), found.end()
+    string = found.group()
+    return (json.loads(string) if "\\" in string else string[1:-1]), found.end()
 
 
 def scan_texts(header: str, at: int) -> tuple[dict[str, str], int]:

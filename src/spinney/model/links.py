@@ -32,8 +32,10 @@ def respond(link: str, raw: Floats) -> Floats:
     return two_columns(raw[0] if link == "logistic" else 2.0 * raw[0])
 
 
-def choose_class(raw: Floats) -> NDArray[np.intp]:
+def choose_class(raw: Floats, n_classes: int) -> NDArray[np.intp]:
     """Index of the class of the highest score, the first among equals, from raw scores (n_raw, n_rows)."""
+    if n_classes == 1:  # learnt as the first of two, and certain, whatever the score
+        return np.zeros(raw.shape[1], np.intp)
     return (raw[0] > 0.0).astype(np.intp) if len(raw) == 1 else raw.argmax(axis=0)
 
 

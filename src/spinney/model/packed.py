@@ -77,7 +77,7 @@ def pack(forest: Forest, n_trees: int, start: NDArray[np.float64], *, has_shares
     packed[WIDTH] = len(start)
     packed[N_FEATURES] = forest.n_features
     packed[HAS_SHARES] = has_shares
-    packed[MOST_STEPS] = np.diff(first_node).max()
+    packed[MOST_STEPS] = np.diff(first_node).max(initial=0)
     packed[HEAD_SIZE:at_roots] = start.view(np.uint64)
     packed[at_roots : at_roots + n_trees] = at_nodes + 2 * first_node[:-1]
     packed[at_roots + n_trees : at_nodes] = at_spare

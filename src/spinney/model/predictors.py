@@ -246,7 +246,7 @@ class RoundPredictor(Predictor):
 
     def choose(self, values: NDArray[Any], n_jobs: int | None = None) -> NDArray[np.intp]:
         """Code of the class of the highest raw score."""
-        return choose_class(self.sum_rounds(values, None, n_jobs))
+        return choose_class(self.sum_rounds(values, None, n_jobs), self.n_classes)
 
     @cached_property
     def used(self) -> Forest:

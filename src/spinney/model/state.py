@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 MOST_DEPTH = 40  # of nested values
 REST = "rest."
 WIDER = 16  # than the longest text an array of texts may be: it may have held another
-LABEL_BYTES = 1 << 20  # of an array of texts, whatever is in it
+LABEL_BYTES = 1 << 18  # of an array of texts, whatever is in it
 NODE_BYTES = 16  # of a node at least
 FREE_NODE_BYTES = 1 << 20
 MAPPED = {f"forest.{name}" for name in ("hot", "n_rows", "weight", "impurity", "subsets", "distributions")}
@@ -295,7 +295,7 @@ class Reader:
             raise BrokenFileError(f"labels have the unknown type {kind!r}")
         if len(kind) > 9 or not longest <= int(kind[2:]) <= WIDER * (longest + 1):  # all labels are as wide
             raise BrokenFileError(f"labels of type {kind!r} are {longest} long")
-        if 4 * len(items) * int(kind[2:]) > LABEL_BYTES + 64 * sum(map(len, items)):  # one long label makes all long
+        if 4 * len(items) * int(kind[2:]) > LABEL_BYTES + 16 * sum(map(len, items)):  # one long label makes all long
             raise BrokenFileError(f"{len(items)} labels of type {kind!r} are too many")
         return np.array(items, kind)
 

@@ -258,9 +258,13 @@ class Forest:
 
     def find_fault(self, k: Kernels) -> int:
         """The first tree that is not sound, -1 where all are; types and lengths must have been checked."""
+        weight = (self.weight, np.zeros(0, np.uint32))
+        impurity = (self.impurity, np.zeros(0, np.float32))
         arrays = (
             self.hot.view(np.float64), self.hot, self.first_node, self.first_word, self.first_mixed, self.n_levels,
-            self.distributions, self.n_rows, self.weight, self.impurity,
+            self.distributions, self.n_rows,
+            *(weight if self.weight.dtype == np.float64 else (np.zeros(0), self.weight)),
+            *(impurity if self.impurity.dtype == np.float64 else (np.zeros(0), self.impurity)),
         )  # fmt: skip
         is_child = np.empty(int(np.diff(self.first_node).max()), np.uint8)
         is_used = np.empty(int(np.diff(self.first_mixed).max()), np.uint8)

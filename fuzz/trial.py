@@ -1,0 +1,87 @@
+"""One damaged file: opened, and if that is possible, asked."""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MOST_SECONDS = 1.0  # of the processor
+MOST_TIMES = 4  # as much memory as the file is long ...
+FREE_BYTES = 1 << 20  # ... beyond what any file of some kilobytes may take
+ROWS = np.array([[0.0, 1.0, 2.0, 3.0], [np.nan] * 4, [-1e30, 1e30, 4.0, 5.0], [0.5, -0.5, 1.0, 70_000.0]])
+WAYS = ("load_model", "load_predictor")
+REFUSED, OPENED = "refused", "opened"
+
+
+class Outcome(NamedTuple):
+    """What became of a file."""
+
+    what: str  # REFUSED, OPENED, or a fault
+    seconds: float
+    peak: int  # bytes
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether it should not be."""
+        return self.what not in (REFUSED, OPENED)
+
+
+def attempt(path: Path, way: str) -> Outcome:
+    """Open a file in a way of WAYS and predict a few rows."""
+    size = path.stat().st_size
+    tracemalloc.start()
+    begin = time.process_time()
+    try:
+        what = open_and_ask(path, way)
+        seconds, peak = time.process_time() - begin, tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    if seconds > MOST_SECONDS:
+        what = f"slow: {seconds:.1f} s"
+    elif peak > MOST_TIMES * size + FREE_BYTES:
+        what = f"memory: {peak} bytes for a file of {size}"
+    return Outcome(what, seconds, peak)
+
+
+def open_and_ask(path: Path, way: str) -> str:
+    """REFUSED, OPENED if it also predicts, else what went wrong."""
+    import spinney
+
+    try:
+        model = getattr(spinney, way)(path)
+    except ValueError:  # of which ours are
+        return REFUSED
+    except Exception as error:  # noqa: BLE001
+        return f"{way} raised {error!r:.200}"
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            ask(model)
+    except Exception as error:  # noqa: BLE001
+        return f"predict after {way} raised {error!r:.200}"
+    return OPENED
+
+
+def ask(model: Any) -> None:
+    """Predict a few rows: as a table, and as values one by one."""
+    schema = getattr(model, "schema", None) or getattr(model, "_schema", None)  # members may have one each
+    n_features = schema.n_features if schema else model.n_features_in_
+    rows = np.resize(ROWS, (len(ROWS), n_features))
+    cells = rows.astype(object)
+    for column, levels in enumerate(schema.levels if schema else ()):
+        if levels is not None:
+            cells[:, column] = [levels[i % len(levels)] if levels else None for i in range(len(ROWS))]
+    if hasattr(model, "n_jobs"):
+        model.n_jobs = None  # 0 is refused, as it should be
+    model.predict(cells)
+    if hasattr(model, "schema"):
+        for row in rows:
+            model(row)
+        model.apply(cells)

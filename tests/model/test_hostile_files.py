@@ -1,0 +1,194 @@
+"""Model files that someone has made to do harm: their hashes are right, what they say is not."""
+
+import json
+import sys
+import tracemalloc
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import saved_models
+from spinney import GradientBoostingClassifier, load_model, load_predictor
+from spinney._types import FEATURE_SHIFT, SUBSET, THRESHOLD
+from spinney.model.container import BrokenFileError, read, write
+from spinney.model.state import KINDS, Reader, Writer
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from fuzz.mutations import seal, split
+
+
+@pytest.fixture(scope="module")
+def forest_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("hostile") / "forest.spn"
+    model, _ = saved_models.fit("forest")
+    model.save_model(path)
+    return path
+
+
+def rewritten(path, change_arrays=None, change_json=None):
+    """The file with other arrays or other JSON, and the right hash."""
+    found = read(path, is_mapped=False)
+    arrays = {name: array.copy() for name, array in found.arrays.items()}
+    content = json.loads(found.text["model"])
+    if change_arrays:
+        change_arrays(arrays)
+    if change_json:
+        change_json(content)
+    other = path.with_name("other.spn")
+    write(other, arrays, {**found.text, "model": json.dumps(content)})
+    return other
+
+
+def assert_refused(path, match=None):
+    for load in (load_model, load_predictor):
+        with pytest.raises(BrokenFileError, match=match):
+            load(path)
+
+
+def link(child, feature, missing, kind):
+    return np.uint64(child << 32 | feature << FEATURE_SHIFT | missing << 2 | kind)
+
+
+def of_kind(hot, kind):
+    """An inner node that asks so."""
+    is_leaf = hot[:, 1] >> np.uint64(4) & np.uint64(2**28 - 1) == 4
+    return int(np.flatnonzero(~is_leaf & (hot[:, 1] & np.uint64(3) == kind))[0])
+
+
+def set_link(**parts):
+    def change(arrays):
+        hot = arrays["forest.hot"]
+        at = of_kind(hot, parts.get("kind", THRESHOLD))
+        test = int(hot[at, 1]) & 0xFFFFFFFF
+        child = parts.get("child", int(hot[at, 1]) >> 32)
+        hot[at, 1] = link(child, parts.get("feature", test >> 4), parts.get("missing", test >> 2 & 3), test & 3)
+
+    return change
+
+
+def set_cut(kind, cut):
+    def change(arrays):
+        hot = arrays["forest.hot"]
+        hot[of_kind(hot, kind), 0] = np.float64(cut).view(np.uint64)
+
+    return change
+
+
+FAULTS = {
+    "child beyond the end": set_link(child=2**31),
+    "child of another tree": set_link(child=10_000),
+    "cycle": set_link(child=0),
+    "two parents": set_link(child=40),
+    "feature beyond the table": set_link(feature=9),
+    "another leaf's feature": set_link(feature=2**28 - 1),
+    "every branch": set_link(missing=3),
+    "threshold that is no number": set_cut(THRESHOLD, np.nan),
+    "bitset beyond the words": set_cut(SUBSET, 1e6),
+    "bitset before the words": set_cut(SUBSET, -1.0),
+    "bitset between words": set_cut(SUBSET, 0.5),
+    "bitset nowhere": set_cut(SUBSET, np.inf),
+    "parts out of order": lambda arrays: (
+        arrays["forest.first_node"].sort(kind="stable") or arrays["forest.first_node"].__setitem__(1, 2**62)
+    ),
+    "no rows": lambda arrays: arrays["forest.n_rows"].fill(0),
+    "weights that do not add up": lambda arrays: arrays["forest.weight"].put(0, 7),
+    "another type": lambda arrays: arrays.update({"forest.hot": arrays["forest.hot"].view(np.float64)}),
+    "one node less": lambda arrays: arrays.update({"forest.hot": arrays["forest.hot"][:-1]}),
+    "no hot nodes": lambda arrays: arrays.pop("forest.hot"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_fault_97_nodes_that_lead_astray_are_refused(name, forest_file):
+    load_model(forest_file)
+    assert_refused(rewritten(forest_file, FAULTS[name]))
+
+
+def with_text(whole, **text):
+    header, payload = split(whole)
+    header["__metadata__"].update(text)
+    return seal(header, payload)
+
+
+def test_fault_99_a_later_format_says_what_to_install(forest_file):
+    other = forest_file.with_name("later.spn")
+    for version in ("2.0", "1.1", "9.9"):
+        other.write_bytes(with_text(forest_file.read_bytes(), version=version, library="3.1.4"))
+        assert_refused(other, match=r"install Spinney 3\.1\.4 or later")
+    for version in ("", "1", "one", "1.0.0", "-1.0", "1e9.0", "99999999.0"):
+        other.write_bytes(with_text(forest_file.read_bytes(), version=version))
+        assert_refused(other, match="version")
+
+
+def peak_of(action):
+    tracemalloc.start()
+    try:
+        action()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_one_long_label_does_not_make_all_long(forest_file):
+    """An array of texts is as wide as its longest."""
+
+    def change(content):
+        items = ["x" * 100_000, *(f"{i}" for i in range(50_000))]
+        labels = {"is": "labels", "type": "<U100000", "shape": [len(items)], "items": items}
+        content["predictor"]["classes"] = labels  # 20 GB
+
+    other = rewritten(forest_file, change_json=change)
+
+    def action():
+        assert_refused(other, match="too many")
+
+    assert peak_of(action) < 1 << 26
+
+
+def test_trees_that_share_arrays_are_not_checked_for_ever():
+    """Each takes a line of JSON, and as long to check as its arrays are."""
+    tree = saved_models.fit("cart numbers")[0].tree_
+    found = read_again([replace(tree) for _ in range(3)])
+    assert found[0].threshold is found[2].threshold  # not a copy each
+    with pytest.raises(BrokenFileError, match="more than the arrays have room for"):
+        read_again([replace(tree) for _ in range(5000)])
+
+
+def read_again(value):
+    writer = Writer(KINDS)
+    content = writer.write(value, "")
+    return Reader(KINDS, writer.all_arrays()).read(content)
+
+
+def test_an_estimator_without_its_trees_is_refused(forest_file):
+    def change(content):
+        fitted = dict(content["estimator"]["fitted"]["items"])
+        del fitted["forest_"]
+        content["estimator"]["fitted"]["items"] = [[key, value] for key, value in fitted.items()]
+
+    with pytest.raises(BrokenFileError):
+        load_model(rewritten(forest_file, change_json=change))
+
+
+def test_json_that_would_fill_the_memory_is_refused(forest_file):
+    def change(content):
+        content["predictor"] = [[]] * 1_000_000
+
+    assert_refused(rewritten(forest_file, change_json=change), match="too many")
+
+
+def test_a_single_class_is_certain_whatever_the_score():
+    X = np.arange(8.0).reshape(-1, 1)
+    model = GradientBoostingClassifier(n_estimators=2).fit(X, ["one"] * 8)
+    assert model.predict(X, init_score=np.full(8, 50.0)).tolist() == ["one"] * 8
+
+
+def test_a_model_of_no_rounds_answers():
+    model, X = saved_models.fit("boosting numbers")
+    predictor = replace(model.predictor(), n_rounds=0)
+    predictor.check()
+    row = np.nan_to_num(predictor.encode(X)[0])
+    assert predictor(row) == predictor.predict(X)[0]
