@@ -10,7 +10,19 @@ from typing import Any
 
 from benchmarks.runner import FULL, HEADING, QUICK, append_rows, describe_machine
 
-QUESTIONS = ("fit", "predict", "scaling", "memory", "startup", "forest", "boosting", "ranks", "textbook", "files")
+QUESTIONS = (
+    "fit",
+    "predict",
+    "scaling",
+    "memory",
+    "startup",
+    "forest",
+    "boosting",
+    "ranks",
+    "textbook",
+    "files",
+    "prediction",
+)
 
 
 def main(arguments: list[str] | None = None) -> int:

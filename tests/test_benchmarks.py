@@ -29,6 +29,7 @@ TINY = Scale(2e-4, 1, 5)
         pytest.param("boosting", 3, marks=pytest.mark.slow),
         pytest.param("ranks", 0, marks=pytest.mark.slow),
         pytest.param("textbook", 1, marks=pytest.mark.slow),
+        pytest.param("prediction", 16, marks=pytest.mark.slow),
     ],
 )
 def test_each_question_gets_its_answers(question, n_answers, capsys):
@@ -43,7 +44,17 @@ def test_each_question_gets_its_answers(question, n_answers, capsys):
 
 def test_every_question_is_on_the_menu():
     files = {path.stem for path in Path(runner.__file__).parent.glob("*.py")}
-    assert files == {*QUESTIONS, "__init__", "__main__", "runner", "tables", "peers", "boosters", "compare_j48"}
+    assert files == {
+        *QUESTIONS,
+        "__init__",
+        "__main__",
+        "runner",
+        "tables",
+        "peers",
+        "boosters",
+        "engines",
+        "compare_j48",
+    }
 
 
 def test_the_command_refuses_what_it_cannot_do(capsys):

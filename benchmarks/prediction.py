@@ -1,0 +1,136 @@
+"""How fast do whole models predict, many rows at a time and one by one?
+
+All sides predict the same 100,000 rows, each with its own trees of the same shape, grown on the same rows: boosted
+trees of 31 and of 63 leaves, and forests of full depth. Ours goes through the public `predict` or `predict_proba`,
+checks included. One thread is judged by CPU time, two by the clock. One row goes through `predictor()`, and through
+its kernel alone.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from benchmarks.engines import Engine, Shape, boosted_peers, fit_ours, forest_peers, our_engine, time_rows
+from benchmarks.runner import Answer, Scale, Timing, measure, report
+from benchmarks.tables import draw_numeric, housing
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+N_ROWS = 100_000
+GROW_ROWS = 50_000
+FOREST_ROWS = 20_000
+MOST_SECONDS = 4.0  # of the turns of one side on one table
+ONE_ROWS = 2_000
+MOST_MICROSECONDS = {"boosted 100 x 31 leaves": 5.0, "classification forest": 25.0, "regression forest": 25.0}
+SHAPES = (
+    Shape("boosted 100 x 31 leaves", 100, 31, is_regression=True),
+    Shape("boosted 1000 x 63 leaves", 1000, 63, is_regression=True),
+    Shape("classification forest", 100, None, is_regression=False),
+    Shape("regression forest", 100, None, is_regression=True),
+)
+
+
+def tables(shape: Shape, scale: Scale) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Rows to grow on, their target, and rows to predict."""
+    if shape.name == "regression forest":
+        split = housing(scale)
+        rows = np.resize(split.X_test, (scale.rows(N_ROWS), split.X.shape[1]))
+        return split.X, split.y, rows
+    n_grow = scale.rows(GROW_ROWS if shape.n_leaves else FOREST_ROWS)
+    X, y = draw_numeric(n_grow + scale.rows(N_ROWS))
+    target = y.astype(np.float64) if shape.n_leaves else y
+    return X[:n_grow], target[:n_grow], X[n_grow:]
+
+
+def best_of(engine: Engine, rows: NDArray[Any], n_threads: int, turns: int) -> Timing:
+    """Best clock and best CPU time of some turns, fewer where they are long; the first is not counted."""
+    if engine.measure is not None:
+        return engine.measure(rows, n_threads, turns)
+    engine.predict(rows, n_threads)
+    taken: list[Timing] = []
+    while len(taken) < turns and sum(timing.wall for timing in taken) < MOST_SECONDS:
+        taken.append(measure(lambda: engine.predict(rows, n_threads))[0])
+    return Timing(min(timing.wall for timing in taken), min(timing.cpu for timing in taken))
+
+
+def ask_many(
+    answers: list[Answer], shape: Shape, ours: Engine, peers: list[Engine], rows: NDArray[Any], repeats: int
+) -> None:
+    """Ours and each peer in turns."""
+    for dtype in ("float32", "float64"):
+        values = np.ascontiguousarray(rows, dtype)
+        for n_threads, threads in ((1, "1 thread"), (2, "2 threads")):
+            for peer in peers:
+                if dtype not in peer.takes:
+                    continue
+                mine, theirs = [], []
+                for _ in range(2):  # before and behind the peer, so that both see the machine as it is
+                    mine.append(best_of(ours, values, n_threads, repeats))
+                    theirs.append(best_of(peer, values, n_threads, repeats))
+                    if theirs[0].wall > MOST_SECONDS:
+                        break
+                a, b = (Timing(min(t.wall for t in ts), min(t.cpu for t in ts)) for ts in (mine, theirs))
+                is_one = n_threads == 1
+                clock, cpu = b.wall / a.wall, b.cpu / a.cpu
+                report(
+                    answers,
+                    Answer(
+                        "prediction",
+                        f"{shape.name}, {len(values):,} x {values.shape[1]} {dtype}, {threads}",
+                        str(a),
+                        f"{peer.name} {b}",
+                        cpu if is_one else clock,
+                        " x CPU" if is_one else " x",
+                        1.0,
+                        note=f"clock {clock:.3g} x" if is_one else f"CPU {cpu:.3g} x",
+                    ),
+                )
+
+
+def ask_one(answers: list[Answer], shape: Shape, model: Any, rows: NDArray[Any], repeats: int) -> None:
+    """One row after another: the predictor, the kernel alone, and the estimator's `predict`."""
+    from spinney._jit import load_compiled
+
+    predictor = model.predictor()
+    packed, add_up = predictor.pack(), load_compiled().one_row.add_up
+    out = np.empty(int(packed[1]))
+    for dtype in (np.float32, np.float64):
+        values = np.ascontiguousarray(rows[:ONE_ROWS], dtype)
+        for call in (predictor, lambda row: add_up(packed, row, out)):
+            call(values[0])
+        whole = min(time_rows(predictor, values) for _ in range(2 * repeats))
+        alone = min(time_rows(lambda row: add_up(packed, row, out), values) for _ in range(2 * repeats))
+        public = min(time_rows(lambda row: model.predict(row[None]), values[:50]) for _ in range(2))
+        report(
+            answers,
+            Answer(
+                "prediction",
+                f"one row, {shape.name}, {np.dtype(dtype).name}",
+                f"{whole * 1e6:.2f} us",
+                "",
+                whole * 1e6,
+                " us",
+                MOST_MICROSECONDS.get(shape.name),
+                is_least=False,
+                note=f"the kernel alone {alone * 1e6:.2f} us, `predict` of one row {public * 1e6:.0f} us; "
+                f"packed {packed.nbytes / 1e6:.1f} MB",
+            ),
+        )
+
+
+def run(scale: Scale) -> list[Answer]:
+    answers: list[Answer] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for shape in SHAPES:
+            scaled = shape if scale.share == 1.0 else shape._replace(n_trees=max(shape.n_trees // 10, 2))
+            X, y, rows = tables(scaled, scale)
+            model = fit_ours(scaled, X, y)
+            ask_one(answers, scaled, model, rows, scale.repeats)
+            peers = boosted_peers(scaled, X, y, Path(folder)) if scaled.n_leaves else forest_peers(scaled, X, y)
+            ask_many(answers, scaled, our_engine(model), peers, rows, scale.repeats)
+    return answers
