@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.engines import Engine, Shape, boosted_peers, fit_ours, forest_peers, our_engine, time_rows
+from benchmarks.engines import BUNCH_ROWS, Engine, Shape, boosted_peers, fit_ours, forest_peers, our_engine, time_rows
 from benchmarks.runner import Answer, Scale, Timing, measure, report
 from benchmarks.tables import draw_numeric, housing
 
@@ -103,9 +103,9 @@ def ask_one(answers: list[Answer], shape: Shape, model: Any, rows: NDArray[Any],
         values = np.ascontiguousarray(rows[:ONE_ROWS], dtype)
         for call in (predictor, lambda row: add_up(packed, row, out)):
             call(values[0])
-        whole = min(time_rows(predictor, values) for _ in range(2 * repeats))
-        alone = min(time_rows(lambda row: add_up(packed, row, out), values) for _ in range(2 * repeats))
-        public = min(time_rows(lambda row: model.predict(row[None]), values[:50]) for _ in range(2))
+        whole = time_rows(predictor, values, 2 * repeats)
+        alone = time_rows(lambda row: add_up(packed, row, out), values, 2 * repeats)
+        public = time_rows(lambda row: model.predict(row[None]), values[:BUNCH_ROWS], repeats)
         report(
             answers,
             Answer(
