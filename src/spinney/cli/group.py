@@ -101,6 +101,10 @@ class Commands(click.Group):
             raise kind(in_one_line(error)) from error
         except (ValueError, TypeError, ImportError) as error:
             raise Problem(in_one_line(error)) from error
+        except NotImplementedError as error:
+            if not type(error).__module__.startswith("pyarrow"):
+                raise
+            raise Problem(in_one_line(error)) from error  # a kind of column that has no place in a file
         except MemoryError as error:
             raise MachineProblem(f"out of memory: {in_one_line(error)}") from error
         except Terminated:

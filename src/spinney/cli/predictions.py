@@ -12,7 +12,7 @@ import click
 
 from spinney.cli.group import Problem
 from spinney.cli.output import check_new, force_option, json_option, say, say_json, say_pairs, say_table, show
-from spinney.cli.tables import join_names, show_name
+from spinney.cli.tables import as_target, join_names, show_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -84,10 +84,10 @@ def open_rows(path: str, answerer: Answerer) -> Batches:
 class Features:
     """How the features of a model are found among the columns of a file."""
 
-    def __init__(self, answerer: Answerer, batches: Batches, path: str, others: tuple[str, ...] = ()) -> None:
+    def __init__(self, answerer: Answerer, batches: Batches, path: str, target: str | None = None) -> None:
         self.answerer = answerer
         self.is_text = batches.is_text
-        self.columns = find_columns(answerer, batches.names, path, others)
+        self.columns = find_columns(answerer, batches.names, path, target)
         self.n_read = 0
 
     def take(self, table: pa.Table) -> pa.Table:
@@ -105,10 +105,10 @@ class Features:
         return X
 
 
-def find_columns(answerer: Answerer, names: list[str], path: str, others: tuple[str, ...]) -> list[int]:
+def find_columns(answerer: Answerer, names: list[str], path: str, target: str | None = None) -> list[int]:
     """Positions of a model's features in a file: by name, in any order; without names by position."""
     if answerer.names is None:
-        rest = [j for j, name in enumerate(names) if name not in others]
+        rest = [j for j, name in enumerate(names) if name != target]
         if len(rest) != answerer.n_features:
             raise Problem(
                 f"the model has {answerer.n_features} features without names, and {path} has {len(rest)} columns"
@@ -251,17 +251,11 @@ def evaluate(model: str, data: str, target: str | None, as_json: bool) -> None:
     from spinney.cli.scores import score_classes, score_numbers
 
     answerer = open_answerer(model)
-    batches = open_rows(data, answerer)
-    target = find_target(answerer, batches.names, data, target)
-    features = Features(answerer, batches, data, (target,))
-    at = batches.names.index(target)
+    target, pairs = read_pairs(answerer, data, target)
     truth, answers = [], []
-    for table in batches.rows:
-        truth.append(read_truth(answerer, table.column(at), target, batches, features.n_read))
-        X = features.take(table)
+    for X, y in pairs:
+        truth.append(y)
         answers.append(answerer.model.predict(X) if answerer.classes is None else ask_classes(answerer, X))
-    if not truth:
-        raise Problem(f"{data} has no rows")
     y, said = np.concatenate(truth), np.concatenate(answers)
     if answerer.classes is None:
         scores = {"target": target, "rows": len(y), **score_numbers(y, said)}
@@ -280,6 +274,25 @@ def evaluate(model: str, data: str, target: str | None, as_json: bool) -> None:
     say_classes(report)
 
 
+def read_pairs(answerer: Answerer, path: str, target: str | None) -> tuple[str, Iterator[tuple[Any, NDArray[Any]]]]:
+    """The column of true answers, and features and answers of each batch."""
+    batches = open_rows(path, answerer)
+    if answerer.names is not None:
+        find_columns(answerer, batches.names, path)
+    found = find_target(answerer, batches.names, path, target)
+    features = Features(answerer, batches, path, found)
+    at = batches.names.index(found)
+
+    def read() -> Iterator[tuple[Any, NDArray[Any]]]:
+        for table in batches.rows:
+            y = read_truth(answerer, table.column(at), found, batches, features.n_read)
+            yield features.take(table), y
+        if not features.n_read:
+            raise Problem(f"{path} has no rows")
+
+    return found, read()
+
+
 def ask_classes(answerer: Answerer, X: Any) -> NDArray[Any]:
     """Code of the class, then the probabilities, of each row."""
     import numpy as np
@@ -292,8 +305,10 @@ def ask_classes(answerer: Answerer, X: Any) -> NDArray[Any]:
 
 def find_target(answerer: Answerer, names: list[str], path: str, target: str | None) -> str:
     """The column of true answers."""
+    if target is None and answerer.names is None:
+        raise Problem(f"--target is missing: the model has no names of columns. {path} has {join_names(names)}")
     if target is None:
-        rest = [name for name in names if answerer.names is not None and name not in answerer.names]
+        rest = [name for name in names if name not in (answerer.names or ())]
         if len(rest) != 1:
             found = f"beside the features it has {join_names(rest)}" if rest else "it has no column beside the features"
             raise Problem(f"--target is missing: which column of {path} has the true answers? {found}")
@@ -313,17 +328,11 @@ def read_truth(
     answerer: Answerer, column: pa.ChunkedArray, target: str, batches: Batches, first_row: int
 ) -> NDArray[Any]:
     """The true answers of a batch, as NumPy has them."""
-    import pyarrow as pa
-
     from spinney.table.batches import as_category, as_numbers
 
     if batches.is_text:
         column = as_category(column) if answerer.has_text else as_numbers(column, show_name(target), first_row)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if column.null_count:
-        raise Problem(f"column {show_name(target)} has missing values; remove those rows first")
-    return column.to_numpy()
+    return as_target(column, target).to_numpy()
 
 
 def find_codes(classes: NDArray[Any], y: NDArray[Any], target: str) -> NDArray[Any]:

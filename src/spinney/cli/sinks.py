@@ -9,6 +9,7 @@ import io
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from spinney.cli.group import Problem
+from spinney.cli.tables import show_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,6 +61,17 @@ class Sink:
 
     def write(self, table: pa.Table) -> None:
         """Add rows; the first have the header written before them."""
+        import pyarrow as pa
+
+        for j, field in enumerate(table.schema):
+            if pa.types.is_dictionary(field.type):  # batches may have other ones, which Arrow does not allow
+                table = table.set_column(j, field.name, table.column(j).cast(field.type.value_type))
+            elif pa.types.is_string_view(field.type):
+                table = table.set_column(j, field.name, table.column(j).cast(pa.string()))
+            elif pa.types.is_nested(field.type) and self.kind.startswith("csv"):
+                raise Problem(
+                    f"column {show_name(field.name)} is nested, which CSV cannot hold: write Parquet or Arrow"
+                )
         if self.writer is None:
             self.start(table.schema)
         if self.kind.startswith("csv"):
@@ -89,9 +101,6 @@ class Sink:
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
-        for j, field in enumerate(table.schema):
-            if pa.types.is_dictionary(field.type):
-                table = table.set_column(j, field.name, table.column(j).cast(field.type.value_type))
         for style in ("none", "needed"):
             text = io.BytesIO()
             try:

@@ -67,7 +67,7 @@ def split_target(data: Data, target: str | None, task: str = "auto", drop: tuple
         raise Problem(f"--drop {show_name(target)}: it is the target")
     if not data.table.num_rows:
         raise Problem(f"{data.name} has no rows")
-    y = read_target(data.table, target)
+    y = as_target(data.table[target], target)
     X = data.table.drop_columns([target, *dict.fromkeys(drop)])
     if not X.num_columns:
         raise Problem(f"{data.name} has no column beside the target {show_name(target)} to predict it from")
@@ -86,16 +86,19 @@ def check_column(data: Data, name: str) -> None:
         raise Problem(f"{data.name} has more than one column {show_name(name)}; rename or remove all but one")
 
 
-def read_target(table: pa.Table, target: str) -> pa.ChunkedArray:
-    """A column without missing values."""
+def as_target(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    """A column of plain values, without missing ones."""
     import pyarrow as pa
 
-    y = table[target]
-    if pa.types.is_dictionary(y.type):
-        y = y.cast(y.type.value_type)
-    if y.null_count:
-        raise Problem(f"column {show_name(target)} has {y.null_count} missing values; remove those rows first")
-    return y
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_nested(column.type):
+        raise Problem(f"column {show_name(name)} is nested ({column.type}): it cannot be predicted")
+    if pa.types.is_decimal(column.type) or pa.types.is_float16(column.type):
+        column = column.cast(pa.float64())
+    if column.null_count:
+        raise Problem(f"column {show_name(name)} has {column.null_count} missing values; remove those rows first")
+    return column
 
 
 def looks_continuous(column: pa.ChunkedArray) -> bool:

@@ -214,7 +214,7 @@ def prune(model: str, data: str | None, method: str, target: str | None, out: st
     check_new(out, force=force)
     estimator = load_model(model)
     if not hasattr(estimator, "prune"):
-        raise Problem(f"{model} holds a {type(estimator).__name__}: single trees alone are pruned (cart, id3, c45)")
+        raise Problem(f"{model} holds {type(estimator).__name__}, and single trees alone are pruned: cart, id3, c45")
     options = {name: value for name, value in given.items() if value is not None}
     if "ccp_alpha" in options:
         options["ccp_alpha"] = read_alpha(options["ccp_alpha"])
@@ -239,18 +239,9 @@ def read_rows(model: str, data: str, target: str | None) -> tuple[Any, Any]:
     import numpy as np
     import pyarrow as pa
 
-    from spinney.cli.predictions import Features, find_target, open_answerer, open_rows, read_truth
+    from spinney.cli.predictions import open_answerer, read_pairs
 
-    answerer = open_answerer(model)
-    batches = open_rows(data, answerer)
-    target = find_target(answerer, batches.names, data, target)
-    features = Features(answerer, batches, data, (target,))
-    at = batches.names.index(target)
-    parts, truth = [], []
-    for table in batches.rows:
-        truth.append(read_truth(answerer, table.column(at), target, batches, features.n_read))
-        parts.append(features.take(table))
-    if not parts:
-        raise Problem(f"{data} has no rows")
+    _, pairs = read_pairs(open_answerer(model), data, target)
+    parts, truth = zip(*pairs, strict=True)
     X = pa.concat_tables(parts).unify_dictionaries() if isinstance(parts[0], pa.Table) else np.concatenate(parts)
     return X, np.concatenate(truth)
