@@ -109,6 +109,7 @@ def test_a_model_without_names_takes_columns_by_position(models, tmp_path):
     (tmp_path / "t.csv").write_text("a,b,c\n1,2,7\n3,4,8\n")
     fails(run("predict", models / "plain.spn", tmp_path / "t.csv"), "2 features without names", "3 columns")
     assert "accuracy" in works("evaluate", models / "plain.spn", tmp_path / "t.csv", "--target", "c")
+    fails(run("evaluate", models / "plain.spn", tmp_path / "t.csv"), "--target", "no names")
 
 
 def test_refusals_of_predict(models, tmp_path):
@@ -232,3 +233,36 @@ def test_refusals_of_evaluate(models, tmp_path):
     fails(evaluate(f"{head},play\nsunny,1,2,TRUE,maybe\n"), "'maybe'", "'no', 'yes'")
     fails(evaluate(f"{head},play\nsunny,1,2,TRUE,\n"), "missing")
     fails(evaluate(f"{head},play\n"), "no rows")
+    fails(evaluate("outlook,play\nsunny,yes\n"), "lacks", "'temperature'")
+
+
+# --- kinds of columns ---------------------------------------------------------------------------------------------
+
+
+def test_columns_that_are_kept_may_be_of_any_kind(models, tmp_path):
+    table = WEATHER.drop_columns(["play"])
+    table = table.append_column("parts", pa.array([[1, 2]] * 14)).append_column("day", pa.array([None] * 13 + ["x"]))
+    parquet.write_table(table, tmp_path / "t.parquet", row_group_size=5)  # other dictionaries in each
+    for out in ("o.parquet", "o.arrow"):
+        works("predict", models / "weather.spn", tmp_path / "t.parquet", "--keep", "--out", tmp_path / out)
+        written = spinney.read_table(tmp_path / out)
+        assert written.drop_columns(["prediction"]).to_pydict() == table.to_pydict()
+    fails(run("predict", models / "weather.spn", tmp_path / "t.parquet", "--keep"), "'parts'", "CSV")
+
+
+@pytest.mark.parametrize("kind", [pa.float16(), pa.decimal128(21, 2), pa.uint8(), pa.large_string(), pa.string_view()])
+def test_targets_of_every_kind(kind, tmp_path):
+    labels = ["u", "v", "u", "v"] if "str" in str(kind) else [1, 2, 1, 2]
+    y = pa.array(np.array(labels, np.float16), kind) if kind == pa.float16() else pa.array(labels).cast(kind)
+    table = pa.table({"x": [1.0, 2.0, 1.0, 2.0], "y": y})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    works("train", tmp_path / "t.parquet", "--target", "y", "--method", "cart", "--task", "classification",
+          "--out", tmp_path / "m.spn")  # fmt: skip
+    assert (
+        json.loads(works("evaluate", tmp_path / "m.spn", tmp_path / "t.parquet", "--json"))["scores"]["accuracy"] == 1.0
+    )
+
+
+def test_a_nested_target_is_refused(tmp_path):
+    parquet.write_table(pa.table({"x": [1.0, 2.0], "y": [[1], [2]]}), tmp_path / "t.parquet")
+    fails(run("train", tmp_path / "t.parquet", "--target", "y", "--out", tmp_path / "m.spn"), "'y'", "nested")

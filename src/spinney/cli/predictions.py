@@ -170,11 +170,12 @@ def predict(
     clash = next((column for column in added if column in kept), None)
     if clash is not None:
         raise Problem(f"{data} has a column {show_name(clash)} already: give another --name, or leave out --keep")
-    with open_sink(out) as write:
+    with open_sink(out) as write, count_rows(is_shown=out is not None) as count:
         for table in batches.rows:
             X = features.take(table)
             answers = [array for ask in asks for array in ask.answer(X)]
             write(join_columns(table if keep else None, added, answers))
+            count(table.num_rows)
         if not features.n_read:
             raise Problem(f"{data} has no rows")
 
@@ -219,6 +220,21 @@ def join_columns(kept: pa.Table | None, names: list[str], arrays: list[NDArray[A
     if kept is None:
         return pa.table(answers, names=names)
     return pa.table([*kept.columns, *answers], names=[*kept.column_names, *names])
+
+
+@contextlib.contextmanager
+def count_rows(*, is_shown: bool) -> Iterator[Callable[[int], None]]:
+    """What counts rows, on stderr if that is a terminal."""
+    if not (is_shown and sys.stderr.isatty()):
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.completed:,.0f} rows"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("rows", total=None)
+        yield lambda n: progress.advance(task, n)
 
 
 @contextlib.contextmanager
