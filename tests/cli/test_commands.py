@@ -220,28 +220,3 @@ def test_no_colours_in_pipes_or_where_they_are_not_wanted(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     for command in (["trace"], ["datasets"], ["tree", "play_tennis"]):
         assert "\x1b" not in works(*command)
-
-
-# --- the study ----------------------------------------------------------------------------------------------------
-
-
-def test_interrupt_is_exit_code_130(monkeypatch):
-    def interrupt(**_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("spinney.study.comparison.compare", interrupt)
-    result = run("study")
-    assert result.exit_code == 130
-    assert "Traceback" not in result.output
-
-
-def test_study_prints_a_table_and_nothing_else_in_a_pipe(monkeypatch):
-    from spinney.study import comparison as study
-
-    table = spinney.datasets.load("california_housing").slice(0, 400)
-    whole = study.compare
-    monkeypatch.setattr(study, "compare", lambda **options: whole(table, **options))
-    result = run("study")
-    assert result.exit_code == 0
-    assert "CART, full depth" in result.stdout
-    assert "\x1b" not in result.output

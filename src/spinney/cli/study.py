@@ -1,27 +1,163 @@
-"""`spinney study`: the comparison of all methods."""
+"""`spinney study`: all methods on one table, or the lectures' figure."""
 
 from __future__ import annotations
 
+import contextlib
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 import click
+
+from spinney.cli.group import Problem
+from spinney.cli.output import check_new, force_option, json_option
+from spinney.cli.tables import check_column, drop_option, listed, open_data, target_option, task_option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from spinney.cli.study_text import Writer
+    from spinney.study.clock import Clock
 
 
 @click.command()
-def study() -> None:
-    """Compare the methods on the embedded California housing table."""
+@click.argument("data", required=False, metavar="[DATA]")
+@target_option
+@task_option
+@drop_option
+@click.option("--methods", metavar="A,B,...", help="Only these: id3, c45, cart, bagging, forest, extra-trees, ...")
+@click.option(
+    "--metric", help="accuracy, balanced_accuracy, log_loss, roc_auc; r2, mae, rmse.  [default: accuracy, r2]"
+)
+@click.option("--folds", metavar="K[xR]", help="K folds, R times.  [default: 5; 5x2 below 1000 rows, 5x5 below 200]")
+@click.option("--groups", metavar="COLUMN", help="Rows that are equal here stay together in a fold.")
+@click.option("--time", "time_column", metavar="COLUMN", help="Hold out later rows than those trained on.")
+@click.option("--budget", metavar="TIME", help="Stop after so long, with what is done: 60s, 5m.")
+@click.option("--tune", is_flag=True, help="Search a few settings of each method inside each fold's training rows.")
+@click.option("--save", metavar="FILE.spn", type=click.Path(), help="Fit the best method to all rows and save it.")
+@force_option
+@json_option
+@click.option("--plain", is_flag=True, help="Plain ASCII text without frames and colours.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of folds and methods.")
+def study(data: str | None, **options: Any) -> None:
+    """Compare every method on the table DATA (CSV, Parquet, Arrow; or the name of an embedded table).
+
+    Without DATA: the lectures' figure on California housing, R² and fit time of four ensembles by number of trees.
+    """
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    from spinney.study.comparison import compare, methods, print_rows
+    from spinney.cli.study_text import Writer
+    from spinney.study.clock import Clock, read_duration
 
-    errors = Console(stderr=True)
-    n_splits = 5
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    # Progress goes to stderr, on a terminal only: a pipe gets the table and nothing else.
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as progress:
-        task = progress.add_task("preparing", total=len(methods()) * n_splits)
+    budget = options["budget"]
+    clock = Clock(None if budget is None else read_duration(budget), start=time.perf_counter())
+    is_plain = options["plain"]
+    writer = Writer(Console(no_color=is_plain or None, color_system=None if is_plain else "auto"), is_plain=is_plain)
+    stopped = _study_table(data, options, clock, writer) if data is not None else _draw(options, clock, writer)
+    if stopped == "interrupt":
+        raise KeyboardInterrupt
+    if stopped == "budget" and not options["as_json"]:
+        click.echo("the budget is spent: some folds were left out", err=True)
 
-        def on_fit(method: str) -> None:
-            progress.update(task, advance=1, description=method)
 
-        rows = compare(n_splits=n_splits, on_fit=on_fit)
-    print_rows(rows, Console(), f"California housing, {n_splits} folds, held-out R²")
+def _study_table(source: str, options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
+    """Compare on a table, print, save; why it stopped early, or None."""
+    from spinney.cli.study_text import print_study, print_summary
+    from spinney.study.compare import compare, refit
+    from spinney.study.folds import make_folds
+    from spinney.study.methods import choose_methods
+    from spinney.study.metrics import choose_metric
+    from spinney.study.tables import prepare
+
+    if options["save"] is not None:
+        check_new(options["save"], force=options["force"])
+    n_splits, n_repeats = _read_folds(options["folds"])
+    data = open_data(source)
+    target = options["target"] or data.target
+    if target is None:
+        raise Problem(f"--target is missing: which column of {data.name} is to be predicted? {listed(data)}")
+    for column in (target, *options["drop"], options["groups"], options["time_column"]):
+        if column is not None:
+            check_column(data, column)
+    ready = prepare(
+        data.table.drop_columns([column for column in dict.fromkeys(options["drop"]) if column != target]),
+        target,
+        name=Path(data.name).name,
+        task=options["task"],
+        groups=options["groups"],
+        time=options["time_column"],
+    )
+    keys = None if options["methods"] is None else [key.strip() for key in options["methods"].split(",") if key.strip()]
+    methods = choose_methods(ready.summary.task, keys)
+    metric = choose_metric(options["metric"], ready.summary.task)
+    folds = make_folds(ready, n_splits, n_repeats, options["seed"])
+    if not options["as_json"]:
+        tuned = ", tuned inside each fold" if options["tune"] else ""
+        print_summary(ready.summary, f"{len(methods)} methods{tuned}, {metric.title}, {folds.words}", writer)
+    with progress() as on_fold:
+        result = compare(
+            ready,
+            methods=[method.key for method in methods],
+            metric=metric.name,
+            n_splits=n_splits,
+            n_repeats=n_repeats,
+            is_tuned=options["tune"],
+            seed=options["seed"],
+            clock=clock,
+            on_fold=on_fold,
+        )
+    if options["as_json"]:
+        click.echo(result.to_json())
+    else:
+        print_study(result, writer)
+    if options["save"] is not None and result.stopped != "interrupt":
+        refit(result, ready).save_model(options["save"])
+        if not options["as_json"]:
+            assert result.best is not None
+            writer.line(
+                f"{result.method(result.best).name}, fitted to all {ready.n_rows:,} rows: saved in {options['save']}"
+            )
+    return result.stopped
+
+
+def _draw(options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
+    """The lectures' figure; why it stopped early, or None."""
+    from spinney.cli.study_text import print_figure
+    from spinney.study import housing
+
+    for option in ("target", "drop", "methods", "metric", "folds", "groups", "time_column", "tune", "save"):
+        if options[option]:
+            name = option.removesuffix("_column")
+            raise ValueError(
+                f"--{name} needs DATA; `spinney study california_housing` compares all methods on that table"
+            )
+    with progress() as on_step:
+        figure = housing.draw_figure(clock=clock, on_step=on_step)
+    if options["as_json"]:
+        click.echo(figure.to_json())
+    else:
+        print_figure(figure, writer)
+    return figure.stopped
+
+
+@contextlib.contextmanager
+def progress() -> Iterator[Callable[[str, int, int], object]]:
+    """A bar with the time left on stderr, on a terminal only: a pipe gets the table and nothing else."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+        task = bars.add_task("preparing", total=None)
+        yield lambda what, n_done, n_all: bars.update(task, description=what, completed=n_done, total=n_all)
+
+
+def _read_folds(text: str | None) -> tuple[int, int | None]:
+    """Folds and repeats of "5" or "5x2"."""
+    if text is None:
+        return 5, None
+    splits, cross, repeats = text.partition("x")
+    if not splits.isdecimal() or (cross and not repeats.isdecimal()) or int(splits) < 2 or (cross and int(repeats) < 1):
+        raise ValueError(f"--folds {text}: write 5, or 5x2 for five folds two times; at least 2 folds")
+    return int(splits), int(repeats) if cross else None

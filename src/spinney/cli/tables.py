@@ -71,6 +71,8 @@ def split_target(data: Data, target: str | None, task: str = "auto", drop: tuple
     X = data.table.drop_columns([target, *dict.fromkeys(drop)])
     if not X.num_columns:
         raise Problem(f"{data.name} has no column beside the target {show_name(target)} to predict it from")
+    from spinney.study.tables import looks_continuous
+
     is_regression = looks_continuous(y) if task == "auto" else task == "regression"
     return Training(X, y.to_numpy(), target, is_regression)
 
@@ -99,19 +101,6 @@ def as_target(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     if column.null_count:
         raise Problem(f"column {show_name(name)} has {column.null_count} missing values; remove those rows first")
     return column
-
-
-def looks_continuous(column: pa.ChunkedArray) -> bool:
-    """Whether a target is to be averaged rather than counted."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_floating(column.type) and pc.any(pc.not_equal(column, pc.floor(column))).as_py():
-        return True
-    if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
-        return False
-    n_distinct = pc.count_distinct(column).as_py()
-    return bool(n_distinct > 20 or 2 * n_distinct > len(column))
 
 
 def listed(data: Data) -> str:

@@ -1,5 +1,7 @@
-"""The comparative study: the library's methods against plain baselines, on an embedded table."""
+"""The comparative study: a table in, every method of the library compared on the same folds, plain data out."""
 
-from spinney.study.comparison import Row, compare, print_rows
+from spinney.study.compare import compare, refit
+from spinney.study.result import Study
+from spinney.study.tables import prepare
 
-__all__ = ["Row", "compare", "print_rows"]
+__all__ = ["Study", "compare", "prepare", "refit"]

@@ -1,0 +1,224 @@
+"""A study as text: what the table is, before work; then the methods, the best first, the notes and the advice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from spinney.cli.group import PLAIN_LETTERS, printable
+from spinney.study.metrics import METRICS
+from spinney.study.verdict import LEVEL, standard_error
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from spinney.study.result import Difference, Figure, MethodResult, Study, TableSummary
+
+LAST = ("fit s", "predict s", "size", "leaves")
+SPARED = ("leaves", "predict s", "size", "p", "±")  # columns that a narrow terminal does without, the first to go first
+FIGURE_WIDE = 72
+BARS = "▁▂▃▄▅▆▇█"
+PLAIN = str.maketrans({**PLAIN_LETTERS, **dict(zip(BARS, "._-=+*%#", strict=True))})
+
+
+class Writer:
+    """Lines and tables on a console; plain ones in ASCII, without frames."""
+
+    def __init__(self, console: Console, *, is_plain: bool) -> None:
+        self.console = console
+        self.is_plain = is_plain
+
+    def text(self, text: str) -> str:
+        """The text in the letters that are wanted; whatever acts on a terminal is written out."""
+        seen = printable(text)
+        return seen.translate(PLAIN).encode("ascii", "backslashreplace").decode() if self.is_plain else seen
+
+    def line(self, text: str = "", style: str | None = None) -> None:
+        """One line, wrapped where the console ends."""
+        self.console.print(self.text(text), style=style, markup=False, highlight=False)
+
+    def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]], bold: int | None = None) -> None:
+        """A table whose first column is words and whose others are numbers."""
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        made = Table(
+            box=None if self.is_plain else box.SIMPLE_HEAD, pad_edge=False, padding=(0, int(self.is_plain), 0, 0)
+        )
+        cut: Literal["crop", "ellipsis"] = "crop" if self.is_plain else "ellipsis"
+        for place, heading in enumerate(headings):
+            width = max(len(row[place]) for row in (headings, *rows)) if place else None  # only names may be cut
+            made.add_column(
+                Text(self.text(heading)),
+                justify="right" if place else "left",
+                no_wrap=True,
+                min_width=width,
+                overflow=cut,
+            )
+        for place, row in enumerate(rows):
+            made.add_row(*(Text(self.text(cell)) for cell in row), style="bold" if place == bold else None)
+        self.console.print(made)
+
+
+def print_summary(summary: TableSummary, plan: str, writer: Writer) -> None:
+    """What the table is and what will be done, for a reader to object before work begins."""
+    if summary.classes:
+        name, count = summary.classes[0]
+        what = f"{len(summary.classes)} classes, {count / summary.n_rows:.1%} {name!r}"
+    else:
+        what = "numbers"
+    writer.line(f"{summary.name}: {summary.n_rows:,} rows, target {summary.target!r} ({summary.task}: {what})")
+    kinds = [column.kind for column in summary.used]
+    n_cells = summary.n_rows * len(summary.used)
+    missing = sum(column.n_missing for column in summary.used) / n_cells
+    counts = " and ".join(
+        f"{kinds.count(kind)} {word if kinds.count(kind) > 1 else kind}"
+        for kind, word in (("number", "numbers"), ("category", "categories"))
+        if kind in kinds
+    )
+    writer.line(f"inputs: {counts}; {missing:.1%} of the cells are missing")
+    for name, why in summary.dropped.items():
+        writer.line(f"left out: {name!r}, {why}")
+    for column in summary.used:
+        if column.suspicion is not None:
+            writer.line(f"suspicious: {column.name!r}, {column.suspicion}")
+    writer.line(plan)
+
+
+def print_study(study: Study, writer: Writer) -> None:
+    """The table of methods, what to know beside it, and the advice."""
+    metric = METRICS[study.metric]
+    ratio = study.test_rows / study.train_rows
+    gaps = {one.key: one for one in study.differences}
+    headings = ["method", metric.title if len(metric.title) < 10 else metric.name, "±", "behind", "p", *LAST]
+    rows = [_cells(result, gaps.get(result.key), ratio, is_best=result.key == study.best) for result in _rank(study)]
+    headings, rows = _fit_width(headings, rows, writer.console.width)
+    writer.line()
+    writer.table(headings, rows, bold=0 if study.best is not None else None)
+    better = "higher" if study.is_greater_better else "lower"
+    writer.line(
+        f"{metric.title}: {better} is better; mean of {study.folds}, ± its standard error. behind: mean difference to "
+        f"the best in the same folds; p: corrected t-test (Nadeau and Bengio), Holm's correction; * below {LEVEL}. "
+        f"Times are means per fold, of {study.train_rows:,.0f} rows to fit and {study.test_rows:,.0f} to predict, on "
+        f"{study.n_cores} core{'s' if study.n_cores > 1 else ''}."
+    )
+    for note in study.notes:
+        if not note.startswith("column "):  # said before the work
+            writer.line(f"note: {note}")
+    writer.line()
+    writer.line(study.recommendation, style="bold")
+
+
+def _fit_width(headings: list[str], rows: list[list[str]], width: int) -> tuple[list[str], list[list[str]]]:
+    """The table without as many of its columns as a terminal has no room for."""
+    kept = list(range(len(headings)))
+    for spared in SPARED:
+        needed = sum(max(len(row[j]) for row in [headings, *rows]) for j in kept) + len(kept) + 1
+        if needed <= width:
+            break
+        kept.remove(headings.index(spared))
+    return [headings[j] for j in kept], [[row[j] for j in kept] for row in rows]
+
+
+def _rank(study: Study) -> list[MethodResult]:
+    """Best first; then those with an error or without a score."""
+    sign = -1.0 if study.is_greater_better else 1.0
+
+    def place(result: MethodResult) -> tuple[bool, bool, float]:
+        mean = sign * float(np.mean(result.scores)) if result.scores else 0.0
+        return not result.scores, result.key != study.best, mean
+
+    return sorted(study.methods, key=place)
+
+
+def _cells(result: MethodResult, gap: Difference | None, ratio: float, *, is_best: bool) -> list[str]:
+    """A row of the table: method, score, error, behind, p, fit, predict, size, leaves."""
+    if not result.scores:
+        return [result.name, "failed" if result.error else "-", *[""] * 7]
+    error = standard_error(result.scores, ratio)
+    p = None if gap is None else gap.p_adjusted
+    return [
+        result.name,
+        _short(float(np.mean(result.scores))),
+        "" if error is None else _short(error),
+        "best" if is_best else "" if gap is None else _short(gap.mean),
+        "" if p is None else _chance(p),
+        _seconds(result.fit_seconds),
+        _seconds(result.predict_seconds),
+        "" if result.model_bytes is None else _bytes(result.model_bytes),
+        "" if result.n_leaves is None else f"{result.n_leaves:,.0f}",
+    ]  # fmt: skip
+
+
+def _chance(p: float) -> str:
+    """A p-value in three decimals, with a star below the level."""
+    text = "<.001" if p < 0.001 else f"{p:.3f}".lstrip("0") if p < 1 else "1"
+    return text + ("*" if p < LEVEL else " ")
+
+
+def _short(value: float) -> str:
+    """Three decimals, or four digits of a large number; no "-0.000"."""
+    return (
+        f"{round(value, 3) + 0.0:.3f}" if abs(value) < 100 else f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    )
+
+
+def _seconds(values: Sequence[float]) -> str:
+    mean = float(np.mean(values))
+    return f"{mean:.3f}" if mean < 10 else f"{mean:.1f}"
+
+
+def _bytes(n_bytes: float) -> str:
+    for unit in ("B", "kB"):
+        if n_bytes < 1000:
+            return f"{n_bytes:.0f} {unit}"
+        n_bytes /= 1000
+    return f"{n_bytes:.1f} MB"
+
+
+# --- The figure on housing ------------------------------------------------------------------------------------
+
+
+def print_figure(figure: Figure, writer: Writer) -> None:
+    """R² and seconds by method and number of trees, and the shape of each curve."""
+    width = writer.console.width
+    curves = [curve for curve in figure.curves if curve.scores]
+    writer.line(f"California housing: R² on held-out rows and seconds to fit, mean of {figure.folds}")
+    if not curves:
+        writer.line("nothing was finished")
+        return
+    r2 = [(curve.name, [f"{value:.3f}" for value in np.mean(curve.scores, axis=0)]) for curve in curves]
+    fit = [(curve.name, [f"{value:.2f}" for value in np.mean(curve.seconds, axis=0)]) for curve in curves]
+    lowest = min(float(np.mean(curve.scores, axis=0).min()) for curve in curves)
+    highest = max(float(np.mean(curve.scores, axis=0).max()) for curve in curves)
+    shapes = [_spark(np.mean(curve.scores, axis=0), lowest, highest) for curve in curves]
+    trees = [str(n_trees) for n_trees in figure.trees]
+    if width >= FIGURE_WIDE:
+        headings = ["trees", *(f"{_initials(name)} R²" for name, _ in r2), *(f"{_initials(name)} s" for name, _ in fit)]
+        columns = [trees, *(values for _, values in r2), *(values for _, values in fit)]
+        writer.table(headings, [list(row) for row in zip(*columns, strict=True)])
+    else:
+        for unit, part in (("R²", r2), ("s", fit)):
+            writer.table([f"{unit}, trees", *(_initials(name) for name, _ in part)],
+                         [list(row) for row in zip(trees, *(values for _, values in part), strict=True)])  # fmt: skip
+    for curve, shape in zip(curves, shapes, strict=True):
+        n_done = len(curve.scores)
+        short = "" if n_done == figure.n_folds else f"  ({n_done} of {figure.n_folds} folds)"
+        writer.line(f"{_initials(curve.name):<4} {shape}  {curve.name}{short}")
+    writer.line(f"{figure.seconds:.0f} s in all on {figure.n_cores} core{'s' if figure.n_cores > 1 else ''}")
+
+
+def _initials(name: str) -> str:
+    return {"random forest": "RF", "extra-trees": "ET", "XGBoost's form": "XGB", "weak boosting": "GB"}.get(
+        name, name[:4]
+    )
+
+
+def _spark(values: Any, lowest: float, highest: float) -> str:
+    """A curve in eight heights, all curves on one scale."""
+    share = (np.asarray(values) - lowest) / max(highest - lowest, 1e-12)
+    return "".join(BARS[min(int(8 * one), 7)] for one in share)

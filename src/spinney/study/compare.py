@@ -1,0 +1,328 @@
+"""Methods over folds: the fit alone is timed, with kernels loaded before; a budget or Ctrl-C leaves what is finished.
+
+Folds are the outer loop. Whatever stops a study, the methods have then seen the same folds but for the last one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import time
+import warnings
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from spinney.study.clock import Clock
+from spinney.study.folds import Folds, make_folds
+from spinney.study.methods import Method, choose_methods
+from spinney.study.metrics import Metric, choose_metric
+from spinney.study.result import MethodResult, Study
+from spinney.study.verdict import find_best, find_differences, note_problems, recommend
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from spinney.study.tables import Data
+
+WARMUP_ROWS = 1000
+INNER_FOLDS = 3  # of the search inside the training rows of a fold
+
+
+class Fold(NamedTuple):
+    """What one fit gave."""
+
+    number: int
+    score: float
+    fit_seconds: float
+    predict_seconds: float
+    n_bytes: int
+    n_leaves: int | None
+    chosen: dict[str, Any]
+
+
+@dataclass
+class Run:
+    """A method under way."""
+
+    method: Method
+    estimator: Any
+    folds: list[Fold] = field(default_factory=list)
+    error: str | None = None
+    left_out: str | None = None
+    said: list[str] = field(default_factory=list)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no further fold is to be tried."""
+        return self.error is not None or self.left_out is not None
+
+    @property
+    def seconds(self) -> float:
+        """What a fold takes, by the longest so far."""
+        return max((fold.fit_seconds + fold.predict_seconds for fold in self.folds), default=0.0)
+
+
+def compare(
+    data: Data,
+    *,
+    methods: Sequence[str] | None = None,
+    metric: str | None = None,
+    n_splits: int = 5,
+    n_repeats: int | None = None,
+    is_tuned: bool = False,
+    seed: int = 0,
+    clock: Clock | None = None,
+    on_fold: Callable[[str, int, int], object] | None = None,
+) -> Study:
+    """Compare methods on a table.
+
+    Parameters
+    ----------
+    data : Data
+        Of `spinney.study.tables.prepare`.
+    methods : sequence of str, optional
+        Keys of `spinney.study.methods.all_methods`; the baseline always takes part.
+    metric : str, optional
+        A name of `spinney.study.metrics.METRICS` that fits the task.
+    n_splits, n_repeats, seed
+        See `make_folds`; the seed is also that of the methods.
+    is_tuned : bool
+        Search a few settings of each method in every fold, by folds inside its training rows alone.
+    clock : Clock, optional
+        With a budget: no fit is begun that would not end in time, and one that goes on too long is stopped.
+    on_fold : callable, optional
+        Called with (method, folds done, folds in all) before each fit, for progress.
+
+    Returns
+    -------
+    Study
+
+    Examples
+    --------
+    >>> from spinney import datasets
+    >>> from spinney.study import compare, prepare
+    >>> data = prepare(datasets.load("contact_lenses"), "contact-lenses")
+    >>> study = compare(data, methods=["id3", "c45"], n_splits=2, n_repeats=1)
+    >>> [method.name for method in study.methods]
+    ['commonest class', 'ID3', 'C4.5']
+    """
+    from spinney import _jit
+    from spinney._versions import find_versions
+
+    clock = clock or Clock()
+    score = choose_metric(metric, data.summary.task)
+    chosen = choose_methods(data.summary.task, None if methods is None else list(methods))
+    folds = make_folds(data, n_splits, n_repeats, seed)
+    runs = [Run(method, _estimator(method, data, score, seed, is_tuned=is_tuned)) for method in chosen]
+    stopped = None
+    try:
+        _jit.load_compiled()
+        _run(runs, data, folds, score, clock, on_fold)
+    except KeyboardInterrupt as stop:
+        if type(stop) is not KeyboardInterrupt:  # SIGTERM: whoever sent it does not wait for a table
+            raise
+        stopped = "interrupt"
+    results = tuple(_gather(run, len(folds.splits), is_tuned=is_tuned) for run in runs)
+    if stopped is None and any(result.left_out for result in results):
+        stopped = "budget"
+    best = find_best(results, is_greater_better=score.is_greater_better)
+    ratio = folds.n_test / folds.n_train
+    differences = find_differences(results, best, ratio, is_greater_better=score.is_greater_better)
+    texts = dict.fromkeys(text for run in runs for text in run.said)
+    said = tuple(f"{text} ({', '.join(run.method.name for run in runs if text in run.said)})" for text in texts)
+    return Study(
+        summary=data.summary,
+        metric=score.name,
+        is_greater_better=score.is_greater_better,
+        folds=folds.words,
+        n_folds=len(folds.splits),
+        train_rows=folds.n_train,
+        test_rows=folds.n_test,
+        methods=results,
+        best=best,
+        differences=differences,
+        recommendation=recommend(
+            results, best, differences, score, ratio, one_tree={m.key for m in chosen if m.is_one_tree}
+        ),
+        notes=(*note_problems(data.summary, score, results, len(folds.splits)), *said),
+        seed=seed,
+        is_tuned=is_tuned,
+        n_cores=n_cores(),
+        versions={name: found for name, found in find_versions().items() if found},
+        seconds=clock.seconds,
+        is_partial=any(len(result.folds) < len(folds.splits) for result in results),
+        stopped=stopped,
+    )
+
+
+def refit(study: Study, data: Data) -> Any:
+    """The study's best method, fitted to every row; tuned by a search of its own where the study was."""
+    if study.best is None:
+        raise ValueError("no method finished a fold: there is no model to save")
+    method = next(one for one in choose_methods(data.summary.task) if one.key == study.best)
+    if method.is_baseline:
+        raise ValueError(f"nothing beat the baseline ({method.name}): there is no model to save")
+    metric = choose_metric(study.metric, data.summary.task)
+    estimator = _estimator(method, data, metric, study.seed, is_tuned=study.is_tuned)
+    rows = np.arange(data.n_rows) if data.times is None else np.argsort(data.times, kind="stable")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # said in the study's notes
+        _fit(estimator, data, data.X.take(rows), rows)
+    return getattr(estimator, "best_estimator_", estimator)
+
+
+def n_cores() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+# --- One method, one fold -------------------------------------------------------------------------------------
+
+
+def _run(
+    runs: list[Run],
+    data: Data,
+    folds: Folds,
+    metric: Metric,
+    clock: Clock,
+    on_fold: Callable[[str, int, int], object] | None,
+) -> None:
+    n_all = len(runs) * len(folds.splits)
+    for number, (train, test) in enumerate(folds.splits):
+        X, held_out = data.X.take(train), data.X.take(test)
+        for place, run in enumerate(runs):
+            if run.is_over:
+                continue
+            if on_fold is not None:
+                on_fold(run.method.name, number * len(runs) + place, n_all)
+            if clock.left < run.seconds:
+                run.left_out = "the budget was spent"
+                continue
+            try:
+                with clock.alarm(), warnings.catch_warnings(record=True) as said:
+                    warnings.simplefilter("always")
+                    if number == 0:
+                        _warm_up(run, data, X, train, held_out)
+                    run.folds.append(_try(run, data, metric, number, (X, train), (held_out, test)))
+                run.said += [str(one.message) for one in said if issubclass(one.category, UserWarning)]
+            except KeyboardInterrupt:
+                if clock.left > 0:
+                    raise
+                run.left_out = "the budget was spent"
+            except Exception as error:  # noqa: BLE001  one method's failure is a line of the table, not the end of it
+                run.error = " ".join(str(error).split()) or type(error).__name__
+
+
+def _try(
+    run: Run,
+    data: Data,
+    metric: Metric,
+    number: int,
+    training: tuple[Any, NDArray[np.int64]],
+    held_out: tuple[Any, NDArray[np.int64]],
+) -> Fold:
+    from sklearn.base import clone
+
+    model = clone(run.estimator)
+    start = time.perf_counter()
+    _fit(model, data, *training)
+    fit_seconds = time.perf_counter() - start
+    X, rows = held_out
+    start = time.perf_counter()
+    said = model.predict_proba(X) if metric.needs_shares else model.predict(X)
+    predict_seconds = time.perf_counter() - start
+    classes = np.unique(data.y) if not data.is_regression else np.empty(0)
+    if metric.needs_shares:
+        said = _align(said, model.classes_, classes)
+    score = metric.score(data.y[rows], said, classes)
+    if not np.isfinite(score):
+        raise ValueError(f"{metric.title} of fold {number + 1} is {score}")
+    best = getattr(model, "best_estimator_", model)
+    return Fold(
+        number,
+        score,
+        fit_seconds,
+        predict_seconds,
+        len(pickle.dumps(best, protocol=5)),
+        _count_leaves(best),
+        dict(getattr(model, "best_params_", {})),
+    )
+
+
+def _fit(model: Any, data: Data, X: Any, rows: NDArray[np.int64]) -> None:
+    if data.groups is not None and hasattr(model, "param_grid"):  # a search, whose folds are of whole groups too
+        model.fit(X, data.y[rows], groups=data.groups[rows])
+    else:
+        model.fit(X, data.y[rows])
+
+
+def _warm_up(run: Run, data: Data, X: Any, rows: NDArray[np.int64], held_out: Any) -> None:
+    """Fit once before the clock runs, so that no time is of the compiler or of loading code."""
+    from sklearn.base import clone
+
+    is_search = hasattr(run.estimator, "param_grid")
+    model = clone(run.estimator.estimator if is_search else run.estimator)
+    if not run.method.warmup and len(rows) > WARMUP_ROWS:
+        part = np.sort(np.random.default_rng(0).choice(len(rows), WARMUP_ROWS, replace=False))
+        X, rows = X.take(part), rows[part]
+    with contextlib.suppress(Exception):  # the fit that counts will say it
+        model.set_params(**run.method.warmup).fit(X, data.y[rows]).predict(held_out)
+
+
+def _estimator(method: Method, data: Data, metric: Metric, seed: int, *, is_tuned: bool) -> Any:
+    """The estimator of a method, inside a search of its grid if it is to be tuned."""
+    from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedKFold, TimeSeriesSplit
+
+    estimator = method.make(seed)
+    if not is_tuned or not method.grid:
+        return estimator
+    if data.times is not None:
+        cut: Any = TimeSeriesSplit(INNER_FOLDS)
+    elif data.groups is not None:
+        cut = GroupKFold(INNER_FOLDS)
+    else:
+        cut = (KFold if data.is_regression else StratifiedKFold)(INNER_FOLDS, shuffle=True, random_state=seed)
+    return GridSearchCV(estimator, method.grid, scoring=metric.scorer, cv=cut, error_score="raise")
+
+
+def _align(shares: NDArray[Any], seen: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
+    """Class probabilities with a column for each class, those too that the training rows did not hold."""
+    whole = np.zeros((len(shares), len(classes)))
+    whole[:, np.searchsorted(classes, seen)] = shares
+    return whole
+
+
+def _count_leaves(model: Any) -> int | None:
+    if hasattr(model, "get_n_leaves"):
+        return int(model.get_n_leaves())
+    forest = getattr(model, "forest_", None)
+    return None if forest is None else sum(forest[t].n_leaves for t in range(len(forest)))
+
+
+def _gather(run: Run, n_folds: int, *, is_tuned: bool) -> MethodResult:
+    """A method's folds as a result."""
+    method, done = run.method, run.folds
+    leaves = [fold.n_leaves for fold in done if fold.n_leaves is not None]
+    left_out = run.left_out
+    if left_out is None and run.error is None and len(done) < n_folds:
+        left_out = "it was interrupted"
+    return MethodResult(
+        key=method.key,
+        name=method.name + (", tuned" if is_tuned and method.grid else ""),
+        estimator=method.estimator,
+        parameters=method.parameters,
+        folds=tuple(fold.number for fold in done),
+        scores=tuple(fold.score for fold in done),
+        fit_seconds=tuple(fold.fit_seconds for fold in done),
+        predict_seconds=tuple(fold.predict_seconds for fold in done),
+        model_bytes=float(np.mean([fold.n_bytes for fold in done])) if done else None,
+        n_leaves=float(np.mean(leaves)) if leaves else None,
+        chosen=tuple(fold.chosen for fold in done) if is_tuned and method.grid else (),
+        error=run.error,
+        left_out=left_out,
+    )

@@ -1,0 +1,94 @@
+"""Scores of a method on held-out rows, by name; each is scikit-learn's.
+
+The default for numbers is R²: it has no unit, and 0 is the mean of the target. The default for classes is accuracy:
+everyone reads it the same way, it needs no probabilities (full-grown trees have none worth the name), and the baseline
+shows beside it what imbalance alone gives.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+
+class Metric(NamedTuple):
+    """A score: `score(y, said, classes)` of the answers for held-out rows.
+
+    `said` are the predictions, or with `needs_shares` the class probabilities (n_rows, n_classes) in the order of
+    `classes`. `scorer` is scikit-learn's name for it, whose sign is turned where less is better.
+    """
+
+    name: str
+    title: str
+    task: str
+    is_greater_better: bool
+    needs_shares: bool
+    score: Callable[[NDArray[Any], NDArray[Any], NDArray[Any]], float]
+    scorer: str
+
+
+def _accuracy(y: NDArray[Any], said: NDArray[Any], _: NDArray[Any]) -> float:
+    return float(np.mean(y == said))
+
+
+def _balanced(y: NDArray[Any], said: NDArray[Any], _: NDArray[Any]) -> float:
+    return float(np.mean([np.mean(said[y == name] == name) for name in np.unique(y)]))
+
+
+def _log_loss(y: NDArray[Any], shares: NDArray[Any], classes: NDArray[Any]) -> float:
+    from sklearn.metrics import log_loss
+
+    return float(log_loss(y, shares, labels=classes))
+
+
+def _roc_auc(y: NDArray[Any], shares: NDArray[Any], classes: NDArray[Any]) -> float:
+    from sklearn.metrics import roc_auc_score
+
+    if len(np.unique(y)) < len(classes):
+        raise ValueError("a fold does not hold every class: roc_auc is not defined there, choose another metric")
+    if len(classes) == 2:
+        return float(roc_auc_score(y == classes[1], shares[:, 1]))
+    return float(roc_auc_score(y, shares, multi_class="ovr", labels=classes))
+
+
+def _r2(y: NDArray[Any], said: NDArray[Any], _: NDArray[Any]) -> float:
+    from sklearn.metrics import r2_score
+
+    return float(r2_score(y, said))
+
+
+def _mae(y: NDArray[Any], said: NDArray[Any], _: NDArray[Any]) -> float:
+    return float(np.mean(np.abs(y - said)))
+
+
+def _rmse(y: NDArray[Any], said: NDArray[Any], _: NDArray[Any]) -> float:
+    return float(np.sqrt(np.mean((y - said) ** 2)))
+
+
+_ALL = (
+    Metric("accuracy", "accuracy", "classification", True, False, _accuracy, "accuracy"),
+    Metric("balanced_accuracy", "balanced accuracy", "classification", True, False, _balanced, "balanced_accuracy"),
+    Metric("log_loss", "log loss", "classification", False, True, _log_loss, "neg_log_loss"),
+    Metric("roc_auc", "ROC AUC", "classification", True, True, _roc_auc, "roc_auc_ovr"),
+    Metric("r2", "R²", "regression", True, False, _r2, "r2"),
+    Metric("mae", "mean absolute error", "regression", False, False, _mae, "neg_mean_absolute_error"),
+    Metric("rmse", "root mean squared error", "regression", False, False, _rmse, "neg_root_mean_squared_error"),
+)
+METRICS = {metric.name: metric for metric in _ALL}
+DEFAULTS = {"classification": "accuracy", "regression": "r2"}
+
+
+def choose_metric(name: str | None, task: str) -> Metric:
+    """The metric of this name for the task; without a name the default."""
+    if name is None:
+        return METRICS[DEFAULTS[task]]
+    fitting = [known for known, metric in METRICS.items() if metric.task == task]
+    if name not in fitting:
+        raise ValueError(f"metric {name!r} is not one for {task}: choose one of {', '.join(fitting)}")
+    return METRICS[name]

@@ -1,0 +1,197 @@
+"""What a study found, as plain data: it goes to JSON and comes back the same, and a report is made of it alone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of the inputs.
+
+    `kind` is "number", "category" or "other". Of a number there are `lowest`, `median` and `highest`; of a category
+    `top`, its commonest levels with their counts. `suspicion` says why a column may leak the answer or carry nothing.
+    """
+
+    name: str
+    kind: str
+    n_missing: int
+    n_distinct: int
+    lowest: float | None = None
+    median: float | None = None
+    highest: float | None = None
+    top: tuple[tuple[str, int], ...] = ()
+    suspicion: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableSummary:
+    """A table before any work: `task` is "classification" or "regression", `classes` are (class, rows) of the former.
+
+    `dropped` has the columns that no method sees, each with the reason.
+    """
+
+    name: str
+    n_rows: int
+    target: str
+    task: str
+    classes: tuple[tuple[str, int], ...]
+    columns: tuple[Column, ...]
+    dropped: dict[str, str]
+
+    @property
+    def used(self) -> tuple[Column, ...]:
+        """The columns that methods see."""
+        return tuple(column for column in self.columns if column.name not in self.dropped)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The summary whose `asdict` is `data`, lists being as good as tuples."""
+        columns = tuple(Column(**{**one, "top": tuple(map(tuple, one["top"]))}) for one in data["columns"])
+        return cls(**{**data, "columns": columns, "classes": tuple(map(tuple, data["classes"]))})
+
+
+@dataclass(frozen=True, slots=True)
+class MethodResult:
+    """One method over the folds it finished.
+
+    `folds` are the numbers of these folds, and the other tuples are in their order: the score on the held-out rows,
+    seconds of the fit alone, seconds to answer for the held-out rows. `model_bytes` (pickled) and `n_leaves` (of all
+    trees together) are means over the folds. `parameters` are those that differ from the estimator's defaults;
+    `chosen`, with tuning, those that each fold's search chose. `error` is why a fold failed, `left_out` why folds are
+    missing.
+    """
+
+    key: str
+    name: str
+    estimator: str
+    parameters: dict[str, Any]
+    folds: tuple[int, ...] = ()
+    scores: tuple[float, ...] = ()
+    fit_seconds: tuple[float, ...] = ()
+    predict_seconds: tuple[float, ...] = ()
+    model_bytes: float | None = None
+    n_leaves: float | None = None
+    chosen: tuple[dict[str, Any], ...] = ()
+    error: str | None = None
+    left_out: str | None = None
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The result whose `asdict` is `data`, lists being as good as tuples."""
+        listed = {name: tuple(value) for name, value in data.items() if isinstance(value, list)}
+        whole: dict[str, Any] = {**data, **listed}
+        return cls(**whole)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A method against the best, over the folds that both finished.
+
+    `mean` is how much worse it scored (never negative but for the few folds of an unfinished method), `standard_error`
+    and `p_value` are of Nadeau and Bengio's corrected resampled t-test, `p_adjusted` is after Holm's correction for the
+    number of comparisons. None where fewer than two folds are shared or all differences are equal.
+    """
+
+    key: str
+    mean: float
+    standard_error: float | None
+    p_value: float | None
+    p_adjusted: float | None
+    n_folds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A comparison of methods on one table.
+
+    `best` is the key of the best method, None where none finished a fold. `train_rows` and `test_rows` are mean numbers
+    of rows per fold. `is_partial` says that folds are missing, `stopped` why: "budget" or "interrupt".
+    """
+
+    summary: TableSummary
+    metric: str
+    is_greater_better: bool
+    folds: str
+    n_folds: int
+    train_rows: float
+    test_rows: float
+    methods: tuple[MethodResult, ...]
+    best: str | None
+    differences: tuple[Difference, ...]
+    recommendation: str
+    notes: tuple[str, ...]
+    seed: int
+    is_tuned: bool
+    n_cores: int
+    versions: dict[str, str]
+    seconds: float
+    is_partial: bool = False
+    stopped: str | None = None
+
+    def method(self, key: str) -> MethodResult:
+        """The result of one method."""
+        return next(result for result in self.methods if result.key == key)
+
+    def to_json(self) -> str:
+        """As JSON text, indented; `from_json` reads it back."""
+        return json.dumps({"kind": "study", **asdict(self)}, indent=2, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The study that `to_json` wrote."""
+        data = json.loads(text)
+        if not isinstance(data, dict) or data.pop("kind", None) != "study":
+            raise ValueError("this is not the JSON of a study of a table")
+        return cls(
+            **{
+                **data,
+                "summary": TableSummary.from_dict(data["summary"]),
+                "methods": tuple(MethodResult.from_dict(one) for one in data["methods"]),
+                "differences": tuple(Difference(**one) for one in data["differences"]),
+                "notes": tuple(data["notes"]),
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A method at growing numbers of trees: `scores[i]` and `seconds[i]` are of the i-th finished fold, by point."""
+
+    name: str
+    scores: tuple[tuple[float, ...], ...]
+    seconds: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """R² and fit time of ensembles against their number of trees; `is_partial`: not every fold was finished."""
+
+    table: str
+    folds: str
+    n_folds: int
+    trees: tuple[int, ...]
+    curves: tuple[Curve, ...]
+    n_cores: int
+    versions: dict[str, str]
+    seconds: float
+    is_partial: bool = False
+    stopped: str | None = None
+
+    def to_json(self) -> str:
+        """As JSON text, indented; `from_json` reads it back."""
+        return json.dumps({"kind": "figure", **asdict(self)}, indent=2, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The figure that `to_json` wrote."""
+        data = json.loads(text)
+        if not isinstance(data, dict) or data.pop("kind", None) != "figure":
+            raise ValueError("this is not the JSON of a figure")
+        curves = tuple(
+            Curve(one["name"], tuple(map(tuple, one["scores"])), tuple(map(tuple, one["seconds"])))
+            for one in data["curves"]
+        )
+        return cls(**{**data, "trees": tuple(data["trees"]), "curves": curves})

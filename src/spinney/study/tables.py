@@ -1,0 +1,290 @@
+"""A table made ready for a study: target and task, a summary of every column, and what cannot or must not be used.
+
+Left out are columns that hold nothing (constant, missing throughout), that no method takes (dates, lists), that are the
+target again, and names of rows (text that is never the same twice, whole numbers that count the rows). What is only
+suspicious stays, and is said.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from spinney.study.result import Column, TableSummary
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+N_TOP = 5  # levels that a summary names
+_CONSTANT = "it has one value throughout"
+_COUNTER = "it numbers the rows"
+_NAMES = "every value is different text: it names the rows"
+_COPY = "it equals the target"
+
+
+class Data(NamedTuple):
+    """What methods are fitted on: inputs, target, and what decides the folds."""
+
+    X: pa.Table
+    y: NDArray[Any]
+    summary: TableSummary
+    groups: NDArray[Any] | None = None
+    times: NDArray[Any] | None = None
+    group_column: str | None = None
+    time_column: str | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return len(self.y)
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether the target is numbers."""
+        return self.summary.task == "regression"
+
+
+def prepare(
+    table: pa.Table,
+    target: str,
+    *,
+    name: str = "table",
+    task: str = "auto",
+    groups: str | None = None,
+    time: str | None = None,
+) -> Data:
+    """Take a table apart into what a study needs.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    target : str
+        The column to predict; it must have no missing values.
+    name : str
+        What the summary calls the table.
+    task : {"auto", "classification", "regression"}
+        "auto": regression if the target has fractions, more than 20 distinct numbers, or few equal ones.
+    groups, time : str, optional
+        Columns that decide the folds; methods do not see them.
+
+    Returns
+    -------
+    Data
+    """
+    check_column(table, target, "target")
+    y = _target(table, target)
+    is_regression = looks_continuous(table[target]) if task == "auto" else task == "regression"
+    if is_regression:
+        y = _numbers(y, target)
+    elif len(np.unique(y)) < 2:
+        raise ValueError(f"column {target!r} has one class only, {y[0]!r}: there is nothing to predict")
+    left_out = {
+        column: why for column, why in ((groups, "it makes the folds"), (time, "it orders the folds")) if column
+    }
+    for column in left_out:
+        check_column(table, column, "groups" if column == groups else "time")
+        if column == target:
+            raise ValueError(f"column {target!r} is the target: it cannot decide the folds too")
+    columns, dropped = [], {}
+    for column in (one for one in table.column_names if one != target):
+        check_column(table, column, "input")
+        described, why = _describe(table[column], column, y, is_regression=is_regression)
+        columns.append(described)
+        why = left_out.get(column, why)
+        if why is not None:
+            dropped[column] = why
+    if len(dropped) == len(columns):
+        reasons = "; ".join(f"{column!r}: {why}" for column, why in dropped.items())
+        raise ValueError(f"no column is left to predict {target!r} from ({reasons or 'there is no other column'})")
+    summary = TableSummary(
+        name=name,
+        n_rows=len(y),
+        target=target,
+        task="regression" if is_regression else "classification",
+        classes=() if is_regression else _count(y),
+        columns=tuple(columns),
+        dropped=dropped,
+    )
+    X = table.select([column.name for column in summary.used])
+    return Data(X, y, summary, _folding(table, groups), _folding(table, time), groups, time)
+
+
+def check_column(table: pa.Table, column: str, role: str) -> None:
+    """Whether the table has this column, once."""
+    names = table.column_names
+    if names.count(column) > 1:
+        raise ValueError(f"there is more than one column {column!r}; rename or remove all but one")
+    if column not in names:
+        raise ValueError(f"no column {column!r} ({role}); columns: {', '.join(names)}")
+
+
+def looks_continuous(column: pa.ChunkedArray) -> bool:
+    """Whether a target is to be averaged rather than counted."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = _plain(column)
+    if pa.types.is_floating(column.type) and pc.any(pc.not_equal(column, pc.floor(column))).as_py():
+        return True
+    is_number = pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
+    n_distinct = pc.count_distinct(column).as_py()
+    return bool(is_number and (n_distinct > 20 or 2 * n_distinct > len(column)))
+
+
+def _target(table: pa.Table, target: str) -> NDArray[Any]:
+    column = _plain(table[target])
+    if table.num_rows == 0:
+        raise ValueError("the table has no rows")
+    values = column.to_numpy()
+    n_missing = column.null_count
+    if values.dtype.kind == "f" and not n_missing:
+        n_missing = int(np.isnan(values).sum())
+    if n_missing:
+        raise ValueError(f"column {target!r} has {n_missing} missing values; remove those rows first")
+    if values.dtype.kind == "O":
+        return values.astype(str)
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"column {target!r} is of type {column.type}: a target is text, booleans or numbers")
+    return values
+
+
+def _numbers(y: NDArray[Any], target: str) -> NDArray[np.float64]:
+    if y.dtype.kind not in "biuf":
+        raise ValueError(f"column {target!r} is text, no numbers: its task is classification")
+    numbers = y.astype(np.float64)
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"column {target!r} has infinite values; remove those rows first")
+    return numbers
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A dictionary column as its values."""
+    import pyarrow as pa
+
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def _folding(table: pa.Table, column: str | None) -> NDArray[Any] | None:
+    """The values of a column that decides the folds."""
+    import pyarrow as pa
+
+    if column is None:
+        return None
+    values = _plain(table[column])
+    if values.null_count:
+        raise ValueError(f"column {column!r} has {values.null_count} missing values, but decides the folds")
+    if pa.types.is_decimal(values.type):
+        values = values.cast(pa.float64())
+    array = values.to_numpy()
+    return array.astype(str) if array.dtype.kind == "O" else array
+
+
+def _count(y: NDArray[Any]) -> tuple[tuple[str, int], ...]:
+    classes, counts = np.unique(y, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    return tuple((str(classes[i]), int(counts[i])) for i in order)
+
+
+# --- Columns --------------------------------------------------------------------------------------------------
+
+
+def _describe(column: pa.ChunkedArray, name: str, y: NDArray[Any], *, is_regression: bool) -> tuple[Column, str | None]:
+    """One input as a summary shows it, and why it is left out, or None."""
+    import pyarrow as pa
+
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    if pa.types.is_null(kind):
+        return Column(name, "other", len(column), 0), "it is missing throughout"
+    if is_number:
+        return _describe_number(column, name, y, is_regression=is_regression)
+    if pa.types.is_boolean(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _describe_category(column, name, y, is_regression=is_regression)
+    advice = "derive numbers from it (year, month, days since a date)" if pa.types.is_temporal(kind) else "convert it"
+    return Column(name, "other", column.null_count, 0), f"methods do not take {kind}: {advice}"
+
+
+def _describe_number(
+    column: pa.ChunkedArray, name: str, y: NDArray[Any], *, is_regression: bool
+) -> tuple[Column, str | None]:
+    import pyarrow as pa
+
+    values = np.asarray(_plain(column).cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+    known = values[~np.isnan(values)]
+    distinct = np.unique(known)
+    described: dict[str, Any] = {
+        "name": name,
+        "kind": "number",
+        "n_missing": len(values) - len(known),
+        "n_distinct": len(distinct),
+    }
+    if len(known) and np.isfinite(known).all():
+        described |= {
+            "lowest": float(distinct[0]),
+            "median": float(np.median(known)),
+            "highest": float(distinct[-1]),
+        }
+    is_whole = bool(len(known) == len(values) and np.isfinite(known).all() and (known == np.floor(known)).all())
+    is_different = is_whole and len(distinct) == len(values)
+    dropped, suspicion = None, None
+    if len(distinct) == 0:
+        dropped = "it is missing throughout"
+    elif len(distinct) == 1 and len(known) == len(values):
+        dropped = _CONSTANT
+    elif y.dtype.kind != "U" and len(known) == len(values) and bool((values == y).all()):
+        dropped = _COPY
+    elif is_different and distinct[-1] - distinct[0] == len(values) - 1:
+        dropped = _COUNTER
+    elif is_regression and len(known) == len(values) and _is_same_order(values, y):
+        suspicion = "it puts the rows in the order of the target"
+    elif not is_regression and len(known) == len(values) and _is_one_to_one(values, y):
+        suspicion = "it tells the class of every row, one to one"
+    elif is_different:
+        suspicion = "every value is a different whole number: does it name the rows?"
+    return Column(**described, suspicion=suspicion), dropped
+
+
+def _describe_category(
+    column: pa.ChunkedArray, name: str, y: NDArray[Any], *, is_regression: bool
+) -> tuple[Column, str | None]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    values = _plain(column).cast(pa.string())
+    counts = pc.value_counts(values.drop_null()).to_pylist()
+    counts.sort(key=lambda one: (-one["counts"], one["values"]))
+    top = tuple((one["values"], one["counts"]) for one in counts[:N_TOP])
+    texts = values.to_numpy().astype(str) if not values.null_count else None
+    dropped, suspicion = None, None
+    if not counts:
+        dropped = "it is missing throughout"
+    elif len(counts) == 1 and texts is not None:
+        dropped = _CONSTANT
+    elif len(counts) == len(values):
+        dropped = _NAMES
+    elif texts is not None and not is_regression:
+        if bool((texts == y.astype(str)).all()):
+            dropped = _COPY
+        elif _is_one_to_one(texts, y):
+            suspicion = "it tells the class of every row, one to one"
+    return Column(name, "category", values.null_count, len(counts), top=top, suspicion=suspicion), dropped
+
+
+def _is_one_to_one(values: NDArray[Any], y: NDArray[Any]) -> bool:
+    """Whether each value stands for one class and each class for one value."""
+    names, codes = np.unique(values, return_inverse=True)
+    classes, labels = np.unique(y, return_inverse=True)
+    if len(names) != len(classes):
+        return False
+    return len(np.unique(codes.astype(np.int64) * len(classes) + labels)) == len(classes)
+
+
+def _is_same_order(values: NDArray[np.float64], y: NDArray[np.float64]) -> bool:
+    """Whether a column orders the rows as the target does, or the other way round, ties at the same places."""
+    order = np.argsort(values, kind="stable")
+    steps, climbs = np.diff(values[order]), np.diff(y[order])
+    return bool(((steps > 0) == (climbs > 0)).all() and (climbs >= 0).all()) or bool(
+        ((steps > 0) == (climbs < 0)).all() and (climbs <= 0).all()
+    )

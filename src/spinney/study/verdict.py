@@ -1,0 +1,181 @@
+"""What a study may say: the best method, how sure that is, and one sentence of advice.
+
+Folds share training rows, so that scores of folds are not independent and the plain t-test finds differences that are
+none. Nadeau and Bengio (2003, Machine Learning 52, equation 8) widen the variance of the mean of k differences from
+s²/k to s² (1/k + n_test/n_train); the same factor is in the error bars here.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spinney.study.result import Difference, MethodResult, TableSummary
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from collections.abc import Set as AbstractSet
+
+    from numpy.typing import NDArray
+
+    from spinney.study.metrics import Metric
+
+LEVEL = 0.05  # below it a difference is called one
+MANY = 0.9  # share of the commonest class from which accuracy says little
+
+
+def standard_error(values: Sequence[float] | NDArray[np.float64], ratio: float) -> float | None:
+    """Corrected standard error of the mean of scores or differences; `ratio` is held-out rows over training rows."""
+    if len(values) < 2:
+        return None
+    return float(np.std(values, ddof=1)) * math.sqrt(1.0 / len(values) + ratio)
+
+
+def corrected_t_test(differences: Sequence[float] | NDArray[np.float64], ratio: float) -> float | None:
+    """The two-sided p-value that the mean difference is 0, by the corrected resampled t-test.
+
+    None with fewer than two differences; with differences that are all equal 1 if they are 0, else 0.
+
+    Examples
+    --------
+    >>> round(corrected_t_test([0.02, 0.01, 0.03, 0.02, 0.02], ratio=0.25), 4)
+    0.0151
+    """
+    from scipy.special import stdtr
+
+    error = standard_error(differences, ratio)
+    if error is None:
+        return None
+    mean = float(np.mean(differences))
+    if error == 0.0:
+        return 1.0 if mean == 0.0 else 0.0
+    return float(2.0 * stdtr(len(differences) - 1, -abs(mean / error)))
+
+
+def adjust_by_holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Holm's p-values for as many comparisons as there are numbers; None stays None.
+
+    Examples
+    --------
+    >>> adjust_by_holm([0.01, 0.04, None, 0.03])
+    [0.03, 0.06, None, 0.06]
+    """
+    known = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
+    adjusted: list[float | None] = [None] * len(p_values)
+    highest = 0.0
+    for rank, (p, place) in enumerate(known):
+        highest = max(highest, min(1.0, p * (len(known) - rank)))
+        adjusted[place] = highest
+    return adjusted
+
+
+def find_best(results: Sequence[MethodResult], *, is_greater_better: bool) -> str | None:
+    """The key of the method with the best mean, among those that finished the most folds without an error."""
+    sound = [result for result in results if result.scores and result.error is None]
+    most = max((len(result.scores) for result in sound), default=0)
+    whole = [result for result in sound if len(result.scores) == most]
+    sign = 1.0 if is_greater_better else -1.0
+    return max(whole, key=lambda result: sign * float(np.mean(result.scores))).key if whole else None
+
+
+def find_differences(
+    results: Sequence[MethodResult], best: str | None, ratio: float, *, is_greater_better: bool
+) -> tuple[Difference, ...]:
+    """Every other method with a score against the best, fold by fold."""
+    if best is None:
+        return ()
+    top = next(result for result in results if result.key == best)
+    of_best = dict(zip(top.folds, top.scores, strict=True))
+    sign = 1.0 if is_greater_better else -1.0
+    found = []
+    for result in results:
+        gaps = [
+            sign * (of_best[fold] - score)
+            for fold, score in zip(result.folds, result.scores, strict=True)
+            if fold in of_best
+        ]
+        if result.key != best and gaps:
+            found.append((result.key, gaps))
+    p_values = [corrected_t_test(gaps, ratio) for _, gaps in found]
+    return tuple(
+        Difference(key, float(np.mean(gaps)), standard_error(gaps, ratio), p, adjusted, len(gaps))
+        for (key, gaps), p, adjusted in zip(found, p_values, adjust_by_holm(p_values), strict=True)
+    )
+
+
+# --- In words -------------------------------------------------------------------------------------------------
+
+
+def recommend(
+    results: Sequence[MethodResult],
+    best: str | None,
+    differences: Sequence[Difference],
+    metric: Metric,
+    ratio: float,
+    *,
+    one_tree: AbstractSet[str],
+) -> str:
+    """The advice, in a sentence or two."""
+    if best is None:
+        return "No method finished a fold: there is nothing to recommend."
+    named = {result.key: result for result in results}
+    top = named[best]
+    tied = [named[one.key] for one in differences if one.p_adjusted is None or one.p_adjusted >= LEVEL]
+    tied = [result for result in tied if result.error is None]
+    error = standard_error(top.scores, ratio)
+    score = f"{metric.title} {np.mean(top.scores):.3f}" + (f" ± {error:.3f}" if error is not None else "")
+    first = f"{_capital(top.name)} is best ({score})"
+    if len(top.scores) < 2:
+        return f"{first}, on one fold only: too little to tell methods apart."
+    if top.key == "baseline":
+        return f"No method beats the baseline ({top.name}, {score}): these columns do not predict the target this way."
+    if any(result.key == "baseline" for result in tied):
+        base = f"{named['baseline'].name}, {np.mean(named['baseline'].scores):.3f}"
+        return (
+            f"{first}, but {len(top.scores)} folds do not distinguish it from the baseline ({base}): rely on none yet."
+        )
+    if not tied:
+        return f"{first}, and better than every other method beyond chance."
+    names = _list([result.name for result in tied])
+    verb = "is" if len(tied) == 1 else "are"
+    folds = f"by these {len(top.scores)} folds"
+    return f"{first}; {names} {verb} not distinguishable from it {folds}{_advise(top, tied, one_tree)}."
+
+
+def _advise(top: MethodResult, tied: Sequence[MethodResult], one_tree: AbstractSet[str]) -> str:
+    """Which of the equals has something else to say for itself."""
+    if top.key not in one_tree:
+        readable = [result for result in tied if result.key in one_tree]
+        if readable:
+            least = min(readable, key=lambda result: result.n_leaves or math.inf)
+            return f", and {least.name} is a single tree, of {least.n_leaves or 1:.0f} leaves, that can be read"
+    fastest = min(tied, key=lambda result: float(np.mean(result.fit_seconds)))
+    times = float(np.mean(top.fit_seconds)) / max(float(np.mean(fastest.fit_seconds)), 1e-9)
+    return f", and {fastest.name} is {times:.0f} times faster to fit" if times >= 1.5 else ""
+
+
+def note_problems(
+    summary: TableSummary, metric: Metric, results: Sequence[MethodResult], n_folds: int
+) -> tuple[str, ...]:
+    """What a reader of the table must know beside it."""
+    notes = [f"column {name!r} was left out: {why}" for name, why in summary.dropped.items()]
+    notes += [f"column {one.name!r}: {one.suspicion}" for one in summary.used if one.suspicion is not None]
+    if summary.classes and metric.name == "accuracy" and summary.classes[0][1] > MANY * summary.n_rows:
+        share = summary.classes[0][1] / summary.n_rows
+        notes.append(f"{share:.1%} of the rows are of one class: look at balanced_accuracy or roc_auc too")
+    for result in results:
+        if result.error is not None:
+            notes.append(f"{result.name} failed: {result.error}")
+        elif result.left_out is not None:
+            notes.append(f"{result.name}: {len(result.folds)} of {n_folds} folds, {result.left_out}")
+    return tuple(notes)
+
+
+def _list(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _capital(name: str) -> str:
+    return name[0].upper() + name[1:]

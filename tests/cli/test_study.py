@@ -1,0 +1,206 @@
+"""`spinney study`, as a user types it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import spinney
+from spinney.cli import main
+from spinney.study import Study
+from spinney.study import housing as figures
+from spinney.study.result import Figure
+
+
+@pytest.fixture
+def fruit(tmp_path):
+    """120 rows of fruit whose kind follows from weight and colour."""
+    rng = np.random.default_rng(3)
+    weight, colour = rng.normal(100, 20, 120).round(1), rng.choice(["red", "green"], 120)
+    kind = np.where((weight > 105) | (rng.random(120) < 0.1), "apple", "plum")
+    lines = [f"{i + 1},{w},{c},{k}" for i, (w, c, k) in enumerate(zip(weight, colour, kind, strict=True))]
+    path = tmp_path / "fruit.csv"
+    path.write_text("\n".join(["row,weight,colour,kind", *lines, ""]))
+    return path
+
+
+def run(*arguments, **more):
+    return CliRunner().invoke(main, ["study", *map(str, arguments)], **more)
+
+
+def fails(result, *words):
+    assert result.exit_code == 2
+    assert "Traceback" not in result.stderr
+    assert result.stderr.splitlines()[-1].startswith("Error: ")
+    for word in words:
+        assert word in result.stderr
+
+
+QUICK = ("--methods", "cart,c45", "--folds", "3x1")
+
+
+def test_a_table_is_described_compared_and_judged(fruit):
+    result = run(fruit, "--target", "kind", *QUICK)
+    assert result.exit_code == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("fruit.csv: 120 rows, target 'kind' (classification: 2 classes")
+    assert lines[1].startswith("inputs: 1 number and 1 category; 0.0%")
+    assert lines[2] == "left out: 'row', it numbers the rows"
+    assert lines[3] == "3 methods, accuracy, 3 folds stratified by class"
+    assert any("CART, pruned" in line for line in lines)
+    assert "is best (accuracy" in result.stdout
+    assert "\x1b" not in result.output
+
+
+def test_json_is_the_whole_study_and_nothing_else(fruit):
+    result = run(fruit, "--target", "kind", *QUICK, "--json", "--seed", 7, "--metric", "log_loss")
+    study = Study.from_json(result.stdout)
+    assert (study.metric, study.seed, study.n_folds, study.is_greater_better) == ("log_loss", 7, 3, False)
+    assert [one.key for one in study.methods] == ["baseline", "c45", "cart"]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+def test_every_width_shows_methods_and_scores(fruit, width):
+    result = run(fruit, "--target", "kind", *QUICK, env={"COLUMNS": str(width)})
+    assert result.exit_code == 0
+    assert max(map(len, result.stdout.splitlines())) <= width
+    (row,) = (line for line in result.stdout.splitlines() if line.split()[:1] == ["C4.5"])
+    assert float(row.split()[1]) > 0.5
+
+
+def test_plain_is_ascii(fruit):
+    result = run(fruit, "--target", "kind", *QUICK, "--plain")
+    assert result.stdout.isascii()
+    assert "+-" in result.stdout
+
+
+def test_embedded_tables_know_their_target():
+    result = run("contact_lenses", "--methods", "id3", "--folds", "2x1", "--plain")
+    assert result.exit_code == 0
+    assert "target 'contact-lenses'" in result.stdout
+
+
+def test_the_best_is_saved(fruit, tmp_path):
+    place = tmp_path / "best.spn"
+    result = run(fruit, "--target", "kind", "--methods", "cart", "--folds", "3x1", "--save", place)
+    assert result.exit_code == 0, result.stderr
+    assert "fitted to all 120 rows: saved in" in " ".join(result.stdout.split())
+    assert type(spinney.load_model(place)).__name__ == "CARTClassifier"
+    before = place.read_bytes()
+    fails(run(fruit, "--target", "kind", "--methods", "cart", "--save", place), "exists", "--force")
+    assert place.read_bytes() == before
+    assert run(fruit, "--target", "kind", *QUICK, "--save", place, "--force").exit_code == 0
+
+
+def test_errors_are_one_line_and_nothing_is_written(fruit, tmp_path):
+    fails(run(fruit), "--target is missing", "'weight', 'colour'")
+    fails(run(fruit, "--target", "kinds"), "Did you mean 'kind'")
+    fails(run(fruit, "--target", "kind", "--methods", "forrest"), "did you mean 'forest'")
+    fails(run(fruit, "--target", "kind", "--metric", "r2"), "not one for classification")
+    fails(run(fruit, "--target", "kind", "--folds", "1"), "at least 2 folds")
+    fails(run(fruit, "--target", "kind", "--folds", "five"), "--folds five")
+    fails(run(fruit, "--target", "kind", "--budget", "soon"), "no duration")
+    fails(run(fruit, "--target", "kind", "--groups", "nobody"), "'nobody'")
+    fails(run(tmp_path / "absent.csv", "--target", "y"), "absent.csv")
+    fails(run("--target", "kind"), "--target needs DATA")
+    fails(run(fruit, "--target", "kind", "--save", tmp_path / "none" / "m.spn"), "no directory")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fruit.csv"]
+
+
+def test_groups_time_and_drop(fruit):
+    result = run(fruit, "--target", "kind", "--groups", "colour", "--folds", 2, "--methods", "cart", "--json")
+    assert "whole groups of 'colour'" in json.loads(result.stdout)["folds"]
+    result = run(fruit, "--target", "kind", "--time", "row", "--drop", "colour", "--methods", "cart", "--json")
+    study = json.loads(result.stdout)
+    assert "in the order of 'row'" in study["folds"]
+    assert [column["name"] for column in study["summary"]["columns"]] == ["row", "weight"]
+
+
+def test_what_a_column_is_called_is_shown_as_text(tmp_path):
+    path = tmp_path / "t.csv"
+    rows = "".join(f"{i % 7},{(i * 5) % 11},{'ab'[i % 2]}\n" for i in range(40))
+    path.write_text("[red]\x1b[31mx,[/],y\n" + rows)
+    result = run(path, "--target", "y", "--methods", "id3", "--folds", "2x1")
+    assert result.exit_code == 0, result.stderr
+    assert "\x1b" not in result.output
+
+
+# --- Stopping -----------------------------------------------------------------------------------------------------
+
+
+def test_a_spent_budget_is_said(fruit):
+    result = run(fruit, "--target", "kind", *QUICK, "--budget", "0.001s")
+    assert result.exit_code == 0
+    assert "0 of 3 folds, the budget was spent" in " ".join(result.stdout.split())
+    assert "nothing to recommend" in result.stdout
+    assert "budget is spent" in result.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_ctrl_c_leaves_a_table_and_exit_code_130(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 6))
+    rows = "".join(",".join(f"{value:.6f}" for value in [*row, row.sum()]) + "\n" for row in X)
+    (tmp_path / "t.csv").write_text("a,b,c,d,e,f,y\n" + rows)
+    arguments = [
+        "study",
+        str(tmp_path / "t.csv"),
+        "--target",
+        "y",
+        "--methods",
+        "id3,forest",
+        "--folds",
+        "200",
+        "--plain",
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "spinney", *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ,
+    )  # fmt: skip
+    assert process.stdout.readline().startswith("t.csv: 3,000 rows")
+    time.sleep(6)  # some folds
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "of 200 folds, it was interrupted" in out
+    assert "Traceback" not in err
+
+
+# --- The figure ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """A figure of few trees."""
+    whole = figures.draw_figure
+    monkeypatch.setattr(figures, "draw_figure", lambda **options: whole((2, 4), n_folds=1, **options))
+
+
+@pytest.mark.usefixtures("small")
+def test_without_data_the_figure_of_the_lectures():
+    result = run()
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("California housing: R² on held-out rows")
+    assert "XGB R²" in result.stdout
+    assert "\x1b" not in result.output
+    narrow = run("--plain", env={"COLUMNS": "40"})
+    assert narrow.stdout.isascii()
+    assert [curve.name for curve in Figure.from_json(run("--json").stdout).curves] == list(figures.ensembles())
+    assert max(map(len, run(env={"COLUMNS": "40"}).stdout.splitlines())) <= 40
+
+
+def test_interrupt_without_data_is_exit_code_130(monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(figures, "_measure", interrupt)
+    result = run()
+    assert result.exit_code == 130
+    assert "nothing was finished" in result.stdout
+    assert "Traceback" not in result.output

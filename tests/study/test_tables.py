@@ -1,0 +1,127 @@
+"""Tables made ready: task, summary, what is left out and what is suspicious."""
+
+import datetime as dt
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from spinney.study.tables import looks_continuous, prepare
+
+
+def table(**columns):
+    return pa.table({name: pa.array(values) for name, values in columns.items()})
+
+
+Y = ["a", "b", "a", "b", "a", "a", "b", "a", "b", "a"]
+NUMBERS = [3, 1, 2, 2, 5, 5, 4, 9, 9, 1]
+
+
+def test_what_cannot_be_used_is_left_out_with_a_reason():
+    data = prepare(
+        table(
+            x=NUMBERS,
+            one=[7] * 10,
+            same=["k"] * 10,
+            nothing=pa.array([None] * 10, pa.float64()),
+            number=range(101, 111),
+            name=[f"n{i}" for i in range(10)],
+            copy=Y,
+            day=[dt.date(2020, 1, i + 1) for i in range(10)],
+            y=Y,
+        ),
+        "y",
+    )
+    assert data.X.column_names == ["x"]
+    assert {name: why.split()[0] for name, why in data.summary.dropped.items()} == {
+        "one": "it", "same": "it", "nothing": "it", "number": "it", "name": "every", "copy": "it", "day": "methods",
+    }  # fmt: skip
+    assert data.summary.dropped["number"] == "it numbers the rows"
+    assert data.summary.dropped["copy"] == "it equals the target"
+    assert "date" in data.summary.dropped["day"]
+    assert data.summary.classes == (("a", 6), ("b", 4))
+
+
+def test_a_missing_value_makes_a_constant_column_say_something():
+    data = prepare(table(x=[1.0, None] * 5, y=Y), "y")
+    assert data.summary.dropped == {}
+    assert data.summary.columns[0].n_missing == 5
+
+
+def test_suspicious_columns_stay():
+    codes = [1 if label == "a" else 0 for label in Y]
+    words = [{"a": "yes", "b": "no"}[label] for label in Y]
+    data = prepare(table(codes=codes, words=words, ids=[5, 9, 2, 17, 33, 8, 1, 40, 12, 7], x=NUMBERS, y=Y), "y")
+    suspicions = {column.name: column.suspicion for column in data.summary.columns}
+    assert "one to one" in suspicions["codes"]
+    assert "one to one" in suspicions["words"]
+    assert "does it name the rows" in suspicions["ids"]
+    assert suspicions["x"] is None
+    assert data.X.num_columns == 4
+
+
+@pytest.mark.parametrize(("factor", "is_suspicious"), [(2.0, True), (-3.0, True), (0.0, False)])
+def test_an_input_in_the_order_of_the_target(factor, is_suspicious):
+    y = np.array([1.5, 2.5, 0.5, 9.0, 2.5, 3.5, 4.0, 1.0, 0.0, 7.0])
+    shaken = factor * y**3 if factor else y[::-1].copy()
+    (column,) = prepare(table(x=shaken, y=y), "y").summary.columns
+    assert (column.suspicion is not None) == is_suspicious
+
+
+def test_summary_of_numbers_and_categories():
+    data = prepare(table(x=[1.0, 2.0, None, 10.0], c=["u", "v", "u", None], y=[0.5, 1.5, 2.5, 9.0]), "y", name="t")
+    number, category = data.summary.columns
+    assert (number.lowest, number.median, number.highest, number.n_missing, number.n_distinct) == (1, 2, 10, 1, 3)
+    assert (category.top, category.n_missing, category.n_distinct) == ((("u", 2), ("v", 1)), 1, 2)
+    assert (data.summary.task, data.summary.name, data.summary.classes) == ("regression", "t", ())
+    assert data.y.dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("values", "is_regression"),
+    [
+        ([1.5, 2.5, 3.0], True),
+        ([1.0, 2.0, 1.0, 2.0], False),
+        ([100_000, 200_000, 300_000], True),
+        (list(range(21)) * 3, True),
+        (["1.5", "2.5"], False),
+        ([True, False], False),
+        (pa.array(["u", "v"]).dictionary_encode(), False),
+    ],
+)
+def test_task_is_found(values, is_regression):
+    assert looks_continuous(pa.chunked_array([pa.array(values)])) == is_regression
+
+
+def test_columns_of_folds_are_no_inputs():
+    data = prepare(table(x=NUMBERS, who=list("aabbccddee"), day=range(10), y=Y), "y", groups="who", time="day")
+    assert data.X.column_names == ["x"]
+    assert data.groups.tolist() == list("aabbccddee")
+    assert data.times.tolist() == list(range(10))
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "words"),
+    [
+        ({"x": NUMBERS, "y": [*Y[:9], None]}, {}, "'y' has 1 missing values"),
+        ({"x": NUMBERS, "y": [*[1.5] * 9, float("nan")]}, {}, "1 missing"),
+        ({"x": NUMBERS, "y": [*[1.5] * 9, float("inf")]}, {}, "infinite"),
+        ({"x": NUMBERS, "y": ["a"] * 10}, {}, "one class only, 'a'|one class only"),
+        ({"x": NUMBERS, "y": Y}, {"task": "regression"}, "is text"),
+        ({"x": [1] * 10, "y": Y}, {}, "no column is left .* one value"),
+        ({"y": Y}, {}, "no other column"),
+        ({"x": NUMBERS, "y": Y}, {"groups": "z"}, r"no column 'z' \(groups\)"),
+        ({"x": NUMBERS, "y": Y}, {"time": "y"}, "is the target"),
+        ({"x": NUMBERS, "g": [*Y[:9], None], "y": Y}, {"groups": "g"}, "1 missing values, but decides"),
+        ({"x": [], "y": []}, {}, "no rows"),
+    ],
+)
+def test_errors_say_what_to_mend(columns, options, words):
+    with pytest.raises(ValueError, match=words):
+        prepare(table(**columns), "y", **options)
+
+
+def test_two_columns_of_one_name():
+    twice = pa.Table.from_arrays([pa.array(NUMBERS), pa.array(NUMBERS), pa.array(Y)], ["x", "x", "y"])
+    with pytest.raises(ValueError, match="more than one column 'x'"):
+        prepare(twice, "y")
