@@ -19,6 +19,7 @@ HANG_SECONDS = 20.0  # on the clock; what takes a second of the processor's time
 POLL_SECONDS = 0.2
 SPARE_BYTES = 1 << 30  # address space of a worker beyond what it begins with
 CHUNK = 500  # trials between reports
+TRACED = 20  # of so many files one, in each way, has its allocations counted
 
 
 class Fault(NamedTuple):
@@ -52,7 +53,7 @@ def work(folder: str, seed: int, trials: range, current: Any, reports: Any) -> N
     for trial in trials:
         path.write_bytes(make_file(files, seed, trial))
         current[0], current[1] = trial, time.monotonic()
-        outcome = attempt(path, WAYS[trial % len(WAYS)])
+        outcome = attempt(path, WAYS[trial % len(WAYS)], is_traced=trial % TRACED < len(WAYS))
         path.unlink()  # what is mapped must not change
         counts["fault" if outcome.is_fault else outcome.what] += 1
         most = max(most, outcome.peak)
