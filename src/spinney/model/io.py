@@ -4,7 +4,7 @@ The container (`model.container`) holds four texts: `format`, which is "spinney"
 `library`, the version of Spinney that wrote it; and `model`, JSON with
 
     method      the estimator's class
-    summary     what the model is made of: features, trees, nodes, training rows
+    summary     what the model is made of: features, classes, trees, nodes, rows that the first tree grew on
     predictor   what `load_predictor` reads, in the words of `model.state`; null where the members are no trees
     estimator   parameters and fitted attributes, which `load_model` reads after it
 """
@@ -63,6 +63,7 @@ def summarise(predictor: Predictor | None) -> dict[str, int]:
         "n_classes": predictor.n_classes,
         "n_trees": n_trees,
         "n_nodes": model.n_nodes,
+        "n_rows": int(model.n_rows[0]) if len(model.n_rows) else 0,
     }
 
 
