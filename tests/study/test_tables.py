@@ -125,3 +125,9 @@ def test_two_columns_of_one_name():
     twice = pa.Table.from_arrays([pa.array(NUMBERS), pa.array(NUMBERS), pa.array(Y)], ["x", "x", "y"])
     with pytest.raises(ValueError, match="more than one column 'x'"):
         prepare(twice, "y")
+
+
+def test_numbers_of_rows_stay_where_there_is_nothing_else():
+    data = prepare(table(x=range(10), one=[7] * 10, y=Y), "y")
+    assert data.X.column_names == ["x"]
+    assert list(data.summary.dropped) == ["one"]

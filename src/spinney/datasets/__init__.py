@@ -7,6 +7,8 @@
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING, NamedTuple
 
+from spinney.datasets.generated import LED_ROWS, MAKERS, SPIRAL_ROWS
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -16,7 +18,7 @@ __all__ = ["Source", "load", "names", "source"]
 class Source(NamedTuple):
     """Where a table is from and what may be done with it."""
 
-    file: str
+    file: str  # "" of a table that is generated
     rows: int
     task: str  # "classification" or "regression"
     target: str  # the column to predict
@@ -26,6 +28,33 @@ class Source(NamedTuple):
 
 
 _SOURCES = {
+    "adult": Source(
+        "adult.parquet",
+        48_842,
+        "classification",
+        "income",
+        "UCI Machine Learning Repository, Adult (Becker and Kohavi 1996); copy: GitHub jbrownlee/Datasets",
+        "CC BY 4.0 according to UCI",
+        "the first 32,561 rows are the published training part; empty cells are missing values",
+    ),
+    "boosting_classes": Source(
+        "boosting_classes.csv",
+        10,
+        "classification",
+        "y",
+        "Li Hang, Statistical Learning Methods, example 8.1: AdaBoost by hand",
+        "facts; textbook example",
+        "three stumps make no mistake; their weights are 0.4236, 0.6496 and 0.7520",
+    ),
+    "boosting_numbers": Source(
+        "boosting_numbers.csv",
+        10,
+        "regression",
+        "y",
+        "Li Hang, Statistical Learning Methods, example 8.2: boosting of regression stumps by hand",
+        "facts; textbook example",
+        "squared error after each stump, without shrinkage: 1.93, 0.80, 0.48, 0.31, 0.23, 0.17",
+    ),
     "buys_computer": Source(
         "buys_computer.csv",
         14,
@@ -52,6 +81,41 @@ _SOURCES = {
         "UCI Machine Learning Repository, Lenses; copy: Weka 3.6.14 as packaged by Debian",
         "CC BY 4.0 according to UCI",
     ),
+    "german_credit": Source(
+        "german_credit.parquet",
+        1000,
+        "classification",
+        "class",
+        "UCI Machine Learning Repository, German Credit (Hofmann 1994); copy: Weka 3.6.14 as packaged by Debian",
+        "CC BY 4.0 according to UCI",
+        "published costs: 5 for a bad customer taken as good, 1 for a good one taken as bad",
+    ),
+    "glass": Source(
+        "glass.csv",
+        214,
+        "classification",
+        "Type",
+        "UCI Machine Learning Repository, Glass (German 1987); copy: mlbench 2.1-3 as packaged by Debian",
+        "CC BY 4.0 according to UCI",
+        "oxides in per cent of weight, and the refractive index; the types are numbers of classes",
+    ),
+    "led": Source(
+        "",
+        LED_ROWS,
+        "classification",
+        "digit",
+        "generated as Breiman, Friedman, Olshen and Stone 1984, Classification and Regression Trees, define it",
+        "a definition; the draws are part of this library (BSD-3-Clause)",
+        "each segment of a digit fails with probability 0.1: no method can err less than 26 % of the time",
+    ),
+    "led_digits": Source(
+        "",
+        10,
+        "classification",
+        "digit",
+        "the seven segments of each digit; Louppe 2014, Understanding Random Forests, table 6.1",
+        "facts; textbook example",
+    ),
     "play_tennis": Source(
         "play_tennis.csv",
         14,
@@ -59,6 +123,14 @@ _SOURCES = {
         "play",
         "Quinlan 1986, Induction of Decision Trees: the Saturday mornings",
         "facts; textbook example",
+    ),
+    "spirals": Source(
+        "",
+        SPIRAL_ROWS,
+        "classification",
+        "arm",
+        "generated as in the DHBW slides (Wehner, Applied Machine Learning), exercise 6",
+        "a definition; the draws are part of this library (BSD-3-Clause)",
     ),
     "taxable_income": Source(
         "taxable_income.csv",
@@ -116,5 +188,8 @@ def load(name: str) -> "pa.Table":
     """
     from spinney.table.ingest import read_table
 
-    with as_file(files(__name__) / source(name).file) as path:
+    file = source(name).file
+    if not file:
+        return MAKERS[name]()
+    with as_file(files(__name__) / file) as path:
         return read_table(path)

@@ -95,6 +95,8 @@ def prepare(
         why = left_out.get(column, why)
         if why is not None:
             dropped[column] = why
+    if len(dropped) == len(columns):  # then the numbers of rows are all there is: the x of a textbook's table
+        dropped = {column: why for column, why in dropped.items() if why != _COUNTER}
     if len(dropped) == len(columns):
         reasons = "; ".join(f"{column!r}: {why}" for column, why in dropped.items())
         raise ValueError(f"no column is left to predict {target!r} from ({reasons or 'there is no other column'})")
