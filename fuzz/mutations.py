@@ -289,7 +289,7 @@ def damage_layout(whole: bytes, random: Random, _: list[bytes]) -> bytes:
             header[random.choice(names)] = random.choice([None, [], {}, "x", 1])
         case _:
             header[random.choice([METADATA, *names])] = copy.deepcopy(header[random.choice(names)])
-            header.setdefault(METADATA, {})
-            if not isinstance(header[METADATA].get(HASH), str):
+            text = header.get(METADATA)
+            if not isinstance(text, dict) or not isinstance(text.get(HASH), str):
                 header[METADATA] = {HASH: NO_HASH}
     return seal(header, payload)
