@@ -47,6 +47,5 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         with contextlib.suppress(OSError):
             temporary.unlink()
         if isinstance(error, OSError) and error.filename == str(temporary):
-            error.filename = str(path)  # which the user knows
-            error.filename2 = None
+            raise OSError(error.errno, error.strerror, str(path)) from None  # which the user knows
         raise

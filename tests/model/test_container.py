@@ -412,7 +412,7 @@ def test_what_is_no_file_is_refused(tmp_path):
         read(tmp_path)
     with pytest.raises(IsADirectoryError):
         write(tmp_path, {}, {})
-    with pytest.raises(FileNotFoundError, match=r"nowhere.model\.spn"):
+    with pytest.raises(FileNotFoundError, match=r"nowhere.model\.spn.$"):
         write(tmp_path / "nowhere" / "model.spn", {}, {})
     with pytest.raises((FileNotFoundError, NotADirectoryError)):
         read(Path(__file__) / "model.spn")

@@ -1,6 +1,7 @@
 """Models that are saved and loaded again: files, pickles and copies give the same answers to the last bit."""
 
 import copy
+import functools
 import io
 import pickle
 import subprocess
@@ -157,6 +158,27 @@ def test_odd_rows_through_a_predictor():
     for wrong in (row[:3], np.zeros(5), np.zeros((2, 3)), np.zeros((1, 1, 4)), 3.0):
         with pytest.raises(ValueError, match="a row has 4 values"):
             predictor(wrong)
+    for wrong in ([1.0, 2.0, "red", 3.0], row * 1j, {"a": 1.0}):
+        with pytest.raises((TypeError, ValueError), match="x must be numbers, a category the index of its level"):
+            predictor(wrong)
+
+
+def test_a_predictor_is_not_called_with_frames():
+    model, X = saved_models.fit("forest named")
+    predictor = model.predictor()
+    with pytest.raises(TypeError, match="x is a frame: `predict`"):
+        predictor(X)
+    predictor = saved_models.fit("forest")[0].predictor()
+    with pytest.raises(ValueError, match=r"X has 3 features, but the model is expecting 4 features"):
+        predictor.predict(np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize("kind", [spinney.CARTRegressor, spinney.ID3Regressor])
+def test_one_row_keeps_the_sign_of_zero(kind):
+    predictor = kind().fit([[1.0], [2.0]], [-0.0, 1.0]).predictor()
+    answer = predictor.predict([[1.0]])
+    assert np.signbit(answer[0]) == np.signbit(predictor(np.array([1.0])))
+    assert answer[0] == 0.0
 
 
 def test_a_predictor_needs_no_scikit_learn(tmp_path):
@@ -183,10 +205,25 @@ def test_a_loss_of_ones_own_must_be_given_again(tmp_path):
     model.save_model(path)
     with pytest.raises(ValueError, match=r"'gradient'.*give it again"):
         spinney.load_model(path)
+    for wrong in (saved_models.LOSSES["gradient"], {"gradient": saved_models.gradient}, {"gradient": (1, 2)}):
+        with pytest.raises(TypeError, match=r"losses.* must be"):
+            spinney.load_model(path, losses=wrong)
     loaded = load(path)
     assert loaded.loss == saved_models.LOSSES["gradient"]
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     np.testing.assert_array_equal(spinney.load_predictor(path).predict(X), model.predict(X))
+
+
+def test_a_loss_of_members_must_be_given_again(tmp_path):
+    X, y = saved_models.make_data(0)
+    path = tmp_path / "model.spn"
+    loss = functools.partial(saved_models.gradient), saved_models.hessian  # it has no name but its class's
+    base = spinney.GradientBoostingRegressor(loss=loss, n_estimators=2)
+    model = spinney.BaggingRegressor(estimator=base, n_estimators=2, random_state=0).fit(X, y)
+    model.save_model(path)
+    loaded = spinney.load_model(path, losses={"partial": loss})
+    assert loaded.estimator.loss == loss
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
 
 
 def test_what_a_file_cannot_hold(tmp_path):
@@ -209,6 +246,34 @@ def test_what_a_file_cannot_hold(tmp_path):
     with pytest.warns(UserWarning, match=r"random_state.*is not stored"):
         drawn.save_model(path)
     assert spinney.load_model(path).random_state is None
+    drawn.set_params(random_state=0)
+    drawn.note = {"by": "me"}
+    with pytest.warns(UserWarning, match=r"the attribute note is not stored") as told:
+        drawn.save_model(path)
+    assert told[0].filename == __file__
+    assert not hasattr(spinney.load_model(path), "note")
+
+
+def test_what_could_not_be_loaded_is_not_saved(tmp_path):
+    model, _ = saved_models.fit("boosting numbers")
+    path = tmp_path / "model.spn"
+    model.save_model(path)
+    before = path.read_bytes()
+    model.forest_.impurity[0] = np.inf
+    with pytest.raises(ValueError, match=r"no file is written.*impurity"):
+        model.save_model(path)
+    assert path.read_bytes() == before
+
+
+def test_a_pickle_that_joblib_maps_is_the_same(tmp_path):
+    model, X = saved_models.fit("forest numbers")
+    joblib.dump(model, tmp_path / "model.joblib")
+    mapped = joblib.load(tmp_path / "model.joblib", mmap_mode="r")
+    assert_same_answers(answers(model, X), answers(mapped, X))
+    assert pickle.dumps(mapped) == pickle.dumps(model)
+    for other, name in ((model, "a.spn"), (mapped, "b.spn")):
+        other.save_model(tmp_path / name)
+    assert (tmp_path / "a.spn").read_bytes() == (tmp_path / "b.spn").read_bytes()
 
 
 def test_warm_start_goes_on_after_loading(tmp_path):

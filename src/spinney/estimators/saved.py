@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from spinney.ensemble.bagging import Subspaces
 from spinney.ensemble.losses import Loss
 from spinney.ensemble.sampling import Draw
 from spinney.estimators.members import Bags, Template
-from spinney.model.container import BrokenFileError, dump
+from spinney.model.container import BrokenFileError, dump, read
 from spinney.model.io import MissingLossError, ModelFile, save
 from spinney.model.state import KINDS, Kind, Reader, Unstorable, Writer, of_dataclass
 from spinney.table.schema import Schema
@@ -27,7 +28,7 @@ from spinney.tree.structure import Tree
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from spinney.model.predictor import Predictor
 
@@ -125,9 +126,11 @@ class Saved:
         if type(self) not in estimator_names():
             raise TypeError(f"{kind} is not one of Spinney's estimators: only these can be saved; pickle keeps others")
         self._validate_params()  # type: ignore[attr-defined]
-        kinds = all_kinds(tell_loss, is_file=True)
+        kinds = all_kinds(named_losses({}), is_file=True)
         try:
             save(path, kind, self._make_predictor() if self._has_predictor() else None, self, kinds)
+        except BrokenFileError as error:
+            raise ValueError(f"save_model: no file is written, for it could not be loaded again: {error}") from None
         except Unstorable as error:
             raise ValueError(
                 f"save_model cannot store this {kind}: {error}. A model file holds trees and numbers, no code; "
@@ -154,7 +157,7 @@ class Saved:
         from spinney import __version__
 
         foreign: list[Any] = []
-        writer = Writer(all_kinds(keep_loss), foreign)
+        writer = Writer(all_kinds(KEPT_LOSS), foreign)
         content = writer.write(vars(self), "")
         return {
             "version": __version__,
@@ -178,7 +181,7 @@ class Saved:
                 ),
                 stacklevel=2,
             )
-        reader = Reader(all_kinds(keep_loss), state["arrays"], state["foreign"])
+        reader = Reader(all_kinds(KEPT_LOSS), state["arrays"], state["foreign"])
         values = reader.read(json.loads(state["content"]))
         vars(self).update(values)
         self._check_fitted()
@@ -194,7 +197,7 @@ def estimator_names() -> dict[type, str]:
     return {getattr(import_module(f"spinney.estimators.{home}"), name): name for name, home in modules.items()}
 
 
-def all_kinds(custom: Callable[[], Kind], *, is_file: bool = False) -> dict[str, Kind]:
+def all_kinds(custom: Kind, *, is_file: bool = False) -> dict[str, Kind]:
     """Everything that fitted estimators are made of."""
     kinds = {
         **KINDS,
@@ -203,7 +206,7 @@ def all_kinds(custom: Callable[[], Kind], *, is_file: bool = False) -> dict[str,
         "Subspaces": of_dataclass(Subspaces, lambda _: None),
         "Bags": Kind(Bags, Bags._asdict, make_bags),
         "Template": Kind(Template, Template._asdict, lambda parts: Template(**parts)),
-        "CustomLoss": custom(),
+        "CustomLoss": custom,
     }
     for name in LOSSES:
         kinds[name] = of_loss(getattr(losses, name))
@@ -216,16 +219,22 @@ def all_kinds(custom: Callable[[], Kind], *, is_file: bool = False) -> dict[str,
 def take_estimator(estimator: Any) -> dict[str, Any]:
     """Parameters, and fitted attributes."""
     parameters = estimator.get_params(deep=False)
-    fitted = {name: value for name, value in vars(estimator).items() if name not in parameters}
+    fitted = {name: value for name, value in sorted(vars(estimator).items()) if name not in parameters}
     for name, value in parameters.items():
         if isinstance(value, np.random.RandomState | np.random.Generator) or (callable(value) and name == "scoring"):
-            message = f"{name}={value!r:.60} is not stored: the loaded model has {name}=None"
-            warnings.warn(message, UserWarning, stacklevel=6)
+            warn_not_stored(f"{name}={value!r:.60}", f"the loaded model has {name}=None")
             parameters[name] = None
+    for name in sorted(fitted.keys() - FITTED.keys() - {*NOT_STORED}):
+        warn_not_stored(f"the attribute {name}", "it is none of Spinney's; pickle keeps it")
     if isinstance(parameters.get("loss"), tuple | list):
-        parameters["loss"] = fitted.get("_loss")
-    kept = {name: fitted[name] for name in sorted(fitted) if name not in NOT_STORED}
+        parameters["loss"] = fitted.get("_loss", losses.make_loss(parameters["loss"]))
+    kept = {name: value for name, value in fitted.items() if name in FITTED}
     return {"parameters": dict(sorted(parameters.items())), "fitted": kept}
+
+
+def warn_not_stored(what: str, why: str) -> None:
+    """Say what the file will lack."""
+    warnings.warn(f"{what} is not stored: {why}", UserWarning, stacklevel=6)
 
 
 def estimator_maker(cls: Any) -> Callable[[dict[str, Any]], Any]:
@@ -294,28 +303,16 @@ def of_loss(cls: Any) -> Kind:
     return Kind(cls, lambda loss: dict(vars(loss)), make)
 
 
-def tell_loss() -> Kind:
-    """A loss that is given by functions, of which a file holds the names."""
-    return Kind(losses.Custom, take_custom, make_nothing)
+def named_losses(given: dict[str, Any]) -> Kind:
+    """Losses by functions, of which a file holds the name of the first.
 
+    given: pairs of functions by name, as the user gives them again; those that are written are added.
+    """
 
-def take_custom(loss: Any) -> dict[str, Any]:
-    """The names of the functions."""
-    return {"name": loss_name(loss), "n_classes": loss.n_classes}
-
-
-def loss_name(loss: Any) -> str:
-    """What a loss given by functions is called: by the first of them."""
-    return str(losses.name_of(loss.gradient))
-
-
-def make_nothing(parts: dict[str, Any]) -> Any:
-    """Never called: what writes does not read."""
-    raise NotImplementedError(parts)
-
-
-def given_losses(given: Mapping[str, Any]) -> Callable[[], Kind]:
-    """Losses by name, from what the user gives again."""
+    def take(loss: Any) -> dict[str, Any]:
+        name = getattr(loss.gradient, "__name__", type(loss.gradient).__name__)
+        given[name] = loss.gradient, loss.hessian
+        return {"name": name, "n_classes": loss.n_classes}
 
     def make(parts: dict[str, Any]) -> Any:
         if set(parts) != {"name", "n_classes"} or type(parts["n_classes"]) is not int:
@@ -326,20 +323,30 @@ def given_losses(given: Mapping[str, Any]) -> Callable[[], Kind]:
                 f"the model was fitted with a loss of your own, {name!r}, and files hold no code: give it again, "
                 f"load_model(path, losses={{{name!r}: (gradient, hessian)}})"
             )
-        return losses.make_loss(tuple(given[name]), n_classes=parts["n_classes"])
+        return losses.make_loss(given[name], n_classes=parts["n_classes"])
 
-    return lambda: Kind(losses.Custom, take_custom, make)
+    return Kind(losses.Custom, take, make)
 
 
-def keep_loss() -> Kind:
-    """A loss by functions in a pickle, which keeps them."""
+def check_losses(given: Any) -> dict[str, Any]:
+    """Pairs of functions by name."""
+    if not isinstance(given, Mapping):
+        raise TypeError(f"losses must be a dict, {{name: (gradient, hessian)}}, not {given!r:.80}")
+    for name, pair in given.items():
+        if not (isinstance(pair, tuple | list) and len(pair) == 2 and all(map(callable, pair))):
+            raise TypeError(f"losses[{name!r}] must be two functions, (gradient, hessian), not {pair!r:.80}")
+    return {name: tuple(pair) for name, pair in given.items()}
 
-    def make(parts: dict[str, Any]) -> Any:
-        loss = losses.Custom.__new__(losses.Custom)
-        vars(loss).update(parts)
-        return loss
 
-    return Kind(losses.Custom, lambda loss: loss.__getstate__(), make)
+def restore_loss(parts: dict[str, Any]) -> Any:
+    """A loss by functions from its pickled attributes."""
+    loss = losses.Custom.__new__(losses.Custom)
+    vars(loss).update(parts)
+    return loss
+
+
+KEPT_LOSS = Kind(losses.Custom, losses.Custom.__getstate__, restore_loss)
+"""A loss by functions in a pickle, which keeps them."""
 
 
 def load_model(path: str | os.PathLike[str], *, losses: Mapping[str, Any] | None = None) -> Any:
@@ -378,5 +385,5 @@ def load_model(path: str | os.PathLike[str], *, losses: Mapping[str, Any] | None
     >>> load_model(path)
     CARTClassifier()
     """
-    file = ModelFile(path, all_kinds(given_losses(losses or {}), is_file=True))
-    return file.trust(file.read_estimator)
+    kinds = all_kinds(named_losses(check_losses(losses or {})), is_file=True)
+    return ModelFile(path, read(path), kinds).load()

@@ -33,7 +33,10 @@ PARTS = {"method", "summary", "predictor", "estimator"}
 def save(
     path: str | os.PathLike[str], method: str, predictor: Predictor | None, estimator: Any, kinds: dict[str, Kind]
 ) -> None:
-    """Write a model file; equal models give equal bytes."""
+    """Write a model file; equal models give equal bytes.
+
+    It is read first as it would be loaded: there is never a file that cannot be.
+    """
     from spinney import __version__
 
     writer = Writer(kinds)
@@ -49,7 +52,9 @@ def save(
         "library": __version__,
         "model": dump(content).decode(),
     }
-    write(path, writer.all_arrays(), text)
+    container = Container(writer.all_arrays(), text)
+    ModelFile(f"the {method} to be saved", container, kinds).load()
+    write(path, *container)
 
 
 def summarise(predictor: Predictor | None) -> dict[str, int]:
@@ -73,13 +78,14 @@ class ModelFile:
     Parameters
     ----------
     path : path
+        What messages call it.
+    container : Container
     kinds : dict
         The classes that it may hold.
     """
 
-    def __init__(self, path: str | os.PathLike[str], kinds: dict[str, Kind]) -> None:
+    def __init__(self, path: str | os.PathLike[str], container: Container, kinds: dict[str, Kind]) -> None:
         self.path = path
-        container = read(path)
         self.content = self.trust(lambda: open_content(container))
         self.reader = Reader(kinds, container.arrays)
         self.predictor: Predictor | None = self.trust(self.read_predictor)
@@ -102,6 +108,10 @@ class ModelFile:
         except Exception as error:
             kind = type(error).__name__
             raise BrokenFileError(f"{self.path} holds no sound model: {error} ({kind})") from error
+
+    def load(self) -> Any:
+        """The estimator."""
+        return self.trust(self.read_estimator)
 
     def read_predictor(self) -> Predictor | None:
         """The predictor, which the summary must fit."""
@@ -175,7 +185,7 @@ def load_predictor(path: str | os.PathLike[str]) -> Predictor:
     >>> load_predictor(path).predict([[2.2]])
     array([20.])
     """
-    file = ModelFile(path, KINDS)
+    file = ModelFile(path, read(path), KINDS)
     if file.predictor is None:
         raise ValueError(
             f"{path} holds a {file.method} whose members are no trees of one forest: open it with spinney.load_model"

@@ -147,7 +147,8 @@ class Predictor:
         Parameters
         ----------
         x : float64 or float32 array (n_features,) or (n_rows, n_features)
-            A category as the index of its level (`encode` of a table gives that), a missing value as NaN.
+            A category as the index of its level (`encode` of a table gives that), a missing value as NaN. Lists and
+            other arrays of numbers are converted; frames are refused, since nobody would look at their names.
 
         Returns
         -------
@@ -156,7 +157,7 @@ class Predictor:
         """
         add_up, packed, shape, width, has_levels = self._one_row
         if not (type(x) is np.ndarray and x.flags.carray and x.dtype in FLOATS):
-            x = np.array(x, np.float32 if getattr(x, "dtype", None) == np.float32 else np.float64, order="C")
+            x = read_floats(x)
         if x.shape != shape and (x.ndim != 2 or x.shape[1:] != shape):
             raise ValueError(f"x has shape {x.shape}: a row has {self.n_features} values")
         if has_levels:
@@ -218,3 +219,16 @@ class Predictor:
         Of gradient boosting: the raw score that each tree adds.
         """
         return self.ask(self.encode(X))
+
+
+def read_floats(x: Any) -> NDArray[Any]:
+    """Numbers of any kind as an array that kernels read: C-contiguous float32, or float64."""
+    if hasattr(x, "columns"):
+        raise TypeError("x is a frame: `predict` and `predict_proba` read those, and `encode` makes values of them")
+    rule = "x must be numbers, a category the index of its level (`encode` makes them of a table)"
+    if np.iscomplexobj(x):
+        raise TypeError(f"{rule}: these are complex")
+    try:
+        return np.array(x, np.float32 if getattr(x, "dtype", None) == np.float32 else np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{rule}: {error}") from None

@@ -93,7 +93,9 @@ class TreePredictor(Predictor):
         if not self.tree.is_binary or self.tree.linear is not None or self.smoothing is not None:
             return None
         forest = join_trees([self.tree])
-        return pack_shares(forest, 1) if self.n_classes > 1 else pack_values(forest, 1, 1, np.zeros(1))
+        if self.n_classes > 1:
+            return pack_shares(forest, 1)
+        return pack_values(forest, 1, 1, np.full(1, -0.0))  # to which -0.0 can be added
 
     def finish(self, out: NDArray[np.float64]) -> Any:
         """What the leaf says."""

@@ -92,7 +92,7 @@ class Writer:
             return self.write_plain(value, path)
         if id(value) in self.done:
             return {"is": "same", "as": self.done[id(value)][0]}
-        if type(value) is np.ndarray:
+        if type(value) in (np.ndarray, np.memmap):
             written = self.write_array(value, path, is_named=is_named)
         elif type(value) in self.names:
             written = {"is": self.names[type(value)]}
@@ -266,7 +266,7 @@ class Reader:
             if not isinstance(name, str) or name not in self.arrays or name.startswith(REST) or name in self.used:
                 raise BrokenFileError(f"there is no array {name!r}, or it is there twice")
             self.used[name] = self.arrays[name].size
-            return self.arrays[name] if name in MAPPED else self.arrays[name].copy()
+            return self.arrays[name] if name in MAPPED else np.array(self.arrays[name])
         name, shape = parts.get("in"), parts.get("shape")
         if not isinstance(name, str) or not name.startswith(REST) or name not in self.arrays:
             raise BrokenFileError(f"there are no arrays {name!r}")
@@ -277,7 +277,7 @@ class Reader:
         if rest.ndim != 1 or end > len(rest):
             raise BrokenFileError(f"an array in {name!r} goes beyond its end")
         self.used[name] = end
-        return rest[begin:end].reshape(shape).copy()
+        return np.array(rest[begin:end]).reshape(shape)  # plain, if joblib has mapped it
 
     def read_labels(self, parts: dict[str, Any], depth: int) -> NDArray[Any]:
         """An array of text or of objects."""

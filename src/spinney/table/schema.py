@@ -75,7 +75,7 @@ def encode(X: Any, schema: Schema) -> NDArray[Any]:
     columns = X if isinstance(X, Columns) else open_columns(X)
     if columns.n_columns != schema.n_features:
         raise ValueError(
-            f"X has {columns.n_columns} features, but the model is expecting {schema.n_features} as input."
+            f"X has {columns.n_columns} features, but the model is expecting {schema.n_features} features as input."
         )
     if columns.matrix is not None and all(levels is None for levels in schema.levels):
         return _encode_matrix(columns.matrix, schema)
