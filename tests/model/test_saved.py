@@ -17,6 +17,7 @@ from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 import saved_models
 import spinney
 from spinney.model.container import BrokenFileError, read
+from spinney.model.state import read_codes
 
 NAMES = list(saved_models.MODELS)
 
@@ -252,6 +253,46 @@ def test_what_a_file_cannot_hold(tmp_path):
         drawn.save_model(path)
     assert told[0].filename == __file__
     assert not hasattr(spinney.load_model(path), "note")
+
+
+def test_parameters_and_labels_of_odd_types(tmp_path):
+    X, y = saved_models.make_data(0, has_levels=False)
+    path = tmp_path / "model.spn"
+    model = spinney.GradientBoostingRegressor(
+        loss=np.str_("huber"), interaction_cst=[{3, 0}, {2, 1}], n_estimators=np.int64(2)
+    ).fit(X, y)
+    model.save_model(path)
+    loaded = spinney.load_model(path)
+    assert loaded.get_params() == model.get_params()
+    labels = np.array([np.str_("a"), np.str_("b")], object)[(y > 0).astype(int)]
+    spinney.CARTClassifier().fit(X, labels).save_model(path)
+    assert spinney.load_model(path).classes_.tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_one_long_label_among_many(order, tmp_path):
+    names = np.array([*(f"n{i}" for i in range(900)), "long " * 40, "\U0001f333"]).astype(f"{order}U200")
+    names = np.repeat(names, 2)
+    X = np.arange(len(names), dtype=float)[:, None]
+    model = spinney.CARTClassifier(max_depth=2).fit(X, names)
+    for path in (tmp_path / "model.spn", tmp_path / "again.spn"):
+        model.save_model(path)
+        loaded = spinney.load_model(path)
+        assert loaded.classes_.dtype == model.classes_.dtype
+        np.testing.assert_array_equal(loaded.classes_, model.classes_)
+        np.testing.assert_array_equal(spinney.load_predictor(path).predict(X), model.predict(X))
+        model = loaded
+    assert path.read_bytes() == (tmp_path / "model.spn").read_bytes()
+
+
+def test_letters_that_are_none_are_refused():
+    codes = np.arange(6, dtype=np.uint32)
+    assert read_codes(codes + 65, "<U3", [2]).tolist() == ["ABC", "DEF"]
+    with pytest.raises(BrokenFileError, match="0x10FFFF"):
+        read_codes(codes + 0x110000, "<U3", [2])
+    for kind, shape in (("<U2", [2]), ("<U3", [3]), ("<U3", [0]), ("<U3", [-2]), ("<U3", 2), (None, [2]), ("|O", [2])):
+        with pytest.raises(BrokenFileError, match="labels"):
+            read_codes(codes, kind, shape)
 
 
 def test_what_could_not_be_loaded_is_not_saved(tmp_path):

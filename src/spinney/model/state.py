@@ -4,6 +4,7 @@ Every value becomes JSON. Numbers, text, booleans and None are themselves, a lis
 object whose "is" says what:
 
     {"is": "tuple", "items": [...]}            {"is": "dict", "items": [[key, value], ...]}
+    {"is": "set", "items": [...]}
     {"is": "float", "value": "nan"}            what JSON has no number for
     {"is": "number", "type": "int64", "value": 3}       a NumPy number
     {"is": "array", "name": "forest.hot"}      an array of its own, by name
@@ -19,13 +20,14 @@ but ours and gives nothing that could harm a kernel.
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.model.container import NAMES, BrokenFileError
+from spinney.model.container import NAMES, BrokenFileError, dump
 from spinney.model.predictors import RoundPredictor, TreePredictor, VotePredictor, WeightedPredictor
 from spinney.table.schema import Schema
 from spinney.tree.forest import Forest
@@ -86,9 +88,11 @@ class Writer:
         """
         if value is None or type(value) in (bool, str, int):
             return value
+        if type(value) is np.str_:
+            return str(value)
         if type(value) is list:
             return self.write_items(value, path)
-        if type(value) in (float, tuple, dict) or isinstance(value, np.generic):
+        if type(value) in (float, tuple, dict, set) or isinstance(value, np.generic):
             return self.write_plain(value, path)
         if id(value) in self.done:
             return {"is": "same", "as": self.done[id(value)][0]}
@@ -108,12 +112,14 @@ class Writer:
         return [self.write(item, f"{path}.{i}") for i, item in enumerate(items)]
 
     def write_plain(self, value: Any, path: str) -> Any:
-        """Tuples, dicts and numbers."""
+        """Tuples, dicts, sets and numbers."""
         if isinstance(value, tuple):
             return {"is": "tuple", "items": self.write_items(value, path)}
         if isinstance(value, dict):
             pairs = [[self.write(k, path), self.write(v, f"{path}.{k}")] for k, v in value.items()]
             return {"is": "dict", "items": pairs}
+        if isinstance(value, set):
+            return {"is": "set", "items": sorted(self.write_items(value, path), key=dump)}
         if type(value) is float:
             return value if math.isfinite(value) else {"is": "float", "value": repr(value)}
         if value.dtype in NAMES:
@@ -130,7 +136,10 @@ class Writer:
     def write_array(self, array: NDArray[Any], path: str, *, is_named: bool) -> dict[str, Any]:
         """An array by itself, among the rest, or as the text or objects it holds."""
         if array.dtype.kind in "UO":
-            items = [self.write(item, path) for item in array.ravel().tolist()]
+            texts = array.ravel().tolist()
+            items: Any = [self.write(item, path) for item in texts]
+            if array.dtype.kind == "U" and not is_paid(texts, array.nbytes):
+                items = self.write(array.astype(array.dtype.newbyteorder("=")).view(np.uint32), path)
             return {"is": "labels", "type": array.dtype.str, "shape": list(array.shape), "items": items}
         dtype = array.dtype.newbyteorder("=")
         if dtype not in NAMES:
@@ -187,8 +196,8 @@ class Reader:
         parts = dict(content)
         name = parts.pop("is")
         plain = {
-            "tuple": self.read_tuple, "dict": self.read_dict, "float": self.read_float, "number": self.read_number,
-            "same": self.read_same,
+            "tuple": self.read_tuple, "dict": self.read_dict, "set": self.read_set, "float": self.read_float,
+            "number": self.read_number, "same": self.read_same,
         }  # fmt: skip
         if name in plain:
             return plain[name](parts, depth)
@@ -220,6 +229,10 @@ class Reader:
     def read_tuple(self, parts: dict[str, Any], depth: int) -> Any:
         """Items."""
         return tuple(self.read_items(parts, depth))
+
+    def read_set(self, parts: dict[str, Any], depth: int) -> Any:
+        """Items that differ."""
+        return set(self.read_items(parts, depth))
 
     def read_items(self, parts: dict[str, Any], depth: int) -> list[Any]:
         """The items of a tuple or of labels."""
@@ -281,7 +294,10 @@ class Reader:
 
     def read_labels(self, parts: dict[str, Any], depth: int) -> NDArray[Any]:
         """An array of text or of objects."""
-        items, kind, shape = self.read_items(parts, depth), parts.get("type"), parts.get("shape")
+        kind, shape = parts.get("type"), parts.get("shape")
+        if isinstance(parts.get("items"), dict):
+            return read_codes(self.read(parts["items"], depth + 1), kind, shape)
+        items = self.read_items(parts, depth)
         if shape != [len(items)] or not isinstance(kind, str):
             raise BrokenFileError("labels must be in one row and say their type")
         if not all(item is None or isinstance(item, bool | str | int | float) for item in items):
@@ -295,7 +311,7 @@ class Reader:
             raise BrokenFileError(f"labels have the unknown type {kind!r}")
         if len(kind) > 9 or not longest <= int(kind[2:]) <= WIDER * (longest + 1):  # all labels are as wide
             raise BrokenFileError(f"labels of type {kind!r} are {longest} long")
-        if 4 * len(items) * int(kind[2:]) > LABEL_BYTES + 16 * sum(map(len, items)):  # one long label makes all long
+        if not is_paid(items, 4 * len(items) * int(kind[2:])):
             raise BrokenFileError(f"{len(items)} labels of type {kind!r} are too many")
         return np.array(items, kind)
 
@@ -311,6 +327,23 @@ class Reader:
         for name, array in self.arrays.items():
             if self.used.get(name) != array.size:
                 raise BrokenFileError(f"array {name!r} is no part of the model, or not all of it is")
+
+
+def is_paid(texts: list[str], n_bytes: int) -> bool:
+    """Whether texts may become an array of so many bytes: one long text makes all long."""
+    return n_bytes <= LABEL_BYTES + 16 * sum(map(len, texts))
+
+
+def read_codes(codes: Any, kind: Any, shape: Any) -> NDArray[Any]:
+    """An array of text from the codes of its letters, end to end."""
+    if not isinstance(codes, np.ndarray) or codes.dtype != np.uint32 or codes.max(initial=0) > sys.maxunicode:
+        raise BrokenFileError("letters must be uint32 up to 0x10FFFF")
+    if not isinstance(shape, list) or len(shape) != 1 or not isinstance(shape[0], int) or shape[0] < 1:
+        raise BrokenFileError("labels must be in one row")
+    width, left = divmod(codes.size, shape[0])
+    if left or not width or kind not in (f"<U{width}", f">U{width}"):
+        raise BrokenFileError(f"{codes.size} letters are not {shape[0]} labels of type {kind!r:.20}")
+    return codes.reshape(-1).view(f"=U{width}").astype(kind)
 
 
 # --- The classes --------------------------------------------------------------------------------------------------
