@@ -93,6 +93,7 @@ def test_an_error_is_one_short_line_without_control_characters():
     assert len(in_one_line(ValueError("x" * 10_000))) < 1100
     assert in_one_line(ValueError()) == "ValueError"
     assert in_one_line(FileNotFoundError(errno.ENOENT, "No such file", "a.csv")) == "a.csv: No such file"
+    assert in_one_line(OSError(errno.ENOSPC, "No space left on device")) == "No space left on device"
     assert printable("a\u202eb") == "a\\u202eb"
     assert printable("größe 模型") == "größe 模型"
 

@@ -120,6 +120,7 @@ def test_an_old_file_stays_without_force_fault_152(tennis, model):
     assert model.read_text() == "old"
     works("train", tennis, "--target", "play", "--method", "cart", "--out", model, "--force")
     assert spinney.load_model(model).get_n_leaves() == 3
+    fails(run("train", tennis, "--target", "play", "--out", ""), "--out")
     fails(run("train", tennis, "--target", "play", "--out", model.parent, "--force"), "directory")
     fails(run("train", tennis, "--target", "play", "--out", model.parent / "no" / "m.spn"), "no directory")
 

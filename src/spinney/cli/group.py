@@ -116,10 +116,9 @@ class Commands(click.Group):
 
 def in_one_line(error: BaseException) -> str:
     """What went wrong, in one line of letters that can be seen."""
-    if isinstance(error, OSError) and error.filename is not None and error.strerror:
-        text = f"{error.filename}: {error.strerror}"
-    else:
-        text = str(error)
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        text = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
     text = printable(" ".join(text.split()))
     if len(text) > MOST_LETTERS:
         text = f"{text[:MOST_LETTERS]} ..."

@@ -88,6 +88,8 @@ def as_plain(value: Any) -> Any:
 
 def check_new(path: str, *, force: bool) -> None:
     """Refuse a file that is there already, or cannot be, before any work is done."""
+    if not path:
+        raise Problem("--out is empty: give the name of a file")
     place = Path(path)
     if place.is_dir():
         raise Problem(f"{path} is a directory")

@@ -245,6 +245,8 @@ def open_sink(out: str | None) -> Iterator[Callable[[pa.Table], None]]:
 
     kind = "csv" if out is None else kind_of(out)
     if out is None:
+        if sys.stdout is None:  # closed: `>&-`
+            raise Problem("there is no stdout to write to: give --out")
         with Sink(sys.stdout.buffer, kind) as sink:
             yield sink.write
         return
