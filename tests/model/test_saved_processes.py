@@ -3,6 +3,7 @@
 import asyncio
 import multiprocessing
 import threading
+import warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
@@ -53,6 +54,21 @@ def test_fault_110_eight_threads_ask_one_predictor(saved):
     with ThreadPoolExecutor(8) as pool:
         first, *others = pool.map(work, range(8))
     assert all(other == first for other in others)
+
+
+def test_eight_threads_open_one_file(saved):
+    X, _ = saved_models.make_data(seed=1)
+    before = list(warnings.filters)
+    barrier = threading.Barrier(8)
+
+    def work(_):
+        barrier.wait()
+        return [spinney.load_model(saved).predict(X).tolist() for _ in range(5)]
+
+    with ThreadPoolExecutor(8) as pool:
+        first, *others = pool.map(work, range(8))
+    assert all(other == first for other in others)
+    assert warnings.filters == before
 
 
 def test_fault_111_threads_ask_while_another_fits(saved):

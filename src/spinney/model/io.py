@@ -11,7 +11,6 @@ The container (`model.container`) holds four texts: `format`, which is "spinney"
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -98,8 +97,7 @@ class ModelFile:
     def trust(self, step: Any) -> Any:
         """What a step gives; whatever goes wrong in it is the file's fault."""
         try:
-            with warnings.catch_warnings(), np.errstate(all="ignore"):
-                warnings.simplefilter("ignore")
+            with np.errstate(all="ignore"):  # not `catch_warnings`, which is not for threads
                 return step()
         except (MemoryError, NewerFileError, MissingLossError):
             raise
