@@ -218,6 +218,17 @@ def test_labels_that_are_no_text(labels, tmp_path):
     assert facts["scores"]["accuracy"] == 1.0
 
 
+def test_labels_may_be_numbers_here_and_text_there(tmp_path):
+    """The embedded digits are text, and numbers once they went through CSV."""
+    works("datasets", "led_digits", "--out", tmp_path / "t.csv")
+    works("datasets", "led_digits", "--out", tmp_path / "t.parquet")
+    options = ["--target", "digit", "--method", "cart", "--task", "classification"]
+    for first, second in (("t.csv", "t.parquet"), ("t.parquet", "t.csv")):
+        works("train", tmp_path / first, *options, "--out", tmp_path / "m.spn", "--force")
+        facts = json.loads(works("evaluate", tmp_path / "m.spn", tmp_path / second, "--json"))
+        assert facts["scores"]["accuracy"] == 1.0
+
+
 def test_refusals_of_evaluate(models, tmp_path):
     path = tmp_path / "t.csv"
     head = "outlook,temperature,humidity,windy"

@@ -354,11 +354,15 @@ def read_truth(
 
 
 def find_codes(classes: NDArray[Any], y: NDArray[Any], target: str) -> NDArray[Any]:
-    """Positions of labels among the classes; a label that the model does not know is named."""
+    """Positions of labels among the classes; a label that the model does not know is named.
+
+    Where one file has numbers and another the same in text, they are the same: kinds are a matter of formats.
+    """
     import numpy as np
 
     places = {label: k for k, label in enumerate(classes.tolist())}
-    codes = np.array([places.get(label, -1) for label in y.tolist()], np.int64)
+    texts = {str(label): k for label, k in places.items()}
+    codes = np.array([places.get(label, texts.get(str(label), -1)) for label in y.tolist()], np.int64)
     if (codes < 0).any():
         label = y[int(np.argmax(codes < 0))]
         shown = join_names([str(label) for label in classes.tolist()])
