@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ from sklearn import metrics
 
 import spinney
 from command_line import fails, run, works
+from spinney.cli.predictions import count_rows
 from spinney.table import batches
 
 HOUSES = spinney.datasets.load("california_housing").slice(0, 300)
@@ -277,3 +279,21 @@ def test_targets_of_every_kind(kind, tmp_path):
 def test_a_nested_target_is_refused(tmp_path):
     parquet.write_table(pa.table({"x": [1.0, 2.0], "y": [[1], [2]]}), tmp_path / "t.parquet")
     fails(run("train", tmp_path / "t.parquet", "--target", "y", "--out", tmp_path / "m.spn"), "'y'", "nested")
+
+
+def test_rows_are_counted_on_a_terminal_only(monkeypatch):
+    class Terminal(io.StringIO):
+        is_terminal = True
+
+        def isatty(self):
+            return self.is_terminal
+
+    for is_terminal, is_shown in ((True, True), (True, False), (False, True)):
+        screen = Terminal()
+        screen.is_terminal = is_terminal
+        monkeypatch.setattr(sys, "stderr", screen)
+        monkeypatch.setenv("TERM", "xterm")
+        with count_rows(is_shown=is_shown) as count:
+            count(1200)
+            count(34)
+        assert ("1,234 rows" in screen.getvalue()) == (is_terminal and is_shown)
