@@ -163,10 +163,11 @@ def read_again(value):
     return Reader(KINDS, writer.all_arrays()).read(content)
 
 
-def test_an_estimator_without_its_trees_is_refused(forest_file):
+@pytest.mark.parametrize("name", ["forest_", "n_features_in_", "_schema", "classes_"])
+def test_an_estimator_without_an_attribute_is_refused(name, forest_file):
     def change(content):
         fitted = dict(content["estimator"]["fitted"]["items"])
-        del fitted["forest_"]
+        del fitted[name]
         content["estimator"]["fitted"]["items"] = [[key, value] for key, value in fitted.items()]
 
     with pytest.raises(BrokenFileError):

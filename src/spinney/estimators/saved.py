@@ -141,6 +141,8 @@ class Saved:
         """Raise unless the fitted attributes go together: before a kernel sees them."""
         values = vars(self)
         if "n_features_in_" not in values:
+            if self._has_predictor():
+                raise BrokenFileError("trees without n_features_in_: they could not be checked against the columns")
             return
         schema, names = values.get("_schema"), values.get("feature_names_in_")
         if schema is not None and schema.n_features != values["n_features_in_"]:
