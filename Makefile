@@ -11,7 +11,7 @@ PYTEST := $(BIN)/python -m pytest
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-study: $(ENV)/core.stamp ## compare the methods on the embedded housing table
+study: $(ENV)/core.stamp ## forests and boosting on the embedded housing table, by number of trees
 	$(BIN)/spinney study
 
 test: $(ENV)/dev.stamp ## the tests, without the slow ones

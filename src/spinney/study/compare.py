@@ -233,8 +233,11 @@ def _try(
     _fit(model, data, *training)
     fit_seconds = time.perf_counter() - start
     X, rows = held_out
+    ask = model.predict_proba if metric.needs_shares else model.predict
+    if number == 0:  # how trees are asked depends on their number and size: the warm-up's few may be asked otherwise
+        ask(X)
     start = time.perf_counter()
-    said = model.predict_proba(X) if metric.needs_shares else model.predict(X)
+    said = ask(X)
     predict_seconds = time.perf_counter() - start
     classes = np.unique(data.y) if not data.is_regression else np.empty(0)
     if metric.needs_shares:

@@ -108,9 +108,10 @@ def draw_figure(
                     stopped = "budget"
                     continue
                 with clock.alarm():
-                    if fold == 0:
-                        _warm_up(model, X[train], y[train], X[test])
-                    found, spent = _measure(model, trees, (X[train], y[train]), (X[test], y[test]))
+                    parts = (X[train], y[train]), (X[test], y[test])
+                    if fold == 0:  # load the kernels; on all rows, since their number decides which are used
+                        _measure(model, (WARMUP_TREES,), *parts)
+                    found, spent = _measure(model, trees, *parts)
                 scores[name].append(tuple(found))
                 seconds[name].append(tuple(spent))
     except KeyboardInterrupt as stop:
@@ -129,13 +130,6 @@ def draw_figure(
         is_partial=stopped is not None,
         stopped=stopped,
     )
-
-
-def _warm_up(model: Any, X: NDArray[Any], y: NDArray[Any], held_out: NDArray[Any]) -> None:
-    """Load the kernels, on as many rows as will be fitted: how work is shared among threads depends on that."""
-    from sklearn.base import clone
-
-    clone(model).set_params(n_estimators=WARMUP_TREES).fit(X, y).predict(held_out)
 
 
 def _measure(
