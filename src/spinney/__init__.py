@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from spinney.estimators.random_forest import RandomForestClassifier, RandomForestRegressor
     from spinney.estimators.saved import load_model
     from spinney.estimators.trace import trace
+    from spinney.model.container import BrokenFileError
     from spinney.model.io import load_predictor
     from spinney.model.margins import rounds_to_fit, training_bound
+    from spinney.model.predictor import Predictor
     from spinney.model.voters import decompose_error, decompose_variance, strength_and_correlation, vote_error
     from spinney.table.binning import equal_density_bins
     from spinney.table.ingest import read_table
@@ -34,6 +36,7 @@ _HOMES = {
     "AdaBoostRegressor": "spinney.estimators.adaboost",
     "BaggingClassifier": "spinney.estimators.bagging",
     "BaggingRegressor": "spinney.estimators.bagging",
+    "BrokenFileError": "spinney.model.container",
     "C45Classifier": "spinney.estimators.c45",
     "CARTClassifier": "spinney.estimators.cart",
     "CARTRegressor": "spinney.estimators.cart",
@@ -44,6 +47,7 @@ _HOMES = {
     "ID3Classifier": "spinney.estimators.id3",
     "ID3Regressor": "spinney.estimators.id3",
     "OOBSelector": "spinney.estimators.importances",
+    "Predictor": "spinney.model.predictor",
     "RandomForestClassifier": "spinney.estimators.random_forest",
     "RandomForestRegressor": "spinney.estimators.random_forest",
     "datasets": "",  # a package of its own
@@ -67,6 +71,7 @@ __all__ = [
     "AdaBoostRegressor",
     "BaggingClassifier",
     "BaggingRegressor",
+    "BrokenFileError",
     "C45Classifier",
     "CARTClassifier",
     "CARTRegressor",
@@ -77,6 +82,7 @@ __all__ = [
     "ID3Classifier",
     "ID3Regressor",
     "OOBSelector",
+    "Predictor",
     "RandomForestClassifier",
     "RandomForestRegressor",
     "__version__",

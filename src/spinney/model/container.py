@@ -66,7 +66,21 @@ FREE_VALUES = 1 << 18
 
 
 class BrokenFileError(ValueError):
-    """A file is not what it says it is."""
+    """A file is no model file, was damaged, or is of a later version: what `load_model` and `load_predictor` raise.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import spinney
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.spn")
+    >>> with open(path, "w") as file:
+    ...     _ = file.write("not a model")
+    >>> try:
+    ...     spinney.load_model(path)
+    ... except spinney.BrokenFileError:
+    ...     print("refused")
+    refused
+    """
 
 
 class Container(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -151,11 +151,13 @@ class Forest:
         return self.__dict__[name]
 
     def hardened(self) -> Forest:
-        """The same forest where every leaf votes for its heaviest class alone, the first among equals."""
-        hard = np.zeros_like(self.distributions)
-        if len(hard):
-            hard[np.arange(len(hard)), self.distributions.argmax(axis=1)] = 1.0
-        return replace(self, distributions=hard)
+        """The same forest where every leaf votes for its heaviest class alone, the first among equals; made once."""
+        if "hardened forest" not in self.__dict__:
+            hard = np.zeros_like(self.distributions)
+            if len(hard):
+                hard[np.arange(len(hard)), self.distributions.argmax(axis=1)] = 1.0
+            self.__dict__["hardened forest"] = replace(self, distributions=hard)
+        return cast("Forest", self.__dict__["hardened forest"])
 
     @cached_property
     def is_leaf(self) -> NDArray[np.bool_]:
