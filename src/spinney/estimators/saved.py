@@ -144,6 +144,9 @@ class Saved:
             if self._has_predictor():
                 raise BrokenFileError("trees without n_features_in_: they could not be checked against the columns")
             return
+        members = [member for member in values.get("_members", ()) if isinstance(member, Saved)]
+        if not all(hasattr(member, "n_features_in_") for member in members):
+            raise BrokenFileError("a member is not fitted")
         schema, names = values.get("_schema"), values.get("feature_names_in_")
         if schema is not None and schema.n_features != values["n_features_in_"]:
             raise BrokenFileError("n_features_in_ is not that of the schema")
