@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import spinney
+from spinney import _jit
 from spinney.cli import main
 from spinney.study import Study
 from spinney.study import housing as figures
@@ -42,6 +43,7 @@ def fails(result, *words):
         assert word in result.stderr
 
 
+compiled_only = pytest.mark.skipif(_jit._IS_JIT_DISABLED, reason="takes minutes interpreted")
 QUICK = ("--methods", "cart,c45", "--folds", "3x1")
 
 
@@ -142,6 +144,7 @@ def test_a_spent_budget_is_said(fruit):
     assert "budget is spent" in result.stderr
 
 
+@compiled_only
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_ctrl_c_leaves_a_table_and_exit_code_130(tmp_path):
     rng = np.random.default_rng(0)
@@ -182,6 +185,7 @@ def small(monkeypatch):
     monkeypatch.setattr(figures, "draw_figure", lambda **options: whole((2, 4), n_folds=1, **options))
 
 
+@compiled_only
 @pytest.mark.usefixtures("small")
 def test_without_data_the_figure_of_the_lectures():
     result = run()

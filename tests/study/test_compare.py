@@ -9,12 +9,14 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_validate
 
-from spinney import load_model
+from spinney import _jit, load_model
 from spinney.study import Study, compare, prepare, refit
 from spinney.study.clock import Clock, read_duration
 from spinney.study.folds import make_folds
 from spinney.study.methods import Method, all_methods, choose_methods
 from spinney.study.metrics import METRICS, choose_metric
+
+compiled_only = pytest.mark.skipif(_jit._IS_JIT_DISABLED, reason="takes minutes interpreted")
 
 
 def make_data(n_rows=150, *, is_regression=False, n_classes=3, **options):
@@ -28,6 +30,7 @@ def make_data(n_rows=150, *, is_regression=False, n_classes=3, **options):
     return prepare(pa.table({"x": holes, "z": z, "g": rng.integers(0, 8, n_rows), "y": y}), "y", **options)
 
 
+@compiled_only
 @pytest.mark.parametrize(
     ("is_regression", "metric", "n_classes"),
     [
@@ -55,6 +58,7 @@ def test_scores_are_those_of_cross_validate(is_regression, metric, n_classes):
     assert all(one.mean >= 0 for one in study.differences)
 
 
+@compiled_only
 def test_a_study_is_the_same_after_json():
     study = compare(make_data(), methods=["cart", "forest"], n_splits=2, n_repeats=1, is_tuned=True)
     assert Study.from_json(study.to_json()) == study
@@ -62,6 +66,7 @@ def test_a_study_is_the_same_after_json():
         Study.from_json("[]")
 
 
+@compiled_only
 def test_what_a_method_costs_is_recorded():
     study = compare(make_data(), methods=["cart", "boosting"], n_splits=3, n_repeats=1)
     base, cart, boosting = study.methods
@@ -96,6 +101,7 @@ def test_groups_and_times_reach_the_search_too(options):
     assert [one.error for one in study.methods] == [None, None]
 
 
+@compiled_only
 def test_the_best_is_fitted_to_all_rows_and_saved(tmp_path):
     data = make_data()
     study = compare(data, methods=["forest"], n_splits=2, n_repeats=1, seed=2)

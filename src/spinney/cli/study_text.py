@@ -99,12 +99,13 @@ def print_study(study: Study, writer: Writer) -> None:
     headings, rows = _fit_width(headings, rows, writer.console.width)
     writer.line()
     writer.table(headings, rows, bold=0 if study.best is not None else None)
+    done = "the finished ones of " if study.is_partial else ""
     better = "higher" if study.is_greater_better else "lower"
     writer.line(
-        f"{metric.title}: {better} is better; mean of {study.folds}, ± its standard error. behind: mean difference to "
-        f"the best in the same folds; p: corrected t-test (Nadeau and Bengio), Holm's correction; * below {LEVEL}. "
-        f"Times are means per fold, of {study.train_rows:,.0f} rows to fit and {study.test_rows:,.0f} to predict, on "
-        f"{study.n_cores} core{'s' if study.n_cores > 1 else ''}."
+        f"{metric.title}: {better} is better; mean of {done}{study.folds}, ± its standard error. behind: mean "
+        f"difference to the best in the same folds; p: corrected t-test (Nadeau and Bengio), Holm's correction; "
+        f"* below {LEVEL}. Times are means per fold, of {study.train_rows:,.0f} rows to fit "
+        f"and {study.test_rows:,.0f} to predict, on {study.n_cores} core{'s' if study.n_cores > 1 else ''}."
     )
     for note in study.notes:
         if not note.startswith("column "):  # said before the work
