@@ -182,7 +182,10 @@ def test_fault_120_interrupt(stage, tmp_path):
         print("finished", flush=True)
     except KeyboardInterrupt:
         print("interrupted", flush=True)
-    import threading
+    import threading, time
+    deadline = time.monotonic() + 5.0  # a thread looks at the flag between nodes, of which the first is large
+    while threading.active_count() > 1 and time.monotonic() < deadline:
+        time.sleep(0.05)
     print(threading.active_count())
     model.fit(*small)
     print(np.array_equal(model.tree_.test, before.test), np.array_equal(model.predict(small[0]), answers))

@@ -100,6 +100,7 @@ class Writer:
             written = self.write_array(value, path, is_named=is_named)
         elif type(value) in self.names:
             written = {"is": self.names[type(value)]}
+            is_named = is_named or (self.foreign is not None and type(value) is Forest)  # joblib maps large arrays
             for part, content in sorted(self.kinds[written["is"]].take(value).items()):
                 written[part] = self.write(content, f"{path}.{part}" if path else part, is_named=is_named)
         else:
@@ -279,7 +280,8 @@ class Reader:
             if not isinstance(name, str) or name not in self.arrays or name.startswith(REST) or name in self.used:
                 raise BrokenFileError(f"there is no array {name!r}, or it is there twice")
             self.used[name] = self.arrays[name].size
-            return self.arrays[name] if name in MAPPED else np.array(self.arrays[name])
+            is_mapped = self.foreign is not None or name in MAPPED  # in a pickle, only arrays of forests have names
+            return np.asarray(self.arrays[name]) if is_mapped else np.array(self.arrays[name])
         name, shape = parts.get("in"), parts.get("shape")
         if not isinstance(name, str) or not name.startswith(REST) or name not in self.arrays:
             raise BrokenFileError(f"there are no arrays {name!r}")
