@@ -9,6 +9,7 @@ its kernel alone.
 from __future__ import annotations
 
 import tempfile
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,35 +62,36 @@ def best_of(engine: Engine, rows: NDArray[Any], n_threads: int, turns: int) -> T
 def ask_many(
     answers: list[Answer], shape: Shape, ours: Engine, peers: list[Engine], rows: NDArray[Any], repeats: int
 ) -> None:
-    """Ours and each peer in turns."""
-    for dtype in ("float32", "float64"):
+    """Ours against each peer, by type of the values and number of threads."""
+    for dtype, n_threads in product(("float32", "float64"), (1, 2)):
         values = np.ascontiguousarray(rows, dtype)
-        for n_threads, threads in ((1, "1 thread"), (2, "2 threads")):
-            for peer in peers:
-                if dtype not in peer.takes:
-                    continue
-                mine, theirs = [], []
-                for _ in range(2):  # before and behind the peer, so that both see the machine as it is
-                    mine.append(best_of(ours, values, n_threads, repeats))
-                    theirs.append(best_of(peer, values, n_threads, repeats))
-                    if theirs[0].wall > MOST_SECONDS:
-                        break
-                a, b = (Timing(min(t.wall for t in ts), min(t.cpu for t in ts)) for ts in (mine, theirs))
-                is_one = n_threads == 1
-                clock, cpu = b.wall / a.wall, b.cpu / a.cpu
-                report(
-                    answers,
-                    Answer(
-                        "prediction",
-                        f"{shape.name}, {len(values):,} x {values.shape[1]} {dtype}, {threads}",
-                        str(a),
-                        f"{peer.name} {b}",
-                        cpu if is_one else clock,
-                        " x CPU" if is_one else " x",
-                        1.0,
-                        note=f"clock {clock:.3g} x" if is_one else f"CPU {cpu:.3g} x",
-                    ),
-                )
+        for peer in peers:
+            if dtype in peer.takes:
+                report(answers, ask_peer(shape, ours, peer, values, n_threads, repeats))
+
+
+def ask_peer(shape: Shape, ours: Engine, peer: Engine, values: NDArray[Any], n_threads: int, repeats: int) -> Answer:
+    """Both in turns: before and behind each other, so that both see the machine as it is."""
+    mine, theirs = [], []
+    for _ in range(2):
+        mine.append(best_of(ours, values, n_threads, repeats))
+        theirs.append(best_of(peer, values, n_threads, repeats))
+        if theirs[0].wall > MOST_SECONDS:
+            break
+    a, b = (Timing(min(t.wall for t in turns), min(t.cpu for t in turns)) for turns in (mine, theirs))
+    is_one = n_threads == 1
+    clock, cpu = b.wall / a.wall, b.cpu / a.cpu
+    threads = "1 thread" if is_one else f"{n_threads} threads"
+    return Answer(
+        "prediction",
+        f"{shape.name}, {len(values):,} x {values.shape[1]} {values.dtype}, {threads}",
+        str(a),
+        f"{peer.name} {b}",
+        cpu if is_one else clock,
+        " x CPU" if is_one else " x",
+        1.0,
+        note=f"clock {clock:.3g} x" if is_one else f"CPU {cpu:.3g} x",
+    )
 
 
 def ask_one(answers: list[Answer], shape: Shape, model: Any, rows: NDArray[Any], repeats: int) -> None:
