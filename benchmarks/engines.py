@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BUNCH_ROWS = 100
+LLEAVES_SECONDS = 120
 LLEAVES = """
 import sys, time
 import numpy as np
@@ -209,7 +210,7 @@ def engines_of_lightgbm(booster: Any, n_features: int, folder: Path) -> list[Eng
         engines.append(gtil_engine(treelite.frontend.from_lightgbm(booster)))
     path = folder / f"lightgbm{booster.num_trees()}.txt"
     booster.save_model(path)
-    lleaves = lleaves_engine(path)
+    lleaves = lleaves_engine(path, n_features)
     return [*engines, lleaves] if lleaves else engines
 
 
@@ -259,7 +260,7 @@ def ydf_engine(learner: Any, X: NDArray[Any], y: NDArray[Any]) -> Engine:
     return Engine("YDF", predict, takes=("float32",))
 
 
-def lleaves_engine(path: Path) -> Engine | None:
+def lleaves_engine(path: Path, n_features: int) -> Engine | None:
     python = os.environ.get("LLEAVES_PYTHON")
     if python is None:
         print("lleaves: left out (set LLEAVES_PYTHON to a Python that has it)")
@@ -270,9 +271,14 @@ def lleaves_engine(path: Path) -> Engine | None:
             file = Path(folder) / "rows.npy"
             np.save(file, rows.astype(np.float64))
             command = [python, "-c", LLEAVES, str(path), str(file), str(n_threads), str(repeats)]
-            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=LLEAVES_SECONDS)
         return Timing(*json.loads(done.stdout.splitlines()[-1]))
 
+    try:
+        turns(np.zeros((1, n_features)), 1, 1)  # compiles the model and keeps that beside its file
+    except subprocess.TimeoutExpired:
+        print(f"lleaves: left out, it compiles for more than {LLEAVES_SECONDS} s")
+        return None
     return Engine("lleaves", lambda *_: None, measure=turns)
 
 
