@@ -144,6 +144,8 @@ class Saved:
             if self._has_predictor():
                 raise BrokenFileError("trees without n_features_in_: they could not be checked against the columns")
             return
+        if values["n_features_in_"] < 1:
+            raise BrokenFileError("a model has columns")
         members = [member for member in values.get("_members", ()) if isinstance(member, Saved)]
         if not all(hasattr(member, "n_features_in_") for member in members):
             raise BrokenFileError("a member is not fitted")

@@ -74,7 +74,7 @@ def check_types(holder: Any, field_types: dict[str, tuple[Any, ...]], prefix: st
 def check_numbers(holder: Any) -> None:
     """What a tree or forest holds beside the arrays of its nodes."""
     numbers = (holder.n_classes, holder.impurity_exponent)
-    is_count = all(isinstance(number, int) for number in numbers) and 0 <= holder.n_classes < MOST_CLASSES
+    is_count = all(type(number) is int for number in numbers) and 0 <= holder.n_classes < MOST_CLASSES
     if not is_count or abs(holder.impurity_exponent) > MOST_EXPONENT:
         raise BrokenTreeError("n_classes and impurity_exponent must be whole numbers, and not huge")
     if len(holder.n_levels) >= MOST_FEATURES or np.any(holder.n_levels < 0):
