@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Mapping
 from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,16 +35,6 @@ if TYPE_CHECKING:
 NOT_STORED = ("trace_",)
 """A trace is made from the training data again: `spinney.trace`."""
 
-HOMES = {
-    "adaboost": ("AdaBoostClassifier", "AdaBoostRegressor"),
-    "bagging": ("BaggingClassifier", "BaggingRegressor"),
-    "c45": ("C45Classifier",),
-    "cart": ("CARTClassifier", "CARTRegressor"),
-    "extra_trees": ("ExtraTreesClassifier", "ExtraTreesRegressor"),
-    "gradient_boosting": ("GradientBoostingClassifier", "GradientBoostingRegressor"),
-    "id3": ("ID3Classifier", "ID3Regressor"),
-    "random_forest": ("RandomForestClassifier", "RandomForestRegressor"),
-}
 LOSSES = (
     "SquaredError", "AbsoluteError", "Quantile", "Huber", "Poisson", "Gamma", "Tweedie", "LogLoss", "Exponential",
     "Softmax",
@@ -175,8 +165,6 @@ class Saved:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore the attributes, checked as those of a model file are."""
-        import json
-
         from spinney import __version__
 
         if state["version"] != __version__:
@@ -199,9 +187,11 @@ class Saved:
 
 @cache
 def estimator_names() -> dict[type, str]:
-    """The public estimators."""
-    modules = {name: home for home, names in HOMES.items() for name in names}
-    return {getattr(import_module(f"spinney.estimators.{home}"), name): name for name, home in modules.items()}
+    """The public estimators that can be saved."""
+    import spinney
+
+    public = {getattr(spinney, name): name for name in spinney.__all__ if name.endswith(("Classifier", "Regressor"))}
+    return {cls: name for cls, name in public.items() if issubclass(cls, Saved)}
 
 
 def all_kinds(custom: Kind, *, is_file: bool = False) -> dict[str, Kind]:
