@@ -131,3 +131,12 @@ def test_numbers_of_rows_stay_where_there_is_nothing_else():
     data = prepare(table(x=range(10), one=[7] * 10, y=Y), "y")
     assert data.X.column_names == ["x"]
     assert list(data.summary.dropped) == ["one"]
+
+
+@pytest.mark.parametrize("kind", [pa.decimal128(9, 2), pa.float16()])
+def test_decimals_and_halves_are_numbers(kind):
+    y = pa.array(np.arange(40) / 4, pa.float64())
+    y = pa.array((np.arange(40) / 4).astype(np.float16)) if kind == pa.float16() else y.cast(kind)
+    data = prepare(pa.table({"x": np.arange(40) % 7, "y": y}), "y")
+    assert data.is_regression
+    np.testing.assert_array_equal(data.y, np.arange(40) / 4)

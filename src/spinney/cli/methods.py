@@ -27,7 +27,7 @@ def find_method(name: str, *, is_regression: bool, is_told: bool) -> Any:
     """The class of a method by its short or full name; is_told: the task was not found but given."""
     import spinney
 
-    key = "".join(c for c in name.lower() if c.isalnum())
+    key = plain(name)
     task = next((task for task in ("classifier", "regressor") if key.endswith(task)), None)
     known = {alias: stem for short, (stem, more) in METHODS.items() for alias in (plain(short), plain(stem), *more)}
     stem = known.get(key.removesuffix(task or ""))

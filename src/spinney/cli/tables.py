@@ -92,12 +92,11 @@ def as_target(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     """A column of plain values, without missing ones."""
     import pyarrow as pa
 
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    from spinney.study.tables import plain
+
+    column = plain(column)
     if pa.types.is_nested(column.type):
         raise Problem(f"column {show_name(name)} is nested ({column.type}): it cannot be predicted")
-    if pa.types.is_decimal(column.type) or pa.types.is_float16(column.type):
-        column = column.cast(pa.float64())
     if column.null_count:
         raise Problem(f"column {show_name(name)} has {column.null_count} missing values; remove those rows first")
     return column

@@ -127,7 +127,7 @@ def looks_continuous(column: pa.ChunkedArray) -> bool:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    column = _plain(column)
+    column = plain(column)
     if pa.types.is_floating(column.type) and pc.any(pc.not_equal(column, pc.floor(column))).as_py():
         return True
     is_number = pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
@@ -136,7 +136,7 @@ def looks_continuous(column: pa.ChunkedArray) -> bool:
 
 
 def _target(table: pa.Table, target: str) -> NDArray[Any]:
-    column = _plain(table[target])
+    column = plain(table[target])
     if table.num_rows == 0:
         raise ValueError("the table has no rows")
     values = column.to_numpy()
@@ -161,24 +161,23 @@ def _numbers(y: NDArray[Any], target: str) -> NDArray[np.float64]:
     return numbers
 
 
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A dictionary column as its values."""
+def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A dictionary as its values; as floats, decimals, which NumPy lacks, and halves, which Arrow cannot round."""
     import pyarrow as pa
 
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    is_odd = pa.types.is_decimal(column.type) or pa.types.is_float16(column.type)
+    return column.cast(pa.float64()) if is_odd else column
 
 
 def _folding(table: pa.Table, column: str | None) -> NDArray[Any] | None:
     """The values of a column that decides the folds."""
-    import pyarrow as pa
-
     if column is None:
         return None
-    values = _plain(table[column])
+    values = plain(table[column])
     if values.null_count:
         raise ValueError(f"column {column!r} has {values.null_count} missing values, but decides the folds")
-    if pa.types.is_decimal(values.type):
-        values = values.cast(pa.float64())
     array = values.to_numpy()
     return array.astype(str) if array.dtype.kind == "O" else array
 
@@ -213,7 +212,7 @@ def _describe_number(
 ) -> tuple[Column, str | None]:
     import pyarrow as pa
 
-    values = np.asarray(_plain(column).cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+    values = np.asarray(plain(column).cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
     known = values[~np.isnan(values)]
     distinct = np.unique(known)
     described: dict[str, Any] = {
@@ -254,7 +253,7 @@ def _describe_category(
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    values = _plain(column).cast(pa.string())
+    values = plain(column).cast(pa.string())
     counts = pc.value_counts(values.drop_null()).to_pylist()
     counts.sort(key=lambda one: (-one["counts"], one["values"]))
     top = tuple((one["values"], one["counts"]) for one in counts[:N_TOP])
