@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import saved_models
-from spinney import GradientBoostingClassifier, load_model, load_predictor
+from spinney import GradientBoostingClassifier, ID3Classifier, load_model, load_predictor
 from spinney._types import FEATURE_SHIFT, SUBSET, THRESHOLD
 from spinney.model.container import BrokenFileError, read, write
 from spinney.model.state import KINDS, Reader, Writer
@@ -193,3 +193,27 @@ def test_a_model_of_no_rounds_answers():
     predictor.check()
     row = np.nan_to_num(predictor.encode(X)[0])
     assert predictor(row) == predictor.predict(X)[0]
+
+
+def test_a_number_of_classes_is_no_boolean(tmp_path):
+    path = tmp_path / "model.spn"
+    model, _ = saved_models.fit("cart one class")
+    model.save_model(path)
+
+    def change(content):
+        content["predictor"]["tree"]["n_classes"] = True
+
+    assert_refused(rewritten(path, change_json=change), match="whole numbers")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [("n_features_in_", 0, "has columns"), ("_members", [ID3Classifier()], "not fitted")],
+)
+def test_a_model_has_columns_and_fitted_members(name, value, words, tmp_path):
+    model, _ = saved_models.fit("adaboost id3")
+    setattr(model, name, value)
+    with pytest.raises(BrokenFileError, match=words):
+        model._check_fitted()
+    with pytest.raises(ValueError, match=words):  # what could not be loaded is not written
+        model.save_model(tmp_path / "model.spn")
