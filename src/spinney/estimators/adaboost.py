@@ -21,9 +21,7 @@ from spinney.model.committee import (
     choose_by_votes,
     decide,
     find_medians,
-    forest_medians,
     spread,
-    sum_forest,
 )
 from spinney.model.margins import bound_rounds, find_normalisers, vote_margins
 
@@ -208,7 +206,7 @@ class AdaBoostClassifier(ClassifierMixin, Reweighted):
     def _sum_votes(self, X: Any) -> ClassVotes:
         """Votes of all members."""
         if self._has_trees:
-            return sum_forest(self.forest_, self.estimator_weights_, self._values(X))
+            return self._make_predictor().sum_votes(self._values(X))
         n_rows, heard = self._staged_said(X)
         votes = ClassVotes(n_rows, self.n_classes_)
         for said, weight in zip(heard, self.estimator_weights_.tolist(), strict=True):
@@ -437,7 +435,7 @@ class AdaBoostRegressor(RegressorMixin, Reweighted):
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predict the target of each row: the weighted median of what the members predict."""
         if self._has_trees:
-            return forest_medians(self.forest_, self.estimator_weights_, self._values(X))
+            return self._make_predictor().answer(self._values(X))
         _, heard = self._staged_said(X)
         return find_medians(np.stack(list(heard), axis=1), self.estimator_weights_)
 

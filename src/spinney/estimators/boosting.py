@@ -39,8 +39,8 @@ from spinney.estimators.coded import make_legend
 from spinney.estimators.forest import COMPILED_SHARE, forget
 from spinney.estimators.saved import Saved
 from spinney.estimators.stopping import Holdout, Monitor, Watch, draw_held, grow_rounds
-from spinney.model.boosted import sum_gains
-from spinney.model.predict import find_all_leaves
+from spinney.model.boosted import begin_raw, sum_gains
+from spinney.model.links import respond
 from spinney.model.predictors import RoundPredictor
 from spinney.model.voting import SHORT_SECONDS
 from spinney.table.binning import bin_table
@@ -272,7 +272,7 @@ class Boosted(CheckedParams, Saved, BaseEstimator):
         raw = begin_raw(self._start, n_rows, offset)
         if holdout is not None:
             holdout.raw = begin_raw(self._start, len(holdout.y), holdout.offset)
-        monitor = Monitor(self, loss, lambda raw: self._respond(loss, raw), y, weight, holdout, watch)
+        monitor = Monitor(self, loss, lambda raw: respond(loss.link, raw, self._exponent), y, weight, holdout, watch)
         self.max_features_ = count_features(self.max_features, n_features)
         if old is not None:
             monitor.replay(old, read_values(data.table, keep), raw)
@@ -405,11 +405,6 @@ class Boosted(CheckedParams, Saved, BaseEstimator):
     def _to_units(self, x: Any) -> Any:
         """Numbers of the user in units of 2**_exponent."""
         return np.ldexp(x, -self._exponent) if self._exponent and x is not None else x
-
-    def _respond(self, loss: Loss, raw: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Answers to raw scores, in the units of the user."""
-        answers = loss.respond(raw)
-        return np.ldexp(answers, self._exponent) if self._exponent else answers
 
     # --- warm start ---
 
@@ -548,8 +543,7 @@ class Boosted(CheckedParams, Saved, BaseEstimator):
             order of the classes.
         """
         values = self._values(X)
-        used = self.forest_.head(self.best_iteration_ * self.n_trees_per_iteration_)
-        return find_all_leaves(used, values).astype(np.int64)
+        return self._make_predictor().find(values)
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
@@ -563,14 +557,6 @@ def moderate(weight: NDArray[np.float64] | None) -> tuple[NDArray[np.float64] | 
     if weight is None or MODERATE[0] < float(weight.max()) < MODERATE[1]:
         return weight, 0
     return scale_down(weight), math.frexp(float(weight.max()))[1]
-
-
-def begin_raw(start: NDArray[np.float64], n_rows: int, offset: NDArray[np.float64] | None) -> NDArray[np.float64]:
-    """Raw scores before the first round, (n_raw, n_rows)."""
-    raw = np.repeat(start, n_rows).reshape(len(start), n_rows)
-    if offset is not None:
-        raw += offset
-    return raw
 
 
 def read_offset(score: Any, name: str, n_rows: int, n_raw: int) -> NDArray[np.float64] | None:

@@ -40,7 +40,6 @@ from spinney.estimators.out_of_bag import OutOfBag
 from spinney.estimators.saved import Saved
 from spinney.estimators.uncertainty import UncertainClasses, UncertainNumbers
 from spinney.estimators.votes import Votes, measure_strength
-from spinney.model.predict import find_all_leaves
 from spinney.model.predictors import VotePredictor
 from spinney.model.voting import SHORT_SECONDS
 from spinney.table.coding import code_table
@@ -430,7 +429,7 @@ class _Forest(OutOfBag, Votes, Importances, CheckedParams, Saved, BaseEstimator)
             Index of the leaf among the nodes of its tree, `estimators_[t].tree_`.
         """
         values = self._values(X)
-        return find_all_leaves(self.forest_, values).astype(np.int64)
+        return self._make_predictor().find(values)
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:

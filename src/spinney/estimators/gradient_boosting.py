@@ -308,10 +308,6 @@ class GradientBoostingClassifier(ClassifierMixin, Boosted):
             )
         return make_loss(self.loss, n_classes=max(self.n_classes_, 2), newton=bool(self.newton))
 
-    def _shares(self, raw: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Probabilities; a single class is learnt as the first of two, and certain."""
-        return self._loss.respond(raw) if self.n_classes_ > 1 else np.ones((raw.shape[1], 1))
-
     def _truth(self, y: NDArray[np.float64]) -> NDArray[Any]:
         return self.classes_[y.astype(np.int64)]
 
@@ -332,13 +328,13 @@ class GradientBoostingClassifier(ClassifierMixin, Boosted):
         init_score : as in `fit`, optional
             Raw scores that the rows bring along.
         """
-        return self._shares(self._sum_rounds(self._values(X), init_score))
+        return self._make_predictor().respond(self._sum_rounds(self._values(X), init_score))
 
     def predict_log_proba(self, X: Any, *, init_score: Any = None) -> NDArray[np.float64]:
         """Logarithm of `predict_proba`; -inf for probability 0."""
         raw = self._sum_rounds(self._values(X), init_score)
         with np.errstate(divide="ignore"):
-            return np.log(self._shares(raw))
+            return np.log(self._make_predictor().respond(raw))
 
     def predict(self, X: Any, *, init_score: Any = None) -> NDArray[Any]:
         """Predict the class of each row: that of the highest raw score, the first among equals."""
@@ -352,8 +348,8 @@ class GradientBoostingClassifier(ClassifierMixin, Boosted):
 
     def staged_predict_proba(self, X: Any, *, init_score: Any = None) -> Iterator[NDArray[np.float64]]:
         """Class probabilities after 1, 2, ... `n_estimators_` rounds."""
-        for raw in self._stages(self._values(X), init_score):
-            yield self._shares(raw)
+        respond = self._make_predictor().respond
+        yield from map(respond, self._stages(self._values(X), init_score))
 
     def staged_predict(self, X: Any, *, init_score: Any = None) -> Iterator[NDArray[Any]]:
         """Classes after 1, 2, ... `n_estimators_` rounds."""
@@ -537,12 +533,12 @@ class GradientBoostingRegressor(RegressorMixin, Boosted):
             Raw scores that the rows bring along, such as the logarithm of an exposure.
         """
         raw = self._sum_rounds(self._values(X), init_score)
-        return self._respond(self._loss, raw)
+        return self._make_predictor().respond(raw)
 
     def staged_predict(self, X: Any, *, init_score: Any = None) -> Iterator[NDArray[np.float64]]:
         """Predictions after 1, 2, ... `n_estimators_` rounds; `predict` is stage `best_iteration_`."""
-        for raw in self._stages(self._values(X), init_score):
-            yield self._respond(self._loss, raw)
+        respond = self._make_predictor().respond
+        yield from map(respond, self._stages(self._values(X), init_score))
 
 
 def flat(raw: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -29,6 +29,7 @@ from spinney.model.importance import (
     unbiased_decrease,
 )
 from spinney.model.predict import leaf_shares
+from spinney.model.voting import SHORT_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 KINDS = ("impurity", "impurity_oob", "permutation", "conditional")
 ROW_SECONDS = 5e-7  # a row through a tree with its features permuted, compiled
 INTERPRETED = 200  # times as long
-SHORT_SECONDS = 0.02
 CORRELATED = 0.2  # Strobl et al. 2008
 DOUBT = 2.0  # standard errors within which an importance may be 0
 

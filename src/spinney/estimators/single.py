@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from spinney.estimators.checks import CheckedParams, check_known, open_x
 from spinney.estimators.rows import open_row, unseen_levels
 from spinney.estimators.saved import Saved
-from spinney.model.predict import find_leaves, smooth_shares
+from spinney.model.predict import smooth_shares
 from spinney.model.predictors import TreePredictor
 from spinney.table.schema import encode, refuse_infinite
 from spinney.tree.explaining import explain
@@ -60,7 +60,7 @@ class SingleTree(CheckedParams, Saved, BaseEstimator):
             Index of the leaf among the nodes of `tree_`.
         """
         values = self._values(X)
-        return find_leaves(self.tree_, values).astype(np.int64)
+        return self._make_predictor().find(values)
 
     def decision_path(self, X: Any) -> csr_matrix:
         """Mark the nodes that each row passes.

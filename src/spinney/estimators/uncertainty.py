@@ -38,7 +38,7 @@ from spinney.model.uncertainty import (
     sets_oob,
     variance_over_trees,
 )
-from spinney.model.voting import ask_trees, lower_values
+from spinney.model.voting import ROUTE_SECONDS, SHORT_SECONDS, ask_trees, lower_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,12 +55,10 @@ BLOCK_BYTES = 2**25  # of what the trees say of one block of new rows
 MOST_BLOCK, LEAST_BLOCK = 4096, 64  # new rows
 FEW_BLOCKS, FEW_ROWS = 16, 256  # so many blocks, for threads to share, unless they would be smaller than this
 HELD_CELLS = 2**26  # counts (n_trees, n_rows) in four bytes each that are held; beyond, bags are drawn for every block
-ROUTE_SECONDS = 1e-7  # a row through a tree
 DRAW_SECONDS = 5e-9  # a row of a bag
 PRODUCT_SECONDS = 2e-10  # a training row, a new row and a tree in a product of matrices
 RANK_SECONDS = 2e-8  # a training row at a new row, for an order statistic
 MEMBER_SECONDS = 1e-8  # a member of a leaf, for quantiles
-SHORT_SECONDS = 0.02
 MODERATE_BITS = 400  # exponents of values whose squares, and sums of these, are far from the ends of float64
 SETTLED = 1e-8  # of a share, far above rounding and what counts as a tie
 SAME_WEIGHT = 1e-6  # relative: weights are rounded to fixed point when a tree is grown

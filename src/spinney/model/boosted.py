@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 TYPICAL_DEPTH = 8  # of a boosted tree
 
 
+def begin_raw(start: NDArray[np.float64], n_rows: int, offset: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """Raw scores before the first round, (n_raw, n_rows)."""
+    raw = np.repeat(start, n_rows).reshape(len(start), n_rows)
+    if offset is not None:
+        raw += offset
+    return raw
+
+
 def add_rounds(forest: Forest, rounds: range, values: NDArray[Any], lo: int, hi: int, raw: NDArray[np.float64]) -> None:
     """Add what rounds of trees say of rows lo .. hi to raw scores.
 

@@ -91,9 +91,16 @@ def sum_forest(forest: Forest, weights: NDArray[np.float64], values: NDArray[Any
         voting = weigh_forest(forest, weights)
         for first in range(0, len(values), BLOCK_ROWS):
             add_votes(voting, values, first, min(first + BLOCK_ROWS, len(values)), votes.votes)
-    for weight in np.abs(weights).tolist():
-        votes.total += weight
+    votes.total = sum_weights(weights)
     return votes
+
+
+def sum_weights(weights: NDArray[np.float64]) -> float:
+    """Of the magnitudes of the weights, in their order: the very additions of `ClassVotes.add`."""
+    total = 0.0
+    for weight in np.abs(weights).tolist():
+        total += weight
+    return total
 
 
 def choose_by_votes(votes: ClassVotes) -> NDArray[np.intp]:

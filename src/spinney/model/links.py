@@ -21,15 +21,20 @@ LINKS = {  # name: raw scores of a row (0: one for each class), classes (0: numb
 }
 
 
-def respond(link: str, raw: Floats) -> Floats:
-    """Numbers (n_rows,), or probabilities (n_rows, n_classes), from raw scores (n_raw, n_rows)."""
+def respond(link: str, raw: Floats, exponent: int = 0) -> Floats:
+    """Numbers (n_rows,), or probabilities (n_rows, n_classes), from raw scores (n_raw, n_rows).
+
+    exponent: answers are in units of 2**exponent, and are multiplied by it.
+    """
     if link == "identity":
-        return raw[0].copy()
-    if link == "log":
-        return exp(raw[0])
-    if link == "softmax":
-        return softmax(raw)
-    return two_columns(raw[0] if link == "logistic" else 2.0 * raw[0])
+        answers = raw[0].copy()
+    elif link == "log":
+        answers = exp(raw[0])
+    elif link == "softmax":
+        answers = softmax(raw)
+    else:
+        answers = two_columns(raw[0] if link == "logistic" else 2.0 * raw[0])
+    return np.ldexp(answers, exponent) if exponent else answers
 
 
 def choose_class(raw: Floats, n_classes: int) -> NDArray[np.intp]:

@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.model.boosted import add_rounds
-from spinney.model.committee import choose_by_votes, decide, forest_medians, spread, sum_forest, weigh_forest
+from spinney.model.boosted import add_rounds, begin_raw
+from spinney.model.committee import (
+    choose_by_votes,
+    decide,
+    forest_medians,
+    spread,
+    sum_forest,
+    sum_weights,
+    weigh_forest,
+)
 from spinney.model.links import GREATEST, LEAST, LINKS, choose_class, respond, two_shares
 from spinney.model.packed import pack_shares, pack_values
 from spinney.model.predict import (
@@ -31,6 +39,8 @@ from spinney.tree.structure import BrokenTreeError, Tree, check_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from spinney.model.committee import ClassVotes
 
 MOST_EXPONENT = 2048  # a power of two that float64 can lose
 
@@ -208,10 +218,7 @@ class RoundPredictor(Predictor):
 
     def begin(self, n_rows: int, offset: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Raw scores before the first round, (n_raw, n_rows); offset: what the rows bring along, in our units."""
-        raw = np.repeat(self.start, n_rows).reshape(self.n_raw, n_rows)
-        if offset is not None:
-            raw += offset
-        return raw
+        return begin_raw(self.start, n_rows, offset)
 
     def sum_rounds(
         self, values: NDArray[Any], offset: NDArray[np.float64] | None = None, n_jobs: int | None = None
@@ -239,8 +246,7 @@ class RoundPredictor(Predictor):
         """Answers to raw scores; a single class is learnt as the first of two, and certain."""
         if self.n_classes == 1:
             return np.ones((raw.shape[1], 1))
-        answers = respond(self.link, raw)
-        return np.ldexp(answers, self.exponent) if self.exponent else answers
+        return respond(self.link, raw, self.exponent)
 
     def answer(self, values: NDArray[Any], n_jobs: int | None = None) -> NDArray[np.float64]:
         """The sum of the rounds, through the link."""
@@ -307,12 +313,16 @@ class WeightedPredictor(Predictor):
         del n_jobs
         if not self.n_classes:
             return forest_medians(self.forest, self.weights, values)
-        return spread(decide(sum_forest(self.forest, self.weights, values), self.n_classes), self.n_classes)
+        return spread(decide(self.sum_votes(values), self.n_classes), self.n_classes)
 
     def choose(self, values: NDArray[Any], n_jobs: int | None = None) -> NDArray[np.intp]:
         """Code of the class with most votes."""
         del n_jobs
-        return choose_by_votes(sum_forest(self.forest, self.weights, values))
+        return choose_by_votes(self.sum_votes(values))
+
+    def sum_votes(self, values: NDArray[Any]) -> ClassVotes:
+        """Votes for the classes of encoded rows."""
+        return sum_forest(self.forest, self.weights, values)
 
     def find(self, values: NDArray[Any]) -> NDArray[np.int64]:
         """Leaf of each row in each tree."""
@@ -335,9 +345,7 @@ class WeightedPredictor(Predictor):
     @cached_property
     def total(self) -> float:
         """Of the magnitudes of the weights, 1 where there are none."""
-        total = 0.0
-        for weight in np.abs(self.weights).tolist():
-            total += weight
+        total = sum_weights(self.weights)
         return total if total > 0.0 else 1.0
 
     def finish(self, out: NDArray[np.float64]) -> Any:
