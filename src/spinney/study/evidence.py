@@ -1,0 +1,196 @@
+"""What a report shows beside the scores, as plain data: how the best method answers, what it uses, and a tree to read.
+
+Every number is of rows that the model did not see, but for impurity importances and the tree's own counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """An ensemble at growing numbers of trees: held-out score, its standard error over folds, seconds to fit."""
+
+    key: str
+    name: str
+    trees: tuple[int, ...]
+    scores: tuple[float, ...]
+    errors: tuple[float, ...]
+    seconds: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Separation:
+    """One class against the others, by the probability that held-out rows were given.
+
+    `roc` are points (false positive rate, true positive rate), `recall` points (recall, precision), both thinned to a
+    few hundred without moving the curve by more than a pixel; `n_rows` are pooled over the folds, `n_positive` of them
+    are of the class.
+    """
+
+    label: str
+    n_positive: int
+    n_rows: int
+    roc: tuple[tuple[float, float], ...]
+    roc_auc: float
+    recall: tuple[tuple[float, float], ...]
+    average_precision: float
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Probabilities of a class against how often it came: by bin the mean probability, the share, its 95% interval."""
+
+    label: str
+    predicted: tuple[float, ...]
+    observed: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    counts: tuple[int, ...]
+    brier: float
+
+
+@dataclass(frozen=True, slots=True)
+class Confusion:
+    """Held-out rows by true class (rows of the matrix) and answer (columns)."""
+
+    classes: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Residuals:
+    """Answers and truths of held-out rows, a sample of at most two thousand; errors are over all `n_rows`.
+
+    `edges` and `counts` are the histogram of truth minus answer.
+    """
+
+    predicted: tuple[float, ...]
+    actual: tuple[float, ...]
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+    rmse: float
+    mae: float
+    n_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How often intervals (or sets of classes) held the truth of held-out rows, by the share they were made for.
+
+    `low` and `high` bound the share at 95%; `width` is the mean width of intervals, or the mean number of classes.
+    """
+
+    name: str
+    nominal: tuple[float, ...]
+    covered: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    width: tuple[float, ...]
+    n_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Importance:
+    """What a column is worth to the forest: by impurity, and by permuting it among out-of-bag rows."""
+
+    feature: str
+    impurity: float
+    impurity_error: float | None
+    permutation: float
+    permutation_error: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Dependence:
+    """The answer as one column varies: the mean over rows, and `lines` of single rows.
+
+    `grid` are numbers, or texts of a category's levels (then `is_number` is False). For classes the answer is the
+    probability of `label`. `counts` are the rows nearest to each point of the grid: where they are few, a curve is a
+    guess.
+    """
+
+    feature: str
+    is_number: bool
+    grid: tuple[float, ...] | tuple[str, ...]
+    mean: tuple[float, ...]
+    lines: tuple[tuple[float, ...], ...]
+    counts: tuple[int, ...]
+    label: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TreeNode:
+    """A node of the drawn tree, parents before children.
+
+    `branch` says what leads here from `parent` (-1 and "" for the root), `test` what is asked (None in a leaf of the
+    whole tree), `answer` what the node would say as a leaf. `counts` are rows by class, `value` the mean of numbers.
+    `cut` is the step of the pruning path at which the node becomes a leaf (0: a leaf of the whole tree), so that at
+    step s the tree consists of the nodes with no ancestor whose `cut` is at most s.
+    """
+
+    parent: int
+    branch: str
+    test: str | None
+    answer: str
+    n_rows: float
+    counts: tuple[float, ...] | None
+    value: float | None
+    cut: int
+
+
+@dataclass(frozen=True, slots=True)
+class PruningStep:
+    """The tree from one alpha on: leaves, error on its own rows, cross-validated error and its standard error."""
+
+    alpha: float
+    n_leaves: int
+    training_error: float
+    error: float | None
+    standard_error: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TreeStory:
+    """One tree, grown on all rows: its nodes, its pruning path from the whole tree to the root, and its first question.
+
+    `chosen` is the step that cross-validation chose, `one_error` the simplest within one standard error of it.
+    `measure` names the errors ("error rate", "mean squared error"). `trace_columns`, `trace_rows` and `trace_words` are
+    the root's candidates as a table of texts, best first, and why the first won.
+    """
+
+    name: str
+    classes: tuple[str, ...]
+    target: str
+    nodes: tuple[TreeNode, ...]
+    steps: tuple[PruningStep, ...]
+    chosen: int
+    one_error: int
+    measure: str
+    trace_columns: tuple[str, ...]
+    trace_rows: tuple[tuple[str, ...], ...]
+    trace_words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What was found about the method `key`; None or empty where the table, the method or the time allowed none.
+
+    `left_out` says, by part, why something is missing. `recipe` are lines of Python that repeat the result.
+    """
+
+    key: str
+    name: str
+    recipe: str
+    growths: tuple[Growth, ...] = ()
+    separations: tuple[Separation, ...] = ()
+    calibrations: tuple[Calibration, ...] = ()
+    confusion: Confusion | None = None
+    residuals: Residuals | None = None
+    coverages: tuple[Coverage, ...] = ()
+    importances: tuple[Importance, ...] = ()
+    dependences: tuple[Dependence, ...] = ()
+    tree: TreeStory | None = None
+    left_out: tuple[tuple[str, str], ...] = ()
+    seconds: float = 0.0
