@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from spinney.cli.group import PLAIN_LETTERS, printable
-from spinney.study.metrics import METRICS
-from spinney.study.verdict import LEVEL, standard_error
+from spinney.study.verdict import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,18 +90,17 @@ def print_summary(summary: TableSummary, plan: str, writer: Writer) -> None:
 
 def print_study(study: Study, writer: Writer) -> None:
     """The table of methods, what to know beside it, and the advice."""
-    metric = METRICS[study.metric]
-    ratio = study.test_rows / study.train_rows
+    title = study.metric_title
     gaps = {one.key: one for one in study.differences}
-    headings = ["method", metric.title if len(metric.title) < 10 else metric.name, "±", "behind", "p", *LAST]
-    rows = [_cells(result, gaps.get(result.key), ratio, is_best=result.key == study.best) for result in _rank(study)]
+    headings = ["method", title if len(title) < 10 else study.metric, "±", "behind", "p", *LAST]
+    rows = [_cells(study, result, gaps.get(result.key)) for result in study.ranked]
     headings, rows = _fit_width(headings, rows, writer.console.width)
     writer.line()
     writer.table(headings, rows, bold=0 if study.best is not None else None)
     done = "the finished ones of " if study.is_partial else ""
     better = "higher" if study.is_greater_better else "lower"
     writer.line(
-        f"{metric.title}: {better} is better; mean of {done}{study.folds}, ± its standard error. behind: mean "
+        f"{title}: {better} is better; mean of {done}{study.folds}, ± its standard error. behind: mean "
         f"difference to the best in the same folds; p: corrected t-test (Nadeau and Bengio), Holm's correction; "
         f"* below {LEVEL}. Times are means per fold, of {study.train_rows:,.0f} rows to fit "
         f"and {study.test_rows:,.0f} to predict, on {study.n_cores} core{'s' if study.n_cores > 1 else ''}."
@@ -125,28 +123,17 @@ def _fit_width(headings: list[str], rows: list[list[str]], width: int) -> tuple[
     return [headings[j] for j in kept], [[row[j] for j in kept] for row in rows]
 
 
-def _rank(study: Study) -> list[MethodResult]:
-    """Best first; then those with an error or without a score."""
-    sign = -1.0 if study.is_greater_better else 1.0
-
-    def place(result: MethodResult) -> tuple[bool, bool, float]:
-        mean = sign * float(np.mean(result.scores)) if result.scores else 0.0
-        return not result.scores, result.key != study.best, mean
-
-    return sorted(study.methods, key=place)
-
-
-def _cells(result: MethodResult, gap: Difference | None, ratio: float, *, is_best: bool) -> list[str]:
+def _cells(study: Study, result: MethodResult, gap: Difference | None) -> list[str]:
     """A row of the table: method, score, error, behind, p, fit, predict, size, leaves."""
-    if not result.scores:
+    if result.mean is None:
         return [result.name, "failed" if result.error else "-", *[""] * 7]
-    error = standard_error(result.scores, ratio)
+    error = study.standard_error(result)
     p = None if gap is None else gap.p_adjusted
     return [
         result.name,
-        _short(float(np.mean(result.scores))),
+        _short(result.mean),
         "" if error is None else _short(error),
-        "best" if is_best else "" if gap is None else _short(gap.mean),
+        "best" if result.key == study.best else "" if gap is None else _short(gap.mean),
         "" if p is None else _chance(p),
         _seconds(result.fit_seconds),
         _seconds(result.predict_seconds),

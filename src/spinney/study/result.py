@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from statistics import fmean
 from typing import Any, Self
 
 
@@ -78,6 +79,11 @@ class MethodResult:
     error: str | None = None
     left_out: str | None = None
 
+    @property
+    def mean(self) -> float | None:
+        """The mean score, None where no fold was finished."""
+        return fmean(self.scores) if self.scores else None
+
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
         """The result whose `asdict` is `data`, lists being as good as tuples."""
@@ -134,6 +140,29 @@ class Study:
     def method(self, key: str) -> MethodResult:
         """The result of one method."""
         return next(result for result in self.methods if result.key == key)
+
+    @property
+    def metric_title(self) -> str:
+        """The metric as people call it."""
+        from spinney.study.metrics import METRICS
+
+        return METRICS[self.metric].title
+
+    @property
+    def ranked(self) -> tuple[MethodResult, ...]:
+        """The methods, best first; those without a score last."""
+        sign = -1.0 if self.is_greater_better else 1.0
+
+        def place(result: MethodResult) -> tuple[bool, bool, float]:
+            return result.mean is None, result.key != self.best, sign * (result.mean or 0.0)
+
+        return tuple(sorted(self.methods, key=place))
+
+    def standard_error(self, result: MethodResult) -> float | None:
+        """Of a method's mean score, corrected for folds that share training rows; None with fewer than two folds."""
+        from spinney.study.verdict import standard_error
+
+        return standard_error(result.scores, self.test_rows / self.train_rows)
 
     def to_json(self) -> str:
         """As JSON text, indented; `from_json` reads it back."""
