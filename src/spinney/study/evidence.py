@@ -63,7 +63,7 @@ class Confusion:
 class Residuals:
     """Answers and truths of held-out rows, a sample of at most two thousand; errors are over all `n_rows`.
 
-    `edges` and `counts` are the histogram of truth minus answer.
+    `edges` and `counts` are the histogram of truth minus answer; its ends hold what lies beyond them too.
     """
 
     predicted: tuple[float, ...]
@@ -79,7 +79,8 @@ class Residuals:
 class Coverage:
     """How often intervals (or sets of classes) held the truth of held-out rows, by the share they were made for.
 
-    `low` and `high` bound the share at 95%; `width` is the mean width of intervals, or the mean number of classes.
+    `low` and `high` bound the share at 95%; `width` is the mean width of intervals, or the mean number of classes,
+    None where intervals are infinite.
     """
 
     name: str
@@ -87,7 +88,7 @@ class Coverage:
     covered: tuple[float, ...]
     low: tuple[float, ...]
     high: tuple[float, ...]
-    width: tuple[float, ...]
+    width: tuple[float | None, ...]
     n_rows: int
 
 

@@ -1,0 +1,207 @@
+"""How good answers for held-out rows are: curves, bins, counts and errors of them, as parts of the evidence."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spinney.study.evidence import Calibration, Confusion, Coverage, Residuals, Separation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+MAX_CLASSES = 8  # that are told apart in one picture
+PIXEL = 1 / 300  # of the side of a curve's square
+N_BINS = 10  # of probabilities
+N_COLUMNS = 30  # of a histogram
+MAX_POINTS = 2000
+Z95 = 1.959963984540054  # standard deviations around the mean that hold 95% of a normal distribution
+ROUNDING = 1e-9  # spread of residuals, relative to their size, that is none
+
+
+def separate(y: NDArray[Any], shares: NDArray[np.float64], classes: NDArray[Any]) -> tuple[Separation, ...]:
+    """How the probability of a class tells its rows from the others: of two classes the second, of more each.
+
+    Parameters
+    ----------
+    y : array (n_rows,)
+        True classes.
+    shares : float64 array (n_rows, n_classes)
+        The probabilities that the rows were given, in the order of `classes`.
+    classes : array (n_classes,)
+
+    Returns
+    -------
+    tuple of Separation
+        Classes that no row or every row is of have none; of more than eight classes, the commonest have one.
+    """
+    from sklearn.metrics import average_precision_score, precision_recall_curve, roc_auc_score, roc_curve
+
+    found = []
+    for label, is_of, share in one_against_others(y, shares, classes):
+        false_rate, true_rate, _ = roc_curve(is_of, share)
+        precision, recall, _ = precision_recall_curve(is_of, share)
+        found.append(
+            Separation(
+                label=label,
+                n_positive=int(is_of.sum()),
+                n_rows=len(is_of),
+                roc=thin(false_rate, true_rate),
+                roc_auc=float(roc_auc_score(is_of, share)),
+                recall=thin(recall[::-1], precision[::-1]),
+                average_precision=float(average_precision_score(is_of, share)),
+            )
+        )
+    return tuple(found)
+
+
+def calibrate(y: NDArray[Any], shares: NDArray[np.float64], classes: NDArray[Any]) -> tuple[Calibration, ...]:
+    """How often a class came by the probability that it was given, in ten bins of equal width; empty bins are left out.
+
+    Parameters and classes are those of `separate`.
+    """
+    found = []
+    for label, is_of, share in one_against_others(y, shares, classes):
+        bins = np.searchsorted(np.linspace(0.0, 1.0, N_BINS + 1)[1:-1], share)
+        counts = np.bincount(bins, minlength=N_BINS)
+        held = np.flatnonzero(counts)
+        hits = np.bincount(bins[is_of], minlength=N_BINS)[held]
+        sums = np.bincount(bins, weights=share, minlength=N_BINS)[held]
+        low, high = wilson_interval(hits, counts[held])
+        found.append(
+            Calibration(
+                label=label,
+                predicted=tuple((sums / counts[held]).tolist()),
+                observed=tuple((hits / counts[held]).tolist()),
+                low=tuple(low.tolist()),
+                high=tuple(high.tolist()),
+                counts=tuple(counts[held].tolist()),
+                brier=float(np.mean((share - is_of) ** 2)),
+            )
+        )
+    return tuple(found)
+
+
+def confuse(y: NDArray[Any], said: NDArray[Any], classes: NDArray[Any]) -> Confusion:
+    """Rows by true class and answer, both of them classes in `y` and `said`."""
+    from sklearn.metrics import confusion_matrix
+
+    counts = confusion_matrix(y, said, labels=classes)
+    return Confusion(tuple(map(str, classes.tolist())), tuple(map(tuple, counts.tolist())))
+
+
+def measure_residuals(y: NDArray[np.float64], said: NDArray[np.float64], *, seed: int = 0) -> Residuals:
+    """Errors of answers that are numbers; the sample of rows is drawn by `seed`."""
+    y, said = np.asarray(y, np.float64), np.asarray(said, np.float64)
+    residuals = y - said
+    largest = float(np.abs(residuals).max())
+    rows = np.arange(len(y))
+    if len(y) > MAX_POINTS:
+        rows = np.sort(np.random.default_rng(seed).choice(len(y), MAX_POINTS, replace=False))
+    edges = make_edges(residuals)
+    columns = np.clip(np.searchsorted(edges, residuals, side="right") - 1, 0, len(edges) - 2)
+    return Residuals(
+        predicted=tuple(said[rows].tolist()),
+        actual=tuple(y[rows].tolist()),
+        edges=tuple(edges.tolist()),
+        counts=tuple(np.bincount(columns, minlength=len(edges) - 1).tolist()),
+        rmse=largest * math.sqrt(np.mean((residuals / largest) ** 2)) if largest > 0.0 else 0.0,
+        mae=float(np.mean(np.abs(residuals))),
+        n_rows=len(y),
+    )
+
+
+def measure_coverage(
+    name: str, y: NDArray[Any], said: Mapping[float, NDArray[Any]], classes: NDArray[Any] | None = None
+) -> Coverage:
+    """How often intervals or sets of classes held the truth.
+
+    Parameters
+    ----------
+    name : str
+        Of the method that made them.
+    y : array (n_rows,)
+        Truths.
+    said : mapping
+        From the share of rows that was asked for to intervals, float64 (n_rows, 2), or with `classes` to sets, bool
+        (n_rows, n_classes).
+    classes : array (n_classes,), optional
+
+    Returns
+    -------
+    Coverage
+        By rising share; the width of infinite intervals is None.
+    """
+    nominal = sorted(said)
+    widths: list[float | None] = []
+    hits = []
+    for share in nominal:
+        if classes is None:
+            low, high = said[share].T
+            held, size = (low <= y) & (y <= high), high - low
+        else:
+            held, size = (said[share] & (y[:, None] == classes)).any(axis=1), said[share].sum(axis=1)
+        hits.append(int(held.sum()))
+        mean = float(np.mean(size))
+        widths.append(mean if math.isfinite(mean) else None)
+    low, high = wilson_interval(np.array(hits), np.full(len(hits), len(y)))
+    return Coverage(
+        name=name,
+        nominal=tuple(nominal),
+        covered=tuple(hit / len(y) for hit in hits),
+        low=tuple(low.tolist()),
+        high=tuple(high.tolist()),
+        width=tuple(widths),
+        n_rows=len(y),
+    )
+
+
+# --- parts ---
+
+
+def one_against_others(
+    y: NDArray[Any], shares: NDArray[np.float64], classes: NDArray[Any]
+) -> Iterator[tuple[str, NDArray[np.bool_], NDArray[np.float64]]]:
+    """By class: its name, whether each row is of it, its probabilities; the classes are those of `separate`."""
+    counts = np.array([np.count_nonzero(y == name) for name in classes.tolist()])
+    shown = [1] if len(classes) == 2 else sorted(np.argsort(-counts, kind="stable")[:MAX_CLASSES].tolist())
+    for k in shown:
+        if 0 < counts[k] < len(y):
+            yield str(classes[k]), y == classes[k], shares[:, k]
+
+
+def thin(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[tuple[float, float], ...]:
+    """Points of a curve without those within a pixel of the last one kept; the ends stay."""
+    points = list(zip(x.tolist(), y.tolist(), strict=True))
+    kept = [points[0]]
+    for point, after in pairwise(points[1:] + points[-1:]):
+        is_end = after is point
+        if is_end or max(abs(point[0] - kept[-1][0]), abs(point[1] - kept[-1][1])) > PIXEL:
+            kept.append(point)
+    return tuple(kept)
+
+
+def wilson_interval(
+    hits: NDArray[np.integer[Any]], counts: NDArray[np.integer[Any]]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Bounds of shares that hold the true one with 95% (Wilson 1927); they stay within 0 and 1."""
+    share, square = hits / counts, Z95 * Z95
+    middle = (share + square / (2 * counts)) / (1 + square / counts)
+    half = Z95 / (1 + square / counts) * np.sqrt(share * (1 - share) / counts + square / (4 * counts**2))
+    return np.clip(middle - half, 0.0, share), np.clip(middle + half, share, 1.0)
+
+
+def make_edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Edges of a histogram: over the middle 98% and as much again on both sides; few values lie beyond, in the ends."""
+    low, high = float(values.min()), float(values.max())
+    if high - low <= ROUNDING * max(abs(low), abs(high)):
+        room = max(abs(low), abs(high), 1.0) / 2
+        return np.array([low - room, high + room])
+    first, last = np.quantile(values, [0.01, 0.99]).tolist()
+    room = last - first if last > first else high - low
+    return np.linspace(max(low, first - room), min(high, last + room), N_COLUMNS + 1)
