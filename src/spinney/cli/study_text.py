@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from spinney.cli.group import PLAIN_LETTERS, printable
+from spinney.show import numbers
 from spinney.study.verdict import LEVEL
 
 if TYPE_CHECKING:
@@ -131,41 +132,15 @@ def _cells(study: Study, result: MethodResult, gap: Difference | None) -> list[s
     p = None if gap is None else gap.p_adjusted
     return [
         result.name,
-        _short(result.mean),
-        "" if error is None else _short(error),
-        "best" if result.key == study.best else "" if gap is None else _short(gap.mean),
-        "" if p is None else _chance(p),
-        _seconds(result.fit_seconds),
-        _seconds(result.predict_seconds),
-        "" if result.model_bytes is None else _bytes(result.model_bytes),
+        numbers.short(result.mean),
+        "" if error is None else numbers.short(error),
+        "best" if result.key == study.best else "" if gap is None else numbers.short(gap.mean),
+        "" if p is None else numbers.chance(p) + ("*" if p < LEVEL else " "),
+        numbers.seconds(float(np.mean(result.fit_seconds))),
+        numbers.seconds(float(np.mean(result.predict_seconds))),
+        "" if result.model_bytes is None else numbers.size(result.model_bytes),
         "" if result.n_leaves is None else f"{result.n_leaves:,.0f}",
     ]  # fmt: skip
-
-
-def _chance(p: float) -> str:
-    """A p-value in three decimals, with a star below the level."""
-    text = "<.001" if p < 0.001 else f"{p:.3f}".lstrip("0") if p < 1 else "1"
-    return text + ("*" if p < LEVEL else " ")
-
-
-def _short(value: float) -> str:
-    """Three decimals, or four digits of a large number; no "-0.000"."""
-    return (
-        f"{round(value, 3) + 0.0:.3f}" if abs(value) < 100 else f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
-    )
-
-
-def _seconds(values: Sequence[float]) -> str:
-    mean = float(np.mean(values))
-    return f"{mean:.3f}" if mean < 10 else f"{mean:.1f}"
-
-
-def _bytes(n_bytes: float) -> str:
-    for unit in ("B", "kB"):
-        if n_bytes < 1000:
-            return f"{n_bytes:.0f} {unit}"
-        n_bytes /= 1000
-    return f"{n_bytes:.1f} MB"
 
 
 # --- The figure on housing ------------------------------------------------------------------------------------
