@@ -1,0 +1,397 @@
+"""The pictures of a study and its evidence: one function each, from plain data to a chart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spinney.show.chart import Chart
+from spinney.show.marks import NEUTRAL, Axis, Band, Bars, Cells, Columns, Ends, Line, Mark, Points, Rows, Rule
+from spinney.show.numbers import short
+from spinney.tree.layout import shorten
+from spinney.tree.wording import caption, count
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spinney.study.evidence import (
+        Calibration,
+        Confusion,
+        Coverage,
+        Dependence,
+        Growth,
+        Importance,
+        PruningStep,
+        Residuals,
+        Separation,
+    )
+    from spinney.study.result import Study
+
+MAX_SERIES = 8  # told apart in one picture
+MAX_INTERVALS = 3  # series whose error bars do not hide each other
+MAX_CLASSES = 12  # of a confusion, the last for all others
+MAX_FEATURES = 15
+MAX_LEVELS = 15
+LEVEL_WIDTH = 100.0  # pixels
+MAX_LINES = 40  # of single rows
+MANY_LEAVES = 20  # from here on leaves are counted on a logarithmic axis
+
+
+def scores(study: Study) -> Chart:
+    """The mean score of each method with its standard error, the best first."""
+    shown = [(result, mean) for result in study.ranked if (mean := result.mean) is not None]
+    means = tuple(mean for _, mean in shown)
+    errors = [study.standard_error(result) for result, _ in shown]
+    names = tuple(caption(result.name) for result, _ in shown)
+    base = [Rule(x=mean, name=result.name) for result, mean in shown if result.key == "baseline"]
+    better = "higher" if study.is_greater_better else "lower"
+    best = f" Best: {names[0]}, {short(means[0])}{plus_minus(errors[0])}." if shown else ""
+    return Chart(
+        title=f"{capital(study.metric_title)} of each method",
+        description=f"Mean over {study.folds}, with its standard error; {better} is better.{best}",
+        x=Axis(f"{study.metric_title}, {better} is better"),
+        y=Axis("method", levels=names),
+        marks=(*base, Points(means, tuple(map(float, range(len(names)))), x_ends=ends_of(means, errors))),
+    )
+
+
+def growth_scores(growths: Sequence[Growth], metric: str) -> Chart:
+    """Held-out scores against the number of trees; `metric` names them."""
+    marks: list[Mark] = []
+    for series, one in enumerate(growths[:MAX_SERIES]):
+        x, name = tuple(map(float, one.trees)), caption(one.name)
+        marks += [
+            Line(x, one.scores, name, series),
+            Points(x, one.scores, name, series, y_ends=ends_of(one.scores, one.errors)),
+        ]
+    last = "; ".join(
+        f"{caption(one.name)} {short(one.scores[-1])} with {one.trees[-1]}" for one in growths if one.trees
+    )
+    return Chart(
+        title=f"{capital(metric)} against the number of trees",
+        description=f"On held-out rows, with the standard error over folds. {last}.",
+        x=Axis("trees", is_whole=True),
+        y=Axis(metric),
+        marks=tuple(marks),
+    )
+
+
+def growth_seconds(growths: Sequence[Growth]) -> Chart:
+    """Seconds to fit against the number of trees."""
+    marks: list[Mark] = []
+    for series, one in enumerate(growths[:MAX_SERIES]):
+        x, name = tuple(map(float, one.trees)), caption(one.name)
+        marks += [Line(x, one.seconds, name, series), Points(x, one.seconds, name, series)]
+    last = "; ".join(f"{caption(one.name)} {one.seconds[-1]:.3g} s for {one.trees[-1]}" for one in growths if one.trees)
+    return Chart(
+        title="Time to fit against the number of trees",
+        description=f"Mean seconds over folds. {last}.",
+        x=Axis("trees", is_whole=True),
+        y=Axis("seconds", lowest=0.0),
+        marks=tuple(marks),
+    )
+
+
+def roc(separations: Sequence[Separation]) -> Chart:
+    """True against false positive rate, a curve for each class."""
+    shown = separations[:MAX_SERIES]
+    return Chart(
+        title="ROC: rows found against false alarms",
+        description=f"{rows_of(shown)} "
+        + "; ".join(f"{caption(one.label)}: area {one.roc_auc:.3f} under the curve" for one in shown)
+        + ". Chance gives the diagonal and an area of 0.5.",
+        x=Axis("false positive rate", 0.0, 1.0),
+        y=Axis("true positive rate", 0.0, 1.0),
+        marks=(
+            Rule(name="chance"),
+            *(curve(one.roc, f"{caption(one.label)}, area {one.roc_auc:.3f}", k) for k, one in enumerate(shown)),
+        ),
+        is_square=True,
+    )
+
+
+def precision_recall(separations: Sequence[Separation]) -> Chart:
+    """Precision against recall, a curve for each class."""
+    shown = separations[:MAX_SERIES]
+    base = [Rule(y=one.n_positive / one.n_rows, name="chance") for one in shown if len(shown) == 1]
+    return Chart(
+        title="Precision against recall",
+        description=f"{rows_of(shown)} "
+        + "; ".join(f"{caption(one.label)}: average precision {one.average_precision:.3f}" for one in shown)
+        + ". Chance gives the share of the class.",
+        x=Axis("recall: share of the class that is found", 0.0, 1.0),
+        y=Axis("precision: share of the found that is right", 0.0, 1.0),
+        marks=(
+            *base,
+            *(
+                curve(one.recall, f"{caption(one.label)}, mean {one.average_precision:.3f}", k, is_step=True)
+                for k, one in enumerate(shown)
+            ),
+        ),
+        is_square=True,
+    )
+
+
+def calibration(calibrations: Sequence[Calibration]) -> Chart:
+    """How often a class came against the probability that it was given."""
+    shown = calibrations[:MAX_SERIES]
+    marks: list[Mark] = [Rule(name="as often as said")]
+    for k, one in enumerate(shown):
+        name = f"{caption(one.label)}, Brier score {one.brier:.3f}"
+        ends = tuple(zip(one.low, one.high, strict=True)) if len(shown) <= MAX_INTERVALS else None
+        marks += [
+            Line(one.predicted, one.observed, name, k),
+            Points(one.predicted, one.observed, name, k, y_ends=ends),
+        ]
+    return Chart(
+        title="Calibration: what probabilities are worth",
+        description="How often held-out rows were of a class, by the probability it was given, with 95% intervals. "
+        + "; ".join(f"{caption(one.label)}: Brier score {one.brier:.3f}" for one in shown)
+        + ". Below the diagonal probabilities are too high, above it too low.",
+        x=Axis("probability given", 0.0, 1.0),
+        y=Axis("share of rows that were of the class", 0.0, 1.0),
+        marks=tuple(marks),
+        is_square=True,
+    )
+
+
+def confusion(found: Confusion) -> Chart:
+    """Rows by true class and answer, shaded by their share of the true class."""
+    names, counts = fold_classes(found)
+    totals = np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    right, n_rows = int(np.trace(np.array(found.counts))), int(counts.sum())
+    return Chart(
+        title="Answers by true class",
+        description=f"Of {n_rows} held-out rows {right} were answered rightly: those on the diagonal. "
+        "Rows are true classes, columns are answers.",
+        x=Axis("answer", levels=names),
+        y=Axis("true class", levels=names),
+        marks=(
+            Cells(
+                tuple(map(tuple, (counts / totals).tolist())), tuple(tuple(map(str, row)) for row in counts.tolist())
+            ),
+        ),
+    )
+
+
+def residuals(found: Residuals) -> Chart:
+    """True values against answers."""
+    low, high = min(found.predicted + found.actual), max(found.predicted + found.actual)
+    shown = len(found.predicted)
+    sample = "" if shown == found.n_rows else f" {shown} of them are drawn."
+    return Chart(
+        title="True values against answers",
+        description=f"{found.n_rows} held-out rows: root mean squared error {short(found.rmse)}, mean absolute error "
+        f"{short(found.mae)}.{sample} A perfect answer is on the diagonal.",
+        x=Axis("answer", low, high),
+        y=Axis("true value", low, high),
+        marks=(Points(found.predicted, found.actual, "held-out rows"), Rule(name="right")),
+        is_square=True,
+    )
+
+
+def residual_histogram(found: Residuals) -> Chart:
+    """How often answers were wrong by how much."""
+    return Chart(
+        title="Errors of the answers",
+        description=f"True value minus answer of {found.n_rows} held-out rows: root mean squared error "
+        f"{short(found.rmse)}, mean absolute error {short(found.mae)}. The outermost columns hold what lies beyond.",
+        x=Axis("true value minus answer"),
+        y=Axis("rows", is_whole=True),
+        marks=(Columns(found.edges, tuple(map(float, found.counts))), Rule(x=0.0, name="no error")),
+    )
+
+
+def coverage(coverages: Sequence[Coverage]) -> Chart:
+    """Share of rows whose truth was held against the share that was asked for."""
+    shown = coverages[:MAX_SERIES]
+    lowest = min((min((*one.nominal, *one.low)) for one in shown), default=0.0)
+    marks: list[Mark] = [Rule(name="as asked for")]
+    for k, one in enumerate(shown):
+        name = caption(one.name)
+        marks += [
+            Line(one.nominal, one.covered, name, k),
+            Points(one.nominal, one.covered, name, k, y_ends=tuple(zip(one.low, one.high, strict=True))),
+        ]
+    return Chart(
+        title="Coverage: how often the truth was inside",
+        description="Share of held-out rows whose truth was held, with 95% intervals. "
+        + "; ".join(
+            f"{caption(one.name)}: {one.covered[-1]:.1%} where {one.nominal[-1]:.0%} were asked for" for one in shown
+        )
+        + ". Above the diagonal intervals or sets are wider than they need to be, below it too narrow.",
+        x=Axis("share asked for", lowest, 1.0),
+        y=Axis("share covered", lowest, 1.0),
+        marks=tuple(marks),
+        is_square=True,
+    )
+
+
+def permutation_importances(importances: Sequence[Importance]) -> Chart:
+    """What the out-of-bag score loses when a column is permuted, the most important first."""
+    shown = by_worth(importances)
+    values = tuple(one.permutation for one in shown)
+    return Chart(
+        title="Importance by permutation",
+        description="How much the score of out-of-bag rows falls when a column is permuted, with standard errors. "
+        + tell_first([one.feature for one in shown], values),
+        x=Axis("loss of score"),
+        y=Axis("column", levels=tuple(caption(one.feature) for one in shown)),
+        marks=(Bars(values, ends=ends_of(values, [one.permutation_error for one in shown])),),
+    )
+
+
+def impurity_importances(importances: Sequence[Importance]) -> Chart:
+    """What splits on a column took from the impurity of nodes, in the order of `permutation_importances`."""
+    shown = by_worth(importances)
+    values = tuple(one.impurity for one in shown)
+    return Chart(
+        title="Importance by impurity",
+        description="The share of the fall in impurity that splits on a column brought, on the training rows; columns "
+        "of many values are flattered. " + tell_first([one.feature for one in shown], values),
+        x=Axis("share of the fall in impurity"),
+        y=Axis("column", levels=tuple(caption(one.feature) for one in shown)),
+        marks=(Bars(values, series=1, ends=ends_of(values, [one.impurity_error for one in shown])),),
+    )
+
+
+def dependence(found: Dependence, target: str) -> Chart:
+    """The mean answer as one column varies; `target` names what is answered."""
+    answer = f"probability of {caption(found.label)}" if found.label is not None else f"{caption(target)}, mean answer"
+    feature = caption(found.feature)
+    title = f"Dependence on {feature}"
+    if found.is_number:
+        grid = tuple(map(float, found.grid))
+        low, high = min(found.mean), max(found.mean)
+        return Chart(
+            title=title,
+            description=f"As {feature} goes from {short(grid[0])} to {short(grid[-1])}, the {answer} lies between "
+            f"{short(low)} and {short(high)}. Thin lines are single rows; the strip below shows where rows are.",
+            x=Axis(feature),
+            y=Axis(answer),
+            marks=(
+                *(
+                    Line(grid, one, "" if k else "single rows", NEUTRAL, is_faint=True)
+                    for k, one in enumerate(found.lines[:MAX_LINES])
+                ),
+                Rows(grid, found.counts),
+                Line(grid, found.mean, "mean"),
+            ),
+        )
+    return level_dependence(found, title, answer)
+
+
+def level_dependence(found: Dependence, title: str, answer: str) -> Chart:
+    """The mean answer by level of a category, the commonest levels first, with what most single rows get."""
+    order = sorted(range(len(found.grid)), key=lambda k: -found.counts[k])[:MAX_LEVELS]
+    means = tuple(found.mean[k] for k in order)
+    spread: Ends | None = None
+    if found.lines:
+        lows, highs = np.quantile(np.array(found.lines)[:, order], [0.1, 0.9], axis=0).tolist()
+        spread = tuple(zip(lows, highs, strict=True))
+    return Chart(
+        title=title,
+        description=f"The {answer} by level, the commonest first, with its number of rows; bars hold the middle 80% of "
+        "single rows.",
+        x=Axis(answer),
+        y=Axis(
+            caption(found.feature),
+            levels=tuple(f"{shorten(caption(found.grid[k]), LEVEL_WIDTH, 12.0)} ({found.counts[k]})" for k in order),
+        ),
+        marks=(
+            Points(means, tuple(map(float, range(len(order)))), "mean, middle 80% (and number) of rows", x_ends=spread),
+        ),
+    )
+
+
+def pruning(steps: Sequence[PruningStep], chosen: int, one_error: int, measure: str) -> Chart:
+    """Errors of a tree along its pruning path; `chosen` and `one_error` are the steps that were chosen."""
+    leaves = tuple(float(step.n_leaves) for step in steps)
+    held = [step for step in steps if step.error is not None]
+    x, errors = tuple(float(step.n_leaves) for step in held), tuple(step.error or 0.0 for step in held)
+    ends = ends_of(errors, [step.standard_error for step in held])
+    marks: list[Mark] = []
+    if held and all(ends):
+        low, high = zip(*(pair for pair in ends if pair is not None), strict=True)
+        marks.append(Band(x, low, high, "± standard error"))
+    marks.append(Line(leaves, tuple(step.training_error for step in steps), "on its own rows", 1))
+    if held:
+        marks.append(Line(x, errors, "cross-validated"))
+    marks.append(Rule(x=leaves[chosen], name=f"chosen: {count(steps[chosen].n_leaves, 'leaf')}"))
+    if one_error != chosen:
+        simple = steps[one_error]
+        marks.append(
+            Points(
+                (float(simple.n_leaves),),
+                (simple.error if simple.error is not None else simple.training_error,),
+                f"within one standard error: {count(simple.n_leaves, 'leaf')}",
+                NEUTRAL,
+            )
+        )
+    best = steps[chosen]
+    said = "" if best.error is None else f", {measure} {short(best.error)}{plus_minus(best.standard_error)}"
+    return Chart(
+        title="Pruning: error against size of the tree",
+        description=f"{capital(measure)} of the tree from {count(steps[0].n_leaves, 'leaf')} to the root. "
+        f"Cross-validation chose {count(best.n_leaves, 'leaf')}{said}.",
+        x=Axis("leaves", is_log=max(leaves) > MANY_LEAVES, is_whole=True),
+        y=Axis(measure, lowest=0.0),
+        marks=tuple(marks),
+    )
+
+
+# --- parts ---
+
+
+def ends_of(values: Sequence[float], errors: Sequence[float | None]) -> Ends:
+    """Error bars of one error to both sides."""
+    return tuple(
+        None if error is None else (value - error, value + error) for value, error in zip(values, errors, strict=True)
+    )
+
+
+def plus_minus(error: float | None) -> str:
+    """An error after its number."""
+    return "" if error is None else f" ± {short(error)}"
+
+
+def capital(text: str) -> str:
+    """The text with a capital letter at its beginning."""
+    return text[:1].upper() + text[1:]
+
+
+def curve(points: Sequence[tuple[float, float]], name: str, series: int, *, is_step: bool = False) -> Line:
+    """A line through points given as pairs."""
+    x, y = zip(*points, strict=True)
+    return Line(x, y, name, series, is_step=is_step)
+
+
+def rows_of(separations: Sequence[Separation]) -> str:
+    """How many rows curves are of."""
+    return f"On {separations[0].n_rows} held-out rows." if separations else ""
+
+
+def fold_classes(found: Confusion) -> tuple[tuple[str, ...], np.ndarray[tuple[int, int], np.dtype[np.int64]]]:
+    """Names and counts of the commonest classes, those of all others together."""
+    names, counts = [caption(name) for name in found.classes], np.array(found.counts)
+    if len(names) <= MAX_CLASSES:
+        return tuple(names), counts
+    order = np.argsort(-counts.sum(axis=1), kind="stable")
+    kept = np.sort(order[: MAX_CLASSES - 1])
+    group = np.full(len(names), len(kept))
+    group[kept] = np.arange(len(kept))
+    folded = np.zeros((MAX_CLASSES, MAX_CLASSES), np.int64)
+    np.add.at(folded, (group[:, None], group[None, :]), counts)
+    return (*(names[k] for k in kept), f"{len(names) - len(kept)} others"), folded
+
+
+def by_worth(importances: Sequence[Importance]) -> list[Importance]:
+    """The columns that matter most when permuted."""
+    return sorted(importances, key=lambda one: -one.permutation)[:MAX_FEATURES]
+
+
+def tell_first(features: Sequence[str], values: Sequence[float]) -> str:
+    """The first few values in words."""
+    told = [f"{caption(name)} {short(value)}" for name, value in zip(features[:3], values, strict=False)]
+    return f"The first: {', '.join(told)}."
