@@ -19,6 +19,7 @@ import os
 import sys
 import threading
 import time
+from numbers import Integral
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -72,14 +73,21 @@ def count_workers(n_jobs: int | None, n_tasks: int, seconds: float) -> int:
     >>> count_workers(None, 100, 0.001)
     1
     """
-    if n_jobs == 0:
-        raise ValueError(_NO_JOBS)
+    check_jobs(n_jobs)
     most = n_tasks
     if n_jobs is None:
         most = int(min(most, seconds / SHARE_SECONDS))
     if most <= 1 or n_jobs == 1 or is_pool_thread():
         return 1
     return max(1, min(_most_workers(n_jobs), most))
+
+
+def check_jobs(n_jobs: Any) -> None:
+    """Raise unless it is None or a number of threads."""
+    if not isinstance(n_jobs, Integral | None):
+        raise TypeError(f"n_jobs must be a whole number or None, not {n_jobs!r:.40}")
+    if n_jobs == 0:
+        raise ValueError(_NO_JOBS)
 
 
 _NO_JOBS = (

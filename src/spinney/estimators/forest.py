@@ -416,9 +416,7 @@ class _Forest(OutOfBag, Votes, Importances, CheckedParams, Saved, BaseEstimator)
 
     def _voting_forest(self) -> Forest:
         """The trees as they vote: classes alone with hard voting, values in units of 2**_shift."""
-        forest = self._make_predictor().voting
-        _ = forest.shares  # made here and not by several threads at once
-        return forest
+        return self._make_predictor().voting
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """Find the leaf of each row in each tree.

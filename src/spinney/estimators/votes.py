@@ -203,7 +203,7 @@ class Votes:
         if y is not None and column is not None:
             check_known(y, self.classes_)
         values = self._values(X)  # type: ignore[attr-defined]
-        forest = self.forest_.hardened() if getattr(self, "voting", "soft") == "hard" else self.forest_
+        forest = self.forest_.hardened if getattr(self, "voting", "soft") == "hard" else self.forest_
         answers = np.empty((len(forest), len(values)))
         for first in range(0, len(values), ROWS_AT_ONCE):
             rows = slice(first, first + ROWS_AT_ONCE)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spinney._once import derive
 from spinney.model.links import softmax, two_columns
-from spinney.model.predict import BLOCK_ROWS, add_votes, find_all_leaves
+from spinney.model.predict import find_all_leaves
+from spinney.model.voting import run_blocks, sum_votes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,16 +48,26 @@ class ClassVotes:
         self.total += abs(weight)
 
 
-def find_leaf_blocks(forest: Forest, values: NDArray[Any]) -> Iterator[tuple[slice, NDArray[np.int64]]]:
-    """Blocks of rows, and the nodes they end in, (n_rows, n_trees), counted from the first of the forest."""
+def find_leaf_blocks(
+    forest: Forest, values: NDArray[Any], lo: int, hi: int
+) -> Iterator[tuple[slice, NDArray[np.int64]]]:
+    """Blocks of rows lo .. hi, and the nodes they end in, (n_rows, n_trees), counted from the first of the forest."""
     n_at_once = max(BLOCK_CELLS // len(forest), 1)
-    for first in range(0, len(values), n_at_once):
-        rows = slice(first, first + n_at_once)
+    for first in range(lo, hi, n_at_once):
+        rows = slice(first, min(first + n_at_once, hi))
         yield rows, forest.first_node[:-1] + find_all_leaves(forest, values[rows])
 
 
 def leaf_classes(forest: Forest) -> NDArray[np.int64]:
-    """Heaviest class of each leaf of a forest, the first among equals, shape (n_nodes,); -1 for other nodes."""
+    """Heaviest class of each leaf of a forest, the first among equals, shape (n_nodes,); -1 for other nodes.
+
+    Kept with the forest.
+    """
+    return derive(forest, "leaf classes", lambda: find_leaf_classes(forest))
+
+
+def find_leaf_classes(forest: Forest) -> NDArray[np.int64]:
+    """What `leaf_classes` keeps."""
     leaves = np.flatnonzero(forest.is_leaf)
     code = np.ascontiguousarray(forest.hot[leaves, 0]).view(np.float64).astype(np.int64)
     tree = np.searchsorted(forest.first_node, leaves, side="right") - 1
@@ -69,28 +81,36 @@ def leaf_classes(forest: Forest) -> NDArray[np.int64]:
 
 
 def weigh_forest(forest: Forest, weights: NDArray[np.float64]) -> Forest:
-    """Trees of two classes that say their weight: negative for the first class."""
-    leaves = np.flatnonzero(forest.is_leaf)
-    weight = weights[np.searchsorted(forest.first_node, leaves, side="right") - 1]
-    hot = forest.hot.copy()
-    hot[:, 0].view(np.float64)[leaves] = np.where(leaf_classes(forest)[leaves] > 0, weight, -weight)
-    return replace(forest, hot=hot, n_classes=0, distributions=np.zeros((0, 0)))
+    """Trees of two classes that say their weight: negative for the first class; kept with the forest."""
+
+    def weigh() -> Forest:
+        leaves = np.flatnonzero(forest.is_leaf)
+        weight = weights[np.searchsorted(forest.first_node, leaves, side="right") - 1]
+        hot = forest.hot.copy()
+        hot[:, 0].view(np.float64)[leaves] = np.where(leaf_classes(forest)[leaves] > 0, weight, -weight)
+        return replace(forest, hot=hot, n_classes=0, distributions=np.zeros((0, 0)))
+
+    return derive(forest, f"weighed by {weights.tobytes().hex()}", weigh)
 
 
-def sum_forest(forest: Forest, weights: NDArray[np.float64], values: NDArray[Any]) -> ClassVotes:
+def sum_forest(
+    forest: Forest, weights: NDArray[np.float64], values: NDArray[Any], n_jobs: int | None = None
+) -> ClassVotes:
     """Votes of all trees on rows of values, added up in the order of the trees."""
     votes = ClassVotes(len(values), forest.n_classes)
     if forest.n_classes > 2:
         classes = leaf_classes(forest)
-        for rows, leaf in find_leaf_blocks(forest, values):
-            block = ClassVotes(len(leaf), forest.n_classes)
-            for said, weight in zip(classes[leaf].T, weights.tolist(), strict=True):
-                block.add(said, weight)
-            votes.votes[rows] = block.votes
+
+        def add(lo: int, hi: int) -> None:
+            for rows, leaf in find_leaf_blocks(forest, values, lo, hi):
+                block = ClassVotes(len(leaf), forest.n_classes)
+                for said, weight in zip(classes[leaf].T, weights.tolist(), strict=True):
+                    block.add(said, weight)
+                votes.votes[rows] = block.votes
+
+        run_blocks(add, len(values), len(forest), n_jobs)
     else:
-        voting = weigh_forest(forest, weights)
-        for first in range(0, len(values), BLOCK_ROWS):
-            add_votes(voting, values, first, min(first + BLOCK_ROWS, len(values)), votes.votes)
+        votes.votes = sum_votes(weigh_forest(forest, weights), values, n_jobs)
     votes.total = sum_weights(weights)
     return votes
 
@@ -178,10 +198,16 @@ def find_medians(said: NDArray[np.float64], weights: NDArray[np.float64]) -> NDA
     return said[rows, order[rows, place]]
 
 
-def forest_medians(forest: Forest, weights: NDArray[np.float64], values: NDArray[Any]) -> NDArray[np.float64]:
+def forest_medians(
+    forest: Forest, weights: NDArray[np.float64], values: NDArray[Any], n_jobs: int | None = None
+) -> NDArray[np.float64]:
     """Weighted median of what the trees say of rows of values."""
     medians = np.empty(len(values))
-    for rows, leaf in find_leaf_blocks(forest, values):
-        said = np.ascontiguousarray(forest.hot[leaf, 0]).view(np.float64)
-        medians[rows] = find_medians(said, weights)
+
+    def find(lo: int, hi: int) -> None:
+        for rows, leaf in find_leaf_blocks(forest, values, lo, hi):
+            said = np.ascontiguousarray(forest.hot[leaf, 0]).view(np.float64)
+            medians[rows] = find_medians(said, weights)
+
+    run_blocks(find, len(values), len(forest), n_jobs)
     return medians

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney._jit import kernels
+from spinney._once import once
 from spinney.table.columns import check_names, open_columns
 from spinney.table.schema import Schema, encode
 from spinney.tree.structure import BrokenTreeError
@@ -118,25 +118,25 @@ class Predictor:
         """The answer to one row from the sums over its trees."""
         raise NotImplementedError
 
-    @cached_property
+    @once
     def _one_row(self) -> tuple[Any, NDArray[np.uint64] | None, tuple[int], int, bool]:
         """The kernel and what it reads; the shape of a row, how many sums it has, whether it has categories."""
         packed = self.pack()
         add_up = None if packed is None else kernels(math.inf).one_row.add_up
         return add_up, packed, (self.n_features,), self._width, self._level_columns is not None
 
-    @cached_property
+    @once
     def _level_columns(self) -> NDArray[np.intp] | None:
         """Columns of categories; None where there are none."""
         columns = np.flatnonzero(self.schema.is_categorical)
         return columns if len(columns) else None
 
-    @cached_property
+    @once
     def _n_levels(self) -> NDArray[np.float64]:
         """How many levels each column of categories has."""
         return np.array([len(levels) for levels in self.schema.levels if levels is not None], np.float64)
 
-    @cached_property
+    @once
     def _width(self) -> int:
         """How many sums there are for a row."""
         return max(self.n_classes, 1)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._once import once
+from spinney.ensemble.pool import check_jobs
 from spinney.model.boosted import add_rounds, begin_raw
 from spinney.model.committee import (
     choose_by_votes,
@@ -67,15 +68,15 @@ class TreePredictor(Predictor):
         if smoothing is not None and not (self.n_classes and (smoothing == "laplace" or is_number)):
             raise BrokenTreeError(f"smoothing={smoothing!r} is none")
 
-    @cached_property
+    @once
     def smoothed(self) -> NDArray[np.float64]:
         """Smoothed shares of every node, (n_nodes, n_classes)."""
         assert self.smoothing is not None
         return smooth_shares(self.tree, self.smoothing)
 
     def answer(self, values: NDArray[Any], n_jobs: int | None = None) -> NDArray[np.float64]:
-        """What the row's leaf says."""
-        del n_jobs
+        """What the row's leaf says; in one thread, which a tree is through with before a second had begun."""
+        check_jobs(n_jobs)
         if self.n_classes:
             if self.smoothing is not None:
                 return predict_answers(self.tree, values, self.smoothed)
@@ -88,6 +89,7 @@ class TreePredictor(Predictor):
         """Code of the most frequent class of the leaf."""
         if self.smoothing is not None:
             return super().choose(values, n_jobs)
+        check_jobs(n_jobs)
         return predict_classes(self.tree, values)
 
     def find(self, values: NDArray[Any]) -> NDArray[np.int64]:
@@ -137,10 +139,10 @@ class VotePredictor(Predictor):
         if not 0 <= self.shift <= MOST_EXPONENT or (self.n_classes and self.shift) or (self.is_hard > self.n_classes):
             raise BrokenTreeError(f"shift={self.shift}, is_hard={self.is_hard} do not fit {self.n_classes} classes")
 
-    @cached_property
+    @once
     def voting(self) -> Forest:
         """The trees as they vote: classes alone with hard voting, values in units of 2**shift."""
-        return self.forest.hardened() if self.is_hard else lower_values(self.forest, self.shift)
+        return self.forest.hardened if self.is_hard else lower_values(self.forest, self.shift)
 
     def answer(self, values: NDArray[Any], n_jobs: int | None = None) -> NDArray[np.float64]:
         """Mean over the trees."""
@@ -155,7 +157,7 @@ class VotePredictor(Predictor):
 
     def ask(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """What each tree says."""
-        return ask_trees(self.forest.hardened() if self.is_hard else self.forest, values)
+        return ask_trees(self.forest.hardened if self.is_hard else self.forest, values)
 
     def pack(self) -> NDArray[np.uint64] | None:
         """Values, or shares."""
@@ -256,7 +258,7 @@ class RoundPredictor(Predictor):
         """Code of the class of the highest raw score."""
         return choose_class(self.sum_rounds(values, None, n_jobs), self.n_classes)
 
-    @cached_property
+    @once
     def used(self) -> Forest:
         """The trees of the rounds that count."""
         return self.forest.head(self.n_rounds * self.n_raw)
@@ -273,7 +275,7 @@ class RoundPredictor(Predictor):
         """Values that add up to raw scores."""
         return pack_values(self.forest, self.n_raw, self.n_rounds * self.n_raw, self.start)
 
-    @cached_property
+    @once
     def _width(self) -> int:
         return self.n_raw
 
@@ -310,19 +312,17 @@ class WeightedPredictor(Predictor):
 
     def answer(self, values: NDArray[Any], n_jobs: int | None = None) -> NDArray[np.float64]:
         """Probabilities by the votes, or weighted medians."""
-        del n_jobs
         if not self.n_classes:
-            return forest_medians(self.forest, self.weights, values)
-        return spread(decide(self.sum_votes(values), self.n_classes), self.n_classes)
+            return forest_medians(self.forest, self.weights, values, n_jobs)
+        return spread(decide(self.sum_votes(values, n_jobs), self.n_classes), self.n_classes)
 
     def choose(self, values: NDArray[Any], n_jobs: int | None = None) -> NDArray[np.intp]:
         """Code of the class with most votes."""
-        del n_jobs
-        return choose_by_votes(self.sum_votes(values))
+        return choose_by_votes(self.sum_votes(values, n_jobs))
 
-    def sum_votes(self, values: NDArray[Any]) -> ClassVotes:
+    def sum_votes(self, values: NDArray[Any], n_jobs: int | None = None) -> ClassVotes:
         """Votes for the classes of encoded rows."""
-        return sum_forest(self.forest, self.weights, values)
+        return sum_forest(self.forest, self.weights, values, n_jobs)
 
     def find(self, values: NDArray[Any]) -> NDArray[np.int64]:
         """Leaf of each row in each tree."""
@@ -338,11 +338,11 @@ class WeightedPredictor(Predictor):
             return None
         return pack_values(weigh_forest(self.forest, self.weights), 1, len(self.forest), np.zeros(1))
 
-    @cached_property
+    @once
     def _width(self) -> int:
         return 1
 
-    @cached_property
+    @once
     def total(self) -> float:
         """Of the magnitudes of the weights, 1 where there are none."""
         total = sum_weights(self.weights)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spinney._once import derive
 from spinney.ensemble.pool import count_workers, run_tasks
 from spinney.model.predict import add_votes, find_all_leaves
 
@@ -37,7 +38,6 @@ def run_blocks(add: Callable[[int, int], None], n_rows: int, n_trees: int, n_job
 
 def sum_votes(forest: Forest, values: NDArray[Any], n_jobs: int | None) -> NDArray[np.float64]:
     """What the trees say of each row, added up in the order of the trees, shape (n_rows, n_classes or 1)."""
-    _ = forest.shares  # made here and not by several threads at once
     out = np.zeros((len(values), max(forest.n_classes, 1)))
 
     def add(lo: int, hi: int) -> None:
@@ -56,13 +56,17 @@ def ask_trees(forest: Forest, values: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def lower_values(forest: Forest, shift: int) -> Forest:
-    """The same forest with its leaf values divided by 2**shift."""
+    """The same forest with its leaf values divided by 2**shift; kept with the forest."""
     if shift == 0:
         return forest
-    hot = forest.hot.copy()
-    values = hot[:, 0].view(np.float64)
-    values[forest.is_leaf] = np.ldexp(values[forest.is_leaf], -shift)
-    return replace(forest, hot=hot)
+
+    def lower() -> Forest:
+        hot = forest.hot.copy()
+        values = hot[:, 0].view(np.float64)
+        values[forest.is_leaf] = np.ldexp(values[forest.is_leaf], -shift)
+        return replace(forest, hot=hot)
+
+    return derive(forest, f"values divided by 2**{shift}", lower)
 
 
 def tree_values(forest: Forest, leaf: NDArray[np.int32]) -> NDArray[np.float64]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney._jit import fixed, kernels
+from spinney._once import derive, once
 from spinney._types import FEATURE_SHIFT, THRESHOLD
 from spinney.tree.bitvectors import Bitvectors, can_be_bits, lay_bits
 from spinney.tree.structure import (
@@ -120,14 +120,14 @@ class Forest:
         """Whether the cold fields have been dropped."""
         return len(self.n_rows) != self.n_nodes
 
-    @cached_property
+    @once
     def shares(self) -> NDArray[np.float64]:
         """Class shares of the mixed leaves, shape (n_mixed or 1, n_classes or 1): a kernel wants a row."""
         if len(self.distributions) == 0:
             return np.zeros((1, max(self.n_classes, 1)))
         return self.distributions / self.distributions.sum(axis=1, keepdims=True)
 
-    @cached_property
+    @once
     def n_leaves(self) -> NDArray[np.int64]:
         """Leaves of each tree, shape (n_trees,)."""
         total = np.concatenate([[0], np.cumsum(self.is_leaf)])
@@ -138,28 +138,24 @@ class Forest:
         """Leaves of the largest tree."""
         return int(self.n_leaves.max())
 
-    @cached_property
+    @once
     def can_be_bits(self) -> bool:
         """Whether `kernels.bitvector` can predict."""
         return can_be_bits(self)
 
     def bits(self, dtype: np.dtype[Any], k: Any) -> Bitvectors:
         """The trees as tests and bits, laid out once for values of a type; k: the kernels to use."""
-        name = f"bits for {dtype}"
-        if name not in self.__dict__:
-            self.__dict__[name] = lay_bits(self, dtype, k)
-        return self.__dict__[name]
+        return derive(self, f"bits for {dtype}", lambda: lay_bits(self, dtype, k))
 
+    @once
     def hardened(self) -> Forest:
-        """The same forest where every leaf votes for its heaviest class alone, the first among equals; made once."""
-        if "hardened forest" not in self.__dict__:
-            hard = np.zeros_like(self.distributions)
-            if len(hard):
-                hard[np.arange(len(hard)), self.distributions.argmax(axis=1)] = 1.0
-            self.__dict__["hardened forest"] = replace(self, distributions=hard)
-        return cast("Forest", self.__dict__["hardened forest"])
+        """The same forest where every leaf votes for its heaviest class alone, the first among equals."""
+        hard = np.zeros_like(self.distributions)
+        if len(hard):
+            hard[np.arange(len(hard)), self.distributions.argmax(axis=1)] = 1.0
+        return replace(self, distributions=hard)
 
-    @cached_property
+    @once
     def is_leaf(self) -> NDArray[np.bool_]:
         """Which nodes are leaves."""
         feature = (self.hot[:, 1] & TEST_MASK) >> np.uint64(FEATURE_SHIFT)
