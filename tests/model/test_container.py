@@ -419,6 +419,17 @@ def test_what_is_no_file_is_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_open_file_is_no_path(tmp_path):
+    """Nor is its number: the file would be closed behind its owner's back."""
+    path = tmp_path / "model.spn"
+    write(path, ARRAYS, TEXT)
+    with path.open("rb") as file:
+        for wrong in (file.fileno(), file, True, None, [path]):
+            with pytest.raises(TypeError, match="path must be the name of a file, not"):
+                read(wrong)
+        assert file.read(8) == WHOLE[:8]
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
 def test_a_pipe_or_device_is_refused_without_waiting(tmp_path):
     pipe = tmp_path / "pipe"

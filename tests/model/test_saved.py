@@ -16,6 +16,7 @@ from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 
 import saved_models
 import spinney
+from spinney.model import voting
 from spinney.model.container import BrokenFileError, read
 from spinney.model.state import read_codes
 
@@ -172,6 +173,46 @@ def test_a_predictor_is_not_called_with_frames():
     predictor = saved_models.fit("forest")[0].predictor()
     with pytest.raises(ValueError, match=r"X has 3 features, but the model is expecting 4 features"):
         predictor.predict(np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize("name", ["cart classes", "c45 smoothed", "forest", "boosting", "adaboost", "adaboost numbers"])
+def test_the_number_of_threads_is_looked_at(name):
+    model, X = saved_models.fit(name)
+    predictor = model.predictor()
+    methods = [predictor.predict, predictor.predict_proba] if is_classifier(model) else [predictor.predict]
+    for ask in methods:
+        with pytest.raises(ValueError, match="n_jobs == 0"):
+            ask(X, n_jobs=0)
+        for wrong in ("2", 1.5, [1]):
+            with pytest.raises(TypeError, match="n_jobs must be a whole number or None, not"):
+                ask(X, n_jobs=wrong)
+        for n_jobs in (1, 2, -1, np.int64(2)):
+            np.testing.assert_array_equal(ask(X, n_jobs=n_jobs), ask(X))
+
+
+@pytest.mark.parametrize("name", ["adaboost", "adaboost classes", "adaboost numbers"])
+def test_threads_of_adaboost_say_the_same(name, monkeypatch):
+    monkeypatch.setattr(voting, "FEWEST_ROWS", 16)
+    model, X = saved_models.fit(name)
+    predictor = model.predictor()
+    calls = []
+    run_tasks = voting.run_tasks
+    monkeypatch.setattr(voting, "run_tasks", lambda *args, **options: (calls.append(args), run_tasks(*args, **options)))
+    values = predictor.encode(X)
+    assert predictor.answer(values, 3).tobytes() == predictor.answer(values, 1).tobytes()
+    assert [n_workers for _, _, n_workers in calls] == [3, 1]
+
+
+@pytest.mark.parametrize("name", ["cart named", "forest named"])
+def test_warnings_are_at_the_line_that_asks(name):
+    model, X = saved_models.fit(name)
+    predictor = model.predictor()
+    unnamed = np.column_stack([column.to_numpy(zero_copy_only=False) for column in X.columns]).astype(object)
+    asked = [model.predict, model.apply, predictor.predict, predictor.encode, predictor.apply, predictor.predict_trees]
+    for ask in asked:
+        with pytest.warns(UserWarning, match="X does not have valid feature names") as told:
+            ask(unnamed)
+        assert told[0].filename == __file__
 
 
 @pytest.mark.parametrize("kind", [spinney.CARTRegressor, spinney.ID3Regressor])

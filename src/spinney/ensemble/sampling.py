@@ -9,7 +9,6 @@ importances can be had again at any time, in any order, on any thread.
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass, fields
 from functools import cached_property
 from numbers import Integral, Real
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from spinney._jit import Kernels, interpreted, kernels
 from spinney._types import ROW
+from spinney._warnings import warn
 from spinney.tree.target import fix_weights
 
 KINDS = ("whole", "bootstrap", "paste", "poisson")
@@ -412,11 +412,9 @@ def draw_size(max_samples: Any, n_rows: int, sample_weight: NDArray[np.float64] 
         )
     n_drawn = max(int(fraction * total), 1)
     if sample_weight is not None and n_drawn < max(SMALL_BAG, n_rows ** (1 / 3)) and n_drawn < fraction * n_rows - 1:
-        warnings.warn(
+        warn(
             f"max_samples={max_samples} is a fraction of the sum of the sample weights, {total:g}: a bag has only "
-            f"{n_drawn} rows. Give an int for a number of rows.",
-            UserWarning,
-            stacklevel=2,
+            f"{n_drawn} rows. Give an int for a number of rows."
         )
     return n_drawn
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -11,6 +10,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from spinney._warnings import warn
 from spinney.ensemble.adaboost import distances, mistakes
 from spinney.estimators.cart import CARTClassifier, CARTRegressor
 from spinney.estimators.checks import all_or_nothing, check_classes, check_known, check_numbers
@@ -163,11 +163,9 @@ class AdaBoostClassifier(ClassifierMixin, Reweighted):
             validation = {"X_val": X_val, "y_val": y_val, "sample_weight_val": sample_weight_val}
             self._boost(X, opened, codes, sample_weight, validation)
             if self.n_classes_ > 1 and not self.estimator_weights_.any():
-                warnings.warn(
+                warn(
                     f"The first member is no better than chance (error {self.estimator_errors_[0]:.4g}), so it says "
-                    "nothing, and there are no others: give an estimator that learns more, such as a deeper tree.",
-                    UserWarning,
-                    stacklevel=2,
+                    "nothing, and there are no others: give an estimator that learns more, such as a deeper tree."
                 )
             return self
 

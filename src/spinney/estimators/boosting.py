@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from dataclasses import dataclass
 from itertools import combinations
 from numbers import Integral, Real
@@ -18,6 +17,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from spinney._jit import kernels
 from spinney._types import IS_BINNED, MAX_CODES
+from spinney._warnings import warn
 from spinney.ensemble.boosting import Boosting
 from spinney.ensemble.offset import find_start
 from spinney.ensemble.pool import count_workers
@@ -307,11 +307,7 @@ class Boosted(CheckedParams, Saved, BaseEstimator):
         bins = bin_table(data.table, quantiles, None if is_exact else int(self.max_bins), chosen, data.keep, n_workers)
         if self.max_bins is None and bins.features[IS_BINNED].any():
             column = schema.name_of(int(np.argmax(bins.features[IS_BINNED])))
-            warnings.warn(
-                f"max_bins=None: column {column} has more than {MAX_CODES} distinct values; quantiles bin them",
-                UserWarning,
-                stacklevel=5,
-            )
+            warn(f"max_bins=None: column {column} has more than {MAX_CODES} distinct values; quantiles bin them")
         # leaves hold scores, not classes: a boosted tree is one of numbers
         legend = make_legend(schema, None, bins.has_missing)
         return Boosting(
@@ -437,9 +433,7 @@ class Boosted(CheckedParams, Saved, BaseEstimator):
                 "are when warm_start==True"
             )
         if self.n_estimators == self.n_estimators_:
-            warnings.warn(
-                "Warm-start fitting without increasing n_estimators does not fit new trees.", UserWarning, stacklevel=4
-            )
+            warn("Warm-start fitting without increasing n_estimators does not fit new trees.")
         return old
 
     # --- rows that validate ---

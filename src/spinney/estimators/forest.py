@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -14,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney._jit import kernels
 from spinney._types import LEARNED, OWN_BRANCH
+from spinney._warnings import warn
 from spinney.ensemble.forest import ForestGrowth, Plan
 from spinney.ensemble.pool import count_workers
 from spinney.ensemble.sampling import Draw, draw_size
@@ -242,9 +242,7 @@ class _Forest(OutOfBag, Votes, Importances, CheckedParams, Saved, BaseEstimator)
             )
             raise ValueError(message)
         if self.n_estimators == len(old):
-            warnings.warn(
-                "Warm-start fitting without increasing n_estimators does not fit new trees.", UserWarning, stacklevel=4
-            )
+            warn("Warm-start fitting without increasing n_estimators does not fit new trees.")
         if getattr(self, "keep_members", False) and len(getattr(self, "_members", ())) != len(old):
             raise ValueError(
                 f"keep_members=True, but the {len(old)} trees of the last fit were grown without: "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import warnings
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -16,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney._jit import kernels
 from spinney._types import ROW
+from spinney._warnings import warn
 from spinney.ensemble.pool import count_workers, run_tasks
 from spinney.estimators.checks import CheckedParams, all_or_nothing, draw_seed, open_x
 from spinney.estimators.out_of_bag import KnownAnswers, find_score
@@ -179,14 +179,12 @@ class Importances:
         suspects = suspects[np.argsort(rank[suspects])]
         for j in suspects.tolist():
             column = values[:, j]
-            warnings.warn(
+            warn(
                 f"column {names[j]!r} ({len(np.unique(column[~np.isnan(column)]))} distinct values) is number "
                 f"{rank[j] + 1} of {len(names)} by impurity ({impurity[j]:.3g}), but permuting it among out-of-bag "
                 f"rows costs {permuted.importance[j]:.2g} ± {permuted.std_error[j]:.2g}, nothing to speak of. Either "
                 "it is noise, which impurity rewards the more the more values a column has, or correlated columns "
-                "carry the same information; importance(kind='impurity_oob', X=X, y=y) is near 0 for noise only.",
-                UserWarning,
-                stacklevel=3,
+                "carry the same information; importance(kind='impurity_oob', X=X, y=y) is near 0 for noise only."
             )
         return tuple(names[j] for j in suspects.tolist())
 
@@ -403,11 +401,7 @@ class OOBSelector(SelectorMixin, MetaEstimatorMixin, CheckedParams, BaseEstimato
         open_x(self, X, is_fit=False)
         kept = self.get_support(indices=True)
         if len(kept) == 0:
-            warnings.warn(
-                "No features were selected: either the data is too noisy or the selection test too strict.",
-                UserWarning,
-                stacklevel=2,
-            )
+            warn("No features were selected: either the data is too noisy or the selection test too strict.")
         frame = nw.from_native(X, eager_only=True, pass_through=True)
         if isinstance(frame, nw.DataFrame):
             return frame[:, kept.tolist()].to_native()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from sklearn.metrics import accuracy_score, get_scorer, r2_score
 from sklearn.metrics._scorer import _BaseScorer, _PassthroughScorer
 
 from spinney._types import ROW
+from spinney._warnings import warn
 from spinney.ensemble.forest import ForestGrowth, say
 from spinney.model.predict import find_coded_leaves
 
@@ -62,11 +62,9 @@ class OutOfBag:
     def _keep_oob(self, growth: ForestGrowth, y: NDArray[Any], curve: list[float]) -> None:
         """Keep the votes and the scores they give."""
         if getattr(self, "pruning", None) == "oob":
-            warnings.warn(
+            warn(
                 "pruning='oob' has shaped each tree by the very rows that now score it: oob_score_ is too good. "
-                "Compare forests on held-out rows instead.",
-                UserWarning,
-                stacklevel=5,
+                "Compare forests on held-out rows instead."
             )
         is_weighed = growth.plan.is_weighed
         if is_weighed is not None:
@@ -75,11 +73,9 @@ class OutOfBag:
         has_votes = growth.n_votes > 0
         n_silent = np.count_nonzero(~has_votes if is_weighed is None else is_weighed & ~has_votes)
         if n_silent:
-            warnings.warn(
+            warn(
                 f"{n_silent} of {len(y)} rows were in every bag: they have no out-of-bag prediction (NaN) and do not "
-                "count in the score. More trees would leave fewer such rows.",
-                UserWarning,
-                stacklevel=4,
+                "count in the score. More trees would leave fewer such rows."
             )
         self.oob_curve_ = np.array(curve)
         means = np.full(growth.votes.shape, np.nan)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.utils.validation import check_is_fitted
 
+from spinney._warnings import warn
 from spinney.ensemble import losses
 from spinney.ensemble.bagging import Subspaces
 from spinney.ensemble.losses import Loss
@@ -168,13 +168,12 @@ class Saved:
         from spinney import __version__
 
         if state["version"] != __version__:
-            warnings.warn(
+            warn(
                 InconsistentVersionWarning(
                     estimator_name=type(self).__name__,
                     current_sklearn_version=__version__,
                     original_sklearn_version=state["version"],
-                ),
-                stacklevel=2,
+                )
             )
         reader = Reader(all_kinds(KEPT_LOSS), state["arrays"], state["foreign"])
         values = reader.read(json.loads(state["content"]))
@@ -231,7 +230,7 @@ def take_estimator(estimator: Any) -> dict[str, Any]:
 
 def warn_not_stored(what: str, why: str) -> None:
     """Say what the file will lack."""
-    warnings.warn(f"{what} is not stored: {why}", UserWarning, stacklevel=6)
+    warn(f"{what} is not stored: {why}")
 
 
 def estimator_maker(cls: Any) -> Callable[[dict[str, Any]], Any]:

@@ -12,7 +12,6 @@ import inspect
 import math
 import sys
 import time
-import warnings
 from dataclasses import dataclass, field
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -23,6 +22,7 @@ from sklearn.metrics import accuracy_score, get_scorer, r2_score
 from sklearn.metrics._scorer import _BaseScorer
 
 from spinney._types import CONTROL_STOP
+from spinney._warnings import warn
 from spinney.ensemble.pool import POLL_SECONDS, run_tasks
 from spinney.ensemble.sampling import Draw
 from spinney.estimators.out_of_bag import find_score, is_scorer
@@ -103,11 +103,9 @@ def draw_held(
         chance[is_lone] = 0.0
         n_lone = int(np.count_nonzero(n_of_class == 1.0))
         if n_lone and is_told:
-            warnings.warn(
+            warn(
                 f"Of {n_lone} of the {len(n_of_class)} classes there is a single row, which is needed to learn from: "
-                f"early stopping knows nothing of them. To change that, {way_out}.",
-                UserWarning,
-                stacklevel=6,
+                f"early stopping knows nothing of them. To change that, {way_out}."
             )
         if n_held > chance.sum():
             raise ValueError(

@@ -11,7 +11,6 @@ threads. The arithmetic is in `model.uncertainty`.
 from __future__ import annotations
 
 import math
-import warnings
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from spinney._warnings import warn
 from spinney.ensemble.forest import first_members, say
 from spinney.ensemble.pool import count_workers, run_tasks
 from spinney.ensemble.sampling import split_bag
@@ -170,12 +170,10 @@ class Uncertain:
 
         self._for_blocks(work, len(values), n_units * variance.shape[1] * PRODUCT_SECONDS * len(forest))
         if is_hidden.any():
-            warnings.warn(
+            warn(
                 f"{np.count_nonzero(is_hidden)} of {variance.size} variances were smaller than the noise of "
                 f"{len(forest)} trees and are given as 0: grow more trees, some multiple of the {n_units} "
-                f"{'rows' if self._draw.groups is None else 'groups'} that bags are drawn from.",
-                UserWarning,
-                stacklevel=2,
+                f"{'rows' if self._draw.groups is None else 'groups'} that bags are drawn from."
             )
         with np.errstate(over="ignore"):  # targets of 1e300 have squares beyond float64: infinite
             return variance if forest.n_classes else np.ldexp(variance[:, 0], 2 * scale)

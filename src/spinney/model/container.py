@@ -175,6 +175,8 @@ def read(path: str | os.PathLike[str], *, is_mapped: bool = True) -> Container:
     BrokenFileError
         Which says what is wrong.
     """
+    if not isinstance(path, str | bytes | os.PathLike):
+        raise TypeError(f"path must be the name of a file, not {path!r:.80}")  # a number would be an open file's
     check_kind(os.stat(path), path)  # noqa: PTH116  (before it is opened: a device may act on that)
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with open(handle, "rb") as file:  # noqa: PTH123

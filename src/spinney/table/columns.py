@@ -15,12 +15,13 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import numbers
-import warnings
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
+
+from spinney._warnings import warn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -144,13 +145,11 @@ def open_columns(X: Any) -> Columns:
 def check_names(names: Sequence[str] | None, fitted: Iterable[str] | None, kind: str) -> None:
     """Compare column names with those of fit: scikit-learn's rule, for every kind of frame."""
     if names is None and fitted is not None:
-        message = f"X does not have valid feature names, but {kind} was fitted with feature names"
-        warnings.warn(message, UserWarning, stacklevel=5)
+        warn(f"X does not have valid feature names, but {kind} was fitted with feature names")
     if names is None or (fitted is not None and tuple(names) == tuple(fitted)):
         return
     if fitted is None:
-        message = f"X has feature names, but {kind} was fitted without feature names"
-        warnings.warn(message, UserWarning, stacklevel=5)
+        warn(f"X has feature names, but {kind} was fitted without feature names")
         return
     unseen, missing = sorted(set(names) - set(fitted)), sorted(set(fitted) - set(names))
     parts = ["The feature names should match those that were passed during fit."]

@@ -9,13 +9,13 @@ the order in which levels happen to stand in a file or in a library's cache must
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spinney._types import MAX_CODES
+from spinney._warnings import warn
 from spinney.table.columns import (
     WIDE,
     Categories,
@@ -147,11 +147,7 @@ def _warn_inexact(column: Numbers, name: str) -> None:
     inexact = np.flatnonzero(wide != wide.astype(np.float64).astype(object))
     if len(inexact):
         value = wide[inexact[0]]
-        warnings.warn(
-            f"Column {name} holds {value}, which float64 rounds to {int(float(value))}; it is beyond 2**53.",
-            UserWarning,
-            stacklevel=5,
-        )
+        warn(f"Column {name} holds {value}, which float64 rounds to {int(float(value))}; it is beyond 2**53.")
 
 
 def numbers_behind(column: Categories, name: str, complaint: str) -> NDArray[np.float64]:
