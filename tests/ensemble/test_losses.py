@@ -656,6 +656,8 @@ def test_a_kept_custom_loss_leaves_its_last_round_behind():
         ("gamma", [1.0, 0.0], "y is 0 in row 1: loss='gamma' needs y > 0; loss='tweedie'"),
         ("gamma", [1.0, -1.0, 0.0], "y is -1 in row 1: loss='gamma' needs y > 0; loss='squared_error'"),
         ("gamma", [np.inf], "finite"),
+        ("poisson", [1.0, 2e100], r"y is 2e\+100 in row 1: loss='poisson' needs y up to 1e\+100; divide y by a power"),
+        ("tweedie", [0.0, 1e250], r"y is 1e\+250 in row 1: loss='tweedie' needs y up to 1e\+200"),
         ("log_loss", [0.0, 1.0, 2.0], r"y is 2 in row 2: loss='log_loss' needs a class, 0 .. 1"),
         ("exponential", [0.0, 0.5], "y is 0.5 in row 1: loss='exponential' needs a class"),
     ],

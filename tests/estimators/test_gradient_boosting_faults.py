@@ -487,6 +487,42 @@ def test_fault_52_negative_targets_of_counts(loss):
         make(GradientBoostingRegressor, loss=loss).fit(X, np.abs(y), X_val=X, y_val=y * 0.0)
 
 
+@pytest.mark.parametrize("kind", [GradientBoostingClassifier, GradientBoostingRegressor])
+def test_nothing_is_said_before_fit(kind):
+    X, _ = make_table()
+    names = [name for name in dir(kind) if name.startswith(("predict", "staged_", "decision_", "apply"))]
+    assert {"predict", "staged_predict", "predictor", "apply"} <= set(names)
+    for name in names:
+        with pytest.raises(NotFittedError):
+            list(getattr(kind(), name)(*([] if name == "predictor" else [X])))
+
+
+@pytest.mark.parametrize(
+    ("settings", "size", "is_fine"),
+    [
+        ({"loss": "poisson"}, 1e98, True),
+        ({"loss": "poisson"}, 1e101, False),
+        ({"loss": "tweedie"}, 1e198, True),
+        ({"loss": "tweedie"}, 1e250, False),
+        ({"loss": "tweedie", "power": 1.1}, 1e150, False),
+        ({"loss": "tweedie", "power": 1.9}, 1e300, True),
+        ({"loss": "gamma"}, 1e300, True),
+    ],
+)
+def test_targets_whose_gains_would_be_infinite_are_refused(settings, size, is_fine):
+    X, y = make_table()
+    y = (np.abs(y) + 1.0) * size
+    if not is_fine:
+        with pytest.raises(ValueError, match=f"loss='{settings['loss']}' needs y up to"):
+            make(GradientBoostingRegressor, **settings).fit(X, y)
+        return
+    model = make(GradientBoostingRegressor, **settings).fit(X, y)
+    assert np.isfinite(model.forest_.impurity).all()
+    assert model.feature_importances_.sum() == pytest.approx(1.0)
+    assert np.corrcoef(np.log(model.predict(X)), np.log(y))[0, 1] > 0.3
+    model.forest_.check()
+
+
 def test_faults_51_63_64_65_of_validation_rows():
     X, y = make_frame(n_classes=2)
     model = make(GradientBoostingClassifier)

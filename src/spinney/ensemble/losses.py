@@ -15,6 +15,7 @@ summed over fixed blocks of rows.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -31,6 +32,7 @@ _codes = interpreted().gradients  # the constants of the kernels, without Numba
 MIN_SHARE = 2.0**-52  # of a class, where its logarithm is taken
 MIN_H = _codes.MIN_H
 LOSS_SECONDS = 5e-6  # a row and raw score, interpreted
+MOST_DIGITS = 100  # of derivatives: their squares, summed, are far from the end of float64
 MAX_STEPS = 50  # of Newton for a constant
 MAX_HALVINGS = 30
 CLOSE = 1e-10  # a mean slope is 0 when it is so much smaller than the slopes of the rows
@@ -307,6 +309,13 @@ class LogLink(Loss):
         self._refuse(y, y < 0.0, "y >= 0", "loss='squared_error' takes any number")
         if not bool(np.any(y > 0.0)):
             raise ValueError(f"y is 0 in every row: loss={self.name!r} needs a positive y; check the target.")
+        largest = 10.0 ** min(MOST_DIGITS / self.growth, sys.float_info.max_10_exp)
+        self._refuse(y, y > largest, f"y up to {largest:.3g}", "divide y by a power of 10, and multiply the answers")
+
+    @property
+    def growth(self) -> float:
+        """The power of y that derivatives are as large as."""
+        return 1.0
 
     @property
     def link(self) -> str:
@@ -342,6 +351,11 @@ class Tweedie(LogLink):
 
     def __init__(self, power: float) -> None:
         self.parameter = power
+
+    @property
+    def growth(self) -> float:
+        """Between 0 and 1."""
+        return 2.0 - self.parameter
 
 
 class TwoClasses(Loss):

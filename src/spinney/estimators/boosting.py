@@ -505,6 +505,7 @@ class Boosted(CheckedParams, Saved, BaseEstimator):
         return encode(open_x(self, X, is_fit=False), self._schema)
 
     def _make_predictor(self) -> RoundPredictor:
+        check_is_fitted(self, "forest_")
         classes = getattr(self, "classes_", None)
         return RoundPredictor(
             self._schema, classes, self.forest_, self._start, self._loss.link, self.best_iteration_, self._exponent
