@@ -13,7 +13,7 @@ class Html(str):
     __slots__ = ()
 
 
-def tag(name: str, *children: str, **attributes: str | float | bool | None) -> Html:
+def tag(name: str, /, *children: str, **attributes: str | float | bool | None) -> Html:
     """An element of its children; texts are escaped, `Html` is taken as it is.
 
     `class_` is the attribute `class`, `stroke_width` is `stroke-width`; an attribute that is None or False is left out,

@@ -209,6 +209,13 @@ class Figure:
     is_partial: bool = False
     stopped: str | None = None
 
+    def standard_error(self, values: tuple[float, ...]) -> float | None:
+        """Of the mean of one number for each finished fold, corrected as that of a study."""
+        from spinney.study.housing import N_FOLDS
+        from spinney.study.verdict import standard_error
+
+        return standard_error(values, 1.0 / (N_FOLDS - 1))
+
     def to_json(self) -> str:
         """As JSON text, indented; `from_json` reads it back."""
         return json.dumps({"kind": "figure", **asdict(self)}, indent=2, allow_nan=False)

@@ -1,0 +1,265 @@
+"""The tree of a report: its pruning path as a chart with a slider below it, the tree itself, and the tree as text.
+
+The script draws the tree from data in the page. Without a script there is the text of the chosen tree.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from spinney.show.charts import capital
+from spinney.show.markup import Html, join, tag
+from spinney.show.numbers import rows as write_rows
+from spinney.show.numbers import short
+from spinney.show.page import clip, explained, folded, shown, table
+from spinney.show.path_chart import PathChart
+from spinney.tree.colours import DOTTED, GREY, PALETTE, STRIPED, class_colour, shade
+
+if TYPE_CHECKING:
+    from spinney.study.evidence import TreeNode, TreeStory
+
+MAX_PARTS = 24  # classes of a node that are told apart; the rest are one
+MAX_KEYS = 16
+MAX_TEXT_LEAVES = 60  # of the tree as text
+TEXTURES = {
+    STRIPED: tag("rect", width=2, height=5, fill="#FFFFFF"),
+    DOTTED: tag("circle", cx=2.5, cy=2.5, r=1.3, fill="#FFFFFF"),
+}
+LOWEST = 0.03  # of a bar: that of the lowest value is seen
+
+
+def explore(tree: TreeStory) -> Html:
+    """The path, the slider, the tree, and what stands in for them."""
+    n_all, chosen = tree.steps[0].n_leaves, tree.steps[tree.chosen]
+    return join(
+        explained(
+            f"{tree.name}, grown on all rows to {n_all} leaves and cut back. Move the slider from the root alone, on "
+            "the left, to the whole tree, on the right. Branches are as thick as the rows they carry; click a node to "
+            "read its rule, the sign on it to fold or unfold what is below.",
+        ),
+        show_path(tree),
+        show_tools(tree),
+        show_key(tree),
+        tag("div", id="tree-view", class_="view live", role="region", aria_label="The tree"),
+        tag("p", id="tree-folded", class_="how live", role="status"),
+        tag("div", id="tree-node", class_="about-node live", aria_live="polite"),
+        tag(
+            "div",
+            explained(f"The tree of {chosen.n_leaves} leaves that cross-validation chose, as text:"),
+            tag("pre", draw_text(tree), tabindex="0", aria_label="The tree as text"),
+            class_="still",
+        ),
+        folded("Numbers of the pruning path", list_steps(tree)),
+        carry(tree),
+    )
+
+
+# --- The pruning path -----------------------------------------------------------------------------------------
+
+
+def show_path(tree: TreeStory) -> Html:
+    """The chart of the path, the slider below it, and how to read them."""
+    last = len(tree.steps) - 1
+    return tag(
+        "div",
+        tag("div", PathChart(tree).draw(), class_="path-chart"),
+        tag(
+            "input", type="range", id="tree-step", class_="live", min=0, max=last, value=last - tree.chosen,
+            aria_label="Leaves of the tree, along its pruning path",
+        ),
+        tag("output", for_="tree-step", id="tree-said", class_="live"),
+        explained(
+            f"{capital(tree.measure)} against leaves: points with a standard error are cross-validated, the dotted "
+            "line is of the tree's own rows. The dashed line is one standard error above the lowest; ringed are the "
+            "lowest and the smallest tree below the line.",
+        ),
+        class_="path",
+    )  # fmt: skip
+
+
+def list_steps(tree: TreeStory) -> Html:
+    """The path as a table."""
+    lines = [
+        (
+            f"{step.n_leaves:,}", f"{step.alpha:.4g}", short(step.training_error),
+            "" if step.error is None else short(step.error),
+            "" if step.standard_error is None else short(step.standard_error),
+            "lowest error" if number == tree.chosen else "within one error" if number == tree.one_error else "",
+        )
+        for number, step in enumerate(tree.steps)
+    ]  # fmt: skip
+    head = ("leaves", "alpha", f"{tree.measure}, own rows", "cross-validated", "±", "")
+    return table("From the whole tree to its root", head, lines)
+
+
+# --- Around the tree ------------------------------------------------------------------------------------------
+
+
+def show_tools(tree: TreeStory) -> Html:
+    """Buttons that jump along the path, choose a layout, zoom and search."""
+    stops = {tree.one_error: "Smallest within one error", tree.chosen: "Lowest error", 0: "Whole tree"}
+
+    def button(words: str, **more: str) -> Html:
+        return tag("button", words, type="button", **more)
+
+    return tag(
+        "div",
+        tag(
+            "span",
+            *(button(f"{words} ({tree.steps[step].n_leaves})", data_step=str(step)) for step, words in stops.items()),
+            role="group",
+            aria_label="Steps of the path",
+        ),
+        tag(
+            "span",
+            button("Down", data_layout="down"),
+            button("Sideways", data_layout="right"),
+            button("Outline", data_layout="list"),
+            role="group",
+            aria_label="Layout",
+        ),
+        tag(
+            "span",
+            button("\N{MINUS SIGN}", id="tree-out", aria_label="Zoom out"),
+            button("+", id="tree-in", aria_label="Zoom in"),
+            button("Fit", id="tree-fit"),
+            button("Unfold all", id="tree-all"),
+            role="group",
+            aria_label="View",
+        ),
+        tag(
+            "span",
+            tag(
+                "input", type="search", id="tree-search", placeholder="Find in the tree", aria_label="Find in the tree"
+            ),
+            tag("span", id="tree-found", class_="found", role="status"),
+        ),
+        class_="tools live",
+    )
+
+
+def show_key(tree: TreeStory) -> Html:
+    """What the colours of bars mean."""
+    if not tree.classes:
+        values = leaf_values(tree)
+        ends = min(values), max(values)
+        swatches = join(
+            *(tag("rect", x=12 * k, width=12, height=10, fill=shade(k / 8)) for k in range(9)),
+        )
+        scale = tag("svg", swatches, width=108, height=10, aria_hidden="true")
+        words = f"mean of {tree.target}, from {short(ends[0])} to {short(ends[1])}"
+        return tag("ul", tag("li", scale, clip(words)), class_="keys live")
+    places, defs = class_places(tree), make_patterns(tree)
+    order = sorted(range(len(tree.classes)), key=lambda k: places[k])
+    entries = [
+        tag("li", tag("svg", tag("rect", width=11, height=10, fill=fill_of(places[k])), width=11, height=10,
+                      aria_hidden="true"), shown(tree.classes[k]))
+        for k in order[:MAX_KEYS]
+    ]  # fmt: skip
+    if len(order) > MAX_KEYS:
+        entries.append(tag("li", f"and {len(order) - MAX_KEYS} more"))
+    return join(defs, tag("ul", *entries, class_="keys live", aria_label=f"Classes of {shown(tree.target)}"))
+
+
+def make_patterns(tree: TreeStory) -> Html:
+    """Stripes and dots for classes beyond the colours."""
+    found = []
+    for place in range(len(PALETTE), min(len(tree.classes), GREY * len(PALETTE))):
+        colour, texture = class_colour(place)
+        found.append(
+            tag("pattern", tag("rect", width=5, height=5, fill=colour), TEXTURES[texture], id=f"class-{place}", width=5,
+                height=5, patternUnits="userSpaceOnUse", patternTransform="rotate(45)")
+        )  # fmt: skip
+    return tag("svg", tag("defs", *found), class_="unseen", aria_hidden="true") if found else join()
+
+
+def class_places(tree: TreeStory) -> list[int]:
+    """Place of each class among the colours: its own, or by rows where the colours do not suffice."""
+    n_classes, counts = len(tree.classes), tree.nodes[0].counts
+    if n_classes <= len(PALETTE) or counts is None:
+        return list(range(n_classes))
+    places = [0] * n_classes
+    for place, k in enumerate(sorted(range(n_classes), key=lambda k: -counts[k])):
+        places[k] = place
+    return places
+
+
+def fill_of(place: int) -> str:
+    """Fill of a class by its place."""
+    colour, texture = class_colour(place)
+    return f"url(#class-{place})" if texture in TEXTURES else colour
+
+
+def leaf_values(tree: TreeStory) -> list[float]:
+    """Values of the leaves of the whole tree."""
+    return [node.value for node in tree.nodes if node.test is None and node.value is not None] or [0.0]
+
+
+# --- The tree as data and as text -----------------------------------------------------------------------------
+
+
+def carry(tree: TreeStory) -> Html:
+    """What the script draws the tree from."""
+    places = class_places(tree)
+    values = leaf_values(tree)
+    content = {
+        "label": f"{tree.name} for {shown(tree.target)}",
+        "target": shown(tree.target),
+        "measure": tree.measure,
+        "classes": [shown(name) for name in tree.classes],
+        "fills": [fill_of(place) for place in places],
+        "chosen": tree.chosen,
+        "steps": [
+            (
+                step.n_leaves,
+                None if step.error is None else short(step.error),
+                None if step.standard_error is None else short(step.standard_error),
+                short(step.training_error),
+            )
+            for step in tree.steps
+        ],
+        "heights": PathChart(tree).heights(),
+        "nodes": [pack(node, min(values), max(values)) for node in tree.nodes],
+    }
+    text = json.dumps(content, separators=(",", ":"), allow_nan=False)
+    for letter in "<>&":  # so that no text can end the element, or begin another
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return tag("script", Html(text), type="application/json", id="tree-data")
+
+
+def pack(node: TreeNode, low: float, high: float) -> tuple[object, ...]:
+    """A node as a list: parent, branch, test, answer, rows, rows by class, step of its cut, fill of its value."""
+    parts = fill = None
+    if node.counts is not None:
+        held = sorted(((n_rows, k) for k, n_rows in enumerate(node.counts) if n_rows), reverse=True)[:MAX_PARTS]
+        parts = sorted((k, round(n_rows, 3)) for n_rows, k in held)
+    elif node.value is not None:
+        level = (node.value - low) / (high - low) if high > low else 1.0
+        level = min(max(level, LOWEST), 1.0)
+        fill = (shade(level), round(level, 3))
+    test = None if node.test is None else clip(node.test)
+    return (node.parent, clip(node.branch), test, clip(node.answer), round(node.n_rows, 3), parts, node.cut, fill)
+
+
+def draw_text(tree: TreeStory) -> str:
+    """The chosen tree, a line for each node; the smallest below it where it is too large to read."""
+    step = next(
+        (k for k in range(tree.chosen, len(tree.steps)) if tree.steps[k].n_leaves <= MAX_TEXT_LEAVES),
+        len(tree.steps) - 1,
+    )
+    children: list[list[int]] = [[] for _ in tree.nodes]
+    for place, node in enumerate(tree.nodes):
+        if node.parent >= 0:
+            children[node.parent].append(place)
+    lines, stack = [], [(0, 0)]
+    while stack:
+        place, depth = stack.pop()
+        node = tree.nodes[place]
+        is_leaf = node.cut <= step
+        what = f"→ {clip(node.answer)}" if is_leaf else f"{clip(node.test or '')}?"
+        words = [clip(node.branch), what, f"({write_rows(node.n_rows)} rows)"]
+        lines.append("   " * depth + "  ".join(word for word in words if word))
+        if not is_leaf:
+            stack += [(child, depth + 1) for child in reversed(children[place])]
+    return "\n".join(lines)
