@@ -153,7 +153,8 @@ def sum_up(figure: Figure) -> Html:
         return join(tag("p", "No ensemble was finished.", class_="verdict"), *halt(figure))
     finals = {curve.name: tuple(fold[-1] for fold in curve.scores) for curve in done}
     best = max(done, key=lambda curve: fmean(finals[curve.name]))
-    score = with_error(fmean(finals[best.name]), figure.standard_error(finals[best.name]))
+    error = figure.standard_error(finals[best.name])
+    score = short(fmean(finals[best.name])) + ("" if error is None else f" ± {short(error)}")
     spent = fmean(fold[-1] for fold in best.seconds)
     words = f"{capital(best.name)} is best with {figure.trees[-1]} trees: R² {score}, fitted in {seconds(spent)} s."
     return join(tag("p", words, class_="verdict"), *halt(figure))
