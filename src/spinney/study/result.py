@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Self
+
+from spinney.study.plain import read_json, write_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +48,6 @@ class TableSummary:
         """The columns that methods see."""
         return tuple(column for column in self.columns if column.name not in self.dropped)
 
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """The summary whose `asdict` is `data`, lists being as good as tuples."""
-        columns = tuple(Column(**{**one, "top": tuple(map(tuple, one["top"]))}) for one in data["columns"])
-        return cls(**{**data, "columns": columns, "classes": tuple(map(tuple, data["classes"]))})
-
 
 @dataclass(frozen=True, slots=True)
 class MethodResult:
@@ -83,13 +78,6 @@ class MethodResult:
     def mean(self) -> float | None:
         """The mean score, None where no fold was finished."""
         return fmean(self.scores) if self.scores else None
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """The result whose `asdict` is `data`, lists being as good as tuples."""
-        listed = {name: tuple(value) for name, value in data.items() if isinstance(value, list)}
-        whole: dict[str, Any] = {**data, **listed}
-        return cls(**whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,23 +154,12 @@ class Study:
 
     def to_json(self) -> str:
         """As JSON text, indented; `from_json` reads it back."""
-        return json.dumps({"kind": "study", **asdict(self)}, indent=2, allow_nan=False)
+        return write_json("study", self)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The study that `to_json` wrote."""
-        data = json.loads(text)
-        if not isinstance(data, dict) or data.pop("kind", None) != "study":
-            raise ValueError("this is not the JSON of a study of a table")
-        return cls(
-            **{
-                **data,
-                "summary": TableSummary.from_dict(data["summary"]),
-                "methods": tuple(MethodResult.from_dict(one) for one in data["methods"]),
-                "differences": tuple(Difference(**one) for one in data["differences"]),
-                "notes": tuple(data["notes"]),
-            }
-        )
+        return read_json("study", text, cls, "a study of a table")
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,16 +195,9 @@ class Figure:
 
     def to_json(self) -> str:
         """As JSON text, indented; `from_json` reads it back."""
-        return json.dumps({"kind": "figure", **asdict(self)}, indent=2, allow_nan=False)
+        return write_json("figure", self)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The figure that `to_json` wrote."""
-        data = json.loads(text)
-        if not isinstance(data, dict) or data.pop("kind", None) != "figure":
-            raise ValueError("this is not the JSON of a figure")
-        curves = tuple(
-            Curve(one["name"], tuple(map(tuple, one["scores"])), tuple(map(tuple, one["seconds"])))
-            for one in data["curves"]
-        )
-        return cls(**{**data, "trees": tuple(data["trees"]), "curves": curves})
+        return read_json("figure", text, cls, "a figure")
