@@ -21,6 +21,7 @@ from spinney.study.methods import Method, choose_methods
 from spinney.study.metrics import Metric, choose_metric
 from spinney.study.result import MethodResult, Study
 from spinney.study.verdict import find_best, find_differences, note_problems, recommend
+from spinney.study.witness import Witness, align
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -78,6 +79,7 @@ def compare(
     seed: int = 0,
     clock: Clock | None = None,
     on_fold: Callable[[str, int, int], object] | None = None,
+    witness: Witness | None = None,
 ) -> Study:
     """Compare methods on a table.
 
@@ -97,6 +99,8 @@ def compare(
         With a budget: no fit is begun that would not end in time, and one that goes on too long is stopped.
     on_fold : callable, optional
         Called with (method, folds done, folds in all) before each fit, for progress.
+    witness : Witness, optional
+        Is filled with what `examine` needs of the fits.
 
     Returns
     -------
@@ -122,7 +126,7 @@ def compare(
     stopped = None
     try:
         _jit.load_compiled()
-        _run(runs, data, folds, score, clock, on_fold)
+        _run(runs, data, folds, score, clock, on_fold, witness)
     except KeyboardInterrupt as stop:
         if type(stop) is not KeyboardInterrupt:  # SIGTERM: whoever sent it does not wait for a table
             raise
@@ -191,6 +195,7 @@ def _run(
     metric: Metric,
     clock: Clock,
     on_fold: Callable[[str, int, int], object] | None,
+    witness: Witness | None,
 ) -> None:
     n_all = len(runs) * len(folds.splits)
     for number, (train, test) in enumerate(folds.splits):
@@ -208,7 +213,9 @@ def _run(
                     warnings.simplefilter("always")
                     if number == 0:
                         _warm_up(run, data, X, train, held_out)
-                    run.folds.append(_try(run, data, metric, number, (X, train), (held_out, test)))
+                    fold, model = _try(run, data, metric, number, (X, train), (held_out, test))
+                run.folds.append(fold)
+                _show(None if number >= folds.n_splits else witness, run, model, (held_out, test), data, metric)
                 run.said += [str(one.message) for one in said if issubclass(one.category, UserWarning)]
             except KeyboardInterrupt:
                 if clock.left > 0:
@@ -225,7 +232,8 @@ def _try(
     number: int,
     training: tuple[Any, NDArray[np.int64]],
     held_out: tuple[Any, NDArray[np.int64]],
-) -> Fold:
+) -> tuple[Fold, Any]:
+    """Fit and score; the fitted model too."""
     from sklearn.base import clone
 
     model = clone(run.estimator)
@@ -241,20 +249,28 @@ def _try(
     predict_seconds = time.perf_counter() - start
     classes = np.unique(data.y) if not data.is_regression else np.empty(0)
     if metric.needs_shares:
-        said = _align(said, model.classes_, classes)
+        said = align(said, model.classes_, classes)
     score = metric.score(data.y[rows], said, classes)
     if not np.isfinite(score):
         raise ValueError(f"{metric.title} of fold {number + 1} is {score}")
     best = getattr(model, "best_estimator_", model)
-    return Fold(
-        number,
-        score,
-        fit_seconds,
-        predict_seconds,
-        len(pickle.dumps(best, protocol=5)),
-        _count_leaves(best),
-        dict(getattr(model, "best_params_", {})),
-    )
+    n_bytes, n_leaves = len(pickle.dumps(best, protocol=5)), _count_leaves(best)
+    chosen = dict(getattr(model, "best_params_", {}))
+    return Fold(number, score, fit_seconds, predict_seconds, n_bytes, n_leaves, chosen), model
+
+
+def _show(
+    witness: Witness | None,
+    run: Run,
+    model: Any,
+    held_out: tuple[Any, NDArray[np.int64]],
+    data: Data,
+    metric: Metric,
+) -> None:
+    """Let the witness see the last fit of a method; of a search, that of its best model."""
+    if witness is not None:
+        seconds = getattr(model, "refit_time_", run.folds[-1].fit_seconds)
+        witness.see(run.method.key, getattr(model, "best_estimator_", model), held_out, data.y, metric, seconds)
 
 
 def _fit(model: Any, data: Data, X: Any, rows: NDArray[np.int64]) -> None:
@@ -291,13 +307,6 @@ def _estimator(method: Method, data: Data, metric: Metric, seed: int, *, is_tune
     else:
         cut = (KFold if data.is_regression else StratifiedKFold)(INNER_FOLDS, shuffle=True, random_state=seed)
     return GridSearchCV(estimator, method.grid, scoring=metric.scorer, cv=cut, error_score="raise")
-
-
-def _align(shares: NDArray[Any], seen: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
-    """Class probabilities with a column for each class, those too that the training rows did not hold."""
-    whole = np.zeros((len(shares), len(classes)))
-    whole[:, np.searchsorted(classes, seen)] = shares
-    return whole
 
 
 def _count_leaves(model: Any) -> int | None:

@@ -6,11 +6,17 @@ Every number is of rows that the model did not see, but for impurity importances
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
+
+from spinney.study.plain import read_json, write_json
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """An ensemble at growing numbers of trees: held-out score, its standard error over folds, seconds to fit."""
+    """An ensemble at growing numbers of trees: held-out score, its standard error over folds, seconds to fit.
+
+    Of a study's methods the seconds are those of the whole ensemble, dealt out among its trees evenly.
+    """
 
     key: str
     name: str
@@ -178,7 +184,8 @@ class TreeStory:
 class Evidence:
     """What was found about the method `key`; None or empty where the table, the method or the time allowed none.
 
-    `left_out` says, by part, why something is missing. `recipe` are lines of Python that repeat the result.
+    `left_out` says, by field, why something is missing that the table has. `recipe` are lines of Python that repeat the
+    result. `stopped` says what ended it early: "budget" or "interrupt".
     """
 
     key: str
@@ -195,3 +202,13 @@ class Evidence:
     tree: TreeStory | None = None
     left_out: tuple[tuple[str, str], ...] = ()
     seconds: float = 0.0
+    stopped: str | None = None
+
+    def to_json(self) -> str:
+        """As JSON text, indented; `from_json` reads it back."""
+        return write_json("evidence", self)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The evidence that `to_json` wrote."""
+        return read_json("evidence", text, cls, "evidence")

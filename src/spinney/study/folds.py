@@ -9,6 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from spinney.study.result import Study
     from spinney.study.tables import Data
 
 FEW_ROWS = 1000  # below it folds are repeated: the choice of one partition then weighs as much as many differences
@@ -16,10 +17,11 @@ VERY_FEW_ROWS = 200
 
 
 class Folds(NamedTuple):
-    """Row numbers of every fold, and what they are in words."""
+    """Row numbers of every fold, what they are in words, and how many there are in one repeat."""
 
     splits: list[tuple[NDArray[np.int64], NDArray[np.int64]]]
     words: str
+    n_splits: int
 
     @property
     def n_train(self) -> float:
@@ -65,6 +67,15 @@ def make_folds(data: Data, n_splits: int = 5, n_repeats: int | None = None, seed
     return _stratified(data, n_splits, n_repeats, seed)
 
 
+def recall_folds(data: Data, study: Study) -> Folds:
+    """The folds of a study, cut again; its words begin with how many there are in a repeat."""
+    n_splits = int(study.folds.partition(" ")[0])
+    folds = make_folds(data, n_splits, study.n_folds // n_splits, study.seed)
+    if folds.words != study.folds:
+        raise ValueError(f"these data make {folds.words}, the study had {study.folds}: pass the data of the study")
+    return folds
+
+
 def _shuffled(data: Data, n_splits: int, n_repeats: int, seed: int) -> Folds:
     from sklearn.model_selection import KFold, RepeatedKFold
 
@@ -72,7 +83,7 @@ def _shuffled(data: Data, n_splits: int, n_repeats: int, seed: int) -> Folds:
         cut: Any = KFold(n_splits, shuffle=True, random_state=seed)
     else:
         cut = RepeatedKFold(n_splits=n_splits, n_repeats=n_repeats, random_state=seed)
-    return Folds(list(cut.split(data.y)), f"{n_splits} shuffled folds{_repeated(n_repeats)}")
+    return Folds(list(cut.split(data.y)), f"{n_splits} shuffled folds{_repeated(n_repeats)}", n_splits)
 
 
 def _stratified(data: Data, n_splits: int, n_repeats: int, seed: int) -> Folds:
@@ -92,7 +103,8 @@ def _stratified(data: Data, n_splits: int, n_repeats: int, seed: int) -> Folds:
         cut: Any = StratifiedKFold(n_splits, shuffle=True, random_state=seed)
     else:
         cut = RepeatedStratifiedKFold(n_splits=n_splits, n_repeats=n_repeats, random_state=seed)
-    return Folds(list(cut.split(data.y, data.y)), f"{n_splits} folds stratified by class{_repeated(n_repeats)}")
+    words = f"{n_splits} folds stratified by class{_repeated(n_repeats)}"
+    return Folds(list(cut.split(data.y, data.y)), words, n_splits)
 
 
 def _by_group(data: Data, n_splits: int) -> Folds:
@@ -103,7 +115,7 @@ def _by_group(data: Data, n_splits: int) -> Folds:
     if n_groups < n_splits:
         raise ValueError(f"column {data.group_column!r} has {n_groups} groups, fewer than {n_splits} folds")
     splits = list(GroupKFold(n_splits).split(data.y, groups=data.groups))
-    return Folds(splits, f"{n_splits} folds of whole groups of {data.group_column!r}")
+    return Folds(splits, f"{n_splits} folds of whole groups of {data.group_column!r}", n_splits)
 
 
 def _by_time(data: Data, n_splits: int) -> Folds:
@@ -112,7 +124,8 @@ def _by_time(data: Data, n_splits: int) -> Folds:
     assert data.times is not None
     order = np.argsort(data.times, kind="stable")
     splits = [(order[train], order[test]) for train, test in TimeSeriesSplit(n_splits).split(order)]
-    return Folds(splits, f"{n_splits} folds in the order of {data.time_column!r}, each later than its training rows")
+    words = f"{n_splits} folds in the order of {data.time_column!r}, each later than its training rows"
+    return Folds(splits, words, n_splits)
 
 
 def _repeated(n_repeats: int) -> str:

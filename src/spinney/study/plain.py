@@ -20,7 +20,7 @@ def read_json(kind: str, text: str, cls: type[T], what: str) -> T:
     data = json.loads(text)
     if not isinstance(data, dict) or data.pop("kind", None) != kind:
         raise ValueError(f"this is not the JSON of {what}")
-    return rebuild(cls, data)  # type: ignore[no-any-return]
+    return rebuild(cls, data)
 
 
 def rebuild(kind: Any, data: Any) -> Any:

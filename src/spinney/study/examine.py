@@ -1,0 +1,300 @@
+"""Evidence for a report: how the best method of a study answers, what it uses, and a tree to read."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from spinney.study.answers import calibrate, confuse, measure_coverage, measure_residuals, separate
+from spinney.study.clock import Clock
+from spinney.study.dependence import trace_columns
+from spinney.study.evidence import Evidence, Growth
+from spinney.study.folds import recall_folds
+from spinney.study.importance import weigh_columns
+from spinney.study.methods import Method, choose_methods
+from spinney.study.recipe import write_recipe
+from spinney.study.tree_story import tell_tree
+from spinney.study.witness import Witness
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from spinney.study.evidence import Coverage
+    from spinney.study.result import MethodResult, Study
+    from spinney.study.tables import Data
+
+N_COLUMNS = 6  # whose dependence is drawn
+LEVELS = (0.5, 0.7, 0.8, 0.9, 0.95)  # of intervals and sets
+COVERED_ROWS = 400  # held-out rows that intervals are made for: more would take long
+SHARE, LEAST_SECONDS = 0.5, 10.0  # of the study's time that may be spent, and seconds beside it
+BUDGET, TOO_LONG, INTERRUPT = "the budget was spent", "it would have taken too long", "it was interrupted"
+
+
+def examine(
+    study: Study,
+    data: Data,
+    witness: Witness | None = None,
+    *,
+    clock: Clock | None = None,
+    on_step: Callable[[str, int, int], object] | None = None,
+) -> Evidence:
+    """Look closer at the best method of a study.
+
+    Parameters
+    ----------
+    study : Study
+        In which a method has finished a fold.
+    data : Data
+        What it was made of.
+    witness : Witness, optional
+        That `compare` has filled. Without one the best method is fitted again in each fold, and there are no learning
+        curves of the others.
+    clock : Clock, optional
+        With a budget, or where it takes much longer than the study: parts are left out, and `left_out` says so.
+    on_step : callable, optional
+        Called with (part, parts done, parts in all) before each part, for progress.
+
+    Returns
+    -------
+    Evidence
+        About the study's best method; where that is the baseline, about the best of the others. Ctrl-C leaves the
+        parts that are done.
+
+    Examples
+    --------
+    >>> from spinney import datasets
+    >>> from spinney.study import Witness, compare, examine, prepare
+    >>> data = prepare(datasets.load("contact_lenses"), "contact-lenses")
+    >>> witness = Witness()
+    >>> study = compare(data, methods=["c45"], n_splits=2, n_repeats=1, witness=witness)
+    >>> evidence = examine(study, data, witness)
+    >>> evidence.name, sum(map(sum, evidence.confusion.counts))
+    ('C4.5', 24)
+    """
+    result = choose_subject(study)
+    methods = {method.key: method for method in choose_methods(data.summary.task)}
+    folds = recall_folds(data, study)
+    if witness is None:
+        witness = _see_again(study, data, result.key, folds.n_splits)
+    names = {one.key: one.name for one in study.methods}
+    ratio = study.test_rows / study.train_rows
+    grown = (witness.grow(key, names[key], ratio) for key in witness.stages if key in names)
+    subject = Subject(
+        result.key,
+        result.name,
+        write_recipe(study, data, folds),
+        _settle(methods[result.key], result, study.seed),
+        _settle(methods["forest"], _find(study, "forest"), study.seed),
+        methods["cart"].make(study.seed),
+        tuple(growth for growth in grown if growth is not None),
+        folds.splits[: folds.n_splits],
+        study.seed,
+    )
+    return gather(subject, data, witness, Parts(clock or Clock(), SHARE * study.seconds + LEAST_SECONDS, on_step))
+
+
+class Subject(NamedTuple):
+    """What is examined: a method, and the estimators, unfitted, that the parts are made with."""
+
+    key: str
+    name: str
+    recipe: str
+    model: Any
+    forest: Any
+    tree: Any
+    growths: tuple[Growth, ...]
+    splits: list[tuple[NDArray[np.int64], NDArray[np.int64]]]
+    seed: int
+
+
+def choose_subject(study: Study) -> MethodResult:
+    """The best method; where nothing beat the baseline, the best of the others."""
+    sound = [one for one in study.ranked if one.scores and one.error is None and one.key != "baseline"]
+    if not sound:
+        raise ValueError("no method finished a fold: there is nothing to examine")
+    return sound[0]
+
+
+def _find(study: Study, key: str) -> MethodResult | None:
+    return next((one for one in study.methods if one.key == key), None)
+
+
+def _settle(method: Method, result: MethodResult | None, seed: int) -> Any:
+    """The estimator of a method; tuned, with what most folds chose."""
+    estimator = method.make(seed)
+    if result is None or not result.chosen:
+        return estimator
+    votes = Counter(repr(sorted(one.items())) for one in result.chosen)
+    (most, _), *_ = votes.most_common(1)
+    return estimator.set_params(**next(one for one in result.chosen if repr(sorted(one.items())) == most))
+
+
+def _see_again(study: Study, data: Data, key: str, n_splits: int) -> Witness:
+    """The answers of one method in the folds of the first repeat."""
+    from spinney.study.compare import compare
+
+    witness = Witness()
+    compare(
+        data,
+        methods=[key],
+        metric=study.metric,
+        n_splits=n_splits,
+        n_repeats=1,
+        is_tuned=study.is_tuned,
+        seed=study.seed,
+        witness=witness,
+    )
+    return witness
+
+
+# --- The parts ------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Parts:
+    """Parts of the evidence, made one after the other: what was found, and why others are missing."""
+
+    clock: Clock
+    seconds: float  # that all may take
+    on_step: Callable[[str, int, int], object] | None
+    left_out: dict[str, str] = field(default_factory=dict)
+    is_stopped: bool = False
+    n_done: int = 0
+    n_all: int = 1
+
+    def __post_init__(self) -> None:
+        self.limit = Clock(min(self.seconds, self.clock.left))
+
+    def make(self, names: str, what: str, work: Callable[[], Any]) -> Any:
+        """What `work` gives, or None, and then why for each of the names, which are fields of `Evidence`."""
+        why = INTERRUPT
+        if not self.is_stopped:
+            try:
+                if self.on_step is not None:
+                    self.on_step(what, self.n_done, self.n_all)
+                if self.limit.left > 0.0:
+                    with self.limit.alarm(), warnings.catch_warnings():
+                        warnings.simplefilter("ignore")  # said in the study's notes
+                        return work()
+                why = self._why_late()
+            except KeyboardInterrupt as stop:
+                if type(stop) is not KeyboardInterrupt:  # SIGTERM
+                    raise
+                self.is_stopped = self.limit.left > 0.0
+                why = INTERRUPT if self.is_stopped else self._why_late()
+            except Exception as error:  # noqa: BLE001  a missing part is said in its place
+                why = " ".join(str(error).split()) or type(error).__name__
+            finally:
+                self.n_done += 1
+        self.left_out |= dict.fromkeys(names.split(), why)
+        return None
+
+    def _why_late(self) -> str:
+        return BUDGET if self.clock.left <= 0.0 else TOO_LONG
+
+
+def gather(subject: Subject, data: Data, witness: Witness, parts: Parts) -> Evidence:
+    """Make the parts, the cheap and telling ones first."""
+    found: dict[str, Any] = {}
+    parts.n_all = 5
+    answers = "residuals" if data.is_regression else "separations calibrations confusion"
+    found |= parts.make(answers, "held-out answers", lambda: judge(data, witness, subject)) or {}
+    found["growths"] = subject.growths
+    found["tree"] = parts.make(
+        "tree",
+        "a tree",
+        lambda: tell_tree(subject.tree, data.X, data.y, name="CART", target=data.summary.target),
+    )
+    fitted = Fitted(data)
+    found["importances"] = parts.make("importances", "importances", lambda: fitted.weigh(subject.forest)) or ()
+    columns = [one.feature for one in found["importances"] if one.permutation > 0.0] or list(data.X.column_names)
+    found["dependences"] = (
+        parts.make(
+            "dependences",
+            "dependence",
+            lambda: trace_columns(fitted.model(subject.model), data, columns[:N_COLUMNS], seed=subject.seed),
+        )
+        or ()
+    )
+    found["coverages"] = parts.make("coverages", "coverage", lambda: (cover(subject, data),)) or ()
+    return Evidence(
+        key=subject.key,
+        name=subject.name,
+        recipe=subject.recipe,
+        **found,
+        left_out=tuple(parts.left_out.items()),
+        seconds=parts.limit.seconds,
+        stopped="interrupt" if parts.is_stopped else "budget" if BUDGET in parts.left_out.values() else None,
+    )
+
+
+class Fitted:
+    """Models of all rows, each fitted once."""
+
+    def __init__(self, data: Data) -> None:
+        self.data = data
+        self.known: dict[str, Any] = {}
+
+    def model(self, estimator: Any) -> Any:
+        """An estimator, fitted."""
+        from sklearn.base import clone
+
+        name = repr(estimator)
+        if name not in self.known:
+            self.known[name] = clone(estimator).fit(self.data.X, self.data.y)
+        return self.known[name]
+
+    def weigh(self, forest: Any) -> Any:
+        """Importances of the columns."""
+        return weigh_columns(self.model(forest), self.data.X, self.data.y)
+
+
+def judge(data: Data, witness: Witness, subject: Subject) -> dict[str, Any]:
+    """Parts that are made of answers for held-out rows."""
+    rows, said, shares = witness.pool(subject.key)
+    y = data.y[rows]
+    if shares is None:
+        return {"residuals": measure_residuals(y, said, seed=subject.seed)}
+    classes = np.unique(data.y)
+    return {
+        "separations": separate(y, shares, classes),
+        "calibrations": calibrate(y, shares, classes),
+        "confusion": confuse(y, said, classes),
+    }
+
+
+def cover(subject: Subject, data: Data) -> Coverage:
+    """How often the forest's intervals or sets hold the truth of held-out rows, as many folds as are needed."""
+    from sklearn.base import clone
+
+    classes = None if data.is_regression else np.unique(data.y)
+    truths: list[NDArray[Any]] = []
+    said: dict[float, list[NDArray[Any]]] = {level: [] for level in LEVELS}
+    rng = np.random.default_rng(subject.seed)
+    for train, test in subject.splits:
+        room = COVERED_ROWS - sum(map(len, truths))
+        if room <= 0:
+            break
+        rows = rng.permutation(test)[:room]
+        model = clone(subject.forest).set_params(oob_score=True).fit(data.X.take(train), data.y[train])
+        X = data.X.take(rows)
+        for level in LEVELS:
+            said[level].append(_hold(model, X, level, classes))
+        truths.append(data.y[rows])
+    whole = {level: np.concatenate(blocks) for level, blocks in said.items()}
+    return measure_coverage("random forest", np.concatenate(truths), whole, classes)
+
+
+def _hold(model: Any, X: Any, level: float, classes: NDArray[Any] | None) -> NDArray[Any]:
+    """Intervals, or sets of all the classes of the table."""
+    if classes is None:
+        return np.asarray(model.predict_interval(X, level))
+    sets = np.zeros((X.num_rows, len(classes)), np.bool_)
+    sets[:, np.searchsorted(classes, model.classes_)] = model.predict_set(X, level)
+    return sets

@@ -1,0 +1,47 @@
+"""Lines of Python that repeat a study and fit its best method."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spinney.study.folds import Folds
+    from spinney.study.result import Study
+    from spinney.study.tables import Data
+
+
+def write_recipe(study: Study, data: Data, folds: Folds) -> str:
+    """The lines for a study of these data."""
+    from spinney import datasets
+    from spinney.study.methods import all_methods
+
+    summary = study.summary
+    opened = "datasets.load" if summary.name in datasets.names() else "read_table"
+    options: dict[str, Any] = {"name": summary.name, "task": summary.task}
+    options |= {"groups": data.group_column} if data.group_column is not None else {}
+    options |= {"time": data.time_column} if data.time_column is not None else {}
+    choices: dict[str, Any] = {}
+    keys = [one.key for one in study.methods]
+    if len(keys) < len(all_methods(summary.task)):
+        choices["methods"] = [key for key in keys if key != "baseline"]
+    choices |= {"metric": study.metric, "n_splits": folds.n_splits}
+    if data.groups is None and data.times is None:
+        choices["n_repeats"] = study.n_folds // folds.n_splits
+    choices |= {"is_tuned": True} if study.is_tuned else {}
+    choices["seed"] = study.seed
+    lines = [
+        "import spinney",
+        "from spinney.study import compare, prepare, refit",
+        "",
+        f"table = spinney.{opened}({summary.name!r})",
+        f"data = prepare(table, {summary.target!r}, {say(options)})",
+        f"study = compare(data, {say(choices)})",
+    ]
+    if study.best not in {None, "baseline"}:
+        lines.append("model = refit(study, data)")
+    return "\n".join(lines)
+
+
+def say(options: dict[str, Any]) -> str:
+    """Arguments by name."""
+    return ", ".join(f"{name}={value!r}" for name, value in options.items())
