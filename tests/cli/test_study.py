@@ -1,11 +1,13 @@
 """`spinney study`, as a user types it."""
 
+import errno
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from click.testing import CliRunner
 import spinney
 from spinney import _jit
 from spinney.cli import main
+from spinney.cli.report import beside
 from spinney.study import Study
 from spinney.study import housing as figures
 from spinney.study.result import Figure
@@ -31,8 +34,14 @@ def fruit(tmp_path):
     return path
 
 
-def run(*arguments, **more):
-    return CliRunner().invoke(main, ["study", *map(str, arguments)], **more)
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    """Reports of embedded tables go to the current directory."""
+    monkeypatch.chdir(tmp_path)
+
+
+def run(*arguments, report=("--no-report",), **more):
+    return CliRunner().invoke(main, ["study", *map(str, arguments), *map(str, report)], **more)
 
 
 def fails(result, *words):
@@ -133,6 +142,76 @@ def test_what_a_column_is_called_is_shown_as_text(tmp_path):
     assert "\x1b" not in result.output
 
 
+# --- The report ---------------------------------------------------------------------------------------------------
+
+CART = ("--methods", "cart", "--folds", "2x1")
+
+
+def test_a_report_is_written_beside_the_data_and_replaces_its_own_kind_alone(fruit, tmp_path):
+    place = tmp_path / "fruit.report.html"
+    result = run(fruit, "--target", "kind", *CART, report=())
+    assert result.exit_code == 0, result.stderr
+    assert f"report: {place}" in "".join(result.stdout.splitlines())
+    page = place.read_text(encoding="utf-8")
+    assert "CART, pruned is best" in page
+    assert "Not shown: " not in page
+    assert 'id="tree-data"' in page
+    place.write_text(page.replace("CART, pruned is best", "gone"), encoding="utf-8")
+    assert run(fruit, "--target", "kind", *CART, report=()).exit_code == 0
+    assert "CART, pruned is best" in place.read_text(encoding="utf-8")
+    place.write_text("my own notes")
+    fails(run(fruit, "--target", "kind", *CART, report=()), "not a report of Spinney", "--force", "--no-report")
+    assert place.read_text() == "my own notes"
+    assert run(fruit, "--target", "kind", *CART, "--force", report=()).exit_code == 0
+    assert "CART" in place.read_text(encoding="utf-8")
+    assert {path.name for path in tmp_path.iterdir()} == {"fruit.csv", "fruit.report.html"}
+
+
+def test_the_report_goes_where_it_is_told(fruit, tmp_path):
+    place = tmp_path / "out.html"
+    result = run(fruit, "--target", "kind", *CART, "--json", report=("--report", place))
+    Study.from_json(result.stdout)
+    assert str(place) in result.stderr
+    assert place.is_file()
+    assert not (tmp_path / "fruit.report.html").exists()
+    assert run(fruit, "--target", "kind", *CART, "--json", report=()).exit_code == 0
+    assert not (tmp_path / "fruit.report.html").exists()
+
+
+def test_a_report_that_cannot_be_is_refused_before_the_work(fruit, tmp_path):
+    fails(run(fruit, "--target", "kind", report=("--report", tmp_path / "none" / "r.html")), "no directory")
+    fails(run(fruit, "--target", "kind", report=("--report", tmp_path)), "is a directory")
+    fails(run(fruit, "--target", "kind", report=("--report", "")), "--report is empty")
+    fails(run(fruit, "--target", "kind", report=("--report", "r.html", "--no-report")), "choose one")
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [("a.csv.gz", "a"), ("b.v2.parquet", "b.v2"), ("glass", "glass"), ("-", "study"), (".csv", "study")],
+)
+def test_reports_are_named_after_the_data(source, name):
+    assert str(beside(source)) == f"{name}.report.html"
+
+
+def test_a_full_disk_loses_nothing_but_the_report(fruit, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "fruit.report.html")
+
+    monkeypatch.setattr("spinney._files.replacing", full)
+    result = run(fruit, "--target", "kind", *CART, report=())
+    assert result.exit_code == 1
+    assert "is best (accuracy" in result.stdout
+    assert "No space left" in result.stderr
+    assert not (tmp_path / "fruit.report.html").exists()
+
+
+def test_a_spent_budget_leaves_a_report_that_says_so(fruit, tmp_path):
+    result = run(fruit, "--target", "kind", *QUICK, "--budget", "0.001s", report=())
+    assert result.exit_code == 0
+    page = (tmp_path / "fruit.report.html").read_text(encoding="utf-8")
+    assert "rests on the folds that were finished" in page
+
+
 # --- Stopping -----------------------------------------------------------------------------------------------------
 
 
@@ -164,7 +243,7 @@ def test_ctrl_c_leaves_a_table_and_exit_code_130(tmp_path):
     ]
     process = subprocess.Popen(
         [sys.executable, "-m", "spinney", *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ, cwd=Path(__file__).parents[2],
     )  # fmt: skip
     assert process.stdout.readline().startswith("t.csv: 3,000 rows")
     time.sleep(6)  # some folds
@@ -172,6 +251,7 @@ def test_ctrl_c_leaves_a_table_and_exit_code_130(tmp_path):
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert "of 200 folds, it was interrupted" in out
+    assert "The study was interrupted" in (tmp_path / "t.report.html").read_text(encoding="utf-8")
     assert "Traceback" not in err
 
 
@@ -187,9 +267,11 @@ def small(monkeypatch):
 
 @compiled_only
 @pytest.mark.usefixtures("small")
-def test_without_data_the_figure_of_the_lectures():
-    result = run()
+def test_without_data_the_figure_of_the_lectures(tmp_path):
+    result = run(report=())
     assert result.exit_code == 0, result.stderr
+    page = (tmp_path / "california_housing.report.html").read_text(encoding="utf-8")
+    assert "is best with 4 trees: R²" in page
     assert result.stdout.startswith("California housing: R² on held-out rows")
     assert "XGB R²" in result.stdout
     assert "\x1b" not in result.output

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import click
 
 from spinney.cli.group import Problem
 from spinney.cli.output import check_new, force_option, json_option
+from spinney.cli.report import no_report_option, place_report, report_option, write_report
 from spinney.cli.tables import check_column, drop_option, listed, open_data, target_option, task_option
 
 if TYPE_CHECKING:
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
     from spinney.cli.study_text import Writer
     from spinney.study.clock import Clock
+    from spinney.study.result import Study
+    from spinney.study.tables import Data
 
 
 @click.command()
@@ -35,6 +39,8 @@ if TYPE_CHECKING:
 @click.option("--budget", metavar="TIME", help="Stop after so long, with what is done: 60s, 5m.")
 @click.option("--tune", is_flag=True, help="Search a few settings of each method inside each fold's training rows.")
 @click.option("--save", metavar="FILE.spn", type=click.Path(), help="Fit the best method to all rows and save it.")
+@report_option
+@no_report_option
 @force_option
 @json_option
 @click.option("--plain", is_flag=True, help="Plain ASCII text without frames and colours.")
@@ -57,20 +63,24 @@ def study(data: str | None, **options: Any) -> None:
     if stopped == "interrupt":
         raise KeyboardInterrupt
     if stopped == "budget" and not options["as_json"]:
-        click.echo("the budget is spent: some folds were left out", err=True)
+        click.echo("the budget is spent: some of the work was left out", err=True)
 
 
 def _study_table(source: str, options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
     """Compare on a table, print, save; why it stopped early, or None."""
     from spinney.cli.study_text import print_study, print_summary
-    from spinney.study.compare import compare, refit
+    from spinney.show.report import make_report
+    from spinney.study.compare import compare
+    from spinney.study.examine import examine
     from spinney.study.folds import make_folds
     from spinney.study.methods import choose_methods
     from spinney.study.metrics import choose_metric
     from spinney.study.tables import prepare
+    from spinney.study.witness import Witness
 
     if options["save"] is not None:
         check_new(options["save"], force=options["force"])
+    place = place_report(source, options)
     n_splits, n_repeats = _read_folds(options["folds"])
     data = open_data(source)
     target = options["target"] or data.target
@@ -94,6 +104,7 @@ def _study_table(source: str, options: dict[str, Any], clock: Clock, writer: Wri
     if not options["as_json"]:
         tuned = ", tuned inside each fold" if options["tune"] else ""
         print_summary(ready.summary, f"{len(methods)} methods{tuned}, {metric.title}, {folds.words}", writer)
+    witness = None if place is None else Witness()
     with progress() as on_fold:
         result = compare(
             ready,
@@ -105,24 +116,40 @@ def _study_table(source: str, options: dict[str, Any], clock: Clock, writer: Wri
             seed=options["seed"],
             clock=clock,
             on_fold=on_fold,
+            witness=witness,
         )
     if options["as_json"]:
         click.echo(result.to_json())
     else:
         print_study(result, writer)
     if options["save"] is not None and result.stopped != "interrupt":
-        refit(result, ready).save_model(options["save"])
-        if not options["as_json"]:
-            assert result.best is not None
-            writer.line(
-                f"{result.method(result.best).name}, fitted to all {ready.n_rows:,} rows: saved in {options['save']}"
-            )
-    return result.stopped
+        _save(result, ready, options, writer)
+    if place is None:
+        return result.stopped
+    evidence = None
+    if result.stopped != "interrupt" and any(one.scores for one in result.methods if one.key != "baseline"):
+        with progress() as on_step:
+            evidence = examine(result, ready, witness, clock=clock, on_step=on_step)
+    _say_report(write_report(place, partial(make_report, result, evidence)), options, writer)
+    return result.stopped or (None if evidence is None else evidence.stopped)
+
+
+def _save(result: Study, data: Data, options: dict[str, Any], writer: Writer) -> None:
+    """Fit the best method to all rows and save it."""
+    from spinney.study.compare import refit
+
+    refit(result, data).save_model(options["save"])
+    if not options["as_json"]:
+        assert result.best is not None
+        writer.line(
+            f"{result.method(result.best).name}, fitted to all {data.n_rows:,} rows: saved in {options['save']}"
+        )
 
 
 def _draw(options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
     """The lectures' figure; why it stopped early, or None."""
     from spinney.cli.study_text import print_figure
+    from spinney.show.report import make_figure_report
     from spinney.study import housing
 
     for option in ("target", "drop", "methods", "metric", "folds", "groups", "time_column", "tune", "save"):
@@ -131,13 +158,24 @@ def _draw(options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
             raise ValueError(
                 f"--{name} needs DATA; `spinney study california_housing` compares all methods on that table"
             )
+    place = place_report(housing.TABLE, options)
     with progress() as on_step:
         figure = housing.draw_figure(clock=clock, on_step=on_step)
     if options["as_json"]:
         click.echo(figure.to_json())
     else:
         print_figure(figure, writer)
+    if place is not None:
+        _say_report(write_report(place, partial(make_figure_report, figure)), options, writer)
     return figure.stopped
+
+
+def _say_report(words: str, options: dict[str, Any], writer: Writer) -> None:
+    """Where the report is; on stderr where stdout is a program's."""
+    if options["as_json"]:
+        click.echo(words, err=True)
+    else:
+        writer.line(words)
 
 
 @contextlib.contextmanager
