@@ -6,7 +6,7 @@ BIN := $(ENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help study test test-all test-nojit test-bounds lint format type check bench fuzz clean
+.PHONY: help study test test-all test-nojit test-bounds lint format type check docs bench fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ type: $(ENV)/dev.stamp ## types
 
 check: lint type test ## all that a change must pass
 
+docs: $(ENV)/docs.stamp ## these pages as a site: docs/_build/index.html
+	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build
+
 bench: $(ENV)/bench.stamp ## speed against scikit-learn, as ratios in one run
 	$(BIN)/python -m benchmarks
 
@@ -50,7 +53,7 @@ fuzz: $(ENV)/dev.stamp ## damage a million model files: none may crash, hang or 
 	$(BIN)/python -m fuzz --n 1000000 --workers $(JOBS)
 
 clean: ## remove what the menu has made
-	rm -rf $(ENV) .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist
+	rm -rf $(ENV) .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist docs/_build docs/api
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(ENV)/core.stamp: pyproject.toml
@@ -64,4 +67,8 @@ $(ENV)/dev.stamp: $(ENV)/core.stamp
 
 $(ENV)/bench.stamp: $(ENV)/core.stamp
 	$(BIN)/python -m pip install --quiet --editable ".[bench]"
+	touch $@
+
+$(ENV)/docs.stamp: $(ENV)/core.stamp
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	touch $@

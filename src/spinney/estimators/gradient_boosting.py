@@ -143,7 +143,7 @@ class GradientBoostingClassifier(ClassifierMixin, Boosted):
     evals_result_ : dict
         {"train": {"loss": [...]}, "valid": {"loss": [...], ...}}, a value per round. The training loss takes time, and
         is only there with validation rows, callbacks or `verbose`.
-    train_score_, validation_score_ : array (n_estimators_,), where `evals_result_` has them
+    train_score_, validation_score_ : array (`n_estimators_`,), where `evals_result_` has them
         Training loss; validation loss, or the score that `scoring` asks for.
     feature_importances_ : array (n_features,)
         Gain, scaled to sum 1.

@@ -125,6 +125,7 @@ class Uncertain:
             - "jackknife": by how much the forest would differ had it been grown on another sample of rows, by the
               jackknife after bootstrap (Efron 1992; Wager, Hastie and Efron 2014).
             - "infinitesimal": the same, by the infinitesimal jackknife (Efron 2014). Needs fewer trees.
+
             The last two need bags, and many trees: some multiple of the number of training rows. Where rows were
             drawn in groups or blocks, these are what is left out.
         correction : {"counts", "bootstrap", "none"}
