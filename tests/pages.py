@@ -2,12 +2,14 @@
 
 A block fenced as `python` is executed, all blocks of a page in one namespace. A fence without a language right below
 holds what it prints. A block fenced as `console` has commands after `$ `, each followed by what it prints, or by
-nothing where that does not matter. A line `...` stands for any lines; times and cores differ between machines and may.
+nothing where that does not matter. A line `...` stands for any lines; times, cores and versions may differ.
+A block fenced as `py` is shown and not run.
 """
 
 import contextlib
 import io
 import itertools
+import os
 import re
 import shlex
 import sys
@@ -23,6 +25,7 @@ MASKS = (  # what no two machines or runs have in common
     re.compile(r"\d+\.\d+\s+\d+\.\d+(?=\s+[\d.]+ (B|kB|MB)\b)"),  # fit and predict seconds, left of the size
     re.compile(r"(?<=^seconds)\s+[\d.]+", re.MULTILINE),
     re.compile(r"on \d+ cores?"),
+    re.compile(r"(?<=spinney )\d+\.\S+"),  # the version
 )
 
 
@@ -37,6 +40,7 @@ class Output(NamedTuple):
 
 def run_page(text):
     """Run the blocks of a page in the current folder; its outputs, in order."""
+    os.environ.pop("COLUMNS", None)  # as wide as into a pipe
     namespace = {"__name__": "__main__"}
     fences = list(FENCE.finditer(text))
     outputs = []
@@ -101,7 +105,8 @@ def write_outputs(path):
         outputs = run_page(text)
     for output in reversed([output for output in outputs if not is_as_told(output)]):
         begin, end = output.span
-        text = text[:begin] + output.printed.rstrip() + "\n" + text[end:]
+        lines = [line.rstrip() for line in output.printed.strip("\n").splitlines()]
+        text = text[:begin] + "\n".join(lines) + "\n" + text[end:]
         sys.stdout.write(f"{path}: new output of\n{output.code}\n")
     path.write_text(text, encoding="utf-8")
 

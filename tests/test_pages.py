@@ -12,7 +12,12 @@ PAGES = [
     for path in [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
     if "_build" not in path.parts
 ]
-WITH_CODE = [page for page in PAGES if re.search(r"^```(python|console)$", (REPOSITORY / page).read_text(), re.MULTILINE)]
+SLOW = {"docs/tutorials/ten-minutes.md"}  # a whole study
+WITH_CODE = [
+    pytest.param(page, marks=pytest.mark.slow) if page in SLOW else page
+    for page in PAGES
+    if re.search(r"^```(python|console)$", (REPOSITORY / page).read_text(encoding="utf-8"), re.MULTILINE)
+]
 
 
 @pytest.mark.skipif(_jit._IS_JIT_DISABLED, reason="takes minutes interpreted")
