@@ -84,6 +84,13 @@ def test_every_picture_is_drawn_and_told(name):
     assert len(chart.to_svg()) < 60_000
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_every_picture_is_drawn_by_matplotlib(name):
+    figure = pytest.importorskip("matplotlib.figure", reason="matplotlib is an extra").Figure
+    ax = ALL[name].to_matplotlib(figure().add_subplot())
+    assert ax.get_title("left") == ALL[name].title
+
+
 def test_scores_are_in_order_with_their_errors():
     study = make_study()
     table = ALL["scores"].to_table()

@@ -81,6 +81,16 @@ def test_cells_columns_rows_and_dots(figure):
     assert ax.get_legend() is None
 
 
+def test_names_are_not_read_as_formulas_and_none_is_left_out(figure):
+    ax = figure().add_subplot()
+    chart = Chart("1 $x$", "", Axis("x_$"), Axis("y", levels=("$a_b$", "c")), (Points((1.0,), (0.0,), "_name $_2$"),))
+    chart.to_matplotlib(ax)
+    words = [ax.get_title("left"), ax.get_xlabel(), ax.get_yticklabels()[0].get_text(), *(
+        text.get_text() for text in ax.get_legend().get_texts()
+    )]  # fmt: skip
+    assert words == [r"1 \$x\$", r"x_\$", r"\$a_b\$", r" _name \$_2\$"]
+
+
 def test_pictures_are_saved(figure, tmp_path):
     assert figure is not None
     for name, start in (("a.png", b"\x89PNG"), ("a.pdf", b"%PDF")):

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from spinney.show.look import LIGHT, N_LOOKS, dash
 from spinney.show.marks import NEUTRAL, Band, Bars, Cells, Columns, Ends, Line, Mark, Points, Rows, Rule
-from spinney.show.scale import find_ends
+from spinney.show.scale import find_ends, log_ticks, tick_texts
 from spinney.tree.layout import shorten
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from spinney.show.chart import Chart
@@ -19,6 +20,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
 SIDE = 4.4  # inches
 ROW = 0.3  # inches of a level of y
 MAX_MARKERS = 60  # beyond, points are dots
+LETTER = 0.085  # inches of a letter
+MAX_LETTERS = 40  # of all levels of x together, in one line
 MAX_LABEL = 160.0  # width of the name of a level, in points
 STRIP = 0.08  # of the height, for rows along the foot
 BAR_SHARE = 0.7  # of the height of a level
@@ -28,7 +31,7 @@ def draw(chart: Chart, ax: Any = None) -> Any:
     """Draw a chart on axes, new ones where `ax` is None."""
     if ax is None:
         ax = import_pyplot().figure(figsize=size_of(chart), layout="constrained").add_subplot()
-    ax.set_title(chart.title, loc="left", fontsize="medium", fontweight="bold", wrap=True)
+    ax.set_title(plain(chart.title), loc="left", fontsize="medium", fontweight="bold", wrap=True)
     ax.spines[["top", "right"]].set_visible(False)
     ax.set_axisbelow(True)
     ax.grid(color=LIGHT.grid, axis="both" if chart.y.levels is None else "x")
@@ -80,22 +83,28 @@ def size_of(chart: Chart) -> tuple[float, float]:
     if chart.is_square:
         return SIDE, SIDE
     if chart.y.levels is not None:
-        return 1.4 * SIDE, 1.2 + ROW * len(chart.y.levels)
+        below = LETTER * max(map(len, chart.x.levels)) if chart.x.levels and is_upward(chart.x.levels) else 0.0
+        return 1.4 * SIDE, 1.2 + ROW * len(chart.y.levels) + below
     return 1.4 * SIDE, SIDE * 0.9
 
 
 def set_axes(chart: Chart, ax: Any) -> None:
-    """Ends, ticks and labels."""
+    """Ends, ticks and labels; levels that name themselves have no label."""
+    has_cells = any(isinstance(mark, Cells) for mark in chart.marks)
     reaches = [mark.reach() for mark in chart.marks]
     for name, axis, place in (("x", chart.x, 0), ("y", chart.y, 1)):
-        getattr(ax, f"set_{name}label")(axis.label)
+        if axis.levels is None or has_cells:
+            getattr(ax, f"set_{name}label")(plain(axis.label))
         low, high = find_ends(axis, (value for reach in reaches for value in reach[place]))
         if axis.is_log:
+            ticks = log_ticks(low, high, 8)
             getattr(ax, f"set_{name}scale")("log")
-        if axis.levels is not None:
+            getattr(ax, f"set_{name}ticks")(ticks, tick_texts(ticks))
+            getattr(ax, f"set_{name}ticks")([], minor=True)
+        elif axis.levels is not None:
             names = [shorten(level, MAX_LABEL, 10.0) for level in axis.levels]
-            is_long = name == "x" and sum(map(len, names)) > 40
-            getattr(ax, f"set_{name}ticks")(range(len(names)), names, rotation=90 if is_long else 0)
+            turn = 90 if name == "x" and is_upward(axis.levels) else 0
+            getattr(ax, f"set_{name}ticks")(range(len(names)), list(map(plain, names)), rotation=turn)
             low, high = (high, low) if name == "y" else (low, high)
         elif axis.is_whole:
             getattr(ax, f"{name}axis").get_major_locator().set_params(integer=True)
@@ -133,9 +142,19 @@ def draw_mark(mark: Mark, ax: Any) -> None:
             draw_rule(mark, ax)
 
 
+def is_upward(levels: Sequence[str]) -> bool:
+    """Whether the levels of x have no room side by side."""
+    return sum(map(len, levels)) > MAX_LETTERS
+
+
+def plain(text: str) -> str:
+    """Text that is not read as a formula."""
+    return text.replace("$", r"\$")
+
+
 def label(mark: Mark) -> str:
-    """The name of a mark in the key; one with an underscore has none."""
-    return mark.name or "_"
+    """The name of a mark in the key; one that begins with an underscore would have no line there."""
+    return plain(f" {mark.name}" if mark.name.startswith("_") else mark.name or "_")
 
 
 def dashes(series: int) -> tuple[float, ...]:
@@ -194,7 +213,7 @@ def draw_cells(mark: Cells, ax: Any) -> None:
     ax.grid(visible=False)
     for row, texts in enumerate(mark.texts):
         for column, text in enumerate(texts):
-            ax.text(column, row, text, ha="center", va="center", fontsize="small")
+            ax.text(column, row, plain(text), ha="center", va="center", fontsize="small")
 
 
 def draw_rule(mark: Rule, ax: Any) -> None:
