@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
-    from spinney import datasets
+    from spinney import datasets, plot
     from spinney._versions import show_versions
     from spinney._warmup import warmup
     from spinney.estimators.adaboost import AdaBoostClassifier, AdaBoostRegressor
@@ -56,6 +56,7 @@ _HOMES = {
     "equal_density_bins": "spinney.table.binning",
     "load_model": "spinney.estimators.saved",
     "load_predictor": "spinney.model.io",
+    "plot": "",  # a module of its own
     "read_table": "spinney.table.ingest",
     "rounds_to_fit": "spinney.model.margins",
     "show_versions": "spinney._versions",
@@ -92,6 +93,7 @@ __all__ = [
     "equal_density_bins",
     "load_model",
     "load_predictor",
+    "plot",
     "read_table",
     "rounds_to_fit",
     "show_versions",

@@ -148,7 +148,7 @@ def test_residuals_have_the_same_ends_both_ways():
 def test_importances_are_in_the_order_of_permutation():
     for name, values in (("permutation_importances", (0.3, 0.01)), ("impurity_importances", (0.8, 0.2))):
         (bars,) = [mark for mark in ALL[name].marks if isinstance(mark, Bars)]
-        assert bars.values == values
+        assert bars.lengths == values
         assert ALL[name].y.levels == ("<pay>", "age")
     assert bars.ends == ((pytest.approx(0.7), pytest.approx(0.9)), None)
 

@@ -168,6 +168,17 @@ def test_long_levels_are_shortened_and_whole_in_a_tooltip():
     assert cut[0].text == name
 
 
+def test_rows_have_a_strip_of_their_own_below_the_numbers():
+    svg = to_svg(chart_of(Line((0.0, 1.0), (0.0, 5.0), series=1), Rows((0.0, 1.0), (3, 9))), embed_style=False)
+    root, *rest = elements(svg)
+    floor = float(root.get("data-frame").split()[3])
+    boxes = [one for one in rest if one.get("class") == "f-n"]
+    line = next(one for one in rest if one.get("class") == "s1")
+    assert max(float(y) for _, y in SHAPE.findall(line.get("d"))) == floor
+    assert [float(box.get("height")) for box in boxes] == pytest.approx([16 / 3, 16], abs=0.01)
+    assert all(float(box.get("y")) >= floor for box in boxes)
+
+
 def test_steps_are_level_up_to_each_point():
     svg = to_svg(chart_of(Line((0.0, 1.0, 2.0), (5.0, 3.0, 4.0), series=1, is_step=True)), embed_style=False)
     (line,) = [one for one in elements(svg) if one.get("class") == "s1"]

@@ -35,6 +35,7 @@ MAX_FEATURES = 15
 MAX_LEVELS = 15
 LEVEL_WIDTH = 100.0  # pixels
 MAX_LINES = 40  # of single rows
+MANY_TIMES = 20  # the fewest trees: then they are counted on a logarithmic axis
 MANY_LEAVES = 20  # from here on leaves are counted on a logarithmic axis
 
 
@@ -61,17 +62,20 @@ def growth_scores(growths: Sequence[Growth], metric: str) -> Chart:
     marks: list[Mark] = []
     for series, one in enumerate(growths[:MAX_SERIES]):
         x, name = tuple(map(float, one.trees)), caption(one.name)
+        none = (None,) * len(x)
         marks += [
             Line(x, one.scores, name, series),
-            Points(x, one.scores, name, series, y_ends=ends_of(one.scores, one.errors)),
+            Points(x, one.scores, name, series, y_ends=ends_of(one.scores, one.errors or none)),
         ]
     last = "; ".join(
         f"{caption(one.name)} {short(one.scores[-1])} with {one.trees[-1]}" for one in growths if one.trees
     )
+    trees = [n for one in growths for n in one.trees]
+    spread = ", with the standard error over folds" if any(one.errors for one in growths) else ""
     return Chart(
         title=f"{capital(metric)} against the number of trees",
-        description=f"On held-out rows, with the standard error over folds. {last}.",
-        x=Axis("trees", is_whole=True),
+        description=f"On held-out rows{spread}. {last}.",
+        x=Axis("trees", is_log=max(trees, default=1) > MANY_TIMES * min(trees, default=1), is_whole=True),
         y=Axis(metric),
         marks=tuple(marks),
     )
@@ -229,14 +233,14 @@ def coverage(coverages: Sequence[Coverage]) -> Chart:
 
 
 def permutation_importances(importances: Sequence[Importance]) -> Chart:
-    """What the out-of-bag score loses when a column is permuted, the most important first."""
+    """How much worse trees are on their out-of-bag rows when a column is permuted, the most important first."""
     shown = by_worth(importances)
     values = tuple(one.permutation for one in shown)
     return Chart(
         title="Importance by permutation",
-        description="How much the score of out-of-bag rows falls when a column is permuted, with standard errors. "
-        + tell_first([one.feature for one in shown], values),
-        x=Axis("loss of score"),
+        description="How much the error of trees on their out-of-bag rows rises when a column is permuted, with "
+        "standard errors. " + tell_first([one.feature for one in shown], values),
+        x=Axis("rise of the error when permuted"),
         y=Axis("column", levels=tuple(caption(one.feature) for one in shown)),
         marks=(Bars(values, ends=ends_of(values, [one.permutation_error for one in shown])),),
     )

@@ -107,18 +107,18 @@ class Points:
 class Bars:
     """Bars from 0 to the right, one for each level of y; those of several marks stand side by side."""
 
-    values: tuple[float, ...]
+    lengths: tuple[float, ...]
     name: str = ""
     series: int = 0
     ends: Ends | None = None
 
     def reach(self) -> Reach:
         """The numbers they reach."""
-        return [0.0, *self.values, *flat(self.ends)], []
+        return [0.0, *self.lengths, *flat(self.ends)], []
 
     def to_part(self, x: Axis, y: Axis) -> Part | None:
         """Their columns."""
-        return Part(self.name, y.levels or (), ((x.label, texts_of(self.values)), *columns_of(self.ends)))
+        return Part(self.name, y.levels or (), ((x.label, texts_of(self.lengths)), *columns_of(self.ends)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,6 +96,8 @@ def set_axes(chart: Chart, ax: Any) -> None:
         if axis.levels is None or has_cells:
             getattr(ax, f"set_{name}label")(plain(axis.label))
         low, high = find_ends(axis, (value for reach in reaches for value in reach[place]))
+        if name == "y" and any(isinstance(mark, Rows) for mark in chart.marks):
+            low -= 1.3 * STRIP * (high - low)  # room for the strip
         if axis.is_log:
             ticks = log_ticks(low, high, 8)
             getattr(ax, f"set_{name}scale")("log")
@@ -185,8 +187,8 @@ def draw_points(mark: Points, ax: Any) -> None:
 def draw_bars(mark: Bars, ax: Any, place: int, n_bars: int) -> None:
     """Bars beside those of other marks, with error bars."""
     thick = BAR_SHARE / n_bars
-    middles = [k + (place - (n_bars - 1) / 2) * thick for k in range(len(mark.values))]
-    ax.barh(middles, mark.values, thick * 0.95, color=LIGHT.colour(mark.series), alpha=0.75, label=label(mark))
+    middles = [k + (place - (n_bars - 1) / 2) * thick for k in range(len(mark.lengths))]
+    ax.barh(middles, mark.lengths, thick * 0.95, color=LIGHT.colour(mark.series), alpha=0.75, label=label(mark))
     ends: Ends = mark.ends or ()
     for middle, pair in zip(middles, ends, strict=mark.ends is not None):
         if pair is not None:

@@ -51,7 +51,7 @@ def to_svg(
 ) -> Html:
     """SVG source of a chart.
 
-    For scripts of a page, `data-frame` is the plot's left, top, right and foot in pixels, `data-ends` the numbers at
+    For scripts of a page, `data-frame` is the plot's left, top, right and floor in pixels, `data-ends` the numbers at
     its ends along x, then y.
 
     Parameters
@@ -140,9 +140,11 @@ class Painter:
         pile.y += 4
         height = self.find_height()
         self.x = Scale(*self.x_ends, self.left, self.right, self.chart.x.is_log)
-        first, last = (height, 0.0) if self.chart.y.levels is None else (0.0, height)
+        strip = STRIP + 4 if any(isinstance(mark, Rows) for mark in self.chart.marks) else 0.0
+        first, last = (height - strip, 0.0) if self.chart.y.levels is None else (0.0, height)
         self.y = Scale(*self.y_ends, pile.y + first, pile.y + last, self.chart.y.is_log)
         self.top, self.foot = pile.y, pile.y + height
+        self.floor = pile.y + max(first, last)  # of the numbers: what is below is the strip of rows
         pile.y += height
         axes = self.draw_axes(pile)
         marks = [part for mark in self.chart.marks for part in self.draw(mark)]
@@ -170,7 +172,7 @@ class Painter:
             width=self.width,
             height=height,
             viewBox=f"0 0 {written(self.width)} {written(height)}",
-            data_frame=" ".join(map(written, (self.left, self.top, self.right, self.foot))),
+            data_frame=" ".join(map(written, (self.left, self.top, self.right, self.floor))),
             data_ends=" ".join(f"{end:.9g}" for end in (*self.x_ends, *self.y_ends)),
         )
 
@@ -353,7 +355,7 @@ class Painter:
         shift = (place - (len(self.bars) - 1) / 2) * thick
         middles = [self.y(k) + shift for k in range(len(levels))]
         parts = []
-        for k, value in enumerate(mark.values):
+        for k, value in enumerate(mark.lengths):
             left, right = sorted((self.x(0.0), self.x(value)))
             tip = tip_of(levels[k], value, mark.ends[k] if mark.ends else None)
             parts.append(

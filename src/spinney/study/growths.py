@@ -46,11 +46,11 @@ def average_trees(model: Any, X: Any, points: tuple[int, ...]) -> NDArray[np.flo
     """Means over the first trees, shape (n_points, n_rows), or (n_points, n_rows, n_classes)."""
     predictor = model.predictor()
     n_classes = len(getattr(model, "classes_", ()))
-    n_rows = X.num_rows
+    n_rows = len(X)
     size = max(CELLS // (len(model) * max(n_classes, 1)), 1)
     means = np.empty((len(points), n_rows, n_classes)[: 3 if n_classes else 2])
     for start in range(0, n_rows, size):
-        said = predictor.predict_trees(X.slice(start, size))
+        said = predictor.predict_trees(X[start : start + size])
         total, done = np.zeros(said.shape[1:]), 0
         for place, n in enumerate(points):
             total = total + said[done:n].sum(axis=0)
