@@ -12,7 +12,7 @@ import numpy as np
 
 MOST_SECONDS = 1.0  # of the processor
 MOST_TIMES = 4  # as much memory as the file is long ...
-FREE_BYTES = 8 << 20  # ... beyond what any file of some kilobytes may take: JSON takes more than its letters
+FREE_BYTES = 1 << 19  # ... beyond what any file of some kilobytes may take: JSON takes more than its letters
 ROWS = np.array([[0.0, 1.0, 2.0, 3.0], [np.nan] * 4, [-1e30, 1e30, 4.0, 5.0], [0.5, -0.5, 1.0, 70_000.0]])
 MANY = 25  # times these rows, so that engines for many rows are asked too
 WAYS = ("load_model", "load_predictor")

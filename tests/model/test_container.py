@@ -25,7 +25,19 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from spinney.model import container
-from spinney.model.container import ALIGNMENT, DTYPES, BrokenFileError, load_json, pack, read, unpack, write
+from spinney.model.container import (
+    ALIGNMENT,
+    DTYPES,
+    FREE_JSON_BYTES,
+    JSON_TIMES,
+    BrokenFileError,
+    load_json,
+    pack,
+    read,
+    unpack,
+    weigh_json,
+    write,
+)
 
 ARRAYS = {
     "hot": np.arange(6, dtype=np.uint64).reshape(3, 2),
@@ -604,5 +616,44 @@ def test_json_that_is_none_or_too_much_is_refused(text):
 
 def test_json_that_the_file_pays_for_is_read():
     text = "[" + "0," * 300_000 + "0]"
-    assert len(load_json(text, len(text) + 10_000_000)) == 300_001
+    assert len(load_json(text, 2_000_000)) == 300_001
     assert load_json('{"a":[1,2.5,"ä",null,true]}', 0) == {"a": [1, 2.5, "ä", None, True]}
+
+
+JSON = {
+    "empty objects": "[" + "{}," * 30_000 + "0]",
+    "empty lists": "[" + "[]," * 30_000 + "0]",
+    "short lists": "[" + "[0]," * 30_000 + "0]",
+    "deep lists": "[" + ("[" * 500 + "]" * 500 + ",") * 60 + "0]",
+    "whole numbers": "[" + "0," * 30_000 + "0]",
+    "long numbers": "[" + "123456789012," * 30_000 + "0]",
+    "numbers": "[" + "1e5," * 30_000 + "0]",
+    "texts": "[" + ",".join(f'"{i:x}"' for i in range(30_000)) + "]",
+    "wide texts": "[" + ",".join(f'"\\u20ac{i:x}"' for i in range(30_000)) + "]",
+    "wider texts": "[" + '"\\ud83d\\ude00",' * 30_000 + "0]",
+    "a long wide text": '"' + "\\ud83d\\ude00" * 30_000 + '"',
+    "a large object": "{" + ",".join(f'"{i:x}":0' for i in range(30_000)) + "}",
+    "objects of one": "[" + '{"a":0},' * 30_000 + "0]",
+    "objects of one each": "[" + ",".join(f'{{"{i:x}":0}}' for i in range(30_000)) + "]",
+    "objects of some": "[" + ",".join(f'{{"{i:x}":0,"{i + 1:x}":1,"{i + 2:x}":2}}' for i in range(10_000)) + "]",
+}
+
+
+@pytest.mark.parametrize("name", JSON)
+def test_json_takes_no_more_than_was_foreseen(name):
+    """And nothing of it is read where the file does not pay for that."""
+    text = JSON[name]
+    assert peak_of(lambda: load_json(text, 1 << 30)) < weigh_json(text) + 50_000
+    n_paid = weigh_json(text) // JSON_TIMES
+    load_json(text, n_paid)
+
+    def action():
+        with pytest.raises(BrokenFileError, match="too many for a file"):
+            load_json(text, n_paid - FREE_JSON_BYTES // JSON_TIMES - 1)
+
+    assert peak_of(action) < 50_000
+
+
+@given(st.recursive(st.none() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=3), st.lists))
+def test_small_json_is_paid_for_by_any_file(content):
+    assert load_json(json.dumps(content), 0) == content

@@ -61,8 +61,9 @@ ENTRY = re.compile(
     rf'"shape":\[((?:{NUMBER}(?:,{NUMBER}){{0,{MOST_AXES - 1}}})?)\]\}}'
 )
 STRING = re.compile(r'"(?:[^"\\\x00-\x1f\x7f-\xff]++|\\["\\bfnrt]|\\u00[0-7][0-9a-f])*+"')
-VALUE_BYTES = 100  # a value of JSON takes at most so many in memory, beside the letters of text
-FREE_VALUES = 1 << 18
+VALUE_BYTES, LIST_BYTES, OBJECT_BYTES, PAIR_BYTES, WIDE_BYTES = 64, 64, 160, 72, 32  # in memory; see `weigh_json`
+JSON_TIMES, MOST_JSON_BYTES = 16, 26 << 20
+FREE_JSON_BYTES = 1 << 16
 
 
 class BrokenFileError(ValueError):
@@ -324,16 +325,28 @@ def check_places(places: dict[str, Place], n_bytes: int) -> None:
 
 
 def load_json(text: str, n_paid: int) -> Any:
-    """The content of a stranger's JSON; values beyond some 200,000 must be paid for by the bytes of their file."""
-    n_values = sum(text.count(sign) for sign in "[{,:")
-    if n_values > FREE_VALUES + n_paid * 4 // VALUE_BYTES:
-        raise BrokenFileError(f"{n_values} values of JSON are too many for a file of {n_paid} bytes")
+    """The content of a stranger's JSON, whose values must be paid for by the bytes of their file.
+
+    They may take 16 times as many (texts of two letters take 14 times those that stand for them), but not more than
+    26 MB beyond 4 times as many.
+    """
+    n_bytes = weigh_json(text)
+    if n_bytes > min(JSON_TIMES * n_paid, 4 * n_paid + MOST_JSON_BYTES) + FREE_JSON_BYTES:
+        raise BrokenFileError(f"values of JSON that take {n_bytes} bytes are too many for a file of {n_paid}")
     try:
         return json.loads(
             text, object_pairs_hook=without_repeats, parse_constant=refuse_constant, parse_float=finite_float
         )
     except (ValueError, RecursionError) as error:  # JSON's errors and ours are ValueErrors
         raise BrokenFileError(f"the JSON is not valid: {error}") from None
+
+
+def weigh_json(text: str) -> int:
+    """How many bytes the values of JSON take at most: from above, by the signs that part them."""
+    n_commas, n_pairs, n_lists, n_objects = (text.count(sign) for sign in ",:[{")
+    n_values = n_commas + n_pairs + n_lists + n_objects
+    shells = LIST_BYTES * n_lists + OBJECT_BYTES * n_objects + PAIR_BYTES * n_pairs
+    return len(text) + VALUE_BYTES * n_values + shells + WIDE_BYTES * text.count("\\u")
 
 
 def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
