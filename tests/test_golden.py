@@ -52,7 +52,7 @@ def test_there_are_files():
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name} {path.stem}")
-def test_old_files_say_what_they_said(path):
+def test_fault_99_old_files_say_what_they_said(path):
     model = spinney.load_model(path, losses=saved_models.LOSSES)
     kept = json.loads(path.with_suffix(".json").read_text())
     said = what_it_says(model, kept["options"])

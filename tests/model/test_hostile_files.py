@@ -1,8 +1,6 @@
 """Model files that someone has made to do harm: their hashes are right, what they say is not."""
 
-import json
 import sys
-import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,9 +8,10 @@ import numpy as np
 import pytest
 
 import saved_models
+from damaged_files import peak_of, rewritten
 from spinney import GradientBoostingClassifier, ID3Classifier, load_model, load_predictor
 from spinney._types import FEATURE_SHIFT, SUBSET, THRESHOLD
-from spinney.model.container import BrokenFileError, read, write
+from spinney.model.container import BrokenFileError
 from spinney.model.state import KINDS, Reader, Writer
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -26,20 +25,6 @@ def forest_file(tmp_path_factory):
     model, _ = saved_models.fit("forest")
     model.save_model(path)
     return path
-
-
-def rewritten(path, change_arrays=None, change_json=None):
-    """The file with other arrays or other JSON, and the right hash."""
-    found = read(path, is_mapped=False)
-    arrays = {name: array.copy() for name, array in found.arrays.items()}
-    content = json.loads(found.text["model"])
-    if change_arrays:
-        change_arrays(arrays)
-    if change_json:
-        change_json(content)
-    other = path.with_name("other.spn")
-    write(other, arrays, {**found.text, "model": json.dumps(content)})
-    return other
 
 
 def assert_refused(path, match=None):
@@ -121,15 +106,6 @@ def test_fault_99_a_later_format_says_what_to_install(forest_file):
     for version in ("", "1", "one", "1.0.0", "-1.0", "1e9.0", "99999999.0"):
         other.write_bytes(with_text(forest_file.read_bytes(), version=version))
         assert_refused(other, match="version")
-
-
-def peak_of(action):
-    tracemalloc.start()
-    try:
-        action()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 def test_one_long_label_does_not_make_all_long(forest_file):

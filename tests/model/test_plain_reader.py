@@ -10,7 +10,7 @@ import saved_models
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "model-files.md"
 
 
-def test_the_documented_reader_reads_our_files(tmp_path):
+def test_fault_107_the_documented_reader_reads_our_files_byte_by_byte(tmp_path):
     code = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)[1]
     reader = {}
     exec(code, reader)

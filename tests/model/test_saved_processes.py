@@ -2,6 +2,10 @@
 
 import asyncio
 import multiprocessing
+import os
+import signal
+import subprocess
+import sys
 import threading
 import warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -40,6 +44,48 @@ def test_fault_113_processes_open_one_file(saved):
                 assert there == here
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_fault_113_a_child_asks_what_its_parent_opened(saved, is_asked):
+    """Whether or not the parent had derived anything yet: the same answers, and no waiting for a lock of its."""
+    model, predictor = spinney.load_model(saved), spinney.load_predictor(saved)
+    X, _ = saved_models.make_data(seed=1)
+    values = predictor.encode(X)
+    if is_asked:
+        predictor(values[0])
+        model.predict(X)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)  # ends a child that hangs
+        same = model.predict_proba(X).tobytes() == predictor(values).tobytes()
+        same = same and np.asarray(predictor(values[3])).tobytes() == model.predict_proba(X[3:4])[0].tobytes()
+        os._exit(0 if same else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_fault_125_files_need_no_optional_library(tmp_path):
+    saved = tmp_path / "model.spn"
+    saved_models.fit("forest")[0].save_model(saved)
+    code = f"""
+import sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {{"pandas", "polars", "dask", "matplotlib", "onnx", "psutil", "safetensors"}}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Blocker())
+import spinney
+model, predictor = spinney.load_model({str(saved)!r}), spinney.load_predictor({str(saved)!r})
+row = [[0.5, 1.0, 2.0, 3.0]]
+assert model.predict(row).tolist() == predictor.predict(row).tolist()
+model.save_model({str(saved)!r} + ".again")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_fault_110_eight_threads_ask_one_predictor(saved):
     predictor = spinney.load_predictor(saved)  # nothing is derived yet: all threads want it at once
     X, _ = saved_models.make_data(seed=1)
@@ -56,7 +102,7 @@ def test_fault_110_eight_threads_ask_one_predictor(saved):
     assert all(other == first for other in others)
 
 
-def test_eight_threads_open_one_file(saved):
+def test_fault_110_eight_threads_open_one_file(saved):
     X, _ = saved_models.make_data(seed=1)
     before = list(warnings.filters)
     barrier = threading.Barrier(8)

@@ -22,7 +22,6 @@ import mmap
 import os
 import re
 import stat
-import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +29,7 @@ from numpy.typing import NDArray
 
 from spinney._files import replacing
 
+ORDER = "<"  # of the bytes of a number in a file: the least first
 DTYPES = {
     "BOOL": np.dtype(np.bool_),
     "U8": np.dtype(np.uint8),
@@ -114,12 +114,12 @@ def pack(arrays: dict[str, NDArray[Any]], text: dict[str, str]) -> tuple[bytes, 
     at = 0
     for name in sorted(arrays, key=lambda name: (-alignment_of(arrays[name].nbytes), name)):
         array = np.ascontiguousarray(arrays[name])
-        dtype = array.dtype.newbyteorder("<") if array.dtype.byteorder == ">" else array.dtype
-        if dtype not in NAMES or array.ndim > MOST_AXES:
+        kind = name_type(array.dtype)
+        if kind is None or array.ndim > MOST_AXES:
             raise ValueError(f"array {name!r} of {array.dtype} and {array.ndim} axes has no place in a model file")
-        pieces.append(array.astype(dtype, copy=False).reshape(-1).view(np.uint8).data)
+        pieces.append(array.astype(DTYPES[kind], copy=False).reshape(-1).view(np.uint8).data)
         layout[name] = {
-            "dtype": NAMES[dtype],
+            "dtype": kind,
             "shape": list(array.shape),
             "data_offsets": [at, at + array.nbytes],
         }
@@ -134,6 +134,11 @@ def pack(arrays: dict[str, NDArray[Any]], text: dict[str, str]) -> tuple[bytes, 
         digest.update(piece)
     at = find_hash(head, len(head))
     return head[:at] + digest.hexdigest().encode() + head[at + len(NO_HASH) :], pieces
+
+
+def name_type(dtype: np.dtype[Any]) -> str | None:
+    """What a header calls a type, whatever the order of its bytes; None for one that has no place in a file."""
+    return NAMES.get(dtype.newbyteorder(ORDER))  # type: ignore[arg-type]
 
 
 def find_hash(data: bytes | mmap.mmap, end: int) -> int:
@@ -176,7 +181,7 @@ def read(path: str | os.PathLike[str], *, is_mapped: bool = True) -> Container:
     BrokenFileError
         Which says what is wrong.
     """
-    if not isinstance(path, str | bytes | os.PathLike):
+    if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path must be the name of a file, not {path!r:.80}")  # a number would be an open file's
     check_kind(os.stat(path), path)  # noqa: PTH116  (before it is opened: a device may act on that)
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
@@ -230,8 +235,7 @@ def view(data: bytes | mmap.mmap, begin: int, place: Place, name: str) -> NDArra
     array = np.frombuffer(data, place.dtype, count, begin + place.begin) if count else np.empty(0, place.dtype)
     if place.dtype == np.bool_ and count and array.view(np.uint8).max() > 1:
         raise BrokenFileError(f"array {name!r} holds what is neither true nor false")
-    if sys.byteorder == "big":
-        array = array.astype(place.dtype.newbyteorder("="))
+    array = array.astype(place.dtype.newbyteorder("="), copy=False)  # a copy where this machine has the other order
     array = array.reshape(place.shape)
     array.flags.writeable = False
     return array

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.model.container import NAMES, BrokenFileError, dump
+from spinney.model.container import NAMES, BrokenFileError, dump, name_type
 from spinney.model.predictors import RoundPredictor, TreePredictor, VotePredictor, WeightedPredictor
 from spinney.table.schema import Schema
 from spinney.tree.forest import Forest
@@ -123,7 +123,7 @@ class Writer:
             return {"is": "set", "items": sorted(self.write_items(value, path), key=dump)}
         if type(value) is float:
             return value if math.isfinite(value) else {"is": "float", "value": repr(value)}
-        if value.dtype in NAMES:
+        if name_type(value.dtype) is not None:
             return {"is": "number", "type": value.dtype.name, "value": self.write(value.item(), path)}
         return self.write_foreign(value, path)
 
@@ -143,7 +143,7 @@ class Writer:
                 items = self.write(array.astype(array.dtype.newbyteorder("=")).view(np.uint32), path)
             return {"is": "labels", "type": array.dtype.str, "shape": list(array.shape), "items": items}
         dtype = array.dtype.newbyteorder("=")
-        if dtype not in NAMES:
+        if name_type(dtype) is None:
             return self.write_foreign(array, path)
         array = np.ascontiguousarray(array, dtype)
         if is_named:
