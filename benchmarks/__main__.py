@@ -1,4 +1,4 @@
-"""The command: `python -m benchmarks [names] [--quick] [--trees N] [--append FILE]`, and options of `ranks`."""
+"""The command: `python -m benchmarks [names] [--quick] [--trees N] [--append FILE]`, and options of single names."""
 
 import argparse
 import ast
@@ -39,6 +39,8 @@ def main(arguments: list[str] | None = None) -> int:
         "--set", dest="settings", action="append", default=[], metavar="NAME=VALUE", help="a parameter of ours"
     )
     ranks.add_argument("--table", dest="tables", action="append", metavar="NAME", help="take this table alone")
+    prediction = parser.add_argument_group("prediction")
+    prediction.add_argument("--shape", dest="shapes", action="append", metavar="NAME", help="take these trees alone")
     options = parser.parse_args(arguments)
     unknown = sorted(set(options.names) - set(QUESTIONS))
     if unknown:
@@ -47,7 +49,14 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error("--quick measures too little to be kept; leave out --append")
     if options.trees is not None and options.trees < 1:
         parser.error(f"--trees {options.trees}: a forest has at least one tree")
-    of_ranks = {"cache": options.cache, "settings": read_settings(parser, options.settings), "tables": options.tables}
+    more: dict[str, dict[str, Any]] = {
+        "ranks": {
+            "cache": options.cache,
+            "settings": read_settings(parser, options.settings),
+            "tables": options.tables,
+        },
+        "prediction": {"shapes": options.shapes},
+    }
     # One thread, for this process and those it starts; libraries read this when they are first imported.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = "1"
@@ -59,7 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
     answers = []
     for name in options.names or QUESTIONS:
         print(f"\n== {name}", flush=True)
-        answers += import_module(f"benchmarks.{name}").run(scale, **(of_ranks if name == "ranks" else {}))
+        answers += import_module(f"benchmarks.{name}").run(scale, **more.get(name, {}))
     if options.quick:
         print("\n--quick: sizes and repeats are cut, so these are not results.")
     else:

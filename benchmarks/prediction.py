@@ -125,10 +125,16 @@ def ask_one(answers: list[Answer], shape: Shape, model: Any, rows: NDArray[Any],
         )
 
 
-def run(scale: Scale) -> list[Answer]:
+def run(scale: Scale, shapes: list[str] | None = None) -> list[Answer]:
+    """Measure all shapes, or those of these names alone."""
+    unknown = set(shapes or ()) - {shape.name for shape in SHAPES}
+    if unknown:
+        raise SystemExit(f"--shape: there is no {min(unknown)!r}, but {', '.join(shape.name for shape in SHAPES)}")
     answers: list[Answer] = []
     with tempfile.TemporaryDirectory() as folder:
         for shape in SHAPES:
+            if shapes and shape.name not in shapes:
+                continue
             scaled = shape if scale.share == 1.0 else shape._replace(n_trees=max(shape.n_trees // 10, 2))
             X, y, rows = tables(scaled, scale)
             model = fit_ours(scaled, X, y)

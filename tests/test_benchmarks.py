@@ -29,6 +29,7 @@ TINY = Scale(2e-4, 1, 5)
         pytest.param("boosting", 3, marks=pytest.mark.slow),
         pytest.param("ranks", 0, marks=pytest.mark.slow),
         pytest.param("textbook", 1, marks=pytest.mark.slow),
+        pytest.param("files", 4, marks=pytest.mark.slow),
         pytest.param("prediction", 16, marks=pytest.mark.slow),
     ],
 )
@@ -67,6 +68,19 @@ def test_the_command_refuses_what_it_cannot_do(capsys):
         with pytest.raises(SystemExit):
             main(arguments)
         assert complaint in capsys.readouterr().err
+
+
+def test_shapes_of_prediction_are_taken_alone(monkeypatch):
+    from benchmarks import prediction
+
+    asked = []
+    monkeypatch.setattr(prediction, "ask_one", lambda _, shape, *__: asked.append(shape.name))
+    monkeypatch.setattr(prediction, "ask_many", lambda *_: None)
+    monkeypatch.setattr(prediction, "forest_peers", lambda *_: [])
+    prediction.run(TINY, ["classification forest"])
+    assert asked == ["classification forest"]
+    with pytest.raises(SystemExit, match="there is no 'forest', but boosted 100 x 31 leaves"):
+        prediction.run(TINY, ["forest"])
 
 
 def test_the_command_prints_machine_lines_and_rows(capsys, monkeypatch, tmp_path):

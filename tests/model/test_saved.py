@@ -165,6 +165,26 @@ def test_odd_rows_through_a_predictor():
             predictor(wrong)
 
 
+def test_trees_are_packed_for_single_rows_only(tmp_path, monkeypatch):
+    """The packed array is memory of each process; what tables need stays in the file."""
+    model, X = saved_models.fit("forest")
+    model.save_model(tmp_path / "model.spn")
+    predictor = spinney.load_predictor(tmp_path / "model.spn")
+    packed = []
+    pack = type(predictor).pack
+    monkeypatch.setattr(type(predictor), "pack", lambda self: packed.append(1) or pack(self))
+    values = predictor.encode(X)
+    predictor(values)
+    predictor(values[:1])
+    predictor.predict(X)
+    predictor.apply(X)
+    predictor.predict_trees(X)
+    assert not packed
+    predictor(values[0])
+    predictor(values[1])
+    assert packed == [1]
+
+
 def test_a_predictor_is_not_called_with_frames():
     model, X = saved_models.fit("forest named")
     predictor = model.predictor()

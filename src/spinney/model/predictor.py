@@ -120,7 +120,10 @@ class Predictor:
 
     @once
     def _one_row(self) -> tuple[Any, NDArray[np.uint64] | None, tuple[int], int, bool]:
-        """The kernel and what it reads; the shape of a row, how many sums it has, whether it has categories."""
+        """The kernel and what it reads; the shape of a row, how many sums it has, whether it has categories.
+
+        Made at the first single row: tables do not need it, and it is memory of this process alone.
+        """
         packed = self.pack()
         add_up = None if packed is None else kernels(math.inf).one_row.add_up
         return add_up, packed, (self.n_features,), self._width, self._level_columns is not None
@@ -155,15 +158,15 @@ class Predictor:
         float, or float64 array (n_classes,), for one row; else arrays (n_rows,) or (n_rows, n_classes)
             The very numbers of `predict` and `predict_proba`.
         """
-        add_up, packed, shape, width, has_levels = self._one_row
         if not (type(x) is np.ndarray and x.flags.carray and x.dtype in FLOATS):
             x = read_floats(x)
-        if x.shape != shape and (x.ndim != 2 or x.shape[1:] != shape):
+        if x.ndim == 2 and x.shape[1] == self.n_features:
+            return self.answer(x if self._level_columns is None else self._know_levels(x))
+        add_up, packed, shape, width, has_levels = self._one_row
+        if x.shape != shape:
             raise ValueError(f"x has shape {x.shape}: a row has {self.n_features} values")
         if has_levels:
             x = self._know_levels(x)
-        if x.ndim == 2:
-            return self.answer(x)
         if packed is None:
             return self.answer(x[None])[0]
         out = np.empty(width)
