@@ -193,3 +193,20 @@ def test_a_model_has_columns_and_fitted_members(name, value, words, tmp_path):
         model._check_fitted()
     with pytest.raises(ValueError, match=words):  # what could not be loaded is not written
         model.save_model(tmp_path / "model.spn")
+
+
+@pytest.mark.parametrize(
+    ("name", "missing"),
+    [
+        ("bagging numbers", "_bags"),
+        ("bagging c45", "_bags"),
+        ("bagging c45", "_members"),
+        ("adaboost id3", "_members"),
+        ("adaboost id3", "estimator_weights_"),
+    ],
+)
+def test_a_model_has_all_that_predicting_asks_for(name, missing, tmp_path):
+    model, _ = saved_models.fit(name)
+    delattr(model, missing)
+    with pytest.raises(ValueError, match=r"fitted|has "):  # what could not be loaded is not written
+        model.save_model(tmp_path / "model.spn")

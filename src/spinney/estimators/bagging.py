@@ -101,6 +101,7 @@ class _Bagging(OutOfBag, CheckedParams, Saved, BaseEstimator):
     at once. Other members are fitted one by one.
     """
 
+    _learnt: ClassVar[tuple[str, ...]] = ("_bags", "_is_soft")
     _default: ClassVar[type]
     _bags: Bags
     _fingerprint: str

@@ -178,6 +178,7 @@ FOREIGN_NAMES = {
 class Boosted(CheckedParams, Saved, BaseEstimator):
     """Trees grown one round after the other, each on what those before have left."""
 
+    _learnt: ClassVar[tuple[str, ...]] = ("forest_", "_schema")
     _foreign_names: ClassVar[dict[str, str]] = FOREIGN_NAMES
     _loss: Loss
     _seed: int

@@ -131,6 +131,7 @@ def hush_target(y: NDArray[np.float64], weight: NDArray[np.float64] | None) -> N
 class _Forest(OutOfBag, Votes, Importances, CheckedParams, Saved, BaseEstimator):
     """What all forests share: bags, growing, adding up."""
 
+    _learnt: ClassVar[tuple[str, ...]] = ("forest_", "_schema")
     _has_random_tests: ClassVar[bool] = False
     _seed: int
     _draw: Draw

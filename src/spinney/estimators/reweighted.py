@@ -76,6 +76,7 @@ class Reweighted(CheckedParams, Saved, BaseEstimator):
     CART trees grow on codes that are made once, and vote as one forest; other members are fitted one by one.
     """
 
+    _learnt: ClassVar[tuple[str, ...]] = ("estimator_weights_",)
     _default: ClassVar[Any]
     _members: list[Any]  # members that are not trees of a forest
     forest_: Forest  # those that are

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -65,6 +65,8 @@ class Saved:
     a kernel sees them.
     """
 
+    _learnt: ClassVar[tuple[str, ...]]  # attributes without which none can predict
+
     def _make_predictor(self) -> Predictor:
         """What predicts; of a fitted estimator whose trees are of one forest."""
         raise NotImplementedError
@@ -72,6 +74,11 @@ class Saved:
     def _has_predictor(self) -> bool:
         """Whether the model is trees of one forest."""
         return hasattr(self, "tree_") or hasattr(self, "forest_")
+
+    def _is_learnt(self) -> bool:
+        """Whether it has all that predicting asks for."""
+        has_all = all(hasattr(self, name) for name in ("n_features_in_", *self._learnt))
+        return has_all and (self._has_predictor() or hasattr(self, "_members"))
 
     def predictor(self) -> Predictor:
         """What predicts, without the rest: for one row in microseconds, see `Predictor`.
@@ -137,7 +144,7 @@ class Saved:
         if values["n_features_in_"] < 1:
             raise BrokenFileError("a model has columns")
         members = [member for member in values.get("_members", ()) if isinstance(member, Saved)]
-        if not all(hasattr(member, "n_features_in_") for member in members):
+        if not all(member._is_learnt() for member in members):  # noqa: SLF001
             raise BrokenFileError("a member is not fitted")
         schema, names = values.get("_schema"), values.get("feature_names_in_")
         if schema is not None and schema.n_features != values["n_features_in_"]:
@@ -147,6 +154,8 @@ class Saved:
         if "n_classes_" in values and values["n_classes_"] != len(values.get("classes_", ())):
             raise BrokenFileError("n_classes_ is not the number of classes_")
         if self._has_predictor():
+            if not self._is_learnt():
+                raise BrokenFileError(f"a fitted {type(self).__name__} has {', '.join(self._learnt)}")
             self._make_predictor().check()
 
     def __getstate__(self) -> dict[str, Any]:

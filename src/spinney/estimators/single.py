@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 class SingleTree(CheckedParams, Saved, BaseEstimator):
     """An estimator whose model is `tree_`; `_schema` says what its columns are."""
+
+    _learnt: ClassVar[tuple[str, ...]] = ("tree_", "_schema")
 
     tree_: Tree
     _schema: Schema
