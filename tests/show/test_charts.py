@@ -1,5 +1,6 @@
 """The pictures of a study: the numbers of their tables are those that came in, and all can be drawn."""
 
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -99,6 +100,18 @@ def test_scores_are_in_order_with_their_errors():
     assert [float(cell) for cell in table.rows[0][1:]] == pytest.approx([0.85, 0.85 - error, 0.85 + error], abs=1e-4)
     assert "random forest, 0.850" in ALL["scores"].description
     assert any(isinstance(mark, Rule) and mark.x == 0.5 for mark in ALL["scores"].marks)
+
+
+def test_a_baseline_that_is_far_off_is_told_in_words():
+    study = make_study()
+    scores = {"cart": (0.8, 0.81), "rf": (0.82, 0.83), "baseline": (-0.01, 0.0), "c45": ()}
+    study = replace(study, methods=tuple(replace(one, scores=scores[one.key]) for one in study.methods))
+    chart = charts.scores(study)
+    assert chart.y.levels == ("random forest", "CART")
+    assert chart.x.label == "accuracy, higher is better (far off: commonest class, -0.005)"
+    assert not [mark for mark in chart.marks if isinstance(mark, Rule)]
+    alone = charts.scores(replace(study, methods=study.methods[:1]))
+    assert alone.y.levels == ("commonest class",)
 
 
 def test_growths_are_told_by_number_of_trees():

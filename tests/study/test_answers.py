@@ -21,10 +21,12 @@ from sklearn.metrics import (
 from spinney.study.answers import (
     MAX_CLASSES,
     MAX_POINTS,
+    MIN_ROWS,
     N_BINS,
     PIXEL,
     calibrate,
     confuse,
+    join_bins,
     measure_coverage,
     measure_residuals,
     separate,
@@ -90,19 +92,45 @@ def test_a_class_without_rows_or_without_others_has_no_curve():
     assert calibrate(np.repeat(CLASSES[:1], 20), shares, CLASSES) == ()
 
 
-@pytest.mark.parametrize("n_rows", [7, 500])
-def test_calibrations_are_scikit_learns(n_rows):
-    codes, shares = make_shares(n_rows, 2)
+def test_calibrations_are_scikit_learns():
+    codes, shares = make_shares(2000, 2)
+    shares[:, 1] = np.linspace(0.0, 1.0, 2000)
     shares[:3, 1] = 0.0, 0.5, 1.0  # edges of bins
     (one,) = calibrate(CLASSES[codes], shares, CLASSES[:2])
     observed, predicted = calibration_curve(codes, shares[:, 1], n_bins=N_BINS)
     assert one.observed == pytest.approx(observed)
     assert one.predicted == pytest.approx(predicted)
     assert one.brier == pytest.approx(brier_score_loss(codes, shares[:, 1]))
-    assert sum(one.counts) == n_rows
+    assert sum(one.counts) == 2000
     for share, low, high, n in zip(one.observed, one.low, one.high, one.counts, strict=True):
         interval = binomtest(round(share * n), n).proportion_ci(method="wilson")
         assert (low, high) == pytest.approx((interval.low, interval.high), abs=1e-12)
+
+
+@given(st.lists(st.tuples(st.sampled_from([0.0, 0.05, 0.33, 0.5, 0.95, 1.0]), st.booleans()), min_size=2, max_size=60))
+def test_bins_of_few_rows_are_joined(pairs):
+    share, is_of = map(np.array, zip(*pairs, strict=True))
+    if 0 < is_of.sum() < len(is_of):
+        (one,) = calibrate(is_of, np.column_stack((1 - share, share)), np.array([False, True]))
+        counts = np.array(one.counts)
+        assert min(counts) >= min(MIN_ROWS, len(pairs))
+        assert counts.sum() == len(pairs)
+        assert counts @ one.observed == pytest.approx(is_of.sum())
+        assert counts @ one.predicted == pytest.approx(share.sum())
+        assert list(one.predicted) == sorted(one.predicted)
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ([10, 12, 30], [0, 1, 2]),
+        ([10, 3, 0, 7, 11], [0, 1, 1, 1, 2]),
+        ([10, 30, 4], [0, 1, 1]),
+        ([1, 2, 3], [0, 0, 0]),
+    ],
+)
+def test_which_bins_are_joined(counts, expected):
+    assert join_bins(np.array(counts)).tolist() == expected
 
 
 def test_rows_are_counted_by_truth_and_answer():

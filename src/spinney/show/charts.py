@@ -9,7 +9,6 @@ import numpy as np
 from spinney.show.chart import Chart
 from spinney.show.marks import NEUTRAL, Axis, Band, Bars, Cells, Columns, Ends, Line, Mark, Points, Rows, Rule
 from spinney.show.numbers import short
-from spinney.tree.layout import shorten
 from spinney.tree.wording import caption, count
 
 if TYPE_CHECKING:
@@ -28,32 +27,44 @@ if TYPE_CHECKING:
     )
     from spinney.study.result import Study
 
+BASE = "baseline"
+FAR = 1.5  # times the range of all others: a baseline so far off is not drawn
 MAX_SERIES = 8  # told apart in one picture
 MAX_INTERVALS = 3  # series whose error bars do not hide each other
 MAX_CLASSES = 12  # of a confusion, the last for all others
 MAX_FEATURES = 15
 MAX_LEVELS = 15
-LEVEL_WIDTH = 100.0  # pixels
 MAX_LINES = 40  # of single rows
 MANY_TIMES = 20  # the fewest trees: then they are counted on a logarithmic axis
 MANY_LEAVES = 20  # from here on leaves are counted on a logarithmic axis
 
 
 def scores(study: Study) -> Chart:
-    """The mean score of each method with its standard error, the best first."""
-    shown = [(result, mean) for result in study.ranked if (mean := result.mean) is not None]
-    means = tuple(mean for _, mean in shown)
-    errors = [study.standard_error(result) for result, _ in shown]
-    names = tuple(caption(result.name) for result, _ in shown)
-    base = [Rule(x=mean, name=result.name) for result, mean in shown if result.key == "baseline"]
-    better = "higher" if study.is_greater_better else "lower"
+    """The mean score of each method with its standard error, the best first.
+
+    A baseline that is far off is told in words: beside it all others would be one point.
+    """
+    shown = {one.key: (one, mean, study.standard_error(one)) for one in study.ranked if (mean := one.mean) is not None}
+    ends = [mean + side * (error or 0.0) for key, (_, mean, error) in shown.items() for side in (-1, 1) if key != BASE]
+    better = "higher is better" if study.is_greater_better else "lower is better"
+    label, rules = f"{study.metric_title}, {better}", []
+    if BASE in shown:
+        base, mean, _ = shown[BASE]
+        name = f"{caption(base.name)}, {short(mean)}"
+        if ends and max(min(ends) - mean, mean - max(ends)) > FAR * (max(ends) - min(ends)):
+            label += f" (far off: {name})"
+            del shown[BASE]
+        else:
+            rules = [Rule(x=mean, name=name)]
+    names = tuple(caption(one.name) for one, _, _ in shown.values())
+    means, errors = tuple(mean for _, mean, _ in shown.values()), [error for *_, error in shown.values()]
     best = f" Best: {names[0]}, {short(means[0])}{plus_minus(errors[0])}." if shown else ""
     return Chart(
         title=f"{capital(study.metric_title)} of each method",
-        description=f"Mean over {study.folds}, with its standard error; {better} is better.{best}",
-        x=Axis(f"{study.metric_title}, {better} is better"),
+        description=f"Mean over {study.folds}, with its standard error. {capital(label)}.{best}",
+        x=Axis(label),
         y=Axis("method", levels=names),
-        marks=(*base, Points(means, tuple(map(float, range(len(names)))), x_ends=ends_of(means, errors))),
+        marks=(*rules, Points(means, tuple(map(float, range(len(names)))), x_ends=ends_of(means, errors))),
     )
 
 
@@ -301,7 +312,8 @@ def level_dependence(found: Dependence, title: str, answer: str) -> Chart:
         x=Axis(answer),
         y=Axis(
             caption(found.feature),
-            levels=tuple(f"{shorten(caption(found.grid[k]), LEVEL_WIDTH, 12.0)} ({found.counts[k]})" for k in order),
+            levels=tuple(caption(found.grid[k]) for k in order),
+            notes=tuple(f"({found.counts[k]})" for k in order),
         ),
         marks=(
             Points(means, tuple(map(float, range(len(order)))), "mean, middle 80% (and number) of rows", x_ends=spread),

@@ -23,7 +23,10 @@ NEUTRAL = -1  # the series of what is neither better nor worse: grey
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What a direction means: its label; its ends, by the marks where None; its levels, where it has no numbers."""
+    """What a direction means: its label; its ends, by the marks where None; its levels, where it has no numbers.
+
+    A level of y may have a note, which stands behind it and is not shortened.
+    """
 
     label: str
     lowest: float | None = None
@@ -31,6 +34,11 @@ class Axis:
     levels: tuple[str, ...] | None = None
     is_log: bool = False
     is_whole: bool = False  # ticks at whole numbers only
+    notes: tuple[str, ...] = ()
+
+    def note(self, level: int) -> str:
+        """What stands behind a level."""
+        return f" {self.notes[level]}" if self.notes else ""
 
 
 class Part(NamedTuple):
@@ -99,7 +107,7 @@ class Points:
         """Their columns."""
         if y.levels is None:
             return Part(self.name, texts_of(self.x), ((y.label, texts_of(self.y)), *columns_of(self.y_ends)))
-        places = tuple(y.levels[round(one)] for one in self.y)
+        places = tuple(y.levels[round(one)] + y.note(round(one)) for one in self.y)
         return Part(self.name, places, ((x.label, texts_of(self.x)), *columns_of(self.x_ends)))
 
 

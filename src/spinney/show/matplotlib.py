@@ -104,7 +104,7 @@ def set_axes(chart: Chart, ax: Any) -> None:
             getattr(ax, f"set_{name}ticks")(ticks, tick_texts(ticks))
             getattr(ax, f"set_{name}ticks")([], minor=True)
         elif axis.levels is not None:
-            names = [shorten(level, MAX_LABEL, 10.0) for level in axis.levels]
+            names = [shorten(level, MAX_LABEL, 10.0) + axis.note(k) for k, level in enumerate(axis.levels)]
             turn = 90 if name == "x" and is_upward(axis.levels) else 0
             getattr(ax, f"set_{name}ticks")(range(len(names)), list(map(plain, names)), rotation=turn)
             low, high = (high, low) if name == "y" else (low, high)

@@ -30,6 +30,7 @@ CAP = 3.0  # half the end of an error bar
 RADIUS = 3.6
 DOT = 3.0  # of points that are many
 MAX_MARKERS = 60  # beyond, points are dots
+MAX_CLEAR = 3  # marks of points whose error bars do not hide each other; those of more are pale
 N_LAYERS = 25  # of dots: what lies in several is darker, which a single path could not show
 CELL_SHADE = 0.6  # of the darkest cell: text stays readable on it
 BAR_SHARE = 0.68  # of the height of a level
@@ -122,11 +123,16 @@ class Painter:
         self.y_ticks = list(zip(y_ticks, tick_texts(y_ticks), strict=True))
         if chart.y.levels is not None:
             room = MAX_LABEL * width
-            self.y_ticks = [(float(k), shorten(level, room, TEXT)) for k, level in enumerate(chart.y.levels)]
+            notes = [chart.y.note(k) for k in range(len(chart.y.levels))]
+            self.y_ticks = [
+                (float(k), shorten(level, room - text_width(note, TEXT), TEXT) + note)
+                for k, (level, note) in enumerate(zip(chart.y.levels, notes, strict=True))
+            ]
         widest = max((text_width(text, TEXT) for _, text in self.y_ticks), default=0.0)
         self.left = EDGE + widest + 8
         self.right = width - EDGE - 4
         self.bars = [mark for mark in chart.marks if isinstance(mark, Bars)]
+        self.is_crowded = sum(isinstance(mark, Points) for mark in chart.marks) > MAX_CLEAR
         self.has_cells = any(isinstance(mark, Cells) for mark in chart.marks)
 
     def paint(self, name: str | None, *, embed_style: bool, has_title: bool) -> Html:
@@ -219,7 +225,7 @@ class Painter:
             at = self.y(place)
             if self.chart.y.levels is None:
                 parts.append(self.rule(self.left, at, self.right, at, "grid"))
-            whole = self.chart.y.levels[int(place)] if self.chart.y.levels else text
+            whole = self.chart.y.levels[int(place)] + self.chart.y.note(int(place)) if self.chart.y.levels else text
             tip = [tag("title", whole)] if whole != text else []
             parts.append(tag("text", text, *tip, x=self.left - 6, y=at + 4, text_anchor="end"))
         if self.chart.x.levels is None:
@@ -343,8 +349,11 @@ class Painter:
             ]
             flipped = strokes if is_level else [tuple((y, x) for x, y in line) for line in strokes]
             parts.append(
-                tag("path", class_=stroke(series), d="".join(map(path_of, flipped)), fill="none", stroke_width=1.4)
-            )
+                tag(
+                    "path", class_=stroke(series), d="".join(map(path_of, flipped)), fill="none", stroke_width=1.4,
+                    stroke_opacity=0.45 if self.is_crowded else None,
+                )
+            )  # fmt: skip
         return parts
 
     def draw_bars(self, mark: Bars) -> list[Html]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 MAX_CLASSES = 8  # that are told apart in one picture
 PIXEL = 1 / 300  # of the side of a curve's square
 N_BINS = 10  # of probabilities
+MIN_ROWS = 10  # of a bin
 N_COLUMNS = 30  # of a histogram
 MAX_POINTS = 2000
 Z95 = 1.959963984540054  # standard deviations around the mean that hold 95% of a normal distribution
@@ -61,26 +62,25 @@ def separate(y: NDArray[Any], shares: NDArray[np.float64], classes: NDArray[Any]
 
 
 def calibrate(y: NDArray[Any], shares: NDArray[np.float64], classes: NDArray[Any]) -> tuple[Calibration, ...]:
-    """How often a class came by the probability that it was given, in ten bins of equal width; empty bins are left out.
+    """How often a class came by the probability that it was given, in ten bins of equal width.
 
-    Parameters and classes are those of `separate`.
+    A bin of fewer than ten rows is joined with the next: a share of three rows says nothing. Parameters and classes are
+    those of `separate`.
     """
     found = []
     for label, is_of, share in one_against_others(y, shares, classes):
         bins = np.searchsorted(np.linspace(0.0, 1.0, N_BINS + 1)[1:-1], share)
-        counts = np.bincount(bins, minlength=N_BINS)
-        held = np.flatnonzero(counts)
-        hits = np.bincount(bins[is_of], minlength=N_BINS)[held]
-        sums = np.bincount(bins, weights=share, minlength=N_BINS)[held]
-        low, high = wilson_interval(hits, counts[held])
+        bins = join_bins(np.bincount(bins, minlength=N_BINS))[bins]
+        counts, hits = np.bincount(bins), np.bincount(bins, weights=is_of)
+        low, high = wilson_interval(hits, counts)
         found.append(
             Calibration(
                 label=label,
-                predicted=tuple((sums / counts[held]).tolist()),
-                observed=tuple((hits / counts[held]).tolist()),
+                predicted=tuple((np.bincount(bins, weights=share) / counts).tolist()),
+                observed=tuple((hits / counts).tolist()),
                 low=tuple(low.tolist()),
                 high=tuple(high.tolist()),
-                counts=tuple(counts[held].tolist()),
+                counts=tuple(counts.tolist()),
                 brier=float(np.mean((share - is_of) ** 2)),
             )
         )
@@ -186,8 +186,20 @@ def thin(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[tuple[float, f
     return tuple(kept)
 
 
+def join_bins(counts: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    """The new number of each bin, from 0 on, such that each has at least so many rows, or all rows."""
+    ends = []  # of new bins: the first bin after each
+    held = 0
+    for k, count in enumerate(counts.tolist()):
+        held += count
+        if held >= MIN_ROWS:
+            ends.append(k + 1)
+            held = 0
+    return np.searchsorted(ends[:-1], np.arange(len(counts)), side="right")  # what is left goes to the last
+
+
 def wilson_interval(
-    hits: NDArray[np.integer[Any]], counts: NDArray[np.integer[Any]]
+    hits: NDArray[Any], counts: NDArray[np.integer[Any]]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Bounds of shares that hold the true one with 95% (Wilson 1927); they stay within 0 and 1."""
     share, square = hits / counts, Z95 * Z95
