@@ -14,7 +14,7 @@ from spinney.model.predict import find_coded_leaves, leaf_shares
 from spinney.table.coding import Codes
 from spinney.tree.cutting import find_tiers
 from spinney.tree.forest import Forest, ForestParts
-from spinney.tree.grow import GrowParams, Growth
+from spinney.tree.grow import FIRST_NODES, GrowParams, Growth
 from spinney.tree.prune import prune_to_alpha
 from spinney.tree.reduced_error import prune_on_rows
 from spinney.tree.refit import refit_leaves
@@ -58,15 +58,15 @@ class Grown(NamedTuple):
     members: NDArray[np.int32]  # rows of the bag that made the leaf values, in the order of the leaves
 
 
-def grow_one(plan: Plan, tree: int, kernels: Any, control: NDArray[np.int64]) -> Grown:
-    """Grow tree number `tree`."""
+def grow_one(plan: Plan, tree: int, kernels: Any, control: NDArray[np.int64], room: int = FIRST_NODES) -> Grown:
+    """Grow tree number `tree`; `room`: for how many nodes memory is taken at first."""
     counts = plan.draw.counts(tree)
     if plan.is_weighed is not None:
         counts *= plan.is_weighed
     built = counts
     if plan.honest_fraction is not None:
         built, valued = split_bag(counts, tree, plan.seed, plan.honest_fraction, plan.draw.groups)
-    growth = grow_bag(plan, tree, built, kernels, control)
+    growth = grow_bag(plan, tree, built, kernels, control, room)
     grown = growth.finish()
     nothing = np.zeros(0, ROW)
     members = growth.ids if plan.keeps_members else nothing
@@ -94,13 +94,15 @@ def left_out(plan: Plan, counts: NDArray[np.int32]) -> NDArray[np.int32]:
     return np.flatnonzero(is_out).astype(ROW)
 
 
-def grow_bag(plan: Plan, tree: int, counts: NDArray[np.int32], kernels: Any, control: NDArray[np.int64]) -> Growth:
+def grow_bag(
+    plan: Plan, tree: int, counts: NDArray[np.int32], kernels: Any, control: NDArray[np.int64], room: int
+) -> Growth:
     """Grow a tree on a bag."""
     rows = np.flatnonzero(counts).astype(ROW)
     weights, target = weigh_bag(plan, rows, counts[rows])
     codes = plan.codes._replace(rows=plan.codes.rows[rows])
     params = replace(plan.params, seed=draw_key(plan.seed, GROWTH, tree))
-    growth = Growth(codes, target, weights, params, kernels, plan.monotone, rows)
+    growth = Growth(codes, target, weights, params, kernels, plan.monotone, rows, room)
     growth.control = control
     growth.run()
     return growth
@@ -181,16 +183,18 @@ class ForestGrowth:
     def __init__(self, plan: Plan, legend: Legend) -> None:
         self.plan = plan
         self.legend = legend
-        self.parts = ForestParts()
+        self.parts = ForestParts()  # of as many trees as `run` is asked for
         self.members: list[NDArray[np.int32]] = []
         n_rows = plan.draw.n_rows if plan.has_oob else 0
         self.votes = np.zeros((n_rows, max(plan.target.n_classes, 1)))
         self.n_votes = np.zeros(n_rows, np.int64)
+        self.room = FIRST_NODES  # for nodes of the next trees: doubling it as they grow took a tenth of their time
         self.on_votes: Any = None  # called after each tree, for a curve over the number of trees
 
     def add(self, _: int, grown: Grown) -> None:
         """Take the next tree."""
         self.parts.add(grown.tree)
+        self.room = max(self.room, grown.tree.n_nodes + grown.tree.n_nodes // 8)
         if self.plan.keeps_members:
             self.members.append(grown.members)
         if self.plan.has_oob:
@@ -201,10 +205,11 @@ class ForestGrowth:
 
     def grow(self, tree: int, kernels: Any, control: NDArray[np.int64]) -> Grown:
         """Grow tree number `tree`; any thread may."""
-        return grow_one(self.plan, tree, kernels, control)
+        return grow_one(self.plan, tree, kernels, control, self.room)
 
     def run(self, first: int, n_trees: int, kernels: Any, n_workers: int, *, is_short: bool, verbose: bool) -> Forest:
         """Grow trees first .. first + n_trees."""
+        self.parts = ForestParts(n_trees)
 
         def work(task: int, control: NDArray[np.int64]) -> Grown:
             return self.grow(first + task, kernels, control)

@@ -276,7 +276,7 @@ def enlarge(old: NDArray[Any], n: int) -> NDArray[Any]:
 
 
 class Growth(Driven):
-    """One tree under way: the driver's arrays, enlarged as it asks for room."""
+    """One tree under way: the driver's arrays, with `room` nodes at first, enlarged as it asks for more."""
 
     def __init__(
         self,
@@ -287,6 +287,7 @@ class Growth(Driven):
         kernels: Any,
         monotone: NDArray[np.int8] | None = None,
         ids: NDArray[np.int32] | None = None,
+        room: int = FIRST_NODES,
     ) -> None:
         self.kernels = kernels
         self.params = params
@@ -304,7 +305,7 @@ class Growth(Driven):
         self.settings = make_settings(params, target, weights, self.units, self.features, n_rows)
         self.labels = make_labels(target, weights)
         self.ids = np.arange(n_rows, dtype=ROW) if ids is None else ids
-        n_nodes = min(2 * n_rows + 2, FIRST_NODES)
+        n_nodes = min(2 * n_rows + 2, room)
         self.nodes = np.zeros((NODE_ROWS, n_nodes), np.int64)
         self.node_values = np.zeros((NODE_VALUE_ROWS, n_nodes))
         self.subsets = np.zeros(64 + 8 * self.settings.most_words, np.uint64)
