@@ -4,7 +4,13 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
+
+import pytest
+
+from spinney import _jit
+from spinney._warmup import compiling_beside
 
 # What compiles is seen only in a process that has compiled nothing else before.
 SPREAD = """
@@ -105,3 +111,52 @@ def test_nothing_is_compiled_after_warmup(tmp_path):
     )
     assert process.returncode == 0, process.stderr
     assert process.stdout.strip() == "{}"
+
+
+@pytest.fixture
+def beside(tmp_path, monkeypatch):
+    """A store without kernels, and a task for another process: it leaves a file, then takes its time."""
+    tmp_path.joinpath("slow_task.py").write_text(
+        "import pathlib, time\n"
+        "def quick():\n    pathlib.Path(__file__).with_name('came').touch()\n"
+        "def slow():\n    quick()\n    time.sleep(60)\n    pathlib.Path(__file__).with_name('ended').touch()\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(_jit, "_IS_JIT_DISABLED", False)
+    monkeypatch.setattr(_jit, "cache_directory", lambda: tmp_path)
+    monkeypatch.setattr("joblib.cpu_count", lambda: 2)
+    return tmp_path
+
+
+def test_another_process_compiles(beside):
+    with compiling_beside("slow_task:quick", "grow.grow") as wait:
+        wait()
+        assert beside.joinpath("came").exists()
+
+
+def test_what_was_not_waited_for_is_ended(beside):
+    with compiling_beside("slow_task:slow", "grow.grow"):
+        while not beside.joinpath("came").exists():
+            time.sleep(0.01)
+    assert not beside.joinpath("ended").exists()
+
+
+def test_a_task_that_fails_is_nobodys_trouble(beside):
+    with compiling_beside("no_such_module:task", "grow.grow") as wait:
+        wait()
+    assert not beside.joinpath("came").exists()
+
+
+@pytest.mark.parametrize("why", ["stored", "one core", "no store", "interpreted"])
+def test_where_another_process_is_of_no_use_there_is_none(beside, monkeypatch, why):
+    if why == "stored":
+        beside.joinpath("grow.grow-1234.kernel").touch()
+    elif why == "one core":
+        monkeypatch.setattr("joblib.cpu_count", lambda: 1)
+    elif why == "no store":
+        monkeypatch.setattr(_jit, "cache_directory", lambda: None)
+    else:
+        monkeypatch.setattr(_jit, "_IS_JIT_DISABLED", True)
+    with compiling_beside("slow_task:quick", "grow.grow") as wait:
+        wait()
+    assert not beside.joinpath("came").exists()

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -128,3 +134,52 @@ def _boost(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
         reweighted = AdaBoostClassifier(n_estimators=1).fit(X, labels)
         reweighted.predict(X)
     reweighted.forest_.check()
+
+
+@contextlib.contextmanager
+def compiling_beside(task: str, kernel: str) -> Iterator[Callable[[], object]]:
+    """Let another process compile kernels into the store while this one does something else.
+
+    Numba compiles one function at a time in a process, so that a second core helps only another process. There is none
+    where the kernel is stored already, there is one core, or no store: then kernels are compiled as they are called.
+
+    Parameters
+    ----------
+    task : str
+        What that process calls, as "module:function".
+    kernel : str
+        One that the task compiles, as "module.function".
+
+    Yields
+    ------
+    callable
+        Waits until that process has ended, well or not: whatever it has not stored is compiled here.
+    """
+    process = _start(task) if _can_compile_beside(kernel) else None
+    try:
+        yield (lambda: None) if process is None else process.wait
+    finally:
+        if process is not None and process.poll() is None:
+            process.terminate()
+            process.wait()
+
+
+def _can_compile_beside(kernel: str) -> bool:
+    from joblib import cpu_count
+
+    from spinney import _jit
+
+    directory = _jit.cache_directory()
+    is_missing = directory is not None and not any(directory.glob(f"{kernel}-*.kernel"))
+    return is_missing and not _jit._IS_JIT_DISABLED and cpu_count() > 1 and bool(sys.executable)  # noqa: SLF001
+
+
+def _start(task: str) -> subprocess.Popen[bytes] | None:
+    module, _, function = task.partition(":")
+    code = f"from {module} import {function}; {function}()"
+    places = {**os.environ, "PYTHONPATH": os.pathsep.join(place for place in sys.path if place)}
+    quiet: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    try:
+        return subprocess.Popen([sys.executable, "-c", code], env=places, **quiet)  # noqa: S603
+    except OSError:
+        return None

@@ -83,35 +83,38 @@ def draw_figure(
     Figure
         Seconds are of growing alone, with kernels loaded before.
     """
-    from sklearn.model_selection import KFold
-
-    from spinney import _jit, datasets
+    from spinney import _jit
     from spinney._versions import find_versions
+    from spinney._warmup import compiling_beside
     from spinney.study.compare import n_cores
 
     clock = clock or Clock()
-    table = datasets.load(TABLE)
-    y = table[TARGET].to_numpy()
-    X = np.column_stack([table[name].to_numpy() for name in table.column_names if name != TARGET])
     models = ensembles()
     scores: dict[str, list[tuple[float, ...]]] = {name: [] for name in models}
     seconds: dict[str, list[tuple[float, ...]]] = {name: [] for name in models}
-    splits = list(KFold(N_FOLDS, shuffle=True, random_state=SEED).split(X))[:n_folds]
+    # Boosting first: it needs one core, and the other may compile the kernels of forests meanwhile.
+    forests = [name for name, model in models.items() if not is_boosting(model)]
+    names = [name for name in models if name not in forests]
+    steps = [(fold, name) for part in (names, forests) for fold in range(n_folds) for name in part]
     stopped = None
     try:
-        _jit.load_compiled()
-        for fold, (train, test) in enumerate(splits):
-            for place, (name, model) in enumerate(models.items()):
+        with compiling_beside(f"{__name__}:{compile_forests.__name__}", "grow.grow") as wait:
+            _jit.load_compiled()
+            X, y, splits = _folds()
+            for n_done, (fold, name) in enumerate(steps):
                 if on_step is not None:
-                    on_step(name, fold * len(models) + place, len(splits) * len(models))
+                    on_step(name, n_done, len(steps))
                 if clock.left < max((one[-1] for one in seconds[name]), default=0.0):
                     stopped = "budget"
                     continue
+                train, test = splits[fold]
+                parts = (X[train], y[train]), (X[test], y[test])
                 with clock.alarm():
-                    parts = (X[train], y[train]), (X[test], y[test])
+                    if name in forests:
+                        wait()
                     if fold == 0:  # load the kernels; on all rows, since their number decides which are used
-                        _measure(model, (WARMUP_TREES,), *parts)
-                    found, spent = _measure(model, trees, *parts)
+                        _measure(models[name], (WARMUP_TREES,), *parts)
+                    found, spent = _measure(models[name], trees, *parts)
                 scores[name].append(tuple(found))
                 seconds[name].append(tuple(spent))
     except KeyboardInterrupt as stop:
@@ -121,7 +124,7 @@ def draw_figure(
     return Figure(
         table=TABLE,
         folds=f"{N_FOLDS} shuffled folds",
-        n_folds=len(splits),
+        n_folds=n_folds,
         trees=tuple(trees),
         curves=tuple(Curve(name, tuple(scores[name]), tuple(seconds[name])) for name in models),
         n_cores=n_cores(),
@@ -132,11 +135,39 @@ def draw_figure(
     )
 
 
+def compile_forests() -> None:
+    """Compile what forests need, or read it from the store."""
+    from spinney import _jit
+
+    _jit.load_compiled()
+    X, y, splits = _folds()
+    train, test = splits[0]
+    for model in ensembles().values():
+        if not is_boosting(model):
+            _measure(model, (WARMUP_TREES,), (X[train], y[train]), (X[test], y[test]))
+
+
+def is_boosting(model: Any) -> bool:
+    """Whether a model can be read on the way to its last tree."""
+    return hasattr(model, "staged_predict")
+
+
+def _folds() -> tuple[NDArray[Any], NDArray[Any], list[tuple[NDArray[Any], NDArray[Any]]]]:
+    """Inputs, target, and the (training rows, held-out rows) of each fold."""
+    from sklearn.model_selection import KFold
+
+    from spinney import datasets
+
+    table = datasets.load(TABLE)
+    X = np.column_stack([table[name].to_numpy() for name in table.column_names if name != TARGET])
+    return X, table[TARGET].to_numpy(), list(KFold(N_FOLDS, shuffle=True, random_state=SEED).split(X))
+
+
 def _measure(
     model: Any, trees: Sequence[int], training: tuple[NDArray[Any], NDArray[Any]], held_out: tuple[Any, NDArray[Any]]
 ) -> tuple[list[float], list[float]]:
     """R² on held-out rows at each number of trees, and the seconds that it takes to grow so many."""
-    measure = _boost if hasattr(model, "staged_predict") else _grow_blocks
+    measure = _boost if is_boosting(model) else _grow_blocks
     return measure(model, trees, training, held_out)
 
 
