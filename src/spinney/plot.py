@@ -190,7 +190,7 @@ def residuals(model: Any, X: Any, y: Any, *, kind: str = "points") -> Chart:
         raise ValueError(f"kind is 'points' or 'histogram', not {kind!r}")
     if hasattr(model, "classes_"):
         raise TypeError(f"residuals are of answers that are numbers; {_name(model)} answers classes: see confusion")
-    truth = _read_truth(y, X).astype(np.float64)
+    truth = _read_numbers(y, X)
     return draw[kind](measure_residuals(truth, np.asarray(model.predict(X), np.float64)))
 
 
@@ -199,7 +199,7 @@ def coverage(model: Any, X: Any, y: Any, *, levels: Sequence[float] = LEVELS, tr
 
     Parameters
     ----------
-    model : forest or bagging
+    model : forest
         Fitted, with `predict_interval` or `predict_set`.
     X, y : array-like or frame of shape (n_rows, n_features), array-like of shape (n_rows,)
         Rows that the model has not seen, and their true values or classes.
@@ -228,8 +228,8 @@ def coverage(model: Any, X: Any, y: Any, *, levels: Sequence[float] = LEVELS, tr
     classes = getattr(model, "classes_", None)
     ask = getattr(model, "predict_interval" if classes is None else "predict_set", None)
     if ask is None:
-        raise TypeError(f"{_name(model)} has neither intervals nor sets: use a forest, or bagging of trees")
-    truth = _read_truth(y, X) if classes is None else _read_classes(y, X, classes)
+        raise TypeError(f"{_name(model)} has neither intervals nor sets: use a forest")
+    truth = _read_numbers(y, X) if classes is None else _read_classes(y, X, classes)
     said = {float(level): ask(X, level, train=train) for level in levels}
     return charts.coverage([measure_coverage(_name(model), truth, said, classes)])
 
@@ -240,7 +240,7 @@ def importances(model: Any, X: Any = None, y: Any = None) -> Chart:
     Parameters
     ----------
     model : estimator
-        Fitted, with `feature_importances_`; with X and y a forest, or bagging of trees.
+        Fitted, with `feature_importances_`; with X and y a forest.
     X, y : optional
         The rows that the model was fitted on. With them columns are permuted among out-of-bag rows; without, the
         fall of impurity on the training rows is drawn, which flatters columns of many values.
@@ -266,8 +266,8 @@ def importances(model: Any, X: Any = None, y: Any = None) -> Chart:
     if X is not None:
         if not hasattr(model, "importance"):
             raise TypeError(
-                f"{_name(model)} has no out-of-bag rows: leave X and y out for importances by impurity, or use "
-                "sklearn.inspection.permutation_importance on rows held out"
+                f"{_name(model)} does not permute columns among out-of-bag rows, forests do: leave X and y out for "
+                "importances by impurity, or use sklearn.inspection.permutation_importance on rows held out"
             )
         return charts.permutation_importances(weigh_columns(model, X, y))
     errors: Sequence[float]
@@ -314,6 +314,8 @@ def dependence(model: Any, X: Any, feature: str | int, *, label: Any = None, ran
     >>> plot.dependence(model, X, "MedInc")
     <Chart: Dependence on MedInc>
     """
+    import pyarrow.compute as pc
+
     from spinney.study.dependence import depend
 
     table, back = _open(X)
@@ -322,6 +324,8 @@ def dependence(model: Any, X: Any, feature: str | int, *, label: Any = None, ran
         feature = names[feature]
     if feature not in names:
         raise ValueError(f"feature {feature!r} is not a column of X: it has {', '.join(names[:20])}")
+    if pc.all(pc.is_null(table[feature], nan_is_null=True)).as_py():
+        raise ValueError(f"feature {feature!r} has no values in X")
     rows = np.random.default_rng(random_state).permutation(table.num_rows)[:N_ROWS]
     if not hasattr(model, "classes_"):
         found = depend(lambda changed: model.predict(back(changed)), table, str(feature), rows, None)
@@ -364,13 +368,16 @@ def growth(model: Any, X: Any, y: Any, *, metric: str | None = None) -> Chart:
     >>> plot.growth(model, X[200:], y[200:]).to_table().header
     ('trees', 'R²')
     """
+    from sklearn.utils.validation import check_is_fitted
+
     from spinney.study.evidence import Growth
     from spinney.study.growths import answer_on_the_way
     from spinney.study.metrics import choose_metric
 
+    check_is_fitted(model)
     classes = getattr(model, "classes_", None)
     score = choose_metric(metric, "regression" if classes is None else "classification")
-    truth = _read_truth(y, X).astype(np.float64) if classes is None else _read_classes(y, X, classes)
+    truth = _read_numbers(y, X) if classes is None else _read_classes(y, X, classes)
     known = np.empty(0) if classes is None else classes
     rows = np.asarray(X) if isinstance(X, list | tuple) else X
     found = [
@@ -465,6 +472,20 @@ def _read_truth(y: Any, X: Any) -> NDArray[Any]:
     if len(truth) == 0:
         raise ValueError("X and y have no rows")
     return truth
+
+
+def _read_numbers(y: Any, X: Any) -> NDArray[np.float64]:
+    """True values, all of them numbers."""
+    truth = _read_truth(y, X)
+    try:
+        numbers = truth.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"y is to hold numbers: {error}") from error
+    if not np.isfinite(numbers).all():
+        raise ValueError(
+            f"y has a value that is missing or infinite, first in row {np.flatnonzero(~np.isfinite(numbers))[0]}"
+        )
+    return numbers
 
 
 def _read_classes(y: Any, X: Any, classes: NDArray[Any]) -> NDArray[Any]:

@@ -86,6 +86,14 @@ def test_texts_are_there_as_they_were():
     assert "A title" in texts
 
 
+def test_a_long_word_of_the_title_is_cut():
+    svg = to_svg(Chart("dependence on " + "x" * 300, "", Axis("x"), Axis("y"), ()), 300)
+    titles = [one.text for one in elements(svg) if one.get("class") == "title"]
+    assert titles[0] == "dependence on"
+    assert text_width(titles[1], 14, is_bold=True) <= 280
+    assert titles[1].endswith("x…")
+
+
 def test_charts_that_differ_have_other_ids():
     ids = [re.search(r'id="([^"]+)-title"', chart.to_svg())[1] for chart in make_all()]
     assert len(set(ids)) == len(ids)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 EDGE = 10.0  # around the picture
 LINE = 18.0  # of text
+BOLD = 1.12  # width of bold text to that of other
 ROW = 25.0  # of a level of y
 RATIO = 0.62  # height of the plot to its width
 MAX_LABEL = 0.38  # of the width, for the levels of y
@@ -195,8 +196,9 @@ class Painter:
 
     def write_title(self, pile: Pile) -> None:
         """The title, in as many lines as it needs."""
-        for text in wrap(self.chart.title, (self.width - 2 * EDGE) / 1.12, TITLE):
-            pile.write(text, EDGE, "title")
+        room = self.width - 2 * EDGE
+        for text in wrap(self.chart.title, room / BOLD, TITLE):
+            pile.write(shorten(text, room, TITLE, is_bold=True), EDGE, "title")
         pile.y += 4
 
     def write_key(self, pile: Pile) -> None:
