@@ -30,6 +30,7 @@ html_show_copyright = False
 html_show_sphinx = False
 
 myst_heading_anchors = 3  # [rpart](coming-from.md#coming-from-rpart) works here as it does on GitHub
+highlight_language = "text"  # a fence without a language is output
 default_role = "py:obj"  # `fit` in a docstring
 autodoc_member_order = "groupwise"
 autodoc_typehints = "none"  # the Parameters of a docstring say more

@@ -22,8 +22,10 @@ from click.testing import CliRunner
 REPOSITORY = Path(__file__).resolve().parents[1]
 FENCE = re.compile(r"^```([^`\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MASKS = (  # what no two machines or runs have in common
-    re.compile(r"\d+\.\d+\s+\d+\.\d+(?=\s+[\d.]+ (B|kB|MB)\b)"),  # fit and predict seconds, left of the size
+    re.compile(r"\d+\.\d+\s+\d+\.\d+\s+[\d.]+ (B|kB|MB)\b"),  # seconds to fit and to predict, size
+    re.compile(r"(?<=\.html )\([\d.]+ (kB|MB)\)"),  # of a report, which has times
     re.compile(r"(?<=^seconds)\s+[\d.]+", re.MULTILINE),
+    re.compile(r"(?<=^bytes)\s+[\d,]+", re.MULTILINE),
     re.compile(r"on \d+ cores?"),
     re.compile(r"(?<=spinney )\d+\.\S+"),  # the version
 )
