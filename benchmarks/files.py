@@ -46,7 +46,7 @@ def run(scale: Scale) -> list[Answer]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20_000, 10))
     y = X[:, 0] * X[:, 1] + rng.normal(size=len(X))
-    n_trees = 8 if scale.repeats < 3 else 110
+    n_trees = 8 if scale.repeats < 3 else 125
     ours = spinney.RandomForestRegressor(n_estimators=n_trees, random_state=0).fit(X, y)
     theirs = RandomForestRegressor(n_estimators=n_trees, random_state=0).fit(X, y)
     with tempfile.TemporaryDirectory() as folder:

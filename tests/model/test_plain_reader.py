@@ -4,8 +4,11 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+import plain_reader
 import saved_models
+import spinney
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "model-files.md"
 
@@ -30,3 +33,19 @@ def test_the_first_example_runs(tmp_path, monkeypatch):
     names = {}
     exec(code, names)
     np.testing.assert_array_equal(names["ask"].predict(names["X"]), names["model"].predict(names["X"]))
+
+
+@pytest.mark.parametrize("name", [name for name in saved_models.MODELS if name not in ("bagging c45", "adaboost id3")])
+def test_the_page_says_all_that_a_reader_needs(name, tmp_path):
+    """Every kind of model, through a reader that knows the page alone."""
+    model, X = saved_models.fit(name)
+    model.save_model(tmp_path / "model.spn")
+    predictor = spinney.load_predictor(tmp_path / "model.spn")
+    values = predictor.encode(X)
+    file = plain_reader.File(tmp_path / "model.spn")
+    found = [plain_reader.answer(file.predictor, row.tolist()) for row in values]
+    np.testing.assert_allclose(found, predictor(values), rtol=1e-9, atol=1e-12)
+    if predictor.classes is not None:
+        assert file.predictor["classes"] == predictor.classes.tolist()
+    levels = [None if column is None else list(column) for column in predictor.schema.levels]
+    assert file.predictor["schema"]["levels"] == levels

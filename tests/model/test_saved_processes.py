@@ -86,6 +86,36 @@ model.save_model({str(saved)!r} + ".again")
     assert done.returncode == 0, done.stderr
 
 
+def test_a_predictor_needs_numpy_and_the_kernels_only(tmp_path):
+    """Tables in threads included."""
+    for name in NAMES:
+        saved_models.fit(name)[0].save_model(tmp_path / name)
+    code = f"""
+import sys
+from pathlib import Path
+
+BLOCKED = {{"sklearn", "scipy", "joblib", "threadpoolctl", "narwhals", "pyarrow", "safetensors", "click", "rich"}}
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in BLOCKED:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Blocker())
+import numpy as np
+import spinney
+for path in Path({str(tmp_path)!r}).iterdir():
+    ask = spinney.load_predictor(path)
+    rows = np.resize([0.5, 1.0, 2.0, 3.0, -1.0], (10_000, 4))
+    assert np.array_equal(ask(rows[7]), ask(rows)[7])
+    said = [ask.predict(rows, n_jobs=n_jobs).tolist() for n_jobs in (None, 1, 2, -1)]
+    assert all(one == said[0] for one in said)
+    ask.apply(rows[:3]), ask.predict_trees(rows[:3])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_fault_110_eight_threads_ask_one_predictor(saved):
     predictor = spinney.load_predictor(saved)  # nothing is derived yet: all threads want it at once
     X, _ = saved_models.make_data(seed=1)

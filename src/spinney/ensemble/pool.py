@@ -97,9 +97,11 @@ _NO_JOBS = (
 
 def _most_workers(n_jobs: int | None) -> int:
     """What n_jobs and the surroundings allow, whatever the work."""
-    from joblib import cpu_count
-    from joblib.parallel import SequentialBackend, get_active_backend
-
+    try:
+        from joblib import cpu_count
+        from joblib.parallel import SequentialBackend, get_active_backend
+    except ImportError:  # `load_predictor` needs NumPy and the kernels only
+        return _most_alone(n_jobs)
     backend, active_jobs = get_active_backend()
     is_nested = (backend.nesting_level or 0) > 0  # in a worker of joblib
     if n_jobs is None:
@@ -114,6 +116,14 @@ def _most_workers(n_jobs: int | None) -> int:
         n_cpus = int(share) if share.isdecimal() else 1
         return min(n_jobs, n_cpus) if n_jobs > 0 else n_cpus + 1 + n_jobs
     return n_jobs if n_jobs > 0 else int(cpu_count()) + 1 + n_jobs
+
+
+def _most_alone(n_jobs: int | None) -> int:
+    """The same without joblib, of which there are no workers then."""
+    n_cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if n_jobs is None:
+        return 1 if _is_daemonic() else n_cpus
+    return n_jobs if n_jobs > 0 else n_cpus + 1 + n_jobs
 
 
 def _is_daemonic() -> bool:
