@@ -1,12 +1,13 @@
 """The evidence of a study equals what scikit-learn and the estimators by hand say of the same folds."""
 
+from dataclasses import replace
 from importlib import import_module
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from sklearn.inspection import partial_dependence
-from sklearn.metrics import confusion_matrix, mean_squared_error, roc_auc_score
+from sklearn.metrics import confusion_matrix, mean_squared_error, r2_score, roc_auc_score
 from sklearn.model_selection import cross_val_predict
 
 from spinney import (
@@ -18,12 +19,14 @@ from spinney import (
     datasets,
     trace,
 )
-from spinney.study import Evidence, Witness, compare, examine, prepare
+from spinney.study import Evidence, Witness, compare, examine, examine_figure, housing, prepare
 from spinney.study.clock import Clock
 from spinney.study.dependence import find_answer, make_grid, nearest, trace_columns
 from spinney.study.folds import make_folds, recall_folds
 from spinney.study.methods import choose_methods
+from spinney.study.result import Curve, Figure
 from spinney.study.tree_story import tell_tree
+from spinney.study.witness import Stages
 
 compiled_only = pytest.mark.skipif(_jit._IS_JIT_DISABLED, reason="takes minutes interpreted")
 
@@ -309,10 +312,9 @@ def test_a_budget_leaves_out_what_is_late():
     data, witness = make_data(), Witness()
     study = compare(data, methods=["id3"], n_splits=2, n_repeats=1, witness=witness)
     evidence = examine(study, data, witness, clock=Clock(1e-9))
-    assert dict(evidence.left_out) == dict.fromkeys(
-        ["separations", "calibrations", "confusion", "tree", "importances", "dependences", "coverages"],
-        "the budget was spent",
-    )
+    parts = ["separations", "calibrations", "confusion", "tree", "importances", "dependences", "coverages"]
+    late = dict.fromkeys(parts, "the budget was spent")
+    assert dict(evidence.left_out) == late | {"growths": "no ensemble took part"}
     assert evidence.stopped == "budget"
 
 
@@ -329,7 +331,8 @@ def test_an_interrupt_leaves_what_is_done():
     evidence = examine(study, data, witness, on_step=stop)
     assert evidence.confusion is not None
     assert evidence.tree is not None
-    assert dict(evidence.left_out) == dict.fromkeys(["importances", "dependences", "coverages"], "it was interrupted")
+    missing = dict.fromkeys(["importances", "dependences", "coverages"], "it was interrupted")
+    assert dict(evidence.left_out) == missing | {"growths": "no ensemble took part"}
     assert evidence.stopped == "interrupt"
 
 
@@ -343,7 +346,7 @@ def test_a_part_that_fails_is_said(monkeypatch):
 
     monkeypatch.setattr(import_module("spinney.study.examine"), "weigh_columns", fail)
     evidence = examine(study, data, witness)
-    assert evidence.left_out == (("importances", "no such thing"),)
+    assert dict(evidence.left_out) == {"growths": "no ensemble took part", "importances": "no such thing"}
     assert [one.feature for one in evidence.dependences] == ["x", "z", "noise", "g"]
 
 
@@ -379,4 +382,74 @@ def test_a_tuned_method_is_examined_with_what_most_folds_chose():
     evidence = examine(study, data, witness)
     assert evidence.name == "ID3, tuned"
     assert "is_tuned=True" in evidence.recipe
+    assert dict(evidence.left_out) == {"growths": "no ensemble took part"}
+
+
+# --- The witness ----------------------------------------------------------------------------------------------
+
+
+@compiled_only
+@pytest.mark.parametrize("metric", ["accuracy", "log_loss", "roc_auc", "balanced_accuracy"])
+def test_a_part_of_the_rows_shows_the_way_and_all_the_end(metric, monkeypatch):
+    data = make_data(n_rows=400)
+    study, scores = None, []
+    for most in (2000, 100):
+        monkeypatch.setattr("spinney.study.witness.MAX_ROWS", most)
+        witness = Witness()
+        study = compare(data, methods=["adaboost", "bagging"], metric=metric, n_splits=2, n_repeats=1, witness=witness)
+        assert witness.troubles == {}
+        for key in ("adaboost", "bagging"):
+            growth = witness.grow(key, key, 1.0)
+            assert growth.scores[-1] == pytest.approx(study.method(key).mean)
+            scores.append(growth.scores)
+    assert scores[2] != pytest.approx(scores[0])  # of other rows
+    assert scores[2] == pytest.approx(scores[0], abs=0.25)
+
+
+def test_one_fold_has_no_growth():
+    witness = Witness()
+    witness.stages["forest"] = [Stages({1: 0.5, 100: 0.7}, 2.0)]
+    assert witness.grow("forest", "random forest", 0.25) is None
+    witness.stages["forest"].append(Stages({1: 0.7, 50: 0.7}, 4.0))
+    growth = witness.grow("forest", "random forest", 0.25)
+    assert (growth.trees, growth.scores) == ((1,), (0.6,))
+    assert growth.seconds == pytest.approx((np.mean([2.0 / 100, 4.0 / 50]),))
+    assert growth.errors == pytest.approx((np.std([0.5, 0.7], ddof=1) * np.sqrt(0.5 + 0.25),))
+
+
+# --- The figure -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@compiled_only
+def test_the_figure_is_examined():
+    witness = Witness()
+    figure = replace(housing.draw_figure((5, 10), n_folds=2, witness=witness), seconds=600.0)
+    evidence = examine_figure(figure, witness)
     assert evidence.left_out == ()
+    assert evidence.key == housing.find_best(figure) == "random forest"
+    assert [one.key for one in evidence.growths] == [curve.name for curve in figure.curves]
+    growth, curve = evidence.growths[0], figure.curves[0]
+    assert growth.scores == pytest.approx(np.mean(curve.scores, axis=0))
+    assert growth.trees == (5, 10)
+    table = datasets.load("california_housing")
+    y = table["MedHouseVal"].to_numpy()
+    rows = np.concatenate([test for _, test in housing.cut_rows(len(y))[:2]])
+    assert evidence.residuals.n_rows == len(rows)
+    said = witness.pool("random forest").said
+    assert evidence.residuals.rmse == pytest.approx(np.sqrt(np.mean((said - y[rows]) ** 2)))
+    first = len(rows) // 2
+    assert curve.scores[0][-1] == pytest.approx(r2_score(y[rows[:first]], said[:first]))
+    assert {one.feature for one in evidence.dependences} <= set(table.column_names)
+    assert Evidence.from_json(evidence.to_json()) == evidence
+    names: dict = {}
+    exec(evidence.recipe.replace("figure = draw_figure()", ""), names)
+    assert names["model"].n_estimators == 10
+
+
+def test_a_figure_without_folds_has_no_best():
+    figure = Figure("t", "", 5, (5,), (Curve("a", (), ()), Curve("b", ((0.5,),), ((1.0,),))), 1, {}, 1.0)
+    assert housing.find_best(figure) == "b"
+    assert housing.list_growths(figure) == ()
+    with pytest.raises(ValueError, match="nothing to examine"):
+        housing.find_best(Figure("t", "", 5, (5,), figure.curves[:1], 1, {}, 1.0))

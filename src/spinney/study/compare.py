@@ -21,7 +21,7 @@ from spinney.study.methods import Method, choose_methods
 from spinney.study.metrics import Metric, choose_metric
 from spinney.study.result import MethodResult, Study
 from spinney.study.verdict import find_best, find_differences, note_problems, recommend
-from spinney.study.witness import Witness, align
+from spinney.study.witness import Fit, Witness, align
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -126,7 +126,7 @@ def compare(
     stopped = None
     try:
         _jit.load_compiled()
-        _run(runs, data, folds, score, clock, on_fold, witness)
+        _run(runs, data, folds, score, clock, on_fold or (lambda *_: None), witness)
     except KeyboardInterrupt as stop:
         if type(stop) is not KeyboardInterrupt:  # SIGTERM: whoever sent it does not wait for a table
             raise
@@ -194,7 +194,7 @@ def _run(
     folds: Folds,
     metric: Metric,
     clock: Clock,
-    on_fold: Callable[[str, int, int], object] | None,
+    on_fold: Callable[[str, int, int], object],
     witness: Witness | None,
 ) -> None:
     n_all = len(runs) * len(folds.splits)
@@ -203,8 +203,7 @@ def _run(
         for place, run in enumerate(runs):
             if run.is_over:
                 continue
-            if on_fold is not None:
-                on_fold(run.method.name, number * len(runs) + place, n_all)
+            on_fold(run.method.name, number * len(runs) + place, n_all)
             if clock.left < run.seconds:
                 run.left_out = "the budget was spent"
                 continue
@@ -213,9 +212,10 @@ def _run(
                     warnings.simplefilter("always")
                     if number == 0:
                         _warm_up(run, data, X, train, held_out)
-                    fold, model = _try(run, data, metric, number, (X, train), (held_out, test))
+                    fold, fit = _try(run, data, metric, number, (X, train), (held_out, test))
                 run.folds.append(fold)
-                _show(None if number >= folds.n_splits else witness, run, model, (held_out, test), data, metric)
+                if witness is not None and number < folds.n_splits:
+                    witness.see(run.method.key, fit, data.y, metric)
                 run.said += [str(one.message) for one in said if issubclass(one.category, UserWarning)]
             except KeyboardInterrupt:
                 if clock.left > 0:
@@ -232,8 +232,8 @@ def _try(
     number: int,
     training: tuple[Any, NDArray[np.int64]],
     held_out: tuple[Any, NDArray[np.int64]],
-) -> tuple[Fold, Any]:
-    """Fit and score; the fitted model too."""
+) -> tuple[Fold, Fit]:
+    """Fit and score."""
     from sklearn.base import clone
 
     model = clone(run.estimator)
@@ -256,21 +256,9 @@ def _try(
     best = getattr(model, "best_estimator_", model)
     n_bytes, n_leaves = len(pickle.dumps(best, protocol=5)), _count_leaves(best)
     chosen = dict(getattr(model, "best_params_", {}))
-    return Fold(number, score, fit_seconds, predict_seconds, n_bytes, n_leaves, chosen), model
-
-
-def _show(
-    witness: Witness | None,
-    run: Run,
-    model: Any,
-    held_out: tuple[Any, NDArray[np.int64]],
-    data: Data,
-    metric: Metric,
-) -> None:
-    """Let the witness see the last fit of a method; of a search, that of its best model."""
-    if witness is not None:
-        seconds = getattr(model, "refit_time_", run.folds[-1].fit_seconds)
-        witness.see(run.method.key, getattr(model, "best_estimator_", model), held_out, data.y, metric, seconds)
+    seconds = getattr(model, "refit_time_", fit_seconds)  # a search is more than the fit of its best
+    fold = Fold(number, score, fit_seconds, predict_seconds, n_bytes, n_leaves, chosen)
+    return fold, Fit(best, seconds, X, rows, said, score)
 
 
 def _fit(model: Any, data: Data, X: Any, rows: NDArray[np.int64]) -> None:

@@ -16,7 +16,8 @@ from spinney.study.evidence import Evidence, Growth
 from spinney.study.folds import recall_folds
 from spinney.study.importance import weigh_columns
 from spinney.study.methods import Method, choose_methods
-from spinney.study.recipe import write_recipe
+from spinney.study.recipe import write_figure_recipe, write_recipe
+from spinney.study.tables import prepare
 from spinney.study.tree_story import tell_tree
 from spinney.study.witness import Witness
 
@@ -26,14 +27,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spinney.study.evidence import Coverage
-    from spinney.study.result import MethodResult, Study
+    from spinney.study.result import Figure, MethodResult, Study
     from spinney.study.tables import Data
 
 N_COLUMNS = 6  # whose dependence is drawn
 LEVELS = (0.5, 0.7, 0.8, 0.9, 0.95)  # of intervals and sets
-COVERED_ROWS = 400  # held-out rows that intervals are made for: more would take long
-SHARE, LEAST_SECONDS = 0.5, 10.0  # of the study's time that may be spent, and seconds beside it
+COVERED_ROWS = 300  # held-out rows that intervals are made for: more would take long
+SHARE, LEAST_SECONDS = 0.5, 20.0  # of the study's time that may be spent, and seconds beside it; about 0.2 are
 BUDGET, TOO_LONG, INTERRUPT = "the budget was spent", "it would have taken too long", "it was interrupted"
+ONE_FOLD, NO_ENSEMBLE = "no ensemble has finished two folds", "no ensemble took part"
 
 
 def examine(
@@ -80,23 +82,68 @@ def examine(
     result = choose_subject(study)
     methods = {method.key: method for method in choose_methods(data.summary.task)}
     folds = recall_folds(data, study)
+    parts = Parts(clock or Clock(), SHARE * study.seconds + LEAST_SECONDS, on_step)
     if witness is None:
-        witness = _see_again(study, data, result.key, folds.n_splits)
-    names = {one.key: one.name for one in study.methods}
+        witness = parts.make("growths", "fits of the best method", lambda: _see_again(study, data, result, parts.limit))
+        witness = witness or Witness()
     ratio = study.test_rows / study.train_rows
-    grown = (witness.grow(key, names[key], ratio) for key in witness.stages if key in names)
+    grown = (witness.grow(one.key, one.name, ratio) for one in study.methods)
     subject = Subject(
-        result.key,
-        result.name,
-        write_recipe(study, data, folds),
-        _settle(methods[result.key], result, study.seed),
-        _settle(methods["forest"], _find(study, "forest"), study.seed),
-        methods["cart"].make(study.seed),
-        tuple(growth for growth in grown if growth is not None),
-        folds.splits[: folds.n_splits],
-        study.seed,
+        key=result.key,
+        name=result.name,
+        recipe=write_recipe(study, data, folds),
+        model=_settle(methods[result.key], result, study.seed),
+        forest=_settle(methods["forest"], _find(study, "forest"), study.seed),
+        tree=methods["cart"].make(study.seed),
+        growths=tuple(growth for growth in grown if growth is not None),
+        splits=folds.splits[: folds.n_splits],
+        seed=study.seed,
     )
-    return gather(subject, data, witness, Parts(clock or Clock(), SHARE * study.seconds + LEAST_SECONDS, on_step))
+    return gather(subject, data, witness, parts)
+
+
+def examine_figure(
+    figure: Figure,
+    witness: Witness | None = None,
+    *,
+    clock: Clock | None = None,
+    on_step: Callable[[str, int, int], object] | None = None,
+) -> Evidence:
+    """Look closer at the best ensemble of the housing figure; see `examine`.
+
+    Parameters
+    ----------
+    figure : Figure
+        In which an ensemble has finished a fold.
+    witness : Witness, optional
+        That `draw_figure` has filled. Without one there are no residuals.
+    clock, on_step
+        As in `examine`.
+
+    Returns
+    -------
+    Evidence
+        Of the largest number of trees; importances and coverage are of a random forest of the usual size.
+    """
+    from spinney import CARTRegressor, RandomForestRegressor, datasets
+    from spinney.study import housing
+
+    data = prepare(datasets.load(housing.TABLE), housing.TARGET, name=housing.TABLE)
+    best = housing.find_best(figure)
+    splits = housing.cut_rows(data.n_rows)
+    subject = Subject(
+        key=best,
+        name=best,
+        recipe=write_figure_recipe(best, figure.trees[-1]),
+        model=housing.ensembles()[best].set_params(n_estimators=figure.trees[-1], random_state=housing.SEED),
+        forest=RandomForestRegressor(n_jobs=-1, random_state=housing.SEED),
+        tree=CARTRegressor(random_state=housing.SEED),
+        growths=housing.list_growths(figure),
+        splits=splits,
+        seed=housing.SEED,
+    )
+    parts = Parts(clock or Clock(), SHARE * figure.seconds + LEAST_SECONDS, on_step)
+    return gather(subject, data, witness or Witness(), parts)
 
 
 class Subject(NamedTuple):
@@ -135,21 +182,24 @@ def _settle(method: Method, result: MethodResult | None, seed: int) -> Any:
     return estimator.set_params(**next(one for one in result.chosen if repr(sorted(one.items())) == most))
 
 
-def _see_again(study: Study, data: Data, key: str, n_splits: int) -> Witness:
+def _see_again(study: Study, data: Data, result: MethodResult, clock: Clock) -> Witness:
     """The answers of one method in the folds of the first repeat."""
     from spinney.study.compare import compare
 
     witness = Witness()
-    compare(
+    again = compare(
         data,
-        methods=[key],
+        methods=[result.key],
         metric=study.metric,
-        n_splits=n_splits,
+        n_splits=recall_folds(data, study).n_splits,
         n_repeats=1,
         is_tuned=study.is_tuned,
         seed=study.seed,
+        clock=clock,
         witness=witness,
     )
+    if again.stopped == "interrupt":
+        raise KeyboardInterrupt
     return witness
 
 
@@ -206,6 +256,8 @@ def gather(subject: Subject, data: Data, witness: Witness, parts: Parts) -> Evid
     answers = "residuals" if data.is_regression else "separations calibrations confusion"
     found |= parts.make(answers, "held-out answers", lambda: judge(data, witness, subject)) or {}
     found["growths"] = subject.growths
+    if not subject.growths:
+        parts.left_out.setdefault("growths", ONE_FOLD if witness.stages else NO_ENSEMBLE)
     found["tree"] = parts.make(
         "tree",
         "a tree",

@@ -8,17 +8,22 @@ point is the mean over the forests of its size. (One forest of 50 extra-trees is
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from spinney.study.clock import Clock
+from spinney.study.evidence import Growth
 from spinney.study.result import Curve, Figure
+from spinney.study.verdict import standard_error
+from spinney.study.witness import Answers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
+
+    from spinney.study.witness import Witness
 
 TABLE, TARGET = "california_housing", "MedHouseVal"
 TREES = tuple(range(50, 501, 50))
@@ -64,6 +69,7 @@ def draw_figure(
     n_folds: int = N_FOLDS,
     clock: Clock | None = None,
     on_step: Callable[[str, int, int], object] | None = None,
+    witness: Witness | None = None,
 ) -> Figure:
     """Measure the figure.
 
@@ -77,6 +83,8 @@ def draw_figure(
         With a budget: ensembles that would not be done in time are left out.
     on_step : callable, optional
         Called with (method, steps done, steps in all) before each ensemble is grown.
+    witness : Witness, optional
+        Is filled with the answers of the largest ensembles, by name.
 
     Returns
     -------
@@ -114,9 +122,11 @@ def draw_figure(
                         wait()
                     if fold == 0:  # load the kernels; on all rows, since their number decides which are used
                         _measure(models[name], (WARMUP_TREES,), *parts)
-                    found, spent = _measure(models[name], trees, *parts)
+                    found, spent, said = _measure(models[name], trees, *parts)
                 scores[name].append(tuple(found))
                 seconds[name].append(tuple(spent))
+                if witness is not None:
+                    witness.keep(name, Answers(test, said, None))
     except KeyboardInterrupt as stop:
         if type(stop) is not KeyboardInterrupt:  # SIGTERM
             raise
@@ -152,28 +162,67 @@ def is_boosting(model: Any) -> bool:
     return hasattr(model, "staged_predict")
 
 
-def _folds() -> tuple[NDArray[Any], NDArray[Any], list[tuple[NDArray[Any], NDArray[Any]]]]:
+def _folds() -> tuple[NDArray[Any], NDArray[Any], list[tuple[NDArray[np.int64], NDArray[np.int64]]]]:
     """Inputs, target, and the (training rows, held-out rows) of each fold."""
-    from sklearn.model_selection import KFold
-
     from spinney import datasets
 
     table = datasets.load(TABLE)
     X = np.column_stack([table[name].to_numpy() for name in table.column_names if name != TARGET])
-    return X, table[TARGET].to_numpy(), list(KFold(N_FOLDS, shuffle=True, random_state=SEED).split(X))
+    return X, table[TARGET].to_numpy(), cut_rows(len(X))
+
+
+def cut_rows(n_rows: int) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """The figure's folds: training rows and held-out rows."""
+    from sklearn.model_selection import KFold
+
+    return list(KFold(N_FOLDS, shuffle=True, random_state=SEED).split(np.empty(n_rows)))
+
+
+class Measured(NamedTuple):
+    """R² on held-out rows and seconds to grow, at each number of trees; what the most trees answer for these rows."""
+
+    scores: list[float]
+    seconds: list[float]
+    said: NDArray[np.float64]
+
+
+def find_best(figure: Figure) -> str:
+    """The name of the ensemble with the highest mean R² at the most trees, among those with the most folds."""
+    most = max(len(curve.scores) for curve in figure.curves)
+    if most == 0:
+        raise ValueError("no ensemble finished a fold: there is nothing to examine")
+    whole = [curve for curve in figure.curves if len(curve.scores) == most]
+    return max(whole, key=lambda curve: float(np.mean([fold[-1] for fold in curve.scores]))).name
+
+
+def list_growths(figure: Figure) -> tuple[Growth, ...]:
+    """The curves as means over folds with standard errors, of those with two folds at least."""
+    ratio = 1.0 / (N_FOLDS - 1)  # held-out rows over training rows
+    return tuple(
+        Growth(
+            key=curve.name,
+            name=curve.name,
+            trees=figure.trees,
+            scores=tuple(np.mean(curve.scores, axis=0).tolist()),
+            errors=tuple(standard_error(column, ratio) or 0.0 for column in np.transpose(curve.scores)),
+            seconds=tuple(np.mean(curve.seconds, axis=0).tolist()),
+        )
+        for curve in figure.curves
+        if len(curve.scores) > 1
+    )
 
 
 def _measure(
     model: Any, trees: Sequence[int], training: tuple[NDArray[Any], NDArray[Any]], held_out: tuple[Any, NDArray[Any]]
-) -> tuple[list[float], list[float]]:
-    """R² on held-out rows at each number of trees, and the seconds that it takes to grow so many."""
+) -> Measured:
+    """Grow one ensemble to the most trees."""
     measure = _boost if is_boosting(model) else _grow_blocks
     return measure(model, trees, training, held_out)
 
 
 def _grow_blocks(
     model: Any, trees: Sequence[int], training: tuple[NDArray[Any], NDArray[Any]], held_out: tuple[Any, NDArray[Any]]
-) -> tuple[list[float], list[float]]:
+) -> Measured:
     """Forests of equal blocks of trees, each of a seed of its own; any of them together are a forest too."""
     from sklearn.base import clone
     from sklearn.metrics import r2_score
@@ -191,12 +240,12 @@ def _grow_blocks(
         forests = [slice(first, first + n_blocks) for first in range(0, len(answers) - n_blocks + 1, n_blocks)]
         scores.append(float(np.mean([r2_score(y, np.mean(answers[one], axis=0)) for one in forests])))
         seconds.append(float(np.mean([np.sum(spent[one]) for one in forests])))
-    return scores, seconds
+    return Measured(scores, seconds, np.mean(answers, axis=0))
 
 
 def _boost(
     model: Any, trees: Sequence[int], training: tuple[NDArray[Any], NDArray[Any]], held_out: tuple[Any, NDArray[Any]]
-) -> tuple[list[float], list[float]]:
+) -> Measured:
     """One fit, read at every number of trees on its way."""
     from sklearn.base import clone
     from sklearn.metrics import r2_score
@@ -211,5 +260,5 @@ def _boost(
     X, y = held_out
     start = time.perf_counter()
     model.fit(*training, callbacks=[note])
-    stages = enumerate(model.staged_predict(X), 1)
-    return [float(r2_score(y, said)) for n_trees, said in stages if n_trees in trees], seconds
+    answers = [said for n_trees, said in enumerate(model.staged_predict(X), 1) if n_trees in trees]
+    return Measured([float(r2_score(y, said)) for said in answers], seconds, answers[-1])

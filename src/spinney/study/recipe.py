@@ -42,6 +42,24 @@ def write_recipe(study: Study, data: Data, folds: Folds) -> str:
     return "\n".join(lines)
 
 
+def write_figure_recipe(best: str, n_trees: int) -> str:
+    """The lines for the housing figure and its best ensemble."""
+    from spinney.study.housing import SEED, TABLE, TARGET
+
+    return "\n".join(
+        [
+            "import spinney",
+            "from spinney.study import prepare",
+            "from spinney.study.housing import draw_figure, ensembles",
+            "",
+            "figure = draw_figure()",
+            f"data = prepare(spinney.datasets.load({TABLE!r}), {TARGET!r})",
+            f"model = ensembles()[{best!r}].set_params(n_estimators={n_trees}, random_state={SEED})",
+            "model.fit(data.X, data.y)",
+        ]
+    )
+
+
 def say(options: dict[str, Any]) -> str:
     """Arguments by name."""
     return ", ".join(f"{name}={value!r}" for name, value in options.items())

@@ -16,9 +16,24 @@ from spinney.study.growths import answer_on_the_way
 from spinney.study.verdict import standard_error
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from spinney.study.metrics import Metric
+
+
+MAX_ROWS = 2000  # of a fold that are asked for on the way
+
+
+class Fit(NamedTuple):
+    """A fitted model, and how it did on rows held out."""
+
+    model: Any
+    seconds: float  # of the fit
+    X: pa.Table  # the rows
+    rows: NDArray[np.int64]  # (n_rows,) their numbers in the whole table
+    said: NDArray[Any]  # answers as the metric takes them
+    score: float
 
 
 class Answers(NamedTuple):
@@ -44,47 +59,22 @@ class Witness:
         self.stages: dict[str, list[Stages]] = {}
         self.troubles: dict[str, str] = {}
 
-    def see(
-        self,
-        key: str,
-        model: Any,
-        held_out: tuple[Any, NDArray[np.int64]],
-        y: NDArray[Any],
-        metric: Metric,
-        seconds: float,
-    ) -> None:
-        """Ask a model that was fitted in `seconds` for held-out rows: their table and numbers, and all of the target.
-
-        What goes wrong is noted and ends nothing.
-        """
-        X, rows = held_out
+    def see(self, key: str, fit: Fit, y: NDArray[Any], metric: Metric) -> None:
+        """Keep what a fit says of its held-out rows; y is the target of all rows. What goes wrong ends nothing."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the fit that counts has said them
+            warnings.simplefilter("ignore")  # the fit has said them
             try:
-                self._ask(key, model, X, rows, y, metric, seconds)
+                self.keep(key, answer(fit, y, metric))
+                scores = score_on_the_way(fit, y, metric)
             except Exception as error:  # noqa: BLE001  the study does not depend on it
                 self.troubles[key] = " ".join(str(error).split()) or type(error).__name__
-
-    def _ask(
-        self,
-        key: str,
-        model: Any,
-        X: Any,
-        rows: NDArray[np.int64],
-        y: NDArray[Any],
-        metric: Metric,
-        seconds: float,
-    ) -> None:
-        is_class = metric.task == "classification"
-        classes = np.unique(y) if is_class else np.empty(0)
-        shares = align(model.predict_proba(X), model.classes_, classes) if is_class else None
-        self.answers.setdefault(key, []).append(Answers(rows, model.predict(X), shares))
-        scores = {}
-        for n_trees, said in answer_on_the_way(model, X, needs_shares=metric.needs_shares):
-            whole = align(said, model.classes_, classes) if metric.needs_shares else said
-            scores[n_trees] = metric.score(y[rows], whole, classes)
+                return
         if scores:
-            self.stages.setdefault(key, []).append(Stages(scores, seconds))
+            self.stages.setdefault(key, []).append(Stages(scores, fit.seconds))
+
+    def keep(self, key: str, answers: Answers) -> None:
+        """Remember the answers of a method for one more fold."""
+        self.answers.setdefault(key, []).append(answers)
 
     def pool(self, key: str) -> Answers:
         """The answers of a method for the rows of all folds together."""
@@ -118,6 +108,32 @@ class Witness:
             errors=tuple(standard_error(column, ratio) or 0.0 for column in scores.T),
             seconds=tuple(spent.mean(axis=0).tolist()),
         )
+
+
+def answer(fit: Fit, y: NDArray[Any], metric: Metric) -> Answers:
+    """What a model says of its rows in both ways, only one of which the metric has asked for."""
+    if metric.task == "regression":
+        return Answers(fit.rows, fit.said, None)
+    if metric.needs_shares:
+        return Answers(fit.rows, fit.model.predict(fit.X), fit.said)
+    return Answers(fit.rows, fit.said, align(fit.model.predict_proba(fit.X), fit.model.classes_, np.unique(y)))
+
+
+def score_on_the_way(fit: Fit, y: NDArray[Any], metric: Metric) -> dict[int, float]:
+    """The score of an ensemble at numbers of trees; none of other models.
+
+    Of many rows, a part that is spread evenly over the target shows how far the ensemble is from its end, where all
+    rows tell the score.
+    """
+    truth = y[fit.rows]
+    order = np.argsort(truth, kind="stable")
+    part = np.sort(order[np.linspace(0, len(order) - 1, min(len(order), MAX_ROWS)).astype(np.int64)])
+    classes = np.unique(y) if metric.task == "classification" else np.empty(0)
+    scores = {}
+    for n_trees, said in answer_on_the_way(fit.model, fit.X.take(part), needs_shares=metric.needs_shares):
+        whole = align(said, fit.model.classes_, classes) if metric.needs_shares else said
+        scores[n_trees] = metric.score(truth[part], whole, classes)
+    return {n_trees: fit.score + score - scores[max(scores)] for n_trees, score in scores.items()}
 
 
 def align(shares: NDArray[Any], seen: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
