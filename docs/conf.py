@@ -100,9 +100,11 @@ class LinkPublicNames(SphinxTransform):
     def apply(self, **_: Any) -> None:
         """Wrap each such literal in a reference that Sphinx resolves later."""
         for literal in list(self.document.findall(nodes.literal)):
-            name = literal.astext().removeprefix("spinney.")
+            text = literal.astext()
+            name = text.removeprefix("spinney.")
             is_linked = isinstance(literal.parent, nodes.reference | addnodes.pending_xref)
-            if is_linked or name.split(".")[0] not in spinney.__all__:
+            is_word = text.isalpha() and text.islower()  # `trace` may be a command, or a parameter
+            if is_linked or is_word or name.split(".")[0] not in spinney.__all__:
                 continue
             target = f"spinney.{name}"
             link = addnodes.pending_xref(
