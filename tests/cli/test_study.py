@@ -118,6 +118,8 @@ def test_errors_are_one_line_and_nothing_is_written(fruit, tmp_path):
     fails(run(fruit, "--target", "kind", "--folds", "five"), "--folds five")
     fails(run(fruit, "--target", "kind", "--budget", "soon"), "no duration")
     fails(run(fruit, "--target", "kind", "--groups", "nobody"), "'nobody'")
+    fails(run(fruit, "--target", "kind", "--drop", "kind"), "--drop 'kind'", "target")
+    fails(run(fruit, "--target", "kind", "--drop", "colours"), "Did you mean 'colour'")
     fails(run(tmp_path / "absent.csv", "--target", "y"), "absent.csv")
     fails(run("--target", "kind"), "--target needs DATA")
     fails(run(fruit, "--target", "kind", "--save", tmp_path / "none" / "m.spn"), "no directory")

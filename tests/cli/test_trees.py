@@ -4,9 +4,11 @@ import json
 import xml.etree.ElementTree as ET
 
 import pytest
+from sklearn.base import clone
 
 import spinney
 from command_line import TENNIS, fails, run, works
+from spinney.cli.tree_json import describe_tree
 
 
 @pytest.fixture
@@ -95,6 +97,53 @@ def test_trees_of_a_model(tmp_path):
     fails(run("tree", path, "--target", "play"), "grown already")
 
 
+def walk(nodes, row):
+    """What a tree in JSON answers for a row, by its words alone."""
+    node = nodes[0]
+    while node["test"] is not None:
+        test = node["test"]
+        value = row[test["feature"]]
+        if value is None:
+            node = nodes[test["missing"]]
+        elif "threshold" in test:
+            node = nodes[test["children"][int(value > test["threshold"])]]
+        else:
+            node = nodes[test["children"][next(k for k, levels in enumerate(test["levels"]) if value in levels)]]
+    return node["prediction"]
+
+
+@pytest.mark.parametrize(
+    ("name", "estimator"),
+    [
+        ("weather_numeric", spinney.CARTClassifier()),
+        ("play_tennis", spinney.CARTClassifier()),
+        ("play_tennis", spinney.ID3Classifier()),
+        ("contact_lenses", spinney.C45Classifier(pruning=None)),
+        ("boosting_numbers", spinney.CARTRegressor()),
+        ("adult", spinney.CARTClassifier(max_depth=6)),
+    ],
+)
+def test_a_tree_in_json_answers_as_the_tree_does(name, estimator):
+    target = spinney.datasets.source(name).target
+    table = spinney.datasets.load(name).slice(0, 300)
+    X, y = table.drop_columns([target]), table[target].to_numpy()
+    model = clone(estimator).fit(X, y)
+    told = describe_tree(model.tree_)
+    assert (told["leaves"], told["depth"]) == (model.tree_.n_leaves, model.tree_.depth)
+    assert [walk(told["nodes"], row) for row in X.to_pylist()] == model.predict(X).tolist()
+
+
+def test_tree_in_json(tennis, tmp_path):
+    told = json.loads(works("tree", tennis, "--target", "play", "--json"))
+    assert told["classes"] == ["no", "yes"]
+    root, *rest = told["nodes"]
+    assert (root["parent"], root["rows"], root["shares"]) == (None, 6, pytest.approx([1 / 3, 2 / 3]))
+    assert root["test"]["children"] == [node["node"] for node in rest if node["parent"] == 0]
+    assert len(json.loads(works("tree", tennis, "--target", "play", "--json", "--show-depth", 1))["nodes"]) == 3
+    fails(run("tree", tennis, "--target", "play", "--json", "--svg"), "--json")
+    fails(run("tree", tennis, "--target", "play", "--json", "--out", tmp_path / "t.txt"), "--json")
+
+
 # --- trace --------------------------------------------------------------------------------------------------------
 
 
@@ -150,6 +199,19 @@ def test_prunings_are_those_of_the_library(options, call, grown, tmp_path):
     expected = spinney.load_model(grown).prune(call[0], **call[1])
     assert text == f"{expected.pruning_}\n"
     assert spinney.load_model(out).tree_.to_text() == expected.tree_.to_text()
+
+
+def test_a_pruning_in_json(grown, tmp_path):
+    out = tmp_path / "pruned.spn"
+    told = json.loads(
+        works("prune", grown, "--method", "cost_complexity", "--ccp-alpha", "0.2", "--out", out, "--json")
+    )
+    before, after = (spinney.load_model(path).tree_ for path in (grown, out))
+    assert told["model"] == str(out)
+    assert (told["method"], told["options"]["ccp_alpha"]) == ("cost_complexity", 0.2)
+    assert told["n_leaves"] == {"before": before.n_leaves, "after": after.n_leaves}
+    assert told["depth"] == {"before": before.depth, "after": after.depth}
+    assert 0.0 == told["error"]["before"] < told["error"]["after"] < 1.0
 
 
 def test_pruning_by_rows(grown, tmp_path):

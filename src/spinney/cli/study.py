@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spinney.cli.group import Problem
 from spinney.cli.output import check_new, force_option, json_option
 from spinney.cli.report import no_report_option, place_report, report_option, write_report
-from spinney.cli.tables import check_column, drop_option, listed, open_data, target_option, task_option
+from spinney.cli.tables import check_column, drop_option, find_target, open_data, target_option, task_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -83,14 +82,12 @@ def _study_table(source: str, options: dict[str, Any], clock: Clock, writer: Wri
     place = place_report(source, options)
     n_splits, n_repeats = _read_folds(options["folds"])
     data = open_data(source)
-    target = options["target"] or data.target
-    if target is None:
-        raise Problem(f"--target is missing: which column of {data.name} is to be predicted? {listed(data)}")
-    for column in (target, *options["drop"], options["groups"], options["time_column"]):
+    target = find_target(data, options["target"], options["drop"])
+    for column in (options["groups"], options["time_column"]):
         if column is not None:
             check_column(data, column)
     ready = prepare(
-        data.table.drop_columns([column for column in dict.fromkeys(options["drop"]) if column != target]),
+        data.table.drop_columns(list(dict.fromkeys(options["drop"]))),
         target,
         name=Path(data.name).name,
         task=options["task"],

@@ -58,13 +58,7 @@ def open_data(path: str) -> Data:
 
 def split_target(data: Data, target: str | None, task: str = "auto", drop: tuple[str, ...] = ()) -> Training:
     """Features and target; without missing values, and of a kind that is found or told."""
-    target = target or data.target
-    if target is None:
-        raise Problem(f"--target is missing: which column of {data.name} is to be predicted? {listed(data)}")
-    for name in dict.fromkeys((*drop, target)):
-        check_column(data, name)
-    if target in drop:
-        raise Problem(f"--drop {show_name(target)}: it is the target")
+    target = find_target(data, target, drop)
     if not data.table.num_rows:
         raise Problem(f"{data.name} has no rows")
     y = as_target(data.table[target], target)
@@ -75,6 +69,18 @@ def split_target(data: Data, target: str | None, task: str = "auto", drop: tuple
 
     is_regression = looks_continuous(y) if task == "auto" else task == "regression"
     return Training(X, y.to_numpy(), target, is_regression)
+
+
+def find_target(data: Data, target: str | None, drop: tuple[str, ...]) -> str:
+    """The column to predict; it and those to leave out are in the table, once, and are not the same."""
+    target = target or data.target
+    if target is None:
+        raise Problem(f"--target is missing: which column of {data.name} is to be predicted? {listed(data)}")
+    for name in dict.fromkeys((*drop, target)):
+        check_column(data, name)
+    if target in drop:
+        raise Problem(f"--drop {show_name(target)}: it is the target")
+    return target
 
 
 def check_column(data: Data, name: str) -> None:

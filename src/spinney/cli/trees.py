@@ -56,6 +56,7 @@ single_option = click.option(
 @click.option("--numbers", is_flag=True, help="The number of each node, in text.")
 @click.option("--out", metavar="FILE", type=click.Path(), help="Write a file instead; its suffix tells the form.")
 @force_option
+@json_option
 def tree(
     source: str,
     target: str | None,
@@ -69,12 +70,15 @@ def tree(
     numbers: bool,
     out: str | None,
     force: bool,
+    as_json: bool,
     **growth: Any,
 ) -> None:
     """Show a tree: one grown on DATA, or one of a MODEL file.
 
     SOURCE is a CSV, Parquet or Arrow file, the name of an embedded table, or a model file (.spn).
     """
+    if as_json and (form is not None or out is not None or numbers):
+        raise Problem("--json goes to stdout, with all numbers: it is for no other form and no --out")
     if out is not None:
         check_new(out, force=force)
         form = form or next((kind for suffix, kind in SUFFIXES.items() if out.lower().endswith(suffix)), None)
@@ -88,6 +92,11 @@ def tree(
             raise Problem("--tree is for models of many trees, and one tree is grown on DATA")
         training = split_target(open_data(source), target, task, drop)
         shown, note = grow_tree(training, method, params, is_told=task != "auto")
+    if as_json:
+        from spinney.cli.tree_json import describe_tree
+
+        say_json({"about": note, **describe_tree(shown, show_depth)})
+        return
     text = FORMS[form or "text"](shown, show_depth, numbers).rstrip() + "\n"
     if out is not None:
         from spinney._files import replacing
@@ -204,7 +213,17 @@ def trace(
 @click.option("--min-gain", type=float, help="min_gain: splits that gain less go.")
 @click.option("--out", metavar="MODEL", required=True, type=click.Path(), help="The model file to write.")
 @force_option
-def prune(model: str, data: str | None, method: str, target: str | None, out: str, force: bool, **given: Any) -> None:
+@json_option
+def prune(
+    model: str,
+    data: str | None,
+    method: str,
+    target: str | None,
+    out: str,
+    force: bool,
+    as_json: bool,
+    **given: Any,
+) -> None:
     """Prune the tree of a MODEL file, and save it as another.
 
     DATA: for reduced_error rows that did not grow the tree; the training rows for --ccp-alpha cv and for raising.
@@ -223,7 +242,13 @@ def prune(model: str, data: str | None, method: str, target: str | None, out: st
         X, y = read_rows(model, data, target)
     pruned = estimator.prune(method, X, y, **options)
     pruned.save_model(out)
-    say(str(pruned.pruning_))
+    if as_json:
+        report = pruned.pruning_
+        pairs = {name: getattr(report, name) for name in ("n_leaves", "depth", "error")}
+        parts = {name: dict(zip(("before", "after"), pair, strict=True)) for name, pair in pairs.items()}
+        say_json({"model": out, "method": report.method, "options": report.options, **parts, "rows": report.judged_on})
+    else:
+        say(str(pruned.pruning_))
 
 
 def read_alpha(text: str) -> float | str:
