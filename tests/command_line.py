@@ -14,8 +14,8 @@ sunny,normal,yes
 """
 
 
-def run(*arguments, **options):
-    return CliRunner(**options).invoke(main, [str(argument) for argument in arguments])
+def run(*arguments, stdin=None, **options):
+    return CliRunner(**options).invoke(main, [str(argument) for argument in arguments], input=stdin)
 
 
 def works(*arguments, **options):

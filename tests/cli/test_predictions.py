@@ -5,6 +5,8 @@ import gzip
 import io
 import json
 import sys
+import tempfile
+import types
 
 import numpy as np
 import pyarrow as pa
@@ -288,12 +290,65 @@ def test_rows_are_counted_on_a_terminal_only(monkeypatch):
         def isatty(self):
             return self.is_terminal
 
-    for is_terminal, is_shown in ((True, True), (True, False), (False, True)):
-        screen = Terminal()
-        screen.is_terminal = is_terminal
-        monkeypatch.setattr(sys, "stderr", screen)
-        monkeypatch.setenv("TERM", "xterm")
-        with count_rows(is_shown=is_shown) as count:
-            count(1200)
-            count(34)
-        assert ("1,234 rows" in screen.getvalue()) == (is_terminal and is_shown)
+    cases = [(True, None, "1,234 rows"), (True, 2468, "1,234 of 2,468 rows"), (False, None, ""), (False, 2468, "")]
+    for is_terminal, n_rows, words in cases:
+        for is_shown in (True, False):
+            screen = Terminal()
+            screen.is_terminal = is_terminal
+            monkeypatch.setattr(sys, "stderr", screen)
+            monkeypatch.setenv("TERM", "xterm")
+            with count_rows(n_rows, is_shown=is_shown) as count:
+                count(1200)
+                count(34)
+            if words and is_shown:
+                assert words in screen.getvalue()
+            else:
+                assert screen.getvalue() == ""
+
+
+# --- stdin --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet", "t.arrow", "s.arrow"])
+def test_rows_of_every_kind_by_stdin(name, models, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    path = tmp_path / name
+    if name.startswith("t.csv"):
+        text = write_csv(HOUSES, tmp_path / "plain.csv").read_bytes()
+        path.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    elif name == "t.parquet":
+        parquet.write_table(HOUSES, path)
+    elif name == "t.arrow":
+        feather.write_feather(HOUSES, path)
+    else:
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, HOUSES.schema) as writer:
+            writer.write_table(HOUSES)
+    expected = works("predict", models / "houses.spn", path)
+    result = run("predict", models / "houses.spn", "-", stdin=path.read_bytes())
+    assert (result.exit_code, result.stdout) == (0, expected)
+    scores = run("evaluate", models / "houses.spn", "-", "--target", "MedHouseVal", stdin=path.read_bytes())
+    assert scores.stdout == works("evaluate", models / "houses.spn", path, "--target", "MedHouseVal")
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def test_faults_of_stdin(models):
+    model = models / "weather.spn"
+    fails(run("predict", model, "-", stdin=b""), "stdin is empty")
+    fails(run("predict", model, "-", stdin=b"a,b\n1,2\n"), "lacks columns")
+    fails(run("train", "-", "--target", "y", "--out", models / "none.spn", stdin=b"x,y\n1,2\n3\n"), "stdin", "3")
+    fails(run("train", "-", "--target", "z", "--out", models / "none.spn", stdin=b"x,y\n1,2\n3,4\n"), "in stdin")
+    late = b"outlook,temperature,humidity,windy\n" + b"sunny,85,85,FALSE\n" * 3 + b"sunny,hot,85,FALSE\n"
+    fails(run("predict", model, "-", stdin=late), "temperature", "row 4")
+    wrong = b"outlook,temperature,humidity,windy\nsunny,85,85,\xff\n"
+    fails(run("predict", model, "-", stdin=wrong), "stdin: line 2 is not valid UTF-8")
+    assert not (models / "none.spn").exists()
+
+
+def test_stdin_that_is_a_terminal_is_not_waited_for(models, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr("spinney.cli.stdin.sys", types.SimpleNamespace(stdin=Terminal()))
+    fails(run("predict", models / "weather.spn", "-"), "pipe one")

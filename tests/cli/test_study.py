@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
@@ -17,6 +18,7 @@ import spinney
 from spinney import _jit
 from spinney.cli import main
 from spinney.cli.report import beside
+from spinney.cli.sinks import Sink
 from spinney.study import Study
 from spinney.study import housing as figures
 from spinney.study.result import Figure
@@ -60,13 +62,43 @@ def test_a_table_is_described_compared_and_judged(fruit):
     result = run(fruit, "--target", "kind", *QUICK)
     assert result.exit_code == 0, result.stderr
     lines = result.stdout.splitlines()
-    assert lines[0].startswith("fruit.csv: 120 rows, target 'kind' (classification: 2 classes")
-    assert lines[1].startswith("inputs: 1 number and 1 category; 0.0%")
-    assert lines[2] == "left out: 'row', it numbers the rows"
-    assert lines[3] == "3 methods, accuracy, 3 folds stratified by class"
+    read = "fruit.csv (CSV separated by commas): 120 rows, target 'kind' (classification: 2 classes, "
+    assert "".join(lines[:2]).startswith(read)
+    assert lines[2] == "inputs: 1 number (weight) and 1 category (colour 2); 0.0% of the cells are "
+    assert lines[4] == "left out: 'row', it numbers the rows"
+    assert lines[5] == "3 methods, accuracy, 3 folds stratified by class"
     assert any("CART, pruned" in line for line in lines)
     assert "is best (accuracy" in result.stdout
     assert "\x1b" not in result.output
+
+
+def test_how_a_table_was_read_is_said_before_the_work(tmp_path):
+    rng = np.random.default_rng(0)
+    names = [f"x{j}" for j in range(14)]
+    table = pa.table({**{name: rng.normal(size=40) for name in names}, "y": rng.normal(size=40)})
+    for path, form in ((tmp_path / "t.parquet", "Parquet"), (tmp_path / "t.arrow", "Arrow")):
+        with path.open("wb") as file, Sink(file, form.lower()) as sink:
+            sink.write(table)
+        text = " ".join(run(path, "--target", "y", "--methods", "cart", "--folds", 2).stdout.split())
+        assert f"t{path.suffix} ({form}): 40 rows, target 'y' (regression: numbers)" in text
+        assert "inputs: 14 numbers (x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, 2 more); 0.0%" in text
+    for mark, word in ((";", "semicolons"), ("\t", "tabs")):
+        path = tmp_path / "t.csv"
+        path.write_text("\n".join([f"a{mark}y", *(f"{i % 7}{mark}{i % 2}" for i in range(40))]))
+        text = " ".join(run(path, "--target", "y", "--methods", "cart", "--folds", 2).stdout.split())
+        assert f"t.csv (CSV separated by {word}): 40 rows" in text
+
+
+def test_a_table_by_stdin(fruit):
+    by_name, by_stdin = (
+        json.loads(run(data, "--target", "kind", *QUICK, "--json", input=content).stdout)
+        for data, content in ((fruit, None), ("-", fruit.read_bytes()))
+    )
+    assert (by_name["summary"].pop("name"), by_stdin["summary"].pop("name")) == ("fruit.csv", "stdin")
+    assert by_stdin["summary"] == by_name["summary"]
+    assert [one["scores"] for one in by_stdin["methods"]] == [one["scores"] for one in by_name["methods"]]
+    result = run("-", "--target", "kind", *QUICK, input=fruit.read_bytes(), report=())
+    assert "report: study.report.html" in result.stdout
 
 
 def test_json_is_the_whole_study_and_nothing_else(fruit):
@@ -247,7 +279,7 @@ def test_ctrl_c_leaves_a_table_and_exit_code_130(tmp_path):
         [sys.executable, "-m", "spinney", *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ, cwd=Path(__file__).parents[2],
     )  # fmt: skip
-    assert process.stdout.readline().startswith("t.csv: 3,000 rows")
+    assert process.stdout.readline().startswith("t.csv (CSV separated by commas): 3,000 rows")
     time.sleep(6)  # some folds
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)

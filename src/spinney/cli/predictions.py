@@ -67,18 +67,28 @@ def open_answerer(path: str, *, is_whole: bool = False) -> Answerer:
 
 
 def open_rows(path: str, answerer: Answerer) -> Batches:
-    """A file or an embedded table in batches; whole, with kinds guessed, where the model does not know its columns."""
+    """A file, stdin or an embedded table in batches; whole, with kinds guessed, where the model knows no columns."""
     from pathlib import Path
 
     from spinney import datasets
+    from spinney.cli.stdin import as_file, naming
     from spinney.cli.tables import open_data
     from spinney.table.batches import Batches, open_batches
 
     is_embedded = not Path(path).exists() and path in datasets.names()
     if is_embedded or answerer.schema is None:
         table = open_data(path).table
-        return Batches(table.column_names, is_text=False, rows=iter([table] if table.num_rows else []))
-    return open_batches(path)
+        rows = iter([table] if table.num_rows else [])
+        return Batches(table.column_names, is_text=False, rows=rows, n_rows=table.num_rows)
+    place = as_file(path)
+    with naming(place, path):
+        batches = open_batches(place)
+
+    def read() -> Iterator[pa.Table]:
+        with naming(place, path):
+            yield from batches.rows
+
+    return batches._replace(rows=read())
 
 
 class Features:
@@ -170,7 +180,7 @@ def predict(
     clash = next((column for column in added if column in kept), None)
     if clash is not None:
         raise Problem(f"{data} has a column {show_name(clash)} already: give another --name, or leave out --keep")
-    with open_sink(out) as write, count_rows(is_shown=out is not None) as count:
+    with open_sink(out) as write, count_rows(batches.n_rows, is_shown=out is not None) as count:
         for table in batches.rows:
             X = features.take(table)
             answers = [array for ask in asks for array in ask.answer(X)]
@@ -223,17 +233,22 @@ def join_columns(kept: pa.Table | None, names: list[str], arrays: list[NDArray[A
 
 
 @contextlib.contextmanager
-def count_rows(*, is_shown: bool) -> Iterator[Callable[[int], None]]:
-    """What counts rows, on stderr if that is a terminal."""
+def count_rows(n_rows: int | None, *, is_shown: bool) -> Iterator[Callable[[int], None]]:
+    """What counts rows, on stderr if that is a terminal; with the time left where their number is known."""
     if not (is_shown and sys.stderr.isatty()):
         yield lambda _: None
         return
+    from rich import progress as bars
     from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = (SpinnerColumn(), TextColumn("{task.completed:,.0f} rows"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("rows", total=None)
+    columns: tuple[bars.ProgressColumn, ...]
+    if n_rows is None:
+        columns = (bars.SpinnerColumn(), bars.TextColumn("{task.completed:,.0f} rows"), bars.TimeElapsedColumn())
+    else:
+        count = bars.TextColumn("{task.completed:,.0f} of {task.total:,.0f} rows")
+        columns = (bars.BarColumn(), count, bars.TimeRemainingColumn())
+    with bars.Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("rows", total=n_rows)
         yield lambda n: progress.advance(task, n)
 
 

@@ -100,7 +100,8 @@ def _study_table(source: str, options: dict[str, Any], clock: Clock, writer: Wri
     folds = make_folds(ready, n_splits, n_repeats, options["seed"])
     if not options["as_json"]:
         tuned = ", tuned inside each fold" if options["tune"] else ""
-        print_summary(ready.summary, f"{len(methods)} methods{tuned}, {metric.title}, {folds.words}", writer)
+        plan = f"{len(methods)} methods{tuned}, {metric.title}, {folds.words}"
+        print_summary(ready.summary, data.form, plan, writer)
     witness = None if place is None else Witness()
     with progress() as on_fold:
         result = compare(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 LAST = ("fit s", "predict s", "size", "leaves")
 SPARED = ("leaves", "predict s", "size", "p", "±")  # columns that a narrow terminal does without, the first to go first
+MOST_INPUTS = 12  # of a kind, named before work begins
 FIGURE_WIDE = 72
 BARS = "▁▂▃▄▅▆▇█"
 PLAIN = str.maketrans({**PLAIN_LETTERS, **dict(zip(BARS, "._-=+*%#", strict=True))})
@@ -64,29 +65,37 @@ class Writer:
         self.console.print(made)
 
 
-def print_summary(summary: TableSummary, plan: str, writer: Writer) -> None:
-    """What the table is and what will be done, for a reader to object before work begins."""
+def print_summary(summary: TableSummary, form: str | None, plan: str, writer: Writer) -> None:
+    """What the table is, how it was read and what will be done, for a reader to object before work begins."""
     if summary.classes:
         name, count = summary.classes[0]
         what = f"{len(summary.classes)} classes, {count / summary.n_rows:.1%} {name!r}"
     else:
         what = "numbers"
-    writer.line(f"{summary.name}: {summary.n_rows:,} rows, target {summary.target!r} ({summary.task}: {what})")
-    kinds = [column.kind for column in summary.used]
+    read = "" if form is None else f" ({form})"
+    writer.line(f"{summary.name}{read}: {summary.n_rows:,} rows, target {summary.target!r} ({summary.task}: {what})")
     n_cells = summary.n_rows * len(summary.used)
     missing = sum(column.n_missing for column in summary.used) / n_cells
-    counts = " and ".join(
-        f"{kinds.count(kind)} {word if kinds.count(kind) > 1 else kind}"
-        for kind, word in (("number", "numbers"), ("category", "categories"))
-        if kind in kinds
+    inputs = " and ".join(
+        part
+        for kind, words in (("number", "numbers"), ("category", "categories"))
+        if (part := _name_inputs(summary, kind, words))
     )
-    writer.line(f"inputs: {counts}; {missing:.1%} of the cells are missing")
+    writer.line(f"inputs: {inputs}; {missing:.1%} of the cells are missing")
     for name, why in summary.dropped.items():
         writer.line(f"left out: {name!r}, {why}")
     for column in summary.used:
         if column.suspicion is not None:
             writer.line(f"suspicious: {column.name!r}, {column.suspicion}")
     writer.line(plan)
+
+
+def _name_inputs(summary: TableSummary, kind: str, words: str) -> str:
+    """How many inputs of a kind there are, and which; of categories with their numbers of levels."""
+    found = [column for column in summary.used if column.kind == kind]
+    names = [f"{one.name} {one.n_distinct}" if kind == "category" else one.name for one in found[:MOST_INPUTS]]
+    more = [f"{len(found) - MOST_INPUTS} more"] if len(found) > MOST_INPUTS else []
+    return f"{len(found)} {words if len(found) > 1 else kind} ({', '.join(names + more)})" if found else ""
 
 
 def print_study(study: Study, writer: Writer) -> None:

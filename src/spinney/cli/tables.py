@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 MOST_NAMES = 20  # of a list in an error
 MOST_LETTERS = 60  # of a name
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 task_option = click.option(
     "--task",
@@ -31,11 +32,12 @@ drop_option = click.option(
 
 
 class Data(NamedTuple):
-    """A table, and the column that it is about if that is known."""
+    """A table, the column that it is about if that is known, and how its file was read, if it is of one."""
 
     name: str
     table: pa.Table
     target: str | None
+    form: str | None
 
 
 class Training(NamedTuple):
@@ -48,12 +50,25 @@ class Training(NamedTuple):
 
 
 def open_data(path: str) -> Data:
-    """The table in a file, or the embedded one of this name."""
+    """The table in a file or, for `-`, in stdin; or the embedded one of this name."""
     from spinney import datasets, read_table
+    from spinney.cli.stdin import NAME, as_file, naming
 
     if not Path(path).exists() and path in datasets.names():
-        return Data(path, datasets.load(path), datasets.source(path).target)
-    return Data(path, read_table(path), None)
+        return Data(path, datasets.load(path), datasets.source(path).target, None)
+    place = as_file(path)
+    with naming(place, path):
+        return Data(NAME if path == "-" else path, read_table(place), None, describe_form(place))
+
+
+def describe_form(place: Path) -> str:
+    """What kind of file a table was read from, and what separates its fields."""
+    from spinney.table.ingest import check_file, find_delimiter
+
+    kind = check_file(place)
+    if kind == "csv":
+        return f"CSV separated by {SEPARATORS[find_delimiter(place)]}"
+    return "Parquet" if kind == "parquet" else "Arrow"
 
 
 def split_target(data: Data, target: str | None, task: str = "auto", drop: tuple[str, ...] = ()) -> Training:

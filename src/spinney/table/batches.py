@@ -31,6 +31,7 @@ class Batches(NamedTuple):
     names: list[str]
     is_text: bool  # whether every column is text: CSV
     rows: Iterator[pa.Table]
+    n_rows: int | None = None  # of all batches, where the file says it
 
 
 def open_batches(path: str | os.PathLike[str], n_rows: int = BATCH_ROWS) -> Batches:
@@ -70,7 +71,7 @@ def open_parquet(path: Path, n_rows: int) -> Batches:
             for batch in file.iter_batches(n_rows):
                 yield drop_index(pa.Table.from_batches([batch]))
 
-    return Batches(names, is_text=False, rows=read())
+    return Batches(names, is_text=False, rows=read(), n_rows=file.metadata.num_rows)
 
 
 def open_ipc(path: Path, n_rows: int) -> Batches:

@@ -325,12 +325,13 @@ def csv_options(path: Path, block_size: int, *, use_threads: bool) -> dict[str, 
 
     return {
         "read_options": csv.ReadOptions(block_size=block_size, use_threads=use_threads),
-        "parse_options": csv.ParseOptions(delimiter=_delimiter(path), newlines_in_values=True),
+        "parse_options": csv.ParseOptions(delimiter=find_delimiter(path), newlines_in_values=True),
         "convert_options": csv.ConvertOptions(null_values=NO_NUMBER, strings_can_be_null=False),
     }
 
 
-def _delimiter(path: Path) -> str:
+def find_delimiter(path: Path) -> str:
+    """What separates the fields of a CSV file, by its header."""
     import pyarrow as pa
 
     with pa.input_stream(str(path)) as stream:
