@@ -79,7 +79,7 @@ def write_column(summary: TableSummary, column: Column) -> Html:
         tag("td", column.kind),
         tag("td", percent(column.n_missing / summary.n_rows) if column.n_missing else "", class_="number"),
         tag("td", f"{column.n_distinct:,}", class_="number"),
-        tag("td", write_values(column)),
+        tag("td", write_values(column), class_="values"),
         tag("td", remark, class_="suspicion" if remark and dropped is None else None),
     )
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from spinney.study.evidence import TreeStory
 
 HEIGHT, TOP, BOTTOM = 150.0, 14.0, 24.0  # pixels
-MAX_LABELS, MAX_GRID = 7, 4
+MAX_LABELS, MAX_GRID = 6, 4
 MAX_LARGE = 40  # steps that are drawn with large points
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from spinney.study.evidence import Evidence
     from spinney.study.result import Figure, MethodResult, Study
 
-WIDTH = 460.0  # pixels of a chart, of which two stand side by side
+WIDTH = 400.0  # pixels of a chart: its text can be read on a phone, and two stand side by side on a screen
 MAX_TRACE = 12  # questions of the root
 KIND = "Comparison of tree methods"
 UNSEEN = "This part was not looked at."
@@ -183,9 +183,15 @@ def show_evidence(evidence: Evidence | None, metric: str) -> list[Section]:
     """The sections on how the best method answers, what it uses, and the tree."""
     shows = (
         ("growth", "Learning curves", "Learning curves", lambda e: show_growths(e, metric), "growths"),
-        ("answers", "How it answers", "Answers", show_answers, "separations calibrations confusion residuals"),
-        ("coverage", "How sure it is", "Intervals", show_coverage, "coverages"),
-        ("importances", "What it uses", "Importances", show_importances, "importances"),
+        (
+            "answers",
+            "How the best method answers",
+            "Answers",
+            show_answers,
+            "separations calibrations confusion residuals",
+        ),
+        ("coverage", "How sure answers are", "Intervals", show_coverage, "coverages"),
+        ("importances", "Which columns matter", "Importances", show_importances, "importances"),
         ("dependence", "How answers depend on columns", "Dependence", show_dependences, "dependences"),
         ("tree", "A tree to read", "The tree", show_tree, "tree"),
         ("question", "Its first question", "First question", show_question, "tree"),
@@ -238,8 +244,8 @@ def show_coverage(evidence: Evidence) -> list[Html]:
     """How often intervals and sets hold the truth."""
     return [
         explained(
-            "Intervals (or sets of classes) are made to hold the truth with a given share. On the diagonal they keep "
-            "their word; below it they promise too much.",
+            "A random forest gives intervals for numbers and sets of classes, made to hold the truth of a given share "
+            "of rows. On the diagonal they keep their word; below it they promise too much.",
         ),
         pictures(charts.coverage(evidence.coverages)),
     ]
@@ -249,9 +255,9 @@ def show_importances(evidence: Evidence) -> list[Html]:
     """What each column is worth."""
     return [
         explained(
-            "By permutation: how much worse the forest answers out-of-bag rows when a column is shuffled; near zero it "
-            "does without. By impurity: how much the column's tests cleared up while growing, which favours columns of "
-            "many values.",
+            "By permutation: how much worse a random forest answers out-of-bag rows when a column is shuffled; near "
+            "zero it does without. By impurity: how much the column's tests cleared up while growing, which favours "
+            "columns of many values.",
         ),
         pictures(
             charts.permutation_importances(evidence.importances), charts.impurity_importances(evidence.importances)
@@ -264,8 +270,8 @@ def show_dependences(evidence: Evidence) -> list[Html]:
     target = evidence.tree.target if evidence.tree is not None else "the answer"
     return [
         explained(
-            "The mean answer as one column varies and the others stay as they are; thin lines are single rows. Where "
-            "rows are few, a curve is a guess.",
+            f"The mean answer of {evidence.name} as one column varies and the others stay as they are; thin lines are "
+            "single rows. Where rows are few, a curve is a guess.",
         ),
         pictures(*(charts.dependence(one, target) for one in evidence.dependences)),
     ]
@@ -325,9 +331,9 @@ def tell_run(study: Study | Figure, evidence: Evidence | None, command: str | No
     versions = [(name, shown(version)) for name, version in study.versions.items()]
     parts.append(folded("Versions", table("Versions", ("what", "version"), versions, numbers_from=2)))
     if evidence is not None and evidence.recipe:
-        parts += [tag("h3", "The same in Python"), code(evidence.recipe)]
+        parts += [tag("h3", "The same in Python"), code(evidence.recipe, "Lines of Python")]
     if command is not None:
-        parts += [tag("h3", "The same on the command line"), code(command)]
+        parts += [tag("h3", "The same on the command line"), code(command, "Command line")]
     return join(*parts)
 
 
@@ -340,9 +346,9 @@ def settings_of(result: MethodResult) -> tuple[str, ...]:
     return result.name, result.estimator, parameters or "defaults", str(len(result.folds))
 
 
-def code(text: str) -> Html:
+def code(text: str, name: str) -> Html:
     """Lines to copy."""
-    return tag("pre", tag("code", text), tabindex="0", role="region", aria_label="Lines to copy")
+    return tag("pre", tag("code", text), tabindex="0", role="region", aria_label=name)
 
 
 # --- Words ----------------------------------------------------------------------------------------------------

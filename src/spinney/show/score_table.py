@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from spinney.study.result import Difference, Figure, MethodResult, Study
 
-WIDTH, HEIGHT, HEAD = 240.0, 34.0, 20.0  # pixels of a picture, and of the one with the scale
-EDGE = 10.0
+HEIGHT, HEAD = 34.0, 20.0  # pixels of a picture, and of the one with the scale
+EDGE = 4.0  # percent of the width, on both sides
 CAP = 4.0
 REACH = 4.0  # how far below the best the scale goes, in distances of the median
 MAX_TICKS = 4
@@ -49,13 +49,13 @@ class Ruler:
         low, high = min(ends), max(ends)
         room = (high - low) * 0.04 or max(abs(high) * 0.05, 1e-9)
         self.best = best.mean
-        self.scale = Scale(low - room, high + room, EDGE, WIDTH - EDGE)
+        self.scale = Scale(low - room, high + room, EDGE, 100.0 - EDGE)
         self.ticks = round_numbers(low - room, high + room, MAX_TICKS)
 
     def draw_head(self) -> Html:
         """The scale's numbers."""
         texts = (
-            tag("text", text, x=self.scale(tick), y=HEAD - 6, text_anchor="middle")
+            tag("text", text, x=self.at(tick), y=HEAD - 6, text_anchor="middle")
             for tick, text in zip(self.ticks, tick_texts(self.ticks), strict=True)
         )
         return self.frame(HEAD, *texts)
@@ -67,38 +67,37 @@ class Ruler:
         marks.append(self.rule(self.best, "level"))
         if not self.scale.first <= spread.mean <= self.scale.last:
             is_low = spread.mean < self.scale.first
-            x, turn = (3.0, 1) if is_low else (WIDTH - 3.0, -1)
-            marks.append(tag("path", class_="off", d=f"M{x} {middle}l{9 * turn}-5v10z"))
+            arrow = tag("path", class_="off", d=f"M{3 if is_low else -3} {middle:g}l{9 if is_low else -9}-5v10z")
+            marks.append(tag("svg", arrow, x="0%" if is_low else "100%", overflow="visible"))
             return self.frame(HEIGHT, *marks)
         marks += [
-            tag("line", class_="fold", x1=self.scale(fold), x2=self.scale(fold), y1=middle - 4, y2=middle + 4)
+            tag("line", class_="fold", x1=self.at(fold), x2=self.at(fold), y1=middle - 4, y2=middle + 4)
             for fold in spread.folds
             if self.scale.first <= fold <= self.scale.last
         ]
-        x = self.scale(spread.mean)
         look = "top" if spread.is_best else "behind" if spread.is_behind else "equal"
         bar = []
         if spread.error is not None:
-            ends = [self.scale(spread.mean + sign * spread.error) for sign in (-1, 1)]
+            ends = [self.at(spread.mean + sign * spread.error) for sign in (-1, 1)]
             bar = [
                 tag("line", class_="bar", x1=ends[0], x2=ends[1], y1=middle, y2=middle),
                 *(tag("line", class_="bar", x1=end, x2=end, y1=middle - CAP, y2=middle + CAP) for end in ends),
             ]
-        marks.append(tag("g", *bar, tag("circle", class_="dot", cx=x, cy=middle, r=4), class_=look))
+        marks.append(tag("g", *bar, tag("circle", class_="dot", cx=self.at(spread.mean), cy=middle, r=4), class_=look))
         return self.frame(HEIGHT, *marks)
 
     def rule(self, value: float, look: str) -> Html:
         """A line across the picture, which goes on in the next row's."""
-        x = self.scale(value)
-        return tag("line", class_=look, x1=x, x2=x, y1=0, y2=HEIGHT)
+        return tag("line", class_=look, x1=self.at(value), x2=self.at(value), y1=0, y2=HEIGHT)
+
+    def at(self, value: float) -> str:
+        """Where a score stands, in percent of whatever width there is."""
+        return f"{self.scale(value):.2f}%"
 
     @staticmethod
     def frame(height: float, *marks: Html) -> Html:
         """A picture; the numbers beside it say the same."""
-        return tag(
-            "svg", *marks, class_="scale", viewBox=f"0 0 {WIDTH:g} {height:g}", preserveAspectRatio="none",
-            aria_hidden="true",
-        )  # fmt: skip
+        return tag("svg", *marks, class_="scale", height=height, aria_hidden="true")
 
 
 def show_methods(study: Study) -> Html:

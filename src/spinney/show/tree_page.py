@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MAX_PARTS = 24  # classes of a node that are told apart; the rest are one
 MAX_KEYS = 16
+FEW_LEAVES = 10  # that are taken in at a glance
 MAX_TEXT_LEAVES = 60  # of the tree as text
 TEXTURES = {
     STRIPED: tag("rect", width=2, height=5, fill="#FFFFFF"),
@@ -98,7 +99,10 @@ def list_steps(tree: TreeStory) -> Html:
 
 def show_tools(tree: TreeStory) -> Html:
     """Buttons that jump along the path, choose a layout, zoom and search."""
+    few = next(k for k, step in enumerate(tree.steps) if step.n_leaves <= FEW_LEAVES or k == len(tree.steps) - 1)
     stops = {tree.one_error: "Smallest within one error", tree.chosen: "Lowest error", 0: "Whole tree"}
+    if few > tree.one_error and few > tree.chosen:
+        stops = {few: "Quick to read"} | stops
 
     def button(words: str, **more: str) -> Html:
         return tag("button", words, type="button", **more)

@@ -42,6 +42,7 @@
   function exploreTree(story) {
     const SVG = "http://www.w3.org/2000/svg";
     const MOST_OPEN = 24; // tests that are unfolded of themselves, those with the most rows first
+    const MOST_BOXES = 80; // beyond, a tree is an outline unless it is asked for otherwise
     const PAD = 10, BAR = 7, TALL = 54, LINE = 30, STEP = 18; // pixels: inside boxes, of bars, of boxes, of rows, of indents
     const LABEL = 20, BEND = 30, GAP = 14;
     const THIN = 1.2, THICK = 9;
@@ -67,6 +68,7 @@
     const svg = make("svg", { role: "presentation" });
     const branches = svg.appendChild(make("g", { "aria-hidden": "true" }));
     const boxes = svg.appendChild(make("g", { role: "tree", "aria-label": story.label }));
+    const words = svg.appendChild(make("g", { "aria-hidden": "true" })); // each box says the same, and more, by its label
     view.append(svg);
     const pen = document.createElement("canvas").getContext("2d");
     const face = getComputedStyle(page).getPropertyValue("--sans");
@@ -139,9 +141,14 @@
 
     const sum = (parts) => parts.reduce((total, part) => total + part[1], 0);
 
+    const widths = new Map();
     function widthOf(text, size, weight = 400) {
-      pen.font = `${weight} ${size}px ${face}`;
-      return pen.measureText(text).width;
+      const key = `${size} ${weight} ${text}`;
+      if (!widths.has(key)) {
+        pen.font = `${weight} ${size}px ${face}`;
+        widths.set(key, pen.measureText(text).width);
+      }
+      return widths.get(key);
     }
 
     function cutText(text, width, size, weight = 400) {
@@ -218,6 +225,7 @@
         const place = places.get(node);
         place.x = lefts[node.depth];
         place.room = labels[node.depth];
+        place.label = labelWidth(node, 120);
         if (!below(node).length) { place.y = y; y += TALL + 8; }
       }
       for (const node of visible.slice().reverse()) {
@@ -231,9 +239,9 @@
     // One line for each node, further in than its parent; rows and bars stand in columns.
     function placeList(visible, room) {
       const width = Math.max(room, 280);
-      const indent = Math.min(STEP, (width * 0.35) / Math.max(...visible.map((node) => node.depth), 1));
+      const indent = Math.min(width < 420 ? 10 : STEP, (width * 0.35) / Math.max(...visible.map((node) => node.depth), 1));
       const places = new Map(visible.map((node, k) =>
-        [node, { x: 0, y: k * LINE, width, height: LINE, indent: 10 + indent * node.depth }]));
+        [node, { x: 0, y: k * LINE, width, height: LINE, indent: 11 + indent * node.depth }]));
       return { kind: "list", places, width, height: visible.length * LINE + 4 };
     }
 
@@ -241,7 +249,7 @@
       const room = (isPrinting ? 660 : view.clientWidth) - 20;
       if (isPrinting) return placeList(visible, room);
       if (wanted !== "auto") return LAYOUTS[wanted](visible, room);
-      if (room < 520) return placeList(visible, room);
+      if (room < 520 || visible.length > MOST_BOXES) return placeList(visible, room);
       for (const layout of [placeDown, placeRight]) {
         const made = layout(visible);
         if (made.width * FIT <= room && made.height * FIT <= 1000) return made;
@@ -280,48 +288,55 @@
       return group;
     }
 
-    function paint(group, node, place, kind) {
-      const { width, height } = place;
-      const colour = node.parts ? story.fills[node.parts.reduce((a, b) => (b[1] > a[1] ? b : a))[0]] : node.fill[0];
-      const inside = [make("title", {}, say(node))];
-      if (kind === "list") {
-        const bar = width < 420 ? 64 : 120, count = width < 420 ? 46 : 64;
-        const left = place.indent + (isTest(node) ? 14 : 2), right = width - bar - count - 12;
-        inside.push(make("rect", { class: "box", width, height: height - 2, rx: 3 }));
-        const branch = node.branch ? cutText(`${node.branch}  `, (right - left) * 0.6, 11) : "";
-        const begin = left + (branch ? widthOf(branch, 11) + 6 : 0);
-        if (branch) inside.push(write(branch.trimEnd(), "more", left, 19));
-        inside.push(
-          write(cutText(isTest(node) ? `${node.test}?` : node.answer, right - begin, 12.5, 650), "name", begin, 19),
-          write(number(node.rows), "more", width - bar - 12, 19, "end"),
-          ...drawBar(node, width - bar - 2, 11, bar),
-        );
-        if (isTest(node)) inside.push(drawFold(node, place.indent, 14));
-      } else {
-        const look = { class: "box", width, height, rx: 5 };
-        if (!isTest(node)) look.stroke = colour;
-        inside.push(
-          make("rect", look),
-          write(cutText(titleOf(node), width - 2 * PAD, 12.5, 650), "name", width / 2, 18, "middle"),
-          write(cutText(moreOf(node), width - 2 * PAD, 11), "more", width / 2, 33, "middle"),
-          ...drawBar(node, PAD, height - BAR - 7, width - 2 * PAD),
-        );
-        if (isTest(node)) inside.push(kind === "down" ? drawFold(node, width / 2, height) : drawFold(node, width, height / 2));
-        if (node.branch && kind === "down") inside.push(write(cutText(node.branch, 130, 11), "label", width / 2, -7, "middle"));
-        if (node.branch && kind === "right") inside.push(write(cutText(node.branch, 120, 11), "label", -6, height / 2 + 4, "end"));
+    // What is drawn anew only where it has changed: between the press and the release of a button it must stay.
+    function paint(item, node, place, kind) {
+      const look = [kind, place.width, place.indent, isTest(node), isOpen(node), moreOf(node)].join();
+      if (item.look !== look) {
+        item.look = look;
+        const [shapes, texts] = kind === "list" ? fillRow(node, place) : fillBox(node, place, kind);
+        item.group.replaceChildren(make("title", {}, say(node)), ...shapes);
+        item.words.replaceChildren(...texts);
       }
-      group.replaceChildren(...inside);
       const looks = ["node", kind === "list" ? "row" : "block", isTest(node) ? "test" : "leaf"];
       if (isTest(node) && !isOpen(node)) looks.push("folded");
       if (node.id === current) looks.push("chosen");
       if (hits.includes(node)) looks.push("hit");
-      group.setAttribute("class", looks.join(" "));
-      group.setAttribute("aria-label", say(node));
-      group.setAttribute("aria-level", node.depth + 1);
-      group.setAttribute("aria-selected", String(node.id === current));
-      group.setAttribute("tabindex", node.id === current ? 0 : -1);
-      if (isTest(node)) group.setAttribute("aria-expanded", String(isOpen(node)));
-      else group.removeAttribute("aria-expanded");
+      item.group.setAttribute("class", looks.join(" "));
+      item.group.setAttribute("aria-label", say(node));
+      item.group.setAttribute("aria-level", node.depth + 1);
+      item.group.setAttribute("aria-selected", String(node.id === current));
+      item.group.setAttribute("tabindex", node.id === current ? 0 : -1);
+      if (isTest(node)) item.group.setAttribute("aria-expanded", String(isOpen(node)));
+      else item.group.removeAttribute("aria-expanded");
+    }
+
+    function fillRow(node, { width, height, indent }) {
+      const bar = width < 420 ? 44 : 120, count = width < 420 ? 42 : 64;
+      const left = indent + (isTest(node) ? 14 : 2), right = width - bar - count - 12;
+      const branch = node.branch ? cutText(node.branch, (right - left) * 0.6, 11) : "";
+      const begin = left + (branch ? widthOf(branch, 11) + 9 : 0);
+      const title = cutText(isTest(node) ? `${node.test}?` : node.answer, right - begin, 12.5, 650);
+      const shapes = [make("rect", { class: "box", width, height: height - 2, rx: 3 }), ...drawBar(node, width - bar - 2, 11, bar)];
+      if (isTest(node)) shapes.push(drawFold(node, indent, 14));
+      return [shapes, [
+        write(branch, "more", left, 19),
+        write(title, "name", begin, 19),
+        write(number(node.rows), "more", width - bar - 12, 19, "end"),
+      ]];
+    }
+
+    function fillBox(node, { width, height }, kind) {
+      const box = { class: "box", width, height, rx: 5 };
+      if (!isTest(node)) box.stroke = node.parts ? story.fills[node.parts.reduce((a, b) => (b[1] > a[1] ? b : a))[0]] : node.fill[0];
+      const shapes = [make("rect", box), ...drawBar(node, PAD, height - BAR - 7, width - 2 * PAD)];
+      const texts = [
+        write(cutText(titleOf(node), width - 2 * PAD, 12.5, 650), "name", width / 2, 18, "middle"),
+        write(cutText(moreOf(node), width - 2 * PAD, 11), "more", width / 2, 33, "middle"),
+      ];
+      if (kind === "down") texts.push(write(cutText(node.branch, 130, 11), "label", width / 2, -7, "middle"));
+      else texts.push(write(cutText(node.branch, 120, 11), "label", -6, height / 2 + 4, "end"));
+      if (isTest(node)) shapes.push(kind === "down" ? drawFold(node, width / 2, height) : drawFold(node, width, height / 2));
+      return [shapes, texts];
     }
 
     function bend(from, to, a, b, kind) {
@@ -335,7 +350,7 @@
         return `M${x0} ${y0}C${x0} ${middle} ${x1} ${y1 - LABEL - (middle - y0) * 0.6} ${x1} ${y1 - LABEL}`;
       }
       const x0 = from.x + a.width, y0 = from.y + a.height / 2, x1 = to.x - (b.room || 0) - 10, y1 = to.y + b.height / 2;
-      return `M${x0} ${y0}C${(x0 + x1) / 2} ${y0} ${(x0 + x1) / 2} ${y1} ${x1} ${y1}H${to.x}`;
+      return `M${x0} ${y0}C${(x0 + x1) / 2} ${y0} ${(x0 + x1) / 2} ${y1} ${x1} ${y1}H${to.x - (b.label || 0) - 10}`;
     }
 
     function draw({ isStill = false } = {}) {
@@ -353,13 +368,13 @@
         let item = shown.get(node);
         if (!item) {
           const origin = before.get(nearest(node, before)) || place;
-          item = { group: make("g", { role: "treeitem" }), at: { x: origin.x, y: origin.y, alpha: before.size ? 0 : 1 } };
+          item = { group: make("g", { role: "treeitem" }), words: make("g"), at: { x: origin.x, y: origin.y, alpha: before.size ? 0 : 1 } };
           if (node.parent >= 0) item.path = make("path", {});
           listen(item.group, node);
           shown.set(node, item);
         }
         Object.assign(item, { from: { ...item.at }, to: { x: place.x, y: place.y, alpha: 1 }, place, isGone: false });
-        paint(item.group, node, place, kind);
+        paint(item, node, place, kind);
         if (item.path) {
           const thick = THIN + ((kind === "list" ? THICK / 3 : THICK) - THIN) * (node.rows / nodes[0].rows);
           item.path.setAttribute("class", way.has(node) && current ? "branch way" : "branch");
@@ -371,7 +386,8 @@
         const goal = places.get(nearest(node, places));
         Object.assign(item, { from: { ...item.at }, to: { x: goal.x, y: goal.y, alpha: 0 }, isGone: true });
       }
-      boxes.append(...visible.map((node) => shown.get(node).group)); // in the order of reading
+      arrange(boxes, visible.map((node) => shown.get(node).group)); // in the order of reading
+      words.append(...visible.map((node) => shown.get(node).words));
       branches.append(...visible.filter((node) => node.parent >= 0).sort((a, b) => b.rows - a.rows).map((node) => shown.get(node).path));
       const room = view.clientWidth - 20;
       scale = (kind === "list" ? 1 : Math.min(1.15, Math.max(room / width, 0.2))) * zoom;
@@ -399,12 +415,24 @@
       find("folded").textContent = ends < n ? `${ends} of ${n} ends are shown: smaller subtrees are folded.` : "";
     }
 
+    // Puts children in order without moving those that are: an element that is moved loses the focus.
+    function arrange(parent, children) {
+      let before = parent.firstChild;
+      for (const child of children) {
+        while (before && !children.includes(before)) before = before.nextSibling;
+        if (before === child) before = before.nextSibling;
+        else parent.insertBefore(child, before);
+      }
+    }
+
     function move(t, kind) {
       for (const item of shown.values()) {
         const { from, to } = item;
         item.at = { x: from.x + (to.x - from.x) * t, y: from.y + (to.y - from.y) * t, alpha: from.alpha + (to.alpha - from.alpha) * t };
-        item.group.setAttribute("transform", `translate(${item.at.x.toFixed(1)} ${item.at.y.toFixed(1)})`);
-        item.group.setAttribute("opacity", item.at.alpha);
+        for (const part of [item.group, item.words]) {
+          part.setAttribute("transform", `translate(${item.at.x.toFixed(1)} ${item.at.y.toFixed(1)})`);
+          part.setAttribute("opacity", item.at.alpha);
+        }
       }
       for (const [node, item] of shown) {
         if (!item.path) continue;
@@ -416,6 +444,7 @@
       for (const [node, item] of [...shown]) {
         if (!item.isGone) continue;
         item.group.remove();
+        item.words.remove();
         if (item.path) item.path.remove();
         shown.delete(node);
       }
