@@ -6,7 +6,7 @@ BIN := $(ENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help study test test-all test-nojit test-bounds lint format type check docs bench fuzz clean
+.PHONY: help study test test-all test-nojit test-bounds browser lint format type check docs bench fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ test-nojit: $(ENV)/dev.stamp ## the tests with interpreted kernels, and what the
 
 test-bounds: $(ENV)/dev.stamp ## the tests with every array index checked
 	NUMBA_BOUNDSCHECK=1 $(PYTEST) -n $(JOBS) -m "not slow"
+
+browser: $(ENV)/dev.stamp ## open reports in Chromium (it, node and npm must be there)
+	$(PYTEST) tests/browser
 
 lint: $(ENV)/dev.stamp ## style, and the layers
 	$(BIN)/ruff check .

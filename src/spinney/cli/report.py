@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from spinney._files import replacing
 from spinney.cli.group import Problem
 from spinney.cli.output import check_new
 
@@ -74,7 +75,6 @@ def is_ours(place: Path) -> bool:
 
 def write_report(place: Path, make: Callable[..., str]) -> str:
     """Make a page and write it whole; what is to be said of it."""
-    from spinney._files import replacing
     from spinney.show.numbers import size
 
     page = make(made=today(), command=shlex.join(["spinney", *sys.argv[1:]])).encode("utf-8", "replace")

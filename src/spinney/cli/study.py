@@ -149,6 +149,8 @@ def _draw(options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
     from spinney.cli.study_text import print_figure
     from spinney.show.report import make_figure_report
     from spinney.study import housing
+    from spinney.study.examine import examine_figure
+    from spinney.study.witness import Witness
 
     for option in ("target", "drop", "methods", "metric", "folds", "groups", "time_column", "tune", "save"):
         if options[option]:
@@ -157,15 +159,21 @@ def _draw(options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
                 f"--{name} needs DATA; `spinney study california_housing` compares all methods on that table"
             )
     place = place_report(housing.TABLE, options)
+    witness = None if place is None else Witness()
     with progress() as on_step:
-        figure = housing.draw_figure(clock=clock, on_step=on_step)
+        figure = housing.draw_figure(clock=clock, on_step=on_step, witness=witness)
     if options["as_json"]:
         click.echo(figure.to_json())
     else:
         print_figure(figure, writer)
-    if place is not None:
-        _say_report(write_report(place, partial(make_figure_report, figure)), options, writer)
-    return figure.stopped
+    if place is None:
+        return figure.stopped
+    evidence = None
+    if figure.stopped != "interrupt" and any(curve.scores for curve in figure.curves):
+        with progress() as on_step:
+            evidence = examine_figure(figure, witness, clock=clock, on_step=on_step)
+    _say_report(write_report(place, partial(make_figure_report, figure, evidence)), options, writer)
+    return figure.stopped or (None if evidence is None else evidence.stopped)
 
 
 def _say_report(words: str, options: dict[str, Any], writer: Writer) -> None:
