@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 import spinney
-from spinney import datasets, plot
+from spinney import datasets, plot, study
 
 PACKAGE = Path(spinney.__file__).parent
 REPOSITORY = Path(__file__).parents[1]
 KERNEL_FILES = sorted((PACKAGE / "kernels").glob("*.py"))
 SOURCE_FILES = sorted(PACKAGE.rglob("*.py"))
-PUBLIC = [name for name in spinney.__all__ if name not in {"__version__", "datasets", "plot"}]
+PUBLIC = [name for name in spinney.__all__ if name not in {"__version__", "datasets", "plot", "study"}]
 MAX_LINES = 700
 
 
@@ -97,9 +97,11 @@ def test_pictures_are_documented_with_an_example(name):
     assert ">>>" in inspect.getdoc(getattr(plot, name))
 
 
-@pytest.mark.parametrize("name", datasets.__all__)
-def test_names_of_datasets_are_documented(name):
-    assert inspect.getdoc(getattr(datasets, name))
+@pytest.mark.parametrize(
+    ("module", "name"), [(module, name) for module in (datasets, study) for name in module.__all__]
+)
+def test_names_of_modules_are_documented(module, name):
+    assert inspect.getdoc(getattr(module, name))
 
 
 def test_public_names_are_in_the_reference():
@@ -107,7 +109,9 @@ def test_public_names_are_in_the_reference():
     listed = {line.split("`")[1].removeprefix("spinney.") for line in lines if line.startswith("| `spinney.")}
     expected = {*PUBLIC, "__version__"}
     expected |= {
-        f"{module.__name__.removeprefix('spinney.')}.{name}" for module in (datasets, plot) for name in module.__all__
+        f"{module.__name__.removeprefix('spinney.')}.{name}"
+        for module in (datasets, plot, study)
+        for name in module.__all__
     }
     assert listed == expected
 

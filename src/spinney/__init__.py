@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
-    from spinney import datasets, plot
+    from spinney import datasets, plot, study
     from spinney._versions import show_versions
     from spinney._warmup import warmup
     from spinney.estimators.adaboost import AdaBoostClassifier, AdaBoostRegressor
@@ -61,6 +61,7 @@ _HOMES = {
     "rounds_to_fit": "spinney.model.margins",
     "show_versions": "spinney._versions",
     "strength_and_correlation": "spinney.model.voters",
+    "study": "",  # a package of its own
     "trace": "spinney.estimators.trace",
     "training_bound": "spinney.model.margins",
     "vote_error": "spinney.model.voters",
@@ -98,6 +99,7 @@ __all__ = [
     "rounds_to_fit",
     "show_versions",
     "strength_and_correlation",
+    "study",
     "trace",
     "training_bound",
     "vote_error",

@@ -131,7 +131,7 @@ def test_evidence_is_the_same_after_json(case):
 @compiled_only
 def test_the_recipe_repeats_the_study():
     table = datasets.load("contact_lenses")
-    data = prepare(table, "contact-lenses", name="contact_lenses")
+    data = prepare(table, "contact-lenses", name="contact_lenses", drop=["age"])
     study = compare(data, methods=["c45"], n_splits=3, n_repeats=2, seed=5)
     evidence = examine(study, data)
     names: dict = {}
@@ -312,8 +312,8 @@ def test_a_budget_leaves_out_what_is_late():
     data, witness = make_data(), Witness()
     study = compare(data, methods=["id3"], n_splits=2, n_repeats=1, witness=witness)
     evidence = examine(study, data, witness, clock=Clock(1e-9))
-    parts = ["separations", "calibrations", "confusion", "tree", "importances", "dependences", "coverages"]
-    late = dict.fromkeys(parts, "the budget was spent")
+    assert evidence.confusion is not None  # the answers are at hand
+    late = dict.fromkeys(["tree", "importances", "dependences", "coverages"], "the budget was spent")
     assert dict(evidence.left_out) == late | {"growths": "no ensemble took part"}
     assert evidence.stopped == "budget"
 

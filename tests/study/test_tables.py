@@ -140,3 +140,14 @@ def test_decimals_and_halves_are_numbers(kind):
     data = prepare(pa.table({"x": np.arange(40) % 7, "y": y}), "y")
     assert data.is_regression
     np.testing.assert_array_equal(data.y, np.arange(40) / 4)
+
+
+def test_columns_are_left_out_on_request():
+    table = pa.table({"a": [1.5, 2.5, 1.5, 0.5], "b": ["u", "v", "u", "v"], "y": ["p", "q", "p", "q"]})
+    data = prepare(table, "y", drop=["b"])
+    assert data.X.column_names == ["a"]
+    assert data.summary.dropped == {"b": "you asked for it"}
+    with pytest.raises(ValueError, match="'y' is the target: it cannot be left out too"):
+        prepare(table, "y", drop=["y"])
+    with pytest.raises(ValueError, match="no column 'c' \\(drop\\)"):
+        prepare(table, "y", drop=["c"])

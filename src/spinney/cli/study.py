@@ -87,12 +87,13 @@ def _study_table(source: str, options: dict[str, Any], clock: Clock, writer: Wri
         if column is not None:
             check_column(data, column)
     ready = prepare(
-        data.table.drop_columns(list(dict.fromkeys(options["drop"]))),
+        data.table,
         target,
         name=Path(data.name).name,
         task=options["task"],
         groups=options["groups"],
         time=options["time_column"],
+        drop=options["drop"],
     )
     keys = None if options["methods"] is None else [key.strip() for key in options["methods"].split(",") if key.strip()]
     methods = choose_methods(ready.summary.task, keys)

@@ -221,22 +221,25 @@ class Parts:
     def __post_init__(self) -> None:
         self.limit = Clock(min(self.seconds, self.clock.left))
 
-    def make(self, names: str, what: str, work: Callable[[], Any]) -> Any:
-        """What `work` gives, or None, and then why for each of the names, which are fields of `Evidence`."""
+    def make(self, names: str, what: str, work: Callable[[], Any], *, is_cheap: bool = False) -> Any:
+        """What `work` gives, or None, and then why for each of the names, which are fields of `Evidence`.
+
+        Cheap work is done at any time, also when the study has spent the budget.
+        """
         why = INTERRUPT
         if not self.is_stopped:
             try:
                 if self.on_step is not None:
                     self.on_step(what, self.n_done, self.n_all)
-                if self.limit.left > 0.0:
-                    with self.limit.alarm(), warnings.catch_warnings():
+                if is_cheap or self.limit.left > 0.0:
+                    with (Clock() if is_cheap else self.limit).alarm(), warnings.catch_warnings():
                         warnings.simplefilter("ignore")  # said in the study's notes
                         return work()
                 why = self._why_late()
             except KeyboardInterrupt as stop:
                 if type(stop) is not KeyboardInterrupt:  # SIGTERM
                     raise
-                self.is_stopped = self.limit.left > 0.0
+                self.is_stopped = is_cheap or self.limit.left > 0.0
                 why = INTERRUPT if self.is_stopped else self._why_late()
             except Exception as error:  # noqa: BLE001  a missing part is said in its place
                 why = " ".join(str(error).split()) or type(error).__name__
@@ -254,7 +257,7 @@ def gather(subject: Subject, data: Data, witness: Witness, parts: Parts) -> Evid
     found: dict[str, Any] = {}
     parts.n_all = 5
     answers = "residuals" if data.is_regression else "separations calibrations confusion"
-    found |= parts.make(answers, "held-out answers", lambda: judge(data, witness, subject)) or {}
+    found |= parts.make(answers, "held-out answers", lambda: judge(data, witness, subject), is_cheap=True) or {}
     found["growths"] = subject.growths
     if not subject.growths:
         parts.left_out.setdefault("growths", ONE_FOLD if witness.stages else NO_ENSEMBLE)

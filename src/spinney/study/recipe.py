@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from spinney.study.tables import ASKED
+
 if TYPE_CHECKING:
     from spinney.study.folds import Folds
     from spinney.study.result import Study
@@ -20,6 +22,8 @@ def write_recipe(study: Study, data: Data, folds: Folds) -> str:
     options: dict[str, Any] = {"name": summary.name, "task": summary.task}
     options |= {"groups": data.group_column} if data.group_column is not None else {}
     options |= {"time": data.time_column} if data.time_column is not None else {}
+    dropped = [column for column, why in summary.dropped.items() if why == ASKED]
+    options |= {"drop": dropped} if dropped else {}
     choices: dict[str, Any] = {}
     keys = [one.key for one in study.methods]
     if len(keys) < len(all_methods(summary.task)):

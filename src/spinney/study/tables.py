@@ -14,10 +14,18 @@ import numpy as np
 from spinney.study.result import Column, TableSummary
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
     from numpy.typing import NDArray
 
 N_TOP = 5  # levels that a summary names
+ASKED = "you asked for it"
+_ROLES = {  # what a column cannot be beside the target, and why methods do not see it
+    "drop": ("left out", ASKED),
+    "groups": ("what makes the folds", "it makes the folds"),
+    "time": ("what orders the folds", "it orders the folds"),
+}
 _CONSTANT = "it has one value throughout"
 _COUNTER = "it numbers the rows"
 _NAMES = "every value is different text: it names the rows"
@@ -54,6 +62,7 @@ def prepare(
     task: str = "auto",
     groups: str | None = None,
     time: str | None = None,
+    drop: Sequence[str] = (),
 ) -> Data:
     """Take a table apart into what a study needs.
 
@@ -68,10 +77,21 @@ def prepare(
         "auto": regression if the target has fractions, more than 20 distinct numbers, or few equal ones.
     groups, time : str, optional
         Columns that decide the folds; methods do not see them.
+    drop : sequence of str
+        Columns that nothing sees.
 
     Returns
     -------
     Data
+        With `summary`, what is known of every column before any work.
+
+    Examples
+    --------
+    >>> from spinney import datasets
+    >>> from spinney.study import prepare
+    >>> data = prepare(datasets.load("play_tennis"), "play", drop=["wind"])
+    >>> data.summary.task, data.summary.dropped
+    ('classification', {'wind': 'you asked for it'})
     """
     check_column(table, target, "target")
     y = _target(table, target)
@@ -80,13 +100,14 @@ def prepare(
         y = _numbers(y, target)
     elif len(np.unique(y)) < 2:
         raise ValueError(f"column {target!r} has one class only, {y[0]!r}: there is nothing to predict")
-    left_out = {
-        column: why for column, why in ((groups, "it makes the folds"), (time, "it orders the folds")) if column
+    roles = dict.fromkeys(drop, "drop") | {
+        column: role for column, role in ((groups, "groups"), (time, "time")) if column
     }
-    for column in left_out:
-        check_column(table, column, "groups" if column == groups else "time")
+    for column, role in roles.items():
+        check_column(table, column, role)
         if column == target:
-            raise ValueError(f"column {target!r} is the target: it cannot decide the folds too")
+            raise ValueError(f"column {target!r} is the target: it cannot be {_ROLES[role][0]} too")
+    left_out = {column: _ROLES[role][1] for column, role in roles.items()}
     columns, dropped = [], {}
     for column in (one for one in table.column_names if one != target):
         check_column(table, column, "input")

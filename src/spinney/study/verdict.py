@@ -41,7 +41,7 @@ def corrected_t_test(differences: Sequence[float] | NDArray[np.float64], ratio: 
     Examples
     --------
     >>> round(corrected_t_test([0.02, 0.01, 0.03, 0.02, 0.02], ratio=0.25), 4)
-    0.0151
+    0.0135
     """
     from scipy.special import stdtr
 
