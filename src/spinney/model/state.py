@@ -44,6 +44,10 @@ WIDER = 16  # than the longest text an array of texts may be: it may have held a
 LABEL_BYTES = 1 << 18  # of an array of texts, whatever is in it
 NODE_BYTES = 16  # of a node at least
 FREE_NODE_BYTES = 1 << 20
+WORD_BITS, MOST_WIDE = (
+    64,
+    1000,
+)  # whole numbers of more bits may all have one hash, and then a set takes its size squared
 MAPPED = {f"forest.{name}" for name in ("hot", "n_rows", "weight", "impurity", "subsets", "distributions")}
 
 
@@ -183,13 +187,14 @@ class Reader:
         self.used: dict[str, int] = {}  # items taken from each array
         self.done: list[Any] = []
         self.n_nodes = 0
+        self.n_wide = 0
 
     def read(self, content: Any, depth: int = 0) -> Any:
         """The value that JSON content stands for."""
         if depth > MOST_DEPTH:
             raise BrokenFileError(f"values are nested more than {MOST_DEPTH} deep")
         if content is None or isinstance(content, bool | str | int | float):
-            return content
+            return self.read_plain(content)
         if isinstance(content, list):
             return [self.read(item, depth + 1) for item in content]
         if not isinstance(content, dict) or not isinstance(content.get("is"), str):
@@ -215,6 +220,14 @@ class Reader:
         self.done.append(value)
         return value
 
+    def read_plain(self, content: Any) -> Any:
+        """Itself; there may be few numbers of one hash: sets and dicts compare each of those with each."""
+        if isinstance(content, int) and content.bit_length() > WORD_BITS:
+            self.n_wide += 1
+            if self.n_wide > MOST_WIDE:
+                raise BrokenFileError(f"more than {MOST_WIDE} whole numbers are beyond {WORD_BITS} bits")
+        return content
+
     def read_object(self, kind: Kind, parts: dict[str, Any], depth: int) -> Any:
         """An object of a class of the list; trees must not be more than the arrays have room for.
 
@@ -233,7 +246,7 @@ class Reader:
 
     def read_set(self, parts: dict[str, Any], depth: int) -> Any:
         """Items that differ."""
-        return set(self.read_items(parts, depth))
+        return set(check_keys(self.read_items(parts, depth)))
 
     def read_items(self, parts: dict[str, Any], depth: int) -> list[Any]:
         """The items of a tuple or of labels."""
@@ -247,7 +260,8 @@ class Reader:
         pairs = self.read_items(parts, depth)
         if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
             raise BrokenFileError("a dict must be pairs")
-        return {key: value for key, value in pairs}  # noqa: C416  (a pair that is no key raises here)
+        check_keys([key for key, _ in pairs])
+        return {key: value for key, value in pairs}  # noqa: C416  (lists of two are no items of a dict)
 
     def read_float(self, parts: dict[str, Any], _: int) -> Any:
         """One of the three numbers that JSON does not have."""
@@ -329,6 +343,13 @@ class Reader:
         for name, array in self.arrays.items():
             if self.used.get(name) != array.size:
                 raise BrokenFileError(f"array {name!r} is no part of the model, or not all of it is")
+
+
+def check_keys(keys: list[Any]) -> list[Any]:
+    """The keys of a dict or items of a set, if they are plain: tuples, too, can be made to have one hash."""
+    if not all(key is None or isinstance(key, bool | str | int | float | np.generic) for key in keys):
+        raise BrokenFileError("keys and items of sets must be text or numbers")
+    return keys
 
 
 def is_paid(texts: list[str], n_bytes: int) -> bool:
