@@ -9,7 +9,7 @@ import pytest
 
 import saved_models
 from damaged_files import peak_of, rewritten
-from spinney import GradientBoostingClassifier, ID3Classifier, load_model, load_predictor
+from spinney import GradientBoostingClassifier, ID3Classifier, RandomForestRegressor, load_model, load_predictor
 from spinney._types import FEATURE_SHIFT, SUBSET, THRESHOLD
 from spinney.model.container import BrokenFileError
 from spinney.model.state import KINDS, Reader, Writer
@@ -163,6 +163,17 @@ def test_trees_that_share_arrays_are_not_checked_for_ever():
     assert found[0].threshold is found[2].threshold  # not a copy each
     with pytest.raises(BrokenFileError, match="more than the arrays have room for"):
         read_again([replace(tree) for _ in range(5000)])
+
+
+def test_objects_that_share_columns_are_not_checked_for_ever():
+    """Each takes a line of JSON, and as long to check as the table has columns."""
+    X = np.zeros((20, 2000))
+    X[:, 0] = np.arange(20)
+    predictor = RandomForestRegressor(n_estimators=1, max_depth=1).fit(X, np.arange(20.0)).predictor()
+    found = read_again([replace(predictor) for _ in range(100)])
+    assert found[0].schema is found[99].schema
+    with pytest.raises(BrokenFileError, match="columns are more than the arrays have room for"):
+        read_again([replace(predictor) for _ in range(5000)])
 
 
 def read_again(value):

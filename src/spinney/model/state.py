@@ -44,6 +44,7 @@ WIDER = 16  # than the longest text an array of texts may be: it may have held a
 LABEL_BYTES = 1 << 18  # of an array of texts, whatever is in it
 NODE_BYTES = 16  # of a node at least
 FREE_NODE_BYTES = 1 << 20
+COLUMN_BYTES, FREE_COLUMN_BYTES = 4, 1 << 25  # of a column in a tree: 8 million are checked in half a second
 WORD_BITS, MOST_WIDE = (
     64,
     1000,
@@ -186,7 +187,8 @@ class Reader:
         self.foreign = foreign
         self.used: dict[str, int] = {}  # items taken from each array
         self.done: list[Any] = []
-        self.n_nodes = 0
+        self.n_nodes = 0  # of all trees that were read
+        self.n_columns = 0  # of all objects that were read
         self.n_wide = 0
 
     def read(self, content: Any, depth: int = 0) -> Any:
@@ -229,16 +231,21 @@ class Reader:
         return content
 
     def read_object(self, kind: Kind, parts: dict[str, Any], depth: int) -> Any:
-        """An object of a class of the list; trees must not be more than the arrays have room for.
-
-        They may refer to the same arrays again and again, and each of them is checked.
-        """
+        """An object of a class of the list."""
         value = kind.make({part: self.read(item, depth + 1) for part, item in sorted(parts.items())})
+        self.charge(value)
+        return value
+
+    def charge(self, value: Any) -> None:
+        """Raise where more was checked than the arrays have room for: objects may refer to the same ones again."""
+        n_bytes = sum(array.nbytes for array in self.arrays.values())
         if isinstance(value, Tree | Forest):
             self.n_nodes += value.n_nodes
-            if self.n_nodes * NODE_BYTES > 4 * sum(array.nbytes for array in self.arrays.values()) + FREE_NODE_BYTES:
+            if self.n_nodes * NODE_BYTES > 4 * n_bytes + FREE_NODE_BYTES:
                 raise BrokenFileError(f"the trees have {self.n_nodes} nodes, more than the arrays have room for")
-        return value
+        self.n_columns += getattr(value, "n_features", getattr(value, "n_features_in_", 0))
+        if self.n_columns * COLUMN_BYTES > n_bytes + FREE_COLUMN_BYTES:
+            raise BrokenFileError(f"{self.n_columns} columns are more than the arrays have room for")
 
     def read_tuple(self, parts: dict[str, Any], depth: int) -> Any:
         """Items."""
