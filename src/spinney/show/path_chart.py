@@ -15,7 +15,7 @@ from spinney.show.scale import Scale, round_numbers, tick_texts
 if TYPE_CHECKING:
     from spinney.study.evidence import TreeStory
 
-HEIGHT, TOP, BOTTOM = 150.0, 14.0, 24.0  # pixels
+HEIGHT, TOP, BOTTOM = 180.0, 14.0, 24.0  # pixels
 MAX_LABELS, MAX_GRID = 6, 4
 MAX_LARGE = 40  # steps that are drawn with large points
 
@@ -86,7 +86,7 @@ class PathChart:
     def draw_points(self) -> list[Html]:
         """Validated errors with their standard errors; a ring around the chosen ones."""
         found = []
-        radius = 3.0 if self.last < MAX_LARGE else 2.0
+        radius = 2.6 if self.last < MAX_LARGE else 2.0
         for k, step in enumerate(self.tree.steps):
             if step.error is None:
                 continue
