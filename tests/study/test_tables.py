@@ -1,6 +1,7 @@
 """Tables made ready: task, summary, what is left out and what is suspicious."""
 
 import datetime as dt
+import warnings
 
 import numpy as np
 import pyarrow as pa
@@ -151,3 +152,11 @@ def test_columns_are_left_out_on_request():
         prepare(table, "y", drop=["y"])
     with pytest.raises(ValueError, match="no column 'c' \\(drop\\)"):
         prepare(table, "y", drop=["c"])
+
+
+def test_infinite_values_are_compared_without_a_warning():
+    x = np.array([0.5, np.inf, 1.5, np.inf, -np.inf, 2.5])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert prepare(pa.table({"x": x, "y": x.clip(-9, 9) ** 2}), "y").summary.used[0].suspicion is None
+        assert "order of the target" in prepare(pa.table({"x": x, "y": x.clip(-9, 9)}), "y").summary.used[0].suspicion

@@ -26,6 +26,8 @@ N_ROWS = 300  # that are asked
 N_LINES = 40  # of single rows that are kept
 N_POINTS = 40  # of a grid of numbers
 N_LEVELS = 20  # of a grid of levels, the commonest
+N_CELLS = 2**24  # of the rows that are asked at once, each repeated at every point: of wide tables fewer rows are asked
+FEWEST_ROWS = 20
 TAIL = 0.01  # share of the rows beyond the grid at either end: single far values would be most of its width
 
 
@@ -34,7 +36,8 @@ def trace_columns(model: Any, data: Data, columns: Sequence[str], *, seed: int =
 
     Of classes it is the probability of the second of two, else of the commonest.
     """
-    rows = np.random.default_rng(seed).permutation(data.n_rows)[:N_ROWS]
+    most = max(min(N_ROWS, N_CELLS // (N_POINTS * data.X.num_columns)), FEWEST_ROWS)
+    rows = np.random.default_rng(seed).permutation(data.n_rows)[:most]
     ask, label = find_answer(model, data)
     return tuple(depend(ask, data.X, column, rows, label) for column in columns)
 

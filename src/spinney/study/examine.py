@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 N_COLUMNS = 6  # whose dependence is drawn
 LEVELS = (0.5, 0.7, 0.8, 0.9, 0.95)  # of intervals and sets
 COVERED_ROWS = 300  # held-out rows that intervals are made for: more would take long
-SHARE, LEAST_SECONDS = 0.5, 20.0  # of the study's time that may be spent, and seconds beside it; about 0.2 are
+SHARE, LEAST_SECONDS = 0.5, 60.0  # of the study's time that may be spent (about 0.2 are), and seconds for compilers
 BUDGET, TOO_LONG, INTERRUPT = "the budget was spent", "it would have taken too long", "it was interrupted"
 ONE_FOLD, NO_ENSEMBLE = "no ensemble has finished two folds", "no ensemble took part"
 

@@ -306,7 +306,8 @@ def _is_one_to_one(values: NDArray[Any], y: NDArray[Any]) -> bool:
 def _is_same_order(values: NDArray[np.float64], y: NDArray[np.float64]) -> bool:
     """Whether a column orders the rows as the target does, or the other way round, ties at the same places."""
     order = np.argsort(values, kind="stable")
-    steps, climbs = np.diff(values[order]), np.diff(y[order])
+    with np.errstate(invalid="ignore"):  # infinite values are equal too, their difference is not a number
+        steps, climbs = np.diff(values[order]), np.diff(y[order])
     return bool(((steps > 0) == (climbs > 0)).all() and (climbs >= 0).all()) or bool(
         ((steps > 0) == (climbs < 0)).all() and (climbs <= 0).all()
     )
