@@ -163,6 +163,12 @@ def test_an_interrupt_leaves_what_was_finished(monkeypatch):
     assert study.recommendation
 
 
+def test_a_part_of_a_budget_begins_with_it():
+    clock = Clock(10.0, start=time.perf_counter() - 3.0)
+    assert clock.share(0.8).left == pytest.approx(5.0, abs=0.5)
+    assert Clock().share(0.8).left == np.inf
+
+
 def test_a_budget_stops_the_fit_that_takes_too_long(monkeypatch):
     slow(monkeypatch, lambda: time.sleep(60), at=3)
     data = make_data()

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from spinney.study.result import Study
     from spinney.study.tables import Data
 
+COMPARING = 0.8  # of a budget, where a report is to be made of what is left
+
 
 @click.command()
 @click.argument("data", required=False, metavar="[DATA]")
@@ -113,7 +115,7 @@ def _study_table(source: str, options: dict[str, Any], clock: Clock, writer: Wri
             n_repeats=n_repeats,
             is_tuned=options["tune"],
             seed=options["seed"],
-            clock=clock,
+            clock=clock if place is None else clock.share(COMPARING),
             on_fold=on_fold,
             witness=witness,
         )
@@ -162,7 +164,8 @@ def _draw(options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
     place = place_report(housing.TABLE, options)
     witness = None if place is None else Witness()
     with progress() as on_step:
-        figure = housing.draw_figure(clock=clock, on_step=on_step, witness=witness)
+        part = clock if place is None else clock.share(COMPARING)
+        figure = housing.draw_figure(clock=part, on_step=on_step, witness=witness)
     if options["as_json"]:
         click.echo(figure.to_json())
     else:

@@ -32,6 +32,10 @@ class Clock:
         """Seconds left; infinite without a budget."""
         return float("inf") if self.budget is None else self.budget - self.seconds
 
+    def share(self, part: float) -> Clock:
+        """A clock that has begun with this one, for a part of its budget."""
+        return Clock(None if self.budget is None else part * self.budget, self.start)
+
     @contextlib.contextmanager
     def alarm(self) -> Iterator[None]:
         """Raise KeyboardInterrupt in what is run here once the budget is spent, where the system has such alarms.
