@@ -10,8 +10,10 @@ import pyarrow.csv
 import pytest
 from click.testing import CliRunner
 
+from report_cases import EVIL, make_evidence, make_study
 from spinney import datasets
 from spinney.cli import main
+from spinney.show.report import make_report
 from spinney.study.tables import plain
 
 HERE = Path(__file__).parent
@@ -20,6 +22,7 @@ TOOLS = {"chromium": CHROMIUM, "node": shutil.which("node"), "npm": shutil.which
 MISSING = [name for name, place in TOOLS.items() if place is None]
 N_ROWS = 1500
 TABLES = ("glass", "california_housing", "adult")  # classes; numbers; categories with missing values
+PAGES = (*TABLES, "evil")  # the last is made by hand, of names that would be markup
 
 pytestmark = [
     pytest.mark.slow,
@@ -63,6 +66,8 @@ def reports(tmp_path_factory):
         result = CliRunner().invoke(main, ["study", *map(str, arguments), "--folds", "3x1"])
         assert result.exit_code == 0, result.output
         found[name] = folder / f"{name}.report.html"
+    found["evil"] = folder / "evil.report.html"
+    found["evil"].write_text(make_report(make_study(EVIL, EVIL, EVIL), make_evidence(EVIL)), encoding="utf-8")
     return found
 
 
@@ -80,7 +85,7 @@ def visits(modules, reports, tmp_path_factory):
     return {name: seen[str(page)] for name, page in reports.items()}
 
 
-@pytest.fixture(params=TABLES)
+@pytest.fixture(params=PAGES)
 def name(request):
     return request.param
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from spinney.study.result import Column, TableSummary
 
 MAX_COLUMNS = 200
+MAX_NOTES = 20
 MAX_CLASSES = 20
 MAX_TOP = 3
 
@@ -21,6 +22,8 @@ def describe_data(summary: TableSummary) -> Html:
     columns = f"{len(summary.used):,} of {len(summary.columns):,} columns"
     words = f"{summary.n_rows:,} rows; {columns} are used to predict {shown(summary.target)}."
     odd = [f"{shown(column.name)}: {column.suspicion}" for column in summary.used if column.suspicion is not None]
+    if len(odd) > MAX_NOTES:
+        odd = [*odd[:MAX_NOTES], f"and {len(odd) - MAX_NOTES:,} more columns"]
     suspicions = [tag("h3", "To look at before trusting the scores"), listed(odd)] if odd else []
     return join(tag("p", words), *suspicions, describe_classes(summary), list_columns(summary))
 

@@ -11,6 +11,7 @@ from spinney.show.charts import capital
 from spinney.show.markup import Html, tag
 from spinney.show.numbers import short
 from spinney.show.scale import Scale, round_numbers, tick_texts
+from spinney.tree.wording import count
 
 if TYPE_CHECKING:
     from spinney.study.evidence import TreeStory
@@ -33,7 +34,7 @@ class PathChart:
 
     def place(self, step: int) -> str:
         """Where a step stands from the left."""
-        return f"{100.0 * (self.last - step) / self.last:.2f}%" if self.last else "50%"
+        return f"{100.0 * (self.last - step) / self.last:.2f}%" if self.last else "0%"
 
     def heights(self) -> list[float | None]:
         """Where the validated error of each step stands from the top."""
@@ -44,9 +45,9 @@ class PathChart:
         tree = self.tree
         best, small = tree.steps[tree.chosen], tree.steps[tree.one_error]
         words = (
-            f"From 1 leaf to {tree.steps[0].n_leaves}; lowest with {best.n_leaves} leaves"
+            f"From 1 leaf to {tree.steps[0].n_leaves}; lowest with {count(best.n_leaves, 'leaf')}"
             + ("" if best.error is None else f", {short(best.error)}")
-            + f"; {small.n_leaves} leaves are within one standard error of it."
+            + f"; the smallest tree within one standard error of it has {count(small.n_leaves, 'leaf')}."
         )
         return tag(
             "svg",
@@ -104,8 +105,9 @@ class PathChart:
         n_labels = min(MAX_LABELS, self.last + 1)
         found = []
         for k in sorted({round(one * self.last / max(n_labels - 1, 1)) for one in range(n_labels)}):
-            words = f"{self.tree.steps[k].n_leaves:,}" + (" leaves" if k == 0 else "")
-            anchor = "end" if k == 0 and self.last else "start" if k == self.last and self.last else "middle"
+            n_leaves = self.tree.steps[k].n_leaves
+            words = count(n_leaves, "leaf") if k == 0 else f"{n_leaves:,}"
+            anchor = "start" if k == self.last else "end" if k == 0 else "middle"
             found.append(tag("text", words, x=self.place(k), y=HEIGHT - 4, text_anchor=anchor))
         return found
 

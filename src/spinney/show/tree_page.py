@@ -15,6 +15,7 @@ from spinney.show.numbers import short
 from spinney.show.page import clip, explained, folded, shown, table
 from spinney.show.path_chart import PathChart
 from spinney.tree.colours import DOTTED, GREY, PALETTE, STRIPED, class_colour, shade
+from spinney.tree.wording import count
 
 if TYPE_CHECKING:
     from spinney.study.evidence import TreeNode, TreeStory
@@ -32,10 +33,10 @@ LOWEST = 0.03  # of a bar: that of the lowest value is seen
 
 def explore(tree: TreeStory) -> Html:
     """The path, the slider, the tree, and what stands in for them."""
-    n_all, chosen = tree.steps[0].n_leaves, tree.steps[tree.chosen]
+    n_all, n_chosen = (count(tree.steps[step].n_leaves, "leaf") for step in (0, tree.chosen))
     return join(
         explained(
-            f"{tree.name}, grown on all rows to {n_all} leaves and cut back. Move the slider from the root alone, on "
+            f"{tree.name}, grown on all rows to {n_all} and cut back. Move the slider from the root alone, on "
             "the left, to the whole tree, on the right. Branches are as thick as the rows they carry; click a node to "
             "read its rule, the sign on it to fold or unfold what is below.",
         ),
@@ -47,7 +48,7 @@ def explore(tree: TreeStory) -> Html:
         tag("div", id="tree-node", class_="about-node live", aria_live="polite"),
         tag(
             "div",
-            explained(f"The tree of {chosen.n_leaves} leaves that cross-validation chose, as text:"),
+            explained(f"The tree of {n_chosen} that cross-validation chose, as text:"),
             tag("pre", draw_text(tree), tabindex="0", aria_label="The tree as text"),
             class_="still",
         ),

@@ -532,7 +532,7 @@
       slider.setAttribute("aria-valuetext", `${n}, ${validated}`);
       said.replaceChildren(html("strong", n), `: cross-validated ${validated}, ${own} on its own rows`);
       const mark = find("now");
-      const x = `${last ? (100 * (last - step)) / last : 50}%`;
+      const x = `${last ? (100 * (last - step)) / last : 0}%`;
       mark.querySelector("line").setAttribute("x1", x);
       mark.querySelector("line").setAttribute("x2", x);
       const ring = mark.querySelector("circle"), y = story.heights[step];
