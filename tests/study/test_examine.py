@@ -406,6 +406,15 @@ def test_a_part_of_the_rows_shows_the_way_and_all_the_end(metric, monkeypatch):
     assert scores[2] == pytest.approx(scores[0], abs=0.25)
 
 
+@compiled_only
+def test_ensembles_without_two_folds_are_said():
+    data, witness = make_data(), Witness()
+    study = compare(data, methods=["id3", "forest"], n_splits=2, n_repeats=1, witness=witness)
+    for folds in witness.stages.values():
+        folds.pop()
+    assert dict(examine(study, data, witness).left_out) == {"growths": "no ensemble has finished two folds"}
+
+
 def test_one_fold_has_no_growth():
     witness = Witness()
     witness.stages["forest"] = [Stages({1: 0.5, 100: 0.7}, 2.0)]

@@ -96,6 +96,7 @@ def examine(
         forest=_settle(methods["forest"], _find(study, "forest"), study.seed),
         tree=methods["cart"].make(study.seed),
         growths=tuple(growth for growth in grown if growth is not None),
+        has_ensembles=any(methods[one.key].is_ensemble for one in study.methods),
         splits=folds.splits[: folds.n_splits],
         seed=study.seed,
     )
@@ -139,6 +140,7 @@ def examine_figure(
         forest=RandomForestRegressor(n_jobs=-1, random_state=housing.SEED),
         tree=CARTRegressor(random_state=housing.SEED),
         growths=housing.list_growths(figure),
+        has_ensembles=True,
         splits=splits,
         seed=housing.SEED,
     )
@@ -156,6 +158,7 @@ class Subject(NamedTuple):
     forest: Any
     tree: Any
     growths: tuple[Growth, ...]
+    has_ensembles: bool  # among the methods that took part
     splits: list[tuple[NDArray[np.int64], NDArray[np.int64]]]
     seed: int
 
@@ -260,7 +263,7 @@ def gather(subject: Subject, data: Data, witness: Witness, parts: Parts) -> Evid
     found |= parts.make(answers, "held-out answers", lambda: judge(data, witness, subject), is_cheap=True) or {}
     found["growths"] = subject.growths
     if not subject.growths:
-        parts.left_out.setdefault("growths", ONE_FOLD if witness.stages else NO_ENSEMBLE)
+        parts.left_out.setdefault("growths", ONE_FOLD if subject.has_ensembles else NO_ENSEMBLE)
     found["tree"] = parts.make(
         "tree",
         "a tree",

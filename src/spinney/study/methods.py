@@ -29,6 +29,11 @@ class Method:
         """Whether this is no method but what one must beat."""
         return self.key == "baseline"
 
+    @property
+    def is_ensemble(self) -> bool:
+        """Whether the model is of many trees."""
+        return not self.is_one_tree and not self.is_baseline
+
     def make(self, seed: int) -> Any:
         """An estimator, unfitted."""
         if self.is_baseline:
