@@ -182,6 +182,7 @@ def test_what_a_column_is_called_is_shown_as_text(tmp_path):
 CART = ("--methods", "cart", "--folds", "2x1")
 
 
+@compiled_only
 def test_a_report_is_written_beside_the_data_and_replaces_its_own_kind_alone(fruit, tmp_path):
     place = tmp_path / "fruit.report.html"
     result = run(fruit, "--target", "kind", *CART, report=())
@@ -201,6 +202,7 @@ def test_a_report_is_written_beside_the_data_and_replaces_its_own_kind_alone(fru
     assert {path.name for path in tmp_path.iterdir()} == {"fruit.csv", "fruit.report.html"}
 
 
+@compiled_only
 def test_the_report_goes_where_it_is_told(fruit, tmp_path):
     place = tmp_path / "out.html"
     result = run(fruit, "--target", "kind", *CART, "--json", report=("--report", place))
@@ -227,6 +229,16 @@ def test_reports_are_named_after_the_data(source, name):
     assert str(beside(source)) == f"{name}.report.html"
 
 
+def test_where_nothing_can_be_written_there_is_a_study_without_a_report(fruit, tmp_path, monkeypatch):
+    monkeypatch.setattr("spinney.cli.report.os.access", lambda *_: False)
+    result = run(fruit, "--target", "kind", *CART, report=())
+    assert result.exit_code == 0
+    assert "no report: nothing can be written here" in result.stderr
+    assert "is best (accuracy" in result.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["fruit.csv"]
+
+
+@compiled_only
 def test_a_full_disk_loses_nothing_but_the_report(fruit, tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "fruit.report.html")

@@ -32,7 +32,7 @@ def place_report(source: str, options: dict[str, Any]) -> Path | None:
     """Where the report goes, None for nowhere; a file that it must not replace is refused before any work is done.
 
     Programs that ask for JSON get a report on request only. Beside data that lie where nothing can be written, it goes
-    to the current directory.
+    to the current directory; where that is no place either, a study that was not asked for a report has none.
     """
     if options["no_report"]:
         if options["report"] is not None:
@@ -44,6 +44,9 @@ def place_report(source: str, options: dict[str, Any]) -> Path | None:
         return None
     else:
         place = beside(source)
+        if not os.access(place.parent, os.W_OK):
+            click.echo("no report: nothing can be written here; --report names another place", err=True)
+            return None
     if options["report"] == "":
         raise Problem("--report is empty: give the name of a file")
     if place.is_file() and not options["force"] and not is_ours(place):

@@ -235,7 +235,7 @@ def show_answers(evidence: Evidence) -> list[Html]:
     if evidence.residuals is not None:
         made += [charts.residuals(evidence.residuals), charts.residual_histogram(evidence.residuals)]
     return [
-        explained(f"{capital(evidence.name)} on rows that it did not see: each row is held out once."),
+        explained(f"{capital(evidence.name)}: what it said of held-out rows, which it had not seen."),
         pictures(*made),
     ]
 
