@@ -51,7 +51,7 @@ def test_held_out_rows_are_later():
     table = data(90, time="day", is_regression=True)
     splits = make_folds(table, 4).splits
     for train, test in splits:
-        assert table.times[train].max() <= table.times[test].min()
+        assert table.times[train].max() < table.times[test].min()
     assert len(np.unique(np.concatenate([test for _, test in splits]))) == sum(len(test) for _, test in splits)
 
 
@@ -67,3 +67,14 @@ def test_errors():
         make_folds(data(90, groups="who"), 10)
     with pytest.raises(ValueError, match="cannot be repeated"):
         make_folds(data(90, groups="who"), 3, 2)
+    with pytest.raises(ValueError, match="not by both"):
+        make_folds(data(90, groups="who", time="day"), 3)
+
+
+def test_rows_of_one_time_are_on_one_side():
+    years = pa.table({"x": np.arange(60) % 7, "year": [2018] * 10 + [2019] * 30 + [2020] * 20, "y": np.arange(60) / 7})
+    table = prepare(years, "y", time="year")
+    assert [set(table.times[train].tolist()) for train, _ in make_folds(table, 2).splits] == [{2018}, {2018, 2019}]
+    always = prepare(years.set_column(1, "year", [[2020] * 60]), "y", time="year")
+    with pytest.raises(ValueError, match="'year': too few rows are earlier than fold 1 of 6"):
+        make_folds(always, 6)

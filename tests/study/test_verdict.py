@@ -51,6 +51,12 @@ def test_tests_without_spread():
     assert corrected_t_test([0.1], 0.25) is None
     assert corrected_t_test([0.0, 0.0], 0.25) == 1.0
     assert corrected_t_test([0.5, 0.5], 0.25) == 0.0
+    # two folds of seven rows, one row apart in each: equal only because nothing finer can be seen
+    half = 1 / 7 / math.sqrt(12) / math.sqrt(2)
+    spread = [1 / 7 - half, 1 / 7 + half]
+    assert corrected_t_test([1 / 7] * 2, 1.0, step=1 / 7) == pytest.approx(t_test_by_integral(spread, 1.0), abs=1e-6)
+    assert corrected_t_test([0.5] * 5, 0.25, step=1 / 30) < 1e-5
+    assert corrected_t_test([0.1, 0.3], 0.25, step=0.1) == corrected_t_test([0.1, 0.3], 0.25)
     assert standard_error([1.0], 0.25) is None
 
 
@@ -82,13 +88,25 @@ def test_differences_are_of_the_same_folds():
 
 def test_best_is_of_those_that_saw_most_folds():
     results = [result("a", [0.5, 0.5]), result("lucky", [0.99]), result("broken", [1.0, 1.0], error="e")]
-    assert find_best(results, is_greater_better=True) == "a"
-    assert find_best([result("a", [2.0]), result("b", [1.0])], is_greater_better=False) == "b"
-    assert find_best([result("a", [])], is_greater_better=True) is None
+    assert find_best(results, 0.25, is_greater_better=True) == "a"
+    assert find_best([result("a", [2.0]), result("b", [1.0])], 0.25, is_greater_better=False) == "b"
+    assert find_best([result("a", [])], 0.25, is_greater_better=True) is None
+
+
+def test_a_slow_method_is_judged_by_the_folds_it_finished():
+    quick, slow = result("quick", [0.7, 0.2, 0.2, 0.2, 0.2]), result("slow", [0.69, 0.18, 0.17])
+    assert find_best([quick, slow], 0.25, is_greater_better=True) == "quick"  # the mean of three easier folds is higher
+    ahead = result("ahead", [0.72, 0.21, 0.22])
+    assert find_best([quick, ahead], 0.25, is_greater_better=True) == "quick"  # by chance, for all that is known
+    assert find_best([quick, ahead, result("far", [0.9, 0.41])], 0.25, is_greater_better=True) == "far"
+    base = result("baseline", [0.5] * 5)
+    assert find_best([base, result("slow", [0.9])], 0.25, is_greater_better=True) == "slow"
+    assert find_best([base, result("slow", [0.5])], 0.25, is_greater_better=True) == "baseline"
+    assert find_best([base, result("slow", [0.9])], 0.25, is_greater_better=False) == "baseline"
 
 
 def advise(results, one_tree=frozenset()):
-    best = find_best(results, is_greater_better=True)
+    best = find_best(results, 0.25, is_greater_better=True)
     differences = find_differences(results, best, 0.25, is_greater_better=True)
     return recommend(results, best, differences, METRICS["accuracy"], 0.25, one_tree=one_tree)
 
@@ -111,6 +129,10 @@ def test_what_is_recommended():
         [result("baseline", top - 0.001 * rng.normal(size=5) ** 2), forest]
     )
     assert "on one fold only" in advise([result("baseline", [0.5]), result("a", [0.9])])
+    assert "on one fold only" in advise([result("baseline", [0.5] * 5), result("a", [0.9])])
+    broken = result("broken", [], error="no")
+    assert "every other method that was scored beyond chance" in advise([base, forest, far, broken])
+    assert "No method finished a fold but the baseline" in advise([base, broken])
     assert "nothing to recommend" in recommend([], None, [], METRICS["accuracy"], 0.25, one_tree=set())
 
 

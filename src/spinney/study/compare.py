@@ -18,7 +18,7 @@ import numpy as np
 from spinney.study.clock import Clock
 from spinney.study.folds import Folds, make_folds
 from spinney.study.methods import Method, choose_methods
-from spinney.study.metrics import Metric, choose_metric
+from spinney.study.metrics import COUNTED, Metric, choose_metric
 from spinney.study.result import MethodResult, Study
 from spinney.study.verdict import find_best, find_differences, note_problems, recommend
 from spinney.study.witness import Fit, Witness, align
@@ -134,9 +134,10 @@ def compare(
     results = tuple(_gather(run, len(folds.splits), is_tuned=is_tuned) for run in runs)
     if stopped is None and any(result.left_out for result in results):
         stopped = "budget"
-    best = find_best(results, is_greater_better=score.is_greater_better)
     ratio = folds.n_test / folds.n_train
-    differences = find_differences(results, best, ratio, is_greater_better=score.is_greater_better)
+    step = 1.0 / folds.n_test if score.name in COUNTED else 0.0
+    best = find_best(results, ratio, is_greater_better=score.is_greater_better, step=step)
+    differences = find_differences(results, best, ratio, is_greater_better=score.is_greater_better, step=step)
     texts = dict.fromkeys(text for run in runs for text in run.said)
     said = tuple(f"{text} ({', '.join(run.method.name for run in runs if text in run.said)})" for text in texts)
     return Study(

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 FEW_ROWS = 1000  # below it folds are repeated: the choice of one partition then weighs as much as many differences
 VERY_FEW_ROWS = 200
+MIN_EARLIER = 2  # rows before those that a fold by time holds out
 
 
 class Folds(NamedTuple):
@@ -40,8 +41,8 @@ def make_folds(data: Data, n_splits: int = 5, n_repeats: int | None = None, seed
     Parameters
     ----------
     data : Data
-        With `times`, each fold holds out later rows than all it trains on; with `groups`, no group is on both sides;
-        else rows are shuffled, and for classes every fold has about the same shares.
+        With `times`, each fold holds out later rows than all it trains on, so that rows of one time are never on both
+        sides; with `groups`, no group is on both sides; else rows are shuffled, and for classes every fold has about the same shares.
     n_splits : int, at least 2
     n_repeats : int, optional
         How often the rows are cut anew. By default once, twice below 1,000 rows and five times below 200; folds of
@@ -56,6 +57,8 @@ def make_folds(data: Data, n_splits: int = 5, n_repeats: int | None = None, seed
         raise ValueError(f"folds must be at least 2, got {n_splits}")
     if data.n_rows < 2 * n_splits:
         raise ValueError(f"{data.n_rows} rows are too few for {n_splits} folds: at least {2 * n_splits} are needed")
+    if data.times is not None and data.groups is not None:
+        raise ValueError("folds are made by groups or by time, not by both: choose one")
     if data.times is not None or data.groups is not None:
         if n_repeats not in {None, 1}:
             raise ValueError("folds by groups or time cannot be repeated: leave out the number of repeats")
@@ -123,7 +126,15 @@ def _by_time(data: Data, n_splits: int) -> Folds:
 
     assert data.times is not None
     order = np.argsort(data.times, kind="stable")
-    splits = [(order[train], order[test]) for train, test in TimeSeriesSplit(n_splits).split(order)]
+    splits = []
+    for train, test in TimeSeriesSplit(n_splits).split(order):
+        before = order[train][data.times[order[train]] < data.times[order[test[0]]]]  # rows of one time stay together
+        if len(before) < MIN_EARLIER:
+            raise ValueError(
+                f"column {data.time_column!r}: too few rows are earlier than fold {len(splits) + 1} of {n_splits}; "
+                "ask for fewer folds, or give times that differ more"
+            )
+        splits.append((before, order[test]))
     words = f"{n_splits} folds in the order of {data.time_column!r}, each later than its training rows"
     return Folds(splits, words, n_splits)
 

@@ -82,6 +82,7 @@ _ALL = (
 )
 METRICS = {metric.name: metric for metric in _ALL}
 DEFAULTS = {"classification": "accuracy", "regression": "r2"}
+COUNTED = frozenset({"accuracy", "balanced_accuracy"})  # shares of rows: of few rows they take few values
 
 
 def choose_metric(name: str | None, task: str) -> Metric:

@@ -86,7 +86,7 @@ class Difference:
 
     `mean` is how much worse it scored (never negative but for the few folds of an unfinished method), `standard_error`
     and `p_value` are of Nadeau and Bengio's corrected resampled t-test, `p_adjusted` is after Holm's correction for the
-    number of comparisons. None where fewer than two folds are shared or all differences are equal.
+    number of comparisons. None where fewer than two folds are shared.
     """
 
     key: str

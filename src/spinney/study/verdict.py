@@ -26,17 +26,23 @@ LEVEL = 0.05  # below it a difference is called one
 MANY = 0.9  # share of the commonest class from which accuracy says little
 
 
-def standard_error(values: Sequence[float] | NDArray[np.float64], ratio: float) -> float | None:
-    """Corrected standard error of the mean of scores or differences; `ratio` is held-out rows over training rows."""
+def standard_error(values: Sequence[float] | NDArray[np.float64], ratio: float, step: float = 0.0) -> float | None:
+    """Corrected standard error of the mean of scores or differences; `ratio` is held-out rows over training rows.
+
+    Shares of few rows are multiples of a `step`, and may be equal by that alone: their spread is never taken for less
+    than that of rounding to it.
+    """
     if len(values) < 2:
         return None
-    return float(np.std(values, ddof=1)) * math.sqrt(1.0 / len(values) + ratio)
+    return max(float(np.std(values, ddof=1)), step / math.sqrt(12.0)) * math.sqrt(1.0 / len(values) + ratio)
 
 
-def corrected_t_test(differences: Sequence[float] | NDArray[np.float64], ratio: float) -> float | None:
+def corrected_t_test(
+    differences: Sequence[float] | NDArray[np.float64], ratio: float, step: float = 0.0
+) -> float | None:
     """The two-sided p-value that the mean difference is 0, by the corrected resampled t-test.
 
-    None with fewer than two differences; with differences that are all equal 1 if they are 0, else 0.
+    None with fewer than two differences; without a step, with differences that are all equal 1 if they are 0, else 0.
 
     Examples
     --------
@@ -45,7 +51,7 @@ def corrected_t_test(differences: Sequence[float] | NDArray[np.float64], ratio: 
     """
     from scipy.special import stdtr
 
-    error = standard_error(differences, ratio)
+    error = standard_error(differences, ratio, step)
     if error is None:
         return None
     mean = float(np.mean(differences))
@@ -71,36 +77,53 @@ def adjust_by_holm(p_values: Sequence[float | None]) -> list[float | None]:
     return adjusted
 
 
-def find_best(results: Sequence[MethodResult], *, is_greater_better: bool) -> str | None:
-    """The key of the method with the best mean, among those that finished the most folds without an error."""
+def find_best(
+    results: Sequence[MethodResult], ratio: float, *, is_greater_better: bool, step: float = 0.0
+) -> str | None:
+    """The key of the best method without an error: by its mean among those that finished the most folds.
+
+    One that finished fewer takes its place where it is better beyond chance in the folds that both finished; that of
+    the baseline, which costs no time and so has most folds, where it is better at all.
+    """
     sound = [result for result in results if result.scores and result.error is None]
-    most = max((len(result.scores) for result in sound), default=0)
-    whole = [result for result in sound if len(result.scores) == most]
+    if not sound:
+        return None
+    most = max(len(result.scores) for result in sound)
     sign = 1.0 if is_greater_better else -1.0
-    return max(whole, key=lambda result: sign * float(np.mean(result.scores))).key if whole else None
+    best = max(
+        (result for result in sound if len(result.scores) == most),
+        key=lambda result: sign * float(np.mean(result.scores)),
+    )
+    ahead = {best.key: 0.0}
+    for result in (one for one in sound if len(one.scores) < most):
+        gaps = find_gaps(best, result, sign)
+        p = corrected_t_test(gaps, ratio, step)
+        if gaps and (best.key == "baseline" or (p is not None and p < LEVEL)):
+            ahead[result.key] = -float(np.mean(gaps))
+    return max(ahead, key=lambda key: ahead[key])
+
+
+def find_gaps(best: MethodResult, other: MethodResult, sign: float) -> list[float]:
+    """How much worse the other scored in each fold that both finished; `sign` is -1 where less is better."""
+    of_best = dict(zip(best.folds, best.scores, strict=True))
+    return [
+        sign * (of_best[fold] - score) for fold, score in zip(other.folds, other.scores, strict=True) if fold in of_best
+    ]
 
 
 def find_differences(
-    results: Sequence[MethodResult], best: str | None, ratio: float, *, is_greater_better: bool
+    results: Sequence[MethodResult], best: str | None, ratio: float, *, is_greater_better: bool, step: float = 0.0
 ) -> tuple[Difference, ...]:
-    """Every other method with a score against the best, fold by fold."""
+    """Every other method with a score against the best, fold by fold; `step` as in `standard_error`."""
     if best is None:
         return ()
     top = next(result for result in results if result.key == best)
-    of_best = dict(zip(top.folds, top.scores, strict=True))
     sign = 1.0 if is_greater_better else -1.0
-    found = []
-    for result in results:
-        gaps = [
-            sign * (of_best[fold] - score)
-            for fold, score in zip(result.folds, result.scores, strict=True)
-            if fold in of_best
-        ]
-        if result.key != best and gaps:
-            found.append((result.key, gaps))
-    p_values = [corrected_t_test(gaps, ratio) for _, gaps in found]
+    others = ((result.key, find_gaps(top, result, sign)) for result in results if result.key != best)
+    found = [(key, gaps) for key, gaps in others if gaps]
+    p_values = [corrected_t_test(gaps, ratio, step) for _, gaps in found]
     return tuple(
-        Difference(key, float(np.mean(gaps)), standard_error(gaps, ratio), p, adjusted, len(gaps))
+        Difference(key, float(np.mean(gaps)), standard_error(gaps, ratio, step), p, adjusted, len(gaps))
         for (key, gaps), p, adjusted in zip(found, p_values, adjust_by_holm(p_values), strict=True)
     )
 
@@ -127,17 +150,22 @@ def recommend(
     error = standard_error(top.scores, ratio)
     score = f"{metric.title} {np.mean(top.scores):.3f}" + (f" ± {error:.3f}" if error is not None else "")
     first = f"{_capital(top.name)} is best ({score})"
+    rivals = [result for result in results if result.key not in {best, "baseline"}]
+    unseen = [result for result in rivals if not result.scores or result.error is not None]
+    if top.key == "baseline" and len(unseen) == len(rivals):
+        return f"No method finished a fold but the baseline ({top.name}, {score}): there is nothing to recommend."
     if len(top.scores) < 2:
         return f"{first}, on one fold only: too little to tell methods apart."
     if top.key == "baseline":
-        return f"No method beats the baseline ({top.name}, {score}): these columns do not predict the target this way."
+        return f"No method beats the baseline ({top.name}, {score}): nothing here says that these columns predict it."
     if any(result.key == "baseline" for result in tied):
         base = f"{named['baseline'].name}, {np.mean(named['baseline'].scores):.3f}"
         return (
             f"{first}, but {len(top.scores)} folds do not distinguish it from the baseline ({base}): rely on none yet."
         )
     if not tied:
-        return f"{first}, and better than every other method beyond chance."
+        whom = "every other method" + (" that was scored" if unseen else "")
+        return f"{first}, and better than {whom} beyond chance."
     names = _list([result.name for result in tied])
     verb = "is" if len(tied) == 1 else "are"
     folds = f"by these {len(top.scores)} folds"
