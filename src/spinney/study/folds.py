@@ -42,7 +42,8 @@ def make_folds(data: Data, n_splits: int = 5, n_repeats: int | None = None, seed
     ----------
     data : Data
         With `times`, each fold holds out later rows than all it trains on, so that rows of one time are never on both
-        sides; with `groups`, no group is on both sides; else rows are shuffled, and for classes every fold has about the same shares.
+        sides; with `groups`, no group is on both sides; else rows are shuffled, and for classes every fold has about
+        the same shares.
     n_splits : int, at least 2
     n_repeats : int, optional
         How often the rows are cut anew. By default once, twice below 1,000 rows and five times below 200; folds of
@@ -126,7 +127,7 @@ def _by_time(data: Data, n_splits: int) -> Folds:
 
     assert data.times is not None
     order = np.argsort(data.times, kind="stable")
-    splits = []
+    splits: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
     for train, test in TimeSeriesSplit(n_splits).split(order):
         before = order[train][data.times[order[train]] < data.times[order[test[0]]]]  # rows of one time stay together
         if len(before) < MIN_EARLIER:

@@ -150,26 +150,34 @@ def recommend(
     error = standard_error(top.scores, ratio)
     score = f"{metric.title} {np.mean(top.scores):.3f}" + (f" ± {error:.3f}" if error is not None else "")
     first = f"{_capital(top.name)} is best ({score})"
-    rivals = [result for result in results if result.key not in {best, "baseline"}]
-    unseen = [result for result in rivals if not result.scores or result.error is not None]
-    if top.key == "baseline" and len(unseen) == len(rivals):
+    unseen = [result for result in results if not result.scores or result.error is not None]
+    if top.key == "baseline" and len(unseen) == len(results) - 1:
         return f"No method finished a fold but the baseline ({top.name}, {score}): there is nothing to recommend."
     if len(top.scores) < 2:
         return f"{first}, on one fold only: too little to tell methods apart."
     if top.key == "baseline":
         return f"No method beats the baseline ({top.name}, {score}): nothing here says that these columns predict it."
+    return first + _set_apart(top, tied, named["baseline"], one_tree, is_all=not unseen)
+
+
+def _set_apart(
+    top: MethodResult,
+    tied: Sequence[MethodResult],
+    baseline: MethodResult,
+    one_tree: AbstractSet[str],
+    *,
+    is_all: bool,
+) -> str:
+    """What is said of the best beside the others: `tied` cannot be told from it; `is_all`: each method was scored."""
     if any(result.key == "baseline" for result in tied):
-        base = f"{named['baseline'].name}, {np.mean(named['baseline'].scores):.3f}"
-        return (
-            f"{first}, but {len(top.scores)} folds do not distinguish it from the baseline ({base}): rely on none yet."
-        )
+        base = f"{baseline.name}, {np.mean(baseline.scores):.3f}"
+        return f", but {len(top.scores)} folds do not distinguish it from the baseline ({base}): rely on none yet."
     if not tied:
-        whom = "every other method" + (" that was scored" if unseen else "")
-        return f"{first}, and better than {whom} beyond chance."
+        return f", and better than every other method{'' if is_all else ' that was scored'} beyond chance."
     names = _list([result.name for result in tied])
     verb = "is" if len(tied) == 1 else "are"
     folds = f"by these {len(top.scores)} folds"
-    return f"{first}; {names} {verb} not distinguishable from it {folds}{_advise(top, tied, one_tree)}."
+    return f"; {names} {verb} not distinguishable from it {folds}{_advise(top, tied, one_tree)}."
 
 
 def _advise(top: MethodResult, tied: Sequence[MethodResult], one_tree: AbstractSet[str]) -> str:
