@@ -119,6 +119,7 @@ def boosted_peers(shape: Shape, X: NDArray[Any], y: NDArray[Any], folder: Path) 
         engines += engines_of_lightgbm(booster, X.shape[1], folder)
     if has("xgboost"):
         import xgboost
+        from threadpoolctl import threadpool_limits
 
         settings = {
             "tree_method": "hist", "grow_policy": "lossguide", "max_leaves": shape.n_leaves, "max_depth": 0,
@@ -128,7 +129,8 @@ def boosted_peers(shape: Shape, X: NDArray[Any], y: NDArray[Any], folder: Path) 
 
         def predict_xgboost(rows: NDArray[Any], n_threads: int) -> Any:
             model.set_param({"nthread": n_threads})
-            return model.inplace_predict(rows)
+            with threadpool_limits(n_threads):  # it takes no more than OMP_NUM_THREADS by itself
+                return model.inplace_predict(rows)
 
         engines.append(Engine("XGBoost", predict_xgboost))
     engines.append(hist_engine(shape, X, y))
