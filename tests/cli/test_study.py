@@ -1,5 +1,6 @@
 """`spinney study`, as a user types it."""
 
+import datetime as dt
 import errno
 import importlib
 import json
@@ -14,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from pyarrow import parquet
 
 import spinney
 from spinney import _jit
@@ -100,6 +102,41 @@ def test_a_table_by_stdin(fruit):
     assert [one["scores"] for one in by_stdin["methods"]] == [one["scores"] for one in by_name["methods"]]
     result = run("-", "--target", "kind", *QUICK, input=fruit.read_bytes(), report=())
     assert "report: study.report.html" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"x": [], "y": []}, "no rows"),  # faults 1
+        ({"y": [1.5, 2.5] * 20}, "no other column"),  # 3
+        ({"x": [dt.date(2026, 1, 1)] * 40, "y": [1.5, 2.5] * 20}, "derive numbers"),  # 18
+        ({"x": [1.0] * 40, "y": [1.5, 2.5] * 20}, "one value throughout"),  # 35
+        ({"x": list(range(40)), "y": [1.5, float("nan")] * 20}, "20 missing values"),  # 42
+        ({"x": list(range(40)), "y": [1.5, float("inf")] * 20}, "infinite"),  # 42
+        ({"x": list(range(40)), "y": ["a"] * 40}, "one class only, 'a'"),  # 44: there is nothing to compare
+        ({"x": list(range(40)), "y": [1.5] * 40}, "one value throughout, '1.5'"),
+        ({"x": list(range(40)), "y": [f"c{i}" for i in range(40)]}, "fewer rows than there are folds"),  # 54
+        ({"x": [[1]] * 40, "y": [1.5, 2.5] * 20}, "convert it"),  # 8
+    ],
+)
+def test_faults_of_tables_through_the_command(columns, words, tmp_path):
+    parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
+    result = run(tmp_path / "t.parquet", "--target", "y", "--methods", "cart", report=())
+    fails(result, words)
+    assert result.stdout == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e-300])
+def test_the_unit_of_the_target_does_not_matter_fault_43(scale, tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=40)
+    scores = []
+    for factor in (1.0, scale):
+        parquet.write_table(pa.table({"x": x, "y": np.sin(x) * factor}), tmp_path / "t.parquet")
+        told = json.loads(run(tmp_path / "t.parquet", "--target", "y", "--methods", "cart", "--json").stdout)
+        scores.append(told["methods"][1]["scores"])
+    assert scores[1] == pytest.approx(scores[0])
 
 
 def test_json_is_the_whole_study_and_nothing_else(fruit):

@@ -3,11 +3,13 @@
 import json
 import xml.etree.ElementTree as ET
 
+import numpy as np
 import pytest
 from sklearn.base import clone
 
 import spinney
 from command_line import TENNIS, fails, run, works
+from spinney import _jit
 from spinney.cli.tree_json import describe_tree
 
 
@@ -142,6 +144,52 @@ def test_tree_in_json(tennis, tmp_path):
     assert len(json.loads(works("tree", tennis, "--target", "play", "--json", "--show-depth", 1))["nodes"]) == 3
     fails(run("tree", tennis, "--target", "play", "--json", "--svg"), "--json")
     fails(run("tree", tennis, "--target", "play", "--json", "--out", tmp_path / "t.txt"), "--json")
+
+
+FORMS = ([], ["--rules"], ["--svg"], ["--dot", "--show-depth", 3], ["--mermaid", "--show-depth", 3], ["--json"])
+
+
+@pytest.fixture(scope="module")
+def extremes(tmp_path_factory):
+    """A tree of one leaf, one of 1000 tests in a row, a forest of 1000 trees; none was given names of columns."""
+    folder = tmp_path_factory.mktemp("extremes")
+    row = np.arange(1010.0)
+    spinney.CARTClassifier().fit([[1.0], [1.0]], [7, 7]).save_model(folder / "leaf.spn")
+    spinney.CARTRegressor().fit(row[:, None], np.exp(row * 0.6)).save_model(folder / "deep.spn")
+    many = spinney.RandomForestClassifier(n_estimators=1000, random_state=0).fit(row[:10, None], row[:10] > 4)
+    many.save_model(folder / "many.spn")
+    return folder
+
+
+@pytest.mark.parametrize("name", ["leaf", "deep", "many"])
+def test_trees_of_any_size_without_names_are_shown_faults_157_158(name, extremes):
+    path = extremes / f"{name}.spn"
+    for form in FORMS:
+        text = works("tree", path, *form)
+        assert "x0" in text or name == "leaf"
+    ET.fromstring(works("tree", path, "--svg"))
+    facts = json.loads(works("inspect", path, "--json"))
+    assert [feature["name"] for feature in facts["features"]] == ["x0"]
+    assert facts["trees"] == (1000 if name == "many" else 1)
+    nodes = json.loads(works("tree", path, "--json"))["nodes"]
+    if name == "leaf":
+        assert [(node["prediction"], node["rows"]) for node in nodes] == [(7, 2)]
+        assert works("tree", path).endswith("1 leaf\n")
+    elif name == "deep":
+        assert max(node["depth"] for node in nodes) > 900
+    else:
+        works("tree", path, "--tree", 999)
+
+
+@pytest.mark.skipif(_jit._IS_JIT_DISABLED, reason="takes minutes interpreted")
+def test_a_tree_of_100_000_nodes_is_shown_fault_157(tmp_path):
+    rng = np.random.default_rng(0)
+    model = spinney.CARTRegressor().fit(rng.normal(size=(51_000, 2)), rng.normal(size=51_000))
+    model.save_model(tmp_path / "m.spn")
+    assert model.tree_.n_nodes > 100_000
+    assert "more nodes" in works("tree", tmp_path / "m.spn").splitlines()[-2]
+    assert len(works("tree", tmp_path / "m.spn", "--svg")) < 200_000  # the heaviest nodes, the rest counted
+    assert json.loads(works("inspect", tmp_path / "m.spn", "--json"))["leaves"] == 51_000
 
 
 # --- trace --------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 LAST = ("fit s", "predict s", "size", "leaves")
 SPARED = ("leaves", "predict s", "size", "p", "±")  # columns that a narrow terminal does without, the first to go first
 MOST_INPUTS = 12  # of a kind, named before work begins
+MOST_LETTERS = 40  # of their names
 FIGURE_WIDE = 72
 BARS = "▁▂▃▄▅▆▇█"
 PLAIN = str.maketrans({**PLAIN_LETTERS, **dict(zip(BARS, "._-=+*%#", strict=True))})
@@ -93,9 +94,15 @@ def print_summary(summary: TableSummary, form: str | None, plan: str, writer: Wr
 def _name_inputs(summary: TableSummary, kind: str, words: str) -> str:
     """How many inputs of a kind there are, and which; of categories with their numbers of levels."""
     found = [column for column in summary.used if column.kind == kind]
-    names = [f"{one.name} {one.n_distinct}" if kind == "category" else one.name for one in found[:MOST_INPUTS]]
+    names = [_brief(one.name) + (f" {one.n_distinct}" if kind == "category" else "") for one in found[:MOST_INPUTS]]
     more = [f"{len(found) - MOST_INPUTS} more"] if len(found) > MOST_INPUTS else []
     return f"{len(found)} {words if len(found) > 1 else kind} ({', '.join(names + more)})" if found else ""
+
+
+def _brief(name: str) -> str:
+    """A name that others stand beside: cut if it is long, in quotes if one could not see where it ends."""
+    text = f"{name[: MOST_LETTERS - 3]}..." if len(name) > MOST_LETTERS else name
+    return text if text.replace("_", "").isalnum() else repr(text)
 
 
 def print_study(study: Study, writer: Writer) -> None:

@@ -111,11 +111,13 @@ def tree(
 
 def grow_tree(training: Training, method: str, params: dict[str, Any], *, is_told: bool) -> tuple[Any, str]:
     """A tree, and a line about it."""
+    from spinney.tree.wording import count
+
     model = fit_single(training, method, params, is_told=is_told)
     kind = "regression" if training.is_regression else "classification"
     n_rows, n_features = training.X.num_rows, training.X.num_columns
-    note = f"{kind} of {training.target!r}: {n_rows} rows, {n_features} features, {model.get_n_leaves()} leaves"
-    return model.tree_, note
+    parts = (count(n_rows, "row"), count(n_features, "feature"), count(model.get_n_leaves(), "leaf"))
+    return model.tree_, f"{kind} of {training.target!r}: {', '.join(parts)}"
 
 
 def fit_single(training: Training, method: str, params: dict[str, Any], *, is_told: bool) -> Any:
@@ -127,6 +129,7 @@ def fit_single(training: Training, method: str, params: dict[str, Any], *, is_to
 def take_tree(path: str, number: int | None) -> tuple[Any, str]:
     """A tree of a model, and a line about it."""
     from spinney import load_model
+    from spinney.tree.wording import count
 
     estimator = load_model(path)
     trees = list_trees(estimator)
@@ -137,7 +140,7 @@ def take_tree(path: str, number: int | None) -> tuple[Any, str]:
     if at >= len(trees):
         raise Problem(f"--tree {at}: the model has trees 0 to {len(trees) - 1}")
     found = trees[at]
-    note = f"{kind}: {found.n_leaves} leaves"
+    note = f"{kind}: {count(found.n_leaves, 'leaf')}"
     return found, note if len(trees) == 1 else f"{note} in tree {at} of {len(trees)}"
 
 

@@ -60,7 +60,13 @@ def _roc_auc(y: NDArray[Any], shares: NDArray[Any], classes: NDArray[Any]) -> fl
 def _r2(y: NDArray[Any], said: NDArray[Any], _: NDArray[Any]) -> float:
     from sklearn.metrics import r2_score
 
-    return float(r2_score(y, said))
+    exponent = _exponent(y)
+    return float(r2_score(np.ldexp(y, -exponent), np.ldexp(said, -exponent)))
+
+
+def _exponent(y: NDArray[Any]) -> int:
+    """The power of two that brings numbers near 1, where their squares neither overflow nor vanish."""
+    return int(np.frexp(np.abs(y).max())[1])
 
 
 def _mae(y: NDArray[Any], said: NDArray[Any], _: NDArray[Any]) -> float:
@@ -68,7 +74,8 @@ def _mae(y: NDArray[Any], said: NDArray[Any], _: NDArray[Any]) -> float:
 
 
 def _rmse(y: NDArray[Any], said: NDArray[Any], _: NDArray[Any]) -> float:
-    return float(np.sqrt(np.mean((y - said) ** 2)))
+    exponent = _exponent(y)
+    return float(np.ldexp(np.sqrt(np.mean(np.ldexp(y - said, -exponent) ** 2)), exponent))
 
 
 _ALL = (

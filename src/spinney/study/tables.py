@@ -98,8 +98,9 @@ def prepare(
     is_regression = looks_continuous(table[target]) if task == "auto" else task == "regression"
     if is_regression:
         y = _numbers(y, target)
-    elif len(np.unique(y)) < 2:
-        raise ValueError(f"column {target!r} has one class only, {y[0]!r}: there is nothing to predict")
+    if len(np.unique(y)) < 2:
+        what = "value throughout" if is_regression else "class only"
+        raise ValueError(f"column {target!r} has one {what}, {str(y[0])!r}: there is nothing to predict")
     roles = dict.fromkeys(drop, "drop") | {
         column: role for column, role in ((groups, "groups"), (time, "time")) if column
     }
