@@ -22,6 +22,7 @@ from spinney import (
 from spinney.study import Evidence, Witness, compare, examine, examine_figure, housing, prepare
 from spinney.study.clock import Clock
 from spinney.study.dependence import find_answer, make_grid, nearest, trace_columns
+from spinney.study.examine import rehearse_figure
 from spinney.study.folds import make_folds, recall_folds
 from spinney.study.methods import choose_methods
 from spinney.study.result import Curve, Figure
@@ -273,8 +274,8 @@ def test_the_first_question_is_told_with_its_rivals():
 
 
 def test_a_tree_that_asks_nothing_has_a_story():
-    data = prepare(pa.table({"x": [1.0, 1.0, 1.0, 2.0] * 3, "y": [1.5, 1.5, 1.5, 1.5] * 3}), "y")
-    story = tell_tree(CARTRegressor(), data.X, data.y, name="CART", target="y")
+    X = pa.table({"x": [1.0, 1.0, 1.0, 2.0] * 3})
+    story = tell_tree(CARTRegressor(), X, np.full(12, 1.5), name="CART", target="y")
     (node,) = story.nodes
     assert (node.test, node.answer, node.cut) == (None, "1.5", 0)
     (step,) = story.steps
@@ -454,6 +455,16 @@ def test_the_figure_is_examined():
     names: dict = {}
     exec(evidence.recipe.replace("figure = draw_figure()", ""), names)
     assert names["model"].n_estimators == 10
+
+
+@compiled_only
+def test_a_rehearsal_makes_every_part_that_calls_kernels():
+    evidence = rehearse_figure()
+    assert [name for name, _ in evidence.left_out] == ["residuals", "growths"]
+    assert evidence.tree is not None
+    assert evidence.importances
+    assert evidence.dependences
+    assert evidence.coverages
 
 
 def test_a_figure_without_folds_has_no_best():

@@ -34,6 +34,7 @@ N_COLUMNS = 6  # whose dependence is drawn
 LEVELS = (0.5, 0.7, 0.8, 0.9, 0.95)  # of intervals and sets
 COVERED_ROWS = 300  # held-out rows that intervals are made for: more would take long
 SHARE, LEAST_SECONDS = 0.5, 60.0  # of the study's time that may be spent (about 0.2 are), and seconds for compilers
+REHEARSED_ROWS, REHEARSED_SECONDS = 2000, 600.0
 BUDGET, TOO_LONG, INTERRUPT = "the budget was spent", "it would have taken too long", "it was interrupted"
 ONE_FOLD, NO_ENSEMBLE = "no ensemble has finished two folds", "no ensemble took part"
 
@@ -146,6 +147,27 @@ def examine_figure(
     )
     parts = Parts(clock or Clock(), SHARE * figure.seconds + LEAST_SECONDS, on_step)
     return gather(subject, data, witness or Witness(), parts)
+
+
+def rehearse_figure() -> Evidence:
+    """Compile the kernels of `examine_figure`, or read them from the store: the same parts with few rows and trees."""
+    from spinney import CARTRegressor, RandomForestRegressor, datasets
+    from spinney.study import housing
+
+    data = prepare(datasets.load(housing.TABLE).slice(0, REHEARSED_ROWS), housing.TARGET, name=housing.TABLE)
+    forest = RandomForestRegressor(n_estimators=10, random_state=0)
+    subject = Subject(
+        key="",
+        name="",
+        recipe="",
+        model=forest,
+        forest=forest,
+        tree=CARTRegressor(),
+        growths=(),
+        splits=housing.cut_rows(data.n_rows),
+        seed=0,
+    )
+    return gather(subject, data, Witness(), Parts(Clock(), REHEARSED_SECONDS, None))
 
 
 class Subject(NamedTuple):

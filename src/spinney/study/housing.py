@@ -106,7 +106,8 @@ def draw_figure(
     steps = [(fold, name) for part in (names, forests) for fold in range(n_folds) for name in part]
     stopped = None
     try:
-        with compiling_beside(f"{__name__}:{compile_forests.__name__}", "grow.grow") as wait:
+        task = compile_forests if witness is None else compile_report
+        with compiling_beside(f"{__name__}:{task.__name__}", "grow.grow") as wait:
             _jit.load_compiled()
             X, y, splits = _folds()
             for n_done, (fold, name) in enumerate(steps):
@@ -155,6 +156,14 @@ def compile_forests() -> None:
     for model in ensembles().values():
         if not is_boosting(model):
             _measure(model, (WARMUP_TREES,), (X[train], y[train]), (X[test], y[test]))
+
+
+def compile_report() -> None:
+    """Compile what forests need, and then what a report adds."""
+    from spinney.study.examine import rehearse_figure
+
+    compile_forests()
+    rehearse_figure()
 
 
 def is_boosting(model: Any) -> bool:
