@@ -175,6 +175,7 @@ def test_everything_is_reached_by_keyboard(visit):
 
 def test_paper_has_the_whole_tree_and_no_controls(visit):
     assert visit["print"]["controls"] == 0
+    assert visit["print"]["ground"] == "rgb(255, 255, 255)"
     assert visit["print"]["n_open"] + visit["print"]["n_ends"] == visit["print"]["n_items"]
 
 

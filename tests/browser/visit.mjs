@@ -153,12 +153,13 @@ async function tabThrough(page) {
 
 async function print(page) {
   await page.evaluate("dispatchEvent(new Event('beforeprint'))");
-  await page.emulateMedia({ media: "print" });
+  await page.emulateMedia({ media: "print", colorScheme: "dark" });
   const shown = await state(page);
+  const ground = await page.evaluate("getComputedStyle(document.body).backgroundColor");
   const controls = await page.locator(".tools, #tree-step, #theme, nav").evaluateAll((all) => all.filter((one) => one.offsetParent).length);
-  await page.emulateMedia({ media: "screen" });
+  await page.emulateMedia({ media: "screen", colorScheme: "light" });
   await page.evaluate("dispatchEvent(new Event('afterprint'))");
-  return { ...shown, controls };
+  return { ...shown, controls, ground };
 }
 
 async function readWithoutScript(file, found) {

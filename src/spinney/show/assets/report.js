@@ -412,7 +412,8 @@
       }
       describe();
       const n = story.steps[step][0], ends = visible.filter((node) => !below(node).length).length;
-      find("folded").textContent = ends < n ? `${ends} of ${n} ends are shown: smaller subtrees are folded.` : "";
+      const note = ends < n ? `${ends} ends are shown of ${n} leaves: smaller subtrees are folded.` : "";
+      if (find("folded").textContent !== note) find("folded").textContent = note;
     }
 
     // Puts children in order without moving those that are: an element that is moved loses the focus.
@@ -454,8 +455,12 @@
 
     const html = (name, ...inside) => { const e = document.createElement(name); e.append(...inside); return e; };
 
+    let told = "";
     function describe() {
       const node = nodes[current], way = pathTo(node);
+      const key = [node.id, isTest(node), countLeaves(node)].join();
+      if (key === told) return; // what a screen reader has read is not read again
+      told = key;
       const rules = way.slice(1).map((one) => html("li", `${nodes[one.parent].test} ${one.branch}`));
       const left = html("div", html("h3", isTest(node) ? `Asks for ${node.test}` : `Answers ${node.answer}`));
       if (rules.length) left.append(html("p", "Rows come here by"), html("ol", ...rules));
