@@ -164,6 +164,7 @@ def rehearse_figure() -> Evidence:
         forest=forest,
         tree=CARTRegressor(),
         growths=(),
+        has_ensembles=False,
         splits=housing.cut_rows(data.n_rows),
         seed=0,
     )
