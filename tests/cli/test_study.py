@@ -2,9 +2,11 @@
 
 import datetime as dt
 import errno
+import html
 import importlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -177,6 +179,50 @@ def test_the_best_is_saved(fruit, tmp_path):
     fails(run(fruit, "--target", "kind", "--methods", "cart", "--save", place), "exists", "--force")
     assert place.read_bytes() == before
     assert run(fruit, "--target", "kind", *QUICK, "--save", place, "--force").exit_code == 0
+
+
+def test_where_there_is_no_model_to_save_the_report_is_written(tmp_path):
+    rows = "".join(f"{x},{y}\n" for x, y in np.random.default_rng(0).random((40, 2)))
+    (tmp_path / "t.csv").write_text("x,y\n" + rows)
+    options = ("--target", "y", "--methods", "id3", "--folds", "2x1", "--save", tmp_path / "m.spn")
+    result = run(tmp_path / "t.csv", *options, report=())
+    fails(result, "nothing beat the baseline")
+    assert "No method beats the baseline" in result.stdout
+    assert "No method beats the baseline" in (tmp_path / "t.report.html").read_text(encoding="utf-8")
+    assert not (tmp_path / "m.spn").exists()
+
+
+def test_methods_that_fail_in_a_later_fold_have_a_report_too(tmp_path):
+    rows = "".join(f"{k * 7 % 20},{k // 20},{'a' if k < 40 or k % 2 else 'b'}\n" for k in range(60))  # "b" comes late
+    (tmp_path / "t.csv").write_text("x,day,y\n" + rows)
+    options = ("--target", "y", "--time", "day", "--methods", "cart", "--folds", "2", "--metric", "roc_auc")
+    result = run(tmp_path / "t.csv", *options, report=())
+    assert result.exit_code == 0, result.stderr
+    assert "nothing to recommend" in result.stdout
+    assert "roc_auc is not defined there" in (tmp_path / "t.report.html").read_text(encoding="utf-8")
+
+
+def between(start, end, text):
+    return text.partition(start)[2].partition(end)[0]
+
+
+@compiled_only
+def test_the_numbers_of_the_report_are_those_of_json_and_of_its_lines_of_python(fruit, tmp_path):
+    options = (fruit, "--target", "kind", *QUICK, "--drop", "row", "--seed", 3, "--metric", "log_loss")
+    told = Study.from_json(run(*options, "--json").stdout)
+    assert run(*options, report=()).exit_code == 0
+    page = (tmp_path / "fruit.report.html").read_text(encoding="utf-8")
+    cells = [
+        [re.sub("<[^>]*>", "", cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", line)]
+        for line in re.findall(r"<tr[^>]*>.*?</tr>", between('<table class="methods">', "</table>", page))
+    ]
+    for line, result in zip(cells[1:], told.ranked, strict=True):
+        assert line[0] == result.name
+        assert line[2:4] == [f"{result.mean:.3f}", f"{told.standard_error(result):.3f}"]
+    assert html.escape(told.recommendation, quote=False) in page
+    names: dict = {}
+    exec(html.unescape(between('aria-label="Lines of Python"><code>', "</code>", page)), names)
+    assert [one.scores for one in names["study"].methods] == [one.scores for one in told.methods]
 
 
 def test_errors_are_one_line_and_nothing_is_written(fruit, tmp_path):

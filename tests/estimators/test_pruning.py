@@ -10,6 +10,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GroupKFold, TimeSeriesSplit
 from sklearn.utils._param_validation import InvalidParameterError
 
 from spinney import AdaBoostClassifier, BaggingClassifier, C45Classifier, CARTClassifier, CARTRegressor
@@ -126,26 +127,28 @@ def test_pruned_models_are_copied_and_kept(case):
 # -------------------------------------------------------------------------------------------------- cross-validation
 
 
-def naive_path_errors(model, X, y, weight, alphas):
+def naive_path_errors(model, X, y, weight, alphas, folds=None):
     """Mean loss and its standard error of a tree pruned inside each range of alpha, by fitting it anew."""
     is_regression = isinstance(model, CARTRegressor)
     codes = np.unique(y, return_inverse=True)[1]
     used = np.ones(len(y), bool) if weight is None else weight > 0
-    fold = deal_folds(used, None if is_regression else codes, 10, seed_of(model))
+    if folds is None:
+        fold = deal_folds(used, None if is_regression else codes, 10, seed_of(model))
+        folds = [(np.flatnonzero((fold >= 0) & (fold != f)), np.flatnonzero(fold == f)) for f in range(10)]
     w = np.ones(len(y)) if weight is None else weight
     errors, spreads = [], []
     for k, alpha in enumerate(alphas):
         inside = math.inf if k + 1 == len(alphas) else math.sqrt(alpha * alphas[k + 1])
         loss = np.full(len(y), np.nan)
-        for f in range(10):
-            rest, out = (fold >= 0) & (fold != f), fold == f
+        for rest, out in folds:
             copy_ = clone(model).set_params(ccp_alpha=inside if math.isfinite(inside) else 1e300)
             said = copy_.fit(X[rest], y[rest], w[rest]).predict(X[out])
             loss[out] = (said - y[out]) ** 2 if is_regression else said != y[out]
-        total = w[used].sum()
-        mean = (w * loss)[used].sum() / total
+        judge = used & ~np.isnan(loss)
+        total = w[judge].sum()
+        mean = (w * loss)[judge].sum() / total
         errors.append(mean)
-        spreads.append(math.sqrt(((w * (loss - mean)) ** 2)[used].sum()) / total)
+        spreads.append(math.sqrt(((w * (loss - mean)) ** 2)[judge].sum()) / total)
     return np.array(errors), np.array(spreads)
 
 
@@ -173,6 +176,35 @@ def test_the_cross_validated_alpha_is_the_rule_word_for_word(case, risk, has_wei
     later = clone(model).fit(X, y, weight).prune("cost_complexity", X, y, weight, ccp_alpha="cv")
     assert same_tree(later.tree_, fitted.tree_)
     np.testing.assert_array_equal(later.cv_results_["error"], table["error"])
+
+
+@pytest.mark.parametrize("is_grouped", [True, False])
+def test_the_path_is_cross_validated_by_given_folds(case, is_grouped):
+    kind, X, y = case
+    X, y = X[:150], y[:150]
+    model = kind(max_depth=4, random_state=3).fit(X, y)
+    groups = np.arange(150) // 7 % 11
+    folds = list(GroupKFold(4).split(X, groups=groups) if is_grouped else TimeSeriesSplit(3).split(X))
+    found = model.prune("cost_complexity", X, y, ccp_alpha="cv", cv=folds).cv_results_
+    error, spread = naive_path_errors(model, X, y, None, found["alpha"], folds)
+    np.testing.assert_allclose(found["error"], error, rtol=1e-9)
+    np.testing.assert_allclose(found["standard_error"], spread, rtol=1e-9)
+    assert not np.allclose(error, model.prune("cost_complexity", X, y, ccp_alpha="cv").cv_results_["error"])
+
+
+def test_folds_that_judge_nothing_are_refused(case):
+    kind, X, y = case
+    model, rows = kind(max_depth=2).fit(X, y), np.arange(len(y))
+    for words, folds in {
+        "once": [(rows[9:], rows[:9])],
+        "held out once at most": [(rows[9:], rows[:9]), (rows[9:], rows[:9])],
+        "others": [(rows, rows[:9]), (rows[9:], rows[:9])],
+        "held out, that judge": [(rows, []), (rows[9:], rows[:9])],
+    }.items():
+        with pytest.raises(ValueError, match=words):
+            model.prune("cost_complexity", X, y, ccp_alpha="cv", cv=folds)
+    with pytest.raises(ValueError, match="nothing else has folds"):
+        model.prune("merge", X, y, cv=[(rows[9:], rows[:9])])
 
 
 def test_folds_are_even_and_stratified():

@@ -300,6 +300,36 @@ def test_the_folds_of_a_study_are_cut_again(options):
 
 
 @compiled_only
+def test_relatives_are_on_one_side_in_the_evidence_too():
+    rng = np.random.default_rng(0)
+    family = np.repeat(np.arange(30), 8)  # x tells the family, and nothing of other families
+    x, y = rng.normal(size=30)[family], rng.normal(size=30)[family]
+    table = pa.table({"x": x + 1e-3 * rng.normal(size=240), "z": rng.normal(size=240), "family": family, "y": y})
+    data = prepare(table, "y", groups="family")
+    study = compare(data, methods=["cart", "forest"], n_splits=3)
+    evidence = examine(study, data)
+    assert min(step.error for step in evidence.tree.steps) > 0.5 * np.var(y)
+    by_rows = tell_tree(CARTRegressor(), data.X, data.y, name="CART", target="y")
+    assert min(step.error for step in by_rows.steps) < 0.1 * np.var(y)  # what folds of single rows would have said
+    model = choose_methods("regression")[5].make(0).fit(data.X, data.y, groups=data.groups)
+    by_hand = model.importance("permutation", data.X, data.y).importance
+    assert sorted(one.permutation for one in evidence.importances) == pytest.approx(sorted(by_hand))
+    assert {"importances", "tree", "residuals"} == set(dict(evidence.remarks))
+
+
+@compiled_only
+def test_the_folds_behind_the_parts_are_told():
+    data = make_data(is_regression=True, time="g")
+    remarks = dict(examine(compare(data, methods=["cart"], n_splits=2), data).remarks)
+    assert "never held out" in remarks["residuals"]
+    assert "later" in remarks["importances"]
+    data = make_data()
+    study = compare(data, methods=["cart"], n_splits=2, n_repeats=3)
+    assert "first of the 3 times" in dict(examine(study, data).remarks)["confusion"]
+    assert dict(examine(study, data, Witness()).remarks)["confusion"] == "They are of 0 of 2 folds."
+
+
+@compiled_only
 def test_without_a_witness_the_best_is_fitted_again():
     data, witness = make_data(), Witness()
     study = compare(data, methods=["cart", "id3"], n_splits=3, n_repeats=2, seed=1, witness=witness)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from spinney.study.clock import Clock
     from spinney.study.result import Study
     from spinney.study.tables import Data
+    from spinney.study.witness import Witness
 
 COMPARING = 0.8  # of a budget, where a report is to be made of what is left
 
@@ -70,9 +71,7 @@ def study(data: str | None, **options: Any) -> None:
 def _study_table(source: str, options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
     """Compare on a table, print, save; why it stopped early, or None."""
     from spinney.cli.study_text import print_study, print_summary
-    from spinney.show.report import make_report
     from spinney.study.compare import compare
-    from spinney.study.examine import examine
     from spinney.study.folds import make_folds
     from spinney.study.methods import choose_methods
     from spinney.study.metrics import choose_metric
@@ -123,12 +122,33 @@ def _study_table(source: str, options: dict[str, Any], clock: Clock, writer: Wri
         click.echo(result.to_json())
     else:
         print_study(result, writer)
+    trouble = None
     if options["save"] is not None and result.stopped != "interrupt":
-        _save(result, ready, options, writer)
-    if place is None:
-        return result.stopped
+        try:
+            _save(result, ready, options, writer)
+        except ValueError as error:  # there is no model, but there are scores
+            trouble = error
+    stopped = result.stopped if place is None else _report(place, result, ready, witness, options, clock, writer)
+    if trouble is not None and stopped != "interrupt":
+        raise trouble
+    return stopped
+
+
+def _report(
+    place: Path,
+    result: Study,
+    ready: Data,
+    witness: Witness | None,
+    options: dict[str, Any],
+    clock: Clock,
+    writer: Writer,
+) -> str | None:
+    """Look closer and write the report; why the study or this stopped early, or None."""
+    from spinney.show.report import make_report
+    from spinney.study.examine import examine, has_subject
+
     evidence = None
-    if result.stopped != "interrupt" and any(one.scores for one in result.methods if one.key != "baseline"):
+    if result.stopped != "interrupt" and has_subject(result):
         with progress() as on_step:
             evidence = examine(result, ready, witness, clock=clock, on_step=on_step)
     _say_report(write_report(place, partial(make_report, result, evidence)), options, writer)

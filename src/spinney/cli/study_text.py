@@ -120,7 +120,8 @@ def print_study(study: Study, writer: Writer) -> None:
         f"{title}: {better} is better; mean of {done}{study.folds}, ± its standard error. behind: mean "
         f"difference to the best in the same folds; p: corrected t-test (Nadeau and Bengio), Holm's correction; "
         f"* below {LEVEL}. Times are means per fold, of {study.train_rows:,.0f} rows to fit "
-        f"and {study.test_rows:,.0f} to predict, on {study.n_cores} core{'s' if study.n_cores > 1 else ''}."
+        f"and {study.test_rows:,.0f} to predict, on {study.n_cores} core{'s' if study.n_cores > 1 else ''}"
+        f"{'; a fit has its search in it' if study.is_tuned else ''}."
     )
     for note in study.notes:
         if not note.startswith("column "):  # said before the work

@@ -18,7 +18,7 @@ from spinney.tree.cutting import find_tiers, heaviest_classes
 from spinney.tree.prune import CutStep, cut_sequence, from_units, risk_exponent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
@@ -40,6 +40,13 @@ class Training(NamedTuple):
         """The weights with some rows left out."""
         weight = np.ones(len(self.truth)) if self.weight is None else self.weight
         return np.where(is_out, 0.0, weight)
+
+
+class Fold(NamedTuple):
+    """Rows that grow a tree, and rows that judge it, as masks (n_rows,)."""
+
+    is_in: NDArray[np.bool_]
+    is_out: NDArray[np.bool_]
 
 
 class PathErrors(NamedTuple):
@@ -68,8 +75,28 @@ def deal_folds(
     return fold
 
 
-def cross_validate(tree: Tree, training: Training, risk: str) -> tuple[list[CutStep], PathErrors]:
-    """The steps of a tree, and how they do on rows that did not grow them; see `PathErrors`."""
+def check_folds(cv: Iterable[Any], n_rows: int) -> list[Fold]:
+    """Folds as users give them, pairs of row numbers: those that grow a tree, and those held out."""
+    folds = []
+    for pair in cv:
+        masks = np.zeros((2, n_rows), np.bool_)
+        for mask, rows in zip(masks, pair, strict=True):
+            mask[np.asarray(rows, np.int64)] = True
+        folds.append(Fold(*masks))
+        if (masks[0] & masks[1]).any() or not masks.any(axis=1).all():
+            raise ValueError("cv: each fold needs rows that grow a tree and others, held out, that judge it")
+    if len(folds) < 2 or np.sum([fold.is_out for fold in folds], axis=0).max() > 1:
+        raise ValueError("cv: give two folds or more, in which a row is held out once at most")
+    return folds
+
+
+def cross_validate(
+    tree: Tree, training: Training, risk: str, folds: list[Fold] | None = None
+) -> tuple[list[CutStep], PathErrors]:
+    """The steps of a tree, and how they do on rows that did not grow them; see `PathErrors`.
+
+    Without `folds` there are ten, dealt out by class.
+    """
     steps = cut_sequence(tree, risk)
     alpha = np.array([from_units(tree, step.alpha, risk) for step in steps])
     n_leaves = np.array([step.n_leaves for step in steps])
@@ -80,19 +107,22 @@ def cross_validate(tree: Tree, training: Training, risk: str) -> tuple[list[CutS
         return steps, PathErrors(alpha, n_leaves, nothing, nothing, 0)
     within = np.array([step.alpha for step in steps])  # in units of the whole tree: users' may leave float64
     within = np.append(np.sqrt(within[:-1]) * np.sqrt(within[1:]), np.inf)
-    fold = deal_folds(is_used, training.truth if tree.n_classes else None, n_folds, training.seed)
+    if folds is None:
+        dealt = deal_folds(is_used, training.truth if tree.n_classes else None, n_folds, training.seed)
+        folds = [Fold(dealt != k, dealt == k) for k in range(n_folds)]
+    is_judge = is_used & np.any([fold.is_out for fold in folds], axis=0)
     values = training.read()
     # squares of squares must stay in the range of float64
     unit = 0 if tree.n_classes else math.frexp(float(np.abs(training.truth[is_used]).max()))[1]
     weight = np.ones(len(is_used)) if training.weight is None else training.weight / training.weight.max()
     sums = np.zeros((3, len(steps)))
-    for k in range(n_folds):
-        is_out = fold == k
-        grown = training.grow(training.without(is_out))
+    for is_in, is_held in folds:
+        is_out = is_held & is_used
+        grown = training.grow(training.without(~is_in))
         losses = node_losses(grown, values[is_out], training.truth[is_out], weight[is_out], unit)
         shift = risk_exponent(tree, risk) - risk_exponent(grown, risk)
         sums += path_losses(grown, losses, np.ldexp(within, shift), risk)
-    weight = weight[is_used]
+    weight = weight[is_judge]
     error = sums[0] / weight.sum()
     spread = sums[2] - 2.0 * error * sums[1] + error**2 * (weight**2).sum()
     standard_error = np.sqrt(np.maximum(spread, 0.0)) / weight.sum()

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions, va
 from sklearn.utils.validation import check_is_fitted
 
 from spinney.estimators.checks import all_or_nothing, check_known, check_numbers, check_weights, check_y, weigh_classes
-from spinney.estimators.cross_pruning import PathErrors, Training, cross_validate
+from spinney.estimators.cross_pruning import Fold, PathErrors, Training, check_folds, cross_validate
 from spinney.estimators.single import SingleTree
 from spinney.estimators.trace import keep_trace
 from spinney.model.predict import predict_classes, predict_values, spread_rows
@@ -181,7 +181,14 @@ class PrunableTree(SingleTree):
     # --- after fit ---
 
     def prune(
-        self, method: str | None = None, X: Any = None, y: Any = None, sample_weight: Any = None, **options: Any
+        self,
+        method: str | None = None,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        cv: Any = None,
+        **options: Any,
     ) -> Self:
         """Prune the fitted tree.
 
@@ -193,6 +200,9 @@ class PrunableTree(SingleTree):
             Rows to judge by: for "reduced_error" rows that did not grow the tree; the training rows for a
             cross-validated `ccp_alpha` and for `raising`. The others need none; given rows then only count the errors
             of the report.
+        cv : iterable of pairs of arrays, optional
+            Folds of a cross-validated `ccp_alpha`: numbers of the rows that grow a tree, and of those that judge it, as
+            `GroupKFold.split` gives them. By default ten folds, dealt out by class.
         **options
             `ccp_alpha` and `ccp_risk`, `confidence` and `raising`, or `min_gain`; by default what the parameters say.
 
@@ -207,13 +217,17 @@ class PrunableTree(SingleTree):
         options = self._check_options(method, options)
         self._check_needs(method, options, X, y)
         rows = None if X is None or y is None else self._given_rows(X, y, sample_weight)
-        training = None
+        training, folds = None, None
+        if cv is not None:
+            if rows is None or options.get("ccp_alpha") != "cv":
+                raise ValueError("prune: cv are the folds of ccp_alpha='cv', and nothing else has folds")
+            folds = check_folds(cv, len(rows.truth))
         if options.get("ccp_alpha") == "cv":
             again = clone(self).set_params(pruning=method, ccp_alpha="cv")
             training = again._open_training(X, y, sample_weight)  # noqa: SLF001
         elif options.get("raising") and rows is not None:
             training = Training(lambda _: self.tree_, lambda: rows.values, rows.truth, rows.weight)
-        return self._with(self._prune_tree(self.tree_, method, options, training, rows))
+        return self._with(self._prune_tree(self.tree_, method, options, training, rows, folds))
 
     def snip(self, node: int | list[int]) -> Self:
         """Make nodes of the tree leaves, by hand.
@@ -338,12 +352,13 @@ class PrunableTree(SingleTree):
         options: dict[str, Any],
         training: Training | None,
         rows: GivenRows | None,
+        folds: list[Fold] | None = None,
     ) -> Pruned:
         """A tree pruned by one method; `training` where it must be grown or filled again, `rows` to judge by."""
         path = None
         if method == "cost_complexity" and options["ccp_alpha"] == "cv":
             assert training is not None
-            steps, path = cross_validate(tree, training, self._risk(options["ccp_risk"]))
+            steps, path = cross_validate(tree, training, self._risk(options["ccp_risk"]), folds)
             left = cut_nodes(tree, [node for step in steps[: path.chosen + 1] for node in step.nodes])
             options = {**options, "ccp_alpha": float(path.alpha[path.chosen])}
         elif method == "cost_complexity":

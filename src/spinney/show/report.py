@@ -141,7 +141,8 @@ def compare_methods(study: Study) -> Html:
         explained(
             "Behind: mean difference to the best in the same folds. p: corrected resampled t-test (Nadeau and Bengio "
             f"2003) with Holm's correction. Times are means per fold, of {study.train_rows:,.0f} rows to fit and "
-            f"{study.test_rows:,.0f} to answer, on {cores(study.n_cores)}; the fit alone, compiled before.",
+            f"{study.test_rows:,.0f} to answer, on {cores(study.n_cores)}; the fit alone"
+            f"{', with its search for settings' if study.is_tuned else ''}, compiled before.",
         ),
     )
 
@@ -208,6 +209,12 @@ def has(evidence: Evidence, parts: str) -> bool:
     return any(getattr(evidence, part) for part in parts.split())
 
 
+def note(evidence: Evidence, *parts: str) -> list[Html]:
+    """What to know beside these parts."""
+    known = dict(evidence.remarks)
+    return [explained(known[part]) for part in parts if part in known]
+
+
 def say_why(evidence: Evidence | None, parts: str) -> str:
     """Why there is none of these parts."""
     known = {} if evidence is None else dict(evidence.left_out)
@@ -219,6 +226,7 @@ def show_growths(evidence: Evidence, metric: str) -> list[Html]:
     """Ensembles by their number of trees."""
     return [
         explained("What more trees bring, and what they cost: ensembles read on their way, on held-out rows."),
+        *note(evidence, "growths"),
         pictures(charts.growth_scores(evidence.growths, metric), charts.growth_seconds(evidence.growths)),
     ]
 
@@ -236,6 +244,7 @@ def show_answers(evidence: Evidence) -> list[Html]:
         made += [charts.residuals(evidence.residuals), charts.residual_histogram(evidence.residuals)]
     return [
         explained(f"{capital(evidence.name)}: what it said of held-out rows, which it had not seen."),
+        *note(evidence, "confusion", "residuals"),
         pictures(*made),
     ]
 
@@ -259,6 +268,7 @@ def show_importances(evidence: Evidence) -> list[Html]:
             "zero it does without. By impurity: how much the column's tests cleared up while growing, which favours "
             "columns of many values.",
         ),
+        *note(evidence, "importances"),
         pictures(
             charts.permutation_importances(evidence.importances), charts.impurity_importances(evidence.importances)
         ),
@@ -280,7 +290,7 @@ def show_dependences(evidence: Evidence) -> list[Html]:
 def show_tree(evidence: Evidence) -> list[Html]:
     """The tree with its slider."""
     assert evidence.tree is not None
-    return [explore(evidence.tree)]
+    return [*note(evidence, "tree"), explore(evidence.tree)]
 
 
 def show_question(evidence: Evidence) -> list[Html]:

@@ -184,8 +184,8 @@ class TreeStory:
 class Evidence:
     """What was found about the method `key`; None or empty where the table, the method or the time allowed none.
 
-    `left_out` says, by field, why something is missing that the table has. `recipe` are lines of Python that repeat the
-    result. `stopped` says what ended it early: "budget" or "interrupt".
+    `left_out` says, by field, why something is missing that the table has, `remarks` what to know beside what is there.
+    `recipe` are lines of Python that repeat the result. `stopped` says what ended it early: "budget" or "interrupt".
     """
 
     key: str
@@ -201,6 +201,7 @@ class Evidence:
     dependences: tuple[Dependence, ...] = ()
     tree: TreeStory | None = None
     left_out: tuple[tuple[str, str], ...] = ()
+    remarks: tuple[tuple[str, str], ...] = ()
     seconds: float = 0.0
     stopped: str | None = None
 

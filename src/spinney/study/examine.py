@@ -100,6 +100,7 @@ def examine(
         has_ensembles=any(methods[one.key].is_ensemble for one in study.methods),
         splits=folds.splits[: folds.n_splits],
         seed=study.seed,
+        n_repeats=len(folds.splits) // folds.n_splits,
     )
     return gather(subject, data, witness, parts)
 
@@ -184,14 +185,24 @@ class Subject(NamedTuple):
     has_ensembles: bool  # among the methods that took part
     splits: list[tuple[NDArray[np.int64], NDArray[np.int64]]]
     seed: int
+    n_repeats: int = 1  # of the folds; the splits are of the first
 
 
 def choose_subject(study: Study) -> MethodResult:
     """The best method; where nothing beat the baseline, the best of the others."""
-    sound = [one for one in study.ranked if one.scores and one.error is None and one.key != "baseline"]
-    if not sound:
+    if not has_subject(study):
         raise ValueError("no method finished a fold: there is nothing to examine")
-    return sound[0]
+    return next(one for one in study.ranked if is_sound(one))
+
+
+def has_subject(study: Study) -> bool:
+    """Whether there is a method to examine."""
+    return any(map(is_sound, study.methods))
+
+
+def is_sound(result: MethodResult) -> bool:
+    """Whether a result is of a method, not the baseline, that finished a fold and did not fail in another."""
+    return bool(result.scores) and result.error is None and result.key != "baseline"
 
 
 def _find(study: Study, key: str) -> MethodResult | None:
@@ -290,7 +301,14 @@ def gather(subject: Subject, data: Data, witness: Witness, parts: Parts) -> Evid
     found["tree"] = parts.make(
         "tree",
         "a tree",
-        lambda: tell_tree(subject.tree, data.X, data.y, name="CART", target=data.summary.target),
+        lambda: tell_tree(
+            subject.tree,
+            data.X,
+            data.y,
+            name="CART",
+            target=data.summary.target,
+            cv=None if data.groups is None and data.times is None else subject.splits,
+        ),
     )
     fitted = Fitted(data)
     found["importances"] = parts.make("importances", "importances", lambda: fitted.weigh(subject.forest)) or ()
@@ -310,6 +328,7 @@ def gather(subject: Subject, data: Data, witness: Witness, parts: Parts) -> Evid
         recipe=subject.recipe,
         **found,
         left_out=tuple(parts.left_out.items()),
+        remarks=tuple(remark(subject, data, len(witness.answers.get(subject.key, ()))).items()),
         seconds=parts.limit.seconds,
         stopped="interrupt" if parts.is_stopped else "budget" if BUDGET in parts.left_out.values() else None,
     )
@@ -332,8 +351,33 @@ class Fitted:
         return self.known[name]
 
     def weigh(self, forest: Any) -> Any:
-        """Importances of the columns."""
-        return weigh_columns(self.model(forest), self.data.X, self.data.y)
+        """Importances of the columns; out-of-bag rows have no relatives in the bag."""
+        from sklearn.base import clone
+
+        X, y, groups = self.data.X, self.data.y, self.data.groups
+        return weigh_columns(self.model(forest) if groups is None else clone(forest).fit(X, y, groups=groups), X, y)
+
+
+def remark(subject: Subject, data: Data, n_folds: int) -> dict[str, str]:
+    """What to know beside the parts, by field; answers are of so many folds."""
+    answers = "residuals" if data.is_regression else "confusion"
+    remarks = {answers: "Each row is held out once."}
+    if subject.n_repeats > 1:
+        first = f"the first of the {subject.n_repeats} times that the rows were cut into folds"
+        remarks[answers] = f"Each row is held out once: these answers are of {first}."
+        remarks["growths"] = f"The curves are of {first}, the table is of all."
+    if data.groups is not None:
+        remarks["importances"] = "Bags are of whole groups: an out-of-bag row has no relative in the bag."
+    if data.times is not None:
+        remarks[answers] = "The earliest rows are never held out."
+        remarks["importances"] = (
+            "Out-of-bag rows are of the same times as those of the bag; later, a column may be worth less."
+        )
+    if data.groups is not None or data.times is not None:
+        remarks["tree"] = "Errors of the path are cross-validated by the folds of the study."
+    if n_folds < len(subject.splits):
+        remarks[answers] = f"They are of {n_folds} of {len(subject.splits)} folds."
+    return remarks
 
 
 def judge(data: Data, witness: Witness, subject: Subject) -> dict[str, Any]:
@@ -363,7 +407,8 @@ def cover(subject: Subject, data: Data) -> Coverage:
         if room <= 0:
             break
         rows = rng.permutation(test)[:room]
-        model = clone(subject.forest).set_params(oob_score=True).fit(data.X.take(train), data.y[train])
+        related = {} if data.groups is None else {"groups": data.groups[train]}
+        model = clone(subject.forest).set_params(oob_score=True).fit(data.X.take(train), data.y[train], **related)
         X = data.X.take(rows)
         for level in LEVELS:
             said[level].append(_hold(model, X, level, classes))

@@ -38,7 +38,9 @@ class Shown(NamedTuple):
     cut: NDArray[np.int64]  # (n_nodes,) never above that of the parent; 0 for leaves
 
 
-def tell_tree(model: Any, X: Any, y: NDArray[Any], *, name: str, target: str, most: int = MAX_LEAVES) -> TreeStory:
+def tell_tree(
+    model: Any, X: Any, y: NDArray[Any], *, name: str, target: str, most: int = MAX_LEAVES, cv: Any = None
+) -> TreeStory:
     """Grow a tree, prune it by cross-validation and tell both.
 
     Parameters
@@ -51,11 +53,13 @@ def tell_tree(model: Any, X: Any, y: NDArray[Any], *, name: str, target: str, mo
         What method and target are called.
     most : int
         Leaves that the story begins with at most.
+    cv : iterable of pairs of arrays, optional
+        Folds of the cross-validation, as in `CARTClassifier.prune`.
     """
     from sklearn.base import clone
 
     whole = clone(model).set_params(ccp_alpha=0.0, ccp_risk="impurity", pruning=None).fit(X, y)
-    path = whole.prune("cost_complexity", X, y, ccp_alpha="cv")
+    path = whole.prune("cost_complexity", X, y, ccp_alpha="cv", cv=cv)
     found = path.cv_results_
     all_steps = cut_sequence(whole.tree_)
     first = next(number for number, step in enumerate(all_steps) if step.n_leaves <= most)
