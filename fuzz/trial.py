@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 MOST_SECONDS = 1.0  # of the processor
-MOST_TIMES = 4  # as much memory as the file is long ...
-FREE_BYTES = 1 << 19  # ... beyond what any file of some kilobytes may take: JSON takes more than its letters
+MOST_TIMES = 4  # as much memory as the file is long,
+MORE_TIMES = 12  # as the header is beside that, whose JSON takes more than its letters,
+FREE_BYTES = 1 << 19  # and what any file may take
 ROWS = np.array([[0.0, 1.0, 2.0, 3.0], [np.nan] * 4, [-1e30, 1e30, 4.0, 5.0], [0.5, -0.5, 1.0, 70_000.0]])
 MANY = 25  # times these rows, so that engines for many rows are asked too
 WAYS = ("load_model", "load_predictor")
@@ -51,9 +52,16 @@ def attempt(path: Path, way: str, *, is_traced: bool = True) -> Outcome:
         tracemalloc.stop()
     if seconds > MOST_SECONDS:
         what = f"slow: {seconds:.1f} s"
-    elif peak > MOST_TIMES * size + FREE_BYTES:
+    elif peak > most_bytes(path, size):
         what = f"memory: {peak} bytes for a file of {size}"
     return Outcome(what, seconds, peak)
+
+
+def most_bytes(path: Path, size: int) -> int:
+    """How much memory a file may take."""
+    with path.open("rb") as file:
+        header = min(int.from_bytes(file.read(8), "little"), size)
+    return MOST_TIMES * size + MORE_TIMES * header + FREE_BYTES
 
 
 def most_resident() -> int:

@@ -253,3 +253,21 @@ def test_a_model_has_all_that_predicting_asks_for(name, missing, tmp_path):
     delattr(model, missing)
     with pytest.raises(ValueError, match=r"fitted|has "):  # what could not be loaded is not written
         model.save_model(tmp_path / "model.spn")
+
+
+def test_members_vote_for_classes_of_the_model(tmp_path):
+    model, X = saved_models.fit("bagging c45")
+    path = tmp_path / "model.spn"
+    model.save_model(path)
+    for classes in (["ash", "cedar"], ["birch", "ash"], ["ash"]):
+
+        def change(content, classes=classes):
+            content["estimator"]["fitted"]["items"] = [
+                [name, {**value, "items": classes, "shape": [len(classes)]} if name == "classes_" else value]
+                for name, value in content["estimator"]["fitted"]["items"]
+                if name != "n_classes_"
+            ]
+
+        with pytest.raises(BrokenFileError, match="a member has other classes than the model"):
+            load_model(rewritten(path, change_json=change))
+    assert load_model(path).predict(X).tolist() == model.predict(X).tolist()

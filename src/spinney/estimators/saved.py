@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
+
     from spinney.model.predictor import Predictor
 
 NOT_STORED = ("trace_",)
@@ -146,6 +148,7 @@ class Saved:
         members = [member for member in values.get("_members", ()) if isinstance(member, Saved)]
         if not all(member._is_learnt() for member in members):  # noqa: SLF001
             raise BrokenFileError("a member is not fitted")
+        check_member_classes(values.get("classes_"), members)
         schema, names = values.get("_schema"), values.get("feature_names_in_")
         if schema is not None and schema.n_features != values["n_features_in_"]:
             raise BrokenFileError("n_features_in_ is not that of the schema")
@@ -188,6 +191,16 @@ class Saved:
         values = reader.read(json.loads(state["content"]))
         vars(self).update(values)
         self._check_fitted()
+
+
+def check_member_classes(classes: NDArray[Any] | None, members: list[Any]) -> None:
+    """Members know classes of the model's, which are in order: their votes are put in its columns."""
+    if not members or classes is None:
+        return
+    known = classes.tolist()
+    heard = {label for member in members if hasattr(member, "classes_") for label in member.classes_.tolist()}
+    if known != sorted(set(known)) or not heard <= set(known):
+        raise BrokenFileError("a member has other classes than the model, or these are out of order")
 
 
 # --- Estimators as values ------------------------------------------------------------------------------------------
