@@ -403,6 +403,8 @@ def test_without_data_the_figure_of_the_lectures(tmp_path):
     assert result.exit_code == 0, result.stderr
     page = (tmp_path / "california_housing.report.html").read_text(encoding="utf-8")
     assert "is best with 4 trees: R²" in page
+    for words in ("The data", "MedInc", "seeded with 42", "min_weight_fraction_leaf=0.1"):
+        assert words in page
     assert result.stdout.startswith("California housing: R² on held-out rows")
     assert "XGB R²" in result.stdout
     assert "\x1b" not in result.output

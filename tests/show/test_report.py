@@ -159,7 +159,14 @@ def test_a_study_without_any_score_has_a_page():
 def test_a_figure_has_a_page():
     page = Page(make_figure_report(make_figure(), make_evidence(is_classes=False)))
     assert "Random forest is best with 100 trees: R² 0.810 ± 0.008, fitted in 2.000 s." in page.texts()
+    assert "Weak boosting is 0.110 ± 0.015 behind in the same folds." in page.texts()
     assert "california_housing" in page.all("h1")[0]["text"]
+    settings = {make_figure().curves[0].name: ("Forest", {"max_depth": 3})}
+    told = {"summary": make_study().summary, "settings": settings, "seed": 42}
+    whole = Page(make_figure_report(make_figure(), make_evidence(is_classes=False), **told))
+    assert "max_depth=3" in whole.texts()
+    assert "seeded with 42" in whole.texts()
+    assert "The data" in [one["text"] for one in whole.all("h2")]
     nothing = replace(make_figure(), curves=(replace(make_figure().curves[0], scores=(), seconds=()),))
     assert "No ensemble was finished." in Page(make_figure_report(nothing)).texts()
 

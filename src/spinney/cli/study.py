@@ -169,10 +169,12 @@ def _save(result: Study, data: Data, options: dict[str, Any], writer: Writer) ->
 
 def _draw(options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
     """The lectures' figure; why it stopped early, or None."""
+    from spinney import datasets
     from spinney.cli.study_text import print_figure
     from spinney.show.report import make_figure_report
     from spinney.study import housing
     from spinney.study.examine import examine_figure
+    from spinney.study.tables import prepare
     from spinney.study.witness import Witness
 
     for option in ("target", "drop", "methods", "metric", "folds", "groups", "time_column", "tune", "save"):
@@ -196,7 +198,16 @@ def _draw(options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
     if figure.stopped != "interrupt" and any(curve.scores for curve in figure.curves):
         with progress() as on_step:
             evidence = examine_figure(figure, witness, clock=clock, on_step=on_step)
-    _say_report(write_report(place, partial(make_figure_report, figure, evidence)), options, writer)
+    data = prepare(datasets.load(housing.TABLE), housing.TARGET, name=housing.TABLE)
+    make = partial(
+        make_figure_report,
+        figure,
+        evidence,
+        summary=data.summary,
+        settings=housing.list_settings(),
+        seed=housing.SEED,
+    )
+    _say_report(write_report(place, make), options, writer)
     return figure.stopped or (None if evidence is None else evidence.stopped)
 
 

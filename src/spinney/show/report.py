@@ -17,11 +17,11 @@ from spinney.show.svg import to_svg
 from spinney.show.tree_page import explore
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from spinney.show.chart import Chart
     from spinney.study.evidence import Evidence
-    from spinney.study.result import Figure, MethodResult, Study
+    from spinney.study.result import Figure, MethodResult, Study, TableSummary
 
 WIDTH = 400.0  # pixels of a chart: its text can be read on a phone, and two stand side by side on a screen
 MAX_TRACE = 12  # questions of the root
@@ -66,27 +66,44 @@ def make_report(
     (11, True)
     """
     summary = study.summary
+    runs = [settings_of(one) for one in study.methods]
     about = f"{summary.n_rows:,} rows · predicting {shown(summary.target)} ({summary.task}) · {study.folds}"
     sections = [
         Section("advice", "Recommendation", "Recommendation", advise(study)),
         Section("methods", "Methods compared", "Methods", compare_methods(study)),
         *show_evidence(evidence, study.metric_title),
         Section("data", "The data", "Data", describe_data(summary)),
-        Section("run", "What was run", "What was run", tell_run(study, evidence, command)),
+        Section("run", "What was run", "What was run", tell_run(study, evidence, command, study.seed, runs)),
     ]
     return write(study, shown(summary.name), about, sections, made)
 
 
 def make_figure_report(
-    figure: Figure, evidence: Evidence | None = None, *, made: str | None = None, command: str | None = None
+    figure: Figure,
+    evidence: Evidence | None = None,
+    *,
+    summary: TableSummary | None = None,
+    settings: Mapping[str, tuple[str, Mapping[str, Any]]] | None = None,
+    seed: int | None = None,
+    made: str | None = None,
+    command: str | None = None,
 ) -> str:
-    """Ensembles by their number of trees, and what was found of the best, as one HTML page; see `make_report`."""
+    """Ensembles by their number of trees, and what was found of the best, as one HTML page; see `make_report`.
+
+    `summary` is of the table, `settings` has class and parameters by ensemble.
+    """
     about = f"R² and fit time of ensembles by their number of trees · mean of {figure.folds}"
+    n_done = {curve.name: str(len(curve.scores)) for curve in figure.curves}
+    runs = [
+        (name, kind, say_settings(parameters), n_done.get(name, "0"))
+        for name, (kind, parameters) in (settings or {}).items()
+    ]
     sections = [
         Section("advice", "In short", "In short", sum_up(figure)),
         Section("methods", "Methods compared", "Methods", compare_curves(figure)),
         *show_evidence(evidence, "R²"),
-        Section("run", "What was run", "What was run", tell_run(figure, evidence, command)),
+        *([] if summary is None else [Section("data", "The data", "Data", describe_data(summary))]),
+        Section("run", "What was run", "What was run", tell_run(figure, evidence, command, seed, runs)),
     ]
     return write(figure, shown(figure.table), about, sections, made)
 
@@ -154,11 +171,20 @@ def sum_up(figure: Figure) -> Html:
         return join(tag("p", "No ensemble was finished.", class_="verdict"), *halt(figure))
     finals = {curve.name: tuple(fold[-1] for fold in curve.scores) for curve in done}
     best = max(done, key=lambda curve: fmean(finals[curve.name]))
-    error = figure.standard_error(finals[best.name])
-    score = short(fmean(finals[best.name])) + ("" if error is None else f" ± {short(error)}")
-    spent = fmean(fold[-1] for fold in best.seconds)
+    score, spent = mean_of(figure, finals[best.name]), fmean(fold[-1] for fold in best.seconds)
     words = f"{capital(best.name)} is best with {figure.trees[-1]} trees: R² {score}, fitted in {seconds(spent)} s."
+    rivals = [curve for curve in done if curve is not best and len(curve.scores) == len(best.scores)]
+    if rivals:
+        second = max(rivals, key=lambda curve: fmean(finals[curve.name]))
+        gaps = tuple(a - b for a, b in zip(finals[best.name], finals[second.name], strict=True))
+        words += f" {capital(second.name)} is {mean_of(figure, gaps)} behind in the same folds."
     return join(tag("p", words, class_="verdict"), *halt(figure))
+
+
+def mean_of(figure: Figure, values: tuple[float, ...]) -> str:
+    """The mean of a number for each fold, and its standard error."""
+    error = figure.standard_error(values)
+    return short(fmean(values)) + ("" if error is None else f" ± {short(error)}")
 
 
 def compare_curves(figure: Figure) -> Html:
@@ -328,16 +354,21 @@ def picture(chart: Chart) -> Html:
 # --- The run --------------------------------------------------------------------------------------------------
 
 
-def tell_run(study: Study | Figure, evidence: Evidence | None, command: str | None) -> Html:
-    """Settings, versions, and how to do it again."""
+def tell_run(
+    study: Study | Figure,
+    evidence: Evidence | None,
+    command: str | None,
+    seed: int | None,
+    runs: Sequence[tuple[str, ...]],
+) -> Html:
+    """Settings, versions, and how to do it again; `runs` are lines of the table of methods."""
     spent = study.seconds + (0.0 if evidence is None else evidence.seconds)
     words = f"{study.folds}; {spent:,.0f} s in all on {cores(study.n_cores)}"
     parts: list[Html] = [tag("p", f"{capital(words)}.")]
-    methods: Any = getattr(study, "methods", ())
-    if methods:
-        seeded = f"Folds and methods are seeded with {getattr(study, 'seed', 0)}; all other settings are defaults."
-        head = ("method", "class", "settings", "folds done")
-        parts += [explained(seeded), table("Methods", head, [settings_of(one) for one in methods], numbers_from=3)]
+    if seed is not None:
+        parts.append(explained(f"Folds and methods are seeded with {seed}; all other settings are defaults."))
+    if runs:
+        parts.append(table("Methods", ("method", "class", "settings", "folds done"), runs, numbers_from=3))
     versions = [(name, shown(version)) for name, version in study.versions.items()]
     parts.append(folded("Versions", table("Versions", ("what", "version"), versions, numbers_from=2)))
     if evidence is not None and evidence.recipe:
@@ -349,11 +380,16 @@ def tell_run(study: Study | Figure, evidence: Evidence | None, command: str | No
 
 def settings_of(result: MethodResult) -> tuple[str, ...]:
     """A method, its class, its settings, the folds that it finished."""
-    parameters = ", ".join(f"{name}={value!r}" for name, value in result.parameters.items())
-    chosen = dict.fromkeys(", ".join(f"{name}={value!r}" for name, value in one.items()) for one in result.chosen)
+    parameters = say_settings(result.parameters)
+    chosen = dict.fromkeys(map(say_settings, result.chosen))
     if chosen:
-        parameters = "; ".join([*([parameters] if parameters else []), f"tuned to {' or '.join(chosen)}"])
-    return result.name, result.estimator, parameters or "defaults", str(len(result.folds))
+        parameters = "; ".join([*([parameters] if result.parameters else []), f"tuned to {' or '.join(chosen)}"])
+    return result.name, result.estimator, parameters, str(len(result.folds))
+
+
+def say_settings(parameters: Mapping[str, Any]) -> str:
+    """Parameters in one line."""
+    return ", ".join(f"{name}={value!r}" for name, value in parameters.items()) or "defaults"
 
 
 def code(text: str, name: str) -> Html:

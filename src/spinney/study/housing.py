@@ -63,6 +63,16 @@ def ensembles() -> dict[str, Any]:
     }
 
 
+def list_settings() -> dict[str, tuple[str, dict[str, Any]]]:
+    """Class and parameters of each ensemble, but for trees, threads and what is at its default."""
+    found = {}
+    for name, model in ensembles().items():
+        usual = type(model)().get_params()
+        changed = {key: value for key, value in model.get_params().items() if value != usual[key] and key != "n_jobs"}
+        found[name] = type(model).__name__, changed
+    return found
+
+
 def draw_figure(
     trees: Sequence[int] = TREES,
     *,
