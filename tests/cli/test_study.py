@@ -59,6 +59,23 @@ def fails(result, *words):
         assert word in result.stderr
 
 
+def test_doubts_are_said_before_work_and_long_names_are_cut(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [
+        f"{a:.2f}".replace(".", ",") + f";{b:.3f};{'pq'[i % 2]}" for i, (a, b) in enumerate(rng.normal(size=(120, 2)))
+    ]
+    path = tmp_path / "odd.csv"
+    path.write_text("\n".join(["x" * 5000 + ";b;y", *lines, *lines[:30], ""]))
+    result = run(path, "--target", "y", "--methods", "cart", "--folds", "2x1", "--plain")
+    assert result.exit_code == 0
+    words = " ".join(result.stdout.split())
+    before, _, after = words.partition("2 methods")
+    assert "decimal comma" in before
+    assert "30 rows (20.0%) equal an earlier one" in before
+    assert "equal an earlier one" not in after
+    assert "x" * 61 not in result.stdout.replace("\n", "")
+
+
 compiled_only = pytest.mark.skipif(_jit._IS_JIT_DISABLED, reason="takes minutes interpreted")
 QUICK = ("--methods", "cart,c45", "--folds", "3x1")
 

@@ -193,7 +193,7 @@ def test_a_large_study_makes_a_page_of_bounded_size():
             for k in range(n_nodes)
         ),
     )  # fmt: skip
-    text = make_report(replace(study, summary=summary), replace(make_evidence("n" * 5000), tree=tree))
+    text = make_report(replace(study, summary=summary), replace(make_evidence("n" * 500_000), tree=tree))
     assert len(text.encode()) < LIMIT
     Page(text)
 

@@ -2,7 +2,7 @@
 
 import math
 import re
-from itertools import combinations
+from itertools import combinations, pairwise
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -165,6 +165,16 @@ def test_words_do_not_run_into_each_other(width, scale):
         assert a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1], (a, b)
     slack = 1.13  # bold text of the title
     assert all(box[0] >= 0 and (box[2] - box[0]) * slack + box[0] <= width * slack for box in boxes)
+
+
+@pytest.mark.parametrize("width", range(280, 420, 7))
+def test_the_last_tick_has_room_at_the_edge(width):
+    svg = to_svg(
+        chart_of(Bars((0.003, 0.001)), x=Axis("", lowest=0.0, highest=0.003), y=Axis("", levels=("a", "b"))), width
+    )
+    boxes = boxes_of(svg)
+    ticks = sorted(box for box in boxes if box[4].startswith("0"))
+    assert all(a[2] < b[0] for a, b in pairwise(ticks))
 
 
 def test_long_levels_are_shortened_and_whole_in_a_tooltip():

@@ -1,5 +1,8 @@
 """The command `spinney`; each command imports what it needs when it runs."""
 
-from spinney.cli.commands import main
+try:
+    from spinney.cli.commands import main
+except KeyboardInterrupt:  # Ctrl-C while Python is still reading: as quiet as later
+    raise SystemExit(130) from None
 
 __all__ = ["main"]

@@ -23,7 +23,7 @@ Completion by the Tab key:
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog=COMPLETION)
 @click.version_option(__version__, prog_name="spinney", message="%(prog)s %(version)s")
 def main() -> None:
-    """Tree methods, from the lecture slide to the cluster."""
+    """Tree methods, each faithful to its source."""
 
 
 for command in (study, train, predict, evaluate, inspect, tree, trace, prune, datasets, warmup, doctor):

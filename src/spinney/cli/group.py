@@ -87,7 +87,10 @@ class Commands(click.Group):
         columns = shutil.get_terminal_size().columns
         if columns < USUAL_COLUMNS:
             extra.setdefault("terminal_width", columns)
-        return super().make_context(info_name, args, *rest, **extra)
+        try:
+            return super().make_context(info_name, args, *rest, **extra)
+        except KeyboardInterrupt:  # click would call it an error
+            raise SystemExit(128 + signal.SIGINT) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; what a user can mend becomes a line."""

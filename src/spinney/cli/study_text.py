@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from spinney.cli.group import PLAIN_LETTERS, printable
+from spinney.cli.tables import show_name
 from spinney.show import numbers
 from spinney.study.verdict import LEVEL
 
@@ -70,11 +71,13 @@ def print_summary(summary: TableSummary, form: str | None, plan: str, writer: Wr
     """What the table is, how it was read and what will be done, for a reader to object before work begins."""
     if summary.classes:
         name, count = summary.classes[0]
-        what = f"{len(summary.classes)} classes, {count / summary.n_rows:.1%} {name!r}"
+        what = f"{len(summary.classes)} classes, {count / summary.n_rows:.1%} {show_name(name)}"
     else:
         what = "numbers"
     read = "" if form is None else f" ({form})"
-    writer.line(f"{summary.name}{read}: {summary.n_rows:,} rows, target {summary.target!r} ({summary.task}: {what})")
+    writer.line(
+        f"{summary.name}{read}: {summary.n_rows:,} rows, target {show_name(summary.target)} ({summary.task}: {what})"
+    )
     n_cells = summary.n_rows * len(summary.used)
     missing = sum(column.n_missing for column in summary.used) / n_cells
     inputs = " and ".join(
@@ -84,10 +87,12 @@ def print_summary(summary: TableSummary, form: str | None, plan: str, writer: Wr
     )
     writer.line(f"inputs: {inputs}; {missing:.1%} of the cells are missing")
     for name, why in summary.dropped.items():
-        writer.line(f"left out: {name!r}, {why}")
+        writer.line(f"left out: {show_name(name)}, {why}")
     for column in summary.used:
         if column.suspicion is not None:
-            writer.line(f"suspicious: {column.name!r}, {column.suspicion}")
+            writer.line(f"suspicious: {show_name(column.name)}, {column.suspicion}")
+    if summary.doubt is not None:
+        writer.line(f"suspicious: {summary.doubt}")
     writer.line(plan)
 
 
@@ -124,7 +129,7 @@ def print_study(study: Study, writer: Writer) -> None:
         f"{'; a fit has its search in it' if study.is_tuned else ''}."
     )
     for note in study.notes:
-        if not note.startswith("column "):  # said before the work
+        if not note.startswith("column ") and note != study.summary.doubt:  # said before the work
             writer.line(f"note: {note}")
     writer.line()
     writer.line(study.recommendation, style="bold")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spinney.show.markup import Html, join, tag
-from spinney.show.page import explained, listed, scrolled, shown
+from spinney.show.names import shown
+from spinney.show.page import explained, listed, scrolled
 from spinney.tree.wording import percent, rounded
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ def describe_data(summary: TableSummary) -> Html:
     odd = [f"{shown(column.name)}: {column.suspicion}" for column in summary.used if column.suspicion is not None]
     if len(odd) > MAX_NOTES:
         odd = [*odd[:MAX_NOTES], f"and {len(odd) - MAX_NOTES:,} more columns"]
+    odd += [] if summary.doubt is None else [summary.doubt]
     suspicions = [tag("h3", "To look at before trusting the scores"), listed(odd)] if odd else []
     return join(tag("p", words), *suspicions, describe_classes(summary), list_columns(summary))
 

@@ -13,14 +13,12 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from spinney.show.markup import Html, join, tag
-from spinney.tree.wording import caption
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 GENERATOR = '<meta name="generator" content="Spinney '  # how a report is known again
 MAX_HEAD = 4096  # bytes of a file in which it must be found
-MAX_LETTERS = 120  # of a name
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +103,6 @@ def is_report(head: bytes) -> bool:
 
 
 # --- Pieces ---------------------------------------------------------------------------------------------------
-
-
-def shown(name: object) -> str:
-    """A name of the table: shortened where it is endless, quoted where it could not be seen."""
-    return clip(caption(name))
-
-
-def clip(text: str) -> str:
-    """A text, shortened where it is endless."""
-    return text if len(text) <= MAX_LETTERS else f"{text[: MAX_LETTERS - 1]}…"
 
 
 def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, numbers_from: int = 1) -> Html:

@@ -9,8 +9,9 @@ from spinney.show import charts
 from spinney.show.charts import capital
 from spinney.show.data_page import describe_data
 from spinney.show.markup import Html, join, tag
+from spinney.show.names import clip, shown
 from spinney.show.numbers import seconds, short
-from spinney.show.page import Section, clip, explained, facts, folded, listed, missing, shown, table, write_page
+from spinney.show.page import Section, explained, facts, folded, listed, missing, table, write_page
 from spinney.show.score_table import show_curves, show_methods
 from spinney.show.style import make_style
 from spinney.show.svg import to_svg

@@ -7,8 +7,9 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from spinney.show.markup import Html, tag
+from spinney.show.names import shown
 from spinney.show.numbers import chance, seconds, short, size
-from spinney.show.page import scrolled, shown
+from spinney.show.page import scrolled
 from spinney.show.scale import Scale, round_numbers, tick_texts
 
 if TYPE_CHECKING:

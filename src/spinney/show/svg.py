@@ -250,14 +250,14 @@ class Painter:
         for most in range(8, 1, -1):
             ticks = self.x.ticks(most, is_whole=self.chart.x.is_whole)
             texts = tick_texts(ticks)
-            ends = [(self.x(tick), text_width(text, TEXT) / 2) for tick, text in zip(ticks, texts, strict=True)]
+            halves = [text_width(text, TEXT) / 2 for text in texts]
+            ends = [(min(self.x(tick), self.width - 2 - half), half) for tick, half in zip(ticks, halves, strict=True)]
             if all(right - wide > left + half + 4 for (left, half), (right, wide) in pairwise(ends)):
                 break
         parts = []
-        for tick, text in zip(ticks, texts, strict=True):
-            at, half = self.x(tick), text_width(text, TEXT) / 2
+        for tick, text, (inside, _) in zip(ticks, texts, ends, strict=True):
+            at = self.x(tick)
             parts.append(self.rule(at, self.top, at, self.foot, "grid"))
-            inside = min(at, self.width - 2 - half)
             parts.append(tag("text", text, x=inside, y=self.foot + TEXT + 4, text_anchor="middle"))
         pile.y += LINE + 2
         return parts

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from spinney.show.charts import capital
 from spinney.show.markup import Html, join, tag
+from spinney.show.names import clip, shown
 from spinney.show.numbers import rows as write_rows
 from spinney.show.numbers import short
-from spinney.show.page import clip, explained, folded, shown, table
+from spinney.show.page import explained, folded, table
 from spinney.show.path_chart import PathChart
 from spinney.tree.colours import DOTTED, GREY, PALETTE, STRIPED, class_colour, shade
 from spinney.tree.wording import count

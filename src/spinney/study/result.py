@@ -32,7 +32,8 @@ class Column:
 class TableSummary:
     """A table before any work: `task` is "classification" or "regression", `classes` are (class, rows) of the former.
 
-    `dropped` has the columns that no method sees, each with the reason.
+    `dropped` has the columns that no method sees, each with the reason. `n_copies` are rows that equal an earlier one,
+    where these are many and not bound to.
     """
 
     name: str
@@ -42,11 +43,23 @@ class TableSummary:
     classes: tuple[tuple[str, int], ...]
     columns: tuple[Column, ...]
     dropped: dict[str, str]
+    n_copies: int = 0
 
     @property
     def used(self) -> tuple[Column, ...]:
         """The columns that methods see."""
         return tuple(column for column in self.columns if column.name not in self.dropped)
+
+    @property
+    def doubt(self) -> str | None:
+        """What is suspicious about the rows."""
+        if not self.n_copies:
+            return None
+        share = self.n_copies / self.n_rows
+        return (
+            f"{self.n_copies:,} rows ({share:.1%}) equal an earlier one in every column: "
+            "if they are copies, they flatter the scores; remove them"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from spinney.study.doubts import count_copies, doubt_text
 from spinney.study.result import Column, TableSummary
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 N_TOP = 5  # levels that a summary names
+MAX_TARGET = 1e150  # of a number: R² adds the squares of many
 ASKED = "you asked for it"
 _ROLES = {  # what a column cannot be beside the target, and why methods do not see it
     "drop": ("left out", ASKED),
@@ -130,6 +132,7 @@ def prepare(
         classes=() if is_regression else _count(y),
         columns=tuple(columns),
         dropped=dropped,
+        n_copies=count_copies(table),
     )
     X = table.select([column.name for column in summary.used])
     return Data(X, y, summary, _folding(table, groups), _folding(table, time), groups, time)
@@ -180,6 +183,8 @@ def _numbers(y: NDArray[Any], target: str) -> NDArray[np.float64]:
     numbers = y.astype(np.float64)
     if not np.isfinite(numbers).all():
         raise ValueError(f"column {target!r} has infinite values; remove those rows first")
+    if np.abs(numbers).max() > MAX_TARGET:
+        raise ValueError(f"column {target!r} has values beyond {MAX_TARGET:g}, whose squares overflow: divide it")
     return numbers
 
 
@@ -292,6 +297,7 @@ def _describe_category(
             dropped = _COPY
         elif _is_one_to_one(texts, y):
             suspicion = "it tells the class of every row, one to one"
+    suspicion = suspicion or doubt_text([one["values"] for one in counts], len(values) - values.null_count)
     return Column(name, "category", values.null_count, len(counts), top=top, suspicion=suspicion), dropped
 
 

@@ -198,6 +198,7 @@ def note_problems(
     """What a reader of the table must know beside it."""
     notes = [f"column {name!r} was left out: {why}" for name, why in summary.dropped.items()]
     notes += [f"column {one.name!r}: {one.suspicion}" for one in summary.used if one.suspicion is not None]
+    notes += [] if summary.doubt is None else [summary.doubt]
     if summary.classes and metric.name == "accuracy" and summary.classes[0][1] > MANY * summary.n_rows:
         share = summary.classes[0][1] / summary.n_rows
         notes.append(f"{share:.1%} of the rows are of one class: look at balanced_accuracy or roc_auc too")

@@ -123,7 +123,7 @@
     }
 
     function shareOf(node) {
-      return node.parts ? Math.max(...node.parts.map((part) => part[1])) / (sum(node.parts) || 1) : null;
+      return node.parts ? Math.max(...node.parts.map((part) => part[1])) / (node.rows || 1) : null;
     }
 
     function moreOf(node) {
@@ -270,7 +270,7 @@
 
     function drawBar(node, x, y, width) {
       const bars = [make("rect", { class: "track", x, y, width, height: BAR, rx: 1 })];
-      const parts = node.parts ? node.parts.map(([k, rows]) => [story.fills[k], rows / (sum(node.parts) || 1)])
+      const parts = node.parts ? node.parts.map(([k, rows]) => [story.fills[k], rows / (node.rows || 1)])
         : [[node.fill[0], node.fill[1]]];
       let begin = x;
       for (const [fill, share] of parts) {
@@ -468,8 +468,8 @@
       if (isTest(node)) left.append(html("p", `As a leaf it would answer ${node.answer}; below it are ${leaves(countLeaves(node))}.`));
       const right = html("div", html("p", html("strong", plural(node.rows, "row")), `, ${percent(node.rows / nodes[0].rows)} of all`));
       if (node.parts) {
-        const all = sum(node.parts) || 1;
-        const lines = node.parts.slice().sort((a, b) => b[1] - a[1]).slice(0, 8).map(([k, rows]) => {
+        const first = node.parts.slice().sort((a, b) => b[1] - a[1]).slice(0, 8), all = node.rows || 1;
+        const lines = first.map(([k, rows]) => {
           const name = html("th", story.classes[k]), count = html("td", number(rows)), share = html("td", percent(rows / all));
           name.scope = "row";
           count.className = share.className = "number";
@@ -479,7 +479,7 @@
           return html("tr", name, count, share, html("td", bar));
         });
         right.append(html("table", html("tbody", ...lines)));
-        if (node.parts.length > 8) right.append(html("p", `and ${plural(node.parts.length - 8, "other class")}`.replace("classs", "classes")));
+        if (node.parts.length > 8) right.append(html("p", `and ${plural(node.rows - sum(first), "row")} of other classes`));
       } else right.append(html("p", `mean of ${story.target}: ${node.answer}`));
       panel.replaceChildren(left, right);
     }
