@@ -78,7 +78,7 @@ def visits(modules, reports, tmp_path_factory):
     pages = [str(page) for page in reports.values()]
     done = subprocess.run(
         ["node", HERE / "visit.mjs", modules, CHROMIUM, pictures, *pages],
-        capture_output=True, text=True, timeout=900, check=False,
+        capture_output=True, text=True, timeout=2400, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
