@@ -187,6 +187,7 @@ def test_a_large_study_makes_a_page_of_bounded_size():
     tree = replace(
         make_tree(),
         classes=tuple(names),
+        trace_words="w" * 2_000_000,
         nodes=tuple(
             TreeNode((k - 1) // 2, "= " + "b" * 5000, "t" * 5000 if k < 199 else None, "a" * 5000, 1000.0,
                      tuple(rng.random(n_classes).tolist()), None, int(k < 199))

@@ -12,6 +12,6 @@ def shown(name: object) -> str:
     return clip(caption(name))
 
 
-def clip(text: str) -> str:
+def clip(text: str, most: int = MAX_LETTERS) -> str:
     """A text, shortened where it is endless."""
-    return text if len(text) <= MAX_LETTERS else f"{text[: MAX_LETTERS - 1]}…"
+    return text if len(text) <= most else f"{text[: most - 1]}…"

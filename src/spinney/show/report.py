@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 WIDTH = 400.0  # pixels of a chart: its text can be read on a phone, and two stand side by side on a screen
 MAX_TRACE = 12  # questions of the root
+MAX_SENTENCE = 600  # letters of what it says of the root
 KIND = "Comparison of tree methods"
 UNSEEN = "This part was not looked at."
 STOPS = {
@@ -328,7 +329,7 @@ def show_question(evidence: Evidence) -> list[Html]:
     more = len(tree.trace_rows) - len(rows)
     title = "What the root could have asked, best first"
     return [
-        tag("p", tree.trace_words),
+        tag("p", clip(tree.trace_words, MAX_SENTENCE)),
         table(title if more <= 0 else f"{title}: {len(rows)} of {len(tree.trace_rows)}", tree.trace_columns, rows,
               numbers_from=2),
     ]  # fmt: skip
