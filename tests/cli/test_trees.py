@@ -281,7 +281,7 @@ def test_refusals_of_prune(grown, tmp_path):
     def prune(*more, model=grown):
         return run("prune", model, "--out", out, *more)
 
-    fails(prune("--method", "reduced_error"), "X and y")
+    fails(prune("--method", "reduced_error"), "needs DATA, rows that did not grow the tree")
     fails(prune("--method", "merge", "--min-gain", "1"), "min_gain")
     fails(prune("--method", "cost_complexity", "--ccp-alpha", "many"), "--ccp-alpha")
     fails(prune("--method", "magic"), "magic")

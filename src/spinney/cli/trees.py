@@ -243,7 +243,10 @@ def prune(
     X = y = None
     if data is not None:
         X, y = read_rows(model, data, target)
-    pruned = estimator.prune(method, X, y, **options)
+    try:
+        pruned = estimator.prune(method, X, y, **options)
+    except ValueError as error:  # in the words of this command
+        raise Problem(str(error).replace("needs X and y", "needs DATA")) from error
     pruned.save_model(out)
     if as_json:
         report = pruned.pruning_
