@@ -271,3 +271,17 @@ def test_members_vote_for_classes_of_the_model(tmp_path):
         with pytest.raises(BrokenFileError, match="a member has other classes than the model"):
             load_model(rewritten(path, change_json=change))
     assert load_model(path).predict(X).tolist() == model.predict(X).tolist()
+
+
+@pytest.mark.parametrize("name", ["adaboost id3", "bagging c45", "adaboost", "forest", "boosting", "c45"])
+def test_classifiers_say_how_many_classes_they_know(name, tmp_path):
+    path = tmp_path / "model.spn"
+    saved_models.fit(name)[0].save_model(path)
+    for lost in ("n_classes_", "classes_"):
+
+        def change(content, lost=lost):
+            fitted = content["estimator"]["fitted"]
+            fitted["items"] = [[key, value] for key, value in fitted["items"] if key != lost]
+
+        with pytest.raises(BrokenFileError):
+            load_model(rewritten(path, change_json=change))

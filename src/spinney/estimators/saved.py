@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -154,7 +154,8 @@ class Saved:
             raise BrokenFileError("n_features_in_ is not that of the schema")
         if schema is not None and names is not None and tuple(names.tolist()) != schema.names:
             raise BrokenFileError("feature_names_in_ are not those of the schema")
-        if "n_classes_" in values and values["n_classes_"] != len(values.get("classes_", ())):
+        is_lacking = isinstance(self, ClassifierMixin) and self._is_learnt() and "n_classes_" not in values
+        if is_lacking or len(values.get("classes_", ())) != values.get("n_classes_", len(values.get("classes_", ()))):
             raise BrokenFileError("n_classes_ is not the number of classes_")
         if self._has_predictor():
             if not self._is_learnt():
