@@ -219,3 +219,13 @@ def test_what_is_no_model_is_refused(tmp_path):
         fails(run(*command, tmp_path / "m.spn", *more), "m.spn")
         fails(run(*command, tmp_path / "absent.spn", *more), "absent.spn")
         fails(run(*command, tmp_path, *more))
+
+
+def test_train_points_at_numbers_read_as_text(tmp_path):
+    data = tmp_path / "german.csv"
+    data.write_text("\n".join(["a;b;y", *(f"{i},5;{i % 3};{'pq'[i % 2]}" for i in range(40)), ""]))
+    result = run("train", data, "--target", "y", "--method", "cart", "--out", tmp_path / "m.spn")
+    assert result.exit_code == 0
+    assert result.stderr.splitlines() == [
+        "Warning: column 'a': its text looks like numbers with a decimal comma ('0,5'): write them with a point"
+    ]

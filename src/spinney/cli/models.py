@@ -10,7 +10,7 @@ import click
 
 from spinney.cli.methods import METHODS, find_method, make_estimator, read_settings
 from spinney.cli.output import check_new, force_option, json_option, say, say_json, say_pairs, say_table, show
-from spinney.cli.tables import Training, drop_option, open_data, split_target, target_option, task_option
+from spinney.cli.tables import Training, drop_option, open_data, show_name, split_target, target_option, task_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,10 +60,14 @@ def train(
     give the same model: random_state is 0 unless set. A forest is scored by its out-of-bag rows and keeps their votes,
     with which `predict --interval` works; --set oob_score=false leaves both out.
     """
+    from spinney.study.doubts import doubt_columns
+
     check_new(out, force=force)
     params = read_settings(settings)
     table = open_data(data)
     training = split_target(table, target, task, drop)
+    for name, doubt in doubt_columns(training.X):
+        click.echo(f"Warning: column {show_name(name)}: {doubt}", err=True)
     cls = find_method(method, is_regression=training.is_regression, is_told=task != "auto")
     if isinstance(params.get("estimator"), str):
         base = find_method(params["estimator"], is_regression=training.is_regression, is_told=False)

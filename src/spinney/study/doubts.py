@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
 
@@ -18,6 +18,19 @@ MAX_LETTERS = 30  # of an example
 DATE = re.compile(r"\d{1,4}([-./])\d{1,2}\1\d{1,4}([ T].*)?|\d{1,2}[-. ][A-Za-z]{3,9}[-. ]\d{2,4}")
 COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+")
 NUMBER = re.compile(r"[€$£]?\s?[+-]?\d[\d.,' ]*([eE][+-]?\d+)?\s?[%€$£]?")
+
+
+def doubt_columns(table: pa.Table) -> Iterator[tuple[str, str]]:
+    """Columns of text that may not be what they are taken for, and why."""
+    import pyarrow as pa
+
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            known = column.cast(kind).drop_null()
+            doubt = doubt_text(known.unique().to_pylist(), len(known))
+            if doubt is not None:
+                yield name, doubt
 
 
 def doubt_text(levels: Sequence[str], n_known: int) -> str | None:
