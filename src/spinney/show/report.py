@@ -209,12 +209,12 @@ def halt(study: Study | Figure) -> list[Html]:
 
 
 def show_evidence(evidence: Evidence | None, metric: str) -> list[Section]:
-    """The sections on how the best method answers, what it uses, and the tree."""
+    """The sections on how a method answers, what it uses, and the tree."""
     shows = (
         ("growth", "Learning curves", "Learning curves", lambda e: show_growths(e, metric), "growths"),
         (
             "answers",
-            "How the best method answers",
+            "Answers for held-out rows",
             "Answers",
             show_answers,
             "separations calibrations confusion residuals",
