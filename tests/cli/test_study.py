@@ -210,12 +210,12 @@ def test_where_there_is_no_model_to_save_the_report_is_written(tmp_path):
     assert not (tmp_path / "m.spn").exists()
 
 
-def test_methods_that_fail_in_a_later_fold_have_a_report_too(tmp_path):
+def test_methods_that_fail_in_every_fold_have_a_report_too(tmp_path):
     rows = "".join(f"{k * 7 % 20},{k // 20},{'a' if k < 40 or k % 2 else 'b'}\n" for k in range(60))  # "b" comes late
     (tmp_path / "t.csv").write_text("x,day,y\n" + rows)
     options = ("--target", "y", "--time", "day", "--methods", "cart", "--folds", "2", "--metric", "roc_auc")
     result = run(tmp_path / "t.csv", *options, report=())
-    assert result.exit_code == 0, result.stderr
+    fails(result, "every method failed", "choose another metric")
     assert "nothing to recommend" in result.stdout
     assert "roc_auc is not defined there" in (tmp_path / "t.report.html").read_text(encoding="utf-8")
 
@@ -441,3 +441,16 @@ def test_interrupt_without_data_is_exit_code_130(monkeypatch):
     assert result.exit_code == 130
     assert "nothing was finished" in result.stdout
     assert "Traceback" not in result.output
+
+
+def test_a_study_without_a_method_that_works_is_an_error(monkeypatch, tmp_path):
+    def fail(*_):
+        raise ValueError("the disk of the moon")
+
+    monkeypatch.setattr(spinney.ID3Classifier, "fit", fail)
+    page = tmp_path / "page.html"
+    found = run("contact_lenses", "--methods", "id3", "--folds", "4", report=("--report", page))
+    assert found.exit_code == 2
+    assert found.stderr.strip() == "Error: every method failed: the disk of the moon"
+    assert "commonest class" in found.stdout  # the table is there all the same, and the report
+    assert page.exists()

@@ -128,6 +128,9 @@ def _study_table(source: str, options: dict[str, Any], clock: Clock, writer: Wri
             _save(result, ready, options, writer)
         except ValueError as error:  # there is no model, but there are scores
             trouble = error
+    errors = [None if one.folds else one.error for one in result.methods if one.key != "baseline"]
+    if all(errors):
+        trouble = ValueError(f"every method failed: {errors[0]}")
     stopped = result.stopped if place is None else _report(place, result, ready, witness, options, clock, writer)
     if trouble is not None and stopped != "interrupt":
         raise trouble
