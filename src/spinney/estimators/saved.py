@@ -154,8 +154,8 @@ class Saved:
             raise BrokenFileError("n_features_in_ is not that of the schema")
         if schema is not None and names is not None and tuple(names.tolist()) != schema.names:
             raise BrokenFileError("feature_names_in_ are not those of the schema")
-        is_lacking = isinstance(self, ClassifierMixin) and self._is_learnt() and "n_classes_" not in values
-        if is_lacking or len(values.get("classes_", ())) != values.get("n_classes_", len(values.get("classes_", ()))):
+        is_counted = "n_classes_" in values or (isinstance(self, ClassifierMixin) and self._is_learnt())
+        if is_counted and values.get("n_classes_") != len(values.get("classes_", ())):
             raise BrokenFileError("n_classes_ is not the number of classes_")
         if self._has_predictor():
             if not self._is_learnt():
