@@ -128,7 +128,7 @@ def _study_table(source: str, options: dict[str, Any], clock: Clock, writer: Wri
             _save(result, ready, options, writer)
         except ValueError as error:  # there is no model, but there are scores
             trouble = error
-    errors = [None if one.folds else one.error for one in result.methods if one.key != "baseline"]
+    errors = [None if one.folds else one.error for one in result.methods if not one.is_baseline]
     if all(errors):
         trouble = ValueError(f"every method failed: {errors[0]}")
     stopped = result.stopped if place is None else _report(place, result, ready, witness, options, clock, writer)
@@ -172,12 +172,10 @@ def _save(result: Study, data: Data, options: dict[str, Any], writer: Writer) ->
 
 def _draw(options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
     """The lectures' figure; why it stopped early, or None."""
-    from spinney import datasets
     from spinney.cli.study_text import print_figure
     from spinney.show.report import make_figure_report
     from spinney.study import housing
     from spinney.study.examine import examine_figure
-    from spinney.study.tables import prepare
     from spinney.study.witness import Witness
 
     for option in ("target", "drop", "methods", "metric", "folds", "groups", "time_column", "tune", "save"):
@@ -201,12 +199,11 @@ def _draw(options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
     if figure.stopped != "interrupt" and any(curve.scores for curve in figure.curves):
         with progress() as on_step:
             evidence = examine_figure(figure, witness, clock=clock, on_step=on_step)
-    data = prepare(datasets.load(housing.TABLE), housing.TARGET, name=housing.TABLE)
     make = partial(
         make_figure_report,
         figure,
         evidence,
-        summary=data.summary,
+        summary=housing.prepare_table().summary,
         settings=housing.list_settings(),
         seed=housing.SEED,
     )

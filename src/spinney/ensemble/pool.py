@@ -118,9 +118,14 @@ def _most_workers(n_jobs: int | None) -> int:
     return n_jobs if n_jobs > 0 else int(cpu_count()) + 1 + n_jobs
 
 
+def n_cores() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _most_alone(n_jobs: int | None) -> int:
     """The same without joblib, of which there are no workers then."""
-    n_cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    n_cpus = n_cores()
     if n_jobs is None:
         return 1 if _is_daemonic() else n_cpus
     return n_jobs if n_jobs > 0 else n_cpus + 1 + n_jobs

@@ -131,7 +131,7 @@ def advise(study: Study) -> Html:
     pairs = []
     if study.best is not None:
         best = study.method(study.best)
-        error, base = study.standard_error(best), next((one for one in study.methods if one.key == "baseline"), None)
+        error, base = study.standard_error(best), next((one for one in study.methods if one.is_baseline), None)
         pairs.append(("Best method", capital(best.name)))
         pairs.append((capital(study.metric_title), with_error(best.mean, error)))
         if base is not None and base.mean is not None and base.key != study.best:

@@ -6,7 +6,6 @@ Folds are the outer loop. Whatever stops a study, the methods have then seen the
 from __future__ import annotations
 
 import contextlib
-import os
 import pickle
 import time
 import warnings
@@ -15,11 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from spinney.ensemble.pool import n_cores
 from spinney.study.clock import Clock
 from spinney.study.folds import Folds, make_folds
 from spinney.study.methods import Method, choose_methods
 from spinney.study.metrics import COUNTED, Metric, choose_metric
-from spinney.study.result import MethodResult, Study
+from spinney.study.result import MethodResult, Study, say
 from spinney.study.verdict import find_best, find_differences, note_problems, recommend
 from spinney.study.witness import Fit, Witness, align
 
@@ -181,11 +181,6 @@ def refit(study: Study, data: Data) -> Any:
     return getattr(estimator, "best_estimator_", estimator)
 
 
-def n_cores() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 # --- One method, one fold -------------------------------------------------------------------------------------
 
 
@@ -223,7 +218,7 @@ def _run(
                     raise
                 run.left_out = "the budget was spent"
             except Exception as error:  # noqa: BLE001  one method's failure is a line of the table, not the end of it
-                run.error = " ".join(str(error).split()) or type(error).__name__
+                run.error = say(error)
 
 
 def _try(

@@ -17,9 +17,9 @@ from spinney.study.folds import recall_folds
 from spinney.study.importance import weigh_columns
 from spinney.study.methods import Method, choose_methods
 from spinney.study.recipe import write_figure_recipe, write_recipe
-from spinney.study.tables import prepare
+from spinney.study.result import say
 from spinney.study.tree_story import tell_tree
-from spinney.study.witness import Witness
+from spinney.study.witness import Witness, align
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spinney.study.evidence import Coverage
+    from spinney.study.folds import Folds
     from spinney.study.result import Figure, MethodResult, Study
     from spinney.study.tables import Data
 
@@ -85,7 +86,9 @@ def examine(
     folds = recall_folds(data, study)
     parts = Parts(clock or Clock(), SHARE * study.seconds + LEAST_SECONDS, on_step)
     if witness is None:
-        witness = parts.make("growths", "fits of the best method", lambda: _see_again(study, data, result, parts.limit))
+        witness = parts.make(
+            "growths", "fits of the best method", lambda: _see_again(study, data, result, folds, parts.limit)
+        )
         witness = witness or Witness()
     ratio = study.test_rows / study.train_rows
     grown = (witness.grow(one.key, one.name, ratio) for one in study.methods)
@@ -128,10 +131,10 @@ def examine_figure(
     Evidence
         Of the largest number of trees; importances and coverage are of a random forest of the usual size.
     """
-    from spinney import CARTRegressor, RandomForestRegressor, datasets
+    from spinney import CARTRegressor, RandomForestRegressor
     from spinney.study import housing
 
-    data = prepare(datasets.load(housing.TABLE), housing.TARGET, name=housing.TABLE)
+    data = housing.prepare_table()
     best = housing.find_best(figure)
     splits = housing.cut_rows(data.n_rows)
     subject = Subject(
@@ -152,10 +155,10 @@ def examine_figure(
 
 def rehearse_figure() -> Evidence:
     """Compile the kernels of `examine_figure`, or read them from the store: the same parts with few rows and trees."""
-    from spinney import CARTRegressor, RandomForestRegressor, datasets
+    from spinney import CARTRegressor, RandomForestRegressor
     from spinney.study import housing
 
-    data = prepare(datasets.load(housing.TABLE).slice(0, REHEARSED_ROWS), housing.TARGET, name=housing.TABLE)
+    data = housing.prepare_table(REHEARSED_ROWS)
     forest = RandomForestRegressor(n_estimators=10, random_state=0)
     subject = Subject(
         key="",
@@ -202,7 +205,7 @@ def has_subject(study: Study) -> bool:
 
 def is_sound(result: MethodResult) -> bool:
     """Whether a result is of a method, not the baseline, that finished a fold and did not fail in another."""
-    return bool(result.scores) and result.error is None and result.key != "baseline"
+    return bool(result.scores) and result.error is None and not result.is_baseline
 
 
 def _find(study: Study, key: str) -> MethodResult | None:
@@ -219,7 +222,7 @@ def _settle(method: Method, result: MethodResult | None, seed: int) -> Any:
     return estimator.set_params(**next(one for one in result.chosen if repr(sorted(one.items())) == most))
 
 
-def _see_again(study: Study, data: Data, result: MethodResult, clock: Clock) -> Witness:
+def _see_again(study: Study, data: Data, result: MethodResult, folds: Folds, clock: Clock) -> Witness:
     """The answers of one method in the folds of the first repeat."""
     from spinney.study.compare import compare
 
@@ -228,7 +231,7 @@ def _see_again(study: Study, data: Data, result: MethodResult, clock: Clock) -> 
         data,
         methods=[result.key],
         metric=study.metric,
-        n_splits=recall_folds(data, study).n_splits,
+        n_splits=folds.n_splits,
         n_repeats=1,
         is_tuned=study.is_tuned,
         seed=study.seed,
@@ -279,7 +282,7 @@ class Parts:
                 self.is_stopped = is_cheap or self.limit.left > 0.0
                 why = INTERRUPT if self.is_stopped else self._why_late()
             except Exception as error:  # noqa: BLE001  a missing part is said in its place
-                why = " ".join(str(error).split()) or type(error).__name__
+                why = say(error)
             finally:
                 self.n_done += 1
         self.left_out |= dict.fromkeys(names.split(), why)
@@ -421,6 +424,4 @@ def _hold(model: Any, X: Any, level: float, classes: NDArray[Any] | None) -> NDA
     """Intervals, or sets of all the classes of the table."""
     if classes is None:
         return np.asarray(model.predict_interval(X, level))
-    sets = np.zeros((X.num_rows, len(classes)), np.bool_)
-    sets[:, np.searchsorted(classes, model.classes_)] = model.predict_set(X, level)
-    return sets
+    return align(model.predict_set(X, level), model.classes_, classes) > 0.0

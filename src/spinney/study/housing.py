@@ -15,7 +15,6 @@ import numpy as np
 from spinney.study.clock import Clock
 from spinney.study.evidence import Growth
 from spinney.study.result import Curve, Figure
-from spinney.study.verdict import standard_error
 from spinney.study.witness import Answers
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from spinney.study.tables import Data
     from spinney.study.witness import Witness
 
 TABLE, TARGET = "california_housing", "MedHouseVal"
@@ -104,7 +104,7 @@ def draw_figure(
     from spinney import _jit
     from spinney._versions import find_versions
     from spinney._warmup import compiling_beside
-    from spinney.study.compare import n_cores
+    from spinney.ensemble.pool import n_cores
 
     clock = clock or Clock()
     models = ensembles()
@@ -190,6 +190,14 @@ def _folds() -> tuple[NDArray[Any], NDArray[Any], list[tuple[NDArray[np.int64], 
     return X, table[TARGET].to_numpy(), cut_rows(len(X))
 
 
+def prepare_table(n_rows: int | None = None) -> Data:
+    """The table made ready, or its first rows."""
+    from spinney import datasets
+    from spinney.study.tables import prepare
+
+    return prepare(datasets.load(TABLE).slice(0, n_rows), TARGET, name=TABLE)
+
+
 def cut_rows(n_rows: int) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """The figure's folds: training rows and held-out rows."""
     from sklearn.model_selection import KFold
@@ -216,14 +224,13 @@ def find_best(figure: Figure) -> str:
 
 def list_growths(figure: Figure) -> tuple[Growth, ...]:
     """The curves as means over folds with standard errors, of those with two folds at least."""
-    ratio = 1.0 / (N_FOLDS - 1)  # held-out rows over training rows
     return tuple(
         Growth(
             key=curve.name,
             name=curve.name,
             trees=figure.trees,
             scores=tuple(np.mean(curve.scores, axis=0).tolist()),
-            errors=tuple(standard_error(column, ratio) or 0.0 for column in np.transpose(curve.scores)),
+            errors=tuple(figure.standard_error(tuple(column)) or 0.0 for column in zip(*curve.scores, strict=True)),
             seconds=tuple(np.mean(curve.seconds, axis=0).tolist()),
         )
         for curve in figure.curves

@@ -9,6 +9,11 @@ from typing import Any, Self
 from spinney.study.plain import read_json, write_json
 
 
+def say(error: Exception) -> str:
+    """What went wrong, in one line."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """One column of the inputs.
@@ -86,6 +91,11 @@ class MethodResult:
     chosen: tuple[dict[str, Any], ...] = ()
     error: str | None = None
     left_out: str | None = None
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether this is no method but what one must beat."""
+        return self.key == "baseline"
 
     @property
     def mean(self) -> float | None:

@@ -98,7 +98,7 @@ def find_best(
     for result in (one for one in sound if len(one.scores) < most):
         gaps = find_gaps(best, result, sign)
         p = corrected_t_test(gaps, ratio, step)
-        if gaps and (best.key == "baseline" or (p is not None and p < LEVEL)):
+        if gaps and (best.is_baseline or (p is not None and p < LEVEL)):
             ahead[result.key] = -float(np.mean(gaps))
     return max(ahead, key=lambda key: ahead[key])
 
@@ -151,11 +151,11 @@ def recommend(
     score = f"{metric.title} {np.mean(top.scores):.3f}" + (f" ± {error:.3f}" if error is not None else "")
     first = f"{_capital(top.name)} is best ({score})"
     unseen = [result for result in results if not result.scores or result.error is not None]
-    if top.key == "baseline" and len(unseen) == len(results) - 1:
+    if top.is_baseline and len(unseen) == len(results) - 1:
         return f"No method finished a fold but the baseline ({top.name}, {score}): there is nothing to recommend."
     if len(top.scores) < 2:
         return f"{first}, on one fold only: too little to tell methods apart."
-    if top.key == "baseline":
+    if top.is_baseline:
         return f"No method beats the baseline ({top.name}, {score}): nothing here says that these columns predict it."
     return first + _set_apart(top, tied, named["baseline"], one_tree, is_all=not unseen)
 
@@ -169,7 +169,7 @@ def _set_apart(
     is_all: bool,
 ) -> str:
     """What is said of the best beside the others: `tied` cannot be told from it; `is_all`: each method was scored."""
-    if any(result.key == "baseline" for result in tied):
+    if any(result.is_baseline for result in tied):
         base = f"{baseline.name}, {np.mean(baseline.scores):.3f}"
         return f", but {len(top.scores)} folds do not distinguish it from the baseline ({base}): rely on none yet."
     if not tied:

@@ -13,6 +13,7 @@ import numpy as np
 
 from spinney.study.evidence import Growth
 from spinney.study.growths import answer_on_the_way
+from spinney.study.result import say
 from spinney.study.verdict import standard_error
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Witness:
                 self.keep(key, answer(fit, y, metric))
                 scores = score_on_the_way(fit, y, metric)
             except Exception as error:  # noqa: BLE001  the study does not depend on it
-                self.troubles[key] = " ".join(str(error).split()) or type(error).__name__
+                self.troubles[key] = say(error)
                 return
         if scores:
             self.stages.setdefault(key, []).append(Stages(scores, fit.seconds))
