@@ -109,30 +109,27 @@ def show_tools(tree: TreeStory) -> Html:
     def button(words: str, **more: str) -> Html:
         return tag("button", words, type="button", **more)
 
+    def group(label: str, *buttons: Html) -> Html:
+        return tag("span", *buttons, role="group", aria_label=label)
+
     return tag(
         "div",
-        tag(
-            "span",
+        group(
+            "Steps of the path",
             *(button(f"{words} ({tree.steps[step].n_leaves})", data_step=str(step)) for step, words in stops.items()),
-            role="group",
-            aria_label="Steps of the path",
         ),
-        tag(
-            "span",
+        group(
+            "Layout",
             button("Down", data_layout="down"),
             button("Sideways", data_layout="right"),
             button("Outline", data_layout="list"),
-            role="group",
-            aria_label="Layout",
         ),
-        tag(
-            "span",
+        group(
+            "View",
             button("\N{MINUS SIGN}", id="tree-out", aria_label="Zoom out"),
             button("+", id="tree-in", aria_label="Zoom in"),
             button("Fit", id="tree-fit"),
             button("Unfold all", id="tree-all"),
-            role="group",
-            aria_label="View",
         ),
         tag(
             "span",
