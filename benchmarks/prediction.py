@@ -99,7 +99,7 @@ def ask_one(answers: list[Answer], shape: Shape, model: Any, rows: NDArray[Any],
     from spinney._jit import load_compiled
 
     predictor = model.predictor()
-    packed, add_up = predictor.pack(), load_compiled().one_row.add_up
+    packed, add_up = predictor.pack(), load_compiled().predict.one_row.add_up
     out = np.empty(int(packed[1]))
     for dtype in (np.float32, np.float64):
         values = np.ascontiguousarray(rows[:ONE_ROWS], dtype)

@@ -4,6 +4,7 @@ Most tests run a process of their own on a copy of `_jit.py` beside two tiny ker
 tested is what a fresh process does. The numbers in names are those of the list of faults.
 """
 
+import operator
 import os
 import shutil
 import signal
@@ -184,10 +185,11 @@ def test_kernel_modules_are_not_confused_with_special_names():
         _ = _jit.Kernels("spinney.kernels").no_such_kernels
 
 
-@pytest.mark.parametrize("path", sorted((SOURCE / "kernels").glob("[a-z]*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted((SOURCE / "kernels").rglob("[a-z]*.py")), ids=lambda path: path.stem)
 def test_d9_every_kernel_file_loads_as_a_twin(path):
-    door = getattr(_jit.interpreted(), path.stem)
-    inside = sys.modules[f"spinney._interpreted.{path.stem}"]
+    name = ".".join(path.relative_to(SOURCE / "kernels").with_suffix("").parts)
+    door = operator.attrgetter(name)(_jit.interpreted())
+    inside = sys.modules[f"spinney._interpreted.{name}"]
     assert Path(inside.__file__) == path
     own = [name for name, value in vars(inside).items() if getattr(value, "__module__", "") == inside.__name__]
     assert own

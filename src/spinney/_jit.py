@@ -39,6 +39,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from importlib.resources.abc import Traversable
 
     from numpy.typing import NDArray
 
@@ -53,10 +54,10 @@ COMPILE_SECONDS = 8.0
 _COMPILED = "spinney.kernels"
 _TWIN = "spinney._interpreted"
 _LONGEST = (
-    "grow.grow",
-    "boost.grow",
-    "boost.make_some_ready",
-    "grow_fractional.grow",
+    "tree.driver.grow",
+    "boost.driver.grow",
+    "boost.driver.make_some_ready",
+    "textbook.driver.grow",
 )  # the driver and all it calls; a variant of it takes ten times as long as any other kernel
 _UNUSED_SECONDS = 30 * 24 * 3600.0
 # Settings that change the machine code without changing the signature or the CPU.
@@ -198,16 +199,24 @@ def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Kernels:
-    """Kernel modules as attributes, loaded when first named: `k.grow.grow(...)`."""
+    """Kernel modules as attributes, loaded when first named: `k.tree.driver.grow(...)`."""
 
     def __init__(self, package: str) -> None:
         self._package = package
+
+    def path(self) -> list[str]:
+        """Folders of this package."""
+        return list(importlib.import_module(self._package).__path__)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # asked by copy, pickle, inspect: never a module
             raise AttributeError(name)
         module = importlib.import_module(f"{self._package}.{name}")
-        door = _quiet_door(module) if self._package == _TWIN else module
+        door: Any = module
+        if hasattr(module, "__path__"):
+            door = Kernels(module.__name__)
+        elif self._package.startswith(_TWIN):
+            door = _quiet_door(module)
         setattr(self, name, door)
         return door
 
@@ -269,9 +278,14 @@ def load_compiled() -> Kernels:
     """Load every compiled kernel module, so that this process uses them for everything from now on."""
     if _IS_JIT_DISABLED:
         return interpreted()
-    for module in pkgutil.iter_modules(importlib.import_module(_COMPILED).__path__):
-        getattr(_compiled, module.name)
+    _load(_compiled)
     return _compiled
+
+
+def _load(package: Kernels) -> None:
+    for module in pkgutil.iter_modules(package.path()):
+        if isinstance(part := getattr(package, module.name), Kernels):
+            _load(part)
 
 
 def _price() -> float:
@@ -292,7 +306,7 @@ class _Store:
     """
 
     def __init__(self, function: Callable[..., Any], directory: Path | None) -> None:
-        self._name = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"
+        self._name = f"{function.__module__.removeprefix(_COMPILED + '.')}.{function.__qualname__}"
         self._directory = directory
 
     @property
@@ -418,15 +432,25 @@ def _state() -> str:
     from importlib.resources import files  # reads sources from a zip as well
 
     root = files("spinney")
-    sources = [root / "_jit.py", root / "_types.py", *(root / "kernels").iterdir()]
+    sources = {name: root / name for name in ("_jit.py", "_types.py")} | dict(_files_below(root / "kernels", "kernels"))
     digest = hashlib.sha256()
-    for source in sorted(sources, key=lambda source: source.name):
-        if source.is_file() and source.name.endswith((".py", ".pyc")):
-            digest.update(f"{source.name}\n".encode() + source.read_bytes())
+    for name, source in sorted(sources.items()):
+        if name.endswith((".py", ".pyc")):
+            digest.update(f"{name}\n".encode() + source.read_bytes())
     versions = [f"{name} {_version(name)}" for name in ("numba", "llvmlite", "numpy")]
     modes = [f"{name}={os.environ.get(name, '')}" for name in _MODES]
     digest.update("\n".join([sys.version, sys.platform, *versions, *modes]).encode())
     return digest.hexdigest()[:20]
+
+
+def _files_below(folder: Traversable, name: str) -> Iterator[tuple[str, Traversable]]:
+    """Every file below a folder, with its path from there on."""
+    for entry in folder.iterdir():
+        path = f"{name}/{entry.name}"
+        if entry.is_dir():
+            yield from _files_below(entry, path)
+        else:
+            yield path, entry
 
 
 def _version(name: str) -> str:

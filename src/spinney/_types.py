@@ -136,7 +136,7 @@ TEXTBOOK_NODE_ROWS = 7
 BAG_WEIGHT, BAG_N, BAG_BEGIN, BAG_SHARE = range(4)
 BAG_ROWS = 4
 STACK_NODE, STACK_DEPTH = range(2)
-# figures (float64) of the best test of each feature of a node; see `kernels.multiway`
+# figures (float64) of the best test of each feature of a node; see `kernels.textbook.figures`
 (
     GAIN_FIGURE,  # bits, Gini or variance (SD) per unit of the node's weight; C4.5: less the penalty of numbers
     SPLIT_INFO,  # bits
@@ -215,7 +215,7 @@ PLANE_LEAVES = 16
 ASK_COLUMN, ASK_SIDE, ASK_RANK, ASK_MASK, ASK_PLANE = range(5)
 ASK_SIZE = 5
 
-# the head of a forest as one array (uint64); see `kernels.one_row`
+# the head of a forest as one array (uint64); see `kernels.predict.one_row`
 N_TREES, WIDTH, N_FEATURES, HAS_SHARES, MOST_STEPS = range(5)
 HEAD_SIZE = 5
 
@@ -292,7 +292,7 @@ class Settings(NamedTuple):
     is_unit: int  # every weight is 1
     is_whole: int  # every weight is a whole number and their sum is below 2**31, so squares of sums fit an int64
     is_plain: int  # squared error, whole weights, no constraint, no random ties: the scan without groups serves
-    is_packed: int  # two classes by squared error, small whole weights, no constraint: `kernels.packed` serves
+    is_packed: int  # two classes by squared error, small whole weights, no constraint: packed labels serve
     is_shuffled: int  # features are searched in an order drawn for each node
     is_random: int  # one random test per feature
     is_ratio: int  # tests are chosen by their gain ratio

@@ -122,7 +122,7 @@ def _boost(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
     packed = pack_values(numeric.forest_, 1, 1, np.zeros(1))
     for values in (tall[:64], tall[:64].astype(np.float32)):  # rows and trees enough for bits
         numeric.predict(values)
-        _jit.load_compiled().one_row.add_up(packed, values[0], np.zeros(1))
+        _jit.load_compiled().predict.one_row.add_up(packed, values[0], np.zeros(1))
     for values in (X, X / 3.0):  # bins: of float32 where that loses nothing; by weights where values share a bin
         GradientBoostingRegressor(**one, max_bins=2, loss="absolute_error").fit(values, y, 1.0 + y)
     GradientBoostingRegressor(**one, max_bins=2, candidates="hessian").fit(X, y)

@@ -24,7 +24,7 @@ from spinney.ensemble.losses import (
     weighted_mean,
     weighted_quantile,
 )
-from spinney.kernels.gradients import BLOCK, MIN_H
+from spinney.kernels.boost.gradients import BLOCK, MIN_H
 
 UNIT = np.ones(1)
 SMOOTH = ["squared_error", "poisson", "gamma", "tweedie", "log_loss", "exponential"]

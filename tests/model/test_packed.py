@@ -41,7 +41,7 @@ def add_up(request):
         width = int(packed[1])
         out = np.full((len(values), width), np.nan)
         for row, answer in zip(values, out, strict=True):
-            assert k.one_row.add_up(packed, row, answer)
+            assert k.predict.one_row.add_up(packed, row, answer)
         return out
 
     return run
@@ -126,9 +126,9 @@ def test_rows_and_answers_of_another_width_are_refused():
     for k in (_jit.load_compiled(), _jit.interpreted()):
         for n_features, width in ((4, 3), (6, 3), (5, 2), (5, 4), (0, 3), (5, 0)):
             out = np.full(width, 7.0)
-            assert not k.one_row.add_up(packed, np.zeros(n_features), out)
+            assert not k.predict.one_row.add_up(packed, np.zeros(n_features), out)
             assert np.all(out == 7.0)
-        assert k.one_row.add_up(packed, np.zeros(5), np.zeros(3))
+        assert k.predict.one_row.add_up(packed, np.zeros(5), np.zeros(3))
 
 
 def test_the_array_is_read_only_and_nothing_else_is_kept():

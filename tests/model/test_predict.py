@@ -24,7 +24,7 @@ def test_a_walk_in_a_circle_ends(k):
     hot = fixed(np.array([[0, (1 << 32) | test], [0, (0 << 32) | test]], np.uint64))
     leaf = np.full((3, 1), -1, np.int32)
     zero = np.zeros(1, np.int64)
-    k.route.find(
+    k.predict.lanes.find(
         fixed(np.zeros((3, 5))), hot.view(np.float64), hot, zero, fixed(np.zeros(0, np.uint64)), zero,
         np.empty((LANES, 6)), np.empty(LANES, np.uint64), leaf,
     )  # fmt: skip
@@ -39,7 +39,7 @@ def test_a_walk_of_any_tree_ends(k, missing):
     none = fixed(np.zeros(0))
     stack, shares = np.zeros(9, np.int32), np.zeros(9)
     leaf, out = np.zeros(1, np.int32), np.zeros((1, 1))
-    k.walk.walk(
+    k.predict.any_tree.walk(
         fixed(np.array([[value]])), fixed(test), fixed(np.array([1, 0], np.int32)), fixed(np.zeros(2)),
         fixed(np.ones(2)), fixed(np.ones(2, np.int64)), fixed(np.zeros(0, np.uint64)), fixed(np.zeros(1, np.int32)),
         fixed(np.zeros(0, np.uint32)), none, fixed(np.zeros(0, np.int64)), np.zeros(2, np.int32), np.zeros((1, 1)),

@@ -243,7 +243,7 @@ def test_compiled_and_interpreted_bins_agree(mass, n_bins):
     filled = []
     for kernels in (_jit.interpreted(), _jit.load_compiled()):
         bins = np.full(len(mass), -1, np.int64)
-        n = kernels.coding.fill_bins(np.array(mass, np.int64), n_bins, bins)
+        n = kernels.data.binning.fill_bins(np.array(mass, np.int64), n_bins, bins)
         filled.append((int(n), bins.tolist()))
     assert filled[0] == filled[1]
     n, bins = filled[0]

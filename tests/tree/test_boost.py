@@ -37,7 +37,7 @@ from spinney.tree import boost
 from spinney.tree.boost import BoostGrowth, BoostParams, Units
 
 FEATURE_BITS = KIND_BITS + MISSING_BITS
-FEW_LEVELS = _jit.interpreted().node_search.FEW_LEVELS
+FEW_LEVELS = _jit.interpreted().boost.search.FEW_LEVELS
 compiled_only = pytest.mark.skipif(_jit._IS_JIT_DISABLED, reason="takes minutes interpreted")
 NUMBERS = st.one_of(st.integers(-9, 9), st.integers(-(2**20), 2**20), st.sampled_from([0, 1, -1]))
 
@@ -344,7 +344,7 @@ def test_shards_change_no_bit(monkeypatch, kind, way, params):
         n, shards, kernels = 90, (2, 8), _jit.interpreted()
         size = 3 if "3" in kind else 11
         monkeypatch.setattr(boost, "SHARD_ROWS", size)
-        monkeypatch.setattr(sys.modules[kernels.shards.__name__], "SHARD_ROWS", size)
+        monkeypatch.setattr(sys.modules[kernels.boost.threads.__name__], "SHARD_ROWS", size)
     columns, sums = draw_table(n)
     alone = make_growth(columns, [0, 0, 300], params, kernels=kernels)
     n_nodes = grow(alone, sums)
@@ -391,7 +391,7 @@ def test_a_stopped_growth_is_an_interrupt():
 
 def drawn_by(seed, key, n_features, n_try):
     """The features drawn by a key: each one in turn, as often as it must be for n_try of them."""
-    rng = _jit.interpreted().rng
+    rng = _jit.interpreted().common.rng
     with np.errstate(over="ignore"):
         key = rng.fold(np.uint64(seed), np.uint64(key))
         drawn = []
@@ -403,7 +403,7 @@ def drawn_by(seed, key, n_features, n_try):
 
 def keys_of(growth, n_nodes):
     """Keys of the nodes: each of its path alone."""
-    rng = _jit.interpreted().rng
+    rng = _jit.interpreted().common.rng
     keys = [1] + [0] * (n_nodes - 1)
     with np.errstate(over="ignore"):
         for node, child in enumerate(growth.nodes[FIRST_CHILD, :n_nodes].tolist()):

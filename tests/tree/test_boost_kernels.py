@@ -2,6 +2,7 @@
 
 import functools
 import math
+import operator
 from fractions import Fraction
 from itertools import accumulate
 
@@ -43,7 +44,7 @@ def opened(module, name, n_arguments):
     import numba
 
     names = ", ".join(f"a{k}" for k in range(n_arguments))
-    space = {"kernel": getattr(getattr(fast.compiled(), module), name)}
+    space = {"kernel": operator.attrgetter(f"{module}.{name}")(fast.compiled())}
     exec(f"def call({names}): return kernel({names})", space)
     return numba.njit(nogil=True, error_model="numpy")(space["call"])
 
@@ -55,7 +56,7 @@ def call(request):
     def run(module, name, *arguments):
         if request.param == "compiled":
             return opened(module, name, len(arguments))(*arguments)
-        return getattr(getattr(_jit.interpreted(), module), name)(*arguments)
+        return operator.attrgetter(f"{module}.{name}")(_jit.interpreted())(*arguments)
 
     run.is_compiled = request.param == "compiled"
     return run
@@ -79,7 +80,7 @@ def assert_sorts(call, scores, codes):
     bunches[BUNCH_SUM, :n] = [pack(-code, code) for code in codes]
     kept = np.full(n + 2, math.nan)
     kept[:n] = scores
-    call("newton", "order_bunches", bunches, kept, n, np.zeros(n + 2), np.zeros(n + 2, np.int64))
+    call("boost.scan", "order_bunches", bunches, kept, n, np.zeros(n + 2), np.zeros(n + 2, np.int64))
     expected = sorted(zip(scores, codes, strict=True))
     assert list(zip(kept[:n].tolist(), bunches[BUNCH_CODE, :n].tolist(), strict=True)) == expected
     assert bunches[BUNCH_SUM, :n].tolist() == [pack(-code, code) for _, code in expected]
@@ -111,7 +112,7 @@ def test_scores_whose_range_is_infinite_are_sorted():
     twin = _jit.interpreted()
     rng = np.random.default_rng(0)
     scores = rng.choice([-1.7e308, 1.7e308, 1e300, 0.0], 80).tolist()
-    assert_sorts(lambda _, name, *arguments: getattr(twin.newton, name)(*arguments), scores, list(range(1, 81)))
+    assert_sorts(lambda _, name, *arguments: getattr(twin.boost.scan, name)(*arguments), scores, list(range(1, 81)))
 
 
 @settings(max_examples=200)
@@ -161,7 +162,7 @@ def test_rows_move_to_their_branches(call, n_words, is_wide, has_moves):
         goes_left = np.random.default_rng(place).integers(0, 2, 65_536).astype(np.uint8)
         words, sums, ids = np.full(90 * n_words, 9, np.uint64), np.full(90, -9), np.full(90, -9, np.int32)
         middle = call(
-            "byte_rows", "move_rows", rows.codes, rows.words, rows.sums, rows.ids, lo, hi, words, sums, ids, left,
+            "boost.rows", "move_rows", rows.codes, rows.words, rows.sums, rows.ids, lo, hi, words, sums, ids, left,
             right, n_words, place, is_wide, goes_left, has_moves,
         )  # fmt: skip
         go = goes_left[rows.feature(place, is_wide=is_wide)[lo:hi]] != 0
@@ -197,7 +198,7 @@ def test_cells_are_sums_by_code(call, n_words):
             cells = summed(rows.by_byte[lo:hi, j], rows.sums[lo:hi], NARROW_CODES)
             expected[first + j * CELL_STRIDE :][:NARROW_CODES] += cells
         found = before.copy()
-        call("byte_rows", "add_rows", rows.words, rows.sums, lo, hi, n_words, n_narrow, found, first)
+        call("boost.rows", "add_rows", rows.words, rows.sums, lo, hi, n_words, n_narrow, found, first)
         np.testing.assert_array_equal(found, expected)
 
 
@@ -206,7 +207,7 @@ def test_cells_of_some_features_and_of_wide_ones(call):
     rows = ByteRows(n, n_words)
     used = np.array([0, 4, 5, 19])
     cells = np.zeros(first + 24 * CELL_STRIDE, np.int64)
-    call("byte_rows", "add_some", rows.codes, rows.sums, lo, hi, 8 * n_words, used, cells, first)
+    call("boost.rows", "add_some", rows.codes, rows.sums, lo, hi, 8 * n_words, used, cells, first)
     expected = np.zeros_like(cells)
     for j in used:
         at = first + j * CELL_STRIDE
@@ -215,7 +216,7 @@ def test_cells_of_some_features_and_of_wide_ones(call):
     for place in (6, 22):
         code = rows.feature(place, is_wide=True)[lo:hi]
         cells = np.zeros(first + 65_536, np.int64)
-        call("byte_rows", "add_one", rows.codes, rows.sums, lo, hi, 8 * n_words, place, cells, first)
+        call("boost.rows", "add_one", rows.codes, rows.sums, lo, hi, 8 * n_words, place, cells, first)
         np.testing.assert_array_equal(cells[first:], summed(code, rows.sums[lo:hi], 65_536))
 
 
@@ -227,7 +228,7 @@ def test_codes_of_wide_features_are_listed_as_they_are_met(call):
     cells, bunches = np.zeros(600, np.int64), np.zeros((BUNCH_ROWS, 20), np.int64)
     n_met = 0
     for lo, hi in ((0, 0), (0, 20), (20, 60)):
-        n_met = call("byte_rows", "add_wide", rows.codes, rows.sums, lo, hi, 16, 4, cells, bunches, n_met)
+        n_met = call("boost.rows", "add_wide", rows.codes, rows.sums, lo, hi, 16, 4, cells, bunches, n_met)
     assert bunches[BUNCH_CODE, :n_met].tolist() == list(dict.fromkeys(code.tolist()))
     np.testing.assert_array_equal(cells, summed(code, rows.sums, 600))
 
@@ -238,7 +239,7 @@ def test_rows_and_weights_are_counted_by_code(call, is_wide):
     code = rows.feature(6, is_wide=is_wide)[4:41]
     for weights in (np.ones(1, np.int64), np.random.default_rng(0).integers(1, 99, 50)):
         counts = np.zeros((2, 65_536), np.int64)
-        call("byte_rows", "count_rows", rows.codes, rows.ids, weights, 4, 41, 16, 6, is_wide, counts)
+        call("boost.rows", "count_rows", rows.codes, rows.ids, weights, 4, 41, 16, 6, is_wide, counts)
         np.testing.assert_array_equal(counts[0], np.bincount(code, minlength=65_536))
         mine = np.resize(weights, 50)[rows.ids[4:41]]
         np.testing.assert_array_equal(counts[1], np.bincount(code, mine, minlength=65_536))
@@ -289,7 +290,7 @@ def test_the_scan_of_cells_finds_the_best_cut(parts, missing, min_hessian, reg_l
     options = make_settings(min_hessian=min_hessian, reg_lambda=reg_lambda)
     scratch = np.zeros(NARROW_CODES, np.int64), np.zeros((3, NARROW_CODES)), np.zeros(NARROW_CODES, np.int32)
     for n_codes in {max(codes, default=1), 255}:
-        for scan in (opened("newton", "scan_cells", 8), _jit.interpreted().newton.scan_cells):
+        for scan in (opened("boost.scan", "scan_cells", 8), _jit.interpreted().boost.scan.scan_cells):
             gain, cut, following, branch, left = scan(cells, 3, n_codes, total, options, *scratch)
             if not scored:
                 assert gain == -math.inf
@@ -349,7 +350,7 @@ def test_the_scan_of_bunches_finds_the_best_cut(parts, missing, counts, options,
         w_missing, n_all, w_all, is_counted, direction, most, *bounds,
         make_settings(is_plain=int(options["reg_alpha"] == direction == 0 and bounds[0] == -math.inf), **options),
     )  # fmt: skip
-    for scan in (opened("newton", "scan_bunches", 14), _jit.interpreted().newton.scan_bunches):
+    for scan in (opened("boost.scan", "scan_bunches", 14), _jit.interpreted().boost.scan.scan_bunches):
         gain, cut, branch, left = scan(*arguments)
         if not cuts:
             assert (gain, cut) == (-math.inf, -1)
@@ -367,7 +368,7 @@ def test_levels_are_scored_by_gradient_per_smoothed_hessian(call):
     bunches[BUNCH_SUM] = [pack(-6, 8), pack(5, 2), pack(0, 1)]
     scores = np.zeros(3)
     options = make_settings(gradient_unit=0.5, hessian_unit=0.25, cat_smooth=2.0)
-    call("newton", "score_levels", bunches, 3, scores, options)
+    call("boost.scan", "score_levels", bunches, 3, scores, options)
     assert scores.tolist() == [-3.0 / 4.0, 2.5 / 2.5, 0.0]
 
 
@@ -416,7 +417,7 @@ def test_packed_sums_never_overflow(case, is_random, key):
     assume(math.isfinite(sum_g) and math.isfinite(sum_h))
     units = packed_units(sum_g, sum_h, math.fsum(w) if is_whole else float(n))
     sums = np.zeros(n, np.int64)
-    total, largest = fast.compiled().leaves.pack(
+    total, largest = fast.compiled().boost.pack_gradients.pack(
         g, h, np.ones(1) if weight is None else weight, is_whole, *units, is_random, np.uint64(key), 0, n, sums
     )
     halves = [unpack(v) for v in sums]
@@ -442,7 +443,7 @@ def test_rounding_up_has_room():
         assert math.fsum(np.abs(g)) == MOST - 3
         sums = np.zeros(n, np.int64)
         units = packed_units(math.fsum(np.abs(g)), math.fsum(h), float(n))
-        fast.compiled().leaves.pack(g, h, np.ones(1), True, *units, False, np.uint64(0), 0, n, sums)
+        fast.compiled().boost.pack_gradients.pack(g, h, np.ones(1), True, *units, False, np.uint64(0), 0, n, sums)
         halves = [unpack(v) for v in sums]
         assert sum(abs(a) for a, _ in halves) < MOST
         assert sum(b for _, b in halves) < MOST
@@ -452,7 +453,7 @@ def test_random_rounding_does_not_lean():
     n = 200_000
     g, h = np.full(n, 0.3), np.full(n, 2.75)
     sums = np.zeros(n, np.int64)
-    k = fast.compiled().leaves
+    k = fast.compiled().boost.pack_gradients
     total, _ = k.pack(g, h, np.ones(1), False, 1.0, 1.0, True, np.uint64(5), 0, n, sums)
     found = np.array([unpack(total)]) / n
     np.testing.assert_allclose(found, [[0.3, 2.75]], atol=6 * 0.5 / math.sqrt(n))
@@ -518,7 +519,7 @@ def test_pruning_is_the_recursive_one(case):
         values[SCORE] = gain
         before, before_values = nodes.copy(), values.copy()
         links = np.full((4, n), 99, np.int64)
-        n_left = closer.leaves.close_tree(nodes, values, n, is_post, links)
+        n_left = closer.boost.leaf_values.close_tree(nodes, values, n, is_post, links)
         kept = sorted(listed(pruned(first, gain, 0) if is_post else pruned(first, [1.0] * n, 0)))
         number = {tree[0]: at for at, tree in enumerate(kept)}
         assert n_left == len(kept)

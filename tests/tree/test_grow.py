@@ -344,8 +344,8 @@ def test_few_codes_and_few_cells_decide_nothing(case, few_codes, cells_per_row):
     twin = _jit.interpreted()
     plain = fast.arrays_of(fast.grow_table(table, kernels=twin, **parameters))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys.modules[twin.search.__name__], "FEW_CODES", few_codes)
-        patch.setattr(sys.modules[twin.classes.__name__], "CELLS_PER_ROW", cells_per_row)
+        patch.setattr(sys.modules[twin.tree.search.__name__], "FEW_CODES", few_codes)
+        patch.setattr(sys.modules[twin.tree.scan_classes.__name__], "CELLS_PER_ROW", cells_per_row)
         patch.setattr(grow, "CELLS_PER_ROW", cells_per_row)
         patch.setattr(grow, "LIST_ROWS", 0)
         assert fast.arrays_of(fast.grow_table(table, kernels=twin, **parameters)) == plain

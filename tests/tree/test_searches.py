@@ -364,7 +364,7 @@ def earlier_best(data, cuts):
 @given(st.data(), scans(2))
 def test_scan_of_two_classes(data, case):
     codes, classes, weights, _ = case
-    twin = _jit.interpreted().packed
+    twin = _jit.interpreted().tree.scan_two_classes
     n = len(codes)
     cuts = exact_cuts(codes, classes, weights, 2, is_sum=True)
     exact, best = earlier_best(data, cuts)
@@ -389,7 +389,7 @@ def test_scan_of_two_classes(data, case):
 def test_scan_of_more_classes(data, case, n_cells):
     """With room for cells and without: both ways count the same."""
     codes, classes, weights, n_classes = case
-    twin = _jit.interpreted().counted
+    twin = _jit.interpreted().tree.scan_many_classes
     n = len(codes)
     cuts = exact_cuts(codes, classes, weights, n_classes, is_sum=False)
     exact, best = earlier_best(data, cuts)

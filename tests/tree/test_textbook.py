@@ -304,7 +304,7 @@ def test_bags_hold_the_entries_in_their_order_and_pieces_that_add_up(n_branches,
         for bag, piece in enumerate(pieces):
             if piece > 0:
                 expected[bag].append((i, i % 2, piece))
-    kernels, bags = _jit.interpreted().bags, np.zeros((BAG_ROWS, n_branches), np.int64)
+    kernels, bags = _jit.interpreted().textbook.branches, np.zeros((BAG_ROWS, n_branches), np.int64)
     n_entries, *counted = kernels.count_bags(branch, ids, labels, np.ones(1, np.int64), n_branches, bags)
     ids, labels = np.resize(ids, n_entries), np.array([np.resize(row, n_entries) for row in labels])
     spare = np.empty_like(ids), np.empty_like(labels)
@@ -393,7 +393,7 @@ def test_sorted_keys_and_cells_find_the_same_cuts(monkeypatch):
     for params in CLASS_RULES:
         cells = grow(columns, y, **params)
         with monkeypatch.context() as patch:
-            patch.setattr(sys.modules["spinney._interpreted.multiway_classes"], "CELLS_PER_ROW", 0)
+            patch.setattr(sys.modules["spinney._interpreted.textbook.scan_classes"], "CELLS_PER_ROW", 0)
             assert_same(cells, grow(columns, y, **params))
 
 
@@ -433,7 +433,7 @@ def test_a_finished_tree_can_be_scanned_again(params, table):
         assert figures[IS_VALID, feature] == 1.0
         if tree.kind[node] == THRESHOLD:
             last, first = figures[[LAST_BELOW, FIRST_ABOVE], feature].astype(int)
-            place = _jit.interpreted().multiway.place_threshold
+            place = _jit.interpreted().textbook.figures.place_threshold
             at = owned.features, owned.codes.edges, feature, last, first, owned.settings
             assert place(*at) == tree.threshold[node]
             cuts = owned.cuts(entries, feature)

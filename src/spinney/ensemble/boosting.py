@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-BLOCK = 4096  # rows of a block of sums, `kernels.gradients`
+BLOCK = 4096  # rows of a block of sums, `kernels.boost.gradients`
 WHOLE_WEIGHT = 2.0**28  # total of whole weights that can multiply rounded sums
 FEW_BITS_WEIGHT = 2.0**21  # total weight from which fewer than 10 bits remain for a row: rounding must not lean
 ROWS_AT_ONCE = 1 << 16  # of a row pass that is worth sharing out
@@ -213,7 +213,7 @@ class Boosting:
     def pack(self, sum_g: float, sum_h: float, key: int) -> tuple[Units, int, int]:
         """Write the packed sums of all rows; return their units, their sum and the largest hessian."""
         units = packed_units(sum_g, sum_h, self.total_weight if self.is_whole else float(len(self.y)))
-        k, growth = self.kernels.leaves, self.growth
+        k, growth = self.kernels.boost.pack_gradients, self.growth
         found: list[tuple[int, int]] = []
         self.share(
             lambda lo, hi: found.append(
@@ -259,7 +259,7 @@ class Boosting:
             growth.use_columns(self.columns.columns(number))
         n_nodes = growth.grow(units, total, largest, bag, self.min_weight, self.likely_gain[k], seed, control)
         self.likely_gain[k] = growth.least_gain()
-        kernels = self.kernels.leaves
+        kernels = self.kernels.boost.leaf_values
         subsets = np.zeros(0, np.uint64)
         if growth.subsets is not None:
             subsets = growth.subsets[: int(growth.state[N_WORDS])].copy()
@@ -276,7 +276,7 @@ class Boosting:
 
     def settle(self, n_nodes: int, sum_g: float, sum_h: float, k: int) -> Floats:
         """Write the tree that has been grown behind the last one; return the shrunken values of its leaves."""
-        growth, params, store, kernels = self.growth, self.params, self.store, self.kernels.leaves
+        growth, params, store, kernels = self.growth, self.params, self.store, self.kernels.boost.leaf_values
         limit = math.ldexp(1.0, SUM_BITS - 1)
         scale = Units(power_below(limit, sum_g), power_below(limit, sum_h))
         leaf_sums = np.zeros((self.team.n_workers, 2, n_nodes), np.int64)

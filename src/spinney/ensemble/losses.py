@@ -1,8 +1,8 @@
 """Losses of boosting: what a raw score costs a row, the constant to start from, the way from a score to an answer.
 
 Words: *raw* is a score before the link, float64 (n_raw, n_rows), with n_raw = 1 but for three classes or more; *g*, *h*
-are the derivatives of a row's loss by it, without the row's weight (`kernels.gradients`); *y* is float64 (n_rows,), a
-class being its code. Weights are None for 1 each, or float64 (n_rows,).
+are the derivatives of a row's loss by it, without the row's weight (`kernels.boost.gradients`); *y* is float64
+(n_rows,), a class being its code. Weights are None for 1 each, or float64 (n_rows,).
 
     check(y) ──► start(y, weight) ──► each round: begin_round ──► fill, for each raw score and chunk of rows ──► value
                                                                                          answers: respond(raw)
@@ -27,7 +27,7 @@ from spinney._jit import Kernels, interpreted, kernels
 from spinney.model.links import LEAST, respond
 from spinney.tree.target import Weights, fix_weights, scale, sum_bits, weigh, weighted_sum
 
-_codes = interpreted().gradients  # the constants of the kernels, without Numba
+_codes = interpreted().boost.gradients  # the constants of the kernels, without Numba
 
 MIN_SHARE = 2.0**-52  # of a class, where its logarithm is taken
 MIN_H = _codes.MIN_H
@@ -124,11 +124,11 @@ def find_constant(derive: Callable[[Floats], Iterable[Derivatives]], first: Floa
 
 
 class Loss:
-    """What all losses share; one raw score a row, of which `kernels.gradients.fill` knows the derivatives."""
+    """What all losses share; one raw score a row, of which `kernels.boost.gradients.fill` knows the derivatives."""
 
     name: str
-    code: int = -1  # of `kernels.gradients`; -1: not one of `fill`
-    parameter: float = 0.0  # of `kernels.gradients`
+    code: int = -1  # of `kernels.boost.gradients`; -1: not one of `fill`
+    parameter: float = 0.0  # of `kernels.boost.gradients`
     n_raw: int = 1
     n_classes: int = 0  # 0: numbers
     leaf: str = "newton"  # "newton": -G / (H + lambda); "quantile": of y - raw at `level`; "huber": Friedman's step
@@ -171,11 +171,11 @@ class Loss:
     ) -> None:
         """Write g, h (n_rows,) of rows lo .. hi by one of the raw scores, and their sums by block.
 
-        lo is a multiple of `kernels.gradients.BLOCK`, hi another or n_rows; weight is (n_rows,), or (1,) for 1 each.
-        sums: (n_blocks, 4), see `kernels.gradients`; p: (n_raw, n_rows), kept from class to class of a round.
+        lo is a multiple of `kernels.boost.gradients.BLOCK`, hi another or n_rows; weight is (n_rows,), or (1,) if 1.
+        sums: (n_blocks, 4), see `kernels.boost.gradients`; p: (n_raw, n_rows), kept from class to class of a round.
         """
         del p
-        k.gradients.fill(self.code, self.parameter, y, weight, raw[row_of_raw], lo, hi, g, h, sums)
+        k.boost.gradients.fill(self.code, self.parameter, y, weight, raw[row_of_raw], lo, hi, g, h, sums)
 
     def value(self, y: Floats, weight: Floats | None, raw: Floats) -> float:
         """The weighted mean loss; infinite where that is no finite number."""
@@ -188,7 +188,7 @@ class Loss:
         """Write the sums by block of weight * loss and of the weight, (n_blocks, 2)."""
         k = kernels(len(y) * LOSS_SECONDS)
         losses = np.empty(_codes.BLOCK)
-        k.gradients.sum_losses(self.code, self.parameter, y, weight, raw[0], 0, len(y), losses, sums)
+        k.boost.gradients.sum_losses(self.code, self.parameter, y, weight, raw[0], 0, len(y), losses, sums)
 
     def respond(self, raw: Floats) -> Floats:
         """Predictions (n_rows,), or probabilities (n_rows, n_classes), from raw scores (n_raw, n_rows)."""
@@ -435,13 +435,13 @@ class Softmax(Loss):
         """As of `Loss`; class 0 comes first in a round, and writes the probabilities of the rows to p for all."""
         assert p is not None
         if row_of_raw == 0:
-            k.gradients.fill_softmax(raw, lo, hi, p, np.empty((2, _codes.TILE)))
-        k.gradients.fill_class(p, row_of_raw, self.parameter, y, weight, lo, hi, g, h, sums)
+            k.boost.gradients.fill_softmax(raw, lo, hi, p, np.empty((2, _codes.TILE)))
+        k.boost.gradients.fill_class(p, row_of_raw, self.parameter, y, weight, lo, hi, g, h, sums)
 
     def _sum_losses(self, y: Floats, weight: Floats, raw: Floats, sums: Floats) -> None:
         k = kernels(raw.size * LOSS_SECONDS)
         scratch = np.empty(_codes.BLOCK), np.empty(_codes.BLOCK)
-        k.gradients.sum_class_losses(y, weight, raw, 0, len(y), *scratch, sums)
+        k.boost.gradients.sum_class_losses(y, weight, raw, 0, len(y), *scratch, sums)
 
 
 class Custom(Loss):
@@ -531,7 +531,7 @@ class Custom(Loss):
         assert self._of_round is not None
         g[lo:hi] = self._of_round[0][row_of_raw, lo:hi]
         h[lo:hi] = self._of_round[1][row_of_raw, lo:hi]
-        k.gradients.sum_columns(g, h, weight, lo, hi, sums)
+        k.boost.gradients.sum_columns(g, h, weight, lo, hi, sums)
 
     def value(self, y: Floats, weight: Floats | None, raw: Floats) -> float:
         """Raise ValueError: derivatives tell no value."""

@@ -52,7 +52,7 @@ def balance_classes(loss: Loss, y: Floats, weight: Floats | None, offset: Floats
     """The constants with which the mean probability of each class is its share of the rows; 0 if none is found."""
     weights = row_weights(weight, len(y))
     g, h, p = np.empty(len(y)), np.empty(len(y)), np.empty(offset.shape)
-    sums = np.empty((len(y) // kernels.gradients.BLOCK + 1, 4))
+    sums = np.empty((len(y) // kernels.boost.gradients.BLOCK + 1, 4))
 
     def derive(constant: Floats) -> Iterator[Derivatives]:
         raw = offset + constant[:, None]

@@ -272,7 +272,7 @@ class Draw:
 
 def draw_key(seed: int, *parts: int) -> int:
     """A seed of 63 bits from a seed and what it is for: a pure function."""
-    rng = interpreted().rng
+    rng = interpreted().common.rng
     key = word(seed)
     with np.errstate(over="ignore"):
         for part in parts:
@@ -443,5 +443,7 @@ def split_bag(
     parts = np.empty((2, len(counts)), np.int32)
     k: Kernels = kernels(INTERPRETED_SECONDS * len(counts))
     share = int(math.ldexp(fraction, PART_BITS))
-    k.draws.part_bag(word(seed), word(tree), share, np.empty(0, np.int32) if codes is None else codes, counts, parts)
+    k.data.draws.part_bag(
+        word(seed), word(tree), share, np.empty(0, np.int32) if codes is None else codes, counts, parts
+    )
     return parts[0], parts[1]

@@ -58,7 +58,7 @@ def add_rounds(forest: Forest, rounds: range, values: NDArray[Any], lo: int, hi:
     first, last = rounds.start * n_raw, rounds.stop * n_raw
     for row in range(n_raw):
         trees = slice(first + row, last, n_raw)
-        k.route.vote(
+        k.predict.lanes.vote(
             fixed(values), lo, hi, cuts, links, fixed(np.ascontiguousarray(forest.first_node[trees])), subsets,
             fixed(np.ascontiguousarray(forest.first_word[trees])), no_shares, no_share, block, ends,
             raw[row].reshape(-1, 1),

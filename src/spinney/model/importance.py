@@ -224,7 +224,7 @@ class Trial:
 class LeftOut:
     """The rows left out of the bag of one tree, and what permuting units among them does to it.
 
-    Words as in `kernels.permute`: a row's *place* is its position among these rows.
+    Words as in `kernels.predict.permutation`: a row's *place* is its position among these rows.
 
     Parameters
     ----------
@@ -320,11 +320,11 @@ class LeftOut:
         most = min(max(WALKERS // max(n_units, 1), 1), n_rows)
         places = np.empty((MOST_BRANCHES, most + 1), np.int32)
         walkers = np.empty((MOST_BRANCHES, most * n_units + 1), np.int64)
-        stack = np.empty((self.k.permute.STACK_ROWS, self.end - self.first + MOST_BRANCHES), np.int64)
-        changes = np.empty((self.k.permute.CHANGE_ROWS, most * n_units), np.int32)
+        stack = np.empty((self.k.predict.permutation.STACK_ROWS, self.end - self.first + MOST_BRANCHES), np.int64)
+        changes = np.empty((self.k.predict.permutation.CHANGE_ROWS, most * n_units), np.int32)
         for begin in range(0, n_rows, most):
             parted = np.zeros((n_units, min(most, n_rows - begin)), np.uint8)
-            n_changes = self.k.permute.reroute(
+            n_changes = self.k.predict.permutation.reroute(
                 self.columns, unit_of, source, *self.nodes, self.first, self.word, begin, places, walkers, parted,
                 stack, leaf, changes,
             )  # fmt: skip
@@ -343,7 +343,7 @@ class LeftOut:
             begin = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=n_cells))]).astype(np.int64)
         source = np.empty(n_rows, np.int32)
         key = np.uint64(trial.seed), np.uint64(self.tree), np.uint64(trial.units[unit][0]), np.uint64(repeat)
-        self.k.permute.shuffle(*key, order, begin, np.empty(n_rows, np.int32), source)
+        self.k.predict.permutation.shuffle(*key, order, begin, np.empty(n_rows, np.int32), source)
         return source
 
     def part_rows(self, is_partner: NDArray[np.bool_]) -> tuple[NDArray[np.int32], int]:
@@ -362,7 +362,7 @@ class LeftOut:
         cell = np.zeros(len(self.rows), np.int32)
         most = max(len(self.rows) // CELL_ROWS, 1)
         names = np.full(MOST_BRANCHES * most, -1, np.int32)
-        n_cells = self.k.permute.make_cells(
+        n_cells = self.k.predict.permutation.make_cells(
             self.columns, nodes, *self.nodes, self.word, names, most, np.empty_like(cell), cell
         )
         return cell, int(n_cells)

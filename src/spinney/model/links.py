@@ -9,7 +9,7 @@ from spinney._jit import interpreted
 
 Floats = NDArray[np.float64]
 
-LEAST, GREATEST = interpreted().gradients.LEAST, interpreted().gradients.GREATEST
+LEAST, GREATEST = interpreted().boost.gradients.LEAST, interpreted().boost.gradients.GREATEST
 """Scores beyond them give what they give: exp stays finite."""
 
 LINKS = {  # name: raw scores of a row (0: one for each class), classes (0: numbers; -1: as many as there are)

@@ -1,4 +1,4 @@
-"""A forest as one array, for one row at a time: what `kernels.one_row` reads."""
+"""A forest as one array, for one row at a time: what `kernels.predict.one_row` reads."""
 
 from __future__ import annotations
 

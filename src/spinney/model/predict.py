@@ -61,7 +61,7 @@ def find_leaves(tree: Tree, values: NDArray[Any]) -> NDArray[np.int32]:
     k = kernels(len(values) * max(tree.depth, 1) * STEP_SECONDS)
     hot, zero = tree.hot, fixed(np.zeros(1, np.int64))
     block = make_block(values, LANES, tree.n_features)
-    k.route.find(
+    k.predict.lanes.find(
         fixed(values),
         fixed(hot.view(np.float64)),
         fixed(hot),
@@ -80,7 +80,7 @@ def find_all_leaves(forest: Forest, values: NDArray[Any]) -> NDArray[np.int32]:
     leaf = np.empty((len(values), len(forest)), np.int32)
     k = kernels(len(values) * len(forest) * TYPICAL_DEPTH * STEP_SECONDS)
     hot = forest.hot
-    k.route.find(
+    k.predict.lanes.find(
         fixed(values), fixed(hot.view(np.float64)), fixed(hot), fixed(forest.first_node[:-1]), fixed(forest.subsets),
         fixed(forest.first_word[:-1]), make_block(values, BLOCK_ROWS, forest.n_features), make_ends(), leaf,
     )  # fmt: skip
@@ -92,7 +92,7 @@ def find_coded_leaves(tree: Tree, codes: Codes, rows: NDArray[np.int32], k: Any)
     leaf = np.empty(len(rows), np.int32)
     hot = tree.hot
     block = np.empty((CODED_ROWS, codes.n_features + 1))
-    k.route.find_coded(
+    k.predict.lanes.find_coded(
         codes.rows, rows, codes.features, codes.edges, fixed(hot.view(np.float64)), fixed(hot), fixed(tree.subsets),
         block, make_ends(), leaf,
     )  # fmt: skip
@@ -108,7 +108,7 @@ def add_votes(forest: Forest, values: NDArray[Any], lo: int, hi: int, out: NDArr
         score_bits(forest, range(len(forest)), values, lo, hi, sums, k, n_raw=int(is_single))
         return
     hot = forest.hot
-    k.route.vote(
+    k.predict.lanes.vote(
         fixed(values), lo, hi, fixed(hot.view(np.float64)), fixed(hot), fixed(forest.first_node[:-1]),
         fixed(forest.subsets), fixed(forest.first_word[:-1]), fixed(forest.shares), fixed(forest.first_mixed[:-1]),
         make_block(values, BLOCK_ROWS, forest.n_features), make_ends(), out,
@@ -145,7 +145,7 @@ def score_bits(
     n_rows = -(-n_rows // FEWEST_ROWS) * FEWEST_ROWS  # whole registers
     ranks = np.zeros((2 * n_columns, n_rows), np.uint16)
     live = np.empty((-(-forest.most_leaves // PLANE_LEAVES) + 2, n_rows), np.uint16)
-    k.bitvector.score(
+    k.predict.bits.score(
         fixed(values), fixed(values.view(whole)), int(np.iinfo(whole).min), lo, hi, bits.features, bits.low, bits.cells,
         bits.ranges, bits.grid, trees.start, trees.stop, n_raw, bits.first_test, bits.tests, bits.first_leaf,
         bits.leaf_values, fixed(forest.shares), fixed(forest.first_mixed[:-1]), bits.constants, ranks, live, out,
@@ -171,7 +171,7 @@ def walk(
         words = count_words(tree, surrogates)
         stand_ins = surrogates.first, surrogates.test, surrogates.threshold, words
     k = kernels(len(values) * max(tree.depth, 1) * STEP_SECONDS)
-    k.walk.walk(
+    k.predict.any_tree.walk(
         fixed(values), fixed(tree.test), fixed(tree.first_child), fixed(tree.threshold), fixed(tree.weight),
         fixed(tree.n_branches), fixed(tree.subsets), *(fixed(x) for x in stand_ins), answer_of,
         np.ascontiguousarray(answers[leaves]), np.empty(room, np.int32), np.empty(room), leaf, out,
@@ -186,7 +186,7 @@ def predict_values(tree: Tree, values: NDArray[Any]) -> NDArray[np.float64]:
     linear = tree.linear
     if linear is not None and linear.n_terms:
         k = kernels(len(values) * linear.n_terms / tree.n_leaves * STEP_SECONDS)
-        k.linear.add_terms(
+        k.predict.linear.add_terms(
             fixed(values), leaf, fixed(linear.first), fixed(linear.feature), fixed(linear.coefficient),
             fixed(linear.fill), answer,
         )  # fmt: skip

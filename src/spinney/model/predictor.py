@@ -111,7 +111,7 @@ class Predictor:
     # --- one row ---
 
     def pack(self) -> NDArray[np.uint64] | None:
-        """The trees as `kernels.one_row` reads them; None where they are not sums of what trees say."""
+        """The trees as `kernels.predict.one_row` reads them; None where they are not sums of what trees say."""
         return None
 
     def finish(self, out: NDArray[np.float64]) -> Any:

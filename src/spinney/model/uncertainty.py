@@ -267,7 +267,7 @@ def _known(correction: Correction) -> Correction:
 
 
 class Members(NamedTuple):
-    """The rows of every bag, by tree and leaf, repeated as often as drawn; see `kernels.quantiles`."""
+    """The rows of every bag, by tree and leaf, repeated as often as drawn; see `kernels.predict.quantiles`."""
 
     ids: NDArray[np.int32]  # (n_members,) training rows
     first: NDArray[np.int64]  # (n_nodes + 1 of each tree, end to end): where each node's members begin
@@ -342,8 +342,8 @@ def forest_quantiles(
     by_level = np.argsort(levels, kind="stable")
     ascending = np.empty((leaf.shape[1], len(levels)))
     k = kernels(_member_seconds(leaf, members))
-    scratch = np.zeros(n_rows), np.empty((2, n_rows), np.int32), np.empty(k.quantiles.N_DIGITS, np.int64)
-    k.quantiles.quantiles(
+    scratch = np.zeros(n_rows), np.empty((2, n_rows), np.int32), np.empty(k.predict.quantiles.N_DIGITS, np.int64)
+    k.predict.quantiles.quantiles(
         leaf, *_flat(members), _row_weights(weight, n_rows), place, y[order], levels[by_level], *scratch, ascending
     )
     found = np.empty_like(ascending)
@@ -364,7 +364,7 @@ def forest_weights(leaves: NDArray[Any], members: Members, n_rows: int, weight: 
     place = np.arange(n_rows, dtype=np.int32)
     scratch = np.zeros(n_rows), np.empty((2, n_rows), np.int32)
     k = kernels(_member_seconds(leaf, members))
-    k.quantiles.weights(leaf, *_flat(members), _row_weights(weight, n_rows), place, *scratch, found)
+    k.predict.quantiles.weights(leaf, *_flat(members), _row_weights(weight, n_rows), place, *scratch, found)
     return found
 
 

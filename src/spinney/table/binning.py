@@ -86,7 +86,7 @@ def bin_table(
         Fixed-point weights for the quantiles; one entry means that every weight is 1.
     max_bins : int or None
         Most bins of a numeric column, 2 to 65,535: one with more distinct values is cut into bins of about equal
-        weight, by the rule of `kernels.coding.fill_bins`. None: 65,535. A category keeps every level.
+        weight, by the rule of `kernels.data.binning.fill_bins`. None: 65,535. A category keeps every level.
     kernels : kernel modules
         Compiled or interpreted.
     keep : bool array (table.n_rows,), optional
@@ -191,7 +191,7 @@ def read_blocks(
 def narrow(block: NDArray[np.float64], kernels: Any) -> NDArray[Any]:
     """The block in float32 if that loses nothing: it sorts in 0.6 of the time."""
     narrowed = np.empty(block.shape, np.float32)
-    return narrowed if kernels.binning.narrow(block, narrowed) else block
+    return narrowed if kernels.data.binning.narrow(block, narrowed) else block
 
 
 def cut_block(
@@ -222,7 +222,7 @@ def cut_columns(
     most = min(max_bins, n_rows)
     low, high = np.empty((2, len(columns), most), values.dtype)
     n_bins, n_known = np.empty((2, len(columns)), np.int64)
-    kernels.binning.cut(ordered, most, np.empty(most, np.int64), low, high, n_bins, n_known)
+    kernels.data.binning.cut(ordered, most, np.empty(most, np.int64), low, high, n_bins, n_known)
     cuts = []
     for j, n in enumerate(n_bins.tolist()):
         lowest = low[j, :n] + 0.0  # -0.0 becomes 0.0
@@ -240,9 +240,9 @@ def cut_weighted(
     """Cuts of a column of more values than bins, given also in order, whose rows (n_rows,) have weights."""
     order, mask = order_rows(column, kernels)
     starts, mass = np.empty(len(column) + 1, np.int64), np.empty(len(column), np.int64)
-    n_values = kernels.binning.weigh_runs(ordered, order, mask, weight, starts, mass)
+    n_values = kernels.data.binning.weigh_runs(ordered, order, mask, weight, starts, mass)
     bins = np.empty(n_values, np.int64)
-    kernels.coding.fill_bins(mass[:n_values], max_bins, bins)
+    kernels.data.binning.fill_bins(mass[:n_values], max_bins, bins)
     begins = starts[np.flatnonzero(np.diff(bins, prepend=-1))]
     n_known = starts[n_values]
     ends = np.append(begins[1:], n_known)
@@ -254,7 +254,7 @@ def order_rows(column: NDArray[Any], kernels: Any) -> tuple[NDArray[np.int64], i
     """The rows of a column (n_rows,) by value, NaN last, and the bits of the result that hold them."""
     if column.dtype == np.float32:  # value and row fit one integer
         keys = np.empty(len(column), np.int64)
-        kernels.binning.pack_rows(column, column.view(np.int32), keys)
+        kernels.data.binning.pack_rows(column, column.view(np.int32), keys)
         keys.sort()
         return keys, 2**32 - 1
     block = column[np.newaxis] + 0.0  # -0.0 becomes 0.0
@@ -283,11 +283,11 @@ def write_codes(
     grid = np.empty((3, n_columns), np.int64)
     whole = np.dtype(f"i{values.itemsize}")
     bits, lowest = values.view(whole), int(np.iinfo(whole).min)
-    kernels.binning.lay_cells(low, low.view(whole), lowest, n_bins, cells, ranges, grid)
+    kernels.data.binning.lay_cells(low, low.view(whole), lowest, n_bins, cells, ranges, grid)
 
     def write(lo: int) -> None:
         hi = min(lo + ROWS_AT_ONCE, n_rows)
-        kernels.binning.code(values, bits, lowest, lo, hi, low, cells, ranges, grid, place, is_wide, rows)
+        kernels.data.binning.code(values, bits, lowest, lo, hi, low, cells, ranges, grid, place, is_wide, rows)
 
     run_all(share, write, range(0, n_rows, ROWS_AT_ONCE))
 
@@ -302,7 +302,7 @@ def code_mass(bins: Bins, mass: NDArray[np.int64], kernels: Any, n_workers: int 
 
     def add(worker: int) -> None:
         first, last = ends[worker : worker + 2]
-        kernels.binning.sum_mass(bins.rows, bins.place, bins.is_wide, bins.features, mass, first, last, sums)
+        kernels.data.binning.sum_mass(bins.rows, bins.place, bins.is_wide, bins.features, mass, first, last, sums)
 
     with open_workers(n_workers) as share:
         run_all(share, add, range(len(ends) - 1))
@@ -334,7 +334,7 @@ def rebin(bins: Bins, mass: NDArray[np.int64], max_bins: int, kernels: Any, n_wo
         low, high = bins.edges[:, codes]
         new = np.arange(len(low))
         if len(low) > max_bins and not is_categorical[j]:
-            kernels.coding.fill_bins(mass[codes], max_bins, new)
+            kernels.data.binning.fill_bins(mass[codes], max_bins, new)
         lookup[codes.start + j + 1 : codes.stop + j + 1] = new + 1
         begins = np.flatnonzero(np.diff(new, prepend=-1))
         return Cuts(low[begins], high[np.append(begins[1:], len(new))[: len(begins)] - 1], bool(bins.has_missing[j]))
@@ -346,7 +346,7 @@ def rebin(bins: Bins, mass: NDArray[np.int64], max_bins: int, kernels: Any, n_wo
 
         def write(lo: int) -> None:
             hi = min(lo + ROWS_AT_ONCE, len(rows))
-            kernels.binning.recode(
+            kernels.data.binning.recode(
                 bins.rows, bins.place, bins.is_wide, lookup, bins.features, lo, hi, place, is_wide, rows
             )
 

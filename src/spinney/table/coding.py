@@ -124,7 +124,7 @@ def code_block_sorted(
         else:
             mass = np.diff(starts, append=end) if len(weight) == 1 else np.add.reduceat(weight[order[j, :end]], starts)
             bins = np.empty(len(mass), np.int64)
-            kernels.coding.fill_bins(mass, max_codes, bins)
+            kernels.data.binning.fill_bins(mass, max_codes, bins)
             firsts = np.flatnonzero(np.diff(bins, prepend=-1))
             low, high = low.take(firsts), high.take(np.append(firsts[1:], len(bins)) - 1)
             code = (bins + 1).astype(CODE)[rank - 1]

@@ -1,4 +1,4 @@
-"""Trees of few leaves as tests and bits: what `kernels.bitvector` reads."""
+"""Trees of few leaves as tests and bits: what `kernels.predict.bits` reads."""
 
 from __future__ import annotations
 
@@ -69,15 +69,17 @@ def lay_bits(forest: Forest, dtype: np.dtype[Any], k: Any) -> Bitvectors:
     cells = np.empty((n_columns, max(min(CELLS_PER_THRESHOLD * n_most, MOST_CELLS), 4)), np.uint16)
     ranges, grid = np.empty((3, n_columns), dtype), np.empty((3, n_columns), np.int64)
     whole = np.dtype(f"i{dtype.itemsize}")
-    k.binning.lay_cells(found.low, found.low.view(whole), int(np.iinfo(whole).min), found.n_each, cells, ranges, grid)
+    k.data.binning.lay_cells(
+        found.low, found.low.view(whole), int(np.iinfo(whole).min), found.n_each, cells, ranges, grid
+    )
     columns = np.zeros(forest.n_features, np.int64)
     columns[found.features] = np.arange(n_columns)
     n_below, first_below = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64)
-    n_asked = k.bitvector.count_leaves(hot, first_node, forest.n_features, n_below, first_below)
+    n_asked = k.predict.bits.count_leaves(hot, first_node, forest.n_features, n_below, first_below)
     first_leaf = np.concatenate([[0], np.cumsum(forest.n_leaves)])
     first_test, tests = np.empty(len(forest) + 1, np.int64), np.empty((n_asked, ASK_SIZE), np.uint16)
     leaf_values = np.empty(int(first_leaf[-1]))
-    k.bitvector.lay_bits(
+    k.predict.bits.lay_bits(
         fixed(hot.view(np.float64)), hot, first_node, forest.n_features, n_below, first_below, columns, found.ranks,
         first_leaf, first_test, tests, leaf_values,
     )  # fmt: skip

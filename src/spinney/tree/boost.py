@@ -350,7 +350,7 @@ class BoostGrowth:
         if self.alive is not None:
             self.alive[0] = np.uint64(0xFFFF_FFFF_FFFF_FFFF)  # slot 0 is the first to be taken
         if bag is not None:
-            total = k.leaves.gather_rows(
+            total = k.boost.pack_gradients.gather_rows(
                 bag, self.words_0, self.sums_0, self.n_words, 0, n_rows, self.words, self.sums, self.ids
             )
             nodes[BEGIN, 0] = 1
@@ -370,7 +370,7 @@ class BoostGrowth:
                 used_places, spans, self.n_slot_cells, self.members, self.alive, self.nodes, self.node_values,
                 self.slots, self.slot_values, self.slot_subsets, self.cells, self.extra,
             )  # fmt: skip
-            why = k.boost.grow(
+            why = k.boost.driver.grow(
                 *shared, *grown, *self.scratch[0], self.subsets, self.order, self.batch, state, control, settings
             )
             if why == NEEDS_ROOM:
@@ -392,11 +392,13 @@ class BoostGrowth:
     def make_some_ready(self, arrays: tuple[Any, ...], settings: BoostSettings, t: int) -> None:
         """The part of thread t in the work on several small nodes."""
         n_batch = int(self.state[N_BATCH])
-        self.kernels.boost.make_some_ready(t, self.n_shards, self.batch, n_batch, *arrays, *self.scratch[t], settings)
+        self.kernels.boost.driver.make_some_ready(
+            t, self.n_shards, self.batch, n_batch, *arrays, *self.scratch[t], settings
+        )
 
     def lend_hand(self, shard: int, used_places: NDArray[np.int64], spans: NDArray[np.int64]) -> None:
         """The part of one thread in the work on a large node."""
-        self.kernels.shards.lend_hand(
+        self.kernels.boost.threads.lend_hand(
             shard, self.codes_0, self.words_0, self.sums_0, self.ids_0, self.codes, self.words, self.sums, self.ids,
             self.starts, self.ranges, self.nodes, self.slots, self.places, self.n_words, self.n_narrow, used_places,
             spans, self.n_slot_cells, self.scratch[0].goes_left, self.cells, self.extra, self.state, self.n_shards,
@@ -430,10 +432,10 @@ class BoostGrowth:
             self.leaf[:] = 0
             return 1
         links = np.empty((4, n_grown), np.int64)
-        n_nodes = self.kernels.leaves.close_tree(
+        n_nodes = self.kernels.boost.leaf_values.close_tree(
             self.nodes, self.node_values, n_grown, self.params.pruning == "post", links
         )
-        k = self.kernels.leaves
+        k = self.kernels.boost.leaf_values
 
         def mark(shard: int) -> None:
             k.mark_leaves(shard, self.n_shards, self.ids, self.ranges, links, n_grown, self.leaf)

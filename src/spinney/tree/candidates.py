@@ -168,7 +168,7 @@ def sum_groups(column: NDArray[np.int64], labels: Sums, n_codes: int, n_classes:
 
 
 def middle_of(groups: Groups, *, is_value: bool) -> NDArray[np.float64]:
-    """Thresholds between neighbouring groups: midpoints of the node's own values, as `kernels.search.place_cut`.
+    """Thresholds between neighbouring groups: midpoints of the node's own values, as `kernels.common.thresholds`.
 
     is_value: moved down to the next value of all rows, as C4.5 does.
     """

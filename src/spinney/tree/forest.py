@@ -141,7 +141,7 @@ class Forest:
 
     @once
     def can_be_bits(self) -> bool:
-        """Whether `kernels.bitvector` can predict."""
+        """Whether `kernels.predict.bits` can predict."""
         return can_be_bits(self)
 
     def bits(self, dtype: np.dtype[Any], k: Any) -> Bitvectors:
@@ -268,7 +268,7 @@ class Forest:
         is_child = np.empty(int(np.diff(self.first_node).max()), np.uint8)
         is_used = np.empty(int(np.diff(self.first_mixed).max()), np.uint8)
         fixed_arrays = [fixed(np.ascontiguousarray(array)) for array in arrays]
-        return int(k.soundness.find_fault(*fixed_arrays, SUM_TOLERANCE, IMPURITY_TOLERANCE, is_child, is_used))
+        return int(k.predict.validate.find_fault(*fixed_arrays, SUM_TOLERANCE, IMPURITY_TOLERANCE, is_child, is_used))
 
     def check_tree(self, t: int) -> None:
         """Raise BrokenTreeError unless tree number t is sound: the slower way, which finds words for what is wrong."""

@@ -71,7 +71,7 @@ from spinney.tree.target import Target, Weights, scale, sum_bits, weigh, weight_
 CRITERIA = {
     "gini": GINI,
     "entropy": ENTROPY,
-    "gain_ratio": ENTROPY,  # of the nodes; tests are chosen by `kernels.ratio`
+    "gain_ratio": ENTROPY,  # of the nodes; tests are chosen by `kernels.tree.gain_ratio`
     "misclassification": MISCLASSIFICATION,
     "squared_error": SQUARED_ERROR,
     "sdr": SDR,
@@ -123,7 +123,7 @@ class Units:
 
 
 def score_units(criterion: str, target: Target, weights: Weights, table_bits: int) -> Units:
-    """Worth of a score unit; see the table of scores in `kernels.criteria`."""
+    """Worth of a score unit; see the table of scores in `kernels.common.criteria`."""
     share = 1.0 / weights.total
     if target.n_classes == 0:
         exponent = target.exponent + target.spread_exponent - target.bits + weights.bits
@@ -252,7 +252,7 @@ def make_labels(target: Target, weights: Weights) -> NDArray[np.int64]:
 
 
 def count_cells(features: NDArray[np.int64], settings: Settings, *, is_moments: bool, n_rows: int) -> int:
-    """Cells that the largest histogram of a tree needs; see `kernels.histogram` and `kernels.classes`."""
+    """Cells that the largest histogram of a tree needs; see `kernels.common.groups` and `kernels.tree.scan_classes`."""
     is_categorical = features[IS_CATEGORICAL] != 0
     if is_moments:
         return (int(features[N_CODES].max(initial=1)) + 1) * (2 if settings.is_unit else 4)
@@ -394,7 +394,7 @@ class Growth(Driven):
         deadline = time.monotonic() + INTERPRETED_SECONDS
         while True:
             status = int(
-                self.kernels.grow.grow(
+                self.kernels.tree.driver.grow(
                     self.codes.rows, self.codes.rows.view(np.uint64), self.labels, self.ids, self.target.truth,
                     self.features, self.codes.edges, self.settings, self.permutation, self.places, self.keys,
                     self.counts, self.cells, self.groups, self.totals, self.xlogx, self.sums, self.vectors,
@@ -435,7 +435,7 @@ class Growth(Driven):
         room = min((n_nodes + 1) // 2, MIXED_CELLS // n_classes) if n_classes else 0
         while True:
             distributions = np.empty((room, n_classes))
-            n_mixed = self.kernels.finish.finish(
+            n_mixed = self.kernels.tree.node_stats.finish(
                 self.labels, self.ids, target.truth, self.nodes, self.node_values, n_nodes, len(tree.n_levels),
                 CRITERIA[self.params.criterion], int(weights.is_whole), self.settings.has_monotone,
                 weight_unit(weights), math.ldexp(1.0, self.units.gain_exponent) if n_classes else 0.0,

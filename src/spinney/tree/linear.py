@@ -270,7 +270,7 @@ def sum_products(scaled: NDArray[np.float64], weights: LeafWeights, k: Any) -> N
     sums = np.zeros((n, n), SUM)
     for lo in range(0, n_values, BLOCK_ROWS):
         hi = min(lo + BLOCK_ROWS, n_values)
-        k.linear.add_products(scaled, weights.values, weights.is_whole, 2.0**PRODUCT_BITS, lo, hi, sums)
+        k.predict.linear.add_products(scaled, weights.values, weights.is_whole, 2.0**PRODUCT_BITS, lo, hi, sums)
     products = np.ldexp(sums.astype(np.float64), -PRODUCT_BITS)
     return products + products.T - np.diag(products.diagonal())
 

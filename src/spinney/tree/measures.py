@@ -2,7 +2,7 @@
 
 Sums of rows are vectors: (rows, weight of each class) for classes, (rows, weight, sum, sum of squares) for numbers, the
 last two of the target less its mean over all rows. A table of tests is (n_tests, n_branches, n_sums); a branch without
-rows is a vector of zeros. The scores behind the impurities are those of `kernels.criteria`, for many tests at once.
+rows is a vector of zeros. The scores behind the impurities are those of `kernels.common.criteria`, for many tests.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ COLLAPSE_SLACK = 1e-3  # errors that a subtree must save on the training rows
 MARGIN = 0.1  # errors by which a smaller tree may be worse
 SMALL = 1e-6
 STEP_SECONDS = 2e-5  # a row at a test, interpreted; most are sent down several times
-LINK_ROWS, FRAME_ROWS = 6, 5  # as in `kernels.raising`
+LINK_ROWS, FRAME_ROWS = 6, 5  # as in `kernels.textbook.prune`
 LINK_TEST, LINK_CHILD, LINK_BRANCHES, LINK_N = 0, 1, 2, 5
 # C4.5 release 8, stats.c: quantiles of the normal distribution, interpolated linearly
 TABLE_CONFIDENCES = (0.0, 0.001, 0.005, 0.01, 0.05, 0.10, 0.20, 0.40, 1.00)
@@ -79,7 +79,7 @@ def added_errors(n: float, e: float, confidence: float = 0.25) -> float:
     """
     check_errors(n, e)
     z = normal_quantile(confidence)
-    return float(interpreted().raising.added_errors(float(n), float(e), float(confidence), z))
+    return float(interpreted().textbook.prune.added_errors(float(n), float(e), float(confidence), z))
 
 
 def quinlan_limit(n: float, e: float, confidence: float = 0.25) -> float:
@@ -96,7 +96,7 @@ def quinlan_limit(n: float, e: float, confidence: float = 0.25) -> float:
     check_errors(n, e)
     normal_quantile(confidence)
     z = float(np.interp(confidence, TABLE_CONFIDENCES, TABLE_QUANTILES))
-    return (e + float(interpreted().raising.added_errors(float(n), float(e), float(confidence), z))) / n
+    return (e + float(interpreted().textbook.prune.added_errors(float(n), float(e), float(confidence), z))) / n
 
 
 def check_errors(n: float, e: float) -> None:
@@ -179,7 +179,7 @@ def prune_pessimistic(
     errors = node_errors(tree, heaviest_classes(tree, tiers)[1])
     estimates = np.empty(tree.n_nodes)
     chosen = kernels(tree.n_nodes * STEP_SECONDS)
-    chosen.raising.estimate_all(np.array(tree.weight), errors, float(confidence), z, estimates)
+    chosen.textbook.prune.estimate_all(np.array(tree.weight), errors, float(confidence), z, estimates)
     is_cut = np.zeros(tree.n_nodes, np.bool_)
     for tier in reversed(tiers):
         below = np.zeros(len(tier.nodes))
@@ -283,7 +283,7 @@ class Raising(Driven):
         """Call the driver, with more room if it asks for it."""
         while True:
             status = int(
-                self.kernels.raising.prune(
+                self.kernels.textbook.prune.prune(
                     self.values, self.ids, self.labels, self.times, links, cuts, np.array(self.tree.subsets),
                     self.estimates, counts, int(is_pruned), self.confidence, self.z, self.unit, *self.scratch,
                     self.sums, self.path, self.frames, self.state, self.control,

@@ -381,7 +381,7 @@ class Visit:
         return np.concatenate([[-1], way])[column]
 
     def bound(self, place: Place, feature: int, branch: NDArray[np.int64]) -> list[tuple[float, float]]:
-        """Bounds on the values of the branches, as `kernels.grow.expand` sets them."""
+        """Bounds on the values of the branches, as `kernels.tree.driver.expand` sets them."""
         bounds = [place.bounds] * 3
         sign = 0 if self.rules.monotone is None else int(self.rules.monotone[feature])
         if sign != 0:

@@ -1,4 +1,4 @@
-"""Grow trees of one test on rows that were sorted once, for other weights each time; see `kernels.stump`."""
+"""Grow trees of one test on rows that were sorted once, for other weights each time; see `kernels.tree.stump`."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class StumpGrowth(Growth):
 
     def drive(self) -> int:
         """Search the rows and split them."""
-        k, settings = self.kernels.stump, self.settings
+        k, settings = self.kernels.tree.stump, self.settings
         truth = self.target.truth
         score, best, bound, n_present = k.open_root(self.labels, settings, self.totals, self.sums, self.xlogx)
         feature, at, missing = -1, -1, -1

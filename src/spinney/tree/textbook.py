@@ -282,7 +282,7 @@ class Textbook(Driven):
         deadline = time.monotonic() + INTERPRETED_SECONDS
         while True:
             status = int(
-                self.kernels.grow_fractional.grow(
+                self.kernels.textbook.driver.grow(
                     self.columns, self.ids, self.labels, self.times, self.target.truth, self.features,
                     self.codes.edges, self.settings, self.xlogx, self.column, self.keys, self.counts, self.cells,
                     self.groups, self.sums, self.totals, self.figures, self.branch, self.bags, *self.spare, self.nodes,
@@ -330,7 +330,7 @@ class Textbook(Driven):
         target, weights = self.target, self.weights
         half = target.exponent // 2
         means = np.empty(len(threshold))
-        self.kernels.grow_fractional.settle_values(
+        self.kernels.textbook.driver.settle_values(
             self.labels, self.ids, target.truth, self.nodes, len(threshold), CRITERIA[self.params.criterion],
             int(weights.is_whole), float(target.centre), math.ldexp(1.0, -target.spread_exponent),
             math.ldexp(1.0, -weights.bits), math.ldexp(1.0, sum_bits(math.ldexp(weights.total, -weights.bits))),
@@ -366,7 +366,7 @@ class Textbook(Driven):
             -1: none; least decrease, depth and size are not looked at here.
         """
         figures = np.zeros_like(self.figures)
-        feature = self.kernels.grow_fractional.scan(
+        feature = self.kernels.textbook.driver.scan(
             self.columns, entries.ids, entries.labels, self.times, self.target.truth, self.features, self.codes.edges,
             self.settings, self.xlogx, self.column, self.keys, self.counts, self.cells, self.groups, self.sums,
             self.totals, figures, self.control,
@@ -383,7 +383,7 @@ class Textbook(Driven):
         """
         figures = np.zeros_like(self.figures)
         cuts = np.zeros((CUT_ROWS, int(self.features[N_CODES, feature]) + 1))
-        self.kernels.grow_fractional.list_cuts(
+        self.kernels.textbook.driver.list_cuts(
             self.columns, entries.ids, entries.labels, self.times, self.target.truth, feature, self.features,
             self.codes.edges, self.settings, self.xlogx, self.column, self.keys, self.counts, self.cells, self.groups,
             self.sums, self.totals, figures, cuts,
@@ -401,11 +401,11 @@ class Textbook(Driven):
             cut = np.searchsorted(self.codes.edges[LOW, at : at + n_codes], tree.threshold[node], side="right")
             branch = (code > cut).astype(np.int32)
         branch[code == MISSING_CODE] = tree.missing_branch[node]
-        n_entries, heaviest, known = self.kernels.bags.count_bags(
+        n_entries, heaviest, known = self.kernels.textbook.branches.count_bags(
             branch, entries.ids, entries.labels, self.times, n_branches, self.bags
         )
         ids, labels = enlarge(entries.ids, n_entries), enlarge(entries.labels, n_entries)
-        self.kernels.bags.fill_bags(
+        self.kernels.textbook.branches.fill_bags(
             branch, ids, labels, self.times, n_branches, n_entries, heaviest, known, self.bags, np.empty_like(ids),
             np.empty_like(labels),
         )  # fmt: skip

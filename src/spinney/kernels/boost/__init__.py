@@ -1,0 +1,1 @@
+"""Grow the trees of gradient boosting on rows of bytes."""

@@ -1,0 +1,40 @@
+"""Which branch a row takes: one rule on codes for growing, its twin on values for everything after.
+
+A missing value takes the missing branch; a level that the table did not have is missing to `table.schema` already.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinney._jit import inlined
+from spinney._types import MISSING_CODE, THRESHOLD
+
+ONE = np.uint64(1)
+
+
+@inlined
+def has_level(subsets: np.ndarray, first_word: int, level: int) -> bool:
+    """Whether the bit of `level` is set in the bitset that starts at `first_word`."""
+    word = subsets[first_word + (level >> 6)]
+    return (word >> np.uint64(level & 63)) & ONE == ONE
+
+
+@inlined
+def branch_of_code(code: int, kind: int, cut: int, missing: int, subsets: np.ndarray) -> int:
+    """Branch of a code; cut: last code of branch 0, or the first word of the subset."""
+    if code == MISSING_CODE:
+        return missing
+    if kind == THRESHOLD:
+        return 0 if code <= cut else 1
+    return 0 if has_level(subsets, cut, code - 1) else 1
+
+
+@inlined
+def branch_of_value(value: float, kind: int, argument: float, missing: int, subsets: np.ndarray) -> int:
+    """Branch of a value; a category's value is the index of its level."""
+    if value != value:  # NaN
+        return missing
+    if kind == THRESHOLD:
+        return np.int64(value > argument)
+    return np.int64(1) - np.int64(has_level(subsets, np.int64(argument), np.int64(value)))

@@ -1,0 +1,61 @@
+"""Sums of labels over the rows of a node, which every search begins with."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinney._jit import inlined
+from spinney._types import ALL, N_ALL, PRESENT, Q_ALL, S_ALL, SQUARE, TARGET, W_ALL, WEIGHT
+
+
+@inlined
+def sum_classes(labels: np.ndarray, lo: int, hi: int, sums: np.ndarray, totals: np.ndarray) -> int:
+    """Sum the weights of rows lo .. hi per class; list the classes present, ascending, and return their number."""
+    first = np.uint64(lo)
+    end = np.uint64(hi)
+    is_unit = len(labels) == 1
+    for i in range(first, end):
+        sums[ALL, np.uint64(labels[TARGET, i])] = 0
+    n_present = np.int64(0)
+    weight = np.int64(0)
+    for i in range(first, end):
+        c = np.uint64(labels[TARGET, i])
+        w = np.int64(1) if is_unit else labels[WEIGHT, i]
+        held = sums[ALL, c]
+        sums[ALL, c] = held + w
+        weight += w
+        if held == 0:
+            at = n_present  # a fixed order, whatever the order of rows: scores are float sums over classes
+            while at > 0 and sums[PRESENT, at - 1] > np.int64(c):
+                sums[PRESENT, at] = sums[PRESENT, at - 1]
+                at -= 1
+            sums[PRESENT, at] = np.int64(c)
+            n_present += 1
+    totals[N_ALL] = hi - lo
+    totals[W_ALL] = weight
+    return n_present
+
+
+@inlined
+def sum_moments(labels: np.ndarray, lo: int, hi: int, totals: np.ndarray) -> None:
+    """Sum the labels of rows lo .. hi."""
+    total = np.int64(0)
+    weight = np.int64(hi - lo)
+    square = np.int64(0)
+    first = np.uint64(lo)
+    end = np.uint64(hi)
+    for i in range(first, end):
+        total += labels[TARGET, i]
+    if len(labels) > 1:
+        weight = np.int64(0)
+        for i in range(first, end):
+            weight += labels[WEIGHT, i]
+        square = weight
+    if len(labels) > 2:
+        square = np.int64(0)
+        for i in range(first, end):
+            square += labels[SQUARE, i]
+    totals[N_ALL] = hi - lo
+    totals[W_ALL] = weight
+    totals[S_ALL] = total
+    totals[Q_ALL] = square

@@ -1,0 +1,1 @@
+"""Bins of columns and draws of rows."""

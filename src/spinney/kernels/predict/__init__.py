@@ -1,0 +1,1 @@
+"""Send rows down finished trees, and check that trees can be walked."""

@@ -1,0 +1,244 @@
+"""Route rows that take some of their values from other rows: what permuting a feature does to a tree.
+
+Words: a *place* is the position of a row in a list of rows (those out of the bag of a tree); a *unit* is what is
+permuted as one, a feature or a group of them; `source[u, i]` is the place that the row at place i takes the values of
+unit u from. No table is permuted: a test that asks for a feature of unit u reads it from the source's place.
+
+Rows go down the tree together, node by node, as in growing: a node's test is looked at once for all its rows, and no
+row waits for another's memory. At a test of unit u the branch of the source's value is found as well. While the two
+agree the permuted row is where the row is; where they part a *walker* begins, (unit, place), which goes on by itself.
+Units that a path does not test, or that never part, cost nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinney._jit import door, inlined
+from spinney._types import MOST_BRANCHES, THRESHOLD
+
+from ..common.branch import branch_of_value
+from ..common.rng import below, fold
+from .lanes import CHILD_WORD, FEATURE_WORD, KIND_WORD, MISSING_BITS_WORD, MISSING_WORD, NONE, ONE, TEST_WORD
+
+PERMUTE = np.uint64(0x7065726D)  # purpose of a draw: the letters of "perm"
+
+# rows of `changes` (int32)
+UNIT, PLACE, END = range(3)  # of a row that parted: its unit, its place, and the leaf it ends in
+CHANGE_ROWS = 3
+
+# rows of `stack` (int64): an open node, its places and its walkers as ranges of their lists
+NODE, LO, HI, WALK_LO, WALK_HI = range(5)
+STACK_ROWS = 5
+
+# a walker packs `unit << 32 | place`
+PLACE_BITS = 32
+PLACE_MASK = (1 << PLACE_BITS) - 1
+
+
+@door
+def shuffle(
+    seed: np.uint64,
+    tree: np.uint64,
+    unit: np.uint64,
+    repeat: np.uint64,
+    order: np.ndarray,  # (n,) int32: places, cell by cell
+    begin: np.ndarray,  # (n_cells + 1,) int64: where each cell begins in `order`
+    mixed: np.ndarray,  # (n,) int32 scratch
+    source: np.ndarray,  # (n,) int32, written
+) -> None:
+    """Draw a uniform permutation of the places of each cell (Knuth, volume 2, algorithm 3.4.2 P, inside out)."""
+    key = fold(fold(fold(fold(seed, PERMUTE), tree), unit), repeat)
+    for cell in range(len(begin) - 1):
+        first = begin[cell]
+        for k in range(first, begin[cell + 1]):
+            at = first + below(key, k, k - first + 1)
+            mixed[k] = mixed[at]
+            mixed[at] = order[k]
+    for k in range(len(order)):
+        source[np.int64(order[k])] = mixed[k]
+
+
+@inlined
+def take(
+    columns: np.ndarray, feature: int, place: np.uint64, kind: int, argument: float, missing: int, subsets: np.ndarray
+) -> int:
+    """Branch of the row at a place at a test."""
+    return branch_of_value(np.float64(columns[np.uint64(feature), place]), kind, argument, missing, subsets)
+
+
+@door
+def reroute(
+    columns: np.ndarray,  # (n_features, n) float32 or float64: values of the rows at the places
+    unit_of: np.ndarray,  # (n_features,) int32: unit of each feature; -1: stays
+    source: np.ndarray,  # (n_units, n) int32
+    cuts: np.ndarray,  # (n_nodes, 2) float64, see `route.find`
+    links: np.ndarray,  # the same memory as uint64
+    subsets: np.ndarray,
+    base: int,  # root of the tree
+    word: int,  # first word of the tree's subsets
+    begin: int,  # first place to do
+    places: np.ndarray,  # (3, at least m + 1) int32 scratch, m being the places to do
+    walkers: np.ndarray,  # (3, at least m * n_units + 1) int64 scratch
+    parted: np.ndarray,  # (n_units, m) uint8, zeros; written
+    stack: np.ndarray,  # (STACK_ROWS, at least the nodes of the tree + MOST_BRANCHES) int64 scratch
+    leaf: np.ndarray,  # (n,) int32, written: leaves of the rows as they are
+    changes: np.ndarray,  # (CHANGE_ROWS, at least m * n_units) int32, written
+) -> int:
+    """Route rows as they are and with each unit permuted; return the number of changes.
+
+    A unit that does not part from the row's path ends where the row ends, and is not listed.
+    """
+    n_features = np.int64(columns.shape[0])
+    n = np.int64(parted.shape[1])
+    first = np.uint64(begin)
+    for i in range(n):
+        places[0, i] = begin + i
+    stack[NODE, 0] = base
+    stack[LO, 0] = 0
+    stack[HI, 0] = n
+    stack[WALK_LO, 0] = 0
+    stack[WALK_HI, 0] = 0
+    n_open = np.int64(1)
+    n_changes = np.int64(0)
+    while n_open > 0:
+        n_open -= 1
+        node = stack[NODE, n_open]
+        lo = stack[LO, n_open]
+        hi = stack[HI, n_open]
+        walk_lo = stack[WALK_LO, n_open]
+        walk_hi = stack[WALK_HI, n_open]
+        link = links[node, 1]
+        feature = np.int64((link & TEST_WORD) >> FEATURE_WORD)
+        if feature == n_features:
+            for i in range(lo, hi):
+                leaf[np.int64(places[0, i])] = node - base
+            for i in range(walk_lo, walk_hi):
+                changes[UNIT, n_changes] = walkers[0, i] >> PLACE_BITS
+                changes[PLACE, n_changes] = walkers[0, i] & PLACE_MASK
+                changes[END, n_changes] = node - base
+                n_changes += 1
+            continue
+        kind = np.int64(link & KIND_WORD)
+        missing = np.int64((link >> MISSING_WORD) & MISSING_BITS_WORD)
+        cut = cuts[node, 0]
+        if kind != THRESHOLD:
+            cut += np.float64(word)
+        unit = np.int64(unit_of[feature])
+        # Everything goes to the lists of all branches, and the one list that it belongs to grows: no jump to predict.
+        # List 0 grows where the node's own list was, which is the last one in use; the others are moved behind it.
+        # Unsigned, because a signed index is asked each time whether it counts from the end: a fifth of the time.
+        at_unit = np.uint64(unit)
+        w0 = np.uint64(walk_lo)
+        w1 = NONE
+        w2 = NONE
+        for i in range(walk_lo, walk_hi):
+            walker = walkers[0, i]
+            place = np.uint64(walker & PLACE_MASK)
+            if walker >> PLACE_BITS == unit:
+                place = np.uint64(source[at_unit, place])
+            branch = take(columns, feature, place, kind, cut, missing, subsets)
+            walkers[0, w0] = walker
+            walkers[1, w1] = walker
+            walkers[2, w2] = walker
+            w0 += np.uint64(branch == 0)
+            w1 += np.uint64(branch == 1)
+            w2 += np.uint64(branch == 2)
+        n0 = np.uint64(lo)
+        n1 = NONE
+        n2 = NONE
+        for i in range(lo, hi):
+            place = np.uint64(places[0, i])
+            branch = take(columns, feature, place, kind, cut, missing, subsets)
+            if unit >= 0:
+                other = take(columns, feature, np.uint64(source[at_unit, place]), kind, cut, missing, subsets)
+                was_parted = np.uint64(parted[at_unit, place - first])
+                is_new = np.uint64(other != branch) & (ONE - was_parted)
+                parted[at_unit, place - first] = was_parted | is_new
+                walker = (unit << PLACE_BITS) | np.int64(place)
+                walkers[0, w0] = walker
+                walkers[1, w1] = walker
+                walkers[2, w2] = walker
+                w0 += is_new & np.uint64(other == 0)
+                w1 += is_new & np.uint64(other == 1)
+                w2 += is_new & np.uint64(other == 2)
+            places[0, n0] = place
+            places[1, n1] = place
+            places[2, n2] = place
+            n0 += np.uint64(branch == 0)
+            n1 += np.uint64(branch == 1)
+            n2 += np.uint64(branch == 2)
+        walk_0, walk_1, walk_2 = np.int64(w0), np.int64(w1), np.int64(w2)
+        end_0, n_1, n_2 = np.int64(n0), np.int64(n1), np.int64(n2)
+        for i in range(walk_1):
+            walkers[0, walk_0 + i] = walkers[1, i]
+        for i in range(walk_2):
+            walkers[0, walk_0 + walk_1 + i] = walkers[2, i]
+        for i in range(n_1):
+            places[0, end_0 + i] = places[1, i]
+        for i in range(n_2):
+            places[0, end_0 + n_1 + i] = places[2, i]
+        child = base + np.int64(link >> CHILD_WORD)
+        n_open = push(stack, n_open, child, lo, end_0, walk_lo, walk_0)
+        n_open = push(stack, n_open, child + 1, end_0, end_0 + n_1, walk_0, walk_0 + walk_1)
+        n_open = push(
+            stack, n_open, child + 2, end_0 + n_1, end_0 + n_1 + n_2, walk_0 + walk_1, walk_0 + walk_1 + walk_2
+        )
+    return n_changes
+
+
+@inlined
+def push(stack: np.ndarray, n_open: int, node: int, lo: int, hi: int, walk_lo: int, walk_hi: int) -> int:
+    """Put a node on the stack if anything goes there; return the height of the stack."""
+    stack[NODE, n_open] = node
+    stack[LO, n_open] = lo
+    stack[HI, n_open] = hi
+    stack[WALK_LO, n_open] = walk_lo
+    stack[WALK_HI, n_open] = walk_hi
+    return n_open + np.int64(hi > lo or walk_hi > walk_lo)
+
+
+@door
+def make_cells(
+    columns: np.ndarray,
+    nodes: np.ndarray,  # (n_tests,) int64: nodes whose tests part the rows, in this order
+    cuts: np.ndarray,
+    links: np.ndarray,
+    subsets: np.ndarray,
+    word: int,
+    names: np.ndarray,  # (MOST_BRANCHES * most,) int32, -1 in and out: number of the cell of each (cell, branch)
+    most: int,  # cells
+    finer: np.ndarray,  # (n,) int32 scratch
+    cell: np.ndarray,  # (n,) int32, zeros; written: the cell of each place
+) -> int:
+    """Part the rows by the tests of some nodes, wherever in the tree they stand; return the number of cells.
+
+    The first test that would make more than `most` cells ends it.
+    """
+    n = np.int64(columns.shape[1])
+    n_cells = np.int64(1)
+    for t in range(len(nodes)):
+        node = np.int64(nodes[t])
+        link = links[node, 1]
+        feature = np.int64((link & TEST_WORD) >> FEATURE_WORD)
+        kind = np.int64(link & KIND_WORD)
+        missing = np.int64((link >> MISSING_WORD) & MISSING_BITS_WORD)
+        cut = cuts[node, 0]
+        if kind != THRESHOLD:
+            cut += np.float64(word)
+        n_finer = np.int64(0)
+        for i in range(n):
+            branch = take(columns, feature, np.uint64(i), kind, cut, missing, subsets)
+            at = np.int64(cell[i]) * MOST_BRANCHES + branch
+            if names[at] < 0:
+                names[at] = n_finer
+                n_finer += 1
+            finer[i] = names[at]
+        for at in range(n_cells * MOST_BRANCHES):
+            names[at] = -1
+        if n_finer > most:
+            break
+        for i in range(n):
+            cell[i] = finer[i]
+        n_cells = n_finer
+    return n_cells

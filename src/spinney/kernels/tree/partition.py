@@ -1,0 +1,89 @@
+"""Move the rows of a node so that each branch is a range of its own.
+
+Rows are swapped in place, codes and sums together: no second buffer, and every node below reads its rows in sequence.
+The order inside a branch is arbitrary; nothing depends on it, because sums are integers. One pass lists the rows of
+either side, adding the answer to a counter instead of jumping on it: which way a row goes cannot be predicted.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinney._jit import inlined
+from spinney._types import THRESHOLD
+
+from ..common.branch import branch_of_code
+
+ONE = np.uint64(1)
+
+
+@inlined
+def swap_rows(
+    words: np.ndarray,
+    labels: np.ndarray,
+    ids: np.ndarray,
+    lo: int,
+    n_front: np.uint64,
+    n_behind: np.uint64,
+    moves: np.ndarray,
+) -> int:
+    """Bring the rows listed in moves[1] before those in moves[0], both ascending; return where the latter begin."""
+    middle = np.uint64(lo) + n_front
+    n_words = np.uint64(words.shape[1])
+    n_labels = len(labels)
+    for k in range(n_behind):
+        i = np.uint64(moves[0, k])
+        if i >= middle:
+            break
+        j = np.uint64(moves[1, n_front - ONE - k])
+        for at in range(n_words):
+            word = words[i, at]
+            words[i, at] = words[j, at]
+            words[j, at] = word
+        for at in range(n_labels):
+            label = labels[at, i]
+            labels[at, i] = labels[at, j]
+            labels[at, j] = label
+        row = ids[i]
+        ids[i] = ids[j]
+        ids[j] = row
+    return np.int64(middle)
+
+
+@inlined
+def partition(
+    codes: np.ndarray,
+    words: np.ndarray,
+    labels: np.ndarray,
+    ids: np.ndarray,
+    lo: int,
+    hi: int,
+    feature: int,
+    kind: int,
+    cut: int,
+    missing: int,
+    subsets: np.ndarray,
+    last: int,
+    moves: np.ndarray,  # (2, at least hi - lo) int32 scratch
+) -> int:
+    """Move the rows of lo .. hi whose branch is `last` or higher behind the others; return where they begin."""
+    n_behind = np.uint64(0)
+    n_front = np.uint64(0)
+    column = np.uint64(feature)
+    if kind == THRESHOLD and last == 1:
+        absent = np.uint64(missing >= 1)
+        for i in range(np.uint64(lo), np.uint64(hi)):
+            code = np.int64(codes[i, column])
+            is_behind = np.uint64(code > cut) | (np.uint64(code == 0) & absent)
+            moves[0, n_behind] = i
+            moves[1, n_front] = i
+            n_behind += is_behind
+            n_front += ONE - is_behind
+    else:
+        for i in range(np.uint64(lo), np.uint64(hi)):
+            is_behind = np.uint64(branch_of_code(np.int64(codes[i, column]), kind, cut, missing, subsets) >= last)
+            moves[0, n_behind] = i
+            moves[1, n_front] = i
+            n_behind += is_behind
+            n_front += ONE - is_behind
+    return swap_rows(words, labels, ids, lo, n_front, n_behind, moves)

@@ -1,0 +1,463 @@
+"""Scan one feature for the best cut, for three classes or more.
+
+A group holds a weight per class, so groups are not stored: the scan walks the cells (one per code and class) or the
+sorted keys and moves weights from the right branch to the left. Whole weights keep the sums of squares (Gini) or of
+f(k) (entropy) of both branches up to date as integers, called *powers* here; otherwise a score is computed afresh at
+each cut, so that it depends on the rows to the left and not on their order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinney._jit import inlined, kernel
+from spinney._types import (
+    ALL,
+    CELLS_PER_ROW,
+    ENTROPY,
+    GINI,
+    IS_LISTED,
+    LARGE_SHIFT,
+    LEARNED,
+    LEFT,
+    MISSING,
+    MISSING_CODE,
+    N_ALL,
+    N_CODES,
+    N_MISSING,
+    PRESENT,
+    RIGHT,
+    SURROGATE,
+    TARGET,
+    W_ALL,
+    W_MISSING,
+    WEIGHT,
+    Settings,
+)
+
+from ..common.criteria import TIE, blur_of, score_classes
+from ..common.rng import below
+from ..common.sorting import make_keys
+
+LARGE_MASK = 0xFFFFFFFF
+
+# how a score is kept up to date
+AFRESH = 0
+SQUARES = 1
+LOGS = 2
+
+
+@inlined
+def power_kind(settings: Settings, xlogx: np.ndarray) -> int:
+    """Which powers this criterion keeps."""
+    if settings.is_whole != 0 and settings.criterion == GINI:
+        return SQUARES
+    if settings.is_whole != 0 and settings.criterion == ENTROPY and len(xlogx) > 1:
+        return LOGS
+    return AFRESH
+
+
+@inlined
+def power_step(kind: int, before: int, weight: int, xlogx: np.ndarray) -> int:
+    """Change of a branch's power when the weight of a class there goes from `before` to `before + weight`."""
+    if kind == SQUARES:
+        return weight * (2 * before + weight)
+    if kind == LOGS:
+        return xlogx[before + weight] - xlogx[before]
+    return np.int64(0)
+
+
+@kernel
+def start_right(sums: np.ndarray, n_present: int, kind: int, xlogx: np.ndarray) -> int:
+    """Put every row of the node into the right branch; return its power."""
+    power = np.int64(0)
+    for k in range(n_present):
+        c = sums[PRESENT, k]
+        sums[LEFT, c] = 0
+        sums[RIGHT, c] = sums[ALL, c]
+        power += power_step(kind, 0, sums[ALL, c], xlogx)
+    return power
+
+
+@inlined
+def score_sides(
+    sums: np.ndarray,
+    w_left: int,
+    w_right: int,
+    power_left: int,
+    power_right: int,
+    kind: int,
+    n_present: int,
+    criterion: int,
+    xlogx: np.ndarray,
+) -> float:
+    """Score of the two branches."""
+    if kind == SQUARES:
+        wa = np.float64(w_left)
+        wb = np.float64(w_right)
+        return (np.float64(power_left) * wb + np.float64(power_right) * wa) / (wa * wb)
+    if kind == LOGS:
+        return np.float64(power_left + power_right - xlogx[w_left] - xlogx[w_right])
+    left = score_classes(criterion, sums, LEFT, w_left, n_present, xlogx)
+    return left + score_classes(criterion, sums, RIGHT, w_right, n_present, xlogx)
+
+
+@kernel
+def score_unknown(
+    criterion: int, sums: np.ndarray, weight: int, w_missing: int, n_present: int, xlogx: np.ndarray
+) -> float:
+    """What the score of the node, all of whose rows weigh `weight`, exceeds that of its known rows by."""
+    score = score_classes(criterion, sums, ALL, weight, n_present, xlogx)
+    for k in range(n_present):
+        c = sums[PRESENT, k]
+        sums[ALL, c] -= sums[MISSING, c]
+    score -= score_classes(criterion, sums, ALL, weight - w_missing, n_present, xlogx)
+    for k in range(n_present):
+        c = sums[PRESENT, k]
+        sums[ALL, c] += sums[MISSING, c]
+    return score
+
+
+@kernel
+def try_cut(
+    sums: np.ndarray,
+    totals: np.ndarray,
+    n_left: int,
+    w_left: int,
+    power_left: int,
+    power_right: int,
+    n_present: int,
+    settings: Settings,
+    xlogx: np.ndarray,
+    best: float,
+    key: np.uint64,
+    n_ties: int,
+    is_last: bool,  # known rows against missing ones
+) -> tuple[float, int, int]:
+    """Compare the cut at hand, with missing rows on each side that is allowed, to the best so far.
+
+    Missing rows stand in the right branch on entry and on exit. Returns the better score, the branch of missing rows
+    (-1: not better) and the number of ties.
+    """
+    kind = power_kind(settings, xlogx)
+    n = totals[N_ALL]
+    weight = totals[W_ALL]
+    n_missing = totals[N_MISSING]
+    is_shared = n_missing > 0 and not is_last
+    is_apart = is_shared and settings.missing != LEARNED
+    has_three = is_apart and settings.missing != SURROGATE
+    branch = np.int64(-1)
+    apart = 0.0
+    blur = 0.0
+    if has_three and (n_missing < settings.min_samples_leaf or totals[W_MISSING] < settings.min_weight_leaf):
+        return best, branch, n_ties
+    if is_apart:
+        if has_three:
+            apart = score_classes(settings.criterion, sums, MISSING, totals[W_MISSING], n_present, xlogx)
+        else:
+            apart = score_unknown(settings.criterion, sums, weight, totals[W_MISSING], n_present, xlogx)
+            blur = blur_of(settings.criterion, weight, apart, xlogx)
+        n -= n_missing
+        weight -= totals[W_MISSING]
+        for k in range(n_present):
+            c = sums[PRESENT, k]
+            sums[RIGHT, c] -= sums[MISSING, c]
+            power_right -= power_step(kind, sums[RIGHT, c], sums[MISSING, c], xlogx)
+    for side in range(2 if is_shared and not is_apart else 1):
+        if side == 1:
+            n_left += n_missing
+            w_left += totals[W_MISSING]
+            for k in range(n_present):
+                c = sums[PRESENT, k]
+                w = sums[MISSING, c]
+                power_left += power_step(kind, sums[LEFT, c], w, xlogx)
+                sums[LEFT, c] += w
+                sums[RIGHT, c] -= w
+                power_right -= power_step(kind, sums[RIGHT, c], w, xlogx)
+        w_right = weight - w_left
+        is_open = min(n_left, n - n_left) >= settings.min_samples_leaf
+        if not (is_open and min(w_left, w_right) >= settings.min_weight_leaf):
+            continue
+        score = apart + score_sides(
+            sums, w_left, w_right, power_left, power_right, kind, n_present, settings.criterion, xlogx
+        )
+        slack = abs(best) * TIE + blur
+        is_better = score > best + slack
+        if is_better:
+            n_ties = np.int64(0)
+        elif settings.has_random_ties != 0 and score >= best - slack:
+            n_ties += 1
+            is_better = below(key, n_ties, n_ties + 1) == 0
+            score = best
+        if is_better:
+            best = score
+            branch = np.int64(2) if has_three else np.int64(1 - side)
+    if is_shared:
+        for k in range(n_present):
+            c = sums[PRESENT, k]
+            sums[RIGHT, c] += sums[MISSING, c]
+            if not is_apart:
+                sums[LEFT, c] -= sums[MISSING, c]
+    return best, branch, n_ties
+
+
+@inlined
+def fill_cells(
+    codes: np.ndarray,
+    labels: np.ndarray,
+    lo: int,
+    hi: int,
+    feature: int,
+    n_classes: int,
+    n_present: int,
+    cells: np.ndarray,
+    sums: np.ndarray,
+    totals: np.ndarray,
+) -> None:
+    """Add rows lo .. hi to cells[code * (n_classes + 1) + class], the last cell of a code counting its rows.
+
+    Missing rows end in sums[MISSING] and `totals`; their cells are emptied. With weights of 1 the counting cells stay
+    empty: a code's classes add up to its rows.
+    """
+    width = n_classes + 1
+    if len(labels) == 1:
+        wide = np.uint64(width)
+        for i in range(np.uint64(lo), np.uint64(hi)):
+            cells[np.uint64(codes[i, np.uint64(feature)]) * wide + np.uint64(labels[TARGET, i])] += 1
+    else:
+        for i in range(lo, hi):
+            at = np.int64(codes[i, feature]) * width
+            cells[at + labels[TARGET, i]] += labels[WEIGHT, i]
+            cells[at + n_classes] += 1
+    totals[W_MISSING] = 0
+    for k in range(n_present):
+        c = sums[PRESENT, k]
+        sums[MISSING, c] = cells[c]
+        totals[W_MISSING] += cells[c]
+        cells[c] = 0
+    totals[N_MISSING] = totals[W_MISSING] if len(labels) == 1 else cells[n_classes]
+    cells[n_classes] = 0
+
+
+@inlined
+def scan_counts(
+    cells: np.ndarray, sums: np.ndarray, n: int, n_codes: int, n_present: int, n_classes: int, least: int, best: float
+) -> tuple[float, int, int]:
+    """Best cut over the cells by Gini when nothing is missing and ties go to the first.
+
+    The common case. n: weight of the node; least: that of a branch, at least. The cells are emptied. Returns the better
+    of `best` and the best score, the last code of the left branch (-1: not better) and the code after it.
+    """
+    for k in range(n_present):
+        sums[LEFT, sums[PRESENT, k]] = 0
+    n_left = np.int64(0)
+    cut = np.int64(-1)
+    cut_next = np.int64(-1)
+    for code in range(1, n_codes + 1):
+        at = code * (n_classes + 1)
+        n_before = n_left
+        square_left = np.int64(0)
+        square_right = np.int64(0)
+        for k in range(n_present):
+            c = sums[PRESENT, k]
+            here = cells[at + c]
+            left = sums[LEFT, c] + here
+            right = sums[ALL, c] - left
+            sums[LEFT, c] = left
+            cells[at + c] = 0
+            n_left += here
+            square_left += left * left
+            square_right += right * right
+        if n_left == n_before:
+            continue
+        if cut >= 0 and cut_next < 0:
+            cut_next = np.int64(code)
+        if min(n_left, n - n_left) >= least:
+            wa = np.float64(n_left)
+            wb = np.float64(n - n_left)
+            rise = np.float64(square_left) * wb + np.float64(square_right) * wa
+            run = wa * wb
+            if rise > (best + abs(best) * TIE) * run:
+                best = rise / run
+                cut = np.int64(code)
+                cut_next = np.int64(-1)
+    return best, cut, cut_next
+
+
+@kernel
+def scan_cells(
+    cells: np.ndarray,
+    sums: np.ndarray,
+    totals: np.ndarray,
+    n_codes: int,
+    n_present: int,
+    settings: Settings,
+    xlogx: np.ndarray,
+    best: float,
+    key: np.uint64,
+    n_ties: int,
+) -> tuple[float, int, int, int, int]:
+    """Best cut over the cells, which are emptied; returns as `scan_classes`."""
+    kind = power_kind(settings, xlogx)
+    if kind == SQUARES and settings.is_unit != 0 and totals[N_MISSING] == 0 and settings.has_random_ties == 0:
+        best, cut, cut_next = scan_counts(
+            cells, sums, totals[N_ALL], n_codes, n_present, settings.n_classes, settings.min_samples_leaf, best
+        )
+        return best, cut, cut_next, 0, n_ties
+    width = settings.n_classes + 1
+    power_left = np.int64(0)
+    power_right = start_right(sums, n_present, kind, xlogx)
+    n_left = np.int64(0)
+    w_left = np.int64(0)
+    cut = np.int64(-1)
+    cut_next = np.int64(-1)
+    cut_missing = np.int64(0)
+    last = np.int64(-1)  # last present code, whose cut is tried once the next present code is known
+    for code in range(1, n_codes + 2):
+        is_end = code == n_codes + 1
+        at = code * width
+        w_here = np.int64(0)
+        if not is_end:
+            for k in range(n_present):
+                w_here += cells[at + sums[PRESENT, k]]
+            if w_here == 0:
+                continue
+        if last >= 0 and (not is_end or (totals[N_MISSING] > 0 and settings.missing != SURROGATE)):
+            best, branch, n_ties = try_cut(
+                sums, totals, n_left, w_left, power_left, power_right, n_present, settings, xlogx,
+                best, key, n_ties, is_end,
+            )  # fmt: skip
+            if branch >= 0:
+                cut = last
+                cut_next = np.int64(-1) if is_end else np.int64(code)
+                cut_missing = branch
+        if is_end:
+            break
+        for k in range(n_present):
+            c = sums[PRESENT, k]
+            w = cells[at + c]
+            power_left += power_step(kind, sums[LEFT, c], w, xlogx)
+            sums[LEFT, c] += w
+            sums[RIGHT, c] -= w
+            power_right -= power_step(kind, sums[RIGHT, c], w, xlogx)
+            cells[at + c] = 0
+        w_left += w_here
+        n_left += w_here if settings.is_unit != 0 else cells[at + width - 1]
+        cells[at + width - 1] = 0
+        last = np.int64(code)
+    return best, cut, cut_next, cut_missing, n_ties
+
+
+@inlined
+def scan_classes(
+    codes: np.ndarray,
+    labels: np.ndarray,
+    lo: int,
+    hi: int,
+    feature: int,
+    features: np.ndarray,
+    settings: Settings,
+    lists: np.ndarray,
+    list_labels: np.ndarray,
+    list_lo: int,
+    keys: np.ndarray,
+    counts: np.ndarray,
+    cells: np.ndarray,
+    sums: np.ndarray,
+    totals: np.ndarray,
+    n_present: int,
+    xlogx: np.ndarray,
+    best: float,
+    key: np.uint64,
+    n_ties: int,
+) -> tuple[float, int, int, int, int]:
+    """Best cut of a numeric feature over rows lo .. hi.
+
+    Returns the better of `best` and the best score, the last code of the left branch (-1: not better), the next present
+    code (-1: the cut is known against missing), the branch of missing rows, and the number of ties met so far.
+    """
+    n_codes = features[N_CODES, feature]
+    is_held = (n_codes + 1) * (settings.n_classes + 1) <= len(cells)
+    if is_held and n_codes * n_present <= CELLS_PER_ROW * (hi - lo):
+        fill_cells(codes, labels, lo, hi, feature, settings.n_classes, n_present, cells, sums, totals)
+        return scan_cells(cells, sums, totals, n_codes, n_present, settings, xlogx, best, key, n_ties)
+    ordered = lists
+    row = feature
+    first = lo - list_lo
+    source = list_labels
+    base = np.int64(0)
+    if list_lo < 0 or features[IS_LISTED, feature] == 0:
+        ordered = keys
+        row = make_keys(codes, lo, hi, feature, LARGE_SHIFT, keys, counts)
+        first = np.int64(0)
+        source = labels
+        base = lo
+    end = first + hi - lo
+    lowest = np.int64(ordered[row, first]) >> LARGE_SHIFT
+    if lowest == np.int64(ordered[row, end - 1]) >> LARGE_SHIFT:
+        return best, -1, -1, 0, n_ties
+    is_unit = len(labels) == 1
+    totals[N_MISSING] = 0
+    totals[W_MISSING] = 0
+    if lowest == MISSING_CODE:
+        for k in range(n_present):
+            sums[MISSING, sums[PRESENT, k]] = 0
+        while np.int64(ordered[row, first]) >> LARGE_SHIFT == MISSING_CODE:
+            i = base + (np.int64(ordered[row, first]) & LARGE_MASK)
+            w = np.int64(1) if is_unit else source[WEIGHT, i]
+            totals[N_MISSING] += 1
+            totals[W_MISSING] += w
+            sums[MISSING, source[TARGET, i]] += w
+            first += 1
+    has_missing = totals[N_MISSING] > 0
+    n_known = end - first
+    kind = power_kind(settings, xlogx)
+    power_left = np.int64(0)
+    power_right = start_right(sums, n_present, kind, xlogx)
+    w_left = np.int64(0)
+    cut = np.int64(-1)
+    cut_next = np.int64(-1)
+    cut_missing = np.int64(0)
+    is_simple = not has_missing and settings.has_random_ties == 0
+    bar = best + abs(best) * TIE
+    n = totals[N_ALL]
+    weight = totals[W_ALL]
+    for k in range(n_known if has_missing and settings.missing != SURROGATE else n_known - 1):
+        sort_key = np.int64(ordered[row, first + k])
+        code = sort_key >> LARGE_SHIFT
+        i = base + (sort_key & LARGE_MASK)
+        c = source[TARGET, i]
+        w = np.int64(1) if is_unit else source[WEIGHT, i]
+        power_left += power_step(kind, sums[LEFT, c], w, xlogx)
+        sums[LEFT, c] += w
+        sums[RIGHT, c] -= w
+        power_right -= power_step(kind, sums[RIGHT, c], w, xlogx)
+        w_left += w
+        n_left = np.int64(k + 1)
+        is_end = n_left == n_known
+        following = np.int64(-1) if is_end else np.int64(ordered[row, first + k + 1]) >> LARGE_SHIFT
+        if following == code:
+            continue
+        if not is_simple:
+            best, branch, n_ties = try_cut(
+                sums, totals, n_left, w_left, power_left, power_right, n_present, settings, xlogx,
+                best, key, n_ties, is_end,
+            )  # fmt: skip
+            if branch >= 0:
+                cut = code
+                cut_next = following
+                cut_missing = branch
+            continue
+        if min(n_left, n - n_left) < settings.min_samples_leaf:
+            continue
+        if min(w_left, weight - w_left) < settings.min_weight_leaf:
+            continue
+        score = score_sides(
+            sums, w_left, weight - w_left, power_left, power_right, kind, n_present, settings.criterion, xlogx
+        )
+        if score > bar:
+            best = score
+            bar = best + abs(best) * TIE
+            cut = code
+            cut_next = following
+    return best, cut, cut_next, cut_missing, n_ties

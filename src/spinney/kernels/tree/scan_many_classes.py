@@ -1,0 +1,195 @@
+"""Best cut for three classes or more by Gini with small whole weights: the search of forests, and of plain trees.
+
+A row is 32 bits, `class << 16 | weight`. Where a node has many rows for its codes, weights are summed in a cell per
+code and class. Otherwise rows are put in the order of their codes and walked: moving weight w of class c to the left,
+where it finds weight L, changes the sum of squares there by w (2 L + w).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinney._jit import inlined, kernel
+from spinney._types import ALL, LEFT, PAIR_LANES, PAIR_ROWS, PRESENT, TARGET, WEIGHT
+
+from ..common.criteria import TIE
+from ..common.sorting import sort_keys
+from .scan_classes import scan_counts
+from .scan_two_classes import load_column
+
+ROWS_PER_CODE = 4  # counting sort up to so many codes for each row
+CELLS_FOR_ROW = 2  # cells up to so many of them for each row
+SHIFT = 16
+S16 = np.uint64(16)
+LOW_HALF = np.uint64(0xFFFF)
+
+
+@inlined
+def pack_classes(labels: np.ndarray, lo: int, hi: int, pays: np.ndarray) -> None:
+    """Write class and weight of rows lo .. hi to pays[0 ..]."""
+    first = np.uint64(lo)
+    for k in range(np.uint64(hi - lo)):
+        w = np.int64(1) if len(labels) == 1 else labels[WEIGHT, first + k]
+        pays[k] = np.int32((labels[TARGET, first + k] << SHIFT) | w)
+
+
+@inlined
+def order_rows(
+    n: int,
+    lowest: int,
+    highest: int,
+    column: np.ndarray,
+    keys: np.ndarray,
+    counts: np.ndarray,
+) -> int:
+    """Put rows in the order of their codes: `code << 16 | row` in one row of `keys`; return which."""
+    rows = np.uint64(n)
+    n_codes = highest - lowest + 1
+    least = np.uint64(lowest)
+    if n_codes <= len(counts) and n_codes <= ROWS_PER_CODE * n:
+        for b in range(n_codes):
+            counts[b] = 0
+        for k in range(rows):
+            counts[np.uint64(column[k]) - least] += 1
+        at = np.int64(0)
+        for b in range(n_codes):
+            here = np.int64(counts[b])
+            counts[b] = at
+            at += here
+        for k in range(rows):
+            code = np.uint64(column[k])
+            place = np.uint64(counts[code - least])
+            keys[1, place] = np.uint32((code << S16) | k)
+            counts[code - least] = np.int32(place + np.uint64(1))
+        return 1
+    if n <= PAIR_ROWS:
+        lanes = (rows + np.uint64(PAIR_LANES - 1)) & ~np.uint64(PAIR_LANES - 1)
+        for k in range(lanes):  # distinct, and above all others behind the last row
+            column[k] = np.int32(((column[k] if k < rows else 0x1FFFFF) << 6) | np.int64(k))
+        for k in range(rows):
+            key = column[k]
+            rank = np.int32(0)
+            for j in range(lanes):
+                rank = np.int32(rank + np.int32(column[j] < key))
+            keys[1, np.uint64(rank)] = np.uint32(((np.uint64(key) >> np.uint64(6)) << S16) | k)
+        return 1
+    for k in range(rows):
+        keys[0, k] = np.uint32((np.uint64(column[k]) << S16) | k)
+    return sort_keys(keys, n, SHIFT, lowest, highest, counts)
+
+
+@inlined
+def walk_rows(
+    n: int,
+    keys: np.ndarray,
+    side: int,
+    pays: np.ndarray,
+    sums: np.ndarray,
+    n_present: int,
+    weight: int,
+    power: int,
+    best: float,
+) -> tuple[float, int, int]:
+    """Best cut of rows in order; power: sum of the squared class weights of the node."""
+    for k in range(n_present):
+        sums[LEFT, sums[PRESENT, k]] = 0
+    power_left = np.int64(0)
+    power_right = np.int64(power)
+    w_left = np.int64(0)
+    bar = best + abs(best) * TIE
+    cut = np.int64(-1)
+    cut_next = np.int64(-1)
+    key = np.uint64(keys[side, 0])
+    for k in range(np.uint64(1), np.uint64(n)):
+        pay = np.int64(pays[key & LOW_HALF])
+        c = np.uint64(pay >> SHIFT)
+        w = pay & 0xFFFF
+        before = sums[LEFT, c]
+        after = sums[ALL, c] - before
+        sums[LEFT, c] = before + w
+        power_left += w * (2 * before + w)
+        power_right -= w * (2 * after - w)
+        w_left += w
+        code = key >> S16
+        key = np.uint64(keys[side, k])
+        if key >> S16 != code:
+            wa = np.float64(w_left)
+            wb = np.float64(weight - w_left)
+            rise = np.float64(power_left) * wb + np.float64(power_right) * wa
+            run = wa * wb
+            if rise > bar * run:
+                best = rise / run
+                bar = best + abs(best) * TIE
+                cut = np.int64(code)
+                cut_next = np.int64(key >> S16)
+    return best, cut, cut_next
+
+
+@kernel
+def walk_cells(
+    n: int,
+    lowest: int,
+    highest: int,
+    column: np.ndarray,
+    pays: np.ndarray,
+    cells: np.ndarray,
+    n_classes: int,
+    sums: np.ndarray,
+    n_present: int,
+    weight: int,
+    best: float,
+) -> tuple[float, int, int]:
+    """Best cut by way of a cell for each code and class; they are zero before and after."""
+    wide = np.uint64(n_classes + 1)
+    before = np.uint64(lowest - 1)  # cells as `scan_counts` has them: codes from 1
+    for k in range(np.uint64(n)):
+        pay = np.uint64(pays[k])
+        cells[(np.uint64(column[k]) - before) * wide + (pay >> S16)] += np.int64(pay & LOW_HALF)
+    best, cut, cut_next = scan_counts(cells, sums, weight, highest - lowest + 1, n_present, n_classes, 1, best)
+    if cut < 0:
+        return best, -1, -1
+    return best, cut + lowest - 1, cut_next + lowest - 1
+
+
+@inlined
+def scan_counted(
+    codes: np.ndarray,
+    lo: int,
+    hi: int,
+    feature: int,
+    n_classes: int,
+    column: np.ndarray,
+    pays: np.ndarray,
+    keys: np.ndarray,
+    counts: np.ndarray,
+    cells: np.ndarray,
+    sums: np.ndarray,
+    n_present: int,
+    weight: int,
+    power: int,
+    best: float,
+) -> tuple[float, int, int]:
+    """Best cut of a numeric feature over rows lo .. hi, packed in `pays`; returns as `packed.scan_packed`."""
+    n = hi - lo
+    lowest, highest = load_column(codes, lo, hi, feature, column)
+    if lowest == highest:
+        return best, -1, -1
+    if lowest == 0:
+        return best, -2, -1
+    n_codes = highest - lowest + 1
+    if n_codes * n_present <= CELLS_FOR_ROW * n and (n_codes + 1) * (n_classes + 1) <= len(cells):
+        return walk_cells(
+            n,
+            lowest,
+            highest,
+            column,
+            pays,
+            cells,
+            n_classes,
+            sums,
+            n_present,
+            weight,
+            best,
+        )
+    side = order_rows(n, lowest, highest, column, keys, counts)
+    return walk_rows(n, keys, side, pays, sums, n_present, weight, power, best)

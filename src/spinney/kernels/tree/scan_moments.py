@@ -1,0 +1,216 @@
+"""Scan the groups of one feature for the best cut, for targets summed as (weight, sum).
+
+The scan walks the groups in order and moves their sums from the right branch to the left. Missing rows are tried in
+the right branch, then in the left (`LEARNED`), or make a third branch (`OWN_BRANCH`); after the last group comes the
+cut that sets all known rows against the missing ones. With `SURROGATE` the known rows alone are cut; what the score of
+the node exceeds theirs by is added, so that features with other missing rows compare by their gains.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinney._jit import inlined, kernel
+from spinney._types import (
+    GROUP_N,
+    GROUP_SQUARE,
+    GROUP_SUM,
+    GROUP_WEIGHT,
+    LEARNED,
+    N_ALL,
+    N_MISSING,
+    Q_ALL,
+    Q_MISSING,
+    S_ALL,
+    S_MISSING,
+    SURROGATE,
+    TARGET,
+    W_ALL,
+    W_MISSING,
+    WEIGHT,
+    Settings,
+)
+
+from ..common.criteria import TIE, blur_of, score_moments
+from ..common.rng import below
+
+ONE = np.uint64(1)  # unsigned indices spare the check for counting from the end
+
+
+@inlined
+def scan_keys(
+    keys: np.ndarray,
+    row: int,
+    first: int,
+    end: int,
+    shift: int,
+    labels: np.ndarray,
+    base: int,
+    total: int,
+    weight: int,
+    centre: int,
+    least: int,
+    best: float,
+) -> tuple[float, int, int]:
+    """Best cut of sorted keys by squared error when nothing is missing and nothing constrains it but `least` rows.
+
+    The common case, without groups. Returns the better of `best` and the best score, the last code of the left branch
+    (-1: not better) and the code after it.
+    """
+    mask = (ONE << np.uint64(shift)) - ONE
+    begin = np.uint64(base)
+    is_unit = len(labels) == 1
+    left = np.int64(0)
+    w_left = np.int64(0)
+    cut = np.int64(-1)
+    cut_next = np.int64(-1)
+    bar = best + abs(best) * TIE
+    key = np.uint64(keys[row, first])
+    for k in range(np.uint64(first) + ONE, np.uint64(end - least) + ONE):
+        at = begin + (key & mask)
+        w = np.int64(1) if is_unit else labels[WEIGHT, at]
+        w_left += w
+        left += labels[TARGET, at] - centre * w
+        code = key >> np.uint64(shift)
+        key = np.uint64(keys[row, k])
+        if key >> np.uint64(shift) != code and k >= np.uint64(first + least):
+            wa = np.float64(w_left)
+            wb = np.float64(weight - w_left)
+            a = np.float64(left)
+            b = np.float64(total - left)
+            rise = a * a * wb + b * b * wa
+            run = wa * wb
+            if rise > bar * run:  # score > bar, without the division
+                best = rise / run
+                bar = best + abs(best) * TIE
+                cut = np.int64(code)
+                cut_next = np.int64(key >> np.uint64(shift))
+    return best, cut, cut_next
+
+
+@kernel
+def blur_known(settings: Settings, totals: np.ndarray, centre: int, xlogx: np.ndarray) -> float:
+    """Rounding of a score that was told by the known rows of a feature; 0 where none is missing."""
+    if totals[N_MISSING] == 0:
+        return 0.0
+    weight = totals[W_ALL] - totals[W_MISSING]
+    total = totals[S_ALL] - totals[S_MISSING] - centre * weight
+    square = totals[Q_ALL] - totals[Q_MISSING]
+    known = score_moments(settings.criterion, weight, total, square, settings.square_unit, xlogx)
+    return blur_of(settings.criterion, weight, known, xlogx)
+
+
+@kernel
+def scan_moments(
+    groups: np.ndarray,
+    n_groups: int,
+    totals: np.ndarray,
+    settings: Settings,
+    xlogx: np.ndarray,
+    centre: int,
+    best: float,
+    sign: int,
+    lower: float,
+    upper: float,
+    key: np.uint64,
+    n_ties: int,
+) -> tuple[float, int, int, int]:
+    """Best cut of the groups.
+
+    centre: near the node's mean target, taken off every target: scores then are close to gains and lose no digits to a
+    mean far from zero. sign: monotone constraint of the feature; lower, upper: bounds on the values of the branches.
+    Returns the better of `best` and the best score, the last group of the left branch (-1: not better), the branch of
+    missing rows, and the number of ties met so far.
+    """
+    criterion = settings.criterion
+    unit = settings.square_unit
+    n = totals[N_ALL]
+    weight = totals[W_ALL]
+    total = totals[S_ALL] - centre * weight
+    square = totals[Q_ALL]
+    n_missing = totals[N_MISSING]
+    s_missing = totals[S_MISSING] - centre * totals[W_MISSING] if n_missing > 0 else np.int64(0)
+    has_missing = n_missing > 0
+    is_apart = has_missing and settings.missing != LEARNED
+    has_three = is_apart and settings.missing != SURROGATE
+    apart = 0.0
+    blur = 0.0
+    if is_apart:
+        if not has_three:
+            apart = score_moments(criterion, weight, total, square, unit, xlogx)
+        n -= n_missing
+        weight -= totals[W_MISSING]
+        total -= s_missing
+        square -= totals[Q_MISSING]
+    if has_three:
+        apart = score_moments(criterion, totals[W_MISSING], s_missing, totals[Q_MISSING], unit, xlogx)
+        has_room = n_missing >= settings.min_samples_leaf and totals[W_MISSING] >= settings.min_weight_leaf
+    else:
+        has_room = True
+        if is_apart:
+            known = score_moments(criterion, weight, total, square, unit, xlogx)
+            blur = blur_of(criterion, weight, known, xlogx)
+            apart -= known
+    n_known = np.int64(0)
+    w_known = np.int64(0)
+    s_known = np.int64(0)
+    q_known = np.int64(0)
+    cut = np.int64(-1)
+    cut_missing = np.int64(0)
+    for g in range(n_groups if has_missing and settings.missing != SURROGATE else n_groups - 1):
+        n_known += groups[GROUP_N, g]
+        if settings.is_unit != 0:
+            w_known = n_known
+            s_known += groups[GROUP_SUM, g] - centre * groups[GROUP_N, g]
+        else:
+            w_known += groups[GROUP_WEIGHT, g]
+            q_known += groups[GROUP_SQUARE, g]
+            s_known += groups[GROUP_SUM, g] - centre * groups[GROUP_WEIGHT, g]
+        is_last = g == n_groups - 1  # known against missing
+        if is_last and has_three:
+            n = totals[N_ALL]
+            weight = totals[W_ALL]
+            total += s_missing
+            square = totals[Q_ALL]
+            apart = 0.0
+            has_room = True
+        n_sides = 2 if has_missing and not is_apart and not is_last else 1
+        for side in range(n_sides):
+            n_left = n_known
+            w_left = w_known
+            left = s_known
+            q_left = q_known
+            if side == 1:
+                n_left += n_missing
+                w_left += totals[W_MISSING]
+                left += s_missing
+                q_left += totals[Q_MISSING]
+            w_right = weight - w_left
+            is_open = min(n_left, n - n_left) >= settings.min_samples_leaf
+            if not (has_room and is_open and min(w_left, w_right) >= settings.min_weight_leaf):
+                continue
+            if settings.has_monotone != 0:
+                value_left = np.float64(left) / np.float64(w_left)
+                value_right = np.float64(total - left) / np.float64(w_right)
+                slack = settings.value_slack
+                value_left += np.float64(centre)
+                value_right += np.float64(centre)
+                if min(value_left, value_right) < lower - slack or max(value_left, value_right) > upper + slack:
+                    continue
+                if sign * (value_right - value_left) < -slack:
+                    continue
+            score = apart + score_moments(criterion, w_left, left, q_left, unit, xlogx)
+            score += score_moments(criterion, w_right, total - left, square - q_left, unit, xlogx)
+            slack = abs(best) * TIE + blur
+            is_better = score > best + slack
+            if is_better:
+                n_ties = np.int64(0)
+            elif settings.has_random_ties != 0 and score >= best - slack:
+                n_ties += 1
+                is_better = below(key, n_ties, n_ties + 1) == 0
+                score = best
+            if is_better:
+                best = score
+                cut = np.int64(g)
+                cut_missing = np.int64(2) if has_three and not is_last else np.int64(1 - side)
+    return best, cut, cut_missing, n_ties

@@ -1,0 +1,357 @@
+"""Best cut for two classes with whole weights: the search of forests, and of plain trees.
+
+What a row adds fits 32 bits, `weight << 16 | weight of class 1`, and sums of all rows fit 64, `weight << 32 | weight of
+class 1`: one addition serves both. Nothing is sorted but a few rows of large nodes:
+
+  up to PAIR_ROWS rows   every row is compared with every other, eight at a time by the processor: the sum left of a cut
+                         at a row's code is the sum over rows with codes up to it
+  more rows              rows fall into buckets of neighbouring codes; the score is convex in the sums left of a cut, so
+                         inside a bucket it is at most that of its two classes in perfect order. Only buckets that could
+                         hold a better cut than the best between buckets are looked into
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinney._jit import inlined, kernel
+from spinney._types import (
+    GROUP_CODE,
+    GROUP_SUM,
+    GROUP_WEIGHT,
+    MAX_CODES,
+    MOST_BUCKETS,
+    N_MISSING,
+    PAIR_LANES,
+    PAIR_ROWS,
+    S_ALL,
+    TARGET,
+    W_ALL,
+    WEIGHT,
+)
+
+from ..common.criteria import TIE
+from ..common.sorting import sort_keys
+
+LOW_HALF = 0xFFFFFFFF
+S16, S32 = np.uint64(16), np.uint64(32)
+ROWS_PER_BUCKET = 8
+
+
+@inlined
+def pack_labels(labels: np.ndarray, lo: int, hi: int, pays: np.ndarray) -> None:
+    """Write what rows lo .. hi add to pays[0 ..], and nothing for the lanes behind them."""
+    n = np.uint64(hi - lo)
+    first = np.uint64(lo)
+    if len(labels) == 1:
+        for k in range(n):
+            pays[k] = np.int32((1 << 16) | labels[TARGET, first + k])
+    else:
+        for k in range(n):
+            pays[k] = np.int32((labels[WEIGHT, first + k] << 16) | labels[TARGET, first + k])
+    for k in range(PAIR_LANES):
+        pays[n + np.uint64(k)] = np.int32(0)
+
+
+@inlined
+def load_column(codes: np.ndarray, lo: int, hi: int, feature: int, column: np.ndarray) -> tuple[int, int]:
+    """Copy the codes of a feature to `column`; return the lowest and the highest."""
+    lowest = np.int64(MAX_CODES)
+    highest = np.int64(0)
+    first = np.uint64(lo)
+    at = np.uint64(feature)
+    for k in range(np.uint64(hi - lo)):
+        code = np.int64(codes[first + k, at])
+        column[k] = np.int32(code)
+        lowest = min(lowest, code)
+        highest = max(highest, code)
+    return lowest, highest
+
+
+@inlined
+def score_packed(w_left: int, left: int, weight: int, total: int) -> tuple[float, float]:
+    """Numerator and denominator of the score of a cut: the division is left to the one who needs it."""
+    wa = np.float64(w_left)
+    wb = np.float64(weight - w_left)
+    a = np.float64(left)
+    b = np.float64(total - left)
+    return a * a * wb + b * b * wa, wa * wb
+
+
+@inlined
+def scan_pairs(
+    n: int,
+    highest: int,
+    column: np.ndarray,
+    pays: np.ndarray,
+    pair_sums: np.ndarray,  # (PAIR_ROWS,) int32 scratch
+    pair_scores: np.ndarray,  # (PAIR_ROWS,) float64 scratch
+    weight: int,
+    total: int,
+    best: float,
+) -> tuple[float, int, int]:
+    """Best cut of at most PAIR_ROWS rows. Returns as `scan_packed`."""
+    rows = np.uint64(n)
+    lanes = (rows + np.uint64(PAIR_LANES - 1)) & ~np.uint64(PAIR_LANES - 1)  # what lies behind the rows adds nothing
+    for i in range(rows):
+        code = column[i]
+        packed = np.int32(0)
+        for j in range(lanes):
+            packed = np.int32(packed + (pays[j] if column[j] <= code else np.int32(0)))
+        pair_sums[i] = packed
+    all_weight = np.float64(weight)
+    all_total = np.float64(total)
+    for i in range(lanes):  # 0 / 0 for the cut behind the last row
+        wa = np.float64(np.int32(pair_sums[i] >> 16))
+        a = np.float64(np.int32(pair_sums[i] & 0xFFFF))
+        wb = all_weight - wa
+        b = all_total - a
+        pair_scores[i] = (a * a * wb + b * b * wa) / (wa * wb)
+    top = best
+    for i in range(rows):
+        score = pair_scores[i]
+        top = score if score > top else top
+    if not top > best + abs(best) * TIE:
+        return best, -1, -1
+    floor = top - abs(top) * TIE
+    cut = highest
+    for i in range(rows):  # the lowest among equals
+        code = np.int64(column[i])
+        if pair_scores[i] >= floor and code < cut:
+            cut = code
+    following = highest
+    for i in range(rows):
+        code = np.int64(column[i])
+        if code > cut and code < following:
+            following = code
+    return top, cut, following
+
+
+@kernel
+def scan_buckets(
+    n: int,
+    lowest: int,
+    highest: int,
+    column: np.ndarray,
+    pays: np.ndarray,
+    picked: np.ndarray,
+    counts: np.ndarray,
+    cells: np.ndarray,
+    weight: int,
+    total: int,
+    best: float,
+) -> tuple[float, int, int]:
+    """Best cut of more rows; column: their codes. Cells are zero before and after. Returns as `scan_packed`."""
+    n_buckets = highest - lowest + 1
+    drop = np.int64(0)
+    if n_buckets > n:
+        most = min(max(n // ROWS_PER_BUCKET, 16), MOST_BUCKETS)
+        while ((highest - lowest) >> drop) >= most:
+            drop += 1
+        n_buckets = ((highest - lowest) >> drop) + 1
+    shift = np.uint64(drop)
+    least = np.uint64(lowest)
+    for k in range(np.uint64(n)):
+        pay = np.uint64(np.uint32(pays[k]))
+        packed = ((pay >> np.uint64(16)) << np.uint64(32)) | (pay & np.uint64(0xFFFF))
+        cells[(np.uint64(column[k]) - least) >> shift] += np.int64(packed)
+    # cuts between buckets
+    bar = best + abs(best) * TIE
+    cut = np.int64(-1)  # last bucket of the left branch
+    packed = np.int64(0)
+    for b in range(n_buckets - 1):
+        here = cells[b]
+        if here == 0:
+            continue
+        packed += here
+        rise, run = score_packed(packed >> 32, packed & LOW_HALF, weight, total)
+        if rise > bar * run:
+            best = rise / run
+            bar = best + abs(best) * TIE
+            cut = np.int64(b)
+    if drop == 0:
+        following = np.int64(-1)
+        if cut >= 0:
+            following = cut + 1
+            while cells[following] == 0:
+                following += 1
+            following += lowest
+            cut += lowest
+        for b in range(n_buckets):
+            cells[b] = 0
+        return best, cut, following
+    # buckets that may hold a better cut: cells become the sums before them, the others 0
+    floor = best - abs(best) * TIE
+    packed = np.int64(0)
+    n_open = np.int64(0)
+    for b in range(n_buckets):
+        here = cells[b]
+        w = here >> 32
+        if w > 1:
+            s = here & LOW_HALF
+            w_before = packed >> 32
+            before = packed & LOW_HALF
+            ones, ones_run = score_packed(w_before + s, before + s, weight, total)
+            zeros, zeros_run = score_packed(w_before + w - s, before, weight, total)
+            is_open = (ones >= floor * ones_run) | (zeros >= floor * zeros_run)
+            cells[b] = -1 - packed if is_open else np.int64(0)
+            n_open += np.int64(is_open)
+        else:
+            cells[b] = 0
+        packed += here
+    cut_code = np.int64(-1)
+    if cut >= 0:
+        cut_code = lowest + ((cut + 1) << drop) - 1
+    if n_open > 0:
+        n_picked = np.uint64(0)
+        for k in range(np.uint64(n)):
+            code = np.uint64(column[k])
+            picked[0, n_picked] = np.uint32((code << np.uint64(16)) | k)
+            n_picked += np.uint64(cells[(code - least) >> shift] < 0)
+        side = sort_keys(picked, np.int64(n_picked), 16, lowest, highest, counts)
+        bucket = np.int64(-1)
+        code = np.int64(-1)
+        for k in range(n_picked):
+            key = np.int64(picked[side, k])
+            if code != key >> 16 and (key >> 16) - lowest >> drop == bucket:
+                rise, run = score_packed(packed >> 32, packed & LOW_HALF, weight, total)
+                if rise > bar * run:
+                    best = rise / run
+                    bar = best + abs(best) * TIE
+                    cut_code = code
+                elif code < cut_code and rise >= (best - abs(best) * TIE) * run:
+                    cut_code = code
+            code = key >> 16
+            if (code - lowest) >> drop != bucket:
+                bucket = (code - lowest) >> drop
+                packed = -1 - cells[bucket]
+            pay = np.int64(pays[np.uint64(key & 0xFFFF)])
+            packed += ((pay >> 16) << 32) | (pay & 0xFFFF)
+    for b in range(n_buckets):
+        cells[b] = 0
+    if cut_code < 0:
+        return best, -1, -1
+    # the codes on both sides of the cut
+    cut = np.int64(-1)
+    following = highest
+    for k in range(np.uint64(n)):
+        code = np.int64(column[k])
+        if code <= cut_code:
+            cut = max(cut, code)
+        else:
+            following = min(following, code)
+    return best, cut, following
+
+
+@inlined
+def scan_packed(
+    codes: np.ndarray,
+    lo: int,
+    hi: int,
+    feature: int,
+    column: np.ndarray,
+    pays: np.ndarray,
+    pair_sums: np.ndarray,
+    pair_scores: np.ndarray,
+    picked: np.ndarray,
+    counts: np.ndarray,
+    cells: np.ndarray,
+    weight: int,
+    total: int,
+    best: float,
+) -> tuple[float, int, int]:
+    """Best cut of a numeric feature over rows lo .. hi, whose labels are packed in `pays`.
+
+    Returns the better of `best` and the best score, the last code of the left branch (-1: not better, -2: rows are
+    missing, which is not for here) and the next present code.
+    """
+    n = hi - lo
+    lowest, highest = load_column(codes, lo, hi, feature, column)
+    if lowest == highest:
+        return best, -1, -1
+    if lowest == 0:
+        return best, -2, -1
+    if n <= PAIR_ROWS:
+        return scan_pairs(n, highest, column, pays, pair_sums, pair_scores, weight, total, best)
+    return scan_buckets(n, lowest, highest, column, pays, picked, counts, cells, weight, total, best)
+
+
+@kernel
+def scan_levels(
+    codes: np.ndarray,
+    lo: int,
+    hi: int,
+    feature: int,
+    n_codes: int,
+    pays: np.ndarray,
+    cells: np.ndarray,
+    groups: np.ndarray,
+    totals: np.ndarray,
+    subset: np.ndarray,
+    best: float,
+) -> tuple[float, int, int]:
+    """Best subset of the levels of a category, by their shares of class 1, with missing rows on either side.
+
+    The subset is written to `subset`. Returns the better of `best` and the best score, the last level in the order of
+    shares that goes left (-1: not better) and the branch of missing rows.
+    """
+    weight = totals[W_ALL]
+    total = totals[S_ALL]
+    first = np.uint64(lo)
+    at = np.uint64(feature)
+    for k in range(np.uint64(hi - lo)):
+        pay = np.uint64(np.uint32(pays[k]))
+        cells[np.uint64(codes[first + k, at])] += np.int64(((pay >> S16) << S32) | (pay & np.uint64(0xFFFF)))
+    absent = cells[0]
+    cells[0] = 0
+    totals[N_MISSING] = absent >> 32  # as far as anyone asks: none or some
+    n_groups = np.int64(0)
+    for code in range(1, n_codes + 1):
+        here = cells[code]
+        if here == 0:
+            continue
+        cells[code] = 0
+        w = here >> 32
+        s = here & LOW_HALF
+        k = n_groups  # insertion by share, then by level: exact, since products of whole weights are
+        while k > 0 and groups[GROUP_SUM, k - 1] * w > s * groups[GROUP_WEIGHT, k - 1]:
+            groups[GROUP_SUM, k] = groups[GROUP_SUM, k - 1]
+            groups[GROUP_WEIGHT, k] = groups[GROUP_WEIGHT, k - 1]
+            groups[GROUP_CODE, k] = groups[GROUP_CODE, k - 1]
+            k -= 1
+        groups[GROUP_SUM, k] = s
+        groups[GROUP_WEIGHT, k] = w
+        groups[GROUP_CODE, k] = code
+        n_groups += 1
+    if n_groups == 0 or (n_groups == 1 and absent == 0):
+        return best, -1, 0
+    bar = best + abs(best) * TIE
+    cut = np.int64(-1)
+    branch = np.int64(0)
+    w_left = np.int64(0)
+    left = np.int64(0)
+    w_absent = absent >> 32
+    s_absent = absent & LOW_HALF
+    for g in range(n_groups if absent != 0 else n_groups - 1):
+        w_left += groups[GROUP_WEIGHT, g]
+        left += groups[GROUP_SUM, g]
+        rise, run = score_packed(w_left, left, weight, total)
+        if rise > bar * run:
+            best = rise / run
+            bar = best + abs(best) * TIE
+            cut = np.int64(g)
+            branch = np.int64(1)
+        if absent != 0 and g < n_groups - 1:
+            rise, run = score_packed(w_left + w_absent, left + s_absent, weight, total)
+            if rise > bar * run:
+                best = rise / run
+                bar = best + abs(best) * TIE
+                cut = np.int64(g)
+                branch = np.int64(0)
+    if cut >= 0:
+        for w in range((n_codes + 63) >> 6):
+            subset[w] = np.uint64(0)
+        for g in range(cut + 1):
+            level = groups[GROUP_CODE, g] - 1
+            subset[level >> 6] |= np.uint64(1) << np.uint64(level & 63)
+    return best, cut, branch

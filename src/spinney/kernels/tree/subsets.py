@@ -1,0 +1,256 @@
+"""Find the best subset of the levels of a category, sent to branch 0.
+
+  two classes, regression   order the levels by their mean target; the best subset is a prefix (Fisher 1958; Breiman
+                            et al. 1984, theorem 4.5)
+  more classes, few levels  try every subset
+  more classes              order the levels by the first principal component of their class shares (Coppersmith, Hong
+                            and Hosking 1999) and take the best prefix
+
+The groups are the levels present at the node, one each, with the level plus one in groups[GROUP_CODE].
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinney._jit import kernel
+from spinney._types import (
+    EXHAUSTIVE_LEVELS,
+    GROUP_CODE,
+    GROUP_N,
+    GROUP_SUM,
+    GROUP_WEIGHT,
+    LEFT,
+    N_MISSING,
+    PRESENT,
+    RIGHT,
+    SURROGATE,
+    Settings,
+)
+
+from ..common.groups import group_cells, order_groups
+from .scan_classes import fill_cells, power_kind, power_step, start_right, try_cut
+from .scan_moments import scan_moments
+
+POWER_STEPS = 200  # of the power iteration; it stops before once the direction is stable
+POWER_TOLERANCE = 1e-14
+GOLDEN_RATIO = 0.6180339887498949
+SHARE_SLACK = 1e-12  # coordinates are sums of products of shares, at most 1
+ONE = np.uint64(1)
+NONE = np.uint64(0)
+
+
+@kernel
+def keep_levels(subset: np.ndarray, groups: np.ndarray, n_groups: int, mask: int, n_words: int) -> None:
+    """Write a bitset of the levels of the groups whose bit is set in mask (-1: all groups)."""
+    for k in range(n_words):
+        subset[k] = NONE
+    for g in range(n_groups):
+        if mask < 0 or (mask >> g) & 1:
+            level = groups[GROUP_CODE, g] - 1
+            subset[level >> 6] |= ONE << np.uint64(level & 63)
+
+
+@kernel
+def subset_moments(
+    codes: np.ndarray,
+    labels: np.ndarray,
+    lo: int,
+    hi: int,
+    feature: int,
+    n_codes: int,
+    cells: np.ndarray,
+    groups: np.ndarray,
+    scores: np.ndarray,
+    totals: np.ndarray,
+    subset: np.ndarray,
+    settings: Settings,
+    xlogx: np.ndarray,
+    centre: int,
+    best: float,
+    lower: float,
+    upper: float,
+    key: np.uint64,
+    n_ties: int,
+) -> tuple[float, int, int, int]:
+    """Best subset by mean target, written to `subset`.
+
+    Returns the better of `best` and the best score, the last group of branch 0 (-1: not better), the branch of
+    missing rows and the number of ties.
+    """
+    n_groups = group_cells(codes, labels, lo, hi, feature, n_codes, cells, groups, totals)
+    if n_groups == 0 or (n_groups == 1 and totals[N_MISSING] == 0):
+        return best, -1, 0, n_ties
+    for g in range(n_groups):
+        weight = groups[GROUP_N, g] if settings.is_unit != 0 else groups[GROUP_WEIGHT, g]
+        scores[g] = np.float64(groups[GROUP_SUM, g]) / np.float64(weight)
+    order_groups(groups, scores, n_groups, settings.value_slack)
+    best, cut, missing, n_ties = scan_moments(
+        groups, n_groups, totals, settings, xlogx, centre, best, 0, lower, upper, key, n_ties
+    )
+    if cut >= 0:
+        keep_levels(subset, groups, cut + 1, -1, (n_codes + 63) >> 6)
+    return best, cut, missing, n_ties
+
+
+@kernel
+def score_levels(
+    cells: np.ndarray,
+    width: int,
+    groups: np.ndarray,
+    n_groups: int,
+    present: np.ndarray,  # sums, for its row PRESENT
+    n_present: int,
+    vectors: np.ndarray,  # (3, n_classes) scratch: mean shares, direction, next direction
+    scores: np.ndarray,
+) -> None:
+    """Write each level's coordinate on the first principal component of the class shares to `scores`."""
+    known = 0.0
+    for k in range(n_present):
+        vectors[0, k] = 0.0
+        vectors[1, k] = 0.0
+    for g in range(n_groups):
+        at = groups[GROUP_CODE, g] * width
+        known += np.float64(groups[GROUP_WEIGHT, g])
+        for k in range(n_present):
+            vectors[0, k] += np.float64(cells[at + present[PRESENT, k]])
+    for k in range(n_present):
+        vectors[0, k] /= known
+    # start from the level that is farthest out, so that the start is not orthogonal to what is sought
+    farthest = -1.0
+    for g in range(n_groups):
+        at = groups[GROUP_CODE, g] * width
+        weight = np.float64(groups[GROUP_WEIGHT, g])
+        norm = 0.0
+        for k in range(n_present):
+            d = np.float64(cells[at + present[PRESENT, k]]) / weight - vectors[0, k]
+            norm += d * d * weight
+        if norm > farthest:
+            farthest = norm
+            for k in range(n_present):
+                vectors[1, k] = np.float64(cells[at + present[PRESENT, k]]) / weight - vectors[0, k]
+    # by symmetry that level can still be orthogonal to the component: an uneven push keeps a part of every direction
+    largest = 0.0
+    for k in range(n_present):
+        largest = max(largest, abs(vectors[1, k]))
+    for k in range(n_present):
+        turn = np.float64(k + 1) * GOLDEN_RATIO
+        vectors[1, k] += 0.1 * largest * (turn - np.floor(turn))
+    for _ in range(POWER_STEPS):
+        for k in range(n_present):
+            vectors[2, k] = 0.0
+        for g in range(n_groups):
+            at = groups[GROUP_CODE, g] * width
+            weight = np.float64(groups[GROUP_WEIGHT, g])
+            dot = 0.0
+            for k in range(n_present):
+                dot += (np.float64(cells[at + present[PRESENT, k]]) / weight - vectors[0, k]) * vectors[1, k]
+            scores[g] = dot
+            for k in range(n_present):
+                d = np.float64(cells[at + present[PRESENT, k]]) / weight - vectors[0, k]
+                vectors[2, k] += d * dot * weight
+        norm = 0.0
+        for k in range(n_present):
+            norm += vectors[2, k] * vectors[2, k]
+        norm = np.sqrt(norm)
+        if norm == 0.0:
+            break
+        change = 0.0
+        for k in range(n_present):
+            d = vectors[2, k] / norm
+            change = max(change, abs(d - vectors[1, k]))
+            vectors[1, k] = d
+        if change < POWER_TOLERANCE:
+            break
+    if scores[0] > 0.0:  # group 0 is the lowest level: the sign of the component is ours to choose
+        for g in range(n_groups):
+            scores[g] = -scores[g]
+
+
+@kernel
+def subset_classes(
+    codes: np.ndarray,
+    labels: np.ndarray,
+    lo: int,
+    hi: int,
+    feature: int,
+    n_codes: int,
+    cells: np.ndarray,
+    groups: np.ndarray,
+    scores: np.ndarray,
+    sums: np.ndarray,
+    vectors: np.ndarray,
+    totals: np.ndarray,
+    n_present: int,
+    subset: np.ndarray,
+    settings: Settings,
+    xlogx: np.ndarray,
+    best: float,
+    key: np.uint64,
+    n_ties: int,
+) -> tuple[float, int, int, int]:
+    """Best subset for three classes or more; returns as `subset_moments`."""
+    width = settings.n_classes + 1
+    fill_cells(codes, labels, lo, hi, feature, settings.n_classes, n_present, cells, sums, totals)
+    n_groups = np.int64(0)
+    for code in range(1, n_codes + 1):
+        weight = np.int64(0)
+        for k in range(n_present):
+            weight += cells[code * width + sums[PRESENT, k]]
+        if weight > 0:
+            groups[GROUP_CODE, n_groups] = code
+            groups[GROUP_N, n_groups] = weight if settings.is_unit != 0 else cells[code * width + width - 1]
+            groups[GROUP_WEIGHT, n_groups] = weight
+            n_groups += 1
+    kind = power_kind(settings, xlogx)
+    is_exhaustive = n_groups <= EXHAUSTIVE_LEVELS
+    if not is_exhaustive:
+        score_levels(cells, width, groups, n_groups, sums, n_present, vectors, scores)
+        order_groups(groups, scores, n_groups, SHARE_SLACK)
+    # exhaustive: candidate m sends group 0 and those others whose bit is set in m; ordered: groups 0 .. m
+    n_candidates = np.int64(0)
+    if n_groups > 0:
+        n_candidates = np.int64(1) << (n_groups - 1) if is_exhaustive else n_groups
+    cut = np.int64(-1)
+    cut_missing = np.int64(0)
+    power_left = np.int64(0)
+    power_right = np.int64(0)
+    n_left = np.int64(0)
+    w_left = np.int64(0)
+    has_last = totals[N_MISSING] > 0 and settings.missing != SURROGATE  # known rows against missing ones
+    for m in range(n_candidates if has_last else n_candidates - 1):
+        first = np.int64(m)
+        if is_exhaustive or m == 0:
+            first = np.int64(0)
+            power_left = np.int64(0)
+            power_right = start_right(sums, n_present, kind, xlogx)
+            n_left = np.int64(0)
+            w_left = np.int64(0)
+        for g in range(first, n_groups if is_exhaustive else m + 1):
+            if is_exhaustive and ((2 * m + 1) >> g) & 1 == 0:
+                continue
+            at = groups[GROUP_CODE, g] * width
+            for k in range(n_present):
+                c = sums[PRESENT, k]
+                w = cells[at + c]
+                power_left += power_step(kind, sums[LEFT, c], w, xlogx)
+                sums[LEFT, c] += w
+                sums[RIGHT, c] -= w
+                power_right -= power_step(kind, sums[RIGHT, c], w, xlogx)
+            n_left += groups[GROUP_N, g]
+            w_left += groups[GROUP_WEIGHT, g]
+        best, branch, n_ties = try_cut(
+            sums, totals, n_left, w_left, power_left, power_right, n_present, settings, xlogx,
+            best, key, n_ties, m == n_candidates - 1,
+        )  # fmt: skip
+        if branch >= 0:
+            cut = np.int64(m)
+            cut_missing = branch
+    if cut >= 0:
+        n_kept = n_groups if is_exhaustive else cut + 1
+        keep_levels(subset, groups, n_kept, 2 * cut + 1 if is_exhaustive else -1, (n_codes + 63) >> 6)
+    for g in range(n_groups):
+        at = groups[GROUP_CODE, g] * width
+        for k in range(width):
+            cells[at + k] = 0
+    return best, cut, cut_missing, n_ties
