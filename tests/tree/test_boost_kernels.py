@@ -29,8 +29,8 @@ from spinney._types import (
     SCORE,
     SHARD_ROWS,
     TEST,
-    BoostSettings,
 )
+from spinney.kernels.common.structs import BoostSettings
 from spinney.tree.boost import deal_out, packed_units, power_below
 
 MOST = 2**31  # that the gradients and the hessians of a packed sum stay below

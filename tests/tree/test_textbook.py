@@ -14,6 +14,7 @@ from spinney._types import (
     BAG_BEGIN,
     BAG_N,
     BAG_ROWS,
+    BY_C45,
     CONTROL_STOP,
     CUT_GAIN,
     CUT_IS_VALID,
@@ -433,8 +434,8 @@ def test_a_finished_tree_can_be_scanned_again(params, table):
         assert figures[IS_VALID, feature] == 1.0
         if tree.kind[node] == THRESHOLD:
             last, first = figures[[LAST_BELOW, FIRST_ABOVE], feature].astype(int)
-            place = _jit.interpreted().textbook.figures.place_threshold
-            at = owned.features, owned.codes.edges, feature, last, first, owned.settings
+            place = _jit.interpreted().common.thresholds.place_threshold
+            at = owned.features, owned.codes.edges, feature, last, first, owned.settings.rule == BY_C45
             assert place(*at) == tree.threshold[node]
             cuts = owned.cuts(entries, feature)
             assert np.count_nonzero(cuts[CUT_IS_VALID]) == figures[N_CUTS, feature]

@@ -54,8 +54,8 @@ from spinney._types import (
     SUM,
     TEST,
     UPPER,
-    BoostSettings,
 )
+from spinney.kernels.common.structs import BoostSettings
 from spinney.tree.grow import enlarge
 
 if TYPE_CHECKING:

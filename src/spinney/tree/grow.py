@@ -60,8 +60,8 @@ from spinney._types import (
     TEST,
     TOTALS_SIZE,
     UPPER,
-    Settings,
 )
+from spinney.kernels.common.structs import Settings
 from spinney.table.coding import Codes
 from spinney.tree.drive import Driven
 from spinney.tree.structure import Tree

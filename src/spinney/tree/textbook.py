@@ -64,8 +64,8 @@ from spinney._types import (
     THRESHOLD,
     TOTALS_SIZE,
     WEIGHT_OF,
-    TextbookSettings,
 )
+from spinney.kernels.common.structs import TextbookSettings
 from spinney.table.coding import Codes
 from spinney.tree.drive import Driven
 from spinney.tree.grow import CRITERIA, FIRST_NODES, GAIN_SLACK, INTERPRETED_SECONDS, MAX_CELLS, enlarge, entropy_table

@@ -80,11 +80,11 @@ from spinney._types import (
     TEST,
     THRESHOLD,
     UPPER,
-    BoostSettings,
 )
 
 from ..common.queue import is_ahead, pop, push
 from ..common.rng import fold
+from ..common.structs import BoostSettings
 from .scan import hessian_of, value_of
 from .search import search
 from .threads import add_cells, clear_cells, guess_smaller, move_shard, subtract_cells, sum_shard

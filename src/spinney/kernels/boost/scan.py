@@ -15,9 +15,10 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import inlined, kernel
-from spinney._types import BUNCH_CODE, BUNCH_N, BUNCH_SUM, BUNCH_WEIGHT, MISSING_CODE, SUM_SHIFT, BoostSettings
+from spinney._types import BUNCH_CODE, BUNCH_N, BUNCH_SUM, BUNCH_WEIGHT, MISSING_CODE, SUM_SHIFT
 
 from ..common.groups import order_groups
+from ..common.structs import BoostSettings
 
 HESSIAN_MASK = np.int64((1 << SUM_SHIFT) - 1)
 NO_GAIN = -np.inf

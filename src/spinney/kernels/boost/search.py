@@ -40,11 +40,11 @@ from spinney._types import (
     SLOT_UPPER,
     SUBSET,
     THRESHOLD,
-    BoostSettings,
 )
 
 from ..common.rng import below, fold
-from ..common.thresholds import last_below, place_cut
+from ..common.structs import BoostSettings
+from ..common.thresholds import last_below, place_threshold
 from .rows import add_wide, count_below, count_rows
 from .scan import (
     NO_GAIN,
@@ -349,7 +349,7 @@ def search(
     slot_values[GAIN, slot] = gain - settings.gamma
     if not is_category:
         following = found[FOUND_NEXT, best]
-        threshold = place_cut(features, edges, feature, cut, following)
+        threshold = place_threshold(features, edges, feature, cut, following, False)
         slot_values[SLOT_CUT_VALUE, slot] = threshold
         # codes between that the node does not have go where their values go: rows outside the bag may have them
         last = following - 1 if following > 0 else features[N_CODES, feature]

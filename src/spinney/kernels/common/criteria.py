@@ -19,12 +19,10 @@ import numpy as np
 from spinney._jit import kernel
 from spinney._types import ENTROPY, GINI, MISCLASSIFICATION, PRESENT, SQUARED_ERROR, TARGET, WEIGHT
 
-# Two candidates whose scores differ by less than this share of the score are a tie: four roundings of a float64 and
-# some room. Mathematically equal gains then go to the first feature and the lowest threshold, as promised.
-TIE = 2.0**-47
+from .ties import TIE
+
 ROUNDING = 2.0**-50  # of a square: what conversions, products and their difference may be off
 FEW_ROWS = 8
-NO_SCORE = -1e300  # below every score, and finite, so that the tie slack is too
 
 
 @kernel

@@ -57,15 +57,16 @@ from spinney._types import (
     THRESHOLD,
     W_ALL,
     WEIGHT_OF,
-    TextbookSettings,
 )
 
 from ..common.criteria import score_moments
 from ..common.means import settle_value_leaf
+from ..common.structs import TextbookSettings
 from ..common.sums import sum_classes, sum_moments
+from ..common.thresholds import place_threshold
 from . import scan_classes, scan_values
 from .branches import count_entries, move_entries
-from .figures import SMALL, choose, place_threshold
+from .figures import SMALL, choose
 
 scan_class_feature = scan_classes.scan_feature
 scan_value_feature = scan_values.scan_feature
@@ -379,7 +380,9 @@ def grow(
             if settings.spreads_missing == 0:
                 bits = np.int64(0)
         else:
-            node_values[CUT_VALUE, node] = place_threshold(features, edges, feature, cut, following, settings)
+            node_values[CUT_VALUE, node] = place_threshold(
+                features, edges, feature, cut, following, settings.rule == BY_C45
+            )
         nodes[TEST, node] = (feature << FEATURE_SHIFT) | (bits << KIND_BITS) | kind
         nodes[FIRST_CHILD, node] = first
         nodes[BRANCHES_OF, node] = n_branches

@@ -28,7 +28,6 @@ from spinney._types import (
     FIRST_ABOVE,
     GAIN_FIGURE,
     HIGH,
-    IS_BINNED,
     IS_CATEGORICAL,
     IS_COUNTED,
     IS_VALID,
@@ -42,10 +41,9 @@ from spinney._types import (
     OFFSET,
     RATIO,
     SPLIT_INFO,
-    TextbookSettings,
 )
 
-from ..common.thresholds import last_below
+from ..common.structs import TextbookSettings
 
 SMALL = 1e-6  # C4.5, as J48 has it: figures that differ by less are equal
 NEAR = 1e-5  # C4.5: values that differ by less are equal
@@ -110,29 +108,6 @@ def split_entropy(power_all: int, powers: int, w_all: int, settings: TextbookSet
 def gain_ratio(gain: float, split_info: float) -> float:
     """Gain / split information; 0 for a test that does not split."""
     return gain / split_info if split_info > 0.0 else 0.0
-
-
-@kernel
-def place_threshold(
-    features: np.ndarray, edges: np.ndarray, feature: int, cut: int, following: int, settings: TextbookSettings
-) -> float:
-    """Threshold between the highest value of code `cut` and the lowest of `following` (-1: above every value).
-
-    The midpoint; C4.5 then moves it to the largest value of the whole table that is not above it.
-    """
-    if following < 0:
-        return np.inf
-    at = features[OFFSET, feature] - 1
-    low = edges[HIGH, at + cut]
-    high = edges[LOW, at + following]
-    middle = low + (high - low) / 2.0
-    if not (middle >= low and middle < high):  # neighbours one ulp apart, and infinities
-        return low
-    if settings.rule == BY_C45:
-        return edges[HIGH, at + last_below(edges, at, cut, following - 1, middle + SMALL)]
-    if features[IS_BINNED, feature] == 0:
-        return middle
-    return max(middle, edges[HIGH, at + last_below(edges, at, cut, following - 1, middle)])
 
 
 @inlined

@@ -37,10 +37,10 @@ from spinney._types import (
     W_ALL,
     W_MISSING,
     WEIGHT,
-    TextbookSettings,
 )
 
 from ..common.sorting import make_keys
+from ..common.structs import TextbookSettings
 from .figures import (
     SMALL,
     clear_figures,

@@ -33,12 +33,12 @@ from spinney._types import (
     S_MISSING,
     W_ALL,
     W_MISSING,
-    TextbookSettings,
 )
 
 from ..common.criteria import score_moments
 from ..common.groups import group_cells, group_keys
 from ..common.sorting import make_keys
+from ..common.structs import TextbookSettings
 from .figures import (
     clear_figures,
     close_figures,

@@ -63,11 +63,11 @@ from spinney._types import (
     TEST,
     UPPER,
     W_ALL,
-    Settings,
 )
 
 from ..common.queue import pop, push
 from ..common.rng import fold
+from ..common.structs import Settings
 from ..common.sums import sum_moments
 from .partition import partition
 from .search import search

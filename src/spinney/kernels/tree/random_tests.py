@@ -37,13 +37,13 @@ from spinney._types import (
     W_ALL,
     W_MISSING,
     WEIGHT,
-    Settings,
 )
 
 from ..common.branch import has_level
-from ..common.criteria import TIE
 from ..common.rng import below, fold
+from ..common.structs import Settings
 from ..common.thresholds import last_below
+from ..common.ties import bar_above
 from .scan_classes import power_kind, power_step, try_cut
 from .scan_moments import scan_moments
 
@@ -181,7 +181,7 @@ def judge_plain(
     a = np.float64(left - centre * w_left)
     b = np.float64(total - left - centre * (weight - w_left))
     score = (a * a * wb + b * b * wa) / (wa * wb)
-    if score > best + abs(best) * TIE:
+    if score > bar_above(best):
         return score, 0
     return best, -1
 

@@ -32,12 +32,12 @@ from spinney._types import (
     W_ALL,
     W_MISSING,
     WEIGHT,
-    Settings,
 )
 
-from ..common.criteria import TIE, blur_of, score_classes
-from ..common.rng import below
+from ..common.criteria import blur_of, score_classes
 from ..common.sorting import make_keys
+from ..common.structs import Settings
+from ..common.ties import bar_above, judge
 
 LARGE_MASK = 0xFFFFFFFF
 
@@ -181,16 +181,8 @@ def try_cut(
         score = apart + score_sides(
             sums, w_left, w_right, power_left, power_right, kind, n_present, settings.criterion, xlogx
         )
-        slack = abs(best) * TIE + blur
-        is_better = score > best + slack
+        is_better, best, n_ties = judge(score, best, blur, settings.has_random_ties, key, n_ties)
         if is_better:
-            n_ties = np.int64(0)
-        elif settings.has_random_ties != 0 and score >= best - slack:
-            n_ties += 1
-            is_better = below(key, n_ties, n_ties + 1) == 0
-            score = best
-        if is_better:
-            best = score
             branch = np.int64(2) if has_three else np.int64(1 - side)
     if is_shared:
         for k in range(n_present):
@@ -277,7 +269,7 @@ def scan_counts(
             wb = np.float64(n - n_left)
             rise = np.float64(square_left) * wb + np.float64(square_right) * wa
             run = wa * wb
-            if rise > (best + abs(best) * TIE) * run:
+            if rise > bar_above(best) * run:
                 best = rise / run
                 cut = np.int64(code)
                 cut_next = np.int64(-1)
@@ -419,7 +411,7 @@ def scan_classes(
     cut_next = np.int64(-1)
     cut_missing = np.int64(0)
     is_simple = not has_missing and settings.has_random_ties == 0
-    bar = best + abs(best) * TIE
+    bar = bar_above(best)
     n = totals[N_ALL]
     weight = totals[W_ALL]
     for k in range(n_known if has_missing and settings.missing != SURROGATE else n_known - 1):
@@ -457,7 +449,7 @@ def scan_classes(
         )
         if score > bar:
             best = score
-            bar = best + abs(best) * TIE
+            bar = bar_above(best)
             cut = code
             cut_next = following
     return best, cut, cut_next, cut_missing, n_ties

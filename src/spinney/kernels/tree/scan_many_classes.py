@@ -12,8 +12,8 @@ import numpy as np
 from spinney._jit import inlined, kernel
 from spinney._types import ALL, LEFT, PAIR_LANES, PAIR_ROWS, PRESENT, TARGET, WEIGHT
 
-from ..common.criteria import TIE
 from ..common.sorting import sort_keys
+from ..common.ties import bar_above
 from .scan_classes import scan_counts
 from .scan_two_classes import load_column
 
@@ -96,7 +96,7 @@ def walk_rows(
     power_left = np.int64(0)
     power_right = np.int64(power)
     w_left = np.int64(0)
-    bar = best + abs(best) * TIE
+    bar = bar_above(best)
     cut = np.int64(-1)
     cut_next = np.int64(-1)
     key = np.uint64(keys[side, 0])
@@ -119,7 +119,7 @@ def walk_rows(
             run = wa * wb
             if rise > bar * run:
                 best = rise / run
-                bar = best + abs(best) * TIE
+                bar = bar_above(best)
                 cut = np.int64(code)
                 cut_next = np.int64(key >> S16)
     return best, cut, cut_next

@@ -28,11 +28,11 @@ from spinney._types import (
     W_ALL,
     W_MISSING,
     WEIGHT,
-    Settings,
 )
 
-from ..common.criteria import TIE, blur_of, score_moments
-from ..common.rng import below
+from ..common.criteria import blur_of, score_moments
+from ..common.structs import Settings
+from ..common.ties import bar_above, judge
 
 ONE = np.uint64(1)  # unsigned indices spare the check for counting from the end
 
@@ -64,7 +64,7 @@ def scan_keys(
     w_left = np.int64(0)
     cut = np.int64(-1)
     cut_next = np.int64(-1)
-    bar = best + abs(best) * TIE
+    bar = bar_above(best)
     key = np.uint64(keys[row, first])
     for k in range(np.uint64(first) + ONE, np.uint64(end - least) + ONE):
         at = begin + (key & mask)
@@ -82,7 +82,7 @@ def scan_keys(
             run = wa * wb
             if rise > bar * run:  # score > bar, without the division
                 best = rise / run
-                bar = best + abs(best) * TIE
+                bar = bar_above(best)
                 cut = np.int64(code)
                 cut_next = np.int64(key >> np.uint64(shift))
     return best, cut, cut_next
@@ -201,16 +201,8 @@ def scan_moments(
                     continue
             score = apart + score_moments(criterion, w_left, left, q_left, unit, xlogx)
             score += score_moments(criterion, w_right, total - left, square - q_left, unit, xlogx)
-            slack = abs(best) * TIE + blur
-            is_better = score > best + slack
+            is_better, best, n_ties = judge(score, best, blur, settings.has_random_ties, key, n_ties)
             if is_better:
-                n_ties = np.int64(0)
-            elif settings.has_random_ties != 0 and score >= best - slack:
-                n_ties += 1
-                is_better = below(key, n_ties, n_ties + 1) == 0
-                score = best
-            if is_better:
-                best = score
                 cut = np.int64(g)
                 cut_missing = np.int64(2) if has_three and not is_last else np.int64(1 - side)
     return best, cut, cut_missing, n_ties

@@ -30,8 +30,8 @@ from spinney._types import (
     WEIGHT,
 )
 
-from ..common.criteria import TIE
 from ..common.sorting import sort_keys
+from ..common.ties import bar_above, floor_below
 
 LOW_HALF = 0xFFFFFFFF
 S16, S32 = np.uint64(16), np.uint64(32)
@@ -111,9 +111,9 @@ def scan_pairs(
     for i in range(rows):
         score = pair_scores[i]
         top = score if score > top else top
-    if not top > best + abs(best) * TIE:
+    if not top > bar_above(best):
         return best, -1, -1
-    floor = top - abs(top) * TIE
+    floor = floor_below(top)
     cut = highest
     for i in range(rows):  # the lowest among equals
         code = np.int64(column[i])
@@ -156,7 +156,7 @@ def scan_buckets(
         packed = ((pay >> np.uint64(16)) << np.uint64(32)) | (pay & np.uint64(0xFFFF))
         cells[(np.uint64(column[k]) - least) >> shift] += np.int64(packed)
     # cuts between buckets
-    bar = best + abs(best) * TIE
+    bar = bar_above(best)
     cut = np.int64(-1)  # last bucket of the left branch
     packed = np.int64(0)
     for b in range(n_buckets - 1):
@@ -167,7 +167,7 @@ def scan_buckets(
         rise, run = score_packed(packed >> 32, packed & LOW_HALF, weight, total)
         if rise > bar * run:
             best = rise / run
-            bar = best + abs(best) * TIE
+            bar = bar_above(best)
             cut = np.int64(b)
     if drop == 0:
         following = np.int64(-1)
@@ -181,7 +181,7 @@ def scan_buckets(
             cells[b] = 0
         return best, cut, following
     # buckets that may hold a better cut: cells become the sums before them, the others 0
-    floor = best - abs(best) * TIE
+    floor = floor_below(best)
     packed = np.int64(0)
     n_open = np.int64(0)
     for b in range(n_buckets):
@@ -217,9 +217,9 @@ def scan_buckets(
                 rise, run = score_packed(packed >> 32, packed & LOW_HALF, weight, total)
                 if rise > bar * run:
                     best = rise / run
-                    bar = best + abs(best) * TIE
+                    bar = bar_above(best)
                     cut_code = code
-                elif code < cut_code and rise >= (best - abs(best) * TIE) * run:
+                elif code < cut_code and rise >= floor_below(best) * run:
                     cut_code = code
             code = key >> 16
             if (code - lowest) >> drop != bucket:
@@ -325,7 +325,7 @@ def scan_levels(
         n_groups += 1
     if n_groups == 0 or (n_groups == 1 and absent == 0):
         return best, -1, 0
-    bar = best + abs(best) * TIE
+    bar = bar_above(best)
     cut = np.int64(-1)
     branch = np.int64(0)
     w_left = np.int64(0)
@@ -338,14 +338,14 @@ def scan_levels(
         rise, run = score_packed(w_left, left, weight, total)
         if rise > bar * run:
             best = rise / run
-            bar = best + abs(best) * TIE
+            bar = bar_above(best)
             cut = np.int64(g)
             branch = np.int64(1)
         if absent != 0 and g < n_groups - 1:
             rise, run = score_packed(w_left + w_absent, left + s_absent, weight, total)
             if rise > bar * run:
                 best = rise / run
-                bar = best + abs(best) * TIE
+                bar = bar_above(best)
                 cut = np.int64(g)
                 branch = np.int64(0)
     if cut >= 0:

@@ -44,15 +44,16 @@ from spinney._types import (
     SURROGATE,
     THRESHOLD,
     W_ALL,
-    Settings,
 )
 
-from ..common.criteria import NO_SCORE, TIE, best_possible, blur_of, deviation, score_classes, score_moments
+from ..common.criteria import best_possible, blur_of, deviation, score_classes, score_moments
 from ..common.groups import group_cells, group_keys
 from ..common.rng import fold
 from ..common.sorting import make_keys
+from ..common.structs import Settings
 from ..common.sums import sum_classes, sum_moments
-from ..common.thresholds import place_cut
+from ..common.thresholds import place_threshold
+from ..common.ties import NO_SCORE, certain
 from .gain_ratio import pick_ratio, split_information
 from .random_tests import random_split
 from .scan_classes import scan_classes
@@ -320,7 +321,7 @@ def search(
         totals[S_ALL],
         centre,
     )
-    bound -= abs(bound) * (TIE / 2.0)
+    bound = certain(bound)
     if settings.has_random_ties != 0:
         bound = np.inf
     n_features = features.shape[1]
@@ -486,5 +487,7 @@ def search(
         slot_values[SLOT_CUT_VALUE, slot] = n_words
     elif settings.is_random == 0:
         following = np.int64(slot_values[SLOT_CUT_VALUE, slot])
-        slot_values[SLOT_CUT_VALUE, slot] = place_cut(features, edges, best_feature, slots[CUT, slot], following)
+        slot_values[SLOT_CUT_VALUE, slot] = place_threshold(
+            features, edges, best_feature, slots[CUT, slot], following, False
+        )
     return True, node_score

@@ -48,12 +48,13 @@ from spinney._types import (
     W_ALL,
     W_MISSING,
     WEIGHT,
-    Settings,
 )
 
-from ..common.criteria import NO_SCORE, TIE, best_possible, score_classes, score_moments
+from ..common.criteria import best_possible, score_classes, score_moments
+from ..common.structs import Settings
 from ..common.sums import sum_classes, sum_moments
-from ..common.thresholds import place_cut
+from ..common.thresholds import place_threshold
+from ..common.ties import NO_SCORE, bar_above, certain
 from .scan_classes import power_kind, power_step, start_right, try_cut
 from .scan_moments import scan_moments
 
@@ -82,7 +83,7 @@ def open_root(
         n_present = sum_classes(labels, 0, n_rows, sums, totals)
         score = score_classes(settings.criterion, sums, ALL, totals[W_ALL], n_present, xlogx)
     bound = best_possible(settings.criterion, settings.is_class, labels, 0, n_rows, totals[W_ALL], totals[S_ALL], 0)
-    return score, NO_SCORE, bound - abs(bound) * (TIE / 2.0), n_present
+    return score, NO_SCORE, certain(bound), n_present
 
 
 # --- two classes, and numbers -----------------------------------------------------------------------------------
@@ -107,7 +108,7 @@ def scan_order(
     at = np.int64(-1)
     left = np.int64(0)
     w_left = np.int64(0)
-    bar = best + abs(best) * TIE
+    bar = bar_above(best)
     bar -= abs(bar) * ROOM
     for k in range(np.uint64(n_rows - least)):
         entry = np.int64(order[feature, k])
@@ -124,9 +125,9 @@ def scan_order(
                     continue
                 score = a * a / wa
                 score += b * b / wb
-                if score > best + abs(best) * TIE:
+                if score > bar_above(best):
                     best = score
-                    bar = best + abs(best) * TIE
+                    bar = bar_above(best)
                     bar -= abs(bar) * ROOM
                     at = np.int64(k)
     return best, at
@@ -252,7 +253,7 @@ def scan_class_order(
         square_right += np.float64(sums[ALL, c]) * np.float64(sums[ALL, c])
     whole = np.float64(weight)
     drift = np.float64(n_rows) * DRIFT * whole * whole * whole
-    bar = best + abs(best) * TIE
+    bar = bar_above(best)
     bar -= abs(bar) * ROOM
     for k in range(np.uint64(n_rows - least)):
         entry = np.int64(order[feature, k])
@@ -276,9 +277,9 @@ def scan_class_order(
                     continue
                 score = score_classes(settings.criterion, sums, LEFT, w_left, n_present, xlogx)
                 score += score_classes(settings.criterion, sums, RIGHT, w_right, n_present, xlogx)
-                if score > best + abs(best) * TIE:
+                if score > bar_above(best):
                     best = score
-                    bar = best + abs(best) * TIE
+                    bar = bar_above(best)
                     bar -= abs(bar) * ROOM
                     at = np.int64(k)
     return best, at
@@ -464,5 +465,5 @@ def split_root(
         following = np.int64(codes[entry ^ (entry >> 63), feature])
     nodes[TEST, 0] = (np.int64(feature) << FEATURE_SHIFT) | (np.int64(missing) << KIND_BITS) | THRESHOLD
     nodes[FIRST_CHILD, 0] = 1
-    node_values[CUT_VALUE, 0] = place_cut(features, edges, feature, cut, following)
+    node_values[CUT_VALUE, 0] = place_threshold(features, edges, feature, cut, following, False)
     return n_nodes

@@ -25,10 +25,10 @@ from spinney._types import (
     PRESENT,
     RIGHT,
     SURROGATE,
-    Settings,
 )
 
 from ..common.groups import group_cells, order_groups
+from ..common.structs import Settings
 from .scan_classes import fill_cells, power_kind, power_step, start_right, try_cut
 from .scan_moments import scan_moments
 

@@ -36,12 +36,12 @@ from spinney._types import (
     SUBSET,
     THRESHOLD,
     WEIGHT,
-    Settings,
 )
 
 from ..common.branch import branch_of_code, has_level
 from ..common.sorting import make_keys
-from ..common.thresholds import place_cut
+from ..common.structs import Settings
+from ..common.thresholds import place_threshold
 from .partition import swap_rows
 
 KIND_MASK = (1 << KIND_BITS) - 1
@@ -270,7 +270,9 @@ def find_surrogates(
             is_reversed = found[AGREE_REVERSED, best]
             stand_ins[STAND_TEST, n_stand_ins] = (best << FEATURE_SHIFT) | (is_reversed << KIND_BITS) | THRESHOLD
             stand_ins[STAND_CUT, n_stand_ins] = found[AGREE_CUT, best]
-            stand_cuts[n_stand_ins] = place_cut(features, edges, best, found[AGREE_CUT, best], found[AGREE_NEXT, best])
+            stand_cuts[n_stand_ins] = place_threshold(
+                features, edges, best, found[AGREE_CUT, best], found[AGREE_NEXT, best], False
+            )
         n_stand_ins += 1
     return n_stand_ins, n_words
 

@@ -1,0 +1,107 @@
+"""How a node's test and its link are packed: the one place that knows a mask or a shift.
+
+  test, 32 bits    feature (28) | missing branch (2) | kind (2)
+  link, 64 bits    first child (32) | test (32)
+
+A test stands in an integer of its own while a tree grows (int64) and in its arrays (uint32). A link is what prediction
+reads: the test and where it leads in one word. A leaf's link leads to itself and asks for a feature that no row has.
+
+Functions of a link keep to unsigned words: mixing signed and unsigned 64-bit integers would make floats, and an index
+that may be negative costs a check. Interpreted, every function takes arrays as well.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinney._jit import inlined
+from spinney._types import THRESHOLD
+
+KIND_BITS = 2
+MISSING_BITS = 2
+FEATURE_SHIFT = KIND_BITS + MISSING_BITS
+TEST_BITS = 32
+MOST_FEATURES = 1 << (TEST_BITS - FEATURE_SHIFT)
+
+KIND_MASK = (1 << KIND_BITS) - 1
+MISSING_MASK = (1 << MISSING_BITS) - 1
+
+KIND_WORD = np.uint64(KIND_MASK)
+MISSING_WORD = np.uint64(MISSING_MASK)
+MISSING_SHIFT_WORD = np.uint64(KIND_BITS)
+FEATURE_SHIFT_WORD = np.uint64(FEATURE_SHIFT)
+TEST_WORD = np.uint64((1 << TEST_BITS) - 1)
+CHILD_SHIFT_WORD = np.uint64(TEST_BITS)
+
+
+# --- Tests ---------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def pack_test(feature: int, missing: int, kind: int) -> int:
+    """The test of a node: which feature, the branch of missing values, the kind of question."""
+    return (feature << FEATURE_SHIFT) | (missing << KIND_BITS) | kind
+
+
+@inlined
+def kind_of(test: int) -> int:
+    """LEAF, THRESHOLD, SUBSET or MULTIWAY."""
+    return test & KIND_MASK
+
+
+@inlined
+def missing_of(test: int) -> int:
+    """The branch of missing values; of a surrogate 1 if its branches are swapped."""
+    return (test >> KIND_BITS) & MISSING_MASK
+
+
+@inlined
+def feature_of(test: int) -> int:
+    """The feature that a test asks for."""
+    return test >> FEATURE_SHIFT
+
+
+# --- Links ---------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def pack_link(child: int, test: int) -> np.uint64:
+    """The link of a node that splits."""
+    return (np.uint64(child) << CHILD_SHIFT_WORD) | np.uint64(test)
+
+
+@inlined
+def pack_leaf(node: int, n_features: int) -> np.uint64:
+    """The link of a leaf: to itself, by a feature beyond the last, which a block of rows keeps at 0."""
+    stay = (np.uint64(n_features) << FEATURE_SHIFT_WORD) | np.uint64(THRESHOLD)
+    return (np.uint64(node) << CHILD_SHIFT_WORD) | stay
+
+
+@inlined
+def test_of_link(link: np.uint64) -> np.uint64:
+    """The test of a link."""
+    return link & TEST_WORD
+
+
+@inlined
+def child_of_link(link: np.uint64) -> np.uint64:
+    """Where branch 0 of a link leads."""
+    return link >> CHILD_SHIFT_WORD
+
+
+@inlined
+def kind_of_link(link: np.uint64) -> np.uint64:
+    """As `kind_of`."""
+    return link & KIND_WORD
+
+
+@inlined
+def missing_of_link(link: np.uint64) -> np.uint64:
+    """As `missing_of`."""
+    return (link >> MISSING_SHIFT_WORD) & MISSING_WORD
+
+
+@inlined
+def feature_of_link(link: np.uint64) -> np.uint64:
+    """As `feature_of`; of a leaf the number of features."""
+    return (link & TEST_WORD) >> FEATURE_SHIFT_WORD

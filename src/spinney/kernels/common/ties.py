@@ -1,0 +1,53 @@
+"""When a candidate beats the best so far: one rule for every search.
+
+Two candidates whose scores differ by less than a share TIE of the score are a tie: four roundings of a float64 and some
+room. Mathematically equal gains then go to the first feature and the lowest threshold, as promised
+(docs/decisions/0004), or, where ties are broken at random, to each of those that tie with equal chance.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinney._jit import inlined
+
+from .rng import below
+
+TIE = 2.0**-47
+NO_SCORE = -1e300  # below every score, and finite, so that the tie slack is too
+
+
+@inlined
+def bar_above(best: float) -> float:
+    """What a score must exceed to beat `best`."""
+    return best + abs(best) * TIE
+
+
+@inlined
+def floor_below(best: float) -> float:
+    """What a score must reach to tie with `best`."""
+    return best - abs(best) * TIE
+
+
+@inlined
+def certain(bound: float) -> float:
+    """What a score must reach to be sure that none is better, where none can exceed `bound`."""
+    return bound - abs(bound) * (TIE / 2.0)
+
+
+@inlined
+def judge(
+    score: float, best: float, blur: float, has_random_ties: int, key: np.uint64, n_ties: int
+) -> tuple[bool, float, int]:
+    """Whether a candidate takes the place of the best: (it does, the best score then, ties met so far).
+
+    blur: rounding of the scores beyond TIE. The k-th candidate to tie wins with chance 1 / (k + 1), and keeps the score
+    of the first, so that slacks do not add up.
+    """
+    slack = abs(best) * TIE + blur
+    if score > best + slack:
+        return True, score, np.int64(0)
+    if has_random_ties != 0 and score >= best - slack:
+        n_ties += 1
+        return below(key, n_ties, n_ties + 1) == 0, best, n_ties
+    return False, best, n_ties
