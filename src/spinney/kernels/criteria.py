@@ -27,6 +27,8 @@ from spinney._types import (
     WEIGHT,
 )
 
+from .elementary import log2
+
 # Two candidates whose scores differ by less than this share of the score are a tie: four roundings of a float64 and
 # some room. Mathematically equal gains then go to the first feature and the lowest threshold, as promised.
 TIE = 2.0**-47
@@ -43,7 +45,7 @@ def times_log(weight: int, xlogx: np.ndarray) -> float:
     if weight <= 0:
         return 0.0
     k = np.float64(weight)
-    return k * np.log2(k)
+    return k * log2(k)
 
 
 @kernel

@@ -32,6 +32,8 @@ from spinney._types import (
     WEIGHT,
 )
 
+from .elementary import log2
+
 LOW_LIMB = 2.0**30  # units of the second limb in one of the first: sums of both stay below 2**62
 CHILD_SHIFT = np.uint64(32)
 MARGIN = 1.0 + 2.0**-20  # as `tree.target.MARGIN`: absorbs roundings of the sum that a scale is taken from
@@ -114,7 +116,7 @@ def sum_targets(
 def finest_scale(magnitude: float) -> float:
     """Power of two that leaves a sum of magnitudes below 2**SUM_BITS; see `tree.target.sum_bits`."""
     rest = magnitude * MARGIN
-    scale = 2.0 ** (SUM_BITS - 1)
+    scale = np.float64(np.int64(1) << np.int64(SUM_BITS - 1))
     while rest >= 1.0:
         rest /= 2.0
         scale /= 2.0
@@ -131,9 +133,9 @@ def two_impurity(criterion: int, share: float) -> float:
     if criterion == ENTROPY:
         impurity = 0.0
         if share > 0.0:
-            impurity -= share * np.log2(share)
+            impurity -= share * log2(share)
         if other > 0.0:
-            impurity -= other * np.log2(other)
+            impurity -= other * log2(other)
         return impurity
     if criterion == MISCLASSIFICATION:
         return min(share, other)
@@ -148,7 +150,7 @@ def many_impurity(criterion: int, class_sums: np.ndarray, weight: int) -> float:
         share = np.float64(class_sums[k]) / np.float64(weight)
         if criterion == ENTROPY:
             if share > 0.0:
-                total -= share * np.log2(share)
+                total -= share * log2(share)
         elif criterion == MISCLASSIFICATION:
             total = max(total, share)
         else:

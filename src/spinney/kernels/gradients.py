@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import door, inlined
+
 from .elementary import exponential, log_one_plus, logarithm
 
 BLOCK = 4096  # g and h of a block stay in the second cache until they are summed
