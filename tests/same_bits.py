@@ -1,9 +1,8 @@
-"""Small models of every method that takes logarithms or exponentials, as hashes of their files and answers."""
+"""Small models of every method that takes logarithms or exponentials, and their parts, as hashes."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import tempfile
 import warnings
 from pathlib import Path
@@ -11,6 +10,13 @@ from pathlib import Path
 import numpy as np
 
 import spinney
+from spinney.ensemble.adaboost import distances, find_alpha
+from spinney.ensemble.sampling import Draw
+from spinney.model.links import respond
+from spinney.model.margins import bound_rounds
+from spinney.tree.grow import class_impurity, entropy_table
+from spinney.tree.measures import times_log
+from spinney.tree.target import fix_weights
 
 
 def make_table():
@@ -61,8 +67,24 @@ def find_marks():
             answers = [getattr(model, ask)(X) for ask in asked] + [np.asarray(model.predictor()(X[0]))]
             parts = [path.read_bytes(), *(answer.tobytes() for answer in answers)]
             marks[name] = [hashlib.sha256(part).hexdigest() for part in parts]
-    return marks
+    return {**marks, **mark_parts()}
 
 
-if __name__ == "__main__":
-    print(json.dumps(find_marks()))
+def mark_parts():
+    """The same of parts that models are made of, for many values: a last bit seldom shows in a small model."""
+    generator = np.random.default_rng(8)
+    shares = generator.dirichlet(np.ones(4), 25_000)
+    weights = fix_weights(None, 50_000)
+    parts = {
+        "entropy table": entropy_table("entropy", weights)[0],
+        "impurities": class_impurity("entropy", shares),
+        "measures": times_log(shares),
+        "distances": distances(shares[:, 0], shares[:, 1], "exponential"),
+        "rates": Draw("poisson", 9000, 5000, 0, shares[:9000, 0]).find_rates().pieces,
+        "drawn": Draw("paste", 9000, 5000, 0, shares[:9000, 0]).counts(0),
+        "alphas": np.array([find_alpha(wrong, 1_000_003, 3) for wrong in range(1, 600_000, 7919)]),
+        "bound": bound_rounds(shares[:2000, 0], 3.0 * shares[:2000, 1], 0.1),
+        **{link: respond(link, 20.0 * shares.T[:1] - 8.0) for link in ("log", "logistic", "half_logistic")},
+        "softmax": respond("softmax", 9.0 * shares.T),
+    }
+    return {name: hashlib.sha256(part.tobytes()).hexdigest() for name, part in parts.items()}

@@ -411,7 +411,11 @@ def draw_size(max_samples: Any, n_rows: int, sample_weight: NDArray[np.float64] 
             "give an int, or smaller weights"
         )
     n_drawn = max(int(fraction * total), 1)
-    if sample_weight is not None and (n_drawn < SMALL_BAG or n_drawn**3 < n_rows) and n_drawn < fraction * n_rows - 1:
+    if (
+        sample_weight is not None
+        and (n_drawn < SMALL_BAG or n_drawn * n_drawn * n_drawn < n_rows)
+        and n_drawn < fraction * n_rows - 1
+    ):
         warn(
             f"max_samples={max_samples} is a fraction of the sum of the sample weights, {total:g}: a bag has only "
             f"{n_drawn} rows. Give an int for a number of rows."
