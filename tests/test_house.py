@@ -105,32 +105,32 @@ def is_exact_power(base, exponent):
     return is_constant or is_whole or is_square or ast.unparse(base).startswith("Decimal(")
 
 
+def inexact_imports(node):
+    """What an import brings that has last bits of its own."""
+    names = [alias.name for alias in node.names]
+    if isinstance(node, ast.Import):
+        renamed = [f"{alias.name} as" for alias in node.names if alias.name == "math" and alias.asname]
+        return renamed + [name for name in names if name.startswith(("scipy.special", "statistics"))]
+    home = node.module or ""
+    if home == "statistics" or home.startswith("scipy.special"):
+        return [home]
+    barred = {"special"} if home == "scipy" else INEXACT if home in {"math", "cmath", "numpy"} else set()
+    return [f"{home}.{name}" for name in names if name in barred]
+
+
 def inexact(source):
     """Functions in a source that a CPU or a C library has its own last bits of, as {what: line}."""
     found = {}
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Attribute) and ast.unparse(node.value) in {"np", "numpy", "math", "cmath", "numpy.lib"}:
-            if node.attr in INEXACT:
+        match node:
+            case ast.Attribute(value=ast.Name(id="np" | "numpy" | "math" | "cmath"), attr=name) if name in INEXACT:
                 found[ast.unparse(node)] = node.lineno
-        elif isinstance(node, ast.ImportFrom):
-            home = node.module or ""
-            if home in {"math", "cmath", "numpy"}:
-                found |= {f"{home}.{alias.name}": node.lineno for alias in node.names if alias.name in INEXACT}
-            elif home == "statistics" or home.startswith("scipy.special"):
-                found[home] = node.lineno
-            elif home == "scipy":
-                found |= {f"scipy.{name.name}": node.lineno for name in node.names if name.name == "special"}
-        elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-            found |= {name: node.lineno for name in names if name.startswith(("scipy.special", "statistics"))}
-            found |= {f"{a.name} as": node.lineno for a in node.names if a.name == "math" and a.asname}
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
-            if not is_exact_power(node.left, node.right):
+            case ast.Import() | ast.ImportFrom():
+                found |= dict.fromkeys(inexact_imports(node), node.lineno)
+            case ast.BinOp(left=base, op=ast.Pow(), right=exponent) if not is_exact_power(base, exponent):
                 found["**"] = node.lineno
-        elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Pow):
-            found["**"] = node.lineno
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "pow":
-            found["pow"] = node.lineno
+            case ast.AugAssign(op=ast.Pow()) | ast.Call(func=ast.Name(id="pow")):
+                found["pow"] = node.lineno
     return found
 
 
