@@ -58,10 +58,20 @@ def test_logarithms_are_as_exact_as_they_say():
     x = positive(400)
     truth = [Decimal(value).ln() for value in x.tolist()]
     assert worst(_elementary.log(x), truth) < 0.53
+    assert worst([TWIN.any_log2(value) for value in x], [exact / LN2 for exact in truth]) < 0.55
     assert worst(_elementary.log2(x), [exact / LN2 for exact in truth]) < 0.55
     assert (
         worst(TWIN.logarithm(x[x >= 2.0**-1022]), [t for t, v in zip(truth, x, strict=True) if v >= 2.0**-1022]) < 2.0
     )
+
+
+def test_logarithms_of_weights_are_as_exact_as_they_say():
+    x = np.concatenate([np.arange(2.0, 2000.0), np.random.default_rng(5).integers(64, 1 << 62, 1000).astype(float)])
+    truth = [Decimal(value).ln() / LN2 for value in x.tolist()]
+    assert worst(TWIN.weight_log2(x), truth) < 1.1
+    assert worst(TWIN.weight_log2(x[62:]), truth[62:]) < 0.53
+    powers = np.arange(0, 63)
+    np.testing.assert_array_equal(TWIN.weight_log2(np.ldexp(1.0, powers)), powers)
 
 
 def test_logarithms_of_one_more_are_as_exact_as_they_say():
@@ -136,6 +146,7 @@ def test_neighbours_are_in_order(function):
 
 def test_numbers_and_arrays_and_compiled_kernels_say_the_same():
     x = positive(150_000)[:1_000_000]
+    x = x[x >= 2.0**-1022]
     y = exponents(250_000)
     kernels = _jit.load_compiled().elementary
     for values, door, function in (
@@ -161,6 +172,7 @@ def test_compiled_powers_and_the_rest_are_the_same():
         pytest.skip("nothing is compiled")
     compiled = _jit.load_compiled().elementary
     power, less_one, log1p = compiled.power, compiled.exp_less_one, compiled.log1p
+    weight_log2, any_log2 = compiled.weight_log2, compiled.any_log2
 
     @numba.njit
     def fill(x, y, out):
@@ -168,14 +180,18 @@ def test_compiled_powers_and_the_rest_are_the_same():
             out[0, i] = power(x[i], y[i])
             out[1, i] = less_one(-x[i])
             out[2, i] = log1p(x[i])
+            out[3, i] = weight_log2(np.rint(x[i] * 1e9) + 1.0)
+            out[4, i] = any_log2(x[i] if i % 2 else x[i] * 1e-310)
 
     generator = np.random.default_rng(6)
     x, y = generator.random(5000), generator.normal(size=5000) * 3.0
-    out = np.empty((3, 5000))
+    out = np.empty((5, 5000))
     fill(x, y, out)
     np.testing.assert_array_equal(out[0], [TWIN.power(a, b) for a, b in zip(x, y, strict=True)])
     np.testing.assert_array_equal(out[1], TWIN.exp_less_one(-x))
     np.testing.assert_array_equal(out[2], TWIN.log1p(x))
+    np.testing.assert_array_equal(out[3], TWIN.weight_log2(np.rint(x * 1e9) + 1.0))
+    np.testing.assert_array_equal(out[4], _elementary.log2(np.where(np.arange(5000) % 2, x, x * 1e-310)))
 
 
 def test_what_is_asked_for_is_not_changed():

@@ -61,7 +61,7 @@ def expm1(x: Floats) -> Floats:
 
 
 def log(x: ArrayLike) -> Floats:
-    """Log of each x, within 0.53 units in the last place."""
+    """Log of each x, within 0.53 units in the last place, of subnormal x within 0.7."""
     return _logarithms("log_all", _twin.log, x)
 
 
@@ -72,29 +72,31 @@ def log2(x: ArrayLike) -> Floats:
 
 def log_one(x: float) -> float:
     """Log of a positive and finite number."""
-    return float(_twin.log(np.float64(x)))
+    return float(log(x))
 
 
 def log1p_one(x: float) -> float:
-    """Log of 1 + x, a positive and finite number."""
+    """Log of 1 + x, a positive and normal number."""
     return float(_twin.log1p(np.float64(x)))
 
 
 def log2_one(x: float) -> float:
     """Log of a positive and finite number to the base 2."""
-    return float(_twin.log2(np.float64(x)))
+    return float(log2(x))
 
 
 def _logarithms(door: str, function: Callable[[Any], Any], x: ArrayLike) -> Floats:
     """As NumPy: -infinity of 0, infinity of that, NaN of the rest that has no logarithm."""
     values = np.array(x, np.float64, order="C")
-    odd = ~((values > 0.0) & (values < np.inf))
+    odd = ~((values >= _twin.SMALLEST) & (values < np.inf))
     if not odd.any():
         return _replace(door, function, values)
     strange = values[odd]
-    values[odd] = 1.0
+    is_small = (strange > 0.0) & (strange < 1.0)
+    values[odd] = np.where(is_small, strange * _twin.LIFTED, 1.0)
     _replace(door, function, values)
-    values[odd] = np.where(strange == 0.0, -np.inf, np.where(strange == np.inf, np.inf, np.nan))
+    without = np.where(strange == 0.0, -np.inf, np.where(strange == np.inf, np.inf, np.nan))
+    values[odd] = np.where(is_small, values[odd] - function(np.float64(_twin.LIFTED)), without)
     return values
 
 

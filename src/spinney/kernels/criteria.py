@@ -27,7 +27,7 @@ from spinney._types import (
     WEIGHT,
 )
 
-from .elementary import log2
+from .elementary import weight_log2
 
 # Two candidates whose scores differ by less than this share of the score are a tie: four roundings of a float64 and
 # some room. Mathematically equal gains then go to the first feature and the lowest threshold, as promised.
@@ -45,7 +45,7 @@ def times_log(weight: int, xlogx: np.ndarray) -> float:
     if weight <= 0:
         return 0.0
     k = np.float64(weight)
-    return k * log2(k)
+    return k * weight_log2(k)
 
 
 @kernel

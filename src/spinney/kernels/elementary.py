@@ -62,8 +62,7 @@ LN2 = 0.6931471805599453
 LN2_26 = 0.6931471675634384  # 26 bits
 LN2_27 = 1.2996506893889889e-08  # the rest
 SMALLEST = 2.0**-1022  # normal number
-LIFT = 54.0  # subnormal numbers are multiplied by two to this
-LIFT_LESS_1 = 2.0**54 - 1.0
+LIFTED = 2.0**54  # subnormal numbers are multiplied by this
 LEAST_POWER, GREATEST_POWER = -1022.0, 1023.0  # of two, normal numbers
 
 
@@ -140,6 +139,19 @@ def logarithm(x: float) -> float:
     return k * LN2_HIGH + (log_near_one(mantissa - 1.0) + k * LN2_LOW)
 
 
+@inlined
+def weight_log2(x: float) -> float:
+    """Log of x, a whole number from 1 on, to the base 2, within 1.1 units in the last place, from 64 on within 0.56.
+
+    A fit by entropy whose weights have no table takes as long as these (40,000 rows, 3 classes: `log2` 0.39 s, this
+    0.27 s, the C library's 0.23 s).
+    """
+    bits = np.float64(x).view(np.int64)
+    exponent = (bits - SQRT_HALF_BITS) >> EXPONENT_SHIFT
+    mantissa = np.int64(bits - (exponent << EXPONENT_SHIFT)).view(np.float64)
+    return np.float64(exponent) + log_near_one(mantissa - 1.0) * LOG2_E
+
+
 # --- The exact ones: less than 5 % of a unit in the last place off before the last rounding ------------------
 
 
@@ -151,12 +163,11 @@ def high_part(x: float) -> float:
 
 @inlined
 def parts_of(x: float) -> tuple[float, float]:
-    """Whole k and m, between the square roots of 1/2 and 2, with x = m * 2**k, for a positive and finite x."""
-    is_small = np.float64(x < SMALLEST)
-    bits = np.float64(x * (1.0 + is_small * LIFT_LESS_1)).view(np.int64)
+    """Whole k and m, between the square roots of 1/2 and 2, with x = m * 2**k, for a positive and normal x."""
+    bits = np.float64(x).view(np.int64)
     exponent = (bits - SQRT_HALF_BITS) >> EXPONENT_SHIFT
     mantissa = np.int64(bits - (exponent << EXPONENT_SHIFT)).view(np.float64)
-    return np.float64(exponent) - is_small * LIFT, mantissa
+    return np.float64(exponent), mantissa
 
 
 @inlined
@@ -190,7 +201,7 @@ def log2_pair(x: float) -> tuple[float, float]:
 
 @inlined
 def log2(x: float) -> float:
-    """Log of x to the base 2, within 0.55 units in the last place; x positive and finite. Powers of two are exact.
+    """Log of x to the base 2, within 0.55 units in the last place; x positive and normal. Powers of two are exact.
 
     Of 100,000 uniform numbers 183 are not the float64 nearest to the truth; of the C library's 193, of NumPy's 35.
     """
@@ -199,8 +210,14 @@ def log2(x: float) -> float:
 
 
 @inlined
+def any_log2(x: float) -> float:
+    """The same of any positive and finite number; not of an array."""
+    return log2(x) if x >= SMALLEST else log2(x * LIFTED) - 54.0
+
+
+@inlined
 def log(x: float) -> float:
-    """Log of x, within 0.53 units in the last place; x positive and finite, which callers see to."""
+    """Log of x, within 0.53 units in the last place; x positive and normal: other x are for callers to see to."""
     k, mantissa = parts_of(x)
     high, low = atanh_pair(mantissa - 1.0)
     whole = k * LN2_HIGH  # exact
@@ -211,14 +228,14 @@ def log(x: float) -> float:
 
 @inlined
 def log1p(x: float) -> float:
-    """Log of 1 + x, within 1.1 units in the last place; 1 + x is positive and finite."""
+    """Log of 1 + x, within 1.1 units in the last place; 1 + x is positive and normal."""
     u = 1.0 + x
     return log(u) + (x - (u - 1.0)) / u
 
 
 @inlined
 def power(x: float, y: float) -> float:
-    """X to the power y, numbers; x is positive and finite. Within 0.7 units in the last place for y in -1 .. 1.
+    """X to the power y, numbers; x is positive and normal. Within 0.7 units in the last place for y in -1 .. 1.
 
     The last digits of the logarithm count y times: 5 units were seen for y around 30. Results are normal numbers: what
     is beyond them gives 2**-1022 or 2**1023.

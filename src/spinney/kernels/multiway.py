@@ -45,7 +45,7 @@ from spinney._types import (
     TextbookSettings,
 )
 
-from .elementary import log2
+from .elementary import any_log2, log2
 from .random_test import last_below
 
 SMALL = 1e-6  # C4.5, as J48 has it: figures that differ by less are equal
@@ -95,7 +95,7 @@ def entropy_power(weight: int, settings: TextbookSettings, xlogx: np.ndarray) ->
     if len(xlogx) > 1 and weight & ((np.int64(1) << settings.shift) - 1) == 0:
         return xlogx[weight >> settings.shift]
     x = np.float64(weight) * settings.weight_unit
-    return np.int64(np.rint(x * log2(x) * settings.log_scale))
+    return np.int64(np.rint(x * any_log2(x) * settings.log_scale))
 
 
 @inlined
