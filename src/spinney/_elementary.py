@@ -61,12 +61,12 @@ def expm1(x: Floats) -> Floats:
 
 
 def log(x: ArrayLike) -> Floats:
-    """Log of each x, within 0.53 units in the last place, of subnormal x within 0.7."""
+    """Log of each x, within 0.53 units in the last place, of subnormal x within 1.1."""
     return _logarithms("log_all", _twin.log, x)
 
 
 def log2(x: ArrayLike) -> Floats:
-    """Log of each x to the base 2, within 0.55 units in the last place; of powers of two exactly."""
+    """Log of each x to the base 2, within 0.55 units in the last place, of subnormal x within 0.8; of powers of two exactly."""
     return _logarithms("log2_all", _twin.log2, x)
 
 
