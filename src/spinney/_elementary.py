@@ -66,7 +66,10 @@ def log(x: ArrayLike) -> Floats:
 
 
 def log2(x: ArrayLike) -> Floats:
-    """Log of each x to the base 2, within 0.55 units in the last place, of subnormal x within 0.8; of powers of two exactly."""
+    """Log of each x to the base 2, within 0.55 units in the last place, of subnormal x within 0.8.
+
+    Powers of two are exact.
+    """
     return _logarithms("log2_all", _twin.log2, x)
 
 
