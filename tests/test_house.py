@@ -76,6 +76,104 @@ def test_the_check_of_kernel_files_can_fail(source):
     assert offences("@kernel\ndef f(x):\n    return x + 1") == []
 
 
+# --- Arithmetic ---------------------------------------------------------------------------------------------
+
+# What models and answers are made by: `kernels.common.elementary` and `_elementary` instead, the same bits on every CPU.
+FIXED_ARITHMETIC = ("kernels", "table", "tree", "ensemble", "model", "estimators")
+INEXACT = {
+    *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "logaddexp", "logaddexp2"),
+    *("power", "float_power", "pow", "cbrt", "hypot", "dist", "gamma", "lgamma", "erf", "erfc"),
+    *(f"{a}{name}{h}" for a in ("", "a", "arc") for name in ("sin", "cos", "tan") for h in ("", "h", "2")),
+}
+EXEMPT = {  # file: (what it may use, why)
+    "model/voters.py": ({"math.log", "math.log1p", "math.exp", "**"}, "theory of votes: figures to read, no model"),
+    "tree/pessimistic.py": ({"statistics"}, "a quantile; it takes a logarithm for confidences below 0.075 only"),
+    "estimators/bagging.py": ({"math.log2"}, "seconds that a fit will take"),
+    "estimators/boosting.py": ({"math.log2"}, "seconds that a fit will take"),
+    "estimators/coded.py": ({"math.log2"}, "seconds that a fit will take"),
+    "estimators/forest.py": ({"math.log2"}, "seconds that a fit will take"),
+    "estimators/trace.py": ({"math.log2"}, "seconds that a trace will take"),
+}
+ARITHMETIC_FILES = [path for name in FIXED_ARITHMETIC for path in sorted((PACKAGE / name).rglob("*.py"))]
+
+
+def is_exact_power(base, exponent):
+    """Whether a power is one of whole numbers or of decimals, a constant, or a square."""
+    is_constant = not any(isinstance(node, ast.Name | ast.Call) for side in (base, exponent) for node in ast.walk(side))
+    is_whole = isinstance(base, ast.Constant) and isinstance(base.value, int)
+    is_square = isinstance(exponent, ast.Constant) and exponent.value == 2 and isinstance(exponent.value, int)
+    is_square &= not ast.unparse(base).startswith("float(")  # Python leaves squares of floats to the C library
+    return is_constant or is_whole or is_square or ast.unparse(base).startswith("Decimal(")
+
+
+def inexact_imports(node):
+    """What an import brings that has last bits of its own."""
+    names = [alias.name for alias in node.names]
+    if isinstance(node, ast.Import):
+        renamed = [f"{alias.name} as" for alias in node.names if alias.name == "math" and alias.asname]
+        return renamed + [name for name in names if name.startswith(("scipy.special", "statistics"))]
+    home = node.module or ""
+    if home == "statistics" or home.startswith("scipy.special"):
+        return [home]
+    barred = {"special"} if home == "scipy" else INEXACT if home in {"math", "cmath", "numpy"} else set()
+    return [f"{home}.{name}" for name in names if name in barred]
+
+
+def inexact(source):
+    """Functions in a source that a CPU or a C library has its own last bits of, as {what: line}."""
+    found = {}
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Attribute(value=ast.Name(id="np" | "numpy" | "math" | "cmath"), attr=name) if name in INEXACT:
+                found[ast.unparse(node)] = node.lineno
+            case ast.Import() | ast.ImportFrom():
+                found |= dict.fromkeys(inexact_imports(node), node.lineno)
+            case ast.BinOp(left=base, op=ast.Pow(), right=exponent) if not is_exact_power(base, exponent):
+                found["**"] = node.lineno
+            case ast.AugAssign(op=ast.Pow()) | ast.Call(func=ast.Name(id="pow")):
+                found["pow"] = node.lineno
+    return found
+
+
+@pytest.mark.parametrize("path", ARITHMETIC_FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_models_and_answers_are_made_by_fixed_arithmetic(path):
+    may_use, _ = EXEMPT.get(path.relative_to(PACKAGE).as_posix(), (set(), ""))
+    found = inexact(path.read_text())
+    assert {what: line for what, line in found.items() if what not in may_use} == {}
+    assert may_use <= set(found), "an exemption that is no longer needed"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "np.log2(x)",
+        "f = np.exp",
+        "numpy.power(x, 2)",
+        "math.log(x)",
+        "math.atan2(x, y)",
+        "np.arctanh(x)",
+        "np.tanh(x)",
+        "x ** 0.5",
+        "x ** 3",
+        "x ** y",
+        "2.0 ** y",
+        "float(x) ** 2",
+        "x **= 2",
+        "pow(x, 0.5)",
+        "from math import exp",
+        "import math as m",
+        "from scipy.special import expit",
+        "import scipy.special",
+        "from scipy import special",
+        "from statistics import NormalDist",
+    ],
+)
+def test_the_check_of_arithmetic_can_fail(source):
+    assert inexact(source)
+    exact = "np.sqrt(x) + x**2 + 2.0**-44 + math.ldexp(x, n) + np.ldexp(x, n) + 10 ** n + math.frexp(x)[1] + log2(x)"
+    assert inexact(exact) == {}
+
+
 # --- Files and names ----------------------------------------------------------------------------------------
 
 

@@ -31,6 +31,7 @@ def warmup() -> None:
     import numpy as np
 
     from spinney import _jit
+    from spinney._elementary import MANY, exp, log, log2
     from spinney.ensemble.sampling import Draw
     from spinney.estimators.cart import CARTClassifier, CARTRegressor
     from spinney.estimators.extra_trees import ExtraTreesClassifier, ExtraTreesRegressor
@@ -75,6 +76,8 @@ def warmup() -> None:
         numbers.importance("conditional", X, y, threshold=0.0)
         leaves = np.zeros((1, 3), np.int32)
         forest_weights(leaves, gather_members(leaves, np.ones((1, 3), np.int32), [1]), 3)
+    for function in (exp, log, log2):
+        function(np.ones(MANY))
     _grow_textbook(X, y)
     _boost(X, y)
 

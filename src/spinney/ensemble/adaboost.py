@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from spinney._elementary import exp, expm1, log_one
 from spinney.ensemble.pool import run_tasks
 from spinney.tree.target import Target, Weights, quantise, sum_bits, value_target, weigh, weighted_sum
 
@@ -65,7 +66,7 @@ class RowWeights:
     def settle(self) -> None:
         """Factors in fixed point, and the weights they make; the largest factor is near 1 before scaling."""
         base = self.base
-        factor = np.exp(self.logs - self.logs.max())
+        factor = exp(self.logs - self.logs.max())
         whole = math.ldexp(base.total, -base.bits)
         scale = whole / weighted_sum(factor, base)  # at least 1
         exponent = math.frexp(scale)[1]
@@ -109,7 +110,7 @@ def find_alpha(wrong: int, total: int, n_classes: int) -> float:
     chance = 1.0 - 1.0 / n_classes
     if abs(wrong / total - chance) <= CHANCE_SLACK:
         return 0.0
-    return math.log((total - wrong) / wrong) + math.log(n_classes - 1)
+    return log_one((total - wrong) / wrong) + log_one(n_classes - 1)
 
 
 class AdaBoost:
@@ -233,7 +234,7 @@ def distances(said: NDArray[np.float64], y: NDArray[np.float64], loss: str) -> N
     share /= largest
     if loss == "square":
         return share * share
-    return -np.expm1(-share) if loss == "exponential" else share
+    return -expm1(-share) if loss == "exponential" else share
 
 
 class ValueTarget:

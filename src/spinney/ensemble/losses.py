@@ -17,14 +17,16 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterable
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._elementary import LEAST, log_one
 from spinney._jit import Kernels, interpreted, kernels
-from spinney.model.links import LEAST, respond
+from spinney.model.links import respond
 from spinney.tree.target import Weights, fix_weights, scale, sum_bits, weigh, weighted_sum
 
 _codes = interpreted().boost.gradients  # the constants of the kernels, without Numba
@@ -55,7 +57,7 @@ def weighted_mean(x: Floats, weights: Weights) -> float:
     if greatest == 0.0 or not math.isfinite(greatest):
         return greatest if greatest == 0.0 else math.inf
     exponent = math.frexp(greatest)[1]
-    scaled = x * 2.0**-exponent if abs(exponent) < 1000 else np.ldexp(x, -exponent)
+    scaled = x * math.ldexp(1.0, -exponent) if abs(exponent) < 1000 else np.ldexp(x, -exponent)
     bits = sum_bits(weighted_sum(np.abs(scaled), weights))  # by the sum, not by n: an outlier costs the rest no digits
     total = int(weigh(scaled, bits, weights).sum())
     return scale(total / weights.total, exponent + weights.bits - bits)
@@ -301,7 +303,7 @@ class LogLink(Loss):
     def start(self, y: Floats, weight: Floats | None) -> Floats:
         """The logarithm of the mean."""
         mean = weighted_mean(y, row_weights(weight, len(y)))
-        return np.array([math.log(mean) if mean > 0.0 else LEAST])
+        return np.array([log_one(mean) if mean > 0.0 else LEAST])
 
     def check(self, y: Floats) -> None:
         """Raise ValueError where y is negative, or 0 in every row."""
@@ -309,7 +311,7 @@ class LogLink(Loss):
         self._refuse(y, y < 0.0, "y >= 0", "loss='squared_error' takes any number")
         if not bool(np.any(y > 0.0)):
             raise ValueError(f"y is 0 in every row: loss={self.name!r} needs a positive y; check the target.")
-        largest = 10.0 ** min(MOST_DIGITS / self.growth, sys.float_info.max_10_exp)
+        largest = float(Decimal(10) ** Decimal(min(MOST_DIGITS / self.growth, sys.float_info.max_10_exp)))
         self._refuse(y, y > largest, f"y up to {largest:.3g}", "divide y by a power of 10, and multiply the answers")
 
     @property
@@ -607,4 +609,4 @@ def log_class_shares(y: Floats, weight: Floats | None, n_classes: int) -> list[f
     """Logarithms of the classes' shares of the weight; a class without rows has a share of MIN_SHARE."""
     weights = row_weights(weight, len(y))
     totals = [int(np.sum((y == k) * weights.values)) for k in range(n_classes)]
-    return [math.log(max(total / weights.total, MIN_SHARE)) for total in totals]
+    return [log_one(max(total / weights.total, MIN_SHARE)) for total in totals]

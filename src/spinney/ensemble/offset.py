@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spinney._elementary import exp
 from spinney.ensemble.losses import find_constant, mean_derivatives, row_weights
-from spinney.model.links import exp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._elementary import exp, log
 from spinney._jit import Kernels, interpreted, kernels
 from spinney._types import ROW
 from spinney._warnings import warn
@@ -213,7 +214,7 @@ class Draw:
             mean = np.repeat(wanted / np.maximum(np.diff(line[units.begin]), 1), sizes) * np.diff(line)
         n_pieces = (mean / PIECE_MEAN).astype(np.int64) + 1
         piece = mean / n_pieces
-        return Rates(n_pieces, np.stack([piece, np.exp(-piece)]))
+        return Rates(n_pieces, np.stack([piece, exp(-piece)]))
 
     def counts(self, tree: int) -> NDArray[np.int32]:
         """How often each row is in the bag of this tree, shape (n_rows,)."""
@@ -257,12 +258,11 @@ class Draw:
     ) -> NDArray[np.int32]:
         """The ids drawn one after the other in proportion to the weights that are left.
 
-        The first to ring of clocks with exponential times of rate `weight` (Efraimidis and Spirakis 2006). The
-        logarithm is NumPy's for compiled and interpreted kernels alike.
+        The first to ring of clocks with exponential times of rate `weight` (Efraimidis and Spirakis 2006).
         """
         fractions = np.empty(len(units.order))
         k.fill_fractions(*key, units.order, fractions)
-        times = -np.log(fractions) / weight
+        times = -log(fractions) / weight
         drawn = []
         for first, last, n in zip(units.begin[:-1].tolist(), units.begin[1:].tolist(), units.n_drawn, strict=True):
             ids = units.order[first:last]
@@ -411,7 +411,11 @@ def draw_size(max_samples: Any, n_rows: int, sample_weight: NDArray[np.float64] 
             "give an int, or smaller weights"
         )
     n_drawn = max(int(fraction * total), 1)
-    if sample_weight is not None and n_drawn < max(SMALL_BAG, n_rows ** (1 / 3)) and n_drawn < fraction * n_rows - 1:
+    if (
+        sample_weight is not None
+        and (n_drawn < SMALL_BAG or n_drawn * n_drawn * n_drawn < n_rows)
+        and n_drawn < fraction * n_rows - 1
+    ):
         warn(
             f"max_samples={max_samples} is a fraction of the sum of the sample weights, {total:g}: a bag has only "
             f"{n_drawn} rows. Give an int for a number of rows."

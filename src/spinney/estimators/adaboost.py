@@ -10,6 +10,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from spinney._elementary import log
 from spinney._warnings import warn
 from spinney.ensemble.adaboost import distances, mistakes
 from spinney.estimators.cart import CARTClassifier, CARTRegressor
@@ -247,7 +248,7 @@ class AdaBoostClassifier(ClassifierMixin, Reweighted):
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Logarithm of `predict_proba`."""
         votes = self._sum_votes(X)
-        return np.log(spread(decide(votes, self.n_classes_), self.n_classes_))
+        return log(spread(decide(votes, self.n_classes_), self.n_classes_))
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
         """Yield what `predict` says after 1, 2, ... members."""

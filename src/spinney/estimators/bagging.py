@@ -14,6 +14,7 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from spinney._elementary import log
 from spinney._jit import kernels
 from spinney.ensemble.bagging import SubspaceGrowth, Subspaces, narrow_tree
 from spinney.ensemble.forest import Plan
@@ -609,8 +610,7 @@ class BaggingClassifier(ClassifierMixin, _Bagging):
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Logarithm of `predict_proba`; -inf for probability 0."""
-        with np.errstate(divide="ignore"):
-            return np.log(self._hear(X))
+        return log(self._hear(X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of the rows, by weight, whose class is predicted; a class that fit has not seen is an error."""

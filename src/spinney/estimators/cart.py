@@ -89,7 +89,7 @@ def count_features(wanted: Any, n_features: int) -> int:
     if wanted == "sqrt":
         return max(1, math.isqrt(n_features))
     if wanted == "log2":
-        return max(1, int(math.log2(n_features)))
+        return max(1, n_features.bit_length() - 1)
     if wanted == "third":
         return max(1, n_features // 3)
     if isinstance(wanted, int | np.integer):

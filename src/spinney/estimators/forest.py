@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from spinney._elementary import log
 from spinney._jit import kernels
 from spinney._types import LEARNED, OWN_BRANCH
 from spinney._warnings import warn
@@ -540,8 +541,7 @@ class ForestClassifier(ClassifierMixin, UncertainClasses, _Forest):
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Logarithm of `predict_proba`; -inf for probability 0."""
         shares = self._mean_votes(self._values(X))
-        with np.errstate(divide="ignore"):
-            return np.log(shares)
+        return log(shares)
 
     def strength(self, X: Any, y: Any) -> Strength:
         """Strength of the trees and correlation between them (Breiman 2001), by their out-of-bag votes.

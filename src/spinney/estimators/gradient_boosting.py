@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from spinney._elementary import log
 from spinney.ensemble.losses import CLASSES, NUMBERS, make_loss
 from spinney.estimators.boosting import BOOST_CONSTRAINTS, Boosted
 from spinney.estimators.checks import (
@@ -333,8 +334,7 @@ class GradientBoostingClassifier(ClassifierMixin, Boosted):
     def predict_log_proba(self, X: Any, *, init_score: Any = None) -> NDArray[np.float64]:
         """Logarithm of `predict_proba`; -inf for probability 0."""
         raw = self._sum_rounds(self._values(X), init_score)
-        with np.errstate(divide="ignore"):
-            return np.log(self._make_predictor().respond(raw))
+        return log(self._make_predictor().respond(raw))
 
     def predict(self, X: Any, *, init_score: Any = None) -> NDArray[Any]:
         """Predict the class of each row: that of the highest raw score, the first among equals."""

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from spinney._elementary import log
 from spinney.estimators.checks import CheckedParams, check_known, open_x
 from spinney.estimators.rows import open_row, unseen_levels
 from spinney.estimators.saved import Saved
@@ -143,8 +144,7 @@ class ClassTree(ClassifierMixin, SingleTree):
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Logarithm of `predict_proba`; -inf for probability 0."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+        return log(self.predict_proba(X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of the rows, by weight, whose class is predicted.

@@ -21,6 +21,7 @@ import numpy as np
 from sklearn.metrics import accuracy_score, get_scorer, r2_score
 from sklearn.metrics._scorer import _BaseScorer
 
+from spinney._elementary import log
 from spinney._types import CONTROL_STOP
 from spinney._warnings import warn
 from spinney.ensemble.pool import POLL_SECONDS, run_tasks
@@ -152,8 +153,7 @@ class RoundAnswers:
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Logarithms of class probabilities."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+        return log(self.predict_proba(X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy or R²."""

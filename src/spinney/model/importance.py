@@ -453,11 +453,12 @@ def correlation_ratio(group: NDArray[np.int64], rank: NDArray[np.float64]) -> fl
     """Root of the share of the variance of `rank` that lies between groups, less what chance would bring."""
     n = len(rank)
     counts = np.bincount(group)
-    total = float(rank @ rank) - float(rank.sum()) ** 2 / n
+    common = float(np.square(rank.sum())) / n
+    total = float(rank @ rank) - common
     if total <= 0.0 or n <= len(counts):
         return 0.0
     sums = np.bincount(group, rank)
-    between = float(np.sum(sums * sums / counts)) - float(rank.sum()) ** 2 / n
+    between = float(np.sum(sums * sums / counts)) - common
     within = (1.0 - between / total) * (n - 1) / (n - len(counts))
     return math.sqrt(min(max(1.0 - within, 0.0), 1.0))
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._jit import interpreted
+from spinney._elementary import exp, exp_one
 
 Floats = NDArray[np.float64]
-
-LEAST, GREATEST = interpreted().boost.gradients.LEAST, interpreted().boost.gradients.GREATEST
-"""Scores beyond them give what they give: exp stays finite."""
 
 LINKS = {  # name: raw scores of a row (0: one for each class), classes (0: numbers; -1: as many as there are)
     "identity": (1, 0),
@@ -44,14 +41,9 @@ def choose_class(raw: Floats, n_classes: int) -> NDArray[np.intp]:
     return (raw[0] > 0.0).astype(np.intp) if len(raw) == 1 else raw.argmax(axis=0)
 
 
-def exp(x: Floats) -> Floats:
-    """Exponentials that stay finite."""
-    return np.exp(np.clip(x, LEAST, GREATEST))
-
-
 def two_columns(raw: Floats) -> Floats:
     """Probabilities of two classes (n_rows, 2) from the log-odds of the second; both keep their digits near 0."""
-    e = np.exp(-np.abs(raw))
+    e = exp(-np.abs(raw))
     likely = 1.0 / (1.0 + e)
     unlikely = e * likely
     is_first = raw < 0.0
@@ -59,15 +51,15 @@ def two_columns(raw: Floats) -> Floats:
 
 
 def two_shares(raw: float) -> Floats:
-    """The same of one row, (2,), in fewer steps; `np.exp` as above, since that of `math` may differ in the last bit."""
-    e = float(np.exp(-abs(raw)))
+    """The same of one row, (2,), in fewer steps."""
+    e = exp_one(-abs(raw))
     likely = 1.0 / (1.0 + e)
     return np.array([likely, e * likely] if raw < 0.0 else [e * likely, likely])
 
 
 def softmax(raw: Floats) -> Floats:
     """Probabilities (n_rows, n_classes) from scores (n_classes, n_rows)."""
-    e = np.exp(np.maximum(raw - raw.max(axis=0), LEAST))
+    e = exp(raw - raw.max(axis=0))
     total = np.zeros(raw.shape[1])
     for scores in e:
         total += scores

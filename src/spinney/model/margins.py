@@ -17,19 +17,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spinney._elementary import exp, log, log1p_one, log_one
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
 def find_normalisers(errors: NDArray[np.float64], alphas: NDArray[np.float64]) -> NDArray[np.float64]:
     """Z of each round: what the sum of the weights is divided by."""
-    return (1.0 - errors) * np.exp(-alphas / 2.0) + errors * np.exp(alphas / 2.0)
+    return (1.0 - errors) * exp(-alphas / 2.0) + errors * exp(alphas / 2.0)
 
 
 def bound_rounds(errors: NDArray[np.float64], alphas: NDArray[np.float64], margin: float = 0.0) -> NDArray[np.float64]:
     """Bound, after each round, on the share of the training rows whose margin is not above `margin`."""
     with np.errstate(over="ignore"):
-        factors: NDArray[np.float64] = find_normalisers(errors, alphas) * np.exp(margin * np.abs(alphas) / 2.0)
+        factors: NDArray[np.float64] = find_normalisers(errors, alphas) * exp(margin * np.abs(alphas) / 2.0)
         return np.cumprod(factors, dtype=np.float64)
 
 
@@ -72,7 +74,7 @@ def training_bound(errors: Any, *, n_classes: int = 2, learning_rate: float = 1.
     if n_classes < 2:
         raise ValueError(f"n_classes={n_classes} must be at least 2")
     some = np.maximum(found, np.finfo(np.float64).tiny)  # the vote of a perfect member would be infinite
-    alphas = learning_rate * (np.log((1.0 - some) / some) + math.log(n_classes - 1))
+    alphas = learning_rate * (log((1.0 - some) / some) + log_one(n_classes - 1))
     return np.where(np.logical_or.accumulate(found == 0.0), 0.0, bound_rounds(found, alphas, margin))
 
 
@@ -105,7 +107,7 @@ def rounds_to_fit(n_rows: int, edge: float) -> int:
         raise ValueError(f"edge={edge} must be above 0 and at most 1/2")
     if edge == 0.5 or n_rows == 1:
         return 1
-    return math.floor(2.0 * math.log(n_rows) / -math.log1p(-4.0 * edge * edge)) + 1
+    return math.floor(2.0 * log_one(n_rows) / -log1p_one(-4.0 * edge * edge)) + 1
 
 
 def vote_margins(votes: NDArray[np.float64], total: float, codes: NDArray[np.int64]) -> NDArray[np.float64]:

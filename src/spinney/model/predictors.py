@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._elementary import exp_one
 from spinney._once import once
 from spinney.ensemble.pool import check_jobs
 from spinney.model.boosted import add_rounds, begin_raw
@@ -21,7 +22,7 @@ from spinney.model.committee import (
     sum_weights,
     weigh_forest,
 )
-from spinney.model.links import GREATEST, LEAST, LINKS, choose_class, respond, two_shares
+from spinney.model.links import LINKS, choose_class, respond, two_shares
 from spinney.model.packed import pack_shares, pack_values
 from spinney.model.predict import (
     find_all_leaves,
@@ -284,7 +285,7 @@ class RoundPredictor(Predictor):
         if self.link == "identity":
             return math.ldexp(float(out[0]), self.exponent)
         if self.link == "log":
-            return math.ldexp(float(np.exp(min(max(float(out[0]), LEAST), GREATEST))), self.exponent)
+            return math.ldexp(exp_one(float(out[0])), self.exponent)
         if self.link == "softmax" or self.n_classes == 1:
             return self.respond(out[:, None])[0]
         return two_shares(float(out[0]) if self.link == "logistic" else 2.0 * float(out[0]))

@@ -247,7 +247,7 @@ def _infinitesimal_block(deviation: Matrix, bags: _Bags, correction: Correction)
     noise = (float(n_rows) if correction == "bootstrap" else spread) / n_trees
     variance = _corrected(variance, deviation, noise, correction)
     if largest == 1:
-        variance /= (1.0 - n_drawn / n_trees / n_rows) ** 2
+        variance /= np.square(1.0 - n_drawn / n_trees / n_rows)
     return variance
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._elementary import log2_one
 from spinney._types import EXHAUSTIVE_LEVELS, LEAF, MULTIWAY, SUBSET, THRESHOLD
 from spinney.tree.measures import Worth, mean_impurity, measure, share_of, weigh_sums
 
@@ -455,7 +456,7 @@ class NodeScan:
         is_open = faults == ""
         if penalty is None:
             is_chosen_among = rules.choice == "c45" and kind == THRESHOLD and is_open.any()
-            penalty = float(np.log2(np.count_nonzero(is_open))) / self.weight if is_chosen_among else 0.0
+            penalty = log2_one(int(np.count_nonzero(is_open))) / self.weight if is_chosen_among else 0.0
         keeps_all = kind == THRESHOLD and len(branches) <= MOST_CUTS
         worth = self.measure(branches, unknown, penalty) if keeps_all or rules.choice == "gain_ratio" else None
         if worth is None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._elementary import log2
 from spinney._jit import load_compiled
 from spinney._types import (
     AGREE_ROWS,
@@ -139,7 +140,7 @@ def entropy_table(criterion: str, weights: Weights) -> tuple[NDArray[np.int64], 
         return np.zeros(1, SUM), 0
     k = np.arange(weights.total + 2, dtype=np.float64)  # two entries more than none: the length tells a table
     k[0] = 1.0
-    exact = k * np.log2(k)
+    exact = k * log2(k)
     bits = 60 - math.frexp(float(exact[-1]) + 1.0)[1]
     return np.rint(np.ldexp(exact, bits)).astype(SUM), bits
 
@@ -506,7 +507,7 @@ def range_means(
     if largest == 0.0:
         return np.zeros(len(begin))
     exponent = math.frexp(largest)[1]
-    x = x * 2.0**-exponent if abs(exponent) < 1000 else np.ldexp(x, -exponent)
+    x = x * math.ldexp(1.0, -exponent) if abs(exponent) < 1000 else np.ldexp(x, -exponent)
     bits = sum_bits(weighted_sum(np.abs(x), weights))
     total = sum_ranges(weigh(x, bits, weights), begin, end)
     return np.ldexp(total / weight, weights.bits - bits + exponent)
@@ -518,7 +519,7 @@ def class_impurity(criterion: str, shares: NDArray[np.float64]) -> NDArray[np.fl
         return 1.0 - (shares * shares).sum(axis=1)
     if criterion == "misclassification":
         return 1.0 - shares.max(axis=1, initial=0.0)
-    return -(shares * np.log2(np.where(shares > 0.0, shares, 1.0))).sum(axis=1)
+    return -(shares * log2(np.where(shares > 0.0, shares, 1.0))).sum(axis=1)
 
 
 def grow_tree(

@@ -270,7 +270,9 @@ def sum_products(scaled: NDArray[np.float64], weights: LeafWeights, k: Any) -> N
     sums = np.zeros((n, n), SUM)
     for lo in range(0, n_values, BLOCK_ROWS):
         hi = min(lo + BLOCK_ROWS, n_values)
-        k.predict.linear.add_products(scaled, weights.values, weights.is_whole, 2.0**PRODUCT_BITS, lo, hi, sums)
+        k.predict.linear.add_products(
+            scaled, weights.values, weights.is_whole, math.ldexp(1.0, PRODUCT_BITS), lo, hi, sums
+        )
     products = np.ldexp(sums.astype(np.float64), -PRODUCT_BITS)
     return products + products.T - np.diag(products.diagonal())
 
@@ -284,7 +286,7 @@ def solve(
     blur = len(gram) * RANK_SLACK * float(np.finfo(np.float64).eps)
     if is_ridge:
         factor, slope, fault = dposv(gram, moment, lower=1)
-        if fault == 0 and float(factor.diagonal().min()) ** 2 > blur:  # else a penalty of less than a rounding
+        if fault == 0 and np.square(factor.diagonal().min()) > blur:  # else a penalty of less than a rounding
             return slope
     value, vector = np.linalg.eigh(gram)
     is_free = value <= value[-1] * blur

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._elementary import log2
+
 ROUNDING = 2.0**-44  # of a difference of impurities, as a share of the larger: less is no difference
 
 Sums = NDArray[np.float64]
@@ -50,7 +52,7 @@ class Worth:
 
 def times_log(weight: NDArray[np.float64]) -> NDArray[np.float64]:
     """The terms k log2 k of an entropy, 0 at 0."""
-    return weight * np.log2(np.where(weight > 0.0, weight, 1.0))
+    return weight * log2(np.where(weight > 0.0, weight, 1.0))
 
 
 def share_of(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:

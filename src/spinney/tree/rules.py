@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from spinney.tree.structure import Tree
 
-DEVIATION_POWER = {"squared_error": 0.5, "sdr": 1.0}  # of the impurity
+WITH_DEVIATION = ("squared_error", "sdr")  # criteria whose impurity says it
 BY_SURROGATES = "a missing value goes by the surrogates of its test"
 
 
@@ -134,11 +134,11 @@ def asks_surrogates(tree: Tree) -> bool:
 def node_deviations(tree: Tree) -> NDArray[np.float64] | None:
     """Standard deviation of the target in each node, where the impurity is known to say it."""
     criterion = tree.legend.criterion if tree.legend else None
-    if criterion not in DEVIATION_POWER:
+    if criterion not in WITH_DEVIATION:
         return None
-    power = DEVIATION_POWER[criterion]
-    exponent = tree.impurity_exponent * power  # of a variance it is even, so that its root is exact
-    return np.ldexp(tree.impurity**power, int(exponent))
+    if criterion == "sdr":
+        return np.ldexp(tree.impurity, tree.impurity_exponent)
+    return np.ldexp(np.sqrt(tree.impurity), tree.impurity_exponent // 2)  # even: of a variance
 
 
 def leaf_purity(tree: Tree, leaf: int) -> float:

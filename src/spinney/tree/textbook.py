@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._elementary import log2_one
 from spinney._jit import load_compiled
 from spinney._types import (
     BAG_BEGIN,
@@ -165,7 +166,7 @@ def logarithms(weights: Weights, unit: float) -> tuple[NDArray[np.int64], int]:
     if len(table) > 1:
         return table, bits
     total = weights.total * unit
-    most = max(abs(total * math.log2(total)), 1.0 if total > 0.25 else 0.0)
+    most = max(abs(total * log2_one(total)), 1.0 if total > 0.25 else 0.0)
     return table, LOG_BITS - math.frexp(most + total)[1]
 
 

@@ -4,8 +4,8 @@ Words: *raw* is a score before the link; *g*, *h* are the derivatives of a row's
 *block* is BLOCK rows from a multiple of BLOCK on.
 
 Rows are done by whole blocks, one worker some of them. What is summed over a block is added row by row, so that sums
-do not depend on who did which blocks. Exponential and logarithm are our own: LLVM makes vectors of them, which it
-cannot of calls (2.4 ns a row of log loss against 5.6 ns), and compiled or interpreted they give the same bits.
+do not depend on who did which blocks. Exponential and logarithm are our own (`common.elementary`): LLVM makes vectors
+of them, which it cannot of calls (2.4 ns a row of log loss against 5.6 ns).
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import door, inlined
+
+from ..common.elementary import exponential, log_one_plus, logarithm
 
 BLOCK = 4096  # g and h of a block stay in the second cache until they are summed
 TILE = 512  # rows whose classes are done together: those of 26 classes stay in the second cache
@@ -25,83 +27,6 @@ SUM_G, SUM_H, MAX_G, MAX_H = range(4)  # of weight * |g|, of weight * h, greates
 SUM_LOSS, SUM_WEIGHT = range(2)
 
 MIN_H = 1e-16  # of a row: no leaf divides by nothing
-
-# exp(r + k ln 2) = 2**k * (1 + r + r * r * q(r)), |r| <= ln(2) / 2; q meets the series at ten Chebyshev points, within
-# 1.6e-17 of exp; ln 2 is HIGH, whose products with k are exact, and LOW
-Q0 = 0.5000000000000001
-Q1 = 0.16666666666666669
-Q2 = 0.04166666666662413
-Q3 = 0.008333333333330062
-Q4 = 0.0013888888917213717
-Q5 = 0.00019841269863053618
-Q6 = 2.4801521295954376e-05
-Q7 = 2.7557268459997064e-06
-Q8 = 2.7620088445409746e-07
-Q9 = 2.510038549551032e-08
-LN2_HIGH = 0.6931471803691238
-LN2_LOW = 1.9082149292705877e-10
-LOG2_E = 1.4426950408889634
-LEAST, GREATEST = -708.0, 709.0  # beyond, 2**k leaves the normal numbers
-ROUNDER = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer, held in the lowest bits
-EXPONENT_SHIFT = np.int64(52)
-
-# log(1 + f) = 2 * atanh(s), s = f / (2 + f); atanh(s) = s * (1 + z * a(z)), z = s * s <= 0.0295: a at seven Chebyshev
-# points, within 5e-18 of atanh
-A0 = 0.3333333333333335
-A1 = 0.19999999999949444
-A2 = 0.14285714313127149
-A3 = 0.11111105544652257
-A4 = 0.09091446218997246
-A5 = 0.07665805770412806
-A6 = 0.07308904695627114
-SQRT2_LESS_1 = 0.41421356237309503
-SQRT_HALF_BITS = np.int64(0x3FE6A09E667F3BCD)  # of the square root of 1/2 as float64
-
-
-@inlined
-def exponential(x: float) -> float:
-    """Exp of x, within 1.1 units in the last place; of LEAST below it, of GREATEST above it."""
-    x = x if x > LEAST else LEAST
-    x = x if x < GREATEST else GREATEST
-    shifted = np.float64(x * LOG2_E + ROUNDER)
-    k = shifted - ROUNDER
-    r = (x - k * LN2_HIGH) - k * LN2_LOW
-    r2 = r * r
-    r4 = r2 * r2
-    low = (Q0 + Q1 * r) + (Q2 + Q3 * r) * r2
-    high = (Q4 + Q5 * r) + (Q6 + Q7 * r) * r2 + (Q8 + Q9 * r) * r4
-    mantissa = np.float64(1.0 + (r + r2 * (low + high * r4)))
-    bits = mantissa.view(np.int64) + (shifted.view(np.int64) << EXPONENT_SHIFT)
-    return np.int64(bits).view(np.float64)
-
-
-@inlined
-def log_near_one(f: float) -> float:
-    """Log of 1 + f, for 1 + f between the square roots of 1/2 and 2."""
-    s = f / (2.0 + f)
-    z = s * s
-    z2 = z * z
-    a = (A0 + A1 * z) + (A2 + A3 * z) * z2 + ((A4 + A5 * z) + A6 * z2) * (z2 * z2)
-    return 2.0 * (s + s * (z * a))
-
-
-@inlined
-def log_one_plus(e: float) -> float:
-    """Log of 1 + e, for e in 0 .. 1; small ones keep their digits."""
-    is_large = e > SQRT2_LESS_1
-    k = 1.0 if is_large else 0.0
-    f = 0.5 * (e - 1.0) if is_large else e
-    return k * LN2_HIGH + (log_near_one(f) + k * LN2_LOW)
-
-
-@inlined
-def logarithm(x: float) -> float:
-    """Log of a normal, positive x."""
-    bits = np.float64(x).view(np.int64)
-    exponent = (bits - SQRT_HALF_BITS) >> EXPONENT_SHIFT
-    mantissa = np.int64(bits - (exponent << EXPONENT_SHIFT)).view(np.float64)
-    k = np.float64(exponent)
-    return k * LN2_HIGH + (log_near_one(mantissa - 1.0) + k * LN2_LOW)
 
 
 # --- One loss, rows lo .. hi --------------------------------------------------------------------------------

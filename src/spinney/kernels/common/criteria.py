@@ -19,6 +19,7 @@ import numpy as np
 from spinney._jit import kernel
 from spinney._types import ENTROPY, GINI, MISCLASSIFICATION, PRESENT, SQUARED_ERROR, TARGET, WEIGHT
 
+from .elementary import weight_log2
 from .ties import TIE
 
 ROUNDING = 2.0**-50  # of a square: what conversions, products and their difference may be off
@@ -33,7 +34,7 @@ def times_log(weight: int, xlogx: np.ndarray) -> float:
     if weight <= 0:
         return 0.0
     k = np.float64(weight)
-    return k * np.log2(k)
+    return k * weight_log2(k)
 
 
 @kernel

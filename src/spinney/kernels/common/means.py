@@ -88,7 +88,7 @@ def sum_targets(
 def finest_scale(magnitude: float) -> float:
     """Power of two that leaves a sum of magnitudes below 2**SUM_BITS; see `tree.target.sum_bits`."""
     rest = magnitude * MARGIN
-    scale = 2.0 ** (SUM_BITS - 1)
+    scale = np.float64(np.int64(1) << np.int64(SUM_BITS - 1))
     while rest >= 1.0:
         rest /= 2.0
         scale /= 2.0

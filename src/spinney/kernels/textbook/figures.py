@@ -43,6 +43,7 @@ from spinney._types import (
     SPLIT_INFO,
 )
 
+from ..common.elementary import any_log2, log2
 from ..common.structs import TextbookSettings
 
 SMALL = 1e-6  # C4.5, as J48 has it: figures that differ by less are equal
@@ -92,7 +93,7 @@ def entropy_power(weight: int, settings: TextbookSettings, xlogx: np.ndarray) ->
     if len(xlogx) > 1 and weight & ((np.int64(1) << settings.shift) - 1) == 0:
         return xlogx[weight >> settings.shift]
     x = np.float64(weight) * settings.weight_unit
-    return np.int64(np.rint(x * np.log2(x) * settings.log_scale))
+    return np.int64(np.rint(x * any_log2(x) * settings.log_scale))
 
 
 @inlined
@@ -161,7 +162,7 @@ def close_figures(
         if n_cuts == 0.0:
             figures[IS_VALID, feature] = 0.0
             return
-        figures[GAIN_FIGURE, feature] -= np.log2(n_cuts) / (np.float64(w_all) * settings.weight_unit)
+        figures[GAIN_FIGURE, feature] -= log2(n_cuts) / (np.float64(w_all) * settings.weight_unit)
         if figures[GAIN_FIGURE, feature] < SMALL:
             figures[IS_VALID, feature] = 0.0
     figures[RATIO, feature] = gain_ratio(figures[GAIN_FIGURE, feature], figures[SPLIT_INFO, feature])

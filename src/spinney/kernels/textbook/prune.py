@@ -36,6 +36,7 @@ from spinney._types import (
 )
 
 from ..common.branch import branch_of_value
+from ..common.elementary import power
 from .branches import count_entries, move_entries
 
 SMALL = 1e-6
@@ -62,7 +63,7 @@ def added_errors(n: float, e: float, confidence: float, z: float) -> float:
     if confidence > 0.5:
         return 0.0
     if e < 1.0:
-        base = n * (1.0 - confidence ** (1.0 / n))
+        base = n * (1.0 - power(confidence, 1.0 / n))
         if e == 0.0:
             return base
         return base + e * (normal_errors(n, 1.0, z) - base)

@@ -31,6 +31,7 @@ from spinney._types import (
     WEIGHT,
 )
 
+from ..common.elementary import log2
 from ..common.means import settle_value_leaf
 
 LOW_LIMB = 2.0**30  # units of the second limb in one of the first: sums of both stay below 2**62
@@ -45,9 +46,9 @@ def two_impurity(criterion: int, share: float) -> float:
     if criterion == ENTROPY:
         impurity = 0.0
         if share > 0.0:
-            impurity -= share * np.log2(share)
+            impurity -= share * log2(share)
         if other > 0.0:
-            impurity -= other * np.log2(other)
+            impurity -= other * log2(other)
         return impurity
     if criterion == MISCLASSIFICATION:
         return min(share, other)
@@ -62,7 +63,7 @@ def many_impurity(criterion: int, class_sums: np.ndarray, weight: int) -> float:
         share = np.float64(class_sums[k]) / np.float64(weight)
         if criterion == ENTROPY:
             if share > 0.0:
-                total -= share * np.log2(share)
+                total -= share * log2(share)
         elif criterion == MISCLASSIFICATION:
             total = max(total, share)
         else:
