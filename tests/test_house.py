@@ -78,7 +78,7 @@ def test_the_check_of_kernel_files_can_fail(source):
 
 # --- Arithmetic ---------------------------------------------------------------------------------------------
 
-# What models and answers are made by: `kernels.common.elementary` and `_elementary` instead, the same bits on every CPU.
+# What models and answers are made by: `common/elementary.py` and `_elementary` instead, the same bits on every CPU.
 FIXED_ARITHMETIC = ("kernels", "table", "tree", "ensemble", "model", "estimators")
 INEXACT = {
     *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "logaddexp", "logaddexp2"),
