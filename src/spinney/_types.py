@@ -64,9 +64,9 @@ NEEDS_HANDS = 3  # the next node is large enough to share out
 NEEDS_MANY = 4  # several small nodes can be made ready side by side
 
 # positions in the driver's `state` and `control`
-N_NODES, N_QUEUED, N_FREE, N_LEAVES, N_WORDS, LIST_LO, LIST_HI, N_STAND_INS = range(8)
+N_NODES, N_QUEUED, N_FREE, N_LEAVES, N_WORDS, LIST_LO, LIST_HI, N_SURROGATES = range(8)
 STATE_SIZE = 8
-# of the driver of boosting, which has no stand-ins
+# of the driver of boosting, which has no surrogates
 PHASE, CURRENT_SLOT, SMALL_CHILD, SMALL_SLOT, HAS_MOVES, HAS_HANDS, ROOT_SUM, N_BATCH, N_SPLITS, HAS_GUESSED = range(
     7, 17
 )
@@ -164,20 +164,6 @@ SLOT_ROWS = 10
 GAIN, SLOT_CUT_VALUE, SLOT_LOWER, SLOT_UPPER = range(4)
 SLOT_VALUE_ROWS = 4
 
-
-# surrogates: what is found about a feature of a node (int64): the weight that goes the same way as by the node's own
-# test (0: the feature is none), the last code of branch 0, the next code of the node, whether the branches are swapped
-AGREE, AGREE_CUT, AGREE_NEXT, AGREE_REVERSED = range(4)
-AGREE_ROWS = 4
-# and those that are kept (int64), behind each other as nodes are split, best first: node, test as in `Surrogates`, the
-# last code of branch 0 or the first word of two bitsets (levels of branch 0, levels that say anything), weights that
-# agree, of the rows that the node's own test knows, and of its heavier branch
-STAND_NODE, STAND_TEST, STAND_CUT, STAND_AGREE, STAND_KNOWN, STAND_MOST = range(6)
-STAND_ROWS = 6
-
-# gain ratio: gain and split information of the test that each feature of a node proposes, in score units
-RATIO_GAIN, RATIO_INFORMATION = range(2)
-RATIO_ROWS = 2
 
 # boosting: nodes of a boosted tree have two more rows; BEGIN holds the side of its rows (0 the table, 1 and 2 buffers)
 LAST_CODE, FIRST_WORD = range(4, 6)

@@ -12,17 +12,13 @@ from spinney._types import (
     FEATURE_SHIFT,
     KIND_BITS,
     MISSING_BITS,
-    STAND_AGREE,
-    STAND_KNOWN,
-    STAND_MOST,
-    STAND_NODE,
-    STAND_TEST,
     SUBSET,
     THRESHOLD,
 )
 from spinney.tree.wording import count
 
 if TYPE_CHECKING:
+    from spinney.kernels.common.structs import KeptSurrogates
     from spinney.tree.structure import Tree
 
 KIND_MASK = (1 << KIND_BITS) - 1
@@ -108,19 +104,17 @@ class Surrogates:
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
 
-def gather_surrogates(
-    stand_ins: NDArray[np.int64], cuts: NDArray[np.float64], improve: NDArray[np.float64]
-) -> Surrogates:
+def gather_surrogates(kept: KeptSurrogates, improve: NDArray[np.float64]) -> Surrogates:
     """Surrogates as the grower left them, in the order in which it split nodes, in the order of nodes."""
-    order = np.argsort(stand_ins[STAND_NODE], kind="stable")
-    known = stand_ins[STAND_KNOWN, order].astype(np.float64)
-    most = stand_ins[STAND_MOST, order].astype(np.float64)
-    agree = stand_ins[STAND_AGREE, order].astype(np.float64)
-    n_of_node = np.bincount(stand_ins[STAND_NODE], minlength=len(improve))
+    order = np.argsort(kept.node, kind="stable")
+    known = kept.known[order].astype(np.float64)
+    most = kept.most[order].astype(np.float64)
+    agree = kept.agree[order].astype(np.float64)
+    n_of_node = np.bincount(kept.node, minlength=len(improve))
     return Surrogates(
         first=np.concatenate([[0], np.cumsum(n_of_node)]).astype(np.int32),
-        test=stand_ins[STAND_TEST, order].astype(np.uint32),
-        threshold=cuts[order],
+        test=kept.test[order].astype(np.uint32),
+        threshold=kept.cut_value[order],
         agree=agree / known,
         adjusted=(agree - most) / (known - most),
         improve=improve,

@@ -27,8 +27,8 @@ class Settings(NamedTuple):
 
     criterion: int
     n_classes: int
-    missing: int
-    order: int
+    missing: int  # LEARNED, OWN_BRANCH or SURROGATE
+    order: int  # DEPTH_FIRST or BEST_FIRST
     max_depth: int
     max_leaves: int
     min_samples_split: int
@@ -36,17 +36,17 @@ class Settings(NamedTuple):
     min_weight_leaf: int
     n_try: int  # features drawn per node
     max_surrogates: int
-    is_centred: int  # squared error of whole weights: targets are taken from the node's mean
-    is_class: int  # the target is a class, also where two classes go as moments
-    is_unit: int  # every weight is 1
-    is_whole: int  # every weight is a whole number and their sum is below 2**31, so squares of sums fit an int64
-    is_plain: int  # squared error, whole weights, no constraint, no random ties: the scan without groups serves
-    is_packed: int  # two classes by squared error, small whole weights, no constraint: packed labels serve
-    is_shuffled: int  # features are searched in an order drawn for each node
-    is_random: int  # one random test per feature
-    is_ratio: int  # tests are chosen by their gain ratio
-    has_monotone: int
-    has_random_ties: int
+    is_centred: bool  # squared error of whole weights: targets are taken from the node's mean
+    is_class: bool  # the target is a class, also where two classes go as moments
+    is_unit: bool  # every weight is 1
+    is_whole: bool  # every weight is a whole number and their sum is below 2**31, so squares of sums fit an int64
+    is_plain: bool  # squared error, whole weights, no constraint, no random ties: the scan without groups serves
+    is_packed: bool  # squared error or Gini of classes, small whole weights, no constraint: packed labels serve
+    is_shuffled: bool  # features are searched in an order drawn for each node
+    is_random: bool  # one random test per feature
+    is_ratio: bool  # tests are chosen by their gain ratio
+    has_monotone: bool
+    has_random_ties: bool
     min_gain: float  # in score units
     min_spread: float  # least standard deviation of a node that is split, in target units
     value_slack: float  # values of branches that differ by less count as equal for monotone constraints
@@ -54,6 +54,337 @@ class Settings(NamedTuple):
     seed: int
     most_words: int  # of one subset
     most_listed: int  # largest node that sorted lists are made for; 0: none
+
+
+class Table(NamedTuple):
+    """What does not change while a tree grows. Life: fit; read only, shared by threads."""
+
+    features: NDArray[np.int64]  # (FEATURE_ROWS, n_features): number of codes, kind, constraint, ...; see `_types`
+    edges: NDArray[np.float64]  # (2, n_values): lowest and highest value behind each code of each feature
+    truth: NDArray[np.float64]  # (n_rows of the table,): targets in their first order
+    xlogx: NDArray[np.int64]  # (weight + 2,): k log2 k in fixed point; (1,): logarithms are computed
+
+
+class Lists(NamedTuple):
+    """Sorted lists of one subtree's rows; see `tree.sorted_lists`. Life: the subtree; `state` says which rows."""
+
+    keys: NDArray[np.uint32]  # (n_features, most) uint32 or uint64: code << bits | position, in order
+    labels: NDArray[np.int64]  # (1 .. 3, most): labels by position
+    place: NDArray[np.int32]  # (n_rows of the table,): position of a row by its id
+    branch: NDArray[np.uint8]  # (most,): the branch that a position takes in the split at hand
+
+
+class Rows(NamedTuple):
+    """The rows of a tree, moved in place so that those of a node are neighbours. Life: tree."""
+
+    codes: NDArray[np.uint16]  # (n_rows, stride)
+    words: NDArray[np.uint64]  # the same memory, eight bytes at a time
+    labels: NDArray[np.int64]  # (1 .. 3, n_rows): TARGET, WEIGHT, SQUARE, as far as they are needed
+    ids: NDArray[np.int32]  # (n_rows,): where a row stands in the table
+    lists: Lists
+
+
+class Nodes(NamedTuple):
+    """The nodes of a tree under way, each array (room,) but the last. Life: tree; Python enlarges them."""
+
+    test: NDArray[np.int64]  # as `common.layout` packs it; 0: a leaf
+    first_child: NDArray[np.int64]  # 0: a leaf
+    begin: NDArray[np.int64]  # first row
+    n_rows: NDArray[np.int64]
+    cut_value: NDArray[np.float64]  # threshold, or first word of a subset
+    score: NDArray[np.float64]  # of its rows, see `common.criteria`
+    lower: NDArray[np.float64]  # bounds on its value by monotone constraints above
+    upper: NDArray[np.float64]
+    subsets: NDArray[np.uint64]  # (words,): bitsets of levels that go to branch 0, behind each other
+
+
+class Children(NamedTuple):
+    """The branches of the split just carried out, each array (MOST_BRANCHES,). Life: node."""
+
+    begin: NDArray[np.int64]  # first row
+    end: NDArray[np.int64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+
+
+class Frontier(NamedTuple):
+    """Open nodes. Life: tree; Python enlarges the arrays of slots, each (n_slots,)."""
+
+    queue: NDArray[np.int64]  # slots in the order of `common.queue`; the first state[N_QUEUED] count
+    free: NDArray[np.int64]  # slots that hold nothing; the first state[N_FREE] count
+    node: NDArray[np.int64]  # number of the node in a slot
+    depth: NDArray[np.int64]
+    key: NDArray[np.int64]  # of the node's random draws
+    feature: NDArray[np.int64]  # here and below: the best test, once the node has been searched
+    kind: NDArray[np.int64]  # THRESHOLD or SUBSET
+    cut: NDArray[np.int64]  # last code of branch 0, or first word of the subset; -1: not searched yet
+    missing: NDArray[np.int64]  # branch of missing values; -1: the node has none
+    n_branches: NDArray[np.int64]
+    gain: NDArray[np.float64]
+    cut_value: NDArray[np.float64]  # as in Nodes; while the search is on, the code after the cut
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    state: NDArray[np.int64]  # (STATE_SIZE,): N_NODES, N_QUEUED, ...: counters of the driver
+    control: NDArray[np.int64]  # (CONTROL_SIZE,): asked to stop, rows done; shared by the trees of a forest
+    children: Children
+
+
+class ClassScratch(NamedTuple):
+    """For three classes or more; None: moments (numbers, two classes). Life: node."""
+
+    sums: NDArray[np.int64]  # (CLASS_ROWS, n_classes): ALL, LEFT, RIGHT, MISSING, PRESENT
+    vectors: NDArray[np.float64]  # (3, n_classes): mean shares, direction, next direction
+
+
+class LevelScratch(NamedTuple):
+    """For tables with categories. Life: node."""
+
+    bitset: NDArray[np.uint64]  # (2 * most_words,): the subset that was found; the second half is for random tests
+    scores: NDArray[np.float64]  # (most codes,): what levels are ordered by
+
+
+class PackedScratch(NamedTuple):
+    """For the searches of forests, where a row's label fits 32 bits. Life: node."""
+
+    labels: NDArray[np.int32]  # (most rows + PAIR_LANES,): weight << 16 | weight of class 1, or class << 16 | weight
+    column: NDArray[np.int32]  # the same length: codes of one feature
+    pair_sums: NDArray[np.int32]  # (PAIR_ROWS,): packed sum of the rows with codes up to a row's
+    pair_scores: NDArray[np.float64]  # (PAIR_ROWS,)
+    bucket_keys: NDArray[np.uint32]  # (2, most rows): code << 16 | row, of the rows that are put in order
+
+
+class RandomScratch(NamedTuple):
+    """For random tests. Life: node."""
+
+    column: NDArray[np.int32]  # (n_rows,): codes of one feature
+    values: NDArray[np.float64]  # (PAIR_ROWS,): the values behind them
+
+
+class KeptSurrogates(NamedTuple):
+    """Surrogates, behind each other as nodes are split, best first; each array (room,). Life: tree, enlarged."""
+
+    node: NDArray[np.int64]
+    test: NDArray[np.int64]  # as `common.layout` packs it, "missing" being 1 if its branches are swapped
+    cut: NDArray[np.int64]  # last code of branch 0, or first word of two bitsets: levels of branch 0, levels it knows
+    agree: NDArray[np.int64]  # weight that goes the same way as by the node's own test
+    known: NDArray[np.int64]  # weight of the rows that the node's own test knows
+    most: NDArray[np.int64]  # weight of its heavier branch
+    cut_value: NDArray[np.float64]  # threshold, or first word of the bitsets
+
+
+class ExtraScratch(NamedTuple):
+    """For the gain ratio and for surrogates, which share one variant: both are asked for less often. Life: node."""
+
+    ratio_gain: NDArray[np.float64]  # (n_features,): gain of the test that the k-th feature proposes, in score units
+    ratio_information: NDArray[np.float64]  # (n_features,): its split information; 0: no test
+    improve: NDArray[np.float64]  # (room of the nodes,): gain over the rows of known value; life: tree
+    tally: NDArray[np.int64]  # (4, codes + 1): rows, known rows, their weight in branch 0 and 1; zero between uses
+    agree: NDArray[np.int64]  # here and below (n_features,): weight that agrees with the node's test; 0: no surrogate
+    agree_cut: NDArray[np.int64]  # last code of branch 0
+    agree_next: NDArray[np.int64]  # next code of the node
+    agree_reversed: NDArray[np.int64]  # 1: its branches are swapped
+    kept: KeptSurrogates
+
+
+class Scratch(NamedTuple):
+    """Memory that kernels only write to pass it on. Life: node; `cells` are zero between uses, `permutation` sorted."""
+
+    permutation: NDArray[np.int64]  # (n_features,): features in the order of the search
+    places: NDArray[np.int64]  # (n_features,): where each was drawn from
+    keys: NDArray[np.uint32]  # (2, most rows sorted) uint32 or uint64: code << bits | position
+    counts: NDArray[np.int32]  # (MOST_BUCKETS,)
+    cells: NDArray[np.int64]  # sums of a feature by code, or by code and class
+    groups: NDArray[np.int64]  # (GROUP_ROWS, most codes): sums of the rows with one code
+    totals: NDArray[np.int64]  # (TOTALS_SIZE,): sums of the node, and of its rows with a missing value
+    moves: NDArray[np.int32]  # (2, n_rows): rows that change sides
+    classes: ClassScratch | None
+    levels: LevelScratch | None
+    packed: PackedScratch | None
+    random: RandomScratch | None
+    extra: ExtraScratch | None
+
+
+class OpenNode(NamedTuple):
+    """The node under search: its rows, and what is known before its features are tried. Life: node."""
+
+    lo: int  # rows lo .. hi
+    hi: int
+    list_lo: int  # first row of the sorted lists that cover them; -1: none do
+    n_present: int  # classes that its rows have; 0 for moments
+    centre: int  # near the mean target, taken off every target: scores are close to gains and lose no digits
+    power: int  # sum of squared class weights, where labels are packed
+    is_packed: bool  # labels have been packed
+    lower: float  # bounds on the values of its branches
+    upper: float
+    test_key: np.uint64  # of random tests
+    tie_key: np.uint64  # of ties broken at random
+
+
+class Candidate(NamedTuple):
+    """The better of what a search was given and what it found; `cut` tells which."""
+
+    score: float
+    cut: int  # last code (group, place) of the left branch; -1: nothing better was found
+    following: int  # the next code that the node has; -1: the cut sets known rows against missing ones
+    missing: int  # branch of missing rows; -1: the feature does not vary here (random tests)
+    n_ties: int  # met so far; see `common.ties`
+    threshold: float  # of a random test
+
+
+class CutAtHand(NamedTuple):
+    """A cut of three classes or more under trial: what lies left of it, missing rows apart."""
+
+    code: int  # last code (group, place) of the left branch
+    following: int
+    is_last: bool  # known rows against missing ones
+    n_left: int
+    w_left: int
+    power_left: int  # see `tree.scan_classes`
+    power_right: int
+
+
+class DrawnTest(NamedTuple):
+    """A random test of a feature over the rows of a node, before it is judged. Life: node."""
+
+    n_groups: int  # 2: it parts the known rows; 1: it sets them against the missing ones; 0: the feature does not vary
+    cut: int  # last code of the left branch; of a category 1, as its rows are marked 1 (left) and 2
+    threshold: float
+    highest: int  # code of the node
+    n_missing: int
+    sign: int  # monotone constraint of the feature
+
+
+class CodedRows(NamedTuple):
+    """What `common.groups` reads of rows: any tuple with these fields serves."""
+
+    codes: NDArray[np.uint16]  # (n_rows, any)
+    labels: NDArray[np.int64]  # (1 .. 3, n_rows)
+
+
+class SortedKeys(NamedTuple):
+    """The rows of a node in the order of a feature's codes: keys[row, first:end]. Life: node."""
+
+    keys: NDArray[np.uint32]  # (any, any) uint32 or uint64: code << bits | position
+    row: int
+    first: int
+    end: int
+    labels: NDArray[np.int64]  # labels[:, base + position] is the row's
+    base: int
+
+
+class CodeTest(NamedTuple):
+    """What a node asks, in codes."""
+
+    feature: int
+    kind: int
+    cut: int  # last code of branch 0, or first word of the subset
+    missing: int  # branch of missing values
+
+
+class Parts(NamedTuple):
+    """A node whose rows were moved: lo .. middle branch 0, middle .. end branch 1, end .. hi missing."""
+
+    node: int
+    feature: int  # of its test
+    lo: int
+    middle: int
+    end: int
+    hi: int
+    w_first: int  # weight of branch 0
+    w_second: int  # weight of branch 1
+
+
+class Targets(NamedTuple):
+    """What leaves are summed up from: row i has target truth[ids[i]] and weight labels[WEIGHT, i]. Life: tree."""
+
+    labels: NDArray[np.int64]
+    ids: NDArray[np.int32]
+    truth: NDArray[np.float64]
+
+
+class RowRange(NamedTuple):
+    """The rows lo .. hi of a leaf."""
+
+    lo: int
+    hi: int
+    weight: int
+
+
+class ValueUnits(NamedTuple):
+    """How targets are summed: as weight * (target - centre) * stretch."""
+
+    is_whole: bool  # weights are whole numbers
+    centre: float
+    stretch: float
+    share: float  # turns fixed-point weights into at most 1 each, or into whole ones
+    rough_scale: float  # of a sum of weights
+
+
+class StatUnits(NamedTuple):
+    """Scalars of `tree.node_stats`."""
+
+    criterion: int
+    n_features: int
+    has_monotone: bool
+    weight_unit: float  # worth of a unit of weight
+    score_unit: float  # worth of a unit of a node's score, times its weight; three classes or more
+    bound_unit: float  # worth of a unit of a monotone bound; here and below: regression only
+    value_unit: float  # turns targets into the user's units in two steps, for its square may leave a float's range
+    value_unit_2: float
+    values: ValueUnits
+
+
+class NodeSums(NamedTuple):
+    """Scratch of `tree.node_stats`, each array (n_nodes,)."""
+
+    weight: NDArray[np.int64]
+    ones: NDArray[np.int64]  # weight of class 1 of two
+
+
+class TreeArrays(NamedTuple):
+    """A finished tree, written by `tree.node_stats`: fields of `tree.structure.Tree`, each (n_nodes,) unless said."""
+
+    test: NDArray[np.uint32]
+    first_child: NDArray[np.int32]
+    n_rows: NDArray[np.uint32]
+    threshold: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    impurity: NDArray[np.float64]
+    distributions: NDArray[np.float64]  # (room, n_classes): class weights of mixed leaves
+    links: NDArray[np.uint64]  # (n_nodes, 2): `Tree.hot`
+    cuts: NDArray[np.float64]  # the same memory as floats
+
+
+class Order(NamedTuple):
+    """The rows of a table by the codes of each feature, for stumps. Life: fit, but for `pairs`."""
+
+    rows: NDArray[np.int32]  # (n_features, n_rows); the last row of each code as its complement, missing rows first
+    n_missing: NDArray[np.int64]  # (n_features,)
+    pairs: NDArray[np.int64]  # (n_rows, 2): target or class, weight; life: tree
+
+
+class StumpScratch(NamedTuple):
+    """Sums for a stump of numbers or two classes. Life: tree."""
+
+    groups: NDArray[np.int64]  # (GROUP_ROWS, most codes)
+    totals: NDArray[np.int64]  # (TOTALS_SIZE,)
+
+
+class StumpClassScratch(NamedTuple):
+    """Sums for a stump of three classes or more. Life: tree."""
+
+    sums: NDArray[np.int64]  # (CLASS_ROWS, n_classes)
+    totals: NDArray[np.int64]  # (TOTALS_SIZE,)
+    n_present: int  # classes that have rows
+
+
+class RootSplit(NamedTuple):
+    """The best split of a stump so far."""
+
+    score: float
+    feature: int  # -1: none
+    at: int  # place in the feature's order after which rows take branch 1
+    missing: int  # branch of missing rows; -1: there are none
 
 
 class Queue(NamedTuple):

@@ -37,7 +37,7 @@ def certain(bound: float) -> float:
 
 @inlined
 def judge(
-    score: float, best: float, blur: float, has_random_ties: int, key: np.uint64, n_ties: int
+    score: float, best: float, blur: float, has_random_ties: bool, key: np.uint64, n_ties: int
 ) -> tuple[bool, float, int]:
     """Whether a candidate takes the place of the best: (it does, the best score then, ties met so far).
 
@@ -47,7 +47,7 @@ def judge(
     slack = abs(best) * TIE + blur
     if score > best + slack:
         return True, score, np.int64(0)
-    if has_random_ties != 0 and score >= best - slack:
+    if has_random_ties and score >= best - slack:
         n_ties += 1
         return below(key, n_ties, n_ties + 1) == 0, best, n_ties
     return False, best, n_ties

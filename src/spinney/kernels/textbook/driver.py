@@ -61,7 +61,7 @@ from spinney._types import (
 
 from ..common.criteria import score_moments
 from ..common.means import settle_value_leaf
-from ..common.structs import TextbookSettings
+from ..common.structs import RowRange, Targets, TextbookSettings, ValueUnits
 from ..common.sums import sum_classes, sum_moments
 from ..common.thresholds import place_threshold
 from . import scan_classes, scan_values
@@ -502,10 +502,10 @@ def settle_values(
             continue
         child = nodes[FIRST_CHILD, node]
         if child == 0:
-            mean, scale = settle_value_leaf(
-                labels, ids, truth, node, lo, lo + nodes[N_ROWS, node], weight, is_whole, centre, stretch, share,
-                rough_scale, scale, means, impurity,
-            )  # fmt: skip
+            leaf = RowRange(lo, lo + nodes[N_ROWS, node], weight)
+            units = ValueUnits(is_whole != 0, centre, stretch, share, rough_scale)
+            targets = Targets(labels, ids, truth)
+            mean, scale = settle_value_leaf(targets, leaf, node, units, scale, means, impurity)
             value[node] = mean * value_unit * value_unit_2
             continue
         mean = 0.0

@@ -38,7 +38,7 @@ from spinney._types import (
 from ..common.criteria import score_moments
 from ..common.groups import group_cells, group_keys
 from ..common.sorting import make_keys
-from ..common.structs import TextbookSettings
+from ..common.structs import CodedRows, SortedKeys, TextbookSettings
 from .figures import (
     clear_figures,
     close_figures,
@@ -213,13 +213,13 @@ def scan_feature(
     n_codes = features[N_CODES, feature]
     is_unit = len(labels) == 1
     if n_codes <= hi - lo or n_codes <= FEW_CODES:
-        n_groups = group_cells(column, labels, lo, hi, 0, n_codes, cells, groups, totals)
+        n_groups = group_cells(CodedRows(column, labels), lo, hi, 0, n_codes, cells, groups, totals)
     else:
         side = make_keys(column, lo, hi, 0, LARGE_SHIFT, keys, counts)
         totals[W_MISSING] = 0
         totals[S_MISSING] = 0
         totals[Q_MISSING] = 0
-        n_groups = group_keys(keys, side, 0, hi - lo, LARGE_SHIFT, labels, lo, groups, totals)
+        n_groups = group_keys(SortedKeys(keys, side, 0, hi - lo, labels, lo), LARGE_SHIFT, groups, totals)
     if features[IS_CATEGORICAL, feature] != 0:
         scan_levels(groups, n_groups, totals, centre, node_score, slack, feature, settings, xlogx, figures, is_unit)
     else:
