@@ -300,31 +300,33 @@ def make_packed(n_rows: int) -> PackedScratch:
 
 def make_nodes(room: int, n_words: int) -> Nodes:
     """Room for nodes, and for the words of their subsets."""
-    return Nodes(*np.zeros((4, room), np.int64), *np.zeros((4, room)), subsets=np.zeros(n_words, np.uint64))
+    ints, floats, subsets = np.zeros((4, room), np.int64), np.zeros((4, room)), np.zeros(n_words, np.uint64)
+    return Nodes._make([*ints, *floats, subsets])
 
 
 def enlarge_nodes(nodes: Nodes, room: int, n_words: int) -> Nodes:
     """The same nodes in more room."""
     *arrays, subsets = nodes
-    return Nodes(*(enlarge(x, room) for x in arrays), subsets=enlarge(subsets, n_words))
+    return Nodes._make([*(enlarge(x, room) for x in arrays), enlarge(subsets, n_words)])
 
 
 def make_frontier(n_slots: int) -> Frontier:
     """Room for open nodes, none of which is taken."""
     ints, floats = np.zeros((10, n_slots), np.int64), np.zeros((4, n_slots))
-    children = Children(*np.zeros((2, MOST_BRANCHES), np.int64), *np.zeros((2, MOST_BRANCHES)))
+    children = Children._make([*np.zeros((2, MOST_BRANCHES), np.int64), *np.zeros((2, MOST_BRANCHES))])
     state, control = np.zeros(STATE_SIZE, np.int64), np.zeros(CONTROL_SIZE, np.int64)
     state[N_FREE] = n_slots
-    frontier = Frontier(*ints, *floats, state=state, control=control, children=children)
+    frontier = Frontier._make([*ints, *floats, state, control, children])
     frontier.free[:] = np.arange(n_slots)[::-1]
     return frontier
 
 
 def enlarge_frontier(frontier: Frontier) -> Frontier:
     """Twice the slots."""
-    *arrays, state, control, children = frontier
-    n_old, n_free = len(frontier.queue), int(state[N_FREE])
-    new = Frontier(*(enlarge(x, 2 * n_old) for x in arrays), state=state, control=control, children=children)
+    slots: list[NDArray[Any]] = list(frontier[:-3])
+    n_old, state = len(frontier.queue), frontier.state
+    n_free = int(state[N_FREE])
+    new = Frontier._make([*(enlarge(x, 2 * n_old) for x in slots), *frontier[-3:]])
     new.free[n_free : n_free + n_old] = np.arange(n_old, 2 * n_old)[::-1]
     state[N_FREE] = n_free + n_old
     return new
@@ -425,13 +427,10 @@ class Growth(Driven):
         """For the gain ratio and for surrogates."""
         n_features = self.features.shape[1]
         n_kept = FIRST_NODES + self.settings.max_surrogates
-        return ExtraScratch(
-            *np.zeros((2, n_features)),
-            improve=np.zeros(len(self.nodes.test)),
-            tally=np.zeros((4, n_codes + 1), SUM),
-            **dict(zip(ExtraScratch._fields[4:8], np.zeros((4, n_features), SUM), strict=True)),
-            kept=KeptSurrogates(*np.zeros((6, n_kept), SUM), cut_value=np.zeros(n_kept)),
-        )
+        improve, tally = np.zeros(len(self.nodes.test)), np.zeros((4, n_codes + 1), SUM)
+        kept = KeptSurrogates._make([*np.zeros((6, n_kept), SUM), np.zeros(n_kept)])
+        ratios, agreements = np.zeros((2, n_features)), np.zeros((4, n_features), SUM)
+        return ExtraScratch._make([*ratios, improve, tally, *agreements, kept])
 
     def make_room(self) -> None:
         """Double whatever is full."""
@@ -447,7 +446,7 @@ class Growth(Driven):
         if extra is not None:
             kept, n_kept = extra.kept, len(extra.kept.node)
             if int(state[N_SURROGATES]) + settings.max_surrogates > n_kept:
-                kept = KeptSurrogates(*(enlarge(x, 2 * n_kept) for x in kept))
+                kept = KeptSurrogates._make(enlarge(x, 2 * n_kept) for x in kept)
             extra = extra._replace(improve=enlarge(extra.improve, room), kept=kept)
             self.scratch = self.scratch._replace(extra=extra)
         if int(state[N_FREE]) < MOST_BRANCHES:
@@ -543,7 +542,7 @@ class Growth(Driven):
         exponent = self.units.gain_exponent - self.impurity_exponent()
         is_split = self.nodes.test[:n_nodes] != LEAF  # best first searches more nodes than it splits
         improve = np.where(is_split, np.ldexp(extra.improve[:n_nodes] * self.units.gain, exponent), 0.0)
-        return gather_surrogates(KeptSurrogates(*(x[:n] for x in extra.kept)), improve)
+        return gather_surrogates(KeptSurrogates._make(x[:n] for x in extra.kept), improve)
 
     def impurity_exponent(self) -> int:
         """Power of two that the impurities of nodes are given in."""
