@@ -592,15 +592,6 @@ def range_means(
     return np.ldexp(total / weight, weights.bits - bits + exponent)
 
 
-def class_impurity(criterion: str, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Impurity of nodes with these shares of the classes, shape (n_nodes, n_classes)."""
-    if criterion == "gini":
-        return 1.0 - (shares * shares).sum(axis=1)
-    if criterion == "misclassification":
-        return 1.0 - shares.max(axis=1, initial=0.0)
-    return -(shares * log2(np.where(shares > 0.0, shares, 1.0))).sum(axis=1)
-
-
 def grow_tree(
     codes: Codes,
     target: Target,

@@ -28,7 +28,8 @@ from spinney._types import (
 )
 from spinney.tree.cutting import cut_mask, cut_nodes, find_tiers, heaviest_classes, pack_classes
 from spinney.tree.drive import Driven
-from spinney.tree.grow import class_impurity, enlarge
+from spinney.tree.grow import enlarge
+from spinney.tree.measures import class_impurity
 from spinney.tree.reduced_error import require_rows
 from spinney.tree.target import fix_weights, weight_unit
 from spinney.tree.textbook import MOST_SHIFT
