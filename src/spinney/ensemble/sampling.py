@@ -237,7 +237,7 @@ class Draw:
         """How often each id was drawn."""
         units = self.units
         counts = np.zeros(units.n_ids, np.int32)
-        k = kernels(INTERPRETED_SECONDS * max(units.n_ids, self.n_drawn)).draws
+        k = kernels(INTERPRETED_SECONDS * max(units.n_ids, self.n_drawn)).data.draws
         key = word(self.seed), word(tree)
         if self.rates is not None:
             k.draw_poisson(*key, units.order, *self.rates, counts)

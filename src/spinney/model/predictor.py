@@ -125,7 +125,7 @@ class Predictor:
         Made at the first single row: tables do not need it, and it is memory of this process alone.
         """
         packed = self.pack()
-        add_up = None if packed is None else kernels(math.inf).one_row.add_up
+        add_up = None if packed is None else kernels(math.inf).predict.one_row.add_up
         return add_up, packed, (self.n_features,), self._width, self._level_columns is not None
 
     @once
