@@ -1,6 +1,6 @@
 """How kernels are run: the twin, the store on disk, and what can go wrong there.
 
-Most tests run a process of their own on a copy of `_jit.py` beside two tiny kernel files, because what is
+Most tests run a process of their own on a copy of `_jit` beside two tiny kernel files, because what is
 tested is what a fresh process does. The numbers in names are those of the list of faults.
 """
 
@@ -18,6 +18,7 @@ import pytest
 
 import spinney
 from spinney import _jit
+from spinney._jit import cache_dir
 
 SOURCE = Path(spinney.__file__).parent
 
@@ -77,8 +78,8 @@ def copy(tmp_path):
     """A copy of the package with two doors, `caller.total` and `callee.mix_one`, both on the kernel `mix`."""
     package = tmp_path / "site" / "spinney"
     (package / "kernels").mkdir(parents=True)
-    for name in ("__init__.py", "_jit.py"):
-        shutil.copy(SOURCE / name, package / name)
+    shutil.copy(SOURCE / "__init__.py", package)
+    shutil.copytree(SOURCE / "_jit", package / "_jit")
     (package / "_types.py").write_text(TYPES)
     (package / "kernels" / "__init__.py").write_text("")
     (package / "kernels" / "callee.py").write_text(CALLEE)
@@ -259,7 +260,7 @@ def test_115_a_temporary_directory_open_to_others_is_refused(trap, monkeypatch, 
         path.mkdir()
         path.chmod(0o777)
     with pytest.raises(PermissionError):
-        _jit._private_temporary()
+        cache_dir._private_temporary()
 
 
 def test_116_damaged_file_is_compiled_again(copy):
@@ -329,9 +330,9 @@ def test_117_other_versions_cpus_and_modes_have_files_of_their_own(copy, monkeyp
     run(copy, NUMBA_CPU_NAME="generic")  # another CPU: same directory, other names
     assert len(stored(copy)) == 4
     assert len({path.parent for path in stored(copy)}) == 1
-    state = _jit._state()
-    monkeypatch.setattr(_jit, "_version", lambda _: "99.0")
-    assert _jit._state() != state
+    state = cache_dir._state()
+    monkeypatch.setattr(cache_dir, "_version", lambda _: "99.0")
+    assert cache_dir._state() != state
 
 
 def test_117_bounds_checks_are_not_lost_in_the_store(copy):
@@ -470,7 +471,7 @@ def test_directories_unused_for_a_month_are_removed(tmp_path):
         (path / "f.kernel").write_text("")
     for path in (old, keep, other):
         os.utime(path, (long_ago, long_ago))
-    _jit._prune(tmp_path, keep)
+    cache_dir._prune(tmp_path, keep)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kernels-b", "kernels-c", "other"]
 
 
