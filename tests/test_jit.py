@@ -210,6 +210,25 @@ def test_second_process_compiles_nothing_and_says_nothing(copy):
     assert len(before) == 2
 
 
+def test_bytecode_that_python_writes_beside_the_sources_is_no_other_state(copy):
+    nested = copy / "kernels" / "folder"
+    nested.mkdir()
+    (nested / "__init__.py").write_text("")
+    assert run(copy, PYTHONDONTWRITEBYTECODE=None)[0] == expected()
+    assert list(copy.rglob("__pycache__/callee.*.pyc"))
+    assert run(copy, PYTHONDONTWRITEBYTECODE=None) == (expected(), "")
+
+
+@pytest.mark.parametrize("name", ["_types.py", "_jit/store.py", "_jit/folder/new.py", "kernels/folder/new.py"])
+def test_every_source_of_machine_code_is_part_of_the_state(copy, name):
+    code = "print(_jit.cache_directory())"
+    before = run(copy, code)[0]
+    path = copy / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text((path.read_text() if path.exists() else "") + "\n# edited\n")
+    assert run(copy, code)[0] != before
+
+
 def test_115_read_only_install_and_home(copy, tmp_path):
     # Every place is barred by a file where a directory would have to be: permissions do not stop root.
     barred = tmp_path / "file"

@@ -72,9 +72,11 @@ def _state() -> str:
 
 
 def _files_below(folder: Traversable, name: str) -> Iterator[tuple[str, Traversable]]:
-    """Every file below a folder, with its path from there on."""
+    """Every file below a folder, with its path from there on; not what Python itself keeps there and may add to."""
     for entry in folder.iterdir():
         path = f"{name}/{entry.name}"
+        if entry.name == "__pycache__":
+            continue
         if entry.is_dir():
             yield from _files_below(entry, path)
         else:
