@@ -26,7 +26,7 @@ doors = {
     for folder, package in vars(kernels).items() if not folder.startswith("_")
     for name, module in vars(package).items() if not name.startswith("_")
     for function, dispatcher in vars(module).items()
-    if isinstance(getattr(dispatcher, "_cache", None), _jit._Store)
+    if isinstance(getattr(dispatcher, "_cache", None), _jit.store.Store)
 }
 assert {"tree.driver.grow", "predict.lanes.find", "data.binning.fill_bins"} <= set(doors), doors
 before = {name: list(door.signatures) for name, door in doors.items()}
