@@ -18,7 +18,7 @@ import pytest
 
 import spinney
 from spinney import _jit
-from spinney._jit import cache_dir, store
+from spinney._jit import cache_dir, choice, store
 
 SOURCE = Path(spinney.__file__).parent
 
@@ -162,22 +162,22 @@ def test_d9_interpreted_calls_do_not_warn_and_calls_between_kernels_are_direct(c
 
 
 def test_d9_many_small_works_buy_the_compiled_kernels_in_the_end(monkeypatch):
-    monkeypatch.setattr(_jit, "_seconds_interpreted", 0.0)
-    monkeypatch.setattr(_jit, "_is_compiled_loaded", False)
-    monkeypatch.setattr(_jit, "_IS_JIT_DISABLED", False)
+    monkeypatch.setattr(choice.process, "seconds_interpreted", 0.0)
+    monkeypatch.setattr(choice.process, "is_compiled_loaded", False)
+    monkeypatch.setattr(choice, "IS_JIT_DISABLED", False)
     for price in (_jit.LOAD_SECONDS, _jit.COMPILE_SECONDS):
-        monkeypatch.setattr(_jit, "_price", lambda price=price: price)
-        monkeypatch.setattr(_jit, "_seconds_interpreted", 0.0)
+        monkeypatch.setattr(choice, "_price", lambda price=price: price)
+        monkeypatch.setattr(choice.process, "seconds_interpreted", 0.0)
         n_calls = 0
-        while _jit.kernels(0.125) is _jit._interpreted:
+        while _jit.kernels(0.125) is _jit.interpreted():
             n_calls += 1
         assert n_calls * 0.125 < price <= (n_calls + 1) * 0.125
 
 
 def test_d9_work_as_long_as_loading_numba_is_compiled(monkeypatch):
-    monkeypatch.setattr(_jit, "_is_compiled_loaded", False)
-    monkeypatch.setattr(_jit, "_IS_JIT_DISABLED", False)
-    assert _jit.kernels(_jit.LOAD_SECONDS) is _jit._compiled
+    monkeypatch.setattr(choice.process, "is_compiled_loaded", False)
+    monkeypatch.setattr(choice, "IS_JIT_DISABLED", False)
+    assert _jit.kernels(_jit.LOAD_SECONDS) is choice._compiled
 
 
 def test_kernel_modules_are_not_confused_with_special_names():
@@ -333,6 +333,17 @@ def test_116_store_deleted_or_full_in_mid_run(copy):
     )
     assert out.splitlines() == [f"{expected()} 2", "True", "True"]
     assert "Traceback" not in err
+
+
+def test_116_interrupted_write_leaves_nothing_behind(tmp_path):
+    def write():
+        with store.replacing(tmp_path / "a.kernel") as file:
+            file.write(b"content")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_117_other_versions_cpus_and_modes_have_files_of_their_own(copy, monkeypatch):
