@@ -14,11 +14,12 @@ import textwrap
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import spinney
 from spinney import _jit
-from spinney._jit import cache_dir, choice, store
+from spinney._jit import cache_dir, choice, process, ready, store
 
 SOURCE = Path(spinney.__file__).parent
 
@@ -136,12 +137,12 @@ def test_d9_small_work_is_interpreted_without_numba_and_large_work_compiled(copy
         """
         print(call(_jit.kernels(0.01)), "numba" in sys.modules, "spinney._interpreted.callee" in sys.modules)
         print(call(_jit.kernels(60.0)), "numba" in sys.modules)
-        print(_jit.kernels(0.01) is _jit.load_compiled())
+        print(_jit.kernels(0.01) is _jit.load_compiled(), _jit.kernels(0.01) is _jit.load_compiled())
         """,
         "-W",
         "error",
     )
-    assert out.splitlines() == [f"{expected()} False True", f"{expected()} True", "True"]
+    assert out.splitlines() == [f"{expected()} False True", f"{expected()} True", "False True"]
     assert err.count("compiling kernels once for this machine") == 1
 
 
@@ -161,30 +162,155 @@ def test_d9_interpreted_calls_do_not_warn_and_calls_between_kernels_are_direct(c
     assert err == ""
 
 
-def test_d9_many_small_works_buy_the_compiled_kernels_in_the_end(monkeypatch):
-    monkeypatch.setattr(choice.process, "seconds_interpreted", 0.0)
-    monkeypatch.setattr(choice.process, "is_compiled_loaded", False)
+@pytest.fixture
+def fresh(monkeypatch):
+    """A process that has neither loaded nor spent anything."""
+    for name, value in vars(process.Process()).items():
+        monkeypatch.setattr(process.process, name, value)
     monkeypatch.setattr(choice, "IS_JIT_DISABLED", False)
-    for price in (_jit.LOAD_SECONDS, _jit.COMPILE_SECONDS):
-        monkeypatch.setattr(choice, "_price", lambda price=price: price)
-        monkeypatch.setattr(choice.process, "seconds_interpreted", 0.0)
-        n_calls = 0
-        while _jit.kernels(0.125) is _jit.interpreted():
-            n_calls += 1
-        assert n_calls * 0.125 < price <= (n_calls + 1) * 0.125
+    return process.process
 
 
-def test_d9_work_as_long_as_loading_numba_is_compiled(monkeypatch):
-    monkeypatch.setattr(choice.process, "is_compiled_loaded", False)
-    monkeypatch.setattr(choice, "IS_JIT_DISABLED", False)
-    assert _jit.kernels(_jit.LOAD_SECONDS) is choice._compiled
+@pytest.mark.parametrize("price", [_jit.LOAD_SECONDS, _jit.COMPILE_SECONDS])
+def test_d9_many_small_works_load_the_compiled_kernels_in_the_end(fresh, monkeypatch, price):
+    monkeypatch.setattr(choice, "_price", lambda: price)
+    n_calls = 0
+    while _jit.kernels(0.125) is _jit.interpreted():
+        fresh.pay(f"door {n_calls % 3}", 0.125)
+        n_calls += 1
+    assert (n_calls - 1) * 0.125 < price <= n_calls * 0.125
+    assert _jit.kernels(0.125) is choice._ready
+
+
+def test_d9_work_as_long_as_loading_numba_is_compiled(fresh):
+    assert _jit.kernels(_jit.LOAD_SECONDS) is _jit.compiled() is choice._compiled
+    assert not fresh.waits_always
+
+
+def test_rent_is_paid_by_door_and_ends_with_the_purchase(fresh):
+    long, short = process.LONGEST[0], "predict.lanes.find"
+    for seconds, has_paid in ((0.5, [False, False]), (0.5, [False, True]), (7.0, [True, True])):
+        for door in (long, short):
+            fresh.pay(door, seconds)
+        assert [fresh.has_paid(door) for door in (long, short)] == has_paid
+    fresh.buy(long)
+    assert [fresh.has_paid(door) for door in (long, short)] == [False, True]
+    assert fresh.rent == 16.0
+
+
+def test_interpreted_calls_pay_rent(fresh):
+    _jit.interpreted().common.rng.fold(np.uint64(1), np.uint64(2))
+    assert list(fresh.rents) == ["common.rng.fold"]
+    assert fresh.rent == fresh.rents["common.rng.fold"] > 0.0
+
+
+# --- Small work beside compiled kernels ---------------------------------------------------------------------
+
+LARGE = "large = _jit.kernels(60.0); large.callee.mix_one(np.uint64(1)); small = _jit.kernels(0.01)\n"
+HOW = """
+def how(door, *arguments):
+    before = len(door.dispatcher.overloads), process.rent
+    door(*arguments)
+    return "compiled" if len(door.dispatcher.overloads) > before[0] else "twin" if process.rent > before[1] else "ready"
+"""
+
+
+def test_small_work_beside_compiled_kernels_does_not_wait(copy):
+    code = (
+        "from spinney._jit.process import process\n" + LARGE + HOW + "print(how(small.callee.mix_one, np.uint64(2)))\n"
+        "print(call(small), len(small.caller.total.dispatcher.overloads))\n"
+        "print(how(small.callee.mix_one, np.float32(2)), small.caller.np is np, _jit.kernels(60.0) is large)\n"
+        "print(_jit.is_compiled(small.callee.mix_one), _jit.is_compiled(small.caller.total))\n"
+    )
+    out, err = run(copy, code)
+    assert out.splitlines() == ["ready", f"{expected()} 0", "twin True True", "True False"]
+    assert err.count("compiling") == 1
+    assert [path.name.split("-")[0] for path in stored(copy)] == ["callee.mix_one"]
+
+
+def test_small_work_beside_compiled_kernels_takes_what_is_stored(copy):
+    run(copy)
+    code = (
+        "from spinney._jit.process import process\n" + LARGE + HOW + "import numpy as np\n"
+        "print(_jit.is_compiled(small.caller.total))\n"
+        "print(how(small.caller.total, Pair(np.arange(1, 100), np.zeros(1, np.int64))))\n"
+        "print(how(small.caller.total, Pair(np.arange(1.0, 100.0), np.zeros(1, np.int64))))\n"
+    )
+    assert run(copy, code) == ("True\ncompiled\ntwin", "")  # loaded, that is: nothing was announced
+
+
+def test_a_door_that_has_paid_its_rent_is_compiled_once(copy):
+    code = "from spinney._jit.process import process\n" + LARGE + HOW + "process.pay('callee.mix_one', 60.0)\n"
+    code += "print(*[how(small.callee.mix_one, kind(1)) for kind in (np.float32, np.float32, np.float64)])"
+    assert run(copy, code)[0] == "compiled ready twin"
+
+
+def test_large_work_in_another_thread_may_wait_meanwhile(copy):
+    code = (
+        LARGE
+        + """
+from threading import Thread
+def slow(x):
+    thread = Thread(target=large.callee.mix_one, args=(np.float64(1),))
+    thread.start()
+    thread.join()
+    return "twin"
+_jit.interpreted().callee.mix_one = slow
+print(small.callee.mix_one(np.float32(1)), [str(kind) for kind, in large.callee.mix_one.overloads])
+"""
+    )
+    assert run(copy, code)[0] == "twin ['uint64', 'float64']"
+
+
+TINY = """
+import sys
+import numpy as np
+from spinney import (
+    AdaBoostClassifier, C45Classifier, CARTClassifier, CARTRegressor, GradientBoostingClassifier, ID3Classifier,
+    RandomForestClassifier, RandomForestRegressor, _jit,
+)
+if "beside" in sys.argv:  # one compiled door
+    _jit.kernels(60.0).data.binning.fill_bins(np.ones(3, np.int64), 2, np.zeros(3, np.int64))
+    assert _jit.kernels(0.0) is not _jit.interpreted()
+n_stored = len(list(_jit.cache_directory().glob("*.kernel")))
+rng = np.random.default_rng(0)
+X = rng.normal(size=(50, 3)).round(1)
+y = np.arange(50) % 3
+for kind, n in (
+    (CARTClassifier, 3), (CARTRegressor, 14), (ID3Classifier, 3), (C45Classifier, 14), (AdaBoostClassifier, 10),
+    (RandomForestClassifier, 10), (RandomForestRegressor, 10), (GradientBoostingClassifier, 50),
+):
+    options = {"n_estimators": 3} if hasattr(kind(), "n_estimators") else {}
+    if hasattr(kind(), "random_state"):
+        options["random_state"] = 0
+    model = kind(**options).fit(X[:n], y[:n])
+    answer = model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X)
+    print(kind.__name__, answer.tobytes().hex())
+print(len(list(_jit.cache_directory().glob("*.kernel"))) - n_stored)
+"""
+
+
+@pytest.mark.skipif(_jit._IS_JIT_DISABLED, reason="nothing is compiled")
+def test_tiny_fits_of_every_method_do_not_wait_beside_compiled_kernels(tmp_path):
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
+    kept |= {"SPINNEY_CACHE_DIR": str(tmp_path)}
+    done = [
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", TINY, *how], env=kept, capture_output=True, text=True, check=True
+        )
+        for how in ((), ("beside",))
+    ]
+    alone, beside = (process.stdout.splitlines() for process in done)
+    assert alone == beside
+    assert beside[-1] == "0"
+    assert [process.stderr.count("compiling kernels") for process in done] == [0, 1]
 
 
 def test_kernel_modules_are_not_confused_with_special_names():
     with pytest.raises(AttributeError):
-        _ = _jit.Kernels("spinney.kernels").__wrapped__
+        _ = _jit.Kernels("spinney.kernels", ready.ready_doors).__wrapped__
     with pytest.raises(ModuleNotFoundError):
-        _ = _jit.Kernels("spinney.kernels").no_such_kernels
+        _ = _jit.Kernels("spinney.kernels", ready.ready_doors).no_such_kernels
 
 
 @pytest.mark.parametrize("path", sorted((SOURCE / "kernels").rglob("[a-z]*.py")), ids=lambda path: path.stem)

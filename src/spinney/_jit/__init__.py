@@ -4,6 +4,8 @@
 |---|---|
 | `decorators.py` | `kernel`, `inlined`, `door`: what marks the functions of `spinney.kernels` |
 | `choice.py` | `kernels(seconds)`: which kernels do a piece of work |
+| `ready.py` | doors for small work beside compiled kernels |
+| `process.py` | what this process has loaded and spent |
 | `twin.py` | the kernels interpreted, and handles to either |
 | `inner_compiler.py` | what reaches into Numba's pipeline |
 | `store.py` | files of compiled kernels |
@@ -14,8 +16,10 @@ Only these files know Numba, and none imports it before a compiled kernel is wan
 
 from spinney._jit import cache_dir, choice, store, twin
 from spinney._jit.cache_dir import cache_directory
-from spinney._jit.choice import COMPILE_SECONDS, IS_JIT_DISABLED, LOAD_SECONDS, kernels, load_compiled
+from spinney._jit.choice import IS_JIT_DISABLED, LOAD_SECONDS, compiled, kernels, load_compiled
 from spinney._jit.decorators import door, fixed, inlined, kernel
+from spinney._jit.process import COMPILE_SECONDS
+from spinney._jit.ready import is_compiled
 from spinney._jit.twin import Kernels, interpreted
 
 _IS_JIT_DISABLED = IS_JIT_DISABLED  # as tests know it
@@ -28,10 +32,12 @@ __all__ = [
     "cache_dir",
     "cache_directory",
     "choice",
+    "compiled",
     "door",
     "fixed",
     "inlined",
     "interpreted",
+    "is_compiled",
     "kernel",
     "kernels",
     "load_compiled",

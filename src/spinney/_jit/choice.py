@@ -1,69 +1,54 @@
-"""Which kernels do a piece of work: the twin, or the compiled ones.
+"""Which kernels do a piece of work. Results are the same whichever do.
 
-    small work, nothing compiled loaded yet ──► twin: starts at once, Numba is never imported
-    everything else                         ──► compiled: read from the store, else compiled and stored
+    large work                                         ──► compiled: read from the store, else compiled and stored
+    small work, no compiled kernels in this process    ──► twin: starts at once, Numba is never imported
+    small work beside compiled kernels                 ──► ready: compiled if at hand, else the twin (`ready.py`)
 
-Results are the same either way.
+Small is what takes less time interpreted than Numba takes to load. Rent, then buy: a process that has spent on the twin
+what loading costs loads the compiled kernels, and a door that has taken as long interpreted as it takes to compile
+is compiled. So ten thousand tiny fits do not crawl, and what one waits is at most about what it has had; see
+docs/decisions/0016.
 """
 
 from __future__ import annotations
 
 import os
-import pkgutil
 
 from spinney._jit.cache_dir import cache_directory
+from spinney._jit.process import COMPILE_SECONDS, process
+from spinney._jit.ready import ready_doors
 from spinney._jit.twin import COMPILED, Kernels, interpreted
 
 LOAD_SECONDS = 0.7
 """What compiled kernels cost a process even when stored: measured, import 0.32 s and first kernel 0.39 s."""
 
-COMPILE_SECONDS = 8.0
-"""What compiling a method's kernels costs, once for a machine; see benchmarks/startup.py."""
-
 IS_JIT_DISABLED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}
 
-_compiled = Kernels(COMPILED)
-
-
-class Process:
-    """What this process has loaded and spent; the only state of the choice."""
-
-    is_compiled_loaded = False
-    seconds_interpreted = 0.0  # work given to the twin so far; a lost update between threads would do no harm
-
-
-process = Process()
+_compiled = Kernels(COMPILED, lambda module: module)
+_ready = Kernels(COMPILED, ready_doors)
 
 
 def kernels(interpreted_seconds: float) -> Kernels:
-    """The kernels for work that would take about `interpreted_seconds` interpreted.
-
-    Results are the same either way. Small work goes to the twin until this process has spent there what the
-    compiled kernels would have cost it (rent, then buy: as far as the estimates hold, at most twice the
-    best). Once compiled kernels are loaded they do everything.
-    """
+    """The kernels for work that would take about `interpreted_seconds` interpreted; all modules are loaded."""
+    if process.waits_always or interpreted_seconds >= LOAD_SECONDS:
+        return compiled()
     if IS_JIT_DISABLED:
         return interpreted()
-    if process.is_compiled_loaded or interpreted_seconds >= LOAD_SECONDS:
-        return _compiled
-    process.seconds_interpreted += interpreted_seconds
-    if process.seconds_interpreted >= LOAD_SECONDS and process.seconds_interpreted >= _price():
-        return _compiled
+    if process.is_compiled_loaded or (process.rent >= LOAD_SECONDS and process.rent >= _price()):
+        interpreted()  # loads it here: a door that is not ready asks for it, perhaps in a thread
+        return _ready.load()
     return interpreted()
 
 
+def compiled() -> Kernels:
+    """The compiled kernels, whatever the size of the work: they wait for the compiler where nothing is stored."""
+    return interpreted() if IS_JIT_DISABLED else _compiled.load()
+
+
 def load_compiled() -> Kernels:
-    """Load every compiled kernel module, so that this process uses them for everything from now on."""
-    if IS_JIT_DISABLED:
-        return interpreted()
-    _load(_compiled)
-    return _compiled
-
-
-def _load(package: Kernels) -> None:
-    for module in pkgutil.iter_modules(package.path()):
-        if isinstance(part := getattr(package, module.name), Kernels):
-            _load(part)
+    """The compiled kernels, for all that this process does from now on, small work too: to compile, test or measure."""
+    process.waits_always = True
+    return compiled()
 
 
 def _price() -> float:

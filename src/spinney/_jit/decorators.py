@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from spinney._jit.cache_dir import cache_directory
-from spinney._jit.choice import IS_JIT_DISABLED, process
+from spinney._jit.choice import IS_JIT_DISABLED
 from spinney._jit.inner_compiler import inner_options, widen_literals
+from spinney._jit.process import process
+from spinney._jit.ready import serve_small_work
 from spinney._jit.store import Store
 from spinney._jit.twin import TWIN, quiet
 
@@ -55,7 +57,8 @@ def _compile(function: F, *, is_door: bool, is_inlined: bool = False) -> F:
     )(function)
     if numba.extending.is_jitted(dispatcher):  # else a .numba_config.yaml has disabled the JIT
         if is_door:
-            dispatcher._cache = Store(function, cache_directory())  # noqa: SLF001
+            dispatcher._cache = store = Store(function, cache_directory())  # noqa: SLF001
+            serve_small_work(dispatcher, store)
         widen_literals(dispatcher)
     return cast("F", dispatcher)
 

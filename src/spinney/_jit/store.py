@@ -10,6 +10,7 @@ holds. No lock is waited for: neither a fork nor an exit in the middle of a comp
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import logging
 import pickle
@@ -18,17 +19,11 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from spinney._files import replacing
+from spinney._jit.process import LONGEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-LONGEST = (
-    "tree.driver.grow",
-    "boost.driver.grow",
-    "boost.driver.make_some_ready",
-    "textbook.driver.grow",
-)  # the driver and all it calls; a variant of it takes ten times as long as any other kernel
 
 _log = logging.getLogger("spinney")
 
@@ -42,7 +37,7 @@ class Store:
     """
 
     def __init__(self, function: Callable[..., Any], directory: Path | None) -> None:
-        self._name = f"{function.__module__.removeprefix('spinney.kernels.')}.{function.__qualname__}"
+        self.name = f"{function.__module__.removeprefix('spinney.kernels.')}.{function.__qualname__}"
         self._directory = directory
 
     @property
@@ -56,8 +51,17 @@ class Store:
         if self._directory is not None:
             result = self._read(self._path(signature, target_context.codegen()), signature, target_context)
         if result is None:
-            _announce(self._directory, is_long=self._name in LONGEST)
+            _announce(self._directory, is_long=self.name in LONGEST)
         return result
+
+    def has(self, signature: Any, codegen: Any) -> bool:
+        """Whether a file is there for these types of arguments."""
+        return self._directory is not None and self._path(signature, codegen).exists()
+
+    @functools.cached_property
+    def was_known(self) -> bool:
+        """Whether there was a file for any types of arguments when this was first asked."""
+        return self._directory is not None and any(self._directory.glob(f"{self.name}-*.kernel"))
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Store a compile result; a full disk or a lost directory only costs the next process a compile."""
@@ -72,13 +76,13 @@ class Store:
             with replacing(path) as file:
                 file.write(hashlib.sha256(body).digest() + body)
         except Exception as error:  # noqa: BLE001
-            _log.info("kernel %s could not be stored: %r", self._name, error)
+            _log.info("kernel %s could not be stored: %r", self.name, error)
 
     def _path(self, signature: Any, codegen: Any) -> Path:
         assert self._directory is not None
         # The triple, CPU name and CPU features are in the name: a home shared by unlike machines is safe.
         key = hashlib.sha256(repr((str(signature), codegen.magic_tuple())).encode()).hexdigest()[:20]
-        return self._directory / f"{self._name}-{key}.kernel"
+        return self._directory / f"{self.name}-{key}.kernel"
 
     def _read(self, path: Path, signature: Any, target_context: Any) -> Any:
         from numba.core.compiler import CompileResult
@@ -104,7 +108,7 @@ class Store:
     def flush(self) -> None:
         """Forget every stored signature of this kernel (Numba calls it from `recompile`)."""
         if self._directory is not None:
-            for path in self._directory.glob(f"{self._name}-*.kernel"):
+            for path in self._directory.glob(f"{self.name}-*.kernel"):
                 path.unlink(missing_ok=True)
 
     def enable(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._jit import load_compiled
+from spinney._jit import compiled
 from spinney._types import (
     AGREE_ROWS,
     BEST_FIRST,
@@ -407,7 +407,7 @@ class Growth(Driven):
             if status != NEEDS_ROOM:
                 return status
             if time.monotonic() > deadline:
-                self.kernels = load_compiled()
+                self.kernels = compiled()
             self.make_room()
 
     def finish(self) -> Tree:
