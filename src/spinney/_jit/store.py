@@ -46,7 +46,8 @@ class Store:
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """The stored compile result, or None: then Numba compiles, and this says so first."""
-        target_context.refresh()  # as Numba's own cache does: registers what a stored kernel may refer to
+        # Numba's own cache refreshes its registries here, and loads SciPy's linear algebra with them: 0.3 s. Kernels
+        # refer to the C library alone, and the compiler refreshes by itself.
         result = None
         if self._directory is not None:
             result = self._read(self._path(signature, target_context.codegen()), signature, target_context)
@@ -71,7 +72,8 @@ class Store:
             return
         path = self._path(signature, result.codegen)
         try:
-            body = dumps((signature, result._reduce()))  # noqa: SLF001
+            bare = result._replace(type_annotation="")  # for `inspect_types`: two fifths of a file, and slow to print
+            body = dumps((signature, bare._reduce()))  # noqa: SLF001
             self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             with replacing(path) as file:
                 file.write(hashlib.sha256(body).digest() + body)
