@@ -8,6 +8,7 @@
 | `process.py` | what this process has loaded and spent |
 | `twin.py` | the kernels interpreted, and handles to either |
 | `inner_compiler.py` | what reaches into Numba's pipeline |
+| `numba_names.py` | the private names of Numba that all this relies on |
 | `store.py` | files of compiled kernels |
 | `cache_dir.py` | where they are |
 

@@ -32,7 +32,9 @@ _call = _Call()  # of this thread, under way
 
 def serve_small_work(dispatcher: Any, store: Store) -> None:
     """Let a door's dispatcher answer small work by the twin where nothing is ready."""
-    compile_for = dispatcher._compile_for_args  # noqa: SLF001
+    compile_for = getattr(dispatcher, "_compile_for_args", None)
+    if compile_for is None:  # another Numba: small work waits
+        return
 
     def is_stored(args: tuple[Any, ...]) -> bool:
         # typing forty arrays takes 0.2 ms: not done for doors of which nothing was stored
