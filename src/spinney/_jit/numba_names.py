@@ -67,9 +67,7 @@ NAMES = (
         "numba.core.compiler",
         "CompileResult._rebuild",
         "store.py",
-        tuple(
-            "target_context libdata fndesc env signature objectmode lifted typeann reload_init referenced_envs".split()
-        ),
+        REBUILT,
     ),
     Name("numba.core.serialize", "dumps", "store.py", ("obj",)),
     Name("numba.core.codegen", "JITCPUCodegen.magic_tuple", "store.py", ("self",)),
