@@ -182,8 +182,8 @@ def test_d9_many_small_works_load_the_compiled_kernels_in_the_end(fresh, monkeyp
     assert _jit.kernels(0.125) is choice._ready
 
 
-def test_d9_work_as_long_as_loading_numba_is_compiled(fresh):
-    assert _jit.kernels(_jit.LOAD_SECONDS) is _jit.compiled() is choice._compiled
+def test_d9_large_work_is_compiled(fresh):
+    assert _jit.kernels(_jit.SMALL_SECONDS) is _jit.compiled() is choice._compiled
     assert not fresh.waits_always
 
 

@@ -17,7 +17,7 @@ Only these files know Numba, and none imports it before a compiled kernel is wan
 
 from spinney._jit import cache_dir, choice, store, twin
 from spinney._jit.cache_dir import cache_directory
-from spinney._jit.choice import IS_JIT_DISABLED, LOAD_SECONDS, compiled, kernels, load_compiled
+from spinney._jit.choice import IS_JIT_DISABLED, LOAD_SECONDS, SMALL_SECONDS, compiled, kernels, load_compiled
 from spinney._jit.decorators import door, fixed, inlined, kernel
 from spinney._jit.process import COMPILE_SECONDS
 from spinney._jit.ready import is_compiled
@@ -29,6 +29,7 @@ __all__ = [
     "COMPILE_SECONDS",
     "IS_JIT_DISABLED",
     "LOAD_SECONDS",
+    "SMALL_SECONDS",
     "Kernels",
     "cache_dir",
     "cache_directory",
