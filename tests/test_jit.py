@@ -262,13 +262,14 @@ print(small.callee.mix_one(np.float32(1)), [str(kind) for kind, in large.callee.
     assert run(copy, code)[0] == "twin ['uint64', 'float64']"
 
 
-@pytest.mark.parametrize(("module", "kind"), [("grow", "CARTClassifier"), ("textbook", "C45Classifier")])
+@pytest.mark.parametrize(("module", "kind"), [("grow", "CARTClassifier"), ("textbook", "ID3Classifier")])
 def test_growth_that_takes_long_interpreted_asks_for_compiled_kernels(fresh, monkeypatch, module, kind):
     asked = []
     monkeypatch.setattr(f"spinney.tree.{module}.INTERPRETED_SECONDS", -1.0)
     monkeypatch.setattr(f"spinney.tree.{module}.compiled", lambda: asked.append(1) or _jit.interpreted())
-    x = np.random.default_rng(0).random((150, 1))
-    getattr(spinney, kind)().fit(x, np.arange(150) % 2)  # more nodes than there is room for at first
+    bits = (np.arange(256)[:, None] >> np.arange(8)) & 1
+    labels = np.random.default_rng(0).integers(0, 2, 256)
+    getattr(spinney, kind)().fit(bits, labels)  # more nodes than there is room for at first
     assert asked
     assert not fresh.waits_always
 
