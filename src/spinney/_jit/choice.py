@@ -4,10 +4,9 @@
     small work, no compiled kernels in this process    ──► twin: starts at once, Numba is never imported
     small work beside compiled kernels                 ──► ready: compiled if at hand, else the twin (`ready.py`)
 
-Rent, then buy: a process that has spent on the twin
-what loading costs loads the compiled kernels, and a door that has taken as long interpreted as it takes to compile
-is compiled. So ten thousand tiny fits do not crawl, and what one waits is at most about what it has had; see
-docs/decisions/0016.
+Rent, then buy: a process that has spent on the twin what loading costs loads the compiled kernels, and a door that has
+taken as long interpreted as it takes to compile is compiled. So ten thousand tiny fits do not crawl, and a process
+waits about as long as it has computed, at most; see docs/decisions/0016.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from spinney._jit.ready import ready_doors
 from spinney._jit.twin import COMPILED, Kernels, interpreted
 
 SMALL_SECONDS = 0.7
-"""Work that takes less interpreted never waits for a compiler."""
+"""Work that takes less interpreted waits for no compiler, unless many such works have paid for it."""
 
 LOAD_SECONDS = 0.4
 """What compiled kernels cost a process even when stored: measured, Numba 0.19 to 0.32 s, modules 0.04, doors 0.1."""

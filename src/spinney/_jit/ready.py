@@ -3,8 +3,8 @@
 Words: a *variant* of a door is its machine code for one combination of argument types. It is *ready* if it is in this
 process or in the store. Rent, then buy: a door that has taken as long interpreted as its compiling takes is compiled.
 
-A call of a ready variant costs what it always does, and a third of a microsecond: Numba's dispatcher, in C, finds the
-variant by itself. Only where it finds none does it ask `_compile_for_args` what to call, and is told the twin's door.
+A call of a ready variant costs 0.14 us more than it always does: Numba's dispatcher, in C, finds the variant by itself.
+Only where it finds none does it ask `_compile_for_args` what to call, and is told the twin's door.
 """
 
 from __future__ import annotations
