@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinney._jit import fixed, interpreted, kernels
+from spinney._jit import fixed, is_compiled, kernels
 from spinney._types import LANES, MULTIWAY, PLANE_LEAVES, SUBSET
 from spinney.tree.structure import BrokenTreeError
 from spinney.tree.surrogates import count_words
@@ -118,7 +118,7 @@ def add_votes(forest: Forest, values: NDArray[Any], lo: int, hi: int, out: NDArr
 def can_score(forest: Forest, n_trees: int, n_rows: int, k: Any) -> bool:
     """Whether asking many rows all tests at once is possible and worth it; k: the kernels to use."""
     is_worth = n_trees >= FEWEST_TREES and n_rows >= FEWEST_ROWS
-    return k is not interpreted() and is_worth and forest.can_be_bits
+    return is_worth and forest.can_be_bits and is_compiled(k.predict.bits.score)
 
 
 def score_bits(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._elementary import log2
-from spinney._jit import load_compiled
+from spinney._jit import compiled
 from spinney._types import (
     BEST_FIRST,
     CELLS_PER_ROW,
@@ -463,7 +463,7 @@ class Growth(Driven):
             if status != NEEDS_ROOM:
                 return status
             if time.monotonic() > deadline:
-                self.kernels = load_compiled()
+                self.kernels = compiled()
             self.make_room()
 
     def finish(self) -> Tree:

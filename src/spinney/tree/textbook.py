@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._elementary import log2_one
-from spinney._jit import load_compiled
+from spinney._jit import compiled
 from spinney._types import (
     BAG_BEGIN,
     BAG_N,
@@ -293,7 +293,7 @@ class Textbook(Driven):
             if status != NEEDS_ROOM:
                 return status
             if time.monotonic() > deadline:
-                self.kernels = load_compiled()
+                self.kernels = compiled()
             self.make_room()
 
     def finish(self) -> Tree:
