@@ -3,10 +3,9 @@
 Every choice inside a kernel is an integer branch: an argument that is itself a jitted function is never found in
 Numba's disk cache and would recompile in each process.
 
-State is passed as two-dimensional arrays, one row per quantity, named by the constants below: `groups[SUM, g]`. A tuple
-of arrays reads better but keeps Numba from dropping reference counts: it compiled four times as long and ran half as
-long again. An argument that may be None selects a variant at compile time, so that a first fit compiles what it
-needs.
+State is passed in the named tuples of `kernels.common.structs`. What a scan sums up stays in arrays of one row per
+quantity, named by constants below: `groups[GROUP_SUM, g]`. An argument that may be None selects a variant at compile
+time, so that a first fit compiles what it needs.
 """
 
 from __future__ import annotations

@@ -128,6 +128,46 @@ def widen(label: np.uint64) -> np.int64:
     return np.int64(((label >> S16) << S32) | (label & np.uint64(0xFFFF)))
 
 
+@inlined
+def open_buckets(n_buckets: int, floor: float, weight: int, total: int, cells: np.ndarray) -> int:
+    """Find the buckets that may hold a cut of at least the score `floor`; return how many there are.
+
+    The cell of such a bucket becomes -1 - the packed sum of the buckets before it, those of the others 0.
+    """
+    left = np.int64(0)
+    n_open = np.int64(0)
+    for b in range(n_buckets):
+        here = cells[b]
+        w = here >> 32
+        if w > 1:
+            s = here & LOW_HALF
+            w_before = left >> 32
+            before = left & LOW_HALF
+            ones, ones_run = score_cut(w_before + s, before + s, weight, total)
+            zeros, zeros_run = score_cut(w_before + w - s, before, weight, total)
+            is_open = (ones >= floor * ones_run) | (zeros >= floor * zeros_run)
+            cells[b] = -1 - left if is_open else np.int64(0)
+            n_open += np.int64(is_open)
+        else:
+            cells[b] = 0
+        left += here
+    return n_open
+
+
+@inlined
+def codes_beside(cut_code: int, n: int, highest: int, column: np.ndarray) -> tuple[int, int]:
+    """The last code of the node up to `cut_code`, and the first above it."""
+    cut = np.int64(-1)
+    following = highest
+    for k in range(np.uint64(n)):
+        code = np.int64(column[k])
+        if code <= cut_code:
+            cut = max(cut, code)
+        else:
+            following = min(following, code)
+    return cut, following
+
+
 @kernel
 def scan_buckets(
     best: Candidate,
@@ -179,25 +219,8 @@ def scan_buckets(
         for b in range(n_buckets):
             cells[b] = 0
         return cut_between(top, cut, following, best.n_ties)
-    # buckets that may hold a better cut: cells become the sums before them, the others 0
-    floor = floor_below(top)
+    n_open = open_buckets(n_buckets, floor_below(top), weight, total, cells)
     left = np.int64(0)
-    n_open = np.int64(0)
-    for b in range(n_buckets):
-        here = cells[b]
-        w = here >> 32
-        if w > 1:
-            s = here & LOW_HALF
-            w_before = left >> 32
-            before = left & LOW_HALF
-            ones, ones_run = score_cut(w_before + s, before + s, weight, total)
-            zeros, zeros_run = score_cut(w_before + w - s, before, weight, total)
-            is_open = (ones >= floor * ones_run) | (zeros >= floor * zeros_run)
-            cells[b] = -1 - left if is_open else np.int64(0)
-            n_open += np.int64(is_open)
-        else:
-            cells[b] = 0
-        left += here
     cut_code = np.int64(-1)
     if cut >= 0:
         cut_code = lowest + ((cut + 1) << drop) - 1
@@ -229,15 +252,7 @@ def scan_buckets(
         cells[b] = 0
     if cut_code < 0:
         return none_better(best)
-    # the codes on both sides of the cut
-    cut = np.int64(-1)
-    following = highest
-    for k in range(np.uint64(n)):
-        code = np.int64(column[k])
-        if code <= cut_code:
-            cut = max(cut, code)
-        else:
-            following = min(following, code)
+    cut, following = codes_beside(cut_code, n, highest, column)
     return cut_between(top, cut, following, best.n_ties)
 
 

@@ -359,6 +359,39 @@ def note_improvement(extra: ExtraScratch | None, node: int, gain: float) -> None
 
 
 @inlined
+def open_node(
+    slot: int, lo: int, hi: int, n_present: int, centre: int, rows: Rows, frontier: Frontier, scratch: Scratch
+) -> OpenNode:
+    """What the searches of features need to know of rows lo .. hi; their labels are packed."""
+    state = frontier.state
+    key = np.uint64(frontier.key[slot])
+    is_packed, power = pack_node(lo, hi, n_present, rows.labels, scratch.classes, scratch.packed)
+    is_covered = lo >= state[LIST_LO] and hi <= state[LIST_HI]
+    list_lo = state[LIST_LO] if is_covered else np.int64(-1)
+    lower, upper = frontier.lower[slot], frontier.upper[slot]
+    return OpenNode(
+        lo, hi, list_lo, n_present, centre, power, is_packed, lower, upper, fold(key, TESTS), fold(key, TIES)
+    )
+
+
+@inlined
+def settle_test(
+    slot: int, gain: float, first_word: int, table: Table, settings: Settings, frontier: Frontier, scratch: Scratch
+) -> None:
+    """Complete the test in a slot: its gain, and its threshold or the first word of its subset."""
+    # fewer digits than a score has: equal gains stay equal whichever way they were summed, and go to the older node
+    frontier.gain[slot] = np.float64(np.float32(gain))
+    note_improvement(scratch.extra, frontier.node[slot], gain)
+    if frontier.kind[slot] == SUBSET:
+        frontier.cut_value[slot] = first_word
+    elif not settings.is_random:
+        following = np.int64(frontier.cut_value[slot])
+        frontier.cut_value[slot] = place_threshold(
+            table.features, table.edges, frontier.feature[slot], frontier.cut[slot], following, False
+        )
+
+
+@inlined
 def search(
     slot: int, rows: Rows, table: Table, settings: Settings, nodes: Nodes, frontier: Frontier, scratch: Scratch
 ) -> tuple[bool, float]:
@@ -386,21 +419,7 @@ def search(
         best_feature = split_pair(slot, lo, draw_key, rows.codes, features, settings.is_shuffled, frontier, scratch)
         if best_feature >= 0:
             best = bound
-    is_packed, power = pack_node(lo, hi, n_present, labels, scratch.classes, scratch.packed)
-    is_covered = lo >= state[LIST_LO] and hi <= state[LIST_HI]
-    node = OpenNode(
-        lo,
-        hi,
-        state[LIST_LO] if is_covered else np.int64(-1),
-        n_present,
-        centre,
-        power,
-        is_packed,
-        frontier.lower[slot],
-        frontier.upper[slot],
-        fold(key, TESTS),
-        fold(key, TIES),
-    )
+    node = open_node(slot, lo, hi, n_present, centre, rows, frontier, scratch)
     is_ratio = is_by_ratio(settings, scratch.extra)
     by_known = is_by_known(settings, scratch.extra)
     first_word = state[N_WORDS]
@@ -472,14 +491,5 @@ def search(
     restore_order(permutation, places, n_drawn if settings.is_shuffled else np.int64(0))
     if best_feature < 0 or best - node_score < settings.min_gain:
         return False, node_score
-    # fewer digits than a score has: equal gains stay equal whichever way they were summed, and go to the older node
-    frontier.gain[slot] = np.float64(np.float32(best - node_score))
-    note_improvement(scratch.extra, frontier.node[slot], best - node_score)
-    if frontier.kind[slot] == SUBSET:
-        frontier.cut_value[slot] = first_word
-    elif not settings.is_random:
-        following = np.int64(frontier.cut_value[slot])
-        frontier.cut_value[slot] = place_threshold(
-            features, table.edges, best_feature, frontier.cut[slot], following, False
-        )
+    settle_test(slot, best - node_score, first_word, table, settings, frontier, scratch)
     return True, node_score
