@@ -336,7 +336,7 @@ def make_nodes(
     ints[:3] = test, first_child, n_branches
     floats = np.zeros((2, len(test)))
     floats[0] = threshold
-    return PruneNodes(*ints, *floats, class_weights)
+    return PruneNodes._make([*ints, *floats, class_weights])
 
 
 def make_frames(n: int) -> PruneFrames:

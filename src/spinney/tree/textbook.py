@@ -57,9 +57,9 @@ from spinney.kernels.common.structs import (
     TextbookScratch,
     TextbookSettings,
     TextbookStack,
+    TextbookStats,
     TextbookTable,
-    ValueStats,
-    ValueUnits,
+    TextbookUnits,
 )
 from spinney.table.coding import Codes
 from spinney.tree.drive import Driven
@@ -112,7 +112,7 @@ def make_nodes(n: int, n_classes: int) -> TextbookNodes:
     """A tree without nodes, and room for n."""
     ints = np.zeros((7, n), np.int64)
     floats = np.zeros((2, n))
-    return TextbookNodes(*ints, *floats, np.zeros((n if n_classes else 1, n_classes), SUM))
+    return TextbookNodes._make([*ints, *floats, np.zeros((n if n_classes else 1, n_classes), SUM)])
 
 
 def make_figures(n_features: int) -> Figures:
@@ -123,7 +123,7 @@ def make_figures(n_features: int) -> Figures:
 
 def make_cuts(n: int) -> Cuts:
     """Room for n cuts."""
-    return Cuts(*np.zeros((3, n)), np.zeros(n, np.bool_), *np.zeros((2, n), np.int64))
+    return Cuts._make([*np.zeros((3, n)), np.zeros(n, np.bool_), *np.zeros((2, n), np.int64)])
 
 
 def make_branches(n_entries: int, n_branches: int) -> Branches:
@@ -286,7 +286,8 @@ class Textbook(Driven):
         self.arena = Entries(self.root.ids.copy(), self.root.labels.copy())
         self.spare = spare_of(self.arena)
         self.nodes = make_nodes(n_nodes, self.target.n_classes)
-        self.stack = TextbookStack(*np.zeros((2, n_nodes), np.int64), np.zeros(TEXTBOOK_STATE_SIZE, np.int64))
+        node, depth = np.zeros((2, n_nodes), np.int64)
+        self.stack = TextbookStack(node, depth, np.zeros(TEXTBOOK_STATE_SIZE, np.int64))
         self.control[:] = 0
         self.run()
         return self.finish()
@@ -303,7 +304,7 @@ class Textbook(Driven):
             self.scratch = TextbookScratch(scan, make_branches(n, most))
         if int(state[N_NODES]) + most > len(nodes.test):
             n = 2 * len(nodes.test) + most
-            nodes = TextbookNodes(*(enlarge(x, n) for x in nodes[:-1]), nodes.distributions)
+            nodes = TextbookNodes._make([*(enlarge(x, n) for x in nodes[:-1]), nodes.distributions])
             self.stack = TextbookStack(enlarge(self.stack.node, n), enlarge(self.stack.depth, n), state)
         distributions = nodes.distributions
         if self.target.n_classes and int(state[N_MIXED]) + most > len(distributions):
@@ -337,7 +338,7 @@ class Textbook(Driven):
     def finish(self) -> Tree:
         """Keep what a tree needs."""
         n_nodes, n_classes = int(self.stack.state[N_NODES]), self.target.n_classes
-        nodes = TextbookNodes(*(x[:n_nodes] for x in self.nodes[:-1]), self.nodes.distributions)
+        nodes = TextbookNodes._make([*(x[:n_nodes] for x in self.nodes[:-1]), self.nodes.distributions])
         unit = math.ldexp(weight_unit(self.weights), -self.shift)
         threshold = nodes.cut_value.copy()
         is_leaf = nodes.first_child == 0
@@ -353,7 +354,7 @@ class Textbook(Driven):
             threshold=threshold,
             subsets=np.zeros(0, np.uint64),
             n_rows=nodes.n_rows.astype(np.uint32),
-            weight=nodes.weight * unit,
+            weight=nodes.weight.astype(np.float64) * unit,
             impurity=impurity,
             impurity_exponent=impurity_exponent,
             distributions=nodes.distributions[: int(self.stack.state[N_MIXED])].astype(np.float64) * unit,
@@ -368,17 +369,17 @@ class Textbook(Driven):
         """Write values of leaves and impurities of all nodes; return the power of two that impurities are given in."""
         target, weights = self.target, self.weights
         half = target.exponent // 2
-        units = ValueUnits(
-            criterion=CRITERIA[self.params.criterion],
+        units = TextbookUnits(
             is_whole=weights.is_whole,
             centre=float(target.centre),
             stretch=math.ldexp(1.0, -target.spread_exponent),
             share=math.ldexp(1.0, -weights.bits),
             rough_scale=math.ldexp(1.0, sum_bits(math.ldexp(weights.total, -weights.bits))),
+            criterion=CRITERIA[self.params.criterion],
             value_unit=math.ldexp(1.0, half),
             value_unit_2=math.ldexp(1.0, target.exponent - half),
         )
-        out = ValueStats(np.empty(len(threshold)), threshold, impurity)
+        out = TextbookStats(np.empty(len(threshold)), threshold, impurity)
         self.kernels.textbook.driver.settle_values(len(threshold), self.arena, target.truth, self.nodes, units, out)
         exponent = target.exponent + target.spread_exponent
         return exponent if self.params.criterion == "sdr" else 2 * exponent
@@ -422,7 +423,7 @@ class Textbook(Driven):
         scratch = self.scratch.scan._replace(figures=make_figures(self.codes.n_features))
         cuts = make_cuts(int(self.features[N_CODES, feature]) + 1)
         self.kernels.textbook.driver.list_cuts(feature, self.table, entries, self.settings, scratch, cuts)
-        cuts = Cuts(*(x[: int(scratch.figures.n_tried[feature])] for x in cuts))
+        cuts = Cuts._make(x[: int(scratch.figures.n_tried[feature])] for x in cuts)
         return cuts._replace(gain=cuts.gain * self.gain_unit, ratio=cuts.ratio * self.gain_unit)
 
     def send(self, entries: Entries, tree: Tree, node: int) -> list[Entries]:

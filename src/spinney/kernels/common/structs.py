@@ -14,7 +14,7 @@ dead branches for arguments, not for fields (docs/decisions/0001).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -193,8 +193,8 @@ class ScanScratch(NamedTuple):
     counts: NDArray[np.int32]  # (MOST_BUCKETS,): of the sort
     cells: NDArray[np.int64]  # sums per code (and class); zero between uses
     totals: NDArray[np.int64]  # (TOTALS_SIZE,)
-    groups: NDArray[np.int64] | None  # (GROUP_ROWS, most codes); None: classes
-    sums: NDArray[np.int64] | None  # (TEXTBOOK_CLASS_ROWS, n_classes); None: numbers
+    groups: Any  # (GROUP_ROWS, most codes) int64; None: classes
+    sums: Any  # (TEXTBOOK_CLASS_ROWS, n_classes) int64; None: numbers
     figures: Figures
 
 
@@ -297,20 +297,20 @@ class Parting(NamedTuple):
     known: int  # sum of the branches' shares
 
 
-class ValueUnits(NamedTuple):
+class TextbookUnits(NamedTuple):
     """How targets of a regression tree are summed and scaled; fit."""
 
-    criterion: int
     is_whole: bool  # weights are whole numbers
     centre: float  # targets are taken from here ...
     stretch: float  # ... and multiplied by this power of two
     share: float  # worth of a unit of weight
     rough_scale: float  # units of a first sum, which says how fine the next may be
+    criterion: int
     value_unit: float  # turns targets into the user's units in two steps: a square may leave a float's range
     value_unit_2: float
 
 
-class ValueStats(NamedTuple):
+class TextbookStats(NamedTuple):
     """What is written about the nodes of a regression tree; all are (n_nodes,)."""
 
     mean: NDArray[np.float64]  # centred, stretched: scratch

@@ -50,9 +50,9 @@ from ..common.structs import (
     TextbookScratch,
     TextbookSettings,
     TextbookStack,
+    TextbookStats,
     TextbookTable,
-    ValueStats,
-    ValueUnits,
+    TextbookUnits,
 )
 from ..common.sums import sum_classes, sum_moments
 from ..common.thresholds import place_threshold
@@ -480,7 +480,7 @@ def list_cuts(
 
 @door
 def settle_values(
-    n_nodes: int, arena: Entries, truth: np.ndarray, nodes: TextbookNodes, units: ValueUnits, out: ValueStats
+    n_nodes: int, arena: Entries, truth: np.ndarray, nodes: TextbookNodes, units: TextbookUnits, out: TextbookStats
 ) -> None:
     """Values of the leaves and impurities of all nodes of a tree of numbers, as `kernels.tree.node_stats` has them."""
     means = out.mean

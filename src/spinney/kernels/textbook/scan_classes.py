@@ -67,7 +67,10 @@ LARGE_MASK = (1 << LARGE_SHIFT) - 1
 
 @inlined
 def gini_score(sums: np.ndarray, side: int, weight: int, n_present: int, unit: float) -> float:
-    """Weight less weighted Gini impurity of class weights sums[side], in the user's units."""
+    """Weight less weighted Gini impurity of class weights sums[side], in the user's units.
+
+    As `common.criteria.score_classes` has it, times the unit; inlined, as it is asked for at every cut.
+    """
     if weight == 0:
         return 0.0
     score = 0.0
@@ -101,7 +104,11 @@ def class_score(
 def class_impurity(
     sums: np.ndarray, side: int, weight: int, n_present: int, settings: TextbookSettings, xlogx: np.ndarray
 ) -> float:
-    """Entropy in bits, or Gini impurity, of class weights sums[side]."""
+    """Entropy in bits, or Gini impurity, of class weights sums[side].
+
+    Not the form of `common.criteria`, which takes logarithms of shares: this one comes from the sums of f that the gains
+    of the node's tests are taken from, so that a gain never exceeds it by a rounding of another way.
+    """
     score = class_score(sums, side, weight, n_present, settings, xlogx)
     x = np.float64(weight) * settings.weight_unit
     return max((-score if settings.criterion == ENTROPY else x - score) / x, 0.0)
