@@ -15,6 +15,7 @@ from spinney._types import (
     BY_RATIO,
     CELLS_PER_ROW,
     ENTROPY,
+    GINI,
     IS_CATEGORICAL,
     LARGE_SHIFT,
     LEFT,
@@ -33,6 +34,7 @@ from spinney._types import (
     WEIGHT,
 )
 
+from ..common.criteria import score_classes
 from ..common.sorting import make_keys
 from ..common.structs import (
     ClassSpan,
@@ -66,18 +68,13 @@ LARGE_MASK = (1 << LARGE_SHIFT) - 1
 
 
 @inlined
-def gini_score(sums: np.ndarray, side: int, weight: int, n_present: int, unit: float) -> float:
-    """Weight less weighted Gini impurity of class weights sums[side], in the user's units.
-
-    As `common.criteria.score_classes` has it, times the unit; inlined, as it is asked for at every cut.
-    """
+def gini_score(
+    sums: np.ndarray, side: int, weight: int, n_present: int, settings: TextbookSettings, xlogx: np.ndarray
+) -> float:
+    """Weight less weighted Gini impurity of class weights sums[side], in the user's units (C4.5's alone can be odd)."""
     if weight == 0:
         return 0.0
-    score = 0.0
-    for k in range(n_present):
-        x = np.float64(sums[side, sums[PRESENT, k]]) * unit
-        score += x * x
-    return score / (np.float64(weight) * unit)
+    return score_classes(GINI, sums, side, weight, n_present, xlogx) * settings.weight_unit
 
 
 @kernel
@@ -97,7 +94,7 @@ def class_score(
     if settings.criterion == ENTROPY:
         power = class_power(sums, side, n_present, settings, xlogx)
         return np.float64(power - entropy_power(weight, settings, xlogx)) / settings.log_scale
-    return gini_score(sums, side, weight, n_present, settings.weight_unit)
+    return gini_score(sums, side, weight, n_present, settings, xlogx)
 
 
 @kernel
@@ -106,8 +103,8 @@ def class_impurity(
 ) -> float:
     """Entropy in bits, or Gini impurity, of class weights sums[side].
 
-    Not the form of `common.criteria`, which takes logarithms of shares: this one comes from the sums of f that the gains
-    of the node's tests are taken from, so that a gain never exceeds it by a rounding of another way.
+    Not the form of `common.criteria`, which takes logarithms of shares: this one comes from the sums of f that gains of
+    tests are taken from, so a gain does not exceed it by a rounding of another kind.
     """
     score = class_score(sums, side, weight, n_present, settings, xlogx)
     x = np.float64(weight) * settings.weight_unit
@@ -358,9 +355,9 @@ def try_cut(
     if settings.criterion == ENTROPY:
         score = np.float64(cut.power - power_split) / settings.log_scale
     else:
-        score = gini_score(scratch.sums, LEFT, cut.w_left, search.n_present, unit)
+        score = gini_score(scratch.sums, LEFT, cut.w_left, search.n_present, settings, xlogx)
         if not is_end:
-            score += gini_score(scratch.sums, RIGHT, w_right, search.n_present, unit)
+            score += gini_score(scratch.sums, RIGHT, w_right, search.n_present, settings, xlogx)
     gain = gain_of(score - search.base, np.float64(w_all) * unit, np.float64(w_known) * unit, settings)
     powers = power_split + search.apart
     best = tally.best
