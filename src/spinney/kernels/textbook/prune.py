@@ -145,7 +145,7 @@ def choose_branches(
         of_entry[i] = branch_of_value(values[column, np.uint64(ids[i])], kind, cut, missing, table.subsets)
 
 
-@inlined
+@kernel
 def part_node(frame: Frame, table: PruneTable, arena: Entries, nodes: PruneNodes, scratch: PruneScratch) -> int:
     """Put the entries of a node into its branches; return the end of what is then in use.
 
