@@ -126,36 +126,13 @@ NODE_ROWS = 4
 CUT_VALUE, SCORE, LOWER, UPPER = range(4)
 NODE_VALUE_ROWS = 4
 
-# textbook trees: more rows of `nodes`. WEIGHT_OF is in units of the sums; CLASS_OF of a leaf is its class, or -1 - its
-# row in `distributions`. `stack` (int64) lists the open nodes; `bags` (int64) are the branches of the node at hand
-WEIGHT_OF, CLASS_OF, BRANCHES_OF = range(4, 7)
-TEXTBOOK_NODE_ROWS = 7
-BAG_WEIGHT, BAG_N, BAG_BEGIN, BAG_SHARE = range(4)
-BAG_ROWS = 4
-STACK_NODE, STACK_DEPTH = range(2)
-# figures (float64) of the best test of each feature of a node; see `kernels.textbook.figures`
-(
-    GAIN_FIGURE,  # bits, Gini or variance (SD) per unit of the node's weight; C4.5: less the penalty of numbers
-    SPLIT_INFO,  # bits
-    RATIO,  # gain / split information
-    IS_VALID,  # 1: the test may be made
-    IS_COUNTED,  # 1: its gain enters the average (C4.5)
-    LAST_BELOW,  # numbers: last code of branch 0
-    FIRST_ABOVE,  # numbers: first code of branch 1; -1: the test sets known rows against missing ones
-    N_TRIED,  # numbers: cuts between values of the node
-    N_CUTS,  # numbers: those that were admissible
-    N_FULL,  # branches that have rows, that of missing values included
-    MISSING_WEIGHT,  # in units of the sums
-) = range(11)
-FIGURE_ROWS = 11
-# cuts (float64): every cut of a number in a node, in order; the gain is without penalty
-CUT_LAST, CUT_FIRST, CUT_GAIN, CUT_SPLIT_INFO, CUT_RATIO, CUT_IS_VALID = range(6)
-CUT_ROWS = 6
-# two more rows of the sums of classes: f(weight) per class on both sides of a cut
+# textbook trees: two more rows of the sums of classes, f(weight) per class on both sides of a cut
 LEFT_POWER, RIGHT_POWER = range(5, 7)
 TEXTBOOK_CLASS_ROWS = 7
-N_MIXED, N_ENTRIES = range(7, 9)  # of `state`: rows of `distributions`; entries that the next node wants room for
-TEXTBOOK_STATE_SIZE = 9
+# of their `state`, behind N_NODES and N_QUEUED: rows of `distributions`; entries that the next node wants room for;
+# branches that were raised
+N_MIXED, N_ENTRIES, N_RAISED = range(2, 5)
+TEXTBOOK_STATE_SIZE = 5
 
 # slots (int64) and slot_values (float64): open nodes; QUEUE and FREE are lists of slots
 QUEUE, FREE, NODE, DEPTH, FEATURE, KIND, CUT, MISSING_BRANCH, N_BRANCHES, KEY = range(10)

@@ -15,15 +15,9 @@ from numpy.typing import NDArray
 
 from spinney._types import (
     CODE,
-    CUT_IS_VALID,
-    CUT_LAST,
     FEATURE_SHIFT,
-    GAIN_FIGURE,
     HIGH,
-    IS_COUNTED,
-    IS_VALID,
     KIND_BITS,
-    LAST_BELOW,
     LEARNED,
     MISSING_CODE,
     MULTIWAY,
@@ -43,10 +37,11 @@ from spinney.tree.target import class_target, fix_weights, scale, value_target, 
 from spinney.tree.verdict import give_reasons, leaf_reasons, why_leaf
 
 if TYPE_CHECKING:
+    from spinney.kernels.common.structs import Entries
     from spinney.tree.measures import Sums
     from spinney.tree.structure import Tree
     from spinney.tree.target import Weights
-    from spinney.tree.textbook import Entries, Textbook, TextbookParams
+    from spinney.tree.textbook import Textbook, TextbookParams
 
 
 class NotTheRowsError(ValueError):
@@ -274,7 +269,7 @@ class Visit:
         open_cuts = None
         if self.book is not None and place.entries is not None and self.rules.choice == "c45" and not groups.n_levels:
             cuts = self.book.cuts(place.entries, feature)
-            open_cuts = cuts[CUT_LAST, cuts[CUT_IS_VALID] != 0.0].astype(np.int64)
+            open_cuts = cuts.last_below[cuts.is_valid]
         return scan.scan(feature, groups, lambda: self.find_subset(place, feature), open_cuts)
 
     def settle(self, place: Place, tests: list[Tests]) -> float | None:
@@ -283,12 +278,11 @@ class Visit:
             return None
         figures, _ = self.book.scan(place.entries)
         for j, t in enumerate(tests):
-            if t.kind == THRESHOLD and figures[IS_VALID, j] != 0.0:
-                at = np.flatnonzero(t.last == figures[LAST_BELOW, j])
+            if t.kind == THRESHOLD and figures.is_valid[j]:
+                at = np.flatnonzero(t.last == figures.last_below[j])
                 tests[j] = replace(t, best=int(at[0])) if len(at) else t
-        is_counted = figures[IS_COUNTED] != 0.0
         is_c45 = self.rules.choice == "c45"
-        return float(figures[GAIN_FIGURE, is_counted].mean()) if is_c45 and is_counted.any() else None
+        return float(figures.gain[figures.is_counted].mean()) if is_c45 and figures.is_counted.any() else None
 
     def find_subset(self, place: Place, feature: int) -> tuple[NDArray[np.bool_], int] | None:
         """The best subset of many levels for many classes, as the grower finds it: by growing one test."""
