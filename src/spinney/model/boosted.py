@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney._jit import fixed, kernels
-from spinney._types import FEATURE_SHIFT
 from spinney.model.predict import BLOCK_ROWS, STEP_SECONDS, can_score, make_block, make_ends, score_bits
-from spinney.tree.forest import CHILD_SHIFT, TEST_MASK
+from spinney.tree.packing import child_of_link, feature_of_link
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,10 +73,10 @@ def sum_gains(forest: Forest, n_trees: int) -> NDArray[np.float64]:
     link = forest.hot[:end, 1]
     inner = np.flatnonzero(~forest.is_leaf[:end])
     root = np.repeat(forest.first_node[:n_trees], np.diff(forest.first_node[: n_trees + 1]))
-    child = (link[inner] >> CHILD_SHIFT).astype(np.int64) + root[inner]
+    child = child_of_link(link[inner]) + root[inner]
     below = forest.weight[:end] * forest.impurity[:end].astype(np.float64)
     gain = np.maximum(below[inner] - below[child] - below[child + 1], 0.0)
-    feature = ((link[inner] & TEST_MASK) >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
+    feature = feature_of_link(link[inner])
     total = np.bincount(feature, gain, minlength=forest.n_features)
     scale = total.sum()
     return total / (scale if scale > 0.0 else 1.0)

@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._jit import fixed
-from spinney._types import FEATURE_SHIFT, MOST_BRANCHES
-from spinney.tree.forest import TEST_MASK, Forest
+from spinney._types import MOST_BRANCHES
+from spinney.tree.forest import Forest
+from spinney.tree.packing import feature_of_link, test_of_link
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -246,14 +247,14 @@ class LeftOut:
         self.columns = np.ascontiguousarray(trial.table[rows].T)
 
     @property
-    def tests(self) -> NDArray[np.uint64]:
-        """The test of each node; a leaf asks for a feature behind the last."""
-        return self.trial.forest.hot[self.first : self.end, 1] & TEST_MASK
+    def links(self) -> NDArray[np.uint64]:
+        """The link of each node; a leaf asks for a feature behind the last."""
+        return self.trial.forest.hot[self.first : self.end, 1]
 
     @property
     def tested(self) -> NDArray[np.int64]:
         """The feature that each node asks for."""
-        return (self.tests >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
+        return feature_of_link(self.links)
 
     def permutation(self) -> NDArray[np.float64]:
         """Rise of the tree's error with each unit permuted, (n_units,); 0 for units that the tree does not test."""
@@ -356,7 +357,7 @@ class LeftOut:
         forest = self.trial.forest
         nodes = np.flatnonzero(np.append(is_partner, False)[self.tested])
         nodes = nodes[np.argsort(-forest.n_rows[self.first + nodes].astype(np.int64), kind="stable")]
-        asked = np.stack([self.tests[nodes], forest.hot[self.first + nodes, 0]], axis=1)
+        asked = np.stack([test_of_link(self.links[nodes]), forest.hot[self.first + nodes, 0]], axis=1)
         _, earliest = np.unique(asked, axis=0, return_index=True)  # the same test further down parts nothing
         nodes = self.first + nodes[np.sort(earliest)][:MOST_TESTS]
         cell = np.zeros(len(self.rows), np.int32)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spinney._jit import fixed
-from spinney._types import ASK_SIZE, FEATURE_SHIFT, KIND_BITS, MISSING_BITS, PLANE_LEAVES
+from spinney._types import ASK_SIZE, PLANE_LEAVES
+from spinney.tree.packing import feature_of_link, missing_of_link
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,7 +20,6 @@ MOST_THRESHOLDS = 65_534  # of a feature: ranks of 16 bits, of which the last is
 MOST_COLUMNS = 65_535
 CELLS_PER_THRESHOLD = 16  # hardly a cell has two thresholds then
 MOST_CELLS = 1 << 14  # of a column: 32 kB
-TEST_MASK = np.uint64(0xFFFFFFFF)
 # 0; all bits; 1; leaves of a plane; then each bit of a place, and the bits of a plane whose place has it
 CONSTANTS = (0, 0xFFFF, 1, PLANE_LEAVES, 8, 0xFF00, 4, 0xF0F0, 2, 0xCCCC, 1, 0xAAAA)
 
@@ -52,10 +52,9 @@ def can_be_bits(forest: Forest) -> bool:
     """Whether the tests are thresholds of two branches, not too many of a feature, and trees have few leaves."""
     if len(forest.subsets) or forest.most_leaves > MOST_LEAVES:
         return False
-    tests = forest.hot[~forest.is_leaf, 1] & TEST_MASK
-    missing = (tests >> np.uint64(KIND_BITS)) & np.uint64((1 << MISSING_BITS) - 1)
-    feature = (tests >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
-    if np.any(missing > 1) or np.any(feature >= forest.n_features):
+    links = forest.hot[~forest.is_leaf, 1]
+    feature = feature_of_link(links)
+    if np.any(missing_of_link(links) > 1) or np.any(feature >= forest.n_features):
         return False
     n_tests = np.bincount(feature, minlength=1)
     return bool(n_tests.max() <= MOST_THRESHOLDS and np.count_nonzero(n_tests) <= MOST_COLUMNS)
@@ -96,7 +95,7 @@ def rank_thresholds(forest: Forest, dtype: np.dtype[Any]) -> Thresholds:
     """
     inner = np.flatnonzero(~forest.is_leaf)
     cut: NDArray[Any] = np.ascontiguousarray(forest.hot[inner, 0]).view(np.float64)
-    feature = ((forest.hot[inner, 1] & TEST_MASK) >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
+    feature = feature_of_link(forest.hot[inner, 1])
     features, column = np.unique(feature, return_inverse=True)
     is_number = cut < np.inf
     inner, column, cut = inner[is_number], column[is_number], cut[is_number]

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from spinney._jit import fixed, kernels
 from spinney._once import derive, once
-from spinney._types import FEATURE_SHIFT, THRESHOLD
 from spinney.tree.bitvectors import Bitvectors, can_be_bits, lay_bits
+from spinney.tree.packing import child_of_link, feature_of_link, pack_leaf, test_of_link
 from spinney.tree.structure import (
     IMPURITY_TOLERANCE,
     SUM_TOLERANCE,
@@ -39,8 +39,6 @@ FIELD_TYPES: dict[str, tuple[Any, ...]] = {  # axes, types
     "distributions": (2, np.float64),
     "n_levels": (1, np.int32),
 }
-CHILD_SHIFT = np.uint64(32)
-TEST_MASK = np.uint64(0xFFFFFFFF)
 MOST_AHEAD = 1 << 30  # bytes of a field that are taken before they are needed
 NODE_SECONDS = 1.6e-5  # to check one node, interpreted
 
@@ -159,8 +157,7 @@ class Forest:
     @once
     def is_leaf(self) -> NDArray[np.bool_]:
         """Which nodes are leaves."""
-        feature = (self.hot[:, 1] & TEST_MASK) >> np.uint64(FEATURE_SHIFT)
-        return np.equal(feature, self.n_features)
+        return np.equal(feature_of_link(self.hot[:, 1]), self.n_features)
 
     def tree(self, t: int) -> Tree:
         """Tree number t, its arrays views or copies of its own."""
@@ -175,8 +172,8 @@ class Forest:
         link = self.hot[nodes, 1]
         is_leaf = self.is_leaf[nodes]
         return Tree(
-            test=np.where(is_leaf, 0, link & TEST_MASK).astype(np.uint32),
-            first_child=np.where(is_leaf, 0, link >> CHILD_SHIFT).astype(np.int32),
+            test=np.where(is_leaf, 0, test_of_link(link)).astype(np.uint32),
+            first_child=np.where(is_leaf, 0, child_of_link(link)).astype(np.int32),
             threshold=np.ascontiguousarray(self.hot[nodes, 0]).view(np.float64),
             subsets=self.subsets[self.first_word[t] : self.first_word[t + 1]],
             n_rows=self.n_rows[nodes],
@@ -274,8 +271,7 @@ class Forest:
         """Raise BrokenTreeError unless tree number t is sound: the slower way, which finds words for what is wrong."""
         nodes = slice(self.first_node[t], self.first_node[t + 1])
         link, is_leaf = self.hot[nodes, 1], self.is_leaf[nodes]
-        place = np.arange(len(link), dtype=np.uint64)
-        stay = (place << CHILD_SHIFT) | np.uint64((self.n_features << FEATURE_SHIFT) | THRESHOLD)
+        stay = pack_leaf(np.arange(len(link)), self.n_features)
         try:
             tree = self.take(t)
             tree.require(~is_leaf | (link == stay), "a leaf must lead to itself")
