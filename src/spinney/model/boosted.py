@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney._jit import fixed, kernels
-from spinney.model.predict import BLOCK_ROWS, STEP_SECONDS, can_score, make_block, make_ends, score_bits
+from spinney.kernels.common.structs import LeafShares
+from spinney.model.predict import BLOCK_ROWS, STEP_SECONDS, can_score, make_scratch, score_bits
 from spinney.tree.packing import child_of_link, feature_of_link
 
 if TYPE_CHECKING:
@@ -50,18 +51,16 @@ def add_rounds(forest: Forest, rounds: range, values: NDArray[Any], lo: int, hi:
     if can_score(forest, len(rounds), hi - lo, k):
         score_bits(forest, range(rounds.start * n_raw, rounds.stop * n_raw), values, lo, hi, raw, k, n_raw=n_raw)
         return
-    hot = forest.hot
-    cuts, links, subsets = fixed(hot.view(np.float64)), fixed(hot), fixed(forest.subsets)
-    block, ends = make_block(values, min(BLOCK_ROWS, hi - lo), forest.n_features), make_ends()
-    no_shares, no_share = fixed(np.zeros((1, 1))), fixed(np.zeros(len(rounds), np.int64))
+    scratch = make_scratch(values, min(BLOCK_ROWS, hi - lo), forest.n_features)
+    no_shares = LeafShares(fixed(np.zeros((1, 1))), fixed(np.zeros(len(rounds), np.int64)))
     first, last = rounds.start * n_raw, rounds.stop * n_raw
     for row in range(n_raw):
         trees = slice(first + row, last, n_raw)
-        k.predict.lanes.vote(
-            fixed(values), lo, hi, cuts, links, fixed(np.ascontiguousarray(forest.first_node[trees])), subsets,
-            fixed(np.ascontiguousarray(forest.first_word[trees])), no_shares, no_share, block, ends,
-            raw[row].reshape(-1, 1),
-        )  # fmt: skip
+        packed = forest.packed._replace(
+            first_node=fixed(np.ascontiguousarray(forest.first_node[trees])),
+            first_word=fixed(np.ascontiguousarray(forest.first_word[trees])),
+        )
+        k.predict.lanes.vote(fixed(values), lo, hi, packed, no_shares, scratch, raw[row].reshape(-1, 1))
 
 
 def sum_gains(forest: Forest, n_trees: int) -> NDArray[np.float64]:

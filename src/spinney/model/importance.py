@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._jit import fixed
 from spinney._types import MOST_BRANCHES
+from spinney.kernels.common.structs import PackedTree, Permuted, RouteChanges, RouteScratch, RouteStack
 from spinney.tree.forest import Forest
 from spinney.tree.packing import feature_of_link, test_of_link
 
@@ -240,8 +240,8 @@ class LeftOut:
         self.trial, self.tree, self.rows, self.k = trial, tree, rows, k
         forest = trial.forest
         self.first, self.end = int(forest.first_node[tree]), int(forest.first_node[tree + 1])
-        self.nodes = fixed(forest.hot.view(np.float64)), fixed(forest.hot), fixed(forest.subsets)
-        self.word = int(forest.first_word[tree])
+        packed = forest.packed
+        self.packed = PackedTree(packed.cuts, packed.links, packed.subsets, self.first, int(forest.first_word[tree]))
         # by columns: a node asks all its rows for one feature, which then comes from the nearest cache. This made
         # rerouting faster by a quarter than reading rows in place; a tree's left-out rows are held, one tree at a time.
         self.columns = np.ascontiguousarray(trial.table[rows].T)
@@ -321,14 +321,19 @@ class LeftOut:
         most = min(max(WALKERS // max(n_units, 1), 1), n_rows)
         places = np.empty((MOST_BRANCHES, most + 1), np.int32)
         walkers = np.empty((MOST_BRANCHES, most * n_units + 1), np.int64)
-        stack = np.empty((self.k.predict.permutation.STACK_ROWS, self.end - self.first + MOST_BRANCHES), np.int64)
-        changes = np.empty((self.k.predict.permutation.CHANGE_ROWS, most * n_units), np.int32)
+        stack = np.empty((len(RouteStack._fields), self.end - self.first + MOST_BRANCHES), np.int64)
+        changes = np.empty((len(RouteChanges._fields), most * n_units), np.int32)
         for begin in range(0, n_rows, most):
-            parted = np.zeros((n_units, min(most, n_rows - begin)), np.uint8)
+            has_parted = np.zeros((n_units, min(most, n_rows - begin)), np.uint8)
             n_changes = self.k.predict.permutation.reroute(
-                self.columns, unit_of, source, *self.nodes, self.first, self.word, begin, places, walkers, parted,
-                stack, leaf, changes,
-            )  # fmt: skip
+                self.columns,
+                Permuted(unit_of, source),
+                self.packed,
+                begin,
+                RouteScratch(places, walkers, has_parted, RouteStack(*stack)),
+                leaf,
+                RouteChanges(*changes),
+            )
             yield changes[:, :n_changes]
 
     def draw_sources(self, unit: int, repeat: int) -> NDArray[np.int32]:
@@ -364,7 +369,7 @@ class LeftOut:
         most = max(len(self.rows) // CELL_ROWS, 1)
         names = np.full(MOST_BRANCHES * most, -1, np.int32)
         n_cells = self.k.predict.permutation.make_cells(
-            self.columns, nodes, *self.nodes, self.word, names, most, np.empty_like(cell), cell
+            self.columns, nodes, self.packed, names, most, np.empty_like(cell), cell
         )
         return cell, int(n_cells)
 

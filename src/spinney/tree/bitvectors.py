@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spinney._jit import fixed
-from spinney._types import ASK_SIZE, PLANE_LEAVES
+from spinney._types import PLANE_LEAVES
+from spinney.kernels.common.structs import BinCells, BitTrees, LeafRanges
+from spinney.table.binning import lay_cells
 from spinney.tree.packing import feature_of_link, missing_of_link
 
 if TYPE_CHECKING:
@@ -25,17 +27,11 @@ CONSTANTS = (0, 0xFFFF, 1, PLANE_LEAVES, 8, 0xFF00, 4, 0xF0F0, 2, 0xCCCC, 1, 0xA
 
 
 class Bitvectors(NamedTuple):
-    """The tests of every tree of a forest, and its leaves from left to right; see `bitvector.score`."""
+    """The tests of every tree of a forest, and its leaves from left to right, as `kernels.predict.bits` reads them."""
 
     features: NDArray[np.int64]  # (n_columns,)
-    low: NDArray[Any]  # (n_columns, any) of the type of the values
-    cells: NDArray[np.uint16]
-    ranges: NDArray[Any]
-    grid: NDArray[np.int64]
-    first_test: NDArray[np.int64]  # (n_trees + 1,)
-    tests: NDArray[np.uint16]  # (n_asked, 5)
-    first_leaf: NDArray[np.int64]  # (n_trees + 1,)
-    leaf_values: NDArray[np.float64]  # (n_leaves,)
+    cells: BinCells  # over their thresholds
+    trees: BitTrees
     constants: NDArray[np.uint16]
 
 
@@ -64,28 +60,20 @@ def lay_bits(forest: Forest, dtype: np.dtype[Any], k: Any) -> Bitvectors:
     """Lay out a forest for values of float32 or float64; k: the kernels."""
     n_nodes, hot, first_node = forest.n_nodes, fixed(forest.hot), fixed(forest.first_node)
     found = rank_thresholds(forest, dtype)
-    n_columns, n_most = len(found.features), int(found.n_each.max(initial=1))
-    cells = np.empty((n_columns, max(min(CELLS_PER_THRESHOLD * n_most, MOST_CELLS), 4)), np.uint16)
-    ranges, grid = np.empty((3, n_columns), dtype), np.empty((3, n_columns), np.int64)
-    whole = np.dtype(f"i{dtype.itemsize}")
-    k.data.binning.lay_cells(
-        found.low, found.low.view(whole), int(np.iinfo(whole).min), found.n_each, cells, ranges, grid
-    )
     columns = np.zeros(forest.n_features, np.int64)
-    columns[found.features] = np.arange(n_columns)
-    n_below, first_below = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64)
-    n_asked = k.predict.bits.count_leaves(hot, first_node, forest.n_features, n_below, first_below)
+    columns[found.features] = np.arange(len(found.features))
+    leaves = LeafRanges(*np.empty((2, n_nodes), np.int64))
+    n_lines = k.predict.bits.count_leaves(hot, first_node, forest.n_features, leaves)
     first_leaf = np.concatenate([[0], np.cumsum(forest.n_leaves)])
-    first_test, tests = np.empty(len(forest) + 1, np.int64), np.empty((n_asked, ASK_SIZE), np.uint16)
-    leaf_values = np.empty(int(first_leaf[-1]))
+    first_line, leaf_values = np.empty(len(forest) + 1, np.int64), np.empty(int(first_leaf[-1]))
+    column, missing, rank, mask, plane = np.empty((5, n_lines), np.uint16)
+    trees = BitTrees(first_line, column, missing, rank, mask, plane, first_leaf, leaf_values)
     k.predict.bits.lay_bits(
-        fixed(hot.view(np.float64)), hot, first_node, forest.n_features, n_below, first_below, columns, found.ranks,
-        first_leaf, first_test, tests, leaf_values,
-    )  # fmt: skip
-    constants = np.array(CONSTANTS, np.uint16)
-    return Bitvectors(
-        found.features, found.low, cells, ranges, grid, first_test, tests, first_leaf, leaf_values, constants
+        fixed(hot.view(np.float64)), hot, first_node, forest.n_features, leaves, columns, found.ranks, trees
     )
+    n_cells = max(min(CELLS_PER_THRESHOLD * int(found.n_each.max(initial=1)), MOST_CELLS), 4)
+    cells = lay_cells(found.low, found.n_each, n_cells, k)
+    return Bitvectors(found.features, cells, trees, np.array(CONSTANTS, np.uint16))
 
 
 def rank_thresholds(forest: Forest, dtype: np.dtype[Any]) -> Thresholds:

@@ -10,6 +10,14 @@ from numpy.typing import NDArray
 
 from spinney._jit import fixed, kernels
 from spinney._once import derive, once
+from spinney.kernels.common.structs import (
+    CheckMarks,
+    CheckTolerances,
+    ForestArrays,
+    LeafShares,
+    NodeSums,
+    PackedTrees,
+)
 from spinney.tree.bitvectors import Bitvectors, can_be_bits, lay_bits
 from spinney.tree.packing import child_of_link, feature_of_link, pack_leaf, test_of_link
 from spinney.tree.structure import (
@@ -125,6 +133,22 @@ class Forest:
         if len(self.distributions) == 0:
             return np.zeros((1, max(self.n_classes, 1)))
         return self.distributions / self.distributions.sum(axis=1, keepdims=True)
+
+    @once
+    def packed(self) -> PackedTrees:
+        """The trees as kernels read them."""
+        return PackedTrees(
+            fixed(self.hot.view(np.float64)),
+            fixed(self.hot),
+            fixed(self.first_node[:-1]),
+            fixed(self.subsets),
+            fixed(self.first_word[:-1]),
+        )
+
+    @once
+    def leaf_shares(self) -> LeafShares:
+        """The shares of mixed leaves as kernels read them."""
+        return LeafShares(fixed(self.shares), fixed(self.first_mixed[:-1]))
 
     @once
     def n_leaves(self) -> NDArray[np.int64]:
@@ -254,18 +278,24 @@ class Forest:
 
     def find_fault(self, k: Kernels) -> int:
         """The first tree that is not sound, -1 where all are; types and lengths must have been checked."""
+        forest = (self.hot.view(np.float64), self.hot, self.first_node, self.first_word, self.first_mixed)
         weight = (self.weight, np.zeros(0, np.uint32))
         impurity = (self.impurity, np.zeros(0, np.float32))
-        arrays = (
-            self.hot.view(np.float64), self.hot, self.first_node, self.first_word, self.first_mixed, self.n_levels,
-            self.distributions, self.n_rows,
+        sums = (
+            self.n_rows,
             *(weight if self.weight.dtype == np.float64 else (np.zeros(0), self.weight)),
             *(impurity if self.impurity.dtype == np.float64 else (np.zeros(0), self.impurity)),
-        )  # fmt: skip
-        is_child = np.empty(int(np.diff(self.first_node).max()), np.uint8)
-        is_used = np.empty(int(np.diff(self.first_mixed).max()), np.uint8)
-        fixed_arrays = [fixed(np.ascontiguousarray(array)) for array in arrays]
-        return int(k.predict.validate.find_fault(*fixed_arrays, SUM_TOLERANCE, IMPURITY_TOLERANCE, is_child, is_used))
+        )
+        t = k.predict.validate.find_fault(
+            ForestArrays(*fix_all(*forest, self.n_levels, self.distributions)),
+            NodeSums(*fix_all(*sums)),
+            CheckTolerances(SUM_TOLERANCE, IMPURITY_TOLERANCE),
+            CheckMarks(
+                np.empty(int(np.diff(self.first_node).max()), np.uint8),
+                np.empty(int(np.diff(self.first_mixed).max()), np.uint8),
+            ),
+        )
+        return int(t)
 
     def check_tree(self, t: int) -> None:
         """Raise BrokenTreeError unless tree number t is sound: the slower way, which finds words for what is wrong."""
@@ -284,6 +314,11 @@ class Forest:
         except BrokenTreeError as error:
             message = f"tree {t}: {error}"
             raise BrokenTreeError(message) from None
+
+
+def fix_all(*arrays: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """The arrays as a kernel is compiled for."""
+    return (fixed(np.ascontiguousarray(array)) for array in arrays)
 
 
 class Row:
