@@ -66,6 +66,7 @@ from spinney.model.voting import SHORT_SECONDS
 from spinney.table.coding import code_table
 from spinney.table.ingest import read_columns
 from spinney.table.schema import Schema, encode
+from spinney.tree.criteria import CRITERIA
 from spinney.tree.forest import Forest, join_forests
 from spinney.tree.target import class_target, fix_weights, value_target, with_room
 
@@ -690,7 +691,7 @@ class BaggingRegressor(RegressorMixin, _Bagging):
             return self._fit_members(X, opened, numbers, sample_weight, group_codes, stratum_codes)
 
     def _make_target(self, base: Any, y: NDArray[Any], weights: Weights) -> Target:
-        return value_target(y, weights, has_square=base.criterion == "sdr" or base.min_target_std > 0.0)
+        return value_target(y, weights, has_square=CRITERIA[base.criterion].needs_squares or base.min_target_std > 0.0)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predict the target of each row: the mean of what the members predict."""

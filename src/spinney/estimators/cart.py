@@ -29,6 +29,7 @@ from spinney.estimators.single import ClassTree, ValueTree
 from spinney.model.predict import find_leaves
 from spinney.table.ingest import Table, read_columns
 from spinney.table.schema import encode, refuse_infinite
+from spinney.tree.criteria import BY_RATIO, CLASS_CRITERIA, CRITERIA, VALUE_CRITERIA
 from spinney.tree.grow import GrowParams, grow_tree
 from spinney.tree.linear import LinearParams, Rows, fit_leaves
 from spinney.tree.structure import Tree
@@ -275,7 +276,7 @@ class CARTClassifier(ClassTree, _CART):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "criterion": [StrOptions({"gini", "entropy", "gain_ratio", "misclassification"})],
+        "criterion": [StrOptions({*CLASS_CRITERIA, BY_RATIO})],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "trace": ["boolean"],
         **SHARED_CONSTRAINTS,
@@ -472,7 +473,7 @@ class CARTRegressor(ValueTree, _CART):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "criterion": [StrOptions({"squared_error", "sdr"})],
+        "criterion": [StrOptions({*VALUE_CRITERIA})],
         "min_target_std": [Interval(Real, 0.0, None, closed="left")],
         "trace": ["boolean"],
         "leaf_model": [StrOptions({"linear"}), None],
@@ -543,7 +544,7 @@ class CARTRegressor(ValueTree, _CART):
         columns = open_x(self, X, is_fit=True)
         numbers = check_numbers(self, y, columns.n_rows)
         weight = check_weights(sample_weight, columns.n_rows)
-        has_square = self.criterion == "sdr" or self.min_target_std > 0.0
+        has_square = CRITERIA[self.criterion].needs_squares or self.min_target_std > 0.0
 
         def make_target(keep: NDArray[np.bool_] | None, weights: Weights) -> Target:
             return value_target(numbers if keep is None else numbers[keep], weights, has_square=has_square)

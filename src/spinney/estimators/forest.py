@@ -46,6 +46,7 @@ from spinney.model.voting import SHORT_SECONDS
 from spinney.table.coding import code_table
 from spinney.table.ingest import Table, read_columns
 from spinney.table.schema import encode
+from spinney.tree.criteria import CLASS_CRITERIA, CRITERIA, VALUE_CRITERIA
 from spinney.tree.forest import Forest, join_forests
 from spinney.tree.grow import GrowParams
 from spinney.tree.target import class_target, fix_weights, value_target, with_room
@@ -82,7 +83,7 @@ FOREST_CONSTRAINTS: dict[str, list[Any]] = {
 
 CLASSIFIER_CONSTRAINTS: dict[str, list[Any]] = {
     **FOREST_CONSTRAINTS,
-    "criterion": [StrOptions({"gini", "entropy", "misclassification"})],
+    "criterion": [StrOptions({*CLASS_CRITERIA})],
     "class_weight": [dict, StrOptions({"balanced", "balanced_subsample"}), None],
     "voting": [StrOptions({"soft", "hard"})],
     "stratify": [StrOptions({"class", "balanced"}), None],
@@ -90,7 +91,7 @@ CLASSIFIER_CONSTRAINTS: dict[str, list[Any]] = {
 
 REGRESSOR_CONSTRAINTS: dict[str, list[Any]] = {
     **FOREST_CONSTRAINTS,
-    "criterion": [StrOptions({"squared_error", "sdr"})],
+    "criterion": [StrOptions({*VALUE_CRITERIA})],
     "min_target_std": [Interval(Real, 0.0, None, closed="left")],
     "keep_members": ["boolean"],
 }
@@ -584,7 +585,7 @@ class ForestRegressor(RegressorMixin, UncertainNumbers, _Forest):
             return self._fit_forest(table, numbers, weight, group_codes, stratum_codes, None)
 
     def _make_target(self, y: NDArray[Any], weights: Weights) -> Target:
-        return value_target(y, weights, has_square=self.criterion == "sdr" or self.min_target_std > 0.0)
+        return value_target(y, weights, has_square=CRITERIA[self.criterion].needs_squares or self.min_target_std > 0.0)
 
     def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
         return check_numbers(self, y, n_rows)

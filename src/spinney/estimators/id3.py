@@ -12,6 +12,7 @@ from spinney.estimators.checks import row_count
 from spinney.estimators.pruning import CLASS_CONSTRAINTS, VALUE_CONSTRAINTS
 from spinney.estimators.single import ClassTree, ValueTree
 from spinney.estimators.textbook import ID3_CONSTRAINTS, TextbookTree
+from spinney.tree.criteria import VALUE_CRITERIA
 from spinney.tree.textbook import TextbookParams
 
 if TYPE_CHECKING:
@@ -265,7 +266,7 @@ class ID3Regressor(ValueTree, _ID3):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "criterion": [StrOptions({"squared_error", "sdr"})],
+        "criterion": [StrOptions({*VALUE_CRITERIA})],
         **ID3_CONSTRAINTS,
         **VALUE_CONSTRAINTS,
     }

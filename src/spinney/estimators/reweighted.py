@@ -39,6 +39,7 @@ from spinney.model.voting import SHORT_SECONDS
 from spinney.table.coding import code_table
 from spinney.table.ingest import read_columns
 from spinney.table.schema import encode
+from spinney.tree.criteria import CRITERIA
 from spinney.tree.forest import Forest, join_trees
 from spinney.tree.target import fix_weights, scale, weight_unit, weighted_sum
 
@@ -175,7 +176,9 @@ class Reweighted(CheckedParams, Saved, BaseEstimator):
         params = tree._grow_params(len(y), schema.n_features)  # noqa: SLF001
         target: Any = y
         if n_classes == 0:
-            target = ValueTarget(y, base, has_square=params.criterion == "sdr" or params.min_target_std > 0.0)
+            target = ValueTarget(
+                y, base, has_square=CRITERIA[params.criterion].needs_squares or params.min_target_std > 0.0
+            )
         labels = tuple(self.classes_.tolist()) if n_classes else None
         self._schema, self._base = schema, tree.set_params(random_state=None)
         self._legend = make_legend(schema, labels, codes.has_missing, tree.criterion)

@@ -17,6 +17,7 @@ from spinney.estimators.cross_pruning import Training
 from spinney.estimators.pruning import PrunableTree
 from spinney.table.ingest import Table, read_columns
 from spinney.table.schema import encode
+from spinney.tree.criteria import CRITERIA
 from spinney.tree.structure import Tree
 from spinney.tree.target import class_target, value_target
 from spinney.tree.textbook import TextbookParams, grow_textbook
@@ -98,6 +99,6 @@ class TextbookTree(PrunableTree):
         if classes is not None:
             target = class_target(truth, len(classes), rows.weights)
         else:
-            target = value_target(truth, rows.weights, has_square=params.criterion == "sdr")
+            target = value_target(truth, rows.weights, has_square=CRITERIA[params.criterion].needs_squares)
         tree = grow_textbook(rows.codes, target, rows.weights, params, rows.kernels)
         return tree.with_legend(make_legend(table.schema, classes, rows.codes.has_missing, params.criterion))

@@ -23,6 +23,7 @@ from spinney.estimators.single import SingleTree
 from spinney.table.coding import code_table
 from spinney.table.ingest import read_columns
 from spinney.tree.candidates import Rules
+from spinney.tree.criteria import CRITERIA
 from spinney.tree.replay import NotTheRowsError, class_rows, textbook_rules, value_rows
 from spinney.tree.target import class_target, fix_weights, value_target
 from spinney.tree.textbook import Textbook
@@ -131,7 +132,7 @@ def open_book(
     """What a textbook tree was grown with, to scan its nodes again."""
     if n_classes:
         return Textbook(codes, class_target(y, n_classes, weights), weights, params, chosen)
-    has_square = params.criterion == "sdr"
+    has_square = CRITERIA[params.criterion].needs_squares
     return Textbook(codes, value_target(y, weights, has_square=has_square), weights, params, chosen)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from spinney.tree.conditions import Condition, branch_condition, say, surrogates_of
+from spinney.tree.criteria import CRITERIA, VALUE_CRITERIA
 from spinney.tree.text import SHARED, Contents, shares_missing
 from spinney.tree.wording import count, has_missing, number, percent, row_count
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from spinney.tree.structure import Tree
 
-WITH_DEVIATION = ("squared_error", "sdr")  # criteria whose impurity says it
 BY_SURROGATES = "a missing value goes by the surrogates of its test"
 
 
@@ -134,9 +134,9 @@ def asks_surrogates(tree: Tree) -> bool:
 def node_deviations(tree: Tree) -> NDArray[np.float64] | None:
     """Standard deviation of the target in each node, where the impurity is known to say it."""
     criterion = tree.legend.criterion if tree.legend else None
-    if criterion not in WITH_DEVIATION:
+    if criterion not in VALUE_CRITERIA:
         return None
-    if criterion == "sdr":
+    if CRITERIA[criterion].power == 1:
         return np.ldexp(tree.impurity, tree.impurity_exponent)
     return np.ldexp(np.sqrt(tree.impurity), tree.impurity_exponent // 2)  # even: of a variance
 

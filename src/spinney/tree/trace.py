@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney._types import LEAF
+from spinney.tree.criteria import CRITERIA
 from spinney.tree.measures import weigh_sums
 from spinney.tree.trace_words import Words, count_branches
 
@@ -160,7 +161,7 @@ class Trace:
         """The tests of one feature at one node, by name of the column."""
         n, worth = len(tests), tests.worth
         chosen = [record.chosen == (tests.feature, k) for k in range(n)]
-        power = 1 if self.rules.criterion == "sdr" else 2
+        power = CRITERIA[self.rules.criterion].power
 
         def scaled(x: NDArray[np.float64], times: int = power) -> list[float]:
             with np.errstate(over="ignore"):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spinney._types import LEAF, MULTIWAY, THRESHOLD
+from spinney.tree.criteria import CRITERIA
 from spinney.tree.trace_words import count_branches
 from spinney.tree.wording import number
 
@@ -23,13 +24,6 @@ MOST_LISTED = 40  # cuts of a node that are listed without being asked for
 MOST_CLASSES = 4  # whose counts are given for each branch
 MOST_BRANCHES = 12  # of a test that are spelled out
 
-IMPURITIES = {
-    "entropy": "entropy",
-    "gini": "Gini",
-    "misclassification": "error",
-    "squared_error": "variance",
-    "sdr": "standard deviation",
-}
 # columns: heading of a narrow table, of a wide one, measure
 ENTROPY_AFTER = ("H after", "entropy after", "after")
 AFTER = ("after", "after", "after")
@@ -145,10 +139,9 @@ def counted_by(words: Words) -> str:
 
 def summarise(trace: Trace, record: NodeRecord, words: Words) -> str:
     """Rows of a node and their impurity."""
-    criterion, is_class = trace.rules.criterion, bool(trace.tree.n_classes)
-    power = 0 if is_class else (1 if criterion == "sdr" else 2)
-    before = digits(scaled(record.impurity, power * trace.exponent), is_share=is_class)
-    return words.summary(record) + (f" · {IMPURITIES[criterion]} {before}" if record.sums[0] else "")
+    criterion, is_class = CRITERIA[trace.rules.criterion], bool(trace.tree.n_classes)
+    before = digits(scaled(record.impurity, criterion.power * trace.exponent), is_share=is_class)
+    return words.summary(record) + (f" · {criterion.impurity} {before}" if record.sums[0] else "")
 
 
 def scaled(x: float, exponent: int) -> float:
@@ -230,7 +223,7 @@ def make_row(
 def figures_of(trace: Trace, tests: Tests, k: int, names: list[str]) -> list[str]:
     """The figures of a test in digits."""
     is_class = bool(trace.tree.n_classes)
-    own = 1 if trace.rules.criterion == "sdr" else 2
+    own = CRITERIA[trace.rules.criterion].power
     return [
         digits(
             scaled(float(getattr(tests.worth, name)[k]), 0 if is_class else POWERS.get(name, own) * trace.exponent),

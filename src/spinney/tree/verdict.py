@@ -8,26 +8,20 @@ import numpy as np
 
 from spinney._types import LEAF, THRESHOLD
 from spinney.tree.candidates import TIE_SCORE
+from spinney.tree.criteria import CRITERIA
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from spinney.tree.candidates import Rules, Tests
 
-DECREASES = {
-    "entropy": "gain",
-    "gini": "Gini decrease",
-    "misclassification": "decrease of the error",
-    "squared_error": "decrease of the variance",
-    "sdr": "standard deviation reduction",
-}
 C45_AVERAGE_SLACK = 1e-3  # below the average gain that J48 still admits
 C45_RATIO_SLACK = 1e-6
 
 
 def measure_word(rules: Rules) -> str:
     """What the tests are compared by."""
-    return DECREASES[rules.criterion] if rules.choice == "decrease" else "gain ratio"
+    return CRITERIA[rules.criterion].decrease if rules.choice == "decrease" else "gain ratio"
 
 
 def slack_of(rules: Rules, tests: list[Tests]) -> float:

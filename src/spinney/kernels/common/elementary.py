@@ -62,6 +62,7 @@ LN2 = 0.6931471805599453
 LN2_26 = 0.6931471675634384  # 26 bits
 LN2_27 = 1.2996506893889889e-08  # the rest
 SMALLEST = 2.0**-1022  # normal number
+LARGE = 64.0  # from here on the whole part of a logarithm to the base 2 is most of it
 LIFTED = 2.0**54  # subnormal numbers are multiplied by this
 LEAST_POWER, GREATEST_POWER = -1022.0, 1023.0  # of two, normal numbers
 
@@ -211,7 +212,12 @@ def log2(x: float) -> float:
 
 @inlined
 def any_log2(x: float) -> float:
-    """The same of any positive and finite number; not of an array."""
+    """Log of any positive and finite number, not of an array, to the base 2, within 0.56 units in the last place.
+
+    Of subnormal numbers within 0.8. Large ones are as exact by the plainer way (C4.5 with holes: 0.24 s without it).
+    """
+    if x >= LARGE:
+        return weight_log2(x)
     return log2(x) if x >= SMALLEST else log2(x * LIFTED) - 54.0
 
 

@@ -1,0 +1,32 @@
+"""The criteria by their names: what Python knows of each; their formulas stand in `kernels.common.criteria`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from spinney._types import ENTROPY, GINI, MISCLASSIFICATION, SDR, SQUARED_ERROR
+
+
+class Criterion(NamedTuple):
+    """What is known of a criterion beside its formula."""
+
+    code: int  # of the kernels
+    power: int  # its impurity is in units of the target to this power; 0: of classes
+    needs_squares: bool  # sums of squared targets are kept
+    impurity: str  # what people call the impurity of a node
+    decrease: str  # what people call the worth of a test
+
+
+CRITERIA = {
+    "gini": Criterion(GINI, 0, False, "Gini", "Gini decrease"),
+    "entropy": Criterion(ENTROPY, 0, False, "entropy", "gain"),
+    "gain_ratio": Criterion(ENTROPY, 0, False, "entropy", "gain ratio"),  # of nodes; see `kernels.tree.gain_ratio`
+    "misclassification": Criterion(MISCLASSIFICATION, 0, False, "error", "decrease of the error"),
+    "squared_error": Criterion(SQUARED_ERROR, 2, False, "variance", "decrease of the variance"),
+    "sdr": Criterion(SDR, 1, True, "standard deviation", "standard deviation reduction"),
+}
+BY_RATIO = "gain_ratio"
+CLASS_CRITERIA = tuple(name for name, criterion in CRITERIA.items() if criterion.power == 0 and name != BY_RATIO)
+"""Of classes, without the one that chooses among tests by another figure than the impurity."""
+VALUE_CRITERIA = tuple(name for name, criterion in CRITERIA.items() if criterion.power > 0)
+"""Of numbers."""
