@@ -13,4 +13,6 @@
     sums          sums of labels over the rows of a node
     means         exact means and impurities over a range of rows
     queue         open nodes in the order in which they are expanded
+
+None of these knows a driver: `tree`, `boost`, `textbook`, `predict` and `data` import from here, never the reverse.
 """

@@ -6,6 +6,6 @@
     draws      (seed, tree) ──► how often each row is in the bag of that tree; DrawStrata, DrawGuide and PoissonRates
                say what is drawn from, and with which chances
 
-`table/binning.py` and `ensemble/sampling.py` make the groups and call these; `predict/bits.py` finds the rank of a value
-among thresholds by the same cells.
+`table/binning.py` and `ensemble/sampling.py` make the groups and call these; `predict/bits.py` finds the rank of a
+value among thresholds by the same cells.
 """
