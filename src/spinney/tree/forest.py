@@ -14,8 +14,8 @@ from spinney.kernels.common.structs import (
     CheckMarks,
     CheckTolerances,
     ForestArrays,
+    ForestSums,
     LeafShares,
-    NodeSums,
     PackedTrees,
 )
 from spinney.tree.bitvectors import Bitvectors, can_be_bits, lay_bits
@@ -288,7 +288,7 @@ class Forest:
         )
         t = k.predict.validate.find_fault(
             ForestArrays(*fix_all(*forest, self.n_levels, self.distributions)),
-            NodeSums(*fix_all(*sums)),
+            ForestSums(*fix_all(*sums)),
             CheckTolerances(SUM_TOLERANCE, IMPURITY_TOLERANCE),
             CheckMarks(
                 np.empty(int(np.diff(self.first_node).max()), np.uint8),

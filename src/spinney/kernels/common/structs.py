@@ -262,7 +262,7 @@ class ForestArrays(NamedTuple):
     distributions: NDArray[np.float64]  # (n_mixed, n_classes)
 
 
-class NodeSums(NamedTuple):
+class ForestSums(NamedTuple):
     """What the nodes of a forest have counted. Life of a check; read only.
 
     Where there are two types the array of the other one is empty: one signature for all forests, so that no file waits

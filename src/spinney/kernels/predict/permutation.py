@@ -83,6 +83,26 @@ def push(stack: RouteStack, n_open: int, node: int, lo: int, hi: int, walk_lo: i
     return n_open + np.int64(hi > lo or walk_hi > walk_lo)
 
 
+@inlined
+def join_lists(lists: np.ndarray, end_0: int, end_1: int, end_2: int) -> None:
+    """Move lists 1 and 2 behind list 0, which ends at end_0, so that they end at end_1 and end_2."""
+    for i in range(end_1 - end_0):
+        lists[0, end_0 + i] = lists[1, i]
+    for i in range(end_2 - end_1):
+        lists[0, end_1 + i] = lists[2, i]
+
+
+@inlined
+def note_changes(walkers: np.ndarray, lo: int, hi: int, leaf: int, n_changes: int, changes: RouteChanges) -> int:
+    """List the walkers that have come to a leaf; return how many are listed."""
+    for i in range(lo, hi):
+        changes.unit[n_changes] = walkers[0, i] >> PLACE_BITS
+        changes.place[n_changes] = walkers[0, i] & PLACE_MASK
+        changes.leaf[n_changes] = leaf
+        n_changes += 1
+    return n_changes
+
+
 @door
 def reroute(
     columns: np.ndarray,  # (n_features, n) float32 or float64: values of the rows at the places
@@ -121,11 +141,7 @@ def reroute(
         if test.feature == n_features:
             for i in range(lo, hi):
                 leaf[np.int64(places[0, i])] = node - tree.root
-            for i in range(walk_lo, walk_hi):
-                changes.unit[n_changes] = walkers[0, i] >> PLACE_BITS
-                changes.place[n_changes] = walkers[0, i] & PLACE_MASK
-                changes.leaf[n_changes] = node - tree.root
-                n_changes += 1
+            n_changes = note_changes(walkers, walk_lo, walk_hi, node - tree.root, n_changes, changes)
             continue
         unit = np.int64(permuted.unit_of[test.feature])
         # Everything goes to the lists of all branches, and the one list that it belongs to grows: no jump to predict.
@@ -177,14 +193,8 @@ def reroute(
         walk_0 = np.int64(w0)
         walk_1 = walk_0 + np.int64(w1)
         walk_2 = walk_1 + np.int64(w2)
-        for i in range(walk_1 - walk_0):
-            walkers[0, walk_0 + i] = walkers[1, i]
-        for i in range(walk_2 - walk_1):
-            walkers[0, walk_1 + i] = walkers[2, i]
-        for i in range(end_1 - end_0):
-            places[0, end_0 + i] = places[1, i]
-        for i in range(end_2 - end_1):
-            places[0, end_1 + i] = places[2, i]
+        join_lists(walkers, walk_0, walk_1, walk_2)
+        join_lists(places, end_0, end_1, end_2)
         child = tree.root + np.int64(child_of_link(tree.links[node, 1]))
         n_open = push(stack, n_open, child, lo, end_0, walk_lo, walk_0)
         n_open = push(stack, n_open, child + 1, end_0, end_1, walk_0, walk_1)

@@ -12,7 +12,7 @@ from spinney._jit import door, inlined
 from spinney._types import EVERY_BRANCH, SUBSET, THRESHOLD
 
 from ..common.layout import child_of_link, feature_of, kind_of, missing_of, pack_leaf, test_of_link
-from ..common.structs import Branching, CheckMarks, CheckTolerances, ForestArrays, NodeSums
+from ..common.structs import Branching, CheckMarks, CheckTolerances, ForestArrays, ForestSums
 
 SOUND = -1
 
@@ -24,7 +24,7 @@ def is_finite(x: float) -> bool:
 
 
 @inlined
-def weight_of(sums: NodeSums, node: int) -> float:
+def weight_of(sums: ForestSums, node: int) -> float:
     """Weight of a node."""
     if len(sums.weights) > 0:
         return sums.weights[node]
@@ -32,7 +32,7 @@ def weight_of(sums: NodeSums, node: int) -> float:
 
 
 @inlined
-def impurity_of(sums: NodeSums, node: int) -> float:
+def impurity_of(sums: ForestSums, node: int) -> float:
     """Impurity of a node."""
     if len(sums.impurities) > 0:
         return sums.impurities[node]
@@ -131,7 +131,7 @@ def largest(x: np.ndarray, lo: int, hi: int) -> float:
 
 @inlined
 def is_sound_sum(
-    at: Branching, sums: NodeSums, root_weight: float, impurity_slack: float, sum_tolerance: float
+    at: Branching, sums: ForestSums, root_weight: float, impurity_slack: float, sum_tolerance: float
 ) -> bool:
     """Whether rows and weights of the branches add up to the node's, and the split does not raise the impurity."""
     n_rows = sums.n_rows
@@ -155,7 +155,7 @@ def is_sound_sum(
 
 
 @inlined
-def count_bad_sums(sums: NodeSums, lo: int, hi: int) -> int:
+def count_bad_sums(sums: ForestSums, lo: int, hi: int) -> int:
     """How many counts, weights and impurities of nodes lo .. hi are none."""
     n_bad = count_bad_numbers(sums.n_rows, lo, hi, True)
     if len(sums.weights) > 0:
@@ -170,7 +170,7 @@ def count_bad_sums(sums: NodeSums, lo: int, hi: int) -> int:
 
 
 @inlined
-def largest_impurity(sums: NodeSums, lo: int, hi: int) -> float:
+def largest_impurity(sums: ForestSums, lo: int, hi: int) -> float:
     """The largest impurity of nodes lo .. hi."""
     if len(sums.impurities) > 0:
         return largest(sums.impurities, lo, hi)
@@ -178,7 +178,9 @@ def largest_impurity(sums: NodeSums, lo: int, hi: int) -> float:
 
 
 @inlined
-def is_sound_tree(t: int, forest: ForestArrays, sums: NodeSums, tolerances: CheckTolerances, marks: CheckMarks) -> bool:
+def is_sound_tree(
+    t: int, forest: ForestArrays, sums: ForestSums, tolerances: CheckTolerances, marks: CheckMarks
+) -> bool:
     """Whether every node of a tree is sound."""
     n_features = len(forest.n_levels)
     base = forest.first_node[t]
@@ -232,7 +234,7 @@ def is_sound_tree(t: int, forest: ForestArrays, sums: NodeSums, tolerances: Chec
 
 
 @door
-def find_fault(forest: ForestArrays, sums: NodeSums, tolerances: CheckTolerances, marks: CheckMarks) -> int:
+def find_fault(forest: ForestArrays, sums: ForestSums, tolerances: CheckTolerances, marks: CheckMarks) -> int:
     """The first tree that is not sound, or SOUND."""
     for t in range(len(forest.first_node) - 1):
         if not is_sound_tree(t, forest, sums, tolerances, marks):
