@@ -16,7 +16,6 @@ from spinney.kernels.common.structs import (
     LeafAnswers,
     LinearTerms,
     OpenNodes,
-    PackedTrees,
     ScoreSpan,
     SurrogateTests,
 )
@@ -62,12 +61,6 @@ def make_block(n_rows: int, n_features: int, dtype: Any) -> LaneScratch:
     return LaneScratch(np.empty((n_rows, n_features + 1), dtype), np.empty(LANES, np.uint64))
 
 
-def pack_tree(tree: Tree) -> PackedTrees:
-    """One tree as kernels read trees."""
-    zero = fixed(np.zeros(1, np.int64))
-    return PackedTrees(fixed(tree.hot.view(np.float64)), fixed(tree.hot), zero, fixed(tree.subsets), zero)
-
-
 def find_leaves(tree: Tree, values: NDArray[Any]) -> NDArray[np.int32]:
     """Index of the leaf that each row of values (n_rows, n_features), float32 or float64, ends in.
 
@@ -77,7 +70,7 @@ def find_leaves(tree: Tree, values: NDArray[Any]) -> NDArray[np.int32]:
         return walk(tree, values, np.zeros((tree.n_nodes, 1)))[0]
     leaf = np.empty((len(values), 1), np.int32)
     k = kernels(len(values) * max(tree.depth, 1) * STEP_SECONDS)
-    k.predict.lanes.find(fixed(values), pack_tree(tree), make_scratch(values, LANES, tree.n_features), leaf)
+    k.predict.lanes.find(fixed(values), tree.packed, make_scratch(values, LANES, tree.n_features), leaf)
     return leaf[:, 0]
 
 
@@ -93,7 +86,7 @@ def find_coded_leaves(tree: Tree, codes: Codes, rows: NDArray[np.int32], k: Any)
     """Index of the leaf that rows of a table in codes end in; k: the kernels to use."""
     leaf = np.empty(len(rows), np.int32)
     scratch = make_block(CODED_ROWS, codes.n_features, np.float64)
-    k.predict.lanes.find_coded(codes.rows, rows, codes.features, codes.edges, pack_tree(tree), scratch, leaf)
+    k.predict.lanes.find_coded(codes.rows, rows, codes.features, codes.edges, tree.packed, scratch, leaf)
     return leaf
 
 

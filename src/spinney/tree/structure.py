@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._jit import fixed
 from spinney._types import EVERY_BRANCH, LEAF, MULTIWAY, SUBSET, THRESHOLD
+from spinney.kernels.common.structs import PackedTrees
 from spinney.tree.packing import MOST_FEATURES, feature_of, kind_of, missing_of, pack_leaf, pack_link
 
 if TYPE_CHECKING:
@@ -314,6 +316,12 @@ class Tree:
         hot[:, 0] = self.threshold.view(np.uint64)
         hot[:, 1] = np.where(self.is_leaf, stay, pack_link(self.first_child, self.test))
         return hot
+
+    @cached_property
+    def packed(self) -> PackedTrees:
+        """The tree as kernels read trees."""
+        zero = fixed(np.zeros(1, np.int64))
+        return PackedTrees(fixed(self.hot.view(np.float64)), fixed(self.hot), zero, fixed(self.subsets), zero)
 
     @cached_property
     def leaf_class(self) -> NDArray[np.int64]:
