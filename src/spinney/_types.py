@@ -169,11 +169,7 @@ NARROW_CODES = 256  # of a feature that takes one byte, missing included
 CELL_STRIDE = NARROW_CODES + 8
 SHARD_ROWS = 1024  # neighbouring rows of a table that one thread takes
 
-# trees as bits: leaves in a plane; for each plane that a test touches (uint16) the feature, the branch of missing
-# values, the rank of the threshold, the leaves that stay in branch 1, the plane
-PLANE_LEAVES = 16
-ASK_COLUMN, ASK_SIDE, ASK_RANK, ASK_MASK, ASK_PLANE = range(5)
-ASK_SIZE = 5
+PLANE_LEAVES = 16  # of trees as bits: leaves in a plane; see `kernels.predict.bits`
 
 # the head of a forest as one array (uint64); see `kernels.predict.one_row`
 N_TREES, WIDTH, N_FEATURES, HAS_SHARES, MOST_STEPS = range(5)

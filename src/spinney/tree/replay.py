@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 
 from spinney._types import (
     CODE,
-    FEATURE_SHIFT,
     HIGH,
-    KIND_BITS,
     LEARNED,
     MISSING_CODE,
     MULTIWAY,
@@ -32,7 +30,7 @@ from spinney.table.coding import Codes, row_stride
 from spinney.tree.candidates import Groups, NodeScan, Rules, Tests, put, sum_groups
 from spinney.tree.grow import GrowParams, grow_tree
 from spinney.tree.measures import impurity
-from spinney.tree.structure import KIND_MASK, MISSING_MASK
+from spinney.tree.packing import unpack_test
 from spinney.tree.target import class_target, fix_weights, scale, value_target, weight_unit
 from spinney.tree.verdict import give_reasons, leaf_reasons, why_leaf
 
@@ -350,7 +348,7 @@ class Visit:
             for s in range(int(stand_ins.first[node]), int(stand_ins.first[node + 1])):
                 test = int(stand_ins.test[s])
                 answer = self.branch_of(place.ids[is_missing], test, float(stand_ins.threshold[s]), is_stand_in=True)
-                is_reversed = (test >> KIND_BITS) & MISSING_MASK
+                is_reversed = unpack_test(test).missing
                 branch[is_missing] = np.where(answer >= 0, answer ^ is_reversed, -1)
                 is_missing = branch < 0
         branch[is_missing] = tree.missing_branch[node]
@@ -361,7 +359,7 @@ class Visit:
     ) -> NDArray[np.int64]:
         """Branch of known values at a test; -1 for missing ones, and for levels that a surrogate does not know."""
         codes, tree = self.rows.codes, self.tree
-        feature, kind = test >> FEATURE_SHIFT, test & KIND_MASK
+        feature, _, kind = unpack_test(test)
         column = codes.rows[ids, feature].astype(np.int64)
         first, n_codes = int(codes.features[OFFSET, feature]), int(codes.features[N_CODES, feature])
         if kind == MULTIWAY:
