@@ -16,6 +16,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 # --- Trees: CART, forests, extra-trees, stumps ------------------------------------------------------------------
 
 
@@ -51,6 +54,15 @@ class Settings(NamedTuple):
     seed: int
     most_words: int  # of one subset
     most_listed: int  # largest node that sorted lists are made for; 0: none
+
+
+class Queue(NamedTuple):
+    """What `common.queue` reads of a frontier; see there."""
+
+    queue: NDArray[np.int64]
+    node: NDArray[np.int64]
+    gain: NDArray[np.float64]
+    state: NDArray[np.int64]
 
 
 # --- Boosting ---------------------------------------------------------------------------------------------------

@@ -51,6 +51,7 @@ from spinney._types import (
     N_WORDS,
     NEEDS_ROOM,
     NODE,
+    QUEUE,
     S_ALL,
     SCORE,
     SLOT_CUT_VALUE,
@@ -67,7 +68,7 @@ from spinney._types import (
 
 from ..common.queue import pop, push
 from ..common.rng import fold
-from ..common.structs import Settings
+from ..common.structs import Queue, Settings
 from ..common.sums import sum_moments
 from .partition import partition
 from .search import search
@@ -359,7 +360,7 @@ def grow(
             if slot >= 0:
                 slots[CUT, slot] = -1  # not searched yet
                 slot_values[GAIN, slot] = np.inf  # searched before any other is expanded
-                push(slots, slot_values, settings.order, state, slot)
+                push(Queue(slots[QUEUE], slots[NODE], slot_values[GAIN], state), settings.order, slot)
                 open_branches |= np.int64(1) << b
             else:
                 control[CONTROL_ROWS] += hi - lo
@@ -410,7 +411,7 @@ def grow(
         if stand_ins is not None:
             if state[N_STAND_INS] + settings.max_surrogates > stand_ins.shape[1]:
                 return NEEDS_ROOM
-        slot = pop(slots, slot_values, settings.order, state)
+        slot = pop(Queue(slots[QUEUE], slots[NODE], slot_values[GAIN], state), settings.order)
         node = slots[NODE, slot]
         lo = nodes[BEGIN, node]
         hi = lo + nodes[N_ROWS, node]
@@ -452,7 +453,7 @@ def grow(
             if slots[KIND, slot] == SUBSET:
                 state[N_WORDS] += (features[N_CODES, slots[FEATURE, slot]] + 63) >> 6
             if is_best_first:
-                push(slots, slot_values, settings.order, state, slot)
+                push(Queue(slots[QUEUE], slots[NODE], slot_values[GAIN], state), settings.order, slot)
                 continue
         if is_best_first and state[N_LEAVES] + slots[N_BRANCHES, slot] - 1 > settings.max_leaves:
             return DONE
