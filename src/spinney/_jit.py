@@ -56,7 +56,7 @@ _TWIN = "spinney._interpreted"
 _LONGEST = (
     "tree.driver.grow",
     "boost.driver.grow",
-    "boost.driver.make_some_ready",
+    "boost.driver.prepare_batch",
     "textbook.driver.grow",
 )  # the driver and all it calls; a variant of it takes ten times as long as any other kernel
 _UNUSED_SECONDS = 30 * 24 * 3600.0

@@ -60,18 +60,18 @@ BEST_FIRST = 1
 DONE = 0
 STOPPED = 1
 NEEDS_ROOM = 2
-NEEDS_HANDS = 3  # the next node is large enough to share out
+NEEDS_THREADS = 3  # the next node is large enough to share out
 NEEDS_MANY = 4  # several small nodes can be made ready side by side
 
 # positions in the driver's `state` and `control`
 N_NODES, N_QUEUED, N_FREE, N_LEAVES, N_WORDS, LIST_LO, LIST_HI, N_STAND_INS = range(8)
 STATE_SIZE = 8
-# of the driver of boosting, which has no stand-ins
-PHASE, CURRENT_SLOT, SMALL_CHILD, SMALL_SLOT, HAS_MOVES, HAS_HANDS, ROOT_SUM, N_BATCH, N_SPLITS, HAS_GUESSED = range(
-    7, 17
-)
-BOOST_STATE_SIZE = 17
-PICK, ROOT, CHILDREN = range(3)  # phases: what is to be done, or was asked to be done by hands
+# of the driver of boosting: what is to be done, slot of the node at hand, its smaller child by a guess (-1: no child
+# will be split) and the slot of that, whether threads have done their part, packed sum of the root, slots in the batch,
+# splits, whether nodes were made ready that may not be needed
+PHASE, CURRENT_SLOT, SMALL_CHILD, SMALL_SLOT, HAS_SHARED, ROOT_SUM, N_BATCH, N_SPLITS, HAS_GUESSED = range(7, 16)
+BOOST_STATE_SIZE = 16
+PICK, ROOT, CHILDREN = range(3)  # phases: what is to be done, or was asked to be done by threads
 MOST_BATCH = 16  # small nodes that are made ready side by side
 CONTROL_STOP = 0
 CONTROL_ROWS = 1  # rows that have reached a leaf: progress
@@ -179,25 +179,8 @@ STAND_ROWS = 6
 RATIO_GAIN, RATIO_INFORMATION = range(2)
 RATIO_ROWS = 2
 
-# boosting: nodes of a boosted tree have two more rows; BEGIN holds the side of its rows (0 the table, 1 and 2 buffers)
-LAST_CODE, FIRST_WORD = range(4, 6)
-BOOST_NODE_ROWS = 6
-# what is found about a feature of a node: `found` (int64) and `found_gain` (float64)
-FOUND_CUT, FOUND_NEXT, FOUND_MISSING, FOUND_LEFT, FOUND_COUNTED = range(5)
-FOUND_ROWS = 5
-# bunches (int64): the rows of a node with one code, their packed sum, number and weight
-BUNCH_CODE, BUNCH_SUM, BUNCH_N, BUNCH_WEIGHT = range(4)
-BUNCH_ROWS = 4
-# slots of open nodes: packed sums of the node and of its branch 0; its number for now, NODE being that in the finished
-# tree; its first child; whether its children are ready; their slots; whether a test was found. KEY, DEPTH, ... as above
-SLOT_SUM, SLOT_LEFT_SUM, SLOT_NODE, SLOT_CHILD, IS_READY, SLOT_FIRST, SLOT_SECOND, IS_OPEN = range(10, 18)
-BOOST_SLOT_ROWS = 18
-
-# places (int64) of features: first byte in a row, whether there are two, first cell in a slot (-1: no cells are kept)
-PLACE, IS_WIDE, FIRST_CELL = range(3)
-PLACE_ROWS = 3
-# spans (int64) of the features of a tree whose cells are kept: first cell, cells, first byte of a wide one (-1: narrow)
-SPAN_CELL, SPAN_SIZE, SPAN_PLACE = range(3)
+# boosting: the same `groups` without squares; sums are packed
+BOOST_GROUP_ROWS = 4
 
 SUM_SHIFT = 32  # a packed sum is gradient << 32 | hessian
 NARROW_CODES = 256  # of a feature that takes one byte, missing included
