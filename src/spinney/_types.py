@@ -67,11 +67,13 @@ NEEDS_MANY = 4  # several small nodes can be made ready side by side
 N_NODES, N_QUEUED, N_FREE, N_LEAVES, N_WORDS, LIST_LO, LIST_HI, N_STAND_INS = range(8)
 STATE_SIZE = 8
 # of the driver of boosting: what is to be done, slot of the node at hand, its smaller child by a guess (-1: no child
-# will be split) and the slot of that, whether threads have done their part, packed sum of the root, slots in the batch,
-# splits, whether nodes were made ready that may not be needed
-PHASE, CURRENT_SLOT, SMALL_CHILD, SMALL_SLOT, HAS_SHARED, ROOT_SUM, N_BATCH, N_SPLITS, HAS_GUESSED = range(7, 16)
-BOOST_STATE_SIZE = 16
-PICK, ROOT, CHILDREN = range(3)  # phases: what is to be done, or was asked to be done by threads
+# will be split) and the slot of that, packed sum of the root, slots in the batch, splits, whether nodes were made ready
+# that may not be needed
+PHASE, CURRENT_SLOT, SMALL_CHILD, SMALL_SLOT, ROOT_SUM, N_BATCH, N_SPLITS, HAS_GUESSED = range(7, 15)
+BOOST_STATE_SIZE = 15
+# phases: pick the next open node, sum and search the root, search it after threads have summed it, search the children
+# of the current node after threads have moved and summed its rows
+PICK, ROOT, SUMMED, CHILDREN = range(4)
 MOST_BATCH = 16  # small nodes that are made ready side by side
 CONTROL_STOP = 0
 CONTROL_ROWS = 1  # rows that have reached a leaf: progress

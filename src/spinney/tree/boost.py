@@ -16,7 +16,6 @@ from spinney._types import (
     DEPTH_FIRST,
     DONE,
     HAS_GUESSED,
-    HAS_SHARED,
     IS_CATEGORICAL,
     MONOTONE,
     MOST_BATCH,
@@ -369,7 +368,6 @@ class BoostGrowth:
                 self.make_room()
             elif why == NEEDS_THREADS:
                 self.run(work_on_shard)
-                self.state[HAS_SHARED] = 1
             elif why == NEEDS_MANY:
                 self.run(prepare_batch)
             elif why == DONE:
@@ -389,8 +387,8 @@ class BoostGrowth:
         state[N_NODES] = state[N_LEAVES] = 1
         state[PHASE] = ROOT
         frontier.free[:] = np.arange(self.n_slots)[::-1]
-        state[N_FREE] = self.n_slots
-        frontier.allowed_sets[0] = np.uint64(0xFFFF_FFFF_FFFF_FFFF)  # slot 0 is the first to be taken
+        state[N_FREE] = self.n_slots - 1  # slot 0, the last of these, is the root's
+        frontier.allowed_sets[0] = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
         nodes.test[0] = nodes.first_child[0] = nodes.side[0] = 0
         nodes.n_rows[0] = len(self.leaf)
         nodes.cut_value[0] = nodes.gain[0] = 0.0

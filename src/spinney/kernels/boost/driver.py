@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinney._jit import door, inlined, kernel
+from spinney._jit import door, inlined
 from spinney._types import (
     BEST_FIRST,
     CHILDREN,
@@ -22,7 +22,6 @@ from spinney._types import (
     CURRENT_SLOT,
     DONE,
     HAS_GUESSED,
-    HAS_SHARED,
     MONOTONE,
     N_BATCH,
     N_CODES,
@@ -43,6 +42,7 @@ from spinney._types import (
     SMALL_SLOT,
     STOPPED,
     SUBSET,
+    SUMMED,
     THRESHOLD,
 )
 
@@ -54,6 +54,7 @@ from .scan import hessian_of, value_of
 from .search import search
 from .threads import add_cells, clear_cells, guess_smaller, move_shard, subtract_cells, sum_shard
 
+GO_ON = -1
 ONE = np.uint64(1)
 
 
@@ -154,7 +155,7 @@ def open_child(
     return frontier.is_open[at]
 
 
-@kernel
+@inlined
 def prepare_children(
     slot: int,
     table: BoostTable,
@@ -165,7 +166,7 @@ def prepare_children(
     scratch: BoostScratch,
     settings: BoostSettings,
 ) -> None:
-    """Make the children of an open node ready: move its rows, sum the smaller child, find the best tests of both.
+    """Make the children of an open node ready to be searched: move its rows, sum the smaller child, subtract.
 
     In the phase CHILDREN threads have moved the rows, and summed the child that was to be smaller.
     """
@@ -183,9 +184,10 @@ def prepare_children(
             nodes.n_rows[b] += nodes.end[shard, b] - nodes.begin[shard, b]
     if settings.has_monotone:
         bound_children(slot, table, nodes, frontier, settings)
-    is_left_open = open_child(slot, np.int64(0), table, nodes, frontier, settings)
-    is_right_open = open_child(slot, np.int64(1), table, nodes, frontier, settings)
-    if not is_left_open and not is_right_open:
+    is_any_open = False
+    for b in range(2):
+        is_any_open |= open_child(slot, b, table, nodes, frontier, settings)
+    if not is_any_open:
         return
     small = np.int64(nodes.n_rows[child] > nodes.n_rows[child + 1])
     if is_shared:
@@ -200,10 +202,6 @@ def prepare_children(
         for shard in range(n_shards):
             sum_shard(shard, child + small, table, source, buffer, nodes, cells, part)
     subtract_cells(cells, slot * table.n_slot_cells, part, rest, table)
-    for b in range(2):
-        at = frontier.left_slot[slot] if b == 0 else frontier.right_slot[slot]
-        if frontier.is_open[at]:
-            frontier.is_open[at] = search(at, table, source, buffer, nodes, frontier, scratch, settings)
 
 
 @door
@@ -217,9 +215,14 @@ def prepare_batch(
     scratch: BoostScratch,
     settings: BoostSettings,
 ) -> None:
-    """Make ready the children of the open nodes of a batch that are this thread's."""
+    """Make ready the children of the open nodes of a batch that are this thread's, and find the best test of each."""
     for k in range(thread, frontier.state[N_BATCH], settings.n_shards):
-        prepare_children(frontier.batch[k], table, source, buffer, nodes, frontier, scratch, settings)
+        slot = frontier.batch[k]
+        prepare_children(slot, table, source, buffer, nodes, frontier, scratch, settings)
+        for b in range(2):
+            at = frontier.left_slot[slot] if b == 0 else frontier.right_slot[slot]
+            if frontier.is_open[at]:
+                frontier.is_open[at] = search(at, table, source, buffer, nodes, frontier, scratch, settings)
 
 
 # --- The tree -----------------------------------------------------------------------------------------------
@@ -284,17 +287,34 @@ def split_node(
 
 
 @inlined
-def open_root(slot: int, nodes: BoostNodes, frontier: BoostFrontier, settings: BoostSettings) -> bool:
-    """Fill the slot of the root with what is known before its search; whether it may be split."""
+def open_root(
+    table: BoostTable,
+    source: ByteRows,
+    buffer: ByteRows,
+    nodes: BoostNodes,
+    frontier: BoostFrontier,
+    settings: BoostSettings,
+) -> None:
+    """Make the root ready to be searched: fill its slot, and its cells unless threads have summed their shares."""
+    state = frontier.state
+    slot = state[CURRENT_SLOT]
     frontier.node[slot] = 0
     frontier.number[slot] = 0
     frontier.depth[slot] = 0
     frontier.key[slot] = 1
-    frontier.is_ready[slot] = False
-    frontier.packed[slot] = frontier.state[ROOT_SUM]
+    frontier.packed[slot] = state[ROOT_SUM]
     frontier.lower[slot] = nodes.lower[0]
     frontier.upper[slot] = nodes.upper[0]
-    return may_split(slot, nodes, frontier, settings)
+    frontier.is_ready[slot] = False
+    frontier.is_open[slot] = may_split(slot, nodes, frontier, settings)
+    first = slot * table.n_slot_cells
+    if state[PHASE] == SUMMED:
+        for shard in range(1, settings.n_shards):
+            add_cells(frontier.cells, first, frontier.shard_cells, (shard - 1) * table.n_slot_cells, table)
+    else:
+        clear_cells(frontier.cells, first, table)
+        for shard in range(settings.n_shards):
+            sum_shard(shard, np.int64(0), table, source, buffer, nodes, frontier.cells, first)
 
 
 @inlined
@@ -319,6 +339,54 @@ def share_out(
         state[SMALL_SLOT] = frontier.right_slot[slot] if smaller == 1 else frontier.left_slot[slot]
 
 
+@inlined
+def pick_node(
+    table: BoostTable,
+    source: ByteRows,
+    buffer: ByteRows,
+    nodes: BoostNodes,
+    frontier: BoostFrontier,
+    scratch: BoostScratch,
+    settings: BoostSettings,
+) -> int:
+    """Split nodes in their order up to one that is not ready, and give that one children.
+
+    Returns GO_ON where its children are to be made ready here, else why the driver must go back.
+    """
+    state = frontier.state
+    while True:
+        if state[N_QUEUED] == 0 or state[N_LEAVES] >= settings.max_leaves:
+            return DONE
+        if state[N_WORDS] + settings.most_words > len(nodes.subsets):
+            return NEEDS_ROOM
+        slot = frontier.queue[0] if settings.order == BEST_FIRST else frontier.queue[state[N_QUEUED] - 1]
+        if frontier.is_ready[slot]:
+            slot = pop(frontier, settings.order)
+            split_node(slot, table, nodes, frontier, settings)
+            continue
+        room = min(state[N_FREE] // 2, (len(nodes.test) - state[N_NODES]) // 2)
+        if room < 1:
+            return NEEDS_ROOM
+        n_rows = nodes.n_rows[frontier.number[slot]]
+        if settings.n_shards > 1 and n_rows >= settings.share_rows:
+            make_children(slot, nodes, frontier, settings)
+            share_out(slot, table, source, buffer, nodes, frontier, scratch)
+            return NEEDS_THREADS
+        state[CURRENT_SLOT] = slot
+        if settings.n_shards > 1 and n_rows >= settings.batch_rows and not is_last(slot, frontier, settings):
+            most = min(room, np.int64(len(frontier.batch)), settings.max_leaves - state[N_LEAVES])
+            n_batch = choose_batch(most, frontier, settings)
+            for k in range(n_batch):
+                make_children(frontier.batch[k], nodes, frontier, settings)
+            if n_batch > 1:
+                state[N_BATCH] = n_batch
+                state[HAS_GUESSED] = 1
+                return NEEDS_MANY
+            return GO_ON
+        make_children(slot, nodes, frontier, settings)
+        return GO_ON
+
+
 @door
 def grow(
     table: BoostTable,
@@ -332,66 +400,32 @@ def grow(
 ) -> int:
     """Grow until the tree is done, room is needed, or there is work for many threads; then call again.
 
-    Before the first call node 0 has its rows and its sum; `state[PHASE]` is ROOT.
+    Before the first call node 0 has its rows, the current slot is its own, and `state[PHASE]` is ROOT. What takes most
+    of the groups is inlined, and called in one place: a call would pass on some 700 words.
     """
     state = frontier.state
-    n_shards = settings.n_shards
-    while True:
-        if control[CONTROL_STOP] != 0:
-            return STOPPED
-        is_shared = state[HAS_SHARED] != 0
-        state[HAS_SHARED] = 0
-        if state[PHASE] == ROOT:
-            slot = frontier.free[state[N_FREE] - 1]
-            first = slot * table.n_slot_cells
-            state[SMALL_SLOT] = slot
-            if is_shared:
-                for shard in range(1, n_shards):
-                    add_cells(frontier.cells, first, frontier.shard_cells, (shard - 1) * table.n_slot_cells, table)
-            else:
-                if n_shards > 1 and nodes.n_rows[0] >= settings.share_rows:
-                    return NEEDS_THREADS
-                clear_cells(frontier.cells, first, table)
-                for shard in range(n_shards):
-                    sum_shard(shard, 0, table, source, buffer, nodes, frontier.cells, first)
-            state[N_FREE] -= 1
-            state[PHASE] = PICK
-            is_open = open_root(slot, nodes, frontier, settings)
-            if is_open:
-                is_open = search(slot, table, source, buffer, nodes, frontier, scratch, settings)
-            if is_open:
-                push(frontier, settings.order, slot)
-        if state[PHASE] == CHILDREN:
-            slot = state[CURRENT_SLOT]
-            prepare_children(slot, table, source, buffer, nodes, frontier, scratch, settings)
-            frontier.is_ready[slot] = True
-            state[PHASE] = PICK
-        if state[N_QUEUED] == 0 or state[N_LEAVES] >= settings.max_leaves:
-            return DONE
-        if state[N_WORDS] + settings.most_words > len(nodes.subsets):
-            return NEEDS_ROOM
-        slot = frontier.queue[0] if settings.order == BEST_FIRST else frontier.queue[state[N_QUEUED] - 1]
-        if not frontier.is_ready[slot]:
-            room = min(state[N_FREE] // 2, (len(nodes.test) - state[N_NODES]) // 2)
-            if room < 1:
-                return NEEDS_ROOM
-            n_rows = nodes.n_rows[frontier.number[slot]]
-            if n_shards > 1 and n_rows >= settings.share_rows:
-                make_children(slot, nodes, frontier, settings)
-                share_out(slot, table, source, buffer, nodes, frontier, scratch)
+    while control[CONTROL_STOP] == 0:
+        if state[PHASE] == PICK:
+            why = pick_node(table, source, buffer, nodes, frontier, scratch, settings)
+            if why != GO_ON:
+                return why
+        slot = state[CURRENT_SLOT]
+        is_root = state[PHASE] == ROOT or state[PHASE] == SUMMED
+        if is_root:
+            if state[PHASE] == ROOT and settings.n_shards > 1 and nodes.n_rows[0] >= settings.share_rows:
+                state[PHASE] = SUMMED
                 return NEEDS_THREADS
-            if n_shards > 1 and n_rows >= settings.batch_rows and not is_last(slot, frontier, settings):
-                most = min(room, np.int64(len(frontier.batch)), settings.max_leaves - state[N_LEAVES])
-                n_batch = choose_batch(most, frontier, settings)
-                for k in range(n_batch):
-                    make_children(frontier.batch[k], nodes, frontier, settings)
-                if n_batch > 1:
-                    state[N_BATCH] = n_batch
-                    state[HAS_GUESSED] = 1
-                    return NEEDS_MANY
-            else:
-                make_children(slot, nodes, frontier, settings)
+            open_root(table, source, buffer, nodes, frontier, settings)
+        else:
             prepare_children(slot, table, source, buffer, nodes, frontier, scratch, settings)
             frontier.is_ready[slot] = True
-        slot = pop(frontier, settings.order)
-        split_node(slot, table, nodes, frontier, settings)
+        state[PHASE] = PICK
+        for b in range(1 if is_root else 2):
+            at = slot
+            if not is_root:
+                at = frontier.left_slot[slot] if b == 0 else frontier.right_slot[slot]
+            if frontier.is_open[at]:
+                frontier.is_open[at] = search(at, table, source, buffer, nodes, frontier, scratch, settings)
+        if is_root and frontier.is_open[slot]:
+            push(frontier, settings.order, slot)
+    return STOPPED

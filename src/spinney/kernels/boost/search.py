@@ -63,7 +63,7 @@ ONE, NONE = np.uint64(1), np.uint64(0)
 # --- Groups and counts of one feature -----------------------------------------------------------------------
 
 
-@kernel
+@inlined
 def group_feature(
     slot: int,
     feature: int,
@@ -356,7 +356,7 @@ def keep_test(
     frontier.cut[slot] = last_below(table.edges, features[OFFSET, feature] - 1, cut, last, threshold)
 
 
-@kernel
+@inlined
 def search(
     slot: int,
     table: BoostTable,

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinney._jit import door, inlined, kernel
+from spinney._jit import door, inlined
 from spinney._types import CHILDREN, CURRENT_SLOT, PHASE, SHARD_ROWS, SMALL_CHILD, SMALL_SLOT
 
 from ..common.structs import BoostFrontier, BoostNodes, BoostScratch, BoostTable, ByteRows, Column, Runs
@@ -90,7 +90,7 @@ def subtract_cells(cells: np.ndarray, whole: int, part: int, first: int, table: 
 # --- The part of a shard ------------------------------------------------------------------------------------
 
 
-@kernel
+@inlined
 def move_shard(
     shard: int,
     slot: int,
@@ -129,7 +129,7 @@ def move_shard(
     nodes.end[shard, child + 1] = last
 
 
-@kernel
+@inlined
 def sum_shard(
     shard: int,
     node: int,
@@ -179,7 +179,7 @@ def work_on_shard(
     sum_shard(shard, node, table, source, buffer, nodes, cells, first)
 
 
-@kernel
+@inlined
 def guess_smaller(
     slot: int,
     table: BoostTable,
