@@ -5,7 +5,7 @@ Numba's disk cache and would recompile in each process.
 
 State is passed in the named tuples of `kernels.common.structs`. What a scan sums up stays in arrays of one row per
 quantity, named by constants below: `groups[GROUP_SUM, g]`. An argument that may be None selects a variant at compile
-time, so that a first fit compiles what it needs.
+time, so that a first fit compiles what it needs. How a test and a link are packed: `kernels.common.layout`.
 """
 
 from __future__ import annotations
@@ -59,28 +59,26 @@ BEST_FIRST = 1
 DONE = 0
 STOPPED = 1
 NEEDS_ROOM = 2
-NEEDS_HANDS = 3  # the next node is large enough to share out
+NEEDS_THREADS = 3  # the next node is large enough to share out
 NEEDS_MANY = 4  # several small nodes can be made ready side by side
 
 # positions in the driver's `state` and `control`
 N_NODES, N_QUEUED, N_FREE, N_LEAVES, N_WORDS, LIST_LO, LIST_HI, N_SURROGATES = range(8)
 STATE_SIZE = 8
-# of the driver of boosting, which has no surrogates
-PHASE, CURRENT_SLOT, SMALL_CHILD, SMALL_SLOT, HAS_MOVES, HAS_HANDS, ROOT_SUM, N_BATCH, N_SPLITS, HAS_GUESSED = range(
-    7, 17
-)
-BOOST_STATE_SIZE = 17
-PICK, ROOT, CHILDREN = range(3)  # phases: what is to be done, or was asked to be done by hands
+# of the driver of boosting: what is to be done, slot of the node at hand, its smaller child by a guess (-1: no child
+# will be split) and the slot of that, packed sum of the root, slots in the batch, splits, whether nodes were made ready
+# that may not be needed
+PHASE, CURRENT_SLOT, SMALL_CHILD, SMALL_SLOT, ROOT_SUM, N_BATCH, N_SPLITS, HAS_GUESSED = range(7, 15)
+BOOST_STATE_SIZE = 15
+# phases: pick the next open node, sum and search the root, search it after threads have summed it, search the children
+# of the current node after threads have moved and summed its rows
+PICK, ROOT, SUMMED, CHILDREN = range(4)
 MOST_BATCH = 16  # small nodes that are made ready side by side
 CONTROL_STOP = 0
 CONTROL_ROWS = 1  # rows that have reached a leaf: progress
 CONTROL_SIZE = 2
 
-# a test packs feature, missing branch and kind into 32 bits: predict then reads 16 bytes a node
-KIND_BITS = 2
-MISSING_BITS = 2
-EVERY_BRANCH = 3  # as missing branch: a row goes down all of them, its weight shared out as theirs is
-FEATURE_SHIFT = KIND_BITS + MISSING_BITS
+EVERY_BRANCH = 3  # as branch of missing values: a row goes down all of them, its weight shared out as theirs is
 
 MOST_BRANCHES = 3  # below, above, missing
 MOST_BUCKETS = 4096  # of a counting sort: 16 kB of counts stay in the first-level cache
@@ -104,7 +102,6 @@ TARGET, WEIGHT, SQUARE = range(3)  # class, or weighted target; weight; weighted
 N_CODES, IS_CATEGORICAL, MONOTONE, OFFSET, IS_LISTED, IS_BINNED = range(6)
 FEATURE_ROWS = 6  # code c of feature j has its values at OFFSET + c - 1; a binned feature has several behind some codes
 
-
 # edges (float64): lowest and highest value behind each code
 LOW, HIGH = range(2)
 
@@ -120,12 +117,6 @@ GROUP_ROWS = 5
 ALL, LEFT, RIGHT, MISSING, PRESENT = range(5)
 CLASS_ROWS = 5
 
-# nodes (int64) and node_values (float64) while they grow; a node's rows are [BEGIN, BEGIN + N_ROWS)
-TEST, FIRST_CHILD, BEGIN, N_ROWS = range(4)
-NODE_ROWS = 4
-CUT_VALUE, SCORE, LOWER, UPPER = range(4)
-NODE_VALUE_ROWS = 4
-
 # textbook trees: two more rows of the sums of classes, f(weight) per class on both sides of a cut
 LEFT_POWER, RIGHT_POWER = range(5, 7)
 TEXTBOOK_CLASS_ROWS = 7
@@ -134,32 +125,8 @@ TEXTBOOK_CLASS_ROWS = 7
 N_MIXED, N_ENTRIES, N_RAISED = range(2, 5)
 TEXTBOOK_STATE_SIZE = 5
 
-# slots (int64) and slot_values (float64): open nodes; QUEUE and FREE are lists of slots
-QUEUE, FREE, NODE, DEPTH, FEATURE, KIND, CUT, MISSING_BRANCH, N_BRANCHES, KEY = range(10)
-SLOT_ROWS = 10
-GAIN, SLOT_CUT_VALUE, SLOT_LOWER, SLOT_UPPER = range(4)
-SLOT_VALUE_ROWS = 4
-
-
-# boosting: nodes of a boosted tree have two more rows; BEGIN holds the side of its rows (0 the table, 1 and 2 buffers)
-LAST_CODE, FIRST_WORD = range(4, 6)
-BOOST_NODE_ROWS = 6
-# what is found about a feature of a node: `found` (int64) and `found_gain` (float64)
-FOUND_CUT, FOUND_NEXT, FOUND_MISSING, FOUND_LEFT, FOUND_COUNTED = range(5)
-FOUND_ROWS = 5
-# bunches (int64): the rows of a node with one code, their packed sum, number and weight
-BUNCH_CODE, BUNCH_SUM, BUNCH_N, BUNCH_WEIGHT = range(4)
-BUNCH_ROWS = 4
-# slots of open nodes: packed sums of the node and of its branch 0; its number for now, NODE being that in the finished
-# tree; its first child; whether its children are ready; their slots; whether a test was found. KEY, DEPTH, ... as above
-SLOT_SUM, SLOT_LEFT_SUM, SLOT_NODE, SLOT_CHILD, IS_READY, SLOT_FIRST, SLOT_SECOND, IS_OPEN = range(10, 18)
-BOOST_SLOT_ROWS = 18
-
-# places (int64) of features: first byte in a row, whether there are two, first cell in a slot (-1: no cells are kept)
-PLACE, IS_WIDE, FIRST_CELL = range(3)
-PLACE_ROWS = 3
-# spans (int64) of the features of a tree whose cells are kept: first cell, cells, first byte of a wide one (-1: narrow)
-SPAN_CELL, SPAN_SIZE, SPAN_PLACE = range(3)
+# boosting: the same `groups` without squares; sums are packed
+BOOST_GROUP_ROWS = 4
 
 SUM_SHIFT = 32  # a packed sum is gradient << 32 | hessian
 NARROW_CODES = 256  # of a feature that takes one byte, missing included

@@ -16,6 +16,7 @@ from fast import compiled
 from spinney import _jit
 from spinney.ensemble.losses import (
     Custom,
+    RoundRows,
     Softmax,
     find_constant,
     make_loss,
@@ -25,6 +26,7 @@ from spinney.ensemble.losses import (
     weighted_quantile,
 )
 from spinney.kernels.boost.gradients import BLOCK, MIN_H
+from spinney.kernels.common.structs import Gradients
 
 UNIT = np.ones(1)
 SMOOTH = ["squared_error", "poisson", "gamma", "tweedie", "log_loss", "exponential"]
@@ -58,7 +60,8 @@ def fill(loss, y, raw, weight=UNIT, chunks=None, kernels=None):
     loss.begin_round(y, None if weight is UNIT else weight, raw)
     for row in range(len(raw)):
         for lo, hi in chunks or [(0, n)]:
-            loss.fill(kernels or compiled(), y, weight, raw, row, lo, hi, g[row], h[row], sums[row], p)
+            rows = RoundRows(y, raw, Gradients(g[row], h[row], weight, False), sums[row], p)
+            loss.fill(kernels or compiled(), rows, row, lo, hi)
     return g, h, sums
 
 

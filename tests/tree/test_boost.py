@@ -14,29 +14,14 @@ from hypothesis import strategies as st
 import fast
 from packed import leaf_score, leaf_value, pack
 from spinney import _jit
-from spinney._types import (
-    BEGIN,
-    CONTROL_SIZE,
-    CONTROL_STOP,
-    CUT_VALUE,
-    FIRST_CHILD,
-    FIRST_WORD,
-    IS_CATEGORICAL,
-    KIND_BITS,
-    LAST_CODE,
-    MISSING_BITS,
-    N_CODES,
-    N_ROWS,
-    N_WORDS,
-    SCORE,
-    TEST,
-)
+from spinney._types import CONTROL_SIZE, CONTROL_STOP, IS_CATEGORICAL, N_CODES, N_WORDS
 from spinney.ensemble.bagging import Subspaces
+from spinney.kernels.common.structs import BoostNodes, PackedUnits
 from spinney.table.binning import bin_table
 from spinney.tree import boost
-from spinney.tree.boost import BoostGrowth, BoostParams, Units
+from spinney.tree.boost import BoostGrowth, BoostParams
 
-FEATURE_BITS = KIND_BITS + MISSING_BITS
+feature_of = _jit.interpreted().common.layout.feature_of
 FEW_LEVELS = _jit.interpreted().boost.search.FEW_LEVELS
 compiled_only = pytest.mark.skipif(_jit._IS_JIT_DISABLED, reason="takes minutes interpreted")
 NUMBERS = st.one_of(st.integers(-9, 9), st.integers(-(2**20), 2**20), st.sampled_from([0, 1, -1]))
@@ -61,12 +46,12 @@ def make_growth(columns, n_levels, params, *, n_shards=1, weights=None, max_bins
 
 def grow(growth, sums, *, used=None, bag=None, min_weight=0, seed=0, likely_gain=math.inf, control=None):
     """Grow a tree on (g, h) of each row, whole numbers."""
-    growth.sums_0[:] = [pack(*pair) for pair in sums]
+    growth.source.sums[:] = [pack(*pair) for pair in sums]
     total = pack(sum(g for g, _ in sums), sum(h for _, h in sums))
     growth.use_columns(np.arange(growth.bins.n_features) if used is None else np.array(used))
     control = np.zeros(CONTROL_SIZE, np.int64) if control is None else control
     largest = max(h for _, h in sums)
-    return growth.grow(Units(1.0, 1.0), total, largest, bag, min_weight, likely_gain, seed, control)
+    return growth.grow(PackedUnits(1.0, 1.0), total, largest, bag, min_weight, likely_gain, seed, control)
 
 
 class Sum(NamedTuple):
@@ -105,7 +90,7 @@ def best_gain(growth, sums, rows, used, min_weight):
         parts = {code: sum_rows(growth, sums, mine) for code, mine in by_code.items()}
         missing = parts.pop(0, None)
         order, most = sorted(parts), len(parts)
-        if growth.features[IS_CATEGORICAL, j]:
+        if growth.table.features[IS_CATEGORICAL, j]:
             smooth = Fraction(params.cat_smooth)
             most = params.max_cat_threshold if len(parts) > FEW_LEVELS else most
             order.sort(key=lambda code: (parts[code].g / (parts[code].h + smooth), code))
@@ -133,7 +118,7 @@ def assert_best_stump(growth, sums, *, min_weight=0, rows=None):
         assert float(best) <= 1e-11 * scale
         return 0
     parts = [sum_rows(growth, sums, [i for i in rows if growth.leaf[i] == leaf]) for leaf in (1, 2)]
-    assert growth.nodes[N_ROWS, 1:3].tolist() == [part.n for part in parts]
+    assert growth.nodes.n_rows[1:3].tolist() == [part.n for part in parts]
     assert min(part.n for part in parts) >= growth.params.min_samples_leaf
     gain = sum(score_of(part, growth.params) for part in parts) - own
     assert float(gain) == pytest.approx(float(best), rel=1e-9, abs=1e-11 * scale)
@@ -204,7 +189,7 @@ def test_the_best_admissible_test_is_found_on_any_sums(data):
     rows = data.draw(st.none() | st.lists(st.integers(0, n - 1), min_size=2, unique=True))
     if rows is not None:
         growth = make_growth(columns, [0, 0, 5], {**params, "subsample": len(rows) / n})
-        assume(len(growth.ids) == 2 * len(rows))
+        assume(len(growth.buffer.ids) == 2 * len(rows))
     assert_best_stump(growth, list(zip(g, h, strict=True)), rows=rows)
 
 
@@ -222,20 +207,23 @@ def draw_table(n_rows, seed=0):
     )
 
 
+PER_NODE = BoostNodes._fields[: BoostNodes._fields.index("begin")]
+
+
 def bits_of(growth, n_nodes):
     """What a tree is, in bytes: without the place of its rows, and what a test would be at leaves."""
-    nodes, values = growth.nodes[:, :n_nodes].copy(), growth.node_values[:, :n_nodes].copy()
-    is_leaf = nodes[FIRST_CHILD] == 0
-    nodes[BEGIN] = 0
-    nodes[LAST_CODE, is_leaf] = nodes[FIRST_WORD, is_leaf] = 0
-    values[CUT_VALUE, is_leaf] = 0.0
-    subsets = b"" if growth.subsets is None else growth.subsets[: int(growth.state[N_WORDS])].tobytes()
-    return nodes.tobytes(), values.tobytes(), growth.leaf.tobytes(), subsets
+    nodes = {name: getattr(growth.nodes, name)[:n_nodes].copy() for name in PER_NODE}
+    is_leaf = nodes["first_child"] == 0
+    nodes["side"][:] = 0
+    for name in ("last_code", "first_word", "cut_value"):
+        nodes[name][is_leaf] = 0
+    subsets = growth.nodes.subsets[: int(growth.state[N_WORDS])].tobytes()
+    return *(each.tobytes() for each in nodes.values()), growth.leaf.tobytes(), subsets
 
 
 def features_of(growth, n_nodes):
-    inner = np.flatnonzero(growth.nodes[FIRST_CHILD, :n_nodes])
-    return inner, growth.nodes[TEST, inner] >> FEATURE_BITS
+    inner = np.flatnonzero(growth.nodes.first_child[:n_nodes])
+    return inner, feature_of(growth.nodes.test[inner])
 
 
 FULL = {"max_leaf_nodes": None, "min_samples_leaf": 1, "min_child_weight": 0.0, "cat_smooth": 0.0}
@@ -253,9 +241,9 @@ def test_full_trees_find_room(monkeypatch):
     columns, sums = draw_table(n)
     monkeypatch.setattr(boost, "FIRST_SLOTS", 2)
     growth = make_growth(columns, [0, 0, 300], FULL)
-    small = growth.nodes.shape[1], growth.slots.shape[1], len(growth.subsets)
+    small = len(growth.nodes.test), growth.n_slots, len(growth.nodes.subsets)
     n_nodes = grow(growth, sums)
-    large = growth.nodes.shape[1], growth.slots.shape[1], len(growth.subsets)
+    large = len(growth.nodes.test), growth.n_slots, len(growth.nodes.subsets)
     assert all(a < b for a, b in zip(small, large, strict=True)), (small, large)
     assert n_nodes > 4000
     assert np.bincount(growth.leaf, minlength=n_nodes).max() <= 3  # rows that no test gains by parting
@@ -264,9 +252,9 @@ def test_full_trees_find_room(monkeypatch):
     monkeypatch.setattr(boost, "FIRST_NODES", 3 * n)
     monkeypatch.setattr(boost, "FIRST_SLOTS", n)
     ample = make_growth(columns, [0, 0, 300], FULL)
-    ample.subsets = np.zeros(10**5, np.uint64)
+    ample.nodes = ample.nodes._replace(subsets=np.zeros(10**5, np.uint64))
     assert bits_of(ample, grow(ample, sums)) == found
-    assert ample.slots.shape[1] == n
+    assert ample.n_slots == n
 
 
 @compiled_only
@@ -281,8 +269,8 @@ def test_other_codes_of_the_table_find_room(n_first, n_then):
     growth = make_growth(columns, [0, 0], {"max_leaf_nodes": 7}, max_bins=n_first)
     other = bin_table(fast.ColumnTable(columns, [None, None]), np.ones(1, np.int64), n_then, fast.compiled())
     growth.change_table(other)
-    assert growth.slots.shape[1] * growth.n_slot_cells <= len(growth.cells)
-    assert len(growth.words) >= 2 * n * growth.n_words
+    assert growth.n_slots * growth.table.n_slot_cells <= len(growth.frontier.cells)
+    assert len(growth.buffer.words) >= 2 * n * growth.table.n_words
 
 
 @compiled_only
@@ -293,8 +281,8 @@ def test_full_trees_of_interactions_and_of_few_slots(monkeypatch):
     for first in (1, 600):
         monkeypatch.setattr(boost, "FIRST_SLOTS", first)
         growth = make_growth(columns, [0, 0, 300], FULL)
-        growth.members = boost.interaction_bits([[0], [1, 2]], 3)
-        growth.allocate_slots(growth.slots.shape[1])
+        growth.table = growth.table._replace(interactions=boost.interaction_bits([[0], [1, 2]], 3))
+        growth.allocate_slots(growth.n_slots)
         n_nodes = grow(growth, sums)
         found.append(bits_of(growth, n_nodes))
         assert n_nodes > 300
@@ -352,7 +340,7 @@ def test_shards_change_no_bit(monkeypatch, kind, way, params):
     for n_shards in shards:
         shared = Shared(monkeypatch, way, n_shards, columns, [0, 0, 300], params, kernels=kernels)
         for _ in range(2):
-            assert shared.grow(sums, alone.node_values[SCORE, inner]) == expected
+            assert shared.grow(sums, alone.nodes.gain[inner]) == expected
         assert shared.n_calls >= 2
 
 
@@ -374,7 +362,7 @@ def test_equal_gains_are_split_in_the_same_order(monkeypatch, way):
         params = {"max_leaf_nodes": max_leaf_nodes, "min_samples_leaf": 1, "min_child_weight": 0.0}
         alone = make_growth(columns, [0] * len(columns), params)
         n_nodes = grow(alone, sums)
-        expected, gains = bits_of(alone, n_nodes), alone.node_values[SCORE, features_of(alone, n_nodes)[0]]
+        expected, gains = bits_of(alone, n_nodes), alone.nodes.gain[features_of(alone, n_nodes)[0]]
         shared = Shared(monkeypatch, way, 2, columns, [0] * len(columns), params)
         assert shared.grow(sums, gains if len(gains) else [0.0]) == expected, seed
 
@@ -406,7 +394,7 @@ def keys_of(growth, n_nodes):
     rng = _jit.interpreted().common.rng
     keys = [1] + [0] * (n_nodes - 1)
     with np.errstate(over="ignore"):
-        for node, child in enumerate(growth.nodes[FIRST_CHILD, :n_nodes].tolist()):
+        for node, child in enumerate(growth.nodes.first_child[:n_nodes].tolist()):
             for b in range(2 if child else 0):
                 keys[child + b] = int(rng.fold(np.uint64(keys[node]), np.uint64(b)) >> np.uint64(1))
     return keys
@@ -480,4 +468,4 @@ def test_columns_are_drawn_by_tree(max_bins):
         assert n_alone == n_nodes
         np.testing.assert_array_equal(alone.leaf, growth.leaf)
     assert len(seen) >= 10
-    assert growth.features[N_CODES].max() >= (400 if max_bins == 255 else 700)
+    assert growth.table.features[N_CODES].max() >= (400 if max_bins == 255 else 700)

@@ -16,25 +16,31 @@ from packed import leaf_score, leaf_value, pack, unpack
 from spinney import _jit
 from spinney._types import (
     BEST_FIRST,
-    BOOST_NODE_ROWS,
-    BUNCH_CODE,
-    BUNCH_N,
-    BUNCH_ROWS,
-    BUNCH_SUM,
-    BUNCH_WEIGHT,
+    BOOST_GROUP_ROWS,
     CELL_STRIDE,
-    FIRST_CHILD,
+    GROUP_CODE,
+    GROUP_N,
+    GROUP_SUM,
+    GROUP_WEIGHT,
     NARROW_CODES,
-    NODE_VALUE_ROWS,
-    SCORE,
     SHARD_ROWS,
-    TEST,
 )
-from spinney.kernels.common.structs import BoostSettings
-from spinney.tree.boost import deal_out, packed_units, power_below
+from spinney.kernels.common.structs import (
+    BoostNodes,
+    BoostSettings,
+    Bounds,
+    ByteRows,
+    Column,
+    Gradients,
+    LeafLinks,
+    PackedUnits,
+    RowSums,
+)
+from spinney.tree.boost import deal_out, make_nodes, make_scratch, packed_units, power_below
 
 MOST = 2**31  # that the gradients and the hessians of a packed sum stay below
 
+PER_NODE = BoostNodes._fields[: BoostNodes._fields.index("begin")]
 N_WORDS_OF_ROWS = [1, 2, 4, 8, 16, 24]
 
 
@@ -66,24 +72,25 @@ def make_settings(**changes):
     """Settings of a tree without limits; sums are in units of 1."""
     plain = dict.fromkeys(BoostSettings._fields, 0)
     plain |= {"order": BEST_FIRST, "min_samples_leaf": 1, "min_hessian": 1, "most_hessian": 1, "n_shards": 1}
+    plain |= {"is_plain": False, "has_monotone": False, "is_post": False}
     plain |= {"gradient_unit": 1.0, "hessian_unit": 1.0, "reg_lambda": 0.0, "reg_alpha": 0.0, "gamma": 0.0}
     return BoostSettings(**{**plain, "cat_smooth": 0.0, **changes})
 
 
-# ----------------------------------------------------------------------------------------------------- bunches in order
+# ----------------------------------------------------------------------------------------------------- groups in order
 
 
 def assert_sorts(call, scores, codes):
     n = len(scores)
-    bunches = np.full((BUNCH_ROWS, n + 2), -7, np.int64)
-    bunches[BUNCH_CODE, :n] = codes
-    bunches[BUNCH_SUM, :n] = [pack(-code, code) for code in codes]
+    groups = np.full((BOOST_GROUP_ROWS, n + 2), -7, np.int64)
+    groups[GROUP_CODE, :n] = codes
+    groups[GROUP_SUM, :n] = [pack(-code, code) for code in codes]
     kept = np.full(n + 2, math.nan)
     kept[:n] = scores
-    call("boost.scan", "order_bunches", bunches, kept, n, np.zeros(n + 2), np.zeros(n + 2, np.int64))
+    call("boost.scan", "sort_groups", groups, kept, n, np.zeros(n + 2), np.zeros(n + 2, np.int64))
     expected = sorted(zip(scores, codes, strict=True))
-    assert list(zip(kept[:n].tolist(), bunches[BUNCH_CODE, :n].tolist(), strict=True)) == expected
-    assert bunches[BUNCH_SUM, :n].tolist() == [pack(-code, code) for _, code in expected]
+    assert list(zip(kept[:n].tolist(), groups[GROUP_CODE, :n].tolist(), strict=True)) == expected
+    assert groups[GROUP_SUM, :n].tolist() == [pack(-code, code) for _, code in expected]
 
 
 KINDS = {
@@ -100,7 +107,7 @@ KINDS = {
 
 @pytest.mark.parametrize("n", [0, 1, 2, 24, 25, 26, 66, 90, 700, 3000])
 @pytest.mark.parametrize("kind", KINDS)
-def test_bunches_are_sorted_by_score_then_code(call, kind, n):
+def test_groups_are_sorted_by_score_then_code(call, kind, n):
     if n > 100 and not call.is_compiled:
         n = 100
     rng = np.random.default_rng(n)
@@ -130,7 +137,7 @@ def test_any_scores_are_sorted(scores, random):
 # ---------------------------------------------------------------------------------------- rows of bytes, and their sums
 
 
-class ByteRows:
+class RandomRows:
     """Random rows of `n_words` words with packed sums, ids and the code of one feature at a place."""
 
     def __init__(self, n_rows, n_words, seed=0):
@@ -139,6 +146,7 @@ class ByteRows:
         self.words = self.codes.view(np.uint64)
         self.sums = (rng.integers(-1000, 1000, n_rows) << 32) + rng.integers(1, 1000, n_rows)
         self.ids = rng.permutation(n_rows).astype(np.int32)
+        self.rows = ByteRows(self.codes, self.words, self.sums, self.ids)
         self.n_words = n_words
 
     @property
@@ -158,13 +166,13 @@ def test_rows_move_to_their_branches(call, n_words, is_wide, has_moves):
     n, lo, hi, left, right = 60, 7, 53, 11, 80  # 46 rows, of which 57 places on are written from both ends
     right = left + (hi - lo)
     for place in (0, 2, 8 * n_words - 2):
-        rows = ByteRows(n, n_words, place)
+        rows = RandomRows(n, n_words, place)
         goes_left = np.random.default_rng(place).integers(0, 2, 65_536).astype(np.uint8)
         words, sums, ids = np.full(90 * n_words, 9, np.uint64), np.full(90, -9), np.full(90, -9, np.int32)
-        middle = call(
-            "boost.rows", "move_rows", rows.codes, rows.words, rows.sums, rows.ids, lo, hi, words, sums, ids, left,
-            right, n_words, place, is_wide, goes_left, has_moves,
-        )  # fmt: skip
+        to = ByteRows(words.view(np.uint8), words, sums, ids)
+        move = "move_rows" if has_moves else "move_ids"
+        column = Column(n_words, place, is_wide)
+        middle = call("boost.rows", move, rows.rows, lo, hi, to, left, right, column, goes_left)
         go = goes_left[rows.feature(place, is_wide=is_wide)[lo:hi]] != 0
         taken = np.concatenate([np.flatnonzero(go), np.flatnonzero(~go)[::-1]]) + lo
         assert middle == left + np.count_nonzero(go)
@@ -190,7 +198,7 @@ def summed(codes, sums, n_codes):
 @pytest.mark.parametrize("n_words", N_WORDS_OF_ROWS)
 def test_cells_are_sums_by_code(call, n_words):
     n, lo, hi, first = 50, 3, 48, 5
-    rows = ByteRows(n, n_words)
+    rows = RandomRows(n, n_words)
     for n_narrow in {0, 1, 7, 8, 9, 8 * n_words - 1, 8 * n_words} & set(range(8 * n_words + 1)):
         before = np.random.default_rng(1).integers(-9, 9, first + n_narrow * CELL_STRIDE + 3)
         expected = before.copy()
@@ -198,16 +206,16 @@ def test_cells_are_sums_by_code(call, n_words):
             cells = summed(rows.by_byte[lo:hi, j], rows.sums[lo:hi], NARROW_CODES)
             expected[first + j * CELL_STRIDE :][:NARROW_CODES] += cells
         found = before.copy()
-        call("boost.rows", "add_rows", rows.words, rows.sums, lo, hi, n_words, n_narrow, found, first)
+        call("boost.rows", "add_rows", rows.rows, lo, hi, n_words, n_narrow, found, first)
         np.testing.assert_array_equal(found, expected)
 
 
 def test_cells_of_some_features_and_of_wide_ones(call):
     n, lo, hi, first, n_words = 50, 3, 48, 5, 3
-    rows = ByteRows(n, n_words)
+    rows = RandomRows(n, n_words)
     used = np.array([0, 4, 5, 19])
     cells = np.zeros(first + 24 * CELL_STRIDE, np.int64)
-    call("boost.rows", "add_some", rows.codes, rows.sums, lo, hi, 8 * n_words, used, cells, first)
+    call("boost.rows", "add_some", rows.rows, lo, hi, n_words, used, cells, first)
     expected = np.zeros_like(cells)
     for j in used:
         at = first + j * CELL_STRIDE
@@ -216,30 +224,30 @@ def test_cells_of_some_features_and_of_wide_ones(call):
     for place in (6, 22):
         code = rows.feature(place, is_wide=True)[lo:hi]
         cells = np.zeros(first + 65_536, np.int64)
-        call("boost.rows", "add_one", rows.codes, rows.sums, lo, hi, 8 * n_words, place, cells, first)
+        call("boost.rows", "add_one", rows.rows, lo, hi, Column(n_words, place, True), cells, first)
         np.testing.assert_array_equal(cells[first:], summed(code, rows.sums[lo:hi], 65_536))
 
 
 def test_codes_of_wide_features_are_listed_as_they_are_met(call):
-    rows = ByteRows(60, 2)
+    rows = RandomRows(60, 2)
     rows.by_byte[:, 5] %= 2
     rows.by_byte[:, 4] %= 8  # 16 codes
     code = rows.feature(4, is_wide=True)
-    cells, bunches = np.zeros(600, np.int64), np.zeros((BUNCH_ROWS, 20), np.int64)
+    cells, groups = np.zeros(600, np.int64), np.zeros((BOOST_GROUP_ROWS, 20), np.int64)
     n_met = 0
     for lo, hi in ((0, 0), (0, 20), (20, 60)):
-        n_met = call("boost.rows", "add_wide", rows.codes, rows.sums, lo, hi, 16, 4, cells, bunches, n_met)
-    assert bunches[BUNCH_CODE, :n_met].tolist() == list(dict.fromkeys(code.tolist()))
+        n_met = call("boost.rows", "add_wide", rows.rows, lo, hi, Column(2, 4, True), cells, groups, n_met)
+    assert groups[GROUP_CODE, :n_met].tolist() == list(dict.fromkeys(code.tolist()))
     np.testing.assert_array_equal(cells, summed(code, rows.sums, 600))
 
 
 @pytest.mark.parametrize("is_wide", [False, True])
 def test_rows_and_weights_are_counted_by_code(call, is_wide):
-    rows = ByteRows(50, 2)
+    rows = RandomRows(50, 2)
     code = rows.feature(6, is_wide=is_wide)[4:41]
     for weights in (np.ones(1, np.int64), np.random.default_rng(0).integers(1, 99, 50)):
-        counts = np.zeros((2, 65_536), np.int64)
-        call("boost.rows", "count_rows", rows.codes, rows.ids, weights, 4, 41, 16, 6, is_wide, counts)
+        counts = np.zeros(65_536, np.int64), np.zeros(65_536, np.int64)
+        call("boost.rows", "count_rows", rows.rows, 4, 41, Column(2, 6, is_wide), weights, *counts)
         np.testing.assert_array_equal(counts[0], np.bincount(code, minlength=65_536))
         mine = np.resize(weights, 50)[rows.ids[4:41]]
         np.testing.assert_array_equal(counts[1], np.bincount(code, mine, minlength=65_536))
@@ -288,10 +296,10 @@ def test_the_scan_of_cells_finds_the_best_cut(parts, missing, min_hessian, reg_l
             scored.append((Fraction(left[0] ** 2) / (left[1] + lam) + Fraction(right[0] ** 2) / (right[1] + lam), k,
                            branch, left))  # fmt: skip
     options = make_settings(min_hessian=min_hessian, reg_lambda=reg_lambda)
-    scratch = np.zeros(NARROW_CODES, np.int64), np.zeros((3, NARROW_CODES)), np.zeros(NARROW_CODES, np.int32)
+    room = make_scratch(NARROW_CODES, 1).cell_scan
     for n_codes in {max(codes, default=1), 255}:
-        for scan in (opened("boost.scan", "scan_cells", 8), _jit.interpreted().boost.scan.scan_cells):
-            gain, cut, following, branch, left = scan(cells, 3, n_codes, total, options, *scratch)
+        for scan in (opened("boost.scan", "scan_cells", 6), _jit.interpreted().boost.scan.scan_cells):
+            gain, cut, following, branch, left = scan(cells, 3, n_codes, total, room, options)
             if not scored:
                 assert gain == -math.inf
                 continue
@@ -318,14 +326,14 @@ def test_the_scan_of_cells_finds_the_best_cut(parts, missing, min_hessian, reg_l
     st.booleans(), st.sampled_from([-1, 0, 1]), st.sampled_from([(-math.inf, math.inf), (-0.5, 2.0), (0.25, 0.25)]),
     st.sampled_from([1, 3, 99]),
 )  # fmt: skip
-def test_the_scan_of_bunches_finds_the_best_cut(parts, missing, counts, options, is_counted, direction, bounds, most):
+def test_the_scan_of_groups_finds_the_best_cut(parts, missing, counts, options, is_counted, direction, bounds, most):
     n = len(parts)
     assume(options["reg_lambda"] == 0.0 or n > 0)
-    bunches = np.zeros((BUNCH_ROWS, n + 1), np.int64)
-    bunches[BUNCH_CODE, :n] = np.arange(1, n + 1)
-    bunches[BUNCH_SUM, :n] = [pack(*part) for part in parts]
-    bunches[BUNCH_N, :n] = [rows for rows, _ in counts[:n]]
-    bunches[BUNCH_WEIGHT, :n] = [weight for _, weight in counts[:n]]
+    groups = np.zeros((BOOST_GROUP_ROWS, n + 1), np.int64)
+    groups[GROUP_CODE, :n] = np.arange(1, n + 1)
+    groups[GROUP_SUM, :n] = [pack(*part) for part in parts]
+    groups[GROUP_N, :n] = [rows for rows, _ in counts[:n]]
+    groups[GROUP_WEIGHT, :n] = [weight for _, weight in counts[:n]]
     n_missing, w_missing = (0, 0) if missing is None else counts[n]
     n_all, w_all = (sum(pair[k] for pair in counts[:n]) + (n_missing, w_missing)[k] for k in (0, 1))
     penalty = options["reg_lambda"], options["reg_alpha"]
@@ -345,13 +353,13 @@ def test_the_scan_of_bunches_finds_the_best_cut(parts, missing, counts, options,
             assume(slope >= 0 or slope < -Fraction(1, 10**9))  # rounding must not decide
             if slope >= 0:
                 cuts.append((score, k, branch, left))
-    arguments = (
-        bunches, n, pack(*rest_of((0, 0), parts, missing)), 0 if missing is None else pack(*missing), n_missing,
-        w_missing, n_all, w_all, is_counted, direction, most, *bounds,
-        make_settings(is_plain=int(options["reg_alpha"] == direction == 0 and bounds[0] == -math.inf), **options),
-    )  # fmt: skip
-    for scan in (opened("boost.scan", "scan_bunches", 14), _jit.interpreted().boost.scan.scan_bunches):
-        gain, cut, branch, left = scan(*arguments)
+    whole = RowSums(pack(*rest_of((0, 0), parts, missing)), n_all if is_counted else 0, w_all if is_counted else 0)
+    unknown = RowSums(0 if missing is None else pack(*missing), n_missing, w_missing)
+    is_plain = options["reg_alpha"] == direction == 0 and bounds[0] == -math.inf
+    limits = make_settings(is_plain=is_plain, **options)
+    for scan in (opened("boost.scan", "scan_groups", 8), _jit.interpreted().boost.scan.scan_groups):
+        gain, cut, following, branch, left = scan(groups, n, whole, unknown, Bounds(*bounds), direction, most, limits)
+        assert following == (cut + 1 if 0 <= cut < n - 1 else -1)
         if not cuts:
             assert (gain, cut) == (-math.inf, -1)
             continue
@@ -364,11 +372,11 @@ def test_the_scan_of_bunches_finds_the_best_cut(parts, missing, counts, options,
 
 
 def test_levels_are_scored_by_gradient_per_smoothed_hessian(call):
-    bunches = np.zeros((BUNCH_ROWS, 3), np.int64)
-    bunches[BUNCH_SUM] = [pack(-6, 8), pack(5, 2), pack(0, 1)]
+    groups = np.zeros((BOOST_GROUP_ROWS, 3), np.int64)
+    groups[GROUP_SUM] = [pack(-6, 8), pack(5, 2), pack(0, 1)]
     scores = np.zeros(3)
     options = make_settings(gradient_unit=0.5, hessian_unit=0.25, cat_smooth=2.0)
-    call("boost.scan", "score_levels", bunches, 3, scores, options)
+    call("boost.scan", "score_levels", groups, 3, scores, options)
     assert scores.tolist() == [-3.0 / 4.0, 2.5 / 2.5, 0.0]
 
 
@@ -417,9 +425,9 @@ def test_packed_sums_never_overflow(case, is_random, key):
     assume(math.isfinite(sum_g) and math.isfinite(sum_h))
     units = packed_units(sum_g, sum_h, math.fsum(w) if is_whole else float(n))
     sums = np.zeros(n, np.int64)
-    total, largest = fast.compiled().boost.pack_gradients.pack(
-        g, h, np.ones(1) if weight is None else weight, is_whole, *units, is_random, np.uint64(key), 0, n, sums
-    )
+    gradients = Gradients(g, h, np.ones(1) if weight is None else weight, is_whole)
+    pack_rows = fast.compiled().boost.pack_gradients.pack
+    total, largest = pack_rows(0, n, gradients, units, is_random, np.uint64(key), sums)
     halves = [unpack(v) for v in sums]
     all_g, all_h = [a for a, _ in halves], [b for _, b in halves]
     assert unpack(total) == (sum(all_g), sum(all_h))
@@ -443,7 +451,8 @@ def test_rounding_up_has_room():
         assert math.fsum(np.abs(g)) == MOST - 3
         sums = np.zeros(n, np.int64)
         units = packed_units(math.fsum(np.abs(g)), math.fsum(h), float(n))
-        fast.compiled().boost.pack_gradients.pack(g, h, np.ones(1), True, *units, False, np.uint64(0), 0, n, sums)
+        gradients = Gradients(g, h, np.ones(1), True)
+        fast.compiled().boost.pack_gradients.pack(0, n, gradients, units, False, np.uint64(0), sums)
         halves = [unpack(v) for v in sums]
         assert sum(abs(a) for a, _ in halves) < MOST
         assert sum(b for _, b in halves) < MOST
@@ -451,15 +460,15 @@ def test_rounding_up_has_room():
 
 def test_random_rounding_does_not_lean():
     n = 200_000
-    g, h = np.full(n, 0.3), np.full(n, 2.75)
+    gradients, units = Gradients(np.full(n, 0.3), np.full(n, 2.75), np.ones(1), False), PackedUnits(1.0, 1.0)
     sums = np.zeros(n, np.int64)
     k = fast.compiled().boost.pack_gradients
-    total, _ = k.pack(g, h, np.ones(1), False, 1.0, 1.0, True, np.uint64(5), 0, n, sums)
+    total, _ = k.pack(0, n, gradients, units, True, np.uint64(5), sums)
     found = np.array([unpack(total)]) / n
     np.testing.assert_allclose(found, [[0.3, 2.75]], atol=6 * 0.5 / math.sqrt(n))
     again = sums.copy()
     for lo in range(0, n, 4096):  # in parts: the same rows round the same way
-        k.pack(g, h, np.ones(1), False, 1.0, 1.0, True, np.uint64(5), lo, min(lo + 4096, n), again)
+        k.pack(lo, min(lo + 4096, n), gradients, units, True, np.uint64(5), again)
     np.testing.assert_array_equal(sums, again)
 
 
@@ -512,26 +521,25 @@ def test_pruning_is_the_recursive_one(case):
     first, gain = case
     n = len(first)
     for is_post, closer in ((False, _jit.interpreted()), (True, _jit.interpreted()), (True, fast.compiled())):
-        nodes = np.arange(BOOST_NODE_ROWS * n).reshape(BOOST_NODE_ROWS, n).copy() + 1000
-        nodes[FIRST_CHILD] = first
-        nodes[TEST] = [5 * node + 3 if child else 0 for node, child in enumerate(first)]
-        values = np.arange(NODE_VALUE_ROWS * n, dtype=float).reshape(NODE_VALUE_ROWS, n).copy()
-        values[SCORE] = gain
-        before, before_values = nodes.copy(), values.copy()
-        links = np.full((4, n), 99, np.int64)
-        n_left = closer.boost.leaf_values.close_tree(nodes, values, n, is_post, links)
+        nodes = make_nodes(n, 1, 0)
+        for at, name in enumerate(PER_NODE):
+            getattr(nodes, name)[:] = 1000 * (at + 1) + np.arange(n)
+        nodes.first_child[:] = first
+        nodes.test[:] = [5 * node + 3 if child else 0 for node, child in enumerate(first)]
+        nodes.gain[:] = gain
+        before = BoostNodes._make(each.copy() for each in nodes)
+        links = LeafLinks._make(np.full((4, n), 99, np.int64))
+        n_left = closer.boost.leaf_values.close_tree(nodes, n, is_post, links)
         kept = sorted(listed(pruned(first, gain, 0) if is_post else pruned(first, [1.0] * n, 0)))
         number = {tree[0]: at for at, tree in enumerate(kept)}
         assert n_left == len(kept)
         for tree in kept:
             node, at = tree[0], number[tree[0]]
             is_new_leaf = len(tree) == 1
-            assert nodes[FIRST_CHILD, at] == (0 if is_new_leaf else number[first[node]])
-            assert nodes[TEST, at] == (0 if is_new_leaf else before[TEST, node])
-            assert values[SCORE, at] == (0.0 if is_new_leaf else gain[node])
-            rows = [row for row in range(BOOST_NODE_ROWS) if row not in {FIRST_CHILD, TEST}]
-            assert nodes[rows, at].tolist() == before[rows, node].tolist()
-            rows = [row for row in range(NODE_VALUE_ROWS) if row != SCORE]
-            assert values[rows, at].tolist() == before_values[rows, node].tolist()
+            assert nodes.first_child[at] == (0 if is_new_leaf else number[first[node]])
+            assert nodes.test[at] == (0 if is_new_leaf else before.test[node])
+            assert nodes.gain[at] == (0.0 if is_new_leaf else gain[node])
+            for name in set(PER_NODE) - {"first_child", "test", "gain"}:
+                assert getattr(nodes, name)[at] == getattr(before, name)[node]
         target = {leaf: number[tree[0]] for tree in kept if len(tree) == 1 for leaf in grown_below(first, tree[0])}
-        assert links[0].tolist() == [target.get(node, -1) for node in range(n)]
+        assert links.target.tolist() == [target.get(node, -1) for node in range(n)]

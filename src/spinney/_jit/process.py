@@ -8,7 +8,7 @@ COMPILE_SECONDS = 8.0
 LONGEST = (
     "tree.driver.grow",
     "boost.driver.grow",
-    "boost.driver.make_some_ready",
+    "boost.driver.prepare_batch",
     "textbook.driver.grow",
 )  # the driver and all it calls; a variant of it takes ten times as long as any other kernel
 

@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinney._types import N_WORDS, SUM_BITS
+from spinney._types import IS_CATEGORICAL, N_CODES, N_WORDS, SUM_BITS
 from spinney.ensemble.bagging import Subspaces
-from spinney.ensemble.losses import row_weights, weighted_mean, weighted_quantile
+from spinney.ensemble.losses import RoundRows, row_weights, weighted_mean, weighted_quantile
 from spinney.ensemble.pool import Team
 from spinney.ensemble.sampling import Draw, draw_key
+from spinney.kernels.common.structs import Gradients, LeafSettings, LeafSums, PackedUnits, StoredTrees
 from spinney.model.predict import add_votes
 from spinney.table.binning import code_mass, rebin
-from spinney.tree.boost import BoostGrowth, BoostParams, Units, bag_size, packed_units, power_below
+from spinney.tree.boost import BoostGrowth, BoostParams, bag_size, packed_units, power_below
 from spinney.tree.forest import Forest, starts
 
 if TYPE_CHECKING:
@@ -70,6 +71,10 @@ class TreeStore:
             new = np.zeros((n, *old.shape[1:]), old.dtype)
             new[: len(old)] = old
             setattr(self, name, new)
+
+    def arrays(self) -> StoredTrees:
+        """Where the next tree is written."""
+        return StoredTrees(self.n_nodes, self.hot.view(np.float64), self.hot, self.n_rows, self.weight, self.gain)
 
     def add(self, n_nodes: int, subsets: NDArray[np.uint64]) -> None:
         """Keep what has been written behind the last tree."""
@@ -167,15 +172,16 @@ class Boosting:
             interactions,
         )
         self.likely_gain = [math.inf] * loss.n_raw  # of the last tree of each raw score
-        self.g, self.h = np.empty(n_rows), np.empty(n_rows)
-        self.flat = np.ones(n_rows) if not params.newton and not loss.has_constant_hessian else self.h
+        self.gradients = Gradients(np.empty(n_rows), np.empty(n_rows), self.weight, bool(self.is_whole))
+        self.is_flat = not params.newton and not loss.has_constant_hessian  # tests are chosen as if h were 1
+        self.choosing = self.gradients._replace(h=np.ones(n_rows)) if self.is_flat else self.gradients
         has_own_leaves = loss.leaf != "newton" or not params.newton
         self.directions = None if monotone is None or not has_own_leaves else monotone.astype(np.int64)
         self.p = np.empty((loss.n_raw, n_rows)) if loss.n_raw > 1 else None
         self.block_sums = np.empty((-(-n_rows // BLOCK), 4))
         n_drawn = n_features if params.max_tree_features is None else params.max_tree_features
         self.columns = Subspaces(n_features, n_drawn, params.seed)
-        n_levels = np.where(bins.features[1] != 0, bins.features[0], 0).astype(np.int32)
+        n_levels = np.where(bins.features[IS_CATEGORICAL] != 0, bins.features[N_CODES], 0).astype(np.int32)
         self.store = TreeStore(loss.n_raw, n_levels, legend)
 
     def close(self) -> None:
@@ -199,30 +205,21 @@ class Boosting:
 
     def derive(self, k: int) -> tuple[float, float]:
         """Fill g and h for raw score k; return the sums of their weighted sizes."""
-        loss, kernels = self.loss, self.kernels
-        self.share(
-            lambda lo, hi: loss.fill(
-                kernels, self.y, self.weight, self.raw, k, lo, hi, self.g, self.h, self.block_sums, self.p
-            )
-        )
+        rows = RoundRows(self.y, self.raw, self.gradients, self.block_sums, self.p)
+        self.share(lambda lo, hi: self.loss.fill(self.kernels, rows, k, lo, hi))
         sum_g, sum_h = math.fsum(self.block_sums[:, 0]), math.fsum(self.block_sums[:, 1])
         if not (math.isfinite(sum_g) and math.isfinite(sum_h)):
             raise FloatingPointError(f"the gradients of round {self.first_round + self.n_rounds} are not finite")
         return sum_g, sum_h
 
-    def pack(self, sum_g: float, sum_h: float, key: int) -> tuple[Units, int, int]:
+    def pack(self, sum_g: float, sum_h: float, key: int) -> tuple[PackedUnits, int, int]:
         """Write the packed sums of all rows; return their units, their sum and the largest hessian."""
         units = packed_units(sum_g, sum_h, self.total_weight if self.is_whole else float(len(self.y)))
-        k, growth = self.kernels.boost.pack_gradients, self.growth
+        pack, sums = self.kernels.boost.pack_gradients.pack, self.growth.source.sums
         found: list[tuple[int, int]] = []
         self.share(
-            lambda lo, hi: found.append(
-                k.pack(
-                    self.g, self.flat, self.weight, self.is_whole, units.gradient, units.hessian, self.rounds_randomly,
-                    np.uint64(key), lo, hi, growth.sums_0,
-                )
-            )
-        )  # fmt: skip
+            lambda lo, hi: found.append(pack(lo, hi, self.choosing, units, self.rounds_randomly, np.uint64(key), sums))
+        )
         return units, sum(total for total, _ in found), max(largest for _, largest in found)
 
     @property
@@ -250,53 +247,53 @@ class Boosting:
         growth = self.growth
         sum_g, sum_h = self.derive(k)
         if self.exact is not None:
-            growth.change_table(self.narrow(self.h))
+            growth.change_table(self.narrow(self.gradients.h))
         params = self.params
         seed = 0 if params.max_features is None else draw_key(params.seed, TREE, number)
         rounding = draw_key(params.seed, ROUNDING, number) if self.rounds_randomly else 0
-        units, total, largest = self.pack(sum_g, self.total_weight if self.flat is not self.h else sum_h, rounding)
+        units, total, largest = self.pack(sum_g, self.total_weight if self.is_flat else sum_h, rounding)
         if not self.columns.is_whole:
             growth.use_columns(self.columns.columns(number))
         n_nodes = growth.grow(units, total, largest, bag, self.min_weight, self.likely_gain[k], seed, control)
         self.likely_gain[k] = growth.least_gain()
         kernels = self.kernels.boost.leaf_values
-        subsets = np.zeros(0, np.uint64)
-        if growth.subsets is not None:
-            subsets = growth.subsets[: int(growth.state[N_WORDS])].copy()
         if bag is not None:
-            words = growth.subsets if growth.subsets is not None else np.zeros(1, np.uint64)
             self.share(
                 lambda lo, hi: kernels.route_rest(
-                    growth.codes_0, growth.n_words, growth.places, growth.nodes, words, self.is_in, lo, hi, growth.leaf
+                    lo, hi, growth.table, growth.source, growth.nodes, self.is_in, growth.leaf
                 )
             )
         values = self.settle(n_nodes, sum_g, sum_h, k)
-        self.store.add(n_nodes, subsets)
+        self.store.add(n_nodes, growth.nodes.subsets[: int(growth.state[N_WORDS])].copy())
         self.share(lambda lo, hi: kernels.add_values(growth.leaf, values, lo, hi, self.raw, k))
 
     def settle(self, n_nodes: int, sum_g: float, sum_h: float, k: int) -> Floats:
         """Write the tree that has been grown behind the last one; return the shrunken values of its leaves."""
         growth, params, store, kernels = self.growth, self.params, self.store, self.kernels.boost.leaf_values
         limit = math.ldexp(1.0, SUM_BITS - 1)
-        scale = Units(power_below(limit, sum_g), power_below(limit, sum_h))
-        leaf_sums = np.zeros((self.team.n_workers, 2, n_nodes), np.int64)
+        scale = PackedUnits(power_below(limit, sum_g), power_below(limit, sum_h))
+        n_workers = self.team.n_workers
+        sums = LeafSums(np.zeros((n_workers, n_nodes), np.int64), np.zeros((n_workers, n_nodes), np.int64))
 
         def add(lo: int, hi: int) -> None:
-            kernels.sum_leaves(
-                growth.leaf, self.g, self.h, self.weight, self.is_whole, self.is_in, scale.gradient, scale.hessian,
-                lo, hi, min(lo // self.rows_of_part, len(leaf_sums) - 1), leaf_sums,
-            )  # fmt: skip
+            shard = min(lo // self.rows_of_part, n_workers - 1)
+            kernels.sum_leaves(shard, lo, hi, self.gradients, scale, growth.leaf, self.is_in, sums)
 
         self.share(add)
         given = None if self.loss.leaf == "newton" else self.estimate_leaves(n_nodes, k)
         store.make_room(n_nodes)
         values = np.zeros(n_nodes)
+        settings = LeafSettings(
+            n_features=self.columns.n_features,
+            gradient_unit=1.0 / scale.gradient,
+            hessian_unit=1.0 / scale.hessian,
+            reg_lambda=params.reg_lambda,
+            reg_alpha=params.reg_alpha,
+            learning_rate=params.learning_rate,
+        )
         is_finite = kernels.settle(
-            growth.nodes, growth.node_values, n_nodes, self.columns.n_features, leaf_sums, 1.0 / scale.gradient,
-            1.0 / scale.hessian, params.reg_lambda, params.reg_alpha,
-            params.learning_rate, given, self.directions, store.n_nodes,
-            store.hot.view(np.float64), store.hot, store.n_rows, store.weight, store.gain, values,
-        )  # fmt: skip
+            growth.nodes, n_nodes, sums, settings, given, self.directions, store.arrays(), values
+        )
         if not is_finite:
             raise FloatingPointError(f"a leaf of round {self.first_round + self.n_rounds} is not a finite number")
         return values

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from spinney._elementary import LEAST, log_one
 from spinney._jit import Kernels, interpreted, kernels
+from spinney.kernels.common.structs import Gradients
 from spinney.model.links import respond
 from spinney.tree.target import Weights, fix_weights, scale, sum_bits, weigh, weighted_sum
 
@@ -125,6 +126,16 @@ def find_constant(derive: Callable[[Floats], Iterable[Derivatives]], first: Floa
 # --- The losses ---------------------------------------------------------------------------------------------
 
 
+class RoundRows(NamedTuple):
+    """The rows of a round: what their derivatives are found from, and where they are written."""
+
+    y: Floats  # (n_rows,)
+    raw: Floats  # (n_raw, n_rows)
+    gradients: Gradients  # written, by one raw score
+    sums: Floats  # (n_blocks, 4), written: see `kernels.boost.gradients`
+    probabilities: Floats | None  # (n_raw, n_rows), kept from class to class of a round; None: one raw score
+
+
 class Loss:
     """What all losses share; one raw score a row, of which `kernels.boost.gradients.fill` knows the derivatives."""
 
@@ -157,27 +168,13 @@ class Loss:
     def begin_round(self, y: Floats, weight: Floats | None, raw: Floats) -> None:
         """Do what must be done once, before the derivatives of a round."""
 
-    def fill(
-        self,
-        k: Kernels,
-        y: Floats,
-        weight: Floats,
-        raw: Floats,
-        row_of_raw: int,
-        lo: int,
-        hi: int,
-        g: Floats,
-        h: Floats,
-        sums: Floats,
-        p: Floats | None = None,
-    ) -> None:
-        """Write g, h (n_rows,) of rows lo .. hi by one of the raw scores, and their sums by block.
+    def fill(self, chosen: Kernels, rows: RoundRows, k: int, lo: int, hi: int) -> None:
+        """Write the derivatives of rows lo .. hi by raw score k, and their sums by block.
 
-        lo is a multiple of `kernels.boost.gradients.BLOCK`, hi another or n_rows; weight is (n_rows,), or (1,) if 1.
-        sums: (n_blocks, 4), see `kernels.boost.gradients`; p: (n_raw, n_rows), kept from class to class of a round.
+        lo is a multiple of `kernels.boost.gradients.BLOCK`, hi another or n_rows.
         """
-        del p
-        k.boost.gradients.fill(self.code, self.parameter, y, weight, raw[row_of_raw], lo, hi, g, h, sums)
+        y, raw, gradients, sums, _ = rows
+        chosen.boost.gradients.fill(self.code, self.parameter, y, raw[k], lo, hi, gradients, sums)
 
     def value(self, y: Floats, weight: Floats | None, raw: Floats) -> float:
         """The weighted mean loss; infinite where that is no finite number."""
@@ -188,9 +185,9 @@ class Loss:
 
     def _sum_losses(self, y: Floats, weight: Floats, raw: Floats, sums: Floats) -> None:
         """Write the sums by block of weight * loss and of the weight, (n_blocks, 2)."""
-        k = kernels(len(y) * LOSS_SECONDS)
+        chosen = kernels(len(y) * LOSS_SECONDS)
         losses = np.empty(_codes.BLOCK)
-        k.boost.gradients.sum_losses(self.code, self.parameter, y, weight, raw[0], 0, len(y), losses, sums)
+        chosen.boost.gradients.sum_losses(self.code, self.parameter, y, weight, raw[0], losses, sums)
 
     def respond(self, raw: Floats) -> Floats:
         """Predictions (n_rows,), or probabilities (n_rows, n_classes), from raw scores (n_raw, n_rows)."""
@@ -420,30 +417,18 @@ class Softmax(Loss):
         log_shares = log_class_shares(y, weight, self.n_classes)
         return np.array(log_shares) - math.fsum(log_shares) / self.n_classes
 
-    def fill(
-        self,
-        k: Kernels,
-        y: Floats,
-        weight: Floats,
-        raw: Floats,
-        row_of_raw: int,
-        lo: int,
-        hi: int,
-        g: Floats,
-        h: Floats,
-        sums: Floats,
-        p: Floats | None = None,
-    ) -> None:
-        """As of `Loss`; class 0 comes first in a round, and writes the probabilities of the rows to p for all."""
+    def fill(self, chosen: Kernels, rows: RoundRows, k: int, lo: int, hi: int) -> None:
+        """As of `Loss`; class 0 comes first in a round, and writes the probabilities of the rows for all."""
+        y, raw, gradients, sums, p = rows
         assert p is not None
-        if row_of_raw == 0:
-            k.boost.gradients.fill_softmax(raw, lo, hi, p, np.empty((2, _codes.TILE)))
-        k.boost.gradients.fill_class(p, row_of_raw, self.parameter, y, weight, lo, hi, g, h, sums)
+        if k == 0:
+            chosen.boost.gradients.fill_softmax(raw, lo, hi, p, np.empty((2, _codes.TILE)))
+        chosen.boost.gradients.fill_class(p, k, self.parameter, y, lo, hi, gradients, sums)
 
     def _sum_losses(self, y: Floats, weight: Floats, raw: Floats, sums: Floats) -> None:
-        k = kernels(raw.size * LOSS_SECONDS)
+        chosen = kernels(raw.size * LOSS_SECONDS)
         scratch = np.empty(_codes.BLOCK), np.empty(_codes.BLOCK)
-        k.boost.gradients.sum_class_losses(y, weight, raw, 0, len(y), *scratch, sums)
+        chosen.boost.gradients.sum_class_losses(y, weight, raw, *scratch, sums)
 
 
 class Custom(Loss):
@@ -514,26 +499,12 @@ class Custom(Loss):
         """What is kept with a model: not the derivatives of the last round."""
         return {**self.__dict__, "_of_round": None}
 
-    def fill(
-        self,
-        k: Kernels,
-        y: Floats,
-        weight: Floats,
-        raw: Floats,
-        row_of_raw: int,
-        lo: int,
-        hi: int,
-        g: Floats,
-        h: Floats,
-        sums: Floats,
-        p: Floats | None = None,
-    ) -> None:
+    def fill(self, chosen: Kernels, rows: RoundRows, k: int, lo: int, hi: int) -> None:
         """As of `Loss`, from what `begin_round` was given."""
-        del y, raw, p
         assert self._of_round is not None
-        g[lo:hi] = self._of_round[0][row_of_raw, lo:hi]
-        h[lo:hi] = self._of_round[1][row_of_raw, lo:hi]
-        k.boost.gradients.sum_columns(g, h, weight, lo, hi, sums)
+        rows.gradients.g[lo:hi] = self._of_round[0][k, lo:hi]
+        rows.gradients.h[lo:hi] = self._of_round[1][k, lo:hi]
+        chosen.boost.gradients.sum_columns(lo, hi, rows.gradients, rows.sums)
 
     def value(self, y: Floats, weight: Floats | None, raw: Floats) -> float:
         """Raise ValueError: derivatives tell no value."""

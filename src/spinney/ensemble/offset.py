@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney._elementary import exp
-from spinney.ensemble.losses import find_constant, mean_derivatives, row_weights
+from spinney.ensemble.losses import RoundRows, find_constant, mean_derivatives, row_weights
+from spinney.kernels.common.structs import Gradients
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,14 +52,14 @@ def find_start(loss: Loss, y: Floats, weight: Floats | None, offset: Floats | No
 def balance_classes(loss: Loss, y: Floats, weight: Floats | None, offset: Floats, kernels: Any) -> Floats:
     """The constants with which the mean probability of each class is its share of the rows; 0 if none is found."""
     weights = row_weights(weight, len(y))
-    g, h, p = np.empty(len(y)), np.empty(len(y)), np.empty(offset.shape)
+    gradients, p = Gradients(np.empty(len(y)), np.empty(len(y)), np.ones(1), True), np.empty(offset.shape)
     sums = np.empty((len(y) // kernels.boost.gradients.BLOCK + 1, 4))
 
     def derive(constant: Floats) -> Iterator[Derivatives]:
-        raw = offset + constant[:, None]
-        for row in range(loss.n_raw):
-            loss.fill(kernels, y, np.ones(1), raw, row, 0, len(y), g, h, sums, p)
-            yield mean_derivatives(g, h, weights)
+        rows = RoundRows(y, offset + constant[:, None], gradients, sums, p)
+        for k in range(loss.n_raw):
+            loss.fill(kernels, rows, k, 0, len(y))
+            yield mean_derivatives(gradients.g, gradients.h, weights)
 
     found = find_constant(derive, np.zeros(loss.n_raw))
     return np.zeros(loss.n_raw) if found is None else found

@@ -4,58 +4,50 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spinney._types import (
-    BEGIN,
     BEST_FIRST,
-    BOOST_NODE_ROWS,
-    BOOST_SLOT_ROWS,
+    BOOST_GROUP_ROWS,
     BOOST_STATE_SIZE,
-    BUNCH_ROWS,
     CELL_STRIDE,
     DEPTH_FIRST,
     DONE,
-    FIRST_CELL,
-    FIRST_CHILD,
-    FOUND_ROWS,
-    FREE,
     HAS_GUESSED,
-    HAS_HANDS,
     IS_CATEGORICAL,
-    IS_WIDE,
-    LOWER,
     MONOTONE,
     MOST_BATCH,
-    N_BATCH,
     N_CODES,
     N_FREE,
     N_LEAVES,
     N_NODES,
-    N_ROWS,
     N_SPLITS,
     N_WORDS,
     NARROW_CODES,
-    NEEDS_HANDS,
     NEEDS_MANY,
     NEEDS_ROOM,
-    NODE_VALUE_ROWS,
+    NEEDS_THREADS,
     PHASE,
-    PLACE,
     ROOT,
     ROOT_SUM,
     ROW,
-    SCORE,
     SHARD_ROWS,
-    SLOT_VALUE_ROWS,
     SUM,
-    TEST,
-    UPPER,
 )
-from spinney.kernels.common.structs import BoostSettings
+from spinney.kernels.common.structs import (
+    BestCuts,
+    BoostFrontier,
+    BoostNodes,
+    BoostScratch,
+    BoostSettings,
+    BoostTable,
+    ByteRows,
+    CellScan,
+    LeafLinks,
+    PackedUnits,
+)
 from spinney.tree.grow import enlarge
 
 if TYPE_CHECKING:
@@ -74,6 +66,7 @@ KEPT_CELLS = 1 << 16  # of all features of an open node: 512 kB
 FIRST_SLOTS = 64
 FIRST_NODES = 256
 WORD = 64
+SLOT_FIELDS = ((15, np.int64), (4, np.float64), (3, np.bool_))  # of `BoostFrontier`, one number a slot
 
 
 @dataclass(frozen=True)
@@ -101,30 +94,6 @@ class BoostParams:
     seed: int = 0
 
 
-class Units(NamedTuple):
-    """Powers of two that gradients and hessians are multiplied by before they are rounded."""
-
-    gradient: float
-    hessian: float
-
-
-class Scratch(NamedTuple):
-    """What a search only writes to pass it on; `wide_cells` are zero between uses, the rest is arbitrary."""
-
-    goes_left: NDArray[np.uint8]
-    wide_cells: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    bunches: NDArray[np.int64]
-    scores: NDArray[np.float64]
-    spare: NDArray[np.float64]
-    buckets: NDArray[np.int64]
-    prefix: NDArray[np.int64]
-    lefts: NDArray[np.float64]
-    present: NDArray[np.int32]
-    found: NDArray[np.int64]
-    found_gain: NDArray[np.float64]
-
-
 def power_below(limit: float, total: float) -> float:
     """The greatest power of two that keeps total times it below the limit; 1 where the total is 0."""
     if total <= 0.0:
@@ -135,10 +104,10 @@ def power_below(limit: float, total: float) -> float:
     return math.ldexp(1.0, min(max(exponent, -1000), 1000))
 
 
-def packed_units(sum_g: float, sum_h: float, slack: float) -> Units:
+def packed_units(sum_g: float, sum_h: float, slack: float) -> PackedUnits:
     """Units of packed sums; slack: most that rounding can add to a sum, in units."""
     limit = SUM_LIMIT - 2.0 - slack
-    return Units(power_below(limit, sum_g), power_below(limit, sum_h))
+    return PackedUnits(power_below(limit, sum_g), power_below(limit, sum_h))
 
 
 def interaction_bits(sets: Sequence[Sequence[int]], n_features: int) -> NDArray[np.uint64]:
@@ -153,7 +122,8 @@ def interaction_bits(sets: Sequence[Sequence[int]], n_features: int) -> NDArray[
 class BoostGrowth:
     """Memory for boosted trees on one table, one tree at a time.
 
-    After `grow`, `nodes`, `node_values` and `subsets` hold the tree, `leaf` the leaf of each row of the table.
+    `table` and `source` are what a tree is grown on; after `grow`, `nodes` hold the tree, `leaf` the leaf of each row
+    of the table.
     """
 
     def __init__(
@@ -174,113 +144,142 @@ class BoostGrowth:
         self.run = run
         self.monotone = monotone
         n_rows, n_features = len(bins.rows), len(bins.place)
-        self.set_table(bins)
-        self.members = None if interactions is None else interaction_bits(interactions, n_features)
-        self.ids_0 = np.arange(n_rows, dtype=ROW)
-        self.sums_0 = np.zeros(n_rows, SUM)
-        self.leaf = np.zeros(n_rows, np.int32)
         n_bag = n_rows if params.subsample >= 1.0 else bag_size(params.subsample, n_rows)
-        self.words = np.empty(2 * n_bag * self.n_words, np.uint64)
-        self.codes = self.words.view(np.uint8)
-        self.sums = np.empty(2 * n_bag, SUM)
-        self.ids = np.empty(2 * n_bag, ROW)
+        self.interactions = interaction_bits(interactions or (), n_features)
         self.starts = deal_out(n_bag, n_shards)
+        self.leaf = np.zeros(n_rows, np.int32)
+        self.set_table(bins, np.zeros(n_rows, SUM), np.arange(n_rows, dtype=ROW))
+        words = np.empty(2 * n_bag * self.table.n_words, np.uint64)
+        self.buffer = ByteRows(words.view(np.uint8), words, np.empty(2 * n_bag, SUM), np.empty(2 * n_bag, ROW))
         n_leaves = params.max_leaf_nodes
         n_nodes = min(2 * n_rows, FIRST_NODES if n_leaves is None else 2 * n_leaves)
         n_slots = FIRST_SLOTS if n_leaves is None else n_leaves + 3
         if params.max_depth is not None:
             n_slots = min(n_slots, 2 ** min(params.max_depth, 20) + 3)
         n_ahead = 0 if n_shards == 1 else 2 * MOST_BATCH  # children that are made ready and may not be needed
-        n_nodes += 2 + n_ahead
-        self.nodes = np.zeros((BOOST_NODE_ROWS, n_nodes), np.int64)
-        self.node_values = np.zeros((NODE_VALUE_ROWS, n_nodes))
-        self.ranges = np.zeros((2 * n_shards, n_nodes), np.int64)
-        self.order = np.zeros(n_nodes, np.int64)
+        is_category = bins.features[IS_CATEGORICAL] != 0
+        self.most_words = -(-int(bins.features[N_CODES, is_category].max(initial=0)) // WORD)
+        n_words = 64 + 8 * self.most_words if is_category.any() else 0
+        self.nodes = make_nodes(n_nodes + 2 + n_ahead, n_shards, n_words)
         self.state = np.zeros(BOOST_STATE_SIZE, np.int64)
         self.allocate_slots(min(n_slots, 2 * n_rows + 3) + n_ahead)
         n_codes = max(int(bins.features[N_CODES].max(initial=1)), NARROW_CODES - 1)
         self.scratch = [make_scratch(n_codes, n_features) for _ in range(n_shards)]
-        self.batch = np.zeros(MOST_BATCH, np.int64)
         self.last_gain = 0.0
 
-    def set_table(self, bins: Bins) -> None:
-        """Take the codes of a table, or other codes of the same table."""
+    @property
+    def n_slots(self) -> int:
+        """Open nodes that there is memory for."""
+        return len(self.frontier.queue)
+
+    def set_table(self, bins: Bins, sums: NDArray[np.int64], ids: NDArray[np.int32]) -> None:
+        """Take the codes of a table, with memory for the packed sums of its rows, and their numbers."""
         self.bins = bins
-        self.features = bins.features.copy()
+        codes = bins.rows.reshape(-1)
+        self.source = ByteRows(codes, codes.view(np.uint64), sums, ids)
+        features = bins.features.copy()
         if self.monotone is not None:
-            self.features[MONOTONE] = self.monotone
-        self.codes_0 = bins.rows.reshape(-1)
-        self.words_0 = self.codes_0.view(np.uint64)
-        self.n_words = bins.rows.shape[1] // 8
-        n_codes = self.features[N_CODES]
-        self.n_narrow = int(np.count_nonzero(~bins.is_wide))
-        self.n_slot_cells = self.n_narrow * CELL_STRIDE
-        self.places = np.stack([bins.place, bins.is_wide, np.where(bins.is_wide, -1, bins.place * CELL_STRIDE)])
+            features[MONOTONE] = self.monotone
+        n_codes = features[N_CODES]
+        n_narrow = int(np.count_nonzero(~bins.is_wide))
+        n_slot_cells = n_narrow * CELL_STRIDE
+        first_cell = np.where(bins.is_wide, -1, bins.place * CELL_STRIDE)
         for feature in np.flatnonzero(bins.is_wide & (n_codes < KEPT_CODES)):
-            if self.n_slot_cells + n_codes[feature] < KEPT_CELLS:
-                self.places[FIRST_CELL, feature] = self.n_slot_cells
-                self.n_slot_cells += int(n_codes[feature]) + 1
-        n_levels = self.features[N_CODES, self.features[IS_CATEGORICAL] != 0]
-        self.most_words = -(-int(n_levels.max(initial=0)) // WORD)
-        self.subsets = np.zeros(64 + 8 * self.most_words, np.uint64) if len(n_levels) else None
-        self.use_columns(np.arange(self.features.shape[1]))
+            if n_slot_cells + n_codes[feature] < KEPT_CELLS:
+                first_cell[feature] = n_slot_cells
+                n_slot_cells += int(n_codes[feature]) + 1
+        none = np.zeros(0, np.int64)
+        self.table = BoostTable(
+            features=features,
+            edges=bins.edges,
+            place=bins.place,
+            is_wide=bins.is_wide,
+            first_cell=first_cell,
+            used=none,
+            used_places=none,
+            kept_cell=none,
+            kept_size=none,
+            kept_place=none,
+            weights=self.weights,
+            starts=self.starts,
+            interactions=self.interactions,
+            n_words=bins.rows.shape[1] // 8,
+            n_narrow=n_narrow,
+            n_slot_cells=n_slot_cells,
+        )
+        self.use_columns(np.arange(features.shape[1]))
 
     def use_columns(self, used: NDArray[np.int64]) -> None:
         """Grow on these features from now on, int64, ascending."""
-        places = self.places[:, used]
-        self.used = used
-        self.used_places = places[PLACE, places[IS_WIDE] == 0]
-        spans = np.stack(
-            [places[FIRST_CELL], self.features[N_CODES, used] + 1, np.where(places[IS_WIDE] != 0, places[PLACE], -1)]
+        table = self.table
+        place, is_wide = table.place[used], table.is_wide[used]
+        is_kept = table.first_cell[used] >= 0
+        self.table = table._replace(
+            used=used,
+            used_places=place[~is_wide],
+            kept_cell=table.first_cell[used][is_kept],
+            kept_size=table.features[N_CODES, used][is_kept] + 1,
+            kept_place=np.where(is_wide, place, -1)[is_kept],
         )
-        self.spans = np.ascontiguousarray(spans[:, places[FIRST_CELL] >= 0])
 
     def allocate_slots(self, n_slots: int) -> None:
         """Memory of open nodes."""
-        self.slots = np.zeros((BOOST_SLOT_ROWS, n_slots), np.int64)
-        self.slot_values = np.zeros((SLOT_VALUE_ROWS, n_slots))
-        self.slot_subsets = None if self.subsets is None else np.zeros((n_slots, self.most_words), np.uint64)
-        self.alive = None if self.members is None else np.zeros((n_slots, self.members.shape[1]), np.uint64)
-        self.cells = np.zeros(n_slots * self.n_slot_cells, SUM)
-        self.extra = np.zeros(max((self.n_shards - 1) * self.n_slot_cells, 1), SUM)
+        table = self.table
+        ints, floats, flags = (np.zeros((n, n_slots), kind) for n, kind in SLOT_FIELDS)
+        self.frontier = BoostFrontier._make(
+            [
+                *ints,
+                *floats,
+                *flags,
+                np.zeros((n_slots, self.most_words), np.uint64),
+                np.zeros((n_slots, table.interactions.shape[1]), np.uint64),
+                np.zeros(n_slots * table.n_slot_cells, SUM),
+                np.zeros(max((self.n_shards - 1) * table.n_slot_cells, 1), SUM),
+                np.zeros(MOST_BATCH, np.int64),
+                self.state,
+            ]
+        )
 
     def change_table(self, bins: Bins) -> None:
         """Take other codes of the same table, which may need more cells or wider rows."""
-        self.set_table(bins)
-        n_slots = self.slots.shape[1]
-        if n_slots * self.n_slot_cells > len(self.cells):
-            self.cells = np.zeros(n_slots * self.n_slot_cells, SUM)
-        if (self.n_shards - 1) * self.n_slot_cells > len(self.extra):
-            self.extra = np.zeros((self.n_shards - 1) * self.n_slot_cells, SUM)
-        if len(self.ids) * self.n_words > len(self.words):
-            self.words = np.empty(len(self.ids) * self.n_words, np.uint64)
-            self.codes = self.words.view(np.uint8)
-        n_codes = int(self.features[N_CODES].max(initial=1))
+        self.set_table(bins, self.source.sums, self.source.ids)
+        table, frontier = self.table, self.frontier
+        if self.n_slots * table.n_slot_cells > len(frontier.cells):
+            frontier = frontier._replace(cells=np.zeros(self.n_slots * table.n_slot_cells, SUM))
+        if (self.n_shards - 1) * table.n_slot_cells > len(frontier.shard_cells):
+            frontier = frontier._replace(shard_cells=np.zeros((self.n_shards - 1) * table.n_slot_cells, SUM))
+        self.frontier = frontier
+        if len(self.buffer.ids) * table.n_words > len(self.buffer.words):
+            words = np.empty(len(self.buffer.ids) * table.n_words, np.uint64)
+            self.buffer = self.buffer._replace(codes=words.view(np.uint8), words=words)
+        n_codes = int(table.features[N_CODES].max(initial=1))
         if n_codes + 1 > len(self.scratch[0].goes_left):
-            self.scratch = [make_scratch(n_codes, self.features.shape[1]) for _ in range(self.n_shards)]
+            self.scratch = [make_scratch(n_codes, table.features.shape[1]) for _ in range(self.n_shards)]
 
     def make_room(self) -> None:
         """Double whatever is full."""
-        if self.state[N_NODES] + 2 > self.nodes.shape[1]:
-            n = 2 * self.nodes.shape[1]
-            self.order = enlarge(self.order, n)
-            self.nodes, self.node_values = enlarge(self.nodes, n), enlarge(self.node_values, n)
-            self.ranges = enlarge(self.ranges, n)
-        if self.subsets is not None and self.state[N_WORDS] + self.most_words > len(self.subsets):
-            self.subsets = enlarge(self.subsets, 2 * len(self.subsets))
-        if self.state[N_FREE] < 2:
-            old, n_free = self.slots.shape[1], int(self.state[N_FREE])
-            self.slots, self.slot_values = enlarge(self.slots, 2 * old), enlarge(self.slot_values, 2 * old)
-            self.slots[FREE, n_free : n_free + old] = np.arange(old, 2 * old)[::-1]
-            self.state[N_FREE] += old
-            self.cells = np.concatenate([self.cells, np.zeros_like(self.cells)])
-            if self.slot_subsets is not None:
-                self.slot_subsets = np.concatenate([self.slot_subsets, np.zeros_like(self.slot_subsets)])
-            if self.alive is not None:
-                self.alive = np.concatenate([self.alive, np.zeros_like(self.alive)])
+        state, nodes = self.state, self.nodes
+        if state[N_NODES] + 2 > len(nodes.test):
+            nodes = BoostNodes._make([*(enlarge(each, 2 * len(nodes.test)) for each in nodes[:-1]), nodes.subsets])
+        if state[N_WORDS] + self.most_words > len(nodes.subsets):
+            nodes = nodes._replace(subsets=enlarge(nodes.subsets, 2 * len(nodes.subsets)))
+        self.nodes = nodes
+        if state[N_FREE] < 2:
+            old, n_free = self.n_slots, int(state[N_FREE])
+            per_slot = BoostFrontier._fields[: BoostFrontier._fields.index("subsets")]
+            frontier = self.frontier._replace(
+                **{name: enlarge(getattr(self.frontier, name), 2 * old) for name in per_slot}
+            )
+            frontier.free[n_free : n_free + old] = np.arange(old, 2 * old)[::-1]
+            state[N_FREE] += old
+            doubled = {
+                name: np.concatenate([each := getattr(frontier, name), np.zeros_like(each)])
+                for name in ("subsets", "allowed_sets", "cells")
+            }
+            self.frontier = frontier._replace(**doubled)
 
     def settings(
-        self, units: Units, most_hessian: int, min_weight: int, n_used: int, likely_gain: float, seed: int
+        self, units: PackedUnits, most_hessian: int, min_weight: int, n_used: int, likely_gain: float, seed: int
     ) -> BoostSettings:
         """The parameters in the units of this tree."""
         params = self.params
@@ -303,9 +302,9 @@ class BoostGrowth:
             share_rows=max(SHARE_CELLS // max(n_used, 1), 2 * self.n_shards * SHARD_ROWS),
             batch_rows=max(BATCH_CELLS // max(n_used, 1), 1),
             most_words=self.most_words,
-            is_plain=int(params.reg_alpha == 0.0 and not has_monotone),
-            has_monotone=int(has_monotone),
-            is_post=int(params.pruning == "post"),
+            is_plain=params.reg_alpha == 0.0 and not has_monotone,
+            has_monotone=has_monotone,
+            is_post=params.pruning == "post",
             seed=seed,
             gradient_unit=1.0 / units.gradient,
             hessian_unit=1.0 / units.hessian,
@@ -319,7 +318,7 @@ class BoostGrowth:
 
     def grow(
         self,
-        units: Units,
+        units: PackedUnits,
         total: int,
         largest: int,
         bag: NDArray[np.int32] | None,
@@ -328,81 +327,79 @@ class BoostGrowth:
         seed: int,
         control: NDArray[np.int64],
     ) -> int:
-        """Grow a tree on `sums_0`; return its number of nodes, of which `leaf` is written for the rows of the bag.
+        """Grow a tree on `source.sums`; return its number of nodes, of which `leaf` is written for the rows of the bag.
 
-        total, largest: sum of `sums_0`, and the largest hessian among them. likely_gain: gain from which on a node will
-        likely be split, see `least_gain`.
+        total, largest: the sum of these, and the largest hessian among them. likely_gain: gain from which on a node
+        will likely be split, see `least_gain`.
         """
-        k = self.kernels
-        state, nodes = self.state, self.nodes
-        n_rows = len(self.ids_0) if bag is None else len(bag)
-        state[:] = 0
-        state[N_NODES] = state[N_LEAVES] = 1
-        state[PHASE] = ROOT
-        n_slots = self.slots.shape[1]
-        self.slots[FREE] = np.arange(n_slots)[::-1]
-        state[N_FREE] = n_slots
-        nodes[TEST, 0] = nodes[FIRST_CHILD, 0] = 0
-        nodes[N_ROWS, 0] = n_rows
-        nodes[BEGIN, 0] = 0
-        self.node_values[:, 0] = 0.0
-        self.node_values[LOWER, 0], self.node_values[UPPER, 0] = -np.inf, np.inf
-        if self.alive is not None:
-            self.alive[0] = np.uint64(0xFFFF_FFFF_FFFF_FFFF)  # slot 0 is the first to be taken
-        if bag is not None:
-            total = k.boost.pack_gradients.gather_rows(
-                bag, self.words_0, self.sums_0, self.n_words, 0, n_rows, self.words, self.sums, self.ids
+        k = self.kernels.boost
+        self.begin(total, bag)
+        settings = self.settings(units, largest, min_weight, len(self.table.used), likely_gain, seed)
+
+        def prepare_batch(thread: int) -> None:
+            k.driver.prepare_batch(
+                thread,
+                self.table,
+                self.source,
+                self.buffer,
+                self.nodes,
+                self.frontier,
+                self.scratch[thread],
+                settings,
             )
-            nodes[BEGIN, 0] = 1
-            self.ranges[: self.n_shards, 0] = self.starts[:-1]
-            self.ranges[self.n_shards :, 0] = self.starts[1:]
-        state[ROOT_SUM] = total
-        used, used_places, spans = self.used, self.used_places, self.spans
-        settings = self.settings(units, largest, min_weight, len(used), likely_gain, seed)
-        shared = (
-            self.codes_0, self.words_0, self.sums_0, self.ids_0, self.codes, self.words, self.sums, self.ids,
-            self.weights, self.starts,
-        )  # fmt: skip
+
+        def work_on_shard(shard: int) -> None:
+            k.threads.work_on_shard(
+                shard, self.table, self.source, self.buffer, self.nodes, self.frontier, self.scratch[0]
+            )
+
         while True:
-            # `make_room` may have put others in their place
-            grown = (
-                self.ranges, self.n_words, self.n_narrow, self.features, self.bins.edges, self.places, used,
-                used_places, spans, self.n_slot_cells, self.members, self.alive, self.nodes, self.node_values,
-                self.slots, self.slot_values, self.slot_subsets, self.cells, self.extra,
-            )  # fmt: skip
-            why = k.boost.driver.grow(
-                *shared, *grown, *self.scratch[0], self.subsets, self.order, self.batch, state, control, settings
+            why = k.driver.grow(
+                self.table,
+                self.source,
+                self.buffer,
+                self.nodes,
+                self.frontier,
+                self.scratch[0],
+                settings,
+                control,
             )
             if why == NEEDS_ROOM:
                 self.make_room()
-            elif why == NEEDS_HANDS:
-                self.run(lambda shard: self.lend_hand(shard, used_places, spans))
-                state[HAS_HANDS] = 1
+            elif why == NEEDS_THREADS:
+                self.run(work_on_shard)
             elif why == NEEDS_MANY:
-                self.run(partial(self.make_some_ready, shared + grown, settings))
+                self.run(prepare_batch)
             elif why == DONE:
                 break
             else:
                 raise KeyboardInterrupt
-        self.last_gain = float(self.node_values[SCORE, self.order[max(int(state[N_SPLITS]) - 1, 0)]])
-        if state[HAS_GUESSED]:
+        n_splits = int(self.state[N_SPLITS])
+        self.last_gain = float(self.nodes.gain[self.nodes.split_order[max(n_splits - 1, 0)]])
+        if self.state[HAS_GUESSED]:
             self.number_anew()
-        return self.close(n_rows)
+        return self.close(len(self.leaf) if bag is None else len(bag))
 
-    def make_some_ready(self, arrays: tuple[Any, ...], settings: BoostSettings, t: int) -> None:
-        """The part of thread t in the work on several small nodes."""
-        n_batch = int(self.state[N_BATCH])
-        self.kernels.boost.driver.make_some_ready(
-            t, self.n_shards, self.batch, n_batch, *arrays, *self.scratch[t], settings
-        )
-
-    def lend_hand(self, shard: int, used_places: NDArray[np.int64], spans: NDArray[np.int64]) -> None:
-        """The part of one thread in the work on a large node."""
-        self.kernels.boost.threads.lend_hand(
-            shard, self.codes_0, self.words_0, self.sums_0, self.ids_0, self.codes, self.words, self.sums, self.ids,
-            self.starts, self.ranges, self.nodes, self.slots, self.places, self.n_words, self.n_narrow, used_places,
-            spans, self.n_slot_cells, self.scratch[0].goes_left, self.cells, self.extra, self.state, self.n_shards,
-        )  # fmt: skip
+    def begin(self, total: int, bag: NDArray[np.int32] | None) -> None:
+        """Make the root: all rows of the table, of which `total` is the packed sum, or those of a bag."""
+        state, nodes, frontier = self.state, self.nodes, self.frontier
+        state[:] = 0
+        state[N_NODES] = state[N_LEAVES] = 1
+        state[PHASE] = ROOT
+        frontier.free[:] = np.arange(self.n_slots)[::-1]
+        state[N_FREE] = self.n_slots - 1  # slot 0, the last of these, is the root's
+        frontier.allowed_sets[0] = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+        nodes.test[0] = nodes.first_child[0] = nodes.side[0] = 0
+        nodes.n_rows[0] = len(self.leaf)
+        nodes.cut_value[0] = nodes.gain[0] = 0.0
+        nodes.lower[0], nodes.upper[0] = -np.inf, np.inf
+        if bag is not None:
+            gather = self.kernels.boost.pack_gradients.gather_rows
+            total = gather(bag, self.source, self.buffer, self.table.n_words)
+            nodes.n_rows[0] = len(bag)
+            nodes.side[0] = 1
+            nodes.begin[:, 0], nodes.end[:, 0] = self.starts[:-1], self.starts[1:]
+        state[ROOT_SUM] = total
 
     def least_gain(self) -> float:
         """Gain of the last split where leaves ran out, else 0: what the next tree will likely split too."""
@@ -413,15 +410,16 @@ class BoostGrowth:
 
     def number_anew(self) -> None:
         """Number nodes in the order of the splits, as one thread does, and drop those that were made in vain."""
-        order = self.order[: int(self.state[N_SPLITS])]
+        nodes, n_grown = self.nodes, int(self.state[N_NODES])
+        order = nodes.split_order[: int(self.state[N_SPLITS])].copy()
         old = np.zeros(2 * len(order) + 1, np.int64)
-        old[1::2] = self.nodes[FIRST_CHILD, order]
+        old[1::2] = nodes.first_child[order]
         old[2::2] = old[1::2] + 1
-        new = np.zeros(int(self.state[N_NODES]), np.int64)
+        new = np.zeros(n_grown, np.int64)
         new[old] = np.arange(len(old))
-        for array in (self.nodes, self.node_values, self.ranges):
-            array[:, : len(old)] = array[:, old]
-        child = self.nodes[FIRST_CHILD, : len(old)]
+        for array in nodes[: BoostNodes._fields.index("split_order")]:
+            array[..., : len(old)] = array[..., old]
+        child = nodes.first_child[: len(old)]
         child[child > 0] = new[child[child > 0]]
         self.state[N_NODES] = len(old)
 
@@ -431,14 +429,12 @@ class BoostGrowth:
         if n_grown == 1:
             self.leaf[:] = 0
             return 1
-        links = np.empty((4, n_grown), np.int64)
-        n_nodes = self.kernels.boost.leaf_values.close_tree(
-            self.nodes, self.node_values, n_grown, self.params.pruning == "post", links
-        )
         k = self.kernels.boost.leaf_values
+        links = LeafLinks(*np.empty((4, n_grown), np.int64))
+        n_nodes = k.close_tree(self.nodes, n_grown, self.params.pruning == "post", links)
 
         def mark(shard: int) -> None:
-            k.mark_leaves(shard, self.n_shards, self.ids, self.ranges, links, n_grown, self.leaf)
+            k.mark_leaves(shard, n_grown, links.target, self.buffer, self.nodes, self.leaf)
 
         if n_rows * self.n_shards < SHARE_CELLS:
             for shard in range(self.n_shards):
@@ -448,21 +444,34 @@ class BoostGrowth:
         return int(n_nodes)
 
 
-def make_scratch(n_codes: int, n_features: int) -> Scratch:
+def make_nodes(n_nodes: int, n_shards: int, n_words: int) -> BoostNodes:
+    """Memory of the nodes of a tree, and of so many words of subsets."""
+    ranges = np.zeros((2, n_shards, n_nodes), np.int64)
+    order, subsets = np.zeros(n_nodes, np.int64), np.zeros(n_words, np.uint64)
+    return BoostNodes._make([*np.zeros((6, n_nodes), np.int64), *np.zeros((4, n_nodes)), *ranges, order, subsets])
+
+
+def make_scratch(n_codes: int, n_features: int) -> BoostScratch:
     """Memory of one thread."""
-    return Scratch(
+    return BoostScratch(
         goes_left=np.zeros(n_codes + 1, np.uint8),
         wide_cells=np.zeros(n_codes + 1, SUM),
-        counts=np.zeros((2, n_codes + 1), SUM),
-        bunches=np.zeros((BUNCH_ROWS, n_codes + 2), SUM),
+        row_counts=np.zeros(n_codes + 1, SUM),
+        weight_counts=np.zeros(n_codes + 1, SUM),
+        groups=np.zeros((BOOST_GROUP_ROWS, n_codes + 2), SUM),
         scores=np.zeros(n_codes + 2),
         spare=np.zeros(n_codes + 2),
         buckets=np.zeros(n_codes + 2, np.int64),
-        prefix=np.zeros(NARROW_CODES, SUM),
-        lefts=np.zeros((3, NARROW_CODES)),
-        present=np.zeros(NARROW_CODES, np.int32),
-        found=np.zeros((FOUND_ROWS, n_features), SUM),
-        found_gain=np.zeros(n_features),
+        cell_scan=CellScan(
+            code=np.zeros(NARROW_CODES, np.int32),
+            left=np.zeros(NARROW_CODES, SUM),
+            gradient=np.zeros(NARROW_CODES),
+            hessian=np.zeros(NARROW_CODES),
+            gain=np.zeros(NARROW_CODES),
+        ),
+        best=BestCuts._make(
+            [np.zeros(n_features), *np.zeros((4, n_features), np.int64), np.zeros(n_features, np.bool_)]
+        ),
     )
 
 

@@ -1,1 +1,36 @@
-"""Grow the trees of gradient boosting on rows of bytes."""
+"""Grow the trees of gradient boosting on rows of bytes.
+
+Words. A *row* is a few 64-bit words of codes, one byte for a *narrow* feature, two for a *wide* one; it moves with the
+partition, together with its *packed sum*, gradient << 32 | hessian in units of a tree. A *cell* is the packed sum of
+the rows of a node with one code of one feature; a *group* is the same as an entry of a list, with its code. A *slot*
+holds an open node: its best test, its sums, its cells. A *shard* is the share of the rows that one thread moves and
+sums.
+
+One round, for each raw score; doors, which Python calls, are in capitals:
+
+    gradients        FILL            raw scores ─► g, h of each row             Gradients
+    pack_gradients   PACK            g, h ─► packed sums                        source.sums
+                     GATHER_ROWS     rows of a bag ─► buffer
+    driver           GROW            ─► nodes; comes back for room, or for threads:
+    threads            WORK_ON_SHARD   NEEDS_THREADS: a large node, each thread its rows
+    driver             PREPARE_BATCH   NEEDS_MANY: small nodes, each thread some of them
+    leaf_values      CLOSE_TREE      tests without gain are removed again
+                     MARK_LEAVES     buffer ─► leaf of each row; ROUTE_REST: of rows outside the bag
+                     SUM_LEAVES      true g, h by leaf, to 62 bits              LeafSums
+                     SETTLE          ─► values of leaves, arrays of the model   StoredTrees
+                     ADD_VALUES      ─► raw scores
+
+Inside `grow`:
+
+    pick_node ─► make_children ─► prepare_children ─────────────────► search, for each child that may be split
+       ▲  │       (numbers,        mark_branches: code ─► branch        scan_features: best cut of each feature
+       │  │        slots)          move_shard: rows ─► branches           scan_cells, or group_feature, scan_groups
+       │  ▼                        sum_shard: the smaller child          choose_feature: counts rows if it must
+       │ split_node: the test      subtract_cells: the other             keep_test ─► slot
+       └───────────────────────────────────────────────────────────────────┘
+
+State (`common.structs`): BoostTable what is known of features and rows, read only; ByteRows twice, the table as
+`source` and a `buffer` of two halves that rows go to and fro between; BoostNodes the tree; BoostFrontier the slots, the
+queue and the counters of the driver; BoostScratch one a thread; BoostSettings scalars. Sums are whole numbers, so a
+tree is the same for any number of threads.
+"""

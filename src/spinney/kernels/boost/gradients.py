@@ -15,6 +15,7 @@ import numpy as np
 from spinney._jit import door, inlined
 
 from ..common.elementary import exponential, log_one_plus, logarithm
+from ..common.structs import Gradients
 
 BLOCK = 4096  # g and h of a block stay in the second cache until they are summed
 TILE = 512  # rows whose classes are done together: those of 26 classes stay in the second cache
@@ -87,7 +88,7 @@ def fill_poisson(y: np.ndarray, raw: np.ndarray, lo: int, hi: int, g: np.ndarray
 
 @inlined
 def fill_gamma(y: np.ndarray, raw: np.ndarray, lo: int, hi: int, g: np.ndarray, h: np.ndarray) -> None:
-    """Raw + y * exp(-raw)."""
+    """`raw + y * exp(-raw)`."""
     for row in range(lo, hi):
         i = np.uint64(row)
         ratio = y[i] * exponential(-raw[i])
@@ -207,15 +208,16 @@ def fill(
     loss: int,
     parameter: float,  # level of QUANTILE, delta of HUBER, power of TWEEDIE
     y: np.ndarray,  # (n_rows,) float64; class 0 or 1 for LOGISTIC and EXPONENTIAL
-    weight: np.ndarray,  # (n_rows,) float64, or (1,) when every weight is 1
     raw: np.ndarray,  # (n_rows,) float64
     lo: int,  # a multiple of BLOCK
     hi: int,  # a multiple of BLOCK, or n_rows
-    g: np.ndarray,  # (n_rows,) float64, written in rows lo .. hi
-    h: np.ndarray,  # the same
+    gradients: Gradients,  # written in rows lo .. hi
     sums: np.ndarray,  # (n_blocks, 4) float64, written in the blocks of these rows
 ) -> None:
     """Write the derivatives of a loss with one raw score a row, and their sums by block."""
+    g = gradients.g
+    h = gradients.h
+    weight = gradients.weight
     for first in range(lo, hi, BLOCK):
         last = min(first + BLOCK, hi)
         if loss == SQUARED:
@@ -287,17 +289,18 @@ def fill_class(
     k: int,
     factor: float,  # of h
     y: np.ndarray,  # (n_rows,) float64: the class of each row
-    weight: np.ndarray,
     lo: int,
     hi: int,
-    g: np.ndarray,
-    h: np.ndarray,
+    gradients: Gradients,
     sums: np.ndarray,
 ) -> None:
     """Write the derivatives of -log of the probability of class y by the raw score of class k: p - [y == k], p(1 - p).
 
     The latter, the diagonal of the second derivatives, is taken `factor` times: see `ensemble.losses`.
     """
+    g = gradients.g
+    h = gradients.h
+    weight = gradients.weight
     own = np.float64(k)
     for first in range(lo, hi, BLOCK):
         last = min(first + BLOCK, hi)
@@ -311,10 +314,10 @@ def fill_class(
 
 
 @door
-def sum_columns(g: np.ndarray, h: np.ndarray, weight: np.ndarray, lo: int, hi: int, sums: np.ndarray) -> None:
+def sum_columns(lo: int, hi: int, gradients: Gradients, sums: np.ndarray) -> None:
     """Write the sums by block of derivatives that were made elsewhere."""
     for first in range(lo, hi, BLOCK):
-        sum_block(weight, first, min(first + BLOCK, hi), g, h, sums)
+        sum_block(gradients.weight, first, min(first + BLOCK, hi), gradients.g, gradients.h, sums)
 
 
 # --- Doors: losses ------------------------------------------------------------------------------------------
@@ -327,14 +330,13 @@ def sum_losses(
     y: np.ndarray,
     weight: np.ndarray,
     raw: np.ndarray,  # (n_rows,) float64
-    lo: int,
-    hi: int,
     losses: np.ndarray,  # (BLOCK,) float64 scratch
-    sums: np.ndarray,  # (n_blocks, 2) float64, written in the blocks of these rows
+    sums: np.ndarray,  # (n_blocks, 2) float64, written
 ) -> None:
     """Write the sums by block of weight * loss and of the weight, for a loss with one raw score a row."""
-    for begin in range(lo, hi, BLOCK):
-        n = min(BLOCK, hi - begin)
+    n_rows = len(y)
+    for begin in range(0, n_rows, BLOCK):
+        n = min(BLOCK, n_rows - begin)
         first = np.uint64(begin)
         if loss == LOGISTIC:
             for j in range(n):
@@ -359,16 +361,15 @@ def sum_class_losses(
     y: np.ndarray,  # (n_rows,) float64: the class of each row
     weight: np.ndarray,
     raw: np.ndarray,  # (n_classes, n_rows) float64
-    lo: int,
-    hi: int,
     greatest: np.ndarray,  # (BLOCK,) float64 scratch
     losses: np.ndarray,  # the same
-    sums: np.ndarray,  # (n_blocks, 2) float64, written in the blocks of these rows
+    sums: np.ndarray,  # (n_blocks, 2) float64, written
 ) -> None:
     """Write the sums by block of weight * -log of the probability of a row's class, and of the weight."""
     n_classes = len(raw)
-    for begin in range(lo, hi, BLOCK):
-        n = min(BLOCK, hi - begin)
+    n_rows = len(y)
+    for begin in range(0, n_rows, BLOCK):
+        n = min(BLOCK, n_rows - begin)
         first = np.uint64(begin)
         for j in range(n):
             i = np.uint64(j)

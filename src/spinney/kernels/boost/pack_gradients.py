@@ -8,6 +8,7 @@ from spinney._jit import door
 from spinney._types import SUM_SHIFT
 
 from ..common.rng import fold
+from ..common.structs import ByteRows, Gradients, PackedUnits
 
 S11 = np.uint64(11)
 UNIT = 1.0 / 9007199254740992.0
@@ -15,22 +16,24 @@ UNIT = 1.0 / 9007199254740992.0
 
 @door
 def pack(
-    g: np.ndarray,  # (n_rows,) float64
-    h: np.ndarray,
-    weight: np.ndarray,  # (n_rows,) or (1,) float64
-    is_whole: bool,  # weights multiply what is rounded: a row of weight 2 is two rows
-    g_scale: float,
-    h_scale: float,
-    is_random: bool,  # round up with the chance of the fraction, by a hash of the row
-    key: np.uint64,
     lo: int,
     hi: int,
+    gradients: Gradients,
+    units: PackedUnits,
+    is_random: bool,  # round up with the chance of the fraction, by a hash of the row
+    key: np.uint64,
     sums: np.ndarray,  # (n_rows,) int64, written
 ) -> tuple[int, int]:
     """Write the packed sums of rows lo .. hi; return their sum, and the largest hessian.
 
     A row's hessian is 1 unit at least, so that no present code has sum 0.
     """
+    g = gradients.g
+    h = gradients.h
+    weight = gradients.weight
+    is_whole = gradients.is_whole
+    g_scale = units.gradient
+    h_scale = units.hessian
     is_unit = len(weight) == 1
     total = np.int64(0)
     largest = np.int64(0)
@@ -50,30 +53,30 @@ def pack(
             gradient = np.rint(gradient)
             hessian = np.rint(hessian)
         times = np.int64(w)
-        units = np.int64(max(hessian, 1.0)) * times
-        packed = ((np.int64(gradient) * times) << SUM_SHIFT) + units
+        whole = np.int64(max(hessian, 1.0)) * times
+        packed = ((np.int64(gradient) * times) << SUM_SHIFT) + whole
         sums[i] = packed
         total += packed
-        largest = max(largest, units)
+        largest = max(largest, whole)
     return total, largest
 
 
 @door
 def gather_rows(
-    rows: np.ndarray,  # (n,) int32: rows of the table, in their order in the buffer
-    words_0: np.ndarray,
-    sums_0: np.ndarray,
+    bag: np.ndarray,  # (n,) int32: rows of the table, in their order in the buffer
+    source: ByteRows,
+    buffer: ByteRows,  # its first half is written
     n_words: int,
-    lo: int,
-    hi: int,
-    words: np.ndarray,
-    sums: np.ndarray,
-    ids: np.ndarray,
 ) -> int:
     """Copy rows of the table to the buffer; return the sum of their packed sums."""
+    words_0 = source.words
+    sums_0 = source.sums
+    words = buffer.words
+    sums = buffer.sums
+    ids = buffer.ids
     total = np.int64(0)
-    for k in range(lo, hi):
-        row = np.int64(rows[k])
+    for k in range(len(bag)):
+        row = np.int64(bag[k])
         ids[k] = row
         sums[k] = sums_0[row]
         total += sums_0[row]

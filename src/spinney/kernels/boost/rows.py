@@ -12,13 +12,16 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import inlined, kernel
-from spinney._types import BUNCH_CODE, CELL_STRIDE, MISSING_CODE
+from spinney._types import CELL_STRIDE, GROUP_CODE, MISSING_CODE
+
+from ..common.structs import ByteRows, Column
 
 ONE, TWO, THREE, FOUR, FIVE, SIX, SEVEN, EIGHT = (np.uint64(k) for k in range(1, 9))
 BYTE = np.uint64(8)
 BYTE_MASK = np.uint64(255)
 CELLS = np.uint64(CELL_STRIDE)
 S16, S24, S32, S40, S48, S56 = (np.uint64(bits) for bits in (16, 24, 32, 40, 48, 56))
+NARROW, WIDE = np.bool_(False), np.bool_(True)  # typed as any bool: a literal would be a type of its own
 C2, C3, C4, C5, C6, C7, C8 = (np.uint64(k * CELL_STRIDE) for k in range(2, 9))
 
 
@@ -31,10 +34,12 @@ def read_code(codes: np.ndarray, at: np.uint64, is_wide: bool) -> np.uint64:
     return code
 
 
+# --- Sums by code -------------------------------------------------------------------------------------------
+
+
 @kernel
 def add_rows(
-    words: np.ndarray,  # (n_rows * n_words,) uint64
-    sums: np.ndarray,  # (n_rows,) int64
+    rows: ByteRows,
     lo: int,
     hi: int,
     n_words: int,  # of a row
@@ -43,6 +48,8 @@ def add_rows(
     first: int,
 ) -> None:
     """Add the packed sums of rows lo .. hi to the cells of all narrow features."""
+    words = rows.words
+    sums = rows.sums
     step = np.uint64(n_words)
     full = np.uint64(n_narrow >> 3)
     rest = np.uint64(n_narrow & 7)
@@ -72,63 +79,129 @@ def add_rows(
 
 @kernel
 def add_some(
-    codes: np.ndarray,  # (n_rows * stride,) uint8
-    sums: np.ndarray,
+    rows: ByteRows,
     lo: int,
     hi: int,
-    stride: int,
-    used: np.ndarray,  # (n,) int64: narrow features by place
+    n_words: int,
+    used_places: np.ndarray,  # (n,) int64: narrow features by place
     cells: np.ndarray,
     first: int,
 ) -> None:
     """The same for some of the narrow features."""
-    n_used = len(used)
+    codes = rows.codes
+    sums = rows.sums
+    stride = np.uint64(n_words) * EIGHT
+    n_used = len(used_places)
     for k in range(np.uint64(lo), np.uint64(hi)):
         v = sums[k]
-        at = k * np.uint64(stride)
+        at = k * stride
         for f in range(n_used):
-            place = np.uint64(used[f])
+            place = np.uint64(used_places[f])
             cells[np.uint64(first) + place * CELLS + np.uint64(codes[at + place])] += v
 
 
 @kernel
-def add_one(
-    codes: np.ndarray,
-    sums: np.ndarray,
+def add_one(rows: ByteRows, lo: int, hi: int, column: Column, cells: np.ndarray, first: int) -> None:
+    """The same for one wide feature."""
+    codes = rows.codes
+    sums = rows.sums
+    stride = np.uint64(column.n_words) * EIGHT
+    place = np.uint64(column.place)
+    for k in range(np.uint64(lo), np.uint64(hi)):
+        cells[np.uint64(first) + read_code(codes, k * stride + place, True)] += sums[k]
+
+
+@kernel
+def add_wide(
+    rows: ByteRows,
     lo: int,
     hi: int,
-    stride: int,
-    place: int,
+    column: Column,
     cells: np.ndarray,
-    first: int,
-) -> None:
-    """The same for one wide feature."""
+    groups: np.ndarray,  # its GROUP_CODE written: codes in the order in which they are met
+    n_met: int,
+) -> int:
+    """Add the packed sums of rows lo .. hi to the cells of a wide feature; return how many codes have been met."""
+    codes = rows.codes
+    sums = rows.sums
+    stride = np.uint64(column.n_words) * EIGHT
+    place = np.uint64(column.place)
     for k in range(np.uint64(lo), np.uint64(hi)):
-        cells[np.uint64(first) + read_code(codes, k * np.uint64(stride) + np.uint64(place), True)] += sums[k]
+        code = read_code(codes, k * stride + place, True)
+        groups[GROUP_CODE, n_met] = np.int64(code)
+        n_met += np.int64(cells[code] == 0)
+        cells[code] += sums[k]
+    return n_met
+
+
+# --- Counts -------------------------------------------------------------------------------------------------
+
+
+@kernel
+def count_below(rows: ByteRows, lo: int, hi: int, column: Column, cut: int) -> tuple[int, int]:
+    """Rows of lo .. hi whose code of a feature is at most `cut`, missing ones included; and the missing ones."""
+    codes = rows.codes
+    stride = np.uint64(column.n_words) * EIGHT
+    place = np.uint64(column.place)
+    is_wide = column.is_wide
+    n_below = np.int64(0)
+    n_missing = np.int64(0)
+    for k in range(np.uint64(lo), np.uint64(hi)):
+        code = read_code(codes, k * stride + place, is_wide)
+        n_below += np.int64(np.int64(code) <= cut)
+        n_missing += np.int64(np.int64(code) == MISSING_CODE)
+    return n_below, n_missing
+
+
+@kernel
+def count_rows(
+    rows: ByteRows,
+    lo: int,
+    hi: int,
+    column: Column,
+    weights: np.ndarray,  # (n_rows of the table,) or (1,) int64
+    row_counts: np.ndarray,  # (n_codes + 1,) int64, added to
+    weight_counts: np.ndarray,  # the same
+) -> None:
+    """Count rows lo .. hi, and their weights, by the code of one feature."""
+    codes = rows.codes
+    ids = rows.ids
+    stride = np.uint64(column.n_words) * EIGHT
+    place = np.uint64(column.place)
+    is_wide = column.is_wide
+    for k in range(np.uint64(lo), np.uint64(hi)):
+        code = read_code(codes, k * stride + place, is_wide)
+        row_counts[code] += 1
+        weight_counts[code] += weights[ids[k]] if len(weights) > 1 else weights[0]
+
+
+# --- The two branches of a test -----------------------------------------------------------------------------
 
 
 @inlined
 def move_words(
-    codes: np.ndarray,
-    words: np.ndarray,
-    sums: np.ndarray,
-    ids: np.ndarray,
+    rows: ByteRows,
     lo: int,
     hi: int,
-    to_words: np.ndarray,
-    to_sums: np.ndarray,
-    to_ids: np.ndarray,
+    to: ByteRows,
     left: int,
     right: int,
-    n_words: np.uint64,
-    place: int,
-    is_wide: bool,
+    column: Column,
     goes_left: np.ndarray,
 ) -> int:
-    """`move_rows` for rows of some width."""
+    """`move_rows` for rows of some width, a constant where this is inlined."""
+    codes = rows.codes
+    words = rows.words
+    sums = rows.sums
+    ids = rows.ids
+    to_words = to.words
+    to_sums = to.sums
+    to_ids = to.ids
+    n_words = np.uint64(column.n_words)
+    is_wide = column.is_wide
     low = np.uint64(left)
     high = np.uint64(right) - ONE
-    where = np.uint64(place)
+    where = np.uint64(column.place)
     for k in range(np.uint64(lo), np.uint64(hi)):
         go = goes_left[read_code(codes, k * n_words * EIGHT + where, is_wide)] != 0
         q = low if go else high
@@ -137,16 +210,16 @@ def move_words(
         row = ids[k]  # read all, then write: the compiler cannot know that the one is not the other
         packed = sums[k]
         at = k * n_words
-        to = q * n_words
+        dest = q * n_words
         if n_words == FOUR:  # 3.7 ns a row, word by word 5.4 ns
             a = words[at]
             b = words[at + ONE]
             c = words[at + TWO]
             d = words[at + THREE]
-            to_words[to] = a
-            to_words[to + ONE] = b
-            to_words[to + TWO] = c
-            to_words[to + THREE] = d
+            to_words[dest] = a
+            to_words[dest + ONE] = b
+            to_words[dest + TWO] = c
+            to_words[dest + THREE] = d
         elif n_words >= EIGHT:  # multiples of eight
             for w in range(np.uint64(0), n_words, EIGHT):
                 a = words[at + w]
@@ -157,142 +230,68 @@ def move_words(
                 f = words[at + w + FIVE]
                 g = words[at + w + SIX]
                 h = words[at + w + SEVEN]
-                to_words[to + w] = a
-                to_words[to + w + ONE] = b
-                to_words[to + w + TWO] = c
-                to_words[to + w + THREE] = d
-                to_words[to + w + FOUR] = e
-                to_words[to + w + FIVE] = f
-                to_words[to + w + SIX] = g
-                to_words[to + w + SEVEN] = h
+                to_words[dest + w] = a
+                to_words[dest + w + ONE] = b
+                to_words[dest + w + TWO] = c
+                to_words[dest + w + THREE] = d
+                to_words[dest + w + FOUR] = e
+                to_words[dest + w + FIVE] = f
+                to_words[dest + w + SIX] = g
+                to_words[dest + w + SEVEN] = h
         else:
             for w in range(n_words):
-                to_words[to + w] = words[at + w]
+                to_words[dest + w] = words[at + w]
         to_ids[q] = row
         to_sums[q] = packed
     return np.int64(low)
 
 
-@inlined
-def move_ids(
-    codes: np.ndarray,
-    ids: np.ndarray,
+@kernel
+def move_rows(
+    rows: ByteRows,
     lo: int,
     hi: int,
-    to_ids: np.ndarray,
+    to: ByteRows,
+    left: int,  # where branch 0 begins ...
+    right: int,  # ... and branch 1 ends, growing downwards
+    column: Column,  # of the test
+    goes_left: np.ndarray,  # uint8 by code
+) -> int:
+    """Move rows lo .. hi to their branches; return where branch 0 ends.
+
+    Which way a row goes cannot be predicted, so it is computed, not jumped on. The common widths are constants where
+    the loop is compiled.
+    """
+    if column.n_words == 4 and not column.is_wide:
+        return move_words(rows, lo, hi, to, left, right, Column(np.int64(4), column.place, NARROW), goes_left)
+    if column.n_words == 2 and not column.is_wide:
+        return move_words(rows, lo, hi, to, left, right, Column(np.int64(2), column.place, NARROW), goes_left)
+    return move_words(rows, lo, hi, to, left, right, column, goes_left)
+
+
+@kernel
+def move_ids(
+    rows: ByteRows,
+    lo: int,
+    hi: int,
+    to: ByteRows,
     left: int,
     right: int,
-    n_words: int,
-    place: int,
-    is_wide: bool,
+    column: Column,
     goes_left: np.ndarray,
 ) -> int:
-    """`move_rows` for row numbers alone."""
+    """`move_rows` for row numbers alone: no node below will be split."""
+    codes = rows.codes
+    ids = rows.ids
+    to_ids = to.ids
+    stride = np.uint64(column.n_words) * EIGHT
+    place = np.uint64(column.place)
+    is_wide = column.is_wide
     low = np.uint64(left)
     high = np.uint64(right) - ONE
-    stride = np.uint64(n_words) * EIGHT
     for k in range(np.uint64(lo), np.uint64(hi)):
-        go = np.uint64(goes_left[read_code(codes, k * stride + np.uint64(place), is_wide)])
+        go = np.uint64(goes_left[read_code(codes, k * stride + place, is_wide)])
         to_ids[low * go + high * (ONE - go)] = ids[k]
         low += go
         high -= ONE - go
     return np.int64(low)
-
-
-@kernel
-def move_rows(
-    codes: np.ndarray,
-    words: np.ndarray,
-    sums: np.ndarray,
-    ids: np.ndarray,
-    lo: int,
-    hi: int,
-    to_words: np.ndarray,
-    to_sums: np.ndarray,
-    to_ids: np.ndarray,
-    left: int,  # where branch 0 begins ...
-    right: int,  # ... and branch 1 ends, growing downwards
-    n_words: int,
-    place: int,
-    is_wide: bool,
-    goes_left: np.ndarray,  # uint8 by code
-    has_moves: bool,  # else the row numbers alone: no node below will be split
-) -> int:
-    """Move rows lo .. hi to their branches; return where branch 0 ends.
-
-    Which way a row goes cannot be predicted, so it is computed, not jumped on.
-    """
-    if not has_moves:
-        return move_ids(codes, ids, lo, hi, to_ids, left, right, n_words, place, is_wide, goes_left)
-    if n_words == 4 and not is_wide:
-        return move_words(
-            codes, words, sums, ids, lo, hi, to_words, to_sums, to_ids, left, right, FOUR, place, False, goes_left
-        )
-    if n_words == 2 and not is_wide:
-        return move_words(
-            codes, words, sums, ids, lo, hi, to_words, to_sums, to_ids, left, right, TWO, place, False, goes_left
-        )
-    return move_words(
-        codes, words, sums, ids, lo, hi, to_words, to_sums, to_ids, left, right, np.uint64(n_words), place, is_wide,
-        goes_left,
-    )  # fmt: skip
-
-
-@kernel
-def add_wide(
-    codes: np.ndarray,
-    sums: np.ndarray,
-    lo: int,
-    hi: int,
-    stride: int,
-    place: int,
-    cells: np.ndarray,
-    bunches: np.ndarray,  # its BUNCH_CODE written: codes in the order in which they are met
-    n_met: int,
-) -> int:
-    """Add the packed sums of rows lo .. hi to the cells of a wide feature; return how many codes have been met."""
-    for k in range(np.uint64(lo), np.uint64(hi)):
-        code = read_code(codes, k * np.uint64(stride) + np.uint64(place), True)
-        bunches[BUNCH_CODE, n_met] = np.int64(code)
-        n_met += np.int64(cells[code] == 0)
-        cells[code] += sums[k]
-    return n_met
-
-
-@kernel
-def count_below(
-    codes: np.ndarray,
-    lo: int,
-    hi: int,
-    stride: int,
-    place: int,
-    is_wide: bool,
-    cut: int,
-) -> tuple[int, int]:
-    """Rows of lo .. hi whose code of a feature is at most `cut`, missing ones included; and the missing ones."""
-    n_below = np.int64(0)
-    n_missing = np.int64(0)
-    for k in range(np.uint64(lo), np.uint64(hi)):
-        code = read_code(codes, k * np.uint64(stride) + np.uint64(place), is_wide)
-        n_below += np.int64(np.int64(code) <= cut)
-        n_missing += np.int64(np.int64(code) == MISSING_CODE)
-    return n_below, n_missing
-
-
-@kernel
-def count_rows(
-    codes: np.ndarray,
-    ids: np.ndarray,
-    weights: np.ndarray,  # (n_rows of the table,) or (1,) int64
-    lo: int,
-    hi: int,
-    stride: int,
-    place: int,
-    is_wide: bool,
-    counts: np.ndarray,  # (2, n_codes) int64, added to: rows, and their weight
-) -> None:
-    """Count rows lo .. hi by the code of one feature."""
-    for k in range(np.uint64(lo), np.uint64(hi)):
-        code = read_code(codes, k * np.uint64(stride) + np.uint64(place), is_wide)
-        counts[0, code] += 1
-        counts[1, code] += weights[ids[k]] if len(weights) > 1 else weights[0]

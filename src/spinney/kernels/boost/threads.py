@@ -1,257 +1,206 @@
 """The rows of a node, dealt out to shards, one a thread: move them to its children, sum those of one child.
 
 Shards never mix: shard t moves and sums the rows of a node that are its own. Rows stand in the table until the root is
-split, and from then on in one of two halves of a buffer, to and fro. Sums are whole numbers, so what is found does not
-depend on the number of shards.
+split, and from then on in one of two halves of a buffer, to and fro:
+
+    side 0: the table           shard 0 │ shard 1 │ shard 0 │ shard 1 │ ...    runs of SHARD_ROWS rows go round
+                                    ▼ the root is split
+    side 1: half of the buffer  shard 0: branch 0 → ← branch 1 │ shard 1: branch 0 → ← branch 1
+                                    ▼ a child is split                           ▲ a grandchild is split
+    side 2: other half          the same places, half a buffer further on
+
+Sums are whole numbers, so what is found does not depend on the number of shards, which is that of the rows of
+`nodes.begin`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from spinney._jit import door, inlined, kernel
-from spinney._types import (
-    BEGIN,
-    CHILDREN,
-    CURRENT_SLOT,
-    FEATURE,
-    HAS_MOVES,
-    IS_WIDE,
-    PHASE,
-    PLACE,
-    SHARD_ROWS,
-    SLOT_CHILD,
-    SLOT_NODE,
-    SMALL_CHILD,
-    SMALL_SLOT,
-    SPAN_CELL,
-    SPAN_PLACE,
-    SPAN_SIZE,
-)
+from spinney._jit import door, inlined
+from spinney._types import CHILDREN, CURRENT_SLOT, PHASE, SHARD_ROWS, SMALL_CHILD, SMALL_SLOT
 
-from .rows import add_one, add_rows, add_some, move_rows, read_code
+from ..common.structs import BoostFrontier, BoostNodes, BoostScratch, BoostTable, ByteRows, Column, Runs
+from .rows import WIDE, add_one, add_rows, add_some, move_ids, move_rows, read_code
 
 SAMPLE = 512  # rows that tell which child is smaller before they are moved
 
 
+# --- Where rows stand ---------------------------------------------------------------------------------------
+
+
 @inlined
-def runs_of(
-    shard: int, node: int, n_rows: int, ranges: np.ndarray, nodes: np.ndarray, n_shards: int
-) -> tuple[int, int, int, int]:
-    """Where the rows of a shard in a node stand: from `lo` to `hi`, `size` in a run, a run every `jump` rows.
+def rows_of(node: int, source: ByteRows, buffer: ByteRows, nodes: BoostNodes) -> ByteRows:
+    """The rows among which those of a node are."""
+    return source if nodes.side[node] == 0 else buffer
+
+
+@inlined
+def runs_of(shard: int, node: int, rows: ByteRows, nodes: BoostNodes) -> Runs:
+    """Where the rows of a shard in a node stand.
 
     The table is dealt out in runs, so that an order of the rows does not put a node into one shard.
     """
-    if nodes[BEGIN, node] == 0:
+    if nodes.side[node] == 0:
+        n_rows = np.int64(len(rows.ids))
+        n_shards = np.int64(len(nodes.begin))
         size = n_rows if n_shards == 1 else np.int64(SHARD_ROWS)
-        return shard * size, n_rows, size, size * n_shards
-    lo = ranges[shard, node]
-    hi = ranges[n_shards + shard, node]
-    return lo, hi, hi - lo, max(hi - lo, np.int64(1))
-
-
-@kernel
-def move_shard(
-    shard: int,
-    node: int,
-    child: int,
-    codes_0: np.ndarray,
-    words_0: np.ndarray,
-    sums_0: np.ndarray,
-    ids_0: np.ndarray,
-    codes: np.ndarray,
-    words: np.ndarray,
-    sums: np.ndarray,
-    ids: np.ndarray,
-    starts: np.ndarray,
-    ranges: np.ndarray,
-    nodes: np.ndarray,
-    place: int,
-    is_wide: bool,
-    n_words: int,
-    goes_left: np.ndarray,
-    has_moves: bool,
-    n_shards: int,
-) -> None:
-    """Move the rows of a shard from a node to its children."""
-    lo, hi, size, jump = runs_of(shard, node, len(ids_0), ranges, nodes, n_shards)
-    half = len(ids) // 2
-    is_table = nodes[BEGIN, node] == 0
-    shift = half if nodes[BEGIN, node] == 1 else -half
-    first = starts[shard] if is_table else lo + shift
-    last = starts[shard + 1] if is_table else hi + shift
-    left = first
-    right = last
-    for begin in range(lo, hi, jump):
-        end = min(begin + size, hi)
-        if is_table:
-            middle = move_rows(
-                codes_0, words_0, sums_0, ids_0, begin, end, words, sums, ids, left, right, n_words, place, is_wide,
-                goes_left, has_moves,
-            )  # fmt: skip
-        else:
-            middle = move_rows(
-                codes, words, sums, ids, begin, end, words, sums, ids, left, right, n_words, place, is_wide,
-                goes_left, has_moves,
-            )  # fmt: skip
-        right -= end - begin - (middle - left)
-        left = middle
-    ranges[shard, child] = first
-    ranges[n_shards + shard, child] = left
-    ranges[shard, child + 1] = left
-    ranges[n_shards + shard, child + 1] = last
-
-
-@kernel
-def sum_shard(
-    shard: int,
-    node: int,
-    codes_0: np.ndarray,
-    words_0: np.ndarray,
-    sums_0: np.ndarray,
-    codes: np.ndarray,
-    words: np.ndarray,
-    sums: np.ndarray,
-    ranges: np.ndarray,
-    nodes: np.ndarray,
-    n_words: int,
-    n_narrow: int,
-    used_places: np.ndarray,
-    spans: np.ndarray,
-    cells: np.ndarray,
-    first: int,
-    n_shards: int,
-) -> None:
-    """Add the rows of a shard in a node to cells from `first` on."""
-    lo, hi, size, jump = runs_of(shard, node, len(sums_0), ranges, nodes, n_shards)
-    is_table = nodes[BEGIN, node] == 0
-    for begin in range(lo, hi, jump):
-        end = min(begin + size, hi)
-        if len(used_places) < n_narrow:
-            if is_table:
-                add_some(codes_0, sums_0, begin, end, n_words * 8, used_places, cells, first)
-            else:
-                add_some(codes, sums, begin, end, n_words * 8, used_places, cells, first)
-        elif is_table:
-            add_rows(words_0, sums_0, begin, end, n_words, n_narrow, cells, first)
-        else:
-            add_rows(words, sums, begin, end, n_words, n_narrow, cells, first)
-        for f in range(spans.shape[1]):
-            if spans[SPAN_PLACE, f] >= 0:
-                at = first + spans[SPAN_CELL, f]
-                if is_table:
-                    add_one(codes_0, sums_0, begin, end, n_words * 8, spans[SPAN_PLACE, f], cells, at)
-                else:
-                    add_one(codes, sums, begin, end, n_words * 8, spans[SPAN_PLACE, f], cells, at)
+        return Runs(shard * size, n_rows, size, size * n_shards)
+    lo = nodes.begin[shard, node]
+    hi = nodes.end[shard, node]
+    return Runs(lo, hi, hi - lo, max(hi - lo, np.int64(1)))
 
 
 @inlined
-def clear_cells(cells: np.ndarray, first: int, spans: np.ndarray) -> None:
+def column_of(feature: int, table: BoostTable) -> Column:
+    """Where the codes of a feature stand."""
+    return Column(table.n_words, table.place[feature], table.is_wide[feature])
+
+
+# --- Cells --------------------------------------------------------------------------------------------------
+
+
+@inlined
+def clear_cells(cells: np.ndarray, first: int, table: BoostTable) -> None:
     """Set the cells of the features in use to 0."""
-    for f in range(spans.shape[1]):
-        at = first + spans[SPAN_CELL, f]
-        for k in range(at, at + spans[SPAN_SIZE, f]):
+    for f in range(len(table.kept_cell)):
+        at = first + table.kept_cell[f]
+        for k in range(at, at + table.kept_size[f]):
             cells[k] = 0
 
 
 @inlined
-def add_cells(cells: np.ndarray, first: int, others: np.ndarray, first_other: int, spans: np.ndarray) -> None:
+def add_cells(cells: np.ndarray, first: int, others: np.ndarray, first_other: int, table: BoostTable) -> None:
     """Add other cells."""
-    for f in range(spans.shape[1]):
-        shift = spans[SPAN_CELL, f]
-        for k in range(shift, shift + spans[SPAN_SIZE, f]):
+    for f in range(len(table.kept_cell)):
+        shift = table.kept_cell[f]
+        for k in range(shift, shift + table.kept_size[f]):
             cells[first + k] += others[first_other + k]
 
 
 @inlined
-def subtract_cells(cells: np.ndarray, whole: int, part: int, first: int, spans: np.ndarray) -> None:
+def subtract_cells(cells: np.ndarray, whole: int, part: int, first: int, table: BoostTable) -> None:
     """Write to the cells from `first` on those from `whole` on, less those from `part` on."""
-    for f in range(spans.shape[1]):
-        shift = spans[SPAN_CELL, f]
-        for k in range(shift, shift + spans[SPAN_SIZE, f]):
+    for f in range(len(table.kept_cell)):
+        shift = table.kept_cell[f]
+        for k in range(shift, shift + table.kept_size[f]):
             cells[first + k] = cells[whole + k] - cells[part + k]
 
 
-@door
-def lend_hand(
+# --- The part of a shard ------------------------------------------------------------------------------------
+
+
+@inlined
+def move_shard(
     shard: int,
-    codes_0: np.ndarray,
-    words_0: np.ndarray,
-    sums_0: np.ndarray,
-    ids_0: np.ndarray,
-    codes: np.ndarray,
-    words: np.ndarray,
-    sums: np.ndarray,
-    ids: np.ndarray,
-    starts: np.ndarray,
-    ranges: np.ndarray,
-    nodes: np.ndarray,
-    slots: np.ndarray,
-    places: np.ndarray,
-    n_words: int,
-    n_narrow: int,
-    used_places: np.ndarray,
-    spans: np.ndarray,
-    n_slot_cells: int,
+    slot: int,
+    table: BoostTable,
+    source: ByteRows,
+    buffer: ByteRows,
+    nodes: BoostNodes,
+    frontier: BoostFrontier,
     goes_left: np.ndarray,
+) -> None:
+    """Move the rows of a shard from an open node to its children."""
+    node = frontier.number[slot]
+    child = frontier.first_child[slot]
+    is_last = frontier.is_last[slot]
+    column = column_of(frontier.feature[slot], table)
+    rows = rows_of(node, source, buffer, nodes)
+    runs = runs_of(shard, node, rows, nodes)
+    half = len(buffer.ids) // 2
+    is_table = nodes.side[node] == 0
+    shift = half if nodes.side[node] == 1 else -half
+    first = table.starts[shard] if is_table else runs.lo + shift
+    last = table.starts[shard + 1] if is_table else runs.hi + shift
+    left = first
+    right = last
+    for begin in range(runs.lo, runs.hi, runs.jump):
+        end = min(begin + runs.size, runs.hi)
+        if is_last:
+            middle = move_ids(rows, begin, end, buffer, left, right, column, goes_left)
+        else:
+            middle = move_rows(rows, begin, end, buffer, left, right, column, goes_left)
+        right -= end - begin - (middle - left)
+        left = middle
+    nodes.begin[shard, child] = first
+    nodes.end[shard, child] = left
+    nodes.begin[shard, child + 1] = left
+    nodes.end[shard, child + 1] = last
+
+
+@inlined
+def sum_shard(
+    shard: int,
+    node: int,
+    table: BoostTable,
+    source: ByteRows,
+    buffer: ByteRows,
+    nodes: BoostNodes,
     cells: np.ndarray,
-    extra: np.ndarray,
-    state: np.ndarray,
-    n_shards: int,
+    first: int,
+) -> None:
+    """Add the rows of a shard in a node to cells from `first` on."""
+    rows = rows_of(node, source, buffer, nodes)
+    runs = runs_of(shard, node, rows, nodes)
+    for begin in range(runs.lo, runs.hi, runs.jump):
+        end = min(begin + runs.size, runs.hi)
+        if len(table.used_places) < table.n_narrow:
+            add_some(rows, begin, end, table.n_words, table.used_places, cells, first)
+        else:
+            add_rows(rows, begin, end, table.n_words, table.n_narrow, cells, first)
+        for f in range(len(table.kept_place)):
+            place = table.kept_place[f]
+            if place >= 0:
+                add_one(rows, begin, end, Column(table.n_words, place, WIDE), cells, first + table.kept_cell[f])
+
+
+@door
+def work_on_shard(
+    shard: int,
+    table: BoostTable,
+    source: ByteRows,
+    buffer: ByteRows,
+    nodes: BoostNodes,
+    frontier: BoostFrontier,
+    scratch: BoostScratch,  # that of the driver, which knows the branches
 ) -> None:
     """Do the part of a shard in the work on the current node: move its rows, then sum those of the smaller child."""
+    state = frontier.state
     node = np.int64(0)
     if state[PHASE] == CHILDREN:
-        slot = state[CURRENT_SLOT]
-        feature = slots[FEATURE, slot]
-        move_shard(
-            shard, slots[SLOT_NODE, slot], slots[SLOT_CHILD, slot], codes_0, words_0, sums_0, ids_0, codes, words, sums,
-            ids, starts, ranges, nodes, places[PLACE, feature], places[IS_WIDE, feature] != 0, n_words, goes_left,
-            state[HAS_MOVES] != 0, n_shards,
-        )  # fmt: skip
+        move_shard(shard, state[CURRENT_SLOT], table, source, buffer, nodes, frontier, scratch.goes_left)
         node = state[SMALL_CHILD]
     if node < 0:
         return
-    if shard == 0:
-        first = state[SMALL_SLOT] * n_slot_cells
-        clear_cells(cells, first, spans)
-        sum_shard(
-            shard, node, codes_0, words_0, sums_0, codes, words, sums, ranges, nodes, n_words, n_narrow, used_places,
-            spans, cells, first, n_shards,
-        )  # fmt: skip
-    else:
-        first = (shard - 1) * n_slot_cells
-        clear_cells(extra, first, spans)
-        sum_shard(
-            shard, node, codes_0, words_0, sums_0, codes, words, sums, ranges, nodes, n_words, n_narrow, used_places,
-            spans, extra, first, n_shards,
-        )  # fmt: skip
+    cells = frontier.cells if shard == 0 else frontier.shard_cells
+    first = (state[SMALL_SLOT] if shard == 0 else shard - 1) * table.n_slot_cells
+    clear_cells(cells, first, table)
+    sum_shard(shard, node, table, source, buffer, nodes, cells, first)
 
 
-@kernel
+@inlined
 def guess_smaller(
-    node: int,
-    codes_0: np.ndarray,
-    codes: np.ndarray,
-    n_rows: int,
-    ranges: np.ndarray,
-    nodes: np.ndarray,
-    n_words: int,
-    place: int,
-    is_wide: bool,
+    slot: int,
+    table: BoostTable,
+    source: ByteRows,
+    buffer: ByteRows,
+    nodes: BoostNodes,
+    frontier: BoostFrontier,
     goes_left: np.ndarray,
-    n_shards: int,
 ) -> int:
-    """Branch with fewer rows, judged by a sample."""
+    """Branch of an open node with fewer rows, judged by a sample."""
+    node = frontier.number[slot]
+    column = column_of(frontier.feature[slot], table)
+    rows = rows_of(node, source, buffer, nodes)
     n_left = np.int64(0)
     n_seen = np.int64(0)
-    is_table = nodes[BEGIN, node] == 0
+    n_shards = len(nodes.begin)
     for shard in range(n_shards):
-        lo, hi, _, _ = runs_of(shard, node, n_rows, ranges, nodes, n_shards)
-        step = max(hi - lo, 0) * n_shards // SAMPLE + 1
-        for k in range(lo, hi, step):
-            at = np.uint64(k * n_words * 8 + place)
-            code = read_code(codes_0, at, is_wide) if is_table else read_code(codes, at, is_wide)
-            n_left += np.int64(goes_left[code])
+        runs = runs_of(shard, node, rows, nodes)
+        step = max(runs.hi - runs.lo, 0) * n_shards // SAMPLE + 1
+        for k in range(runs.lo, runs.hi, step):
+            at = np.uint64(k * column.n_words * 8 + column.place)
+            n_left += np.int64(goes_left[read_code(rows.codes, at, column.is_wide)])
             n_seen += 1
     return np.int64(2 * n_left > n_seen)

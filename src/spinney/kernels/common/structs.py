@@ -399,6 +399,172 @@ class Queue(NamedTuple):
 # --- Boosting ---------------------------------------------------------------------------------------------------
 
 
+class ByteRows(NamedTuple):
+    """Rows of bytes: of the table (fit; the sums of a tree), or the two halves of the buffer (tree), end to end."""
+
+    codes: NDArray[np.uint8]  # (n_rows * n_words * 8,): a byte for each narrow feature, then two for each wide one
+    words: NDArray[np.uint64]  # (n_rows * n_words,): the same memory
+    sums: NDArray[np.int64]  # (n_rows,): gradient and hessian of each row as a packed sum
+    ids: NDArray[np.int32]  # (n_rows,): rows of the table
+
+
+class Column(NamedTuple):
+    """Where the codes of one feature stand in rows of bytes."""
+
+    n_words: int  # of a row
+    place: int  # first byte in a row
+    is_wide: bool  # two bytes
+
+
+class Runs(NamedTuple):
+    """Where the rows of a shard in a node stand: runs of neighbouring rows, one every so many."""
+
+    lo: int
+    hi: int
+    size: int  # of a run; the last one may be shorter
+    jump: int  # from the beginning of a run to that of the next
+
+
+class BoostTable(NamedTuple):
+    """What is known about the features and rows of a table; fit, but for what says tree."""
+
+    features: NDArray[np.int64]  # (FEATURE_ROWS, n_features): see `_types`
+    edges: NDArray[np.float64]  # (2, n_codes of all features): lowest and highest value behind each code
+    place: NDArray[np.int64]  # (n_features,): first byte of a feature in a row
+    is_wide: NDArray[np.bool_]  # (n_features,): two bytes
+    first_cell: NDArray[np.int64]  # (n_features,): first of its cells in a slot; -1: none are kept
+    used: NDArray[np.int64]  # (n,): features of the tree
+    used_places: NDArray[np.int64]  # (n,): places of the narrow ones among them; tree
+    kept_cell: NDArray[np.int64]  # (n,): of the features of the tree whose cells are kept, the first cell in a slot ...
+    kept_size: NDArray[np.int64]  # ... the number of cells ...
+    kept_place: NDArray[np.int64]  # ... and the first byte of a wide one; -1: narrow
+    weights: NDArray[np.int64]  # (n_rows,) or (1,): row weights in units
+    starts: NDArray[np.int64]  # (n_shards + 1,): where the rows of each shard stand in the first half of the buffer
+    interactions: NDArray[np.uint64]  # (n_features, n_set_words): bit s: set s has the feature; no word: all interact
+    n_words: int  # of a row
+    n_narrow: int  # features of one byte, which come first in a row
+    n_slot_cells: int  # cells of an open node
+
+
+class BoostNodes(NamedTuple):
+    """The nodes of a boosted tree, children side by side; tree, enlarged by Python on NEEDS_ROOM."""
+
+    test: NDArray[np.int64]  # (n_nodes,): packed, see `common.layout`
+    first_child: NDArray[np.int64]  # 0: a leaf
+    side: NDArray[np.int64]  # where its rows stand: 0 the table, 1 and 2 the halves of the buffer
+    n_rows: NDArray[np.int64]
+    last_code: NDArray[np.int64]  # of branch 0, where the test is a threshold
+    first_word: NDArray[np.int64]  # of the levels of branch 0, where it is a subset
+    cut_value: NDArray[np.float64]  # threshold, or the first word as a float
+    gain: NDArray[np.float64]  # of its split, less gamma
+    lower: NDArray[np.float64]  # bounds of the values below: monotone constraints
+    upper: NDArray[np.float64]
+    begin: NDArray[np.int64]  # (n_shards, n_nodes): where the rows of each shard begin ...
+    end: NDArray[np.int64]  # ... and end in the buffer
+    split_order: NDArray[np.int64]  # (n_nodes,): the nodes that were split, in that order
+    subsets: NDArray[np.uint64]  # (any,): levels of branch 0 as bits; no word where there are no categories
+
+
+class BoostFrontier(NamedTuple):
+    """The open nodes, each in a slot: its best test, its sums, the cells of its features; tree, enlarged.
+
+    A node has two numbers: `number` while the tree grows, and `node`, that of the finished tree. They differ where
+    children were made ready in vain.
+    """
+
+    queue: NDArray[np.int64]  # (n_slots,): slots in the order they are expanded, see `common.queue`
+    free: NDArray[np.int64]  # slots that are not taken
+    node: NDArray[np.int64]
+    number: NDArray[np.int64]
+    depth: NDArray[np.int64]
+    key: NDArray[np.int64]  # of its draws: a function of its path
+    packed: NDArray[np.int64]  # packed sum of its rows ...
+    left_packed: NDArray[np.int64]  # ... and of those of branch 0
+    feature: NDArray[np.int64]  # the test that was found, as in `BoostNodes`
+    kind: NDArray[np.int64]
+    cut: NDArray[np.int64]
+    missing: NDArray[np.int64]  # branch of missing values
+    first_child: NDArray[np.int64]  # number of its first child, once it has children ...
+    left_slot: NDArray[np.int64]  # ... and their slots
+    right_slot: NDArray[np.int64]
+    gain: NDArray[np.float64]
+    cut_value: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    is_ready: NDArray[np.bool_]  # its children have rows, sums and tests
+    is_open: NDArray[np.bool_]  # a test was found: it may be split
+    is_last: NDArray[np.bool_]  # its children will be leaves: row numbers alone are moved to them
+    subsets: NDArray[np.uint64]  # (n_slots, most_words): levels of branch 0
+    allowed_sets: NDArray[np.uint64]  # (n_slots, n_set_words): interaction sets that hold every feature used above
+    cells: NDArray[np.int64]  # (n_slots * n_slot_cells,): packed sums by code
+    shard_cells: NDArray[np.int64]  # ((n_shards - 1) * n_slot_cells,): those of one node, of the shards but the first
+    batch: NDArray[np.int64]  # (MOST_BATCH,): slots of nodes to be made ready side by side
+    state: NDArray[np.int64]  # (BOOST_STATE_SIZE,): counters of the driver, see `_types`
+
+
+class BestCuts(NamedTuple):
+    """The best test of each feature of a node; node."""
+
+    gain: NDArray[np.float64]  # (n_features of the tree,): scores of both branches; -inf: there is none
+    cut: NDArray[np.int64]  # last code of branch 0; of a category its last group
+    following: NDArray[np.int64]  # next code of the node; -1: none
+    missing: NDArray[np.int64]  # branch of missing values; -1: there are none
+    left: NDArray[np.int64]  # packed sum of branch 0
+    is_counted: NDArray[np.bool_]  # rows of the branches were counted
+
+
+class CellScan(NamedTuple):
+    """The present codes of a narrow feature, packed together; node."""
+
+    code: NDArray[np.int32]  # (NARROW_CODES,)
+    left: NDArray[np.int64]  # packed sum up to each ...
+    gradient: NDArray[np.float64]  # ... its gradient ...
+    hessian: NDArray[np.float64]  # ... and its hessian
+    gain: NDArray[np.float64]  # of a cut behind it
+
+
+class BoostScratch(NamedTuple):
+    """What the search of one thread writes to read it again; node, but for the first two."""
+
+    goes_left: NDArray[np.uint8]  # (n_codes + 1,): by code of the tested feature; kept while threads move a node's rows
+    wide_cells: NDArray[
+        np.int64
+    ]  # (n_codes + 1,): packed sums of a wide feature whose cells are not kept; zero between
+    row_counts: NDArray[np.int64]  # (n_codes + 1,): rows by code ...
+    weight_counts: NDArray[np.int64]  # ... and their weight
+    groups: NDArray[np.int64]  # (BOOST_GROUP_ROWS, n_codes + 2): rows of the node with one code, see `_types`
+    scores: NDArray[np.float64]  # (n_codes + 2,): what groups are sorted by
+    spare: NDArray[np.float64]  # (n_codes + 2,)
+    buckets: NDArray[np.int64]  # (n_codes + 2,)
+    cell_scan: CellScan
+    best: BestCuts
+
+
+class BoostCut(NamedTuple):
+    """A cut of a feature; fields as in `BestCuts`."""
+
+    gain: float
+    cut: int
+    following: int
+    missing: int
+    left: int
+
+
+class RowSums(NamedTuple):
+    """Sums over some rows."""
+
+    packed: int
+    n_rows: int  # 0: rows and weights were not counted
+    weight: int  # in units
+
+
+class Bounds(NamedTuple):
+    """Of the values of leaves, by monotone constraints."""
+
+    lower: float
+    upper: float
+
+
 class BoostSettings(NamedTuple):
     """Scalars of one boosted tree; sums of gradients and hessians are whole numbers of their units."""
 
@@ -415,9 +581,9 @@ class BoostSettings(NamedTuple):
     share_rows: int  # rows of a node that is worth sharing out among threads
     batch_rows: int  # rows of a node from which on several are made ready side by side ...
     most_words: int  # of one subset
-    is_plain: int  # no L1 penalty, no monotone constraint: the scan of cells serves
-    has_monotone: int
-    is_post: int  # tests without gain are made, and removed from below at the end
+    is_plain: bool  # no L1 penalty, no monotone constraint: the scan of cells serves
+    has_monotone: bool
+    is_post: bool  # tests without gain are made, and removed from below at the end
     seed: int
     gradient_unit: float
     hessian_unit: float
@@ -427,6 +593,60 @@ class BoostSettings(NamedTuple):
     cat_smooth: float
     max_cat_threshold: int  # levels of a category in the branch that has fewer, where a node has many
     likely_gain: float  # ... those whose gain makes it likely that they will be split
+
+
+class Gradients(NamedTuple):
+    """Derivatives of the loss by the raw scores of the rows, without their weights; round, the weights fit."""
+
+    g: NDArray[np.float64]  # (n_rows,)
+    h: NDArray[np.float64]  # (n_rows,)
+    weight: NDArray[np.float64]  # (n_rows,), or (1,) for all alike
+    is_whole: bool  # weights are whole numbers and multiply what is rounded: a row of weight 2 is two rows
+
+
+class PackedUnits(NamedTuple):
+    """Powers of two that gradients and hessians are multiplied by before they are rounded to whole numbers."""
+
+    gradient: float
+    hessian: float
+
+
+class LeafLinks(NamedTuple):
+    """From nodes as they were grown to those that are left by pruning; tree."""
+
+    target: NDArray[np.int64]  # (n_nodes,): the node that the rows of a grown leaf belong to in the end; -1: not a leaf
+    owner: NDArray[np.int64]  # the kept node that a node has gone into
+    grown_child: NDArray[np.int64]  # first child before pruning
+    number: NDArray[np.int64]  # of a kept node
+
+
+class LeafSums(NamedTuple):
+    """Sums of true gradients and hessians by leaf, in fixed point; tree."""
+
+    gradient: NDArray[np.int64]  # (n_shards, n_nodes)
+    hessian: NDArray[np.int64]  # (n_shards, n_nodes)
+
+
+class LeafSettings(NamedTuple):
+    """How sums become values of leaves."""
+
+    n_features: int
+    gradient_unit: float  # worth of a unit of the sums
+    hessian_unit: float
+    reg_lambda: float
+    reg_alpha: float
+    learning_rate: float
+
+
+class StoredTrees(NamedTuple):
+    """The trees of a boosted model end to end; model, enlarged. Fields as of `tree.forest.Forest`."""
+
+    first: int  # node where the next tree begins
+    cuts: NDArray[np.float64]  # (any, 2): its first column thresholds and values of leaves ...
+    words: NDArray[np.uint64]  # ... the same memory: its second column links, see `common.layout`
+    n_rows: NDArray[np.uint32]  # (any,)
+    weight: NDArray[np.float64]  # (any,): sum of hessians
+    gain: NDArray[np.float64]  # (any,): gain of the tests below each node, per weight
 
 
 # --- Textbook trees: ID3, C4.5 ----------------------------------------------------------------------------------
