@@ -99,7 +99,10 @@ class StumpGrowth(Growth):
         self.codes = codes.rows
         self.nodes = make_nodes(MOST_NODES, 0)
         self.frontier = make_frontier(0)
-        self.order = self.order._replace(pairs=np.ascontiguousarray(self.labels[[TARGET, WEIGHT]].T))
+        pairs = np.empty((len(codes.rows), 2), SUM)
+        pairs[:, TARGET] = self.labels[TARGET]
+        pairs[:, WEIGHT] = self.labels[WEIGHT]
+        self.order = self.order._replace(pairs=pairs)
 
     def drive(self) -> int:
         """Search the rows and split them."""
