@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+os.environ.setdefault("SPINNEY_CHECK_TYPES", "1")  # see `_jit.same_types`; before the package is imported
+
 # Real tables kept beside the repository, not in it; tests that need them are skipped where they are absent.
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 

@@ -21,6 +21,7 @@ from spinney._jit.choice import IS_JIT_DISABLED, LOAD_SECONDS, SMALL_SECONDS, co
 from spinney._jit.decorators import door, fixed, inlined, kernel
 from spinney._jit.process import COMPILE_SECONDS
 from spinney._jit.ready import is_compiled
+from spinney._jit.same_types import SameTypes
 from spinney._jit.twin import Kernels, interpreted
 
 _IS_JIT_DISABLED = IS_JIT_DISABLED  # as tests know it
@@ -31,6 +32,7 @@ __all__ = [
     "LOAD_SECONDS",
     "SMALL_SECONDS",
     "Kernels",
+    "SameTypes",
     "cache_dir",
     "cache_directory",
     "choice",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spinney._jit import SameTypes
 from spinney._types import IS_CATEGORICAL, N_CODES, N_WORDS, SUM_BITS
 from spinney.ensemble.bagging import Subspaces
 from spinney.ensemble.losses import RoundRows, row_weights, weighted_mean, weighted_quantile
@@ -148,6 +149,10 @@ class Boosting:
     ) -> None:
         n_rows, n_features = len(y), len(bins.place)
         self.y, self.loss, self.params, self.raw, self.kernels = y, loss, params, raw, kernels
+        # the types of what they are given stay the same from tree to tree
+        self.pack_rows = SameTypes(kernels.boost.pack_gradients.pack)
+        self.sum_leaves = SameTypes(kernels.boost.leaf_values.sum_leaves)
+        self.settle_leaves = SameTypes(kernels.boost.leaf_values.settle)
         self.first_round, self.n_rounds, self.max_bins = first_round, 0, max_bins
         self.exact = bins if params.candidates == "hessian" else None
         self.weights = row_weights(weight, n_rows)
@@ -215,10 +220,12 @@ class Boosting:
     def pack(self, sum_g: float, sum_h: float, key: int) -> tuple[PackedUnits, int, int]:
         """Write the packed sums of all rows; return their units, their sum and the largest hessian."""
         units = packed_units(sum_g, sum_h, self.total_weight if self.is_whole else float(len(self.y)))
-        pack, sums = self.kernels.boost.pack_gradients.pack, self.growth.source.sums
+        sums = self.growth.source.sums
         found: list[tuple[int, int]] = []
         self.share(
-            lambda lo, hi: found.append(pack(lo, hi, self.choosing, units, self.rounds_randomly, np.uint64(key), sums))
+            lambda lo, hi: found.append(
+                self.pack_rows(None, lo, hi, self.choosing, units, self.rounds_randomly, np.uint64(key), sums)
+            )
         )
         return units, sum(total for total, _ in found), max(largest for _, largest in found)
 
@@ -269,7 +276,7 @@ class Boosting:
 
     def settle(self, n_nodes: int, sum_g: float, sum_h: float, k: int) -> Floats:
         """Write the tree that has been grown behind the last one; return the shrunken values of its leaves."""
-        growth, params, store, kernels = self.growth, self.params, self.store, self.kernels.boost.leaf_values
+        growth, params, store = self.growth, self.params, self.store
         limit = math.ldexp(1.0, SUM_BITS - 1)
         scale = PackedUnits(power_below(limit, sum_g), power_below(limit, sum_h))
         n_workers = self.team.n_workers
@@ -277,7 +284,7 @@ class Boosting:
 
         def add(lo: int, hi: int) -> None:
             shard = min(lo // self.rows_of_part, n_workers - 1)
-            kernels.sum_leaves(shard, lo, hi, self.gradients, scale, growth.leaf, self.is_in, sums)
+            self.sum_leaves(None, shard, lo, hi, self.gradients, scale, growth.leaf, self.is_in, sums)
 
         self.share(add)
         given = None if self.loss.leaf == "newton" else self.estimate_leaves(n_nodes, k)
@@ -291,8 +298,8 @@ class Boosting:
             reg_alpha=params.reg_alpha,
             learning_rate=params.learning_rate,
         )
-        is_finite = kernels.settle(
-            growth.nodes, n_nodes, sums, settings, given, self.directions, store.arrays(), values
+        is_finite = self.settle_leaves(
+            given is None, growth.nodes, n_nodes, sums, settings, given, self.directions, store.arrays(), values
         )
         if not is_finite:
             raise FloatingPointError(f"a leaf of round {self.first_round + self.n_rounds} is not a finite number")

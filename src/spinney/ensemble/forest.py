@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from spinney._jit import SameTypes
 from spinney._types import ROW
 from spinney.ensemble.pool import run_tasks
 from spinney.ensemble.sampling import Draw, draw_key, split_bag
@@ -58,15 +59,22 @@ class Grown(NamedTuple):
     members: NDArray[np.int32]  # rows of the bag that made the leaf values, in the order of the leaves
 
 
-def grow_one(plan: Plan, tree: int, kernels: Any, control: NDArray[np.int64], room: int = FIRST_NODES) -> Grown:
-    """Grow tree number `tree`; `room`: for how many nodes memory is taken at first."""
+def grow_one(
+    plan: Plan,
+    tree: int,
+    kernels: Any,
+    control: NDArray[np.int64],
+    room: int = FIRST_NODES,
+    grow: SameTypes | None = None,
+) -> Grown:
+    """Grow tree number `tree`; `room`: for how many nodes memory is taken at first; `grow`: the driver."""
     counts = plan.draw.counts(tree)
     if plan.is_weighed is not None:
         counts *= plan.is_weighed
     built = counts
     if plan.honest_fraction is not None:
         built, valued = split_bag(counts, tree, plan.seed, plan.honest_fraction, plan.draw.groups)
-    growth = grow_bag(plan, tree, built, kernels, control, room)
+    growth = grow_bag(plan, tree, built, kernels, control, room, grow)
     grown = growth.finish()
     nothing = np.zeros(0, ROW)
     members = growth.ids if plan.keeps_members else nothing
@@ -95,7 +103,13 @@ def left_out(plan: Plan, counts: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def grow_bag(
-    plan: Plan, tree: int, counts: NDArray[np.int32], kernels: Any, control: NDArray[np.int64], room: int
+    plan: Plan,
+    tree: int,
+    counts: NDArray[np.int32],
+    kernels: Any,
+    control: NDArray[np.int64],
+    room: int,
+    grow: SameTypes | None,
 ) -> Growth:
     """Grow a tree on a bag."""
     rows = np.flatnonzero(counts).astype(ROW)
@@ -103,7 +117,7 @@ def grow_bag(
     codes = plan.codes._replace(rows=plan.codes.rows[rows])
     params = replace(plan.params, seed=draw_key(plan.seed, GROWTH, tree))
     growth = Growth(codes, target, weights, params, kernels, plan.monotone, rows, room)
-    growth.control = control
+    growth.control, growth.grow_alike = control, grow
     growth.run()
     return growth
 
@@ -189,6 +203,7 @@ class ForestGrowth:
         self.votes = np.zeros((n_rows, max(plan.target.n_classes, 1)))
         self.n_votes = np.zeros(n_rows, np.int64)
         self.room = FIRST_NODES  # for nodes of the next trees: doubling it as they grow took a tenth of their time
+        self.driver: SameTypes | None = None
         self.on_votes: Any = None  # called after each tree, for a curve over the number of trees
 
     def add(self, _: int, grown: Grown) -> None:
@@ -205,11 +220,12 @@ class ForestGrowth:
 
     def grow(self, tree: int, kernels: Any, control: NDArray[np.int64]) -> Grown:
         """Grow tree number `tree`; any thread may."""
-        return grow_one(self.plan, tree, kernels, control, self.room)
+        return grow_one(self.plan, tree, kernels, control, self.room, self.driver)
 
     def run(self, first: int, n_trees: int, kernels: Any, n_workers: int, *, is_short: bool, verbose: bool) -> Forest:
         """Grow trees first .. first + n_trees."""
         self.parts = ForestParts(n_trees)
+        self.driver = SameTypes(kernels.tree.driver.grow)
 
         def work(task: int, control: NDArray[np.int64]) -> Grown:
             return self.grow(first + task, kernels, control)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spinney._jit import SameTypes
 from spinney._types import (
     BEST_FIRST,
     BOOST_GROUP_ROWS,
@@ -139,6 +140,11 @@ class BoostGrowth:
     ) -> None:
         self.params = params
         self.kernels = kernels
+        # whatever a tree is grown on, the types of the groups are those of the first
+        self.grow_alike = SameTypes(kernels.boost.driver.grow)
+        self.prepare_batch = SameTypes(kernels.boost.driver.prepare_batch)
+        self.work_on_shard = SameTypes(kernels.boost.threads.work_on_shard)
+        self.mark_leaves = SameTypes(kernels.boost.leaf_values.mark_leaves)
         self.weights = weights
         self.n_shards = n_shards
         self.run = run
@@ -332,12 +338,12 @@ class BoostGrowth:
         total, largest: the sum of these, and the largest hessian among them. likely_gain: gain from which on a node
         will likely be split, see `least_gain`.
         """
-        k = self.kernels.boost
         self.begin(total, bag)
         settings = self.settings(units, largest, min_weight, len(self.table.used), likely_gain, seed)
 
         def prepare_batch(thread: int) -> None:
-            k.driver.prepare_batch(
+            self.prepare_batch(
+                None,
                 thread,
                 self.table,
                 self.source,
@@ -349,12 +355,13 @@ class BoostGrowth:
             )
 
         def work_on_shard(shard: int) -> None:
-            k.threads.work_on_shard(
-                shard, self.table, self.source, self.buffer, self.nodes, self.frontier, self.scratch[0]
+            self.work_on_shard(
+                None, shard, self.table, self.source, self.buffer, self.nodes, self.frontier, self.scratch[0]
             )
 
         while True:
-            why = k.driver.grow(
+            why = self.grow_alike(
+                None,
                 self.table,
                 self.source,
                 self.buffer,
@@ -434,7 +441,7 @@ class BoostGrowth:
         n_nodes = k.close_tree(self.nodes, n_grown, self.params.pruning == "post", links)
 
         def mark(shard: int) -> None:
-            k.mark_leaves(shard, n_grown, links.target, self.buffer, self.nodes, self.leaf)
+            self.mark_leaves(None, shard, n_grown, links.target, self.buffer, self.nodes, self.leaf)
 
         if n_rows * self.n_shards < SHARE_CELLS:
             for shard in range(self.n_shards):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._elementary import log2
-from spinney._jit import compiled
+from spinney._jit import SameTypes, compiled
 from spinney._types import (
     BEST_FIRST,
     CELLS_PER_ROW,
@@ -366,6 +366,7 @@ class Growth(Driven):
         self.ids = np.arange(n_rows, dtype=ROW) if ids is None else ids
         self.labels = make_labels(target, weights)
         self.control = np.zeros(CONTROL_SIZE, np.int64)
+        self.grow_alike: SameTypes | None = None  # the driver, for the trees of one forest
         self.allocate(codes, min(2 * n_rows + 2, room))
 
     def allocate(self, codes: Codes, room: int) -> None:
@@ -458,13 +459,21 @@ class Growth(Driven):
         rows = Rows(self.codes, self.codes.view(np.uint64), self.labels, self.ids, self.lists)
         while True:
             frontier = self.frontier._replace(control=self.control)
-            grow = self.kernels.tree.driver.grow
-            status = int(grow(rows, self.table, self.settings, self.nodes, frontier, self.scratch))
+            groups = rows, self.table, self.settings, self.nodes, frontier, self.scratch
+            if self.grow_alike is None:
+                status = int(self.kernels.tree.driver.grow(*groups))
+            else:
+                status = int(self.grow_alike(self.variant, *groups))
             if status != NEEDS_ROOM:
                 return status
             if time.monotonic() > deadline:
-                self.kernels = compiled()
+                self.kernels, self.grow_alike = compiled(), None
             self.make_room()
+
+    @property
+    def variant(self) -> tuple[bool, ...]:
+        """Which groups are None: what the types of the driver's arguments depend on."""
+        return tuple(group is None for group in self.scratch[-5:])
 
     def finish(self) -> Tree:
         """Sum up the nodes and keep what a tree needs."""
