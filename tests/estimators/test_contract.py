@@ -11,11 +11,13 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_iris
 from sklearn.ensemble import BaggingClassifier, StackingRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.inspection import partial_dependence, permutation_importance
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate, learning_curve
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
@@ -536,6 +538,46 @@ def test_search_pipeline_and_cross_validation(kind):
     plain = kind(max_depth=3).fit(numbers, y)  # standardising keeps the order of values, so the tests are the same
     np.testing.assert_array_equal(pipeline[-1].tree_.n_rows, plain.tree_.n_rows)
     np.testing.assert_array_equal(pipeline.predict(numbers), plain.predict(numbers))
+
+
+def make_odd_iris():
+    """Iris with one row of a class of its own: most folds train without it, one is scored with it."""
+    X, y = load_iris(return_X_y=True)
+    y[0] = 9
+    return X, y, KFold(5, shuffle=True, random_state=0)
+
+
+def test_f2_searches_and_curves_count_an_unseen_class_as_wrong():
+    X, y, folds = make_odd_iris()
+    search = GridSearchCV(CARTClassifier(), {"max_depth": [1, 3]}, cv=folds, error_score="raise").fit(X, y)
+    assert search.best_params_ == {"max_depth": 3}  # as with scikit-learn's tree
+    assert round(search.best_score_, 3) == 0.947
+    _, _, held_out = learning_curve(CARTClassifier(), X, y, cv=folds, train_sizes=[0.5], error_score="raise")
+    assert np.isfinite(held_out).all()
+    assert np.isfinite(cross_val_score(CARTClassifier(), X, y, cv=folds, error_score="raise")).all()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        CARTClassifier(),
+        ID3Classifier(),
+        C45Classifier(),
+        RandomForestClassifier(n_estimators=3, random_state=0),
+        ExtraTreesClassifier(n_estimators=3, random_state=0),
+        spinney.BaggingClassifier(n_estimators=3, random_state=0),
+        spinney.AdaBoostClassifier(n_estimators=3),
+        spinney.GradientBoostingClassifier(n_estimators=2),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_f2_score_counts_an_unseen_class_as_wrong(model):
+    X, y, _ = make_odd_iris()
+    model.fit(X[1:], y[1:])
+    assert model.score(X, y) == accuracy_score(y, model.predict(X)) < 1.0
+    assert model.score(X[:1], y[:1]) == 0.0
+    weight = np.where(y == 9, 149.0, 1.0)
+    assert model.score(X, y, weight) == accuracy_score(y, model.predict(X), sample_weight=weight)
 
 
 def test_inspection(kind):

@@ -26,7 +26,6 @@ from spinney.estimators.checks import (
     all_or_nothing,
     check_classes,
     check_codes,
-    check_known,
     check_monotone,
     check_numbers,
     check_weights,
@@ -612,12 +611,6 @@ class BaggingClassifier(ClassifierMixin, _Bagging):
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Logarithm of `predict_proba`; -inf for probability 0."""
         return log(self._hear(X))
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of the rows, by weight, whose class is predicted; a class that fit has not seen is an error."""
-        check_is_fitted(self, "_bags")
-        check_known(y, self.classes_)
-        return float(super().score(X, y, sample_weight))
 
 
 class BaggingRegressor(RegressorMixin, _Bagging):

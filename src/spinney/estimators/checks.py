@@ -173,13 +173,12 @@ def check_classes(estimator: Any, y: Any, n_rows: int) -> tuple[NDArray[Any], ND
 
 
 def check_known(y: Any, classes: NDArray[Any]) -> None:
-    """Refuse classes that fit has not seen: "Yes" for "yes" would count as an error of the model."""
+    """Refuse classes that fit has not seen where there is no counting them as wrong: losses, margins, pruning."""
     unseen = set(np.asarray(y).ravel().tolist()) - set(classes.tolist())
     if unseen:
         message = (
             f"y holds the class {min(unseen, key=repr)!r}, which was not among the classes in fit: "
-            f"{classes.tolist()[:10]}. To count such rows as wrong, use sklearn.metrics.accuracy_score, "
-            "or scoring='accuracy' in cross-validation."
+            f"{classes.tolist()[:10]}. Correct the label, or leave out such rows."
         )
         raise ValueError(message)
 

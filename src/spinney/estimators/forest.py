@@ -24,7 +24,6 @@ from spinney.estimators.checks import (
     all_or_nothing,
     check_classes,
     check_codes,
-    check_known,
     check_monotone,
     check_numbers,
     check_weights,
@@ -559,12 +558,6 @@ class ForestClassifier(ClassifierMixin, UncertainClasses, _Forest):
         """
         values, codes = self._training_values(X, y)
         return measure_strength(self.forest_, self._draw, values, codes)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of the rows, by weight, whose class is predicted; a class that fit has not seen is an error."""
-        check_is_fitted(self, "forest_")
-        check_known(y, self.classes_)
-        return float(super().score(X, y, sample_weight))
 
 
 class ForestRegressor(RegressorMixin, UncertainNumbers, _Forest):

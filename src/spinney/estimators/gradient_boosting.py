@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from spinney._elementary import log
 from spinney.ensemble.losses import CLASSES, NUMBERS, make_loss
@@ -355,12 +354,6 @@ class GradientBoostingClassifier(ClassifierMixin, Boosted):
         """Classes after 1, 2, ... `n_estimators_` rounds."""
         for raw in self._stages(self._values(X), init_score):
             yield self.classes_[choose_class(raw, len(self.classes_))]
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of the rows, by weight, whose class is predicted; a class that fit has not seen is an error."""
-        check_is_fitted(self, "forest_")
-        check_known(y, self.classes_)
-        return float(super().score(X, y, sample_weight))
 
 
 class GradientBoostingRegressor(RegressorMixin, Boosted):
