@@ -444,7 +444,8 @@ class BaggingClassifier(ClassifierMixin, _Bagging):
 
     Members are CART trees, any other classifiers, or several kinds of them in turn. Bags of trees grow as fast as a
     forest. A bag is a pure function of the seed and of the member's number: the same ensemble comes out for any number
-    of threads. Members keep to their bag: what is outside, they never meet.
+    of threads. Members whose `fit` takes weights get all rows, with weight 0 outside their bag, as in scikit-learn;
+    others the rows of their bag.
 
     Permutation importance, tables of votes and the like need trees and are those of the forests:
     `RandomForestClassifier(max_features=None)` grows the trees of `estimator=None`, with all of them.
