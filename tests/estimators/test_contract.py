@@ -540,6 +540,26 @@ def test_search_pipeline_and_cross_validation(kind):
     np.testing.assert_array_equal(pipeline.predict(numbers), plain.predict(numbers))
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        CARTClassifier(monotonic_cst=[1]),
+        CARTClassifier(monotonic_cst=[-1], trace=True),
+        RandomForestClassifier(n_estimators=2, monotonic_cst=[1]),
+        ExtraTreesClassifier(n_estimators=2, monotonic_cst=[1]),
+        spinney.BaggingClassifier(CARTClassifier(monotonic_cst=[1]), 2),
+        spinney.AdaBoostClassifier(CARTClassifier(max_depth=2, monotonic_cst=[1]), n_estimators=2),
+        spinney.GradientBoostingClassifier(n_estimators=2, monotonic_cst=[1], min_samples_leaf=1),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_f6_one_class_leaves_nothing_to_constrain(model):
+    X = [[0.0], [1.0], [2.0]]
+    model.fit(X, ["oak"] * 3)
+    assert model.predict(X).tolist() == ["oak"] * 3
+    assert model.predict_proba(X).tolist() == [[1.0]] * 3
+
+
 def make_odd_iris():
     """Iris with one row of a class of its own: most folds train without it, one is scored with it."""
     X, y = load_iris(return_X_y=True)

@@ -294,7 +294,7 @@ class _Bagging(OutOfBag, CheckedParams, Saved, BaseEstimator):
             draw=bags.draw,
             params=replace(base._grow_params(table.n_rows, n_drawn), shuffles=self.estimator is None),  # noqa: SLF001
             seed=bags.seed,
-            monotone=self._check_monotone(base, schema),
+            monotone=check_monotone(base.monotonic_cst, self, schema),
             is_weighed=None if weight is None or np.all(weight > 0.0) else weight > 0.0,
             balances_bags=is_balanced,
             ccp_alpha=float(base.ccp_alpha),
@@ -355,12 +355,6 @@ class _Bagging(OutOfBag, CheckedParams, Saved, BaseEstimator):
 
     def _make_target(self, base: Any, y: NDArray[Any], weights: Weights) -> Target:
         raise NotImplementedError
-
-    def _check_monotone(self, base: Any, schema: Schema) -> NDArray[np.int8] | None:
-        monotone = check_monotone(base.monotonic_cst, self, schema)
-        if monotone is not None and len(getattr(self, "classes_", ())) > 2 and monotone.any():
-            raise ValueError("Monotonicity constraints are not supported with multiclass classification")
-        return monotone
 
     # --- reading ---
 

@@ -301,7 +301,7 @@ class Boosted(CheckedParams, Saved, BaseEstimator):
     ) -> Boosting:
         """Bin the table and set up what grows on it."""
         schema, n_rows = data.table.schema, len(y)
-        monotone = self._monotone(schema, loss)
+        monotone = check_monotone(self.monotonic_cst, self, schema)
         interactions = check_interactions(self.interaction_cst, self, schema)
         quantiles = fix_weights(weight, n_rows).values
         is_exact = self.max_bins is None or self.candidates == "hessian"  # which are drawn from all values
@@ -383,12 +383,6 @@ class Boosted(CheckedParams, Saved, BaseEstimator):
             candidates=self.candidates,
             seed=self._seed,
         )
-
-    def _monotone(self, schema: Schema, loss: Loss) -> NDArray[np.int8] | None:
-        monotone = check_monotone(self.monotonic_cst, self, schema)
-        if monotone is not None and monotone.any() and loss.n_raw > 1:
-            raise ValueError("Monotonicity constraints are not supported with multiclass classification")
-        return monotone
 
     def _refuse_clashes(self) -> None:
         """Refuse parameters that exclude each other."""

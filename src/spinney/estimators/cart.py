@@ -130,9 +130,6 @@ class _CART(PrunableTree):
         schema = table.schema
         classes = tuple(self.classes_.tolist()) if hasattr(self, "classes_") else None
         monotone = check_monotone(self.monotonic_cst, self, schema)
-        if monotone is not None and classes is not None and len(classes) > 2 and monotone.any():
-            message = "Monotonicity constraints are not supported with multiclass classification"
-            raise ValueError(message)
         rows = code_rows(table, weight, int(self.max_bins), VISIT_SECONDS)
         params = self._grow_params(rows.n_rows, schema.n_features, seed)
         target: Target = make_target(rows.keep, rows.weights)

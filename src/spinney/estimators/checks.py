@@ -312,7 +312,10 @@ def draw_seed(random_state: Any) -> int:
 
 
 def check_monotone(constraint: Any, estimator: Any, schema: Schema) -> NDArray[np.int8] | None:
-    """Constraints as -1, 0 or 1 per feature, from a list, an array or a dict by name."""
+    """Constraints as -1, 0 or 1 per feature, from a list, an array or a dict by name.
+
+    They are on the share of the second of two classes: more classes are refused, and one leaves nothing to constrain.
+    """
     if constraint is None:
         return None
     n_features = schema.n_features
@@ -344,4 +347,7 @@ def check_monotone(constraint: Any, estimator: Any, schema: Schema) -> NDArray[n
             "only numeric columns have a direction."
         )
         raise ValueError(message)
-    return signs.astype(np.int8)
+    n_classes = len(getattr(estimator, "classes_", ()))
+    if n_classes > 2 and np.any(signs):
+        raise ValueError("Monotonicity constraints are not supported with multiclass classification")
+    return None if n_classes == 1 else signs.astype(np.int8)

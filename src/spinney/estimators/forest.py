@@ -188,7 +188,7 @@ class _Forest(OutOfBag, Votes, Importances, CheckedParams, Saved, BaseEstimator)
             draw=draw,
             params=self._grow_params(n_rows, schema.n_features),
             seed=seed,
-            monotone=self._monotone(schema, classes),
+            monotone=self._monotone(schema),
             is_weighed=is_weighed,
             balances_bags=getattr(self, "class_weight", None) == "balanced_subsample" and draw.kind != "whole",
             honest_fraction=honest_fraction,
@@ -369,11 +369,8 @@ class _Forest(OutOfBag, Votes, Importances, CheckedParams, Saved, BaseEstimator)
             has_random_tests=self._has_random_tests,
         )
 
-    def _monotone(self, schema: Any, classes: tuple[Any, ...] | None) -> NDArray[np.int8] | None:
+    def _monotone(self, schema: Any) -> NDArray[np.int8] | None:
         monotone = check_monotone(self.monotonic_cst, self, schema)
-        if monotone is not None and classes is not None and len(classes) > 2 and monotone.any():
-            message = "Monotonicity constraints are not supported with multiclass classification"
-            raise ValueError(message)
         if monotone is not None and monotone.any() and self.honest:
             raise ValueError(
                 "honest=True takes the leaf values from rows that did not choose the tests, so that monotonic_cst "
