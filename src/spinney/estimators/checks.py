@@ -16,6 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array
 
 from spinney.table.columns import Columns, check_names, is_missing_type, open_columns
+from spinney.tree.target import WHOLE_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from spinney.table.schema import Schema
 
 HASHED_CELLS = 1 << 20  # of a block that is hashed at once: 8 MB
+WHOLE_BITS = 52  # of the share of a class in whole weights
 MODERATE = (1e-100, 1e100)  # largest weights whose products and sums are far from the ends of float64
 
 
@@ -264,9 +266,17 @@ def mark_weights(weight: NDArray[np.float64] | None) -> str:
 
 
 def weigh_classes(
-    class_weight: Any, classes: NDArray[Any], codes: NDArray[np.int64], weight: NDArray[np.float64] | None
+    class_weight: Any,
+    classes: NDArray[Any],
+    codes: NDArray[np.int64],
+    weight: NDArray[np.float64] | None,
+    *,
+    rounds: bool = True,
 ) -> NDArray[np.float64] | None:
-    """Row weights times class weights, times a power of two where the product would leave float64."""
+    """Row weights times class weights, times a power of two where the product would leave float64.
+
+    rounds: whether weights that balance the classes may be rounded, as in `balance_classes`.
+    """
     if class_weight is None:
         return weight
     if weight is not None and not MODERATE[0] < weight.max() < MODERATE[1]:
@@ -280,12 +290,8 @@ def weigh_classes(
         if not np.all(np.isfinite(per_class) & (per_class >= 0.0)):
             message = f"class_weight must hold finite weights that are not negative, got {class_weight}"
             raise ValueError(message)
-    else:  # "balanced": every class gets the same weight in sum
-        counts = np.bincount(codes, weight, len(classes))
-        per_class = np.zeros(len(classes))
-        with np.errstate(over="ignore"):  # beside a class of next to no weight
-            np.divide(counts.sum(), len(classes) * counts, out=per_class, where=counts > 0)
-        per_class = np.minimum(per_class, np.finfo(np.float64).max)
+    else:
+        per_class = balance_classes(codes, weight, len(classes), rounds=rounds)
     if not MODERATE[0] < per_class.max() < MODERATE[1]:
         per_class = scale_down(per_class)
     weighted = per_class[codes] * (1.0 if weight is None else weight)
@@ -293,6 +299,32 @@ def weigh_classes(
         message = "Sample weights are all zero after class_weight: at least one weight must be positive."
         raise ValueError(message)
     return weighted
+
+
+def balance_classes(
+    codes: NDArray[np.int64], weight: NDArray[np.float64] | None, n_classes: int, *, rounds: bool
+) -> NDArray[np.float64]:
+    """The weight of each class that makes all of them weigh the same in sum, shape (n_classes,); 0 where none has any.
+
+    Sums are exact: the order of the rows makes no difference. With `rounds`, class weights beside whole weights have so
+    few bits that all products are exact, in float64 and in fixed point: a row of weight 2 is two rows.
+    """
+    is_whole = weight is None or bool(np.all(weight == np.floor(weight)) and weight.sum() < WHOLE_LIMIT)
+    if weight is None or is_whole:
+        counts = np.bincount(codes, weight, n_classes).astype(np.float64)
+    else:
+        ends = np.cumsum(np.bincount(codes, minlength=n_classes))[:-1]
+        parts = np.split(weight[np.argsort(codes, kind="stable")], ends)
+        counts = np.array([math.fsum(part.tolist()) for part in parts])
+    share = math.fsum(counts.tolist()) / n_classes
+    per_class = np.zeros(n_classes)
+    with np.errstate(over="ignore"):  # beside a class of next to no weight
+        np.divide(share, counts, out=per_class, where=counts > 0.0)
+    per_class = np.minimum(per_class, np.finfo(np.float64).max)
+    if not (is_whole and rounds):
+        return per_class
+    bits = WHOLE_BITS - math.frexp(share)[1]  # no class, and so no row, weighs more than the share
+    return np.ldexp(np.rint(np.ldexp(per_class, bits)), -bits)
 
 
 def scale_down(weight: NDArray[np.float64]) -> NDArray[np.float64]:

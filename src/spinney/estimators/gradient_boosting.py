@@ -284,7 +284,7 @@ class GradientBoostingClassifier(ClassifierMixin, Boosted):
 
     def _weigh(self, weight: NDArray[np.float64] | None, y: NDArray[np.float64]) -> NDArray[np.float64] | None:
         codes = y.astype(np.int64)
-        weighed = weigh_classes(self.class_weight, self.classes_, codes, weight)
+        weighed = weigh_classes(self.class_weight, self.classes_, codes, weight, rounds=False)
         self._class_factors = None
         if weighed is not None and self.class_weight is not None:
             self._class_factors = np.zeros(self.n_classes_)
