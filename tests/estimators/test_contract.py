@@ -1,7 +1,10 @@
 """scikit-learn's contract: its own checks, and what its tools ask of an estimator."""
 
 import copy
+import inspect
 import pickle
+import re
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -538,6 +541,107 @@ def test_search_pipeline_and_cross_validation(kind):
     plain = kind(max_depth=3).fit(numbers, y)  # standardising keeps the order of values, so the tests are the same
     np.testing.assert_array_equal(pipeline[-1].tree_.n_rows, plain.tree_.n_rows)
     np.testing.assert_array_equal(pipeline.predict(numbers), plain.predict(numbers))
+
+
+# --- hints --------------------------------------------------------------------------------------------------
+
+
+def hint_of(kind, name):
+    """What an estimator says of a parameter that it does not have."""
+    with pytest.raises(TypeError, match=f"^{kind.__name__} has no parameter '{name}'") as caught:
+        kind(**{name: 1})
+    return str(caught.value).split("'. ", 1)[1]
+
+
+def fit_hint_of(kind, name):
+    """What `fit` says of an argument that it does not take."""
+    with pytest.raises(TypeError, match=rf"^{kind.__name__}\.fit has no argument '{name}'") as caught:
+        kind().fit([[0.0], [1.0]], [0, 1], **{name: 1})
+    return str(caught.value).split("'. ", 1)[1]
+
+
+BOOSTING = spinney.GradientBoostingClassifier
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "own"),
+    [
+        (spinney.GradientBoostingRegressor, "quantile_alpha", "alpha"),
+        (BOOSTING, "cat_features", "categorical_features"),
+        (BOOSTING, "min_split_loss", "gamma"),
+        (BOOSTING, "n_iter", "n_estimators"),
+        (BOOSTING, "silent", "verbose"),
+        (BOOSTING, "eval_metric", "scoring"),
+        (BOOSTING, "tree_method", "max_bins"),
+        (BOOSTING, "grow_policy", "max_leaf_nodes"),
+        (BOOSTING, "enable_categorical", "categorical_features"),
+        (BOOSTING, "l2_leaf_reg", "reg_lambda"),
+        (BOOSTING, "max_leaf_node", "max_leaf_nodes"),
+        (RandomForestClassifier, "ntree", "n_estimators"),
+        (RandomForestRegressor, "mtry", "max_features"),
+        (ExtraTreesClassifier, "min_split_loss", "min_impurity_decrease"),
+        (spinney.BaggingClassifier, "base_estimator", "estimator"),
+        (spinney.AdaBoostRegressor, "early_stopping_rounds", "n_iter_no_change"),
+        (CARTClassifier, "cat_features", "categorical_features"),
+    ],
+)
+def test_f11_hints_name_what_was_meant(kind, name, own):
+    assert hint_of(kind, name).startswith(f"Did you mean '{own}'?")
+
+
+@pytest.mark.parametrize("name", ["max_delta_step", "booster", "zzz"])
+def test_f11_where_there_is_no_counterpart_nothing_is_guessed(name):
+    assert hint_of(BOOSTING, name).startswith("It has loss, learning_rate,")
+
+
+def test_f11_arguments_of_fit_and_parameters_are_told_apart():
+    for kind in (BOOSTING, spinney.GradientBoostingRegressor, spinney.AdaBoostClassifier):
+        assert fit_hint_of(kind, "eval_set") == ("Did you mean 'X_val'? One table for validation: X_val= and y_val=.")
+        assert hint_of(kind, "eval_set").startswith("It is an argument of fit: fit(..., X_val=...).")
+    assert fit_hint_of(BOOSTING, "base_margin") == "Did you mean 'init_score'?"
+    assert fit_hint_of(BOOSTING, "sample_weights") == "Did you mean 'sample_weight'?"
+    assert fit_hint_of(BOOSTING, "early_stopping_rounds").startswith(
+        "It is a parameter of the estimator: GradientBoostingClassifier(n_iter_no_change=...)."
+    )
+    assert fit_hint_of(BOOSTING, "scoring").startswith("It is a parameter of the estimator")
+    assert hint_of(BOOSTING, "callbacks") == "It is an argument of fit: fit(..., callbacks=...)."
+    assert fit_hint_of(CARTClassifier, "eval_set") == "It takes X, y, sample_weight, trace."
+    assert fit_hint_of(RandomForestClassifier, "check_input").startswith("It takes X, y, sample_weight, groups")
+
+
+def names_of_others():
+    """Every name in the tables of docs/coming-from.md, with the kind of estimator and our names for it."""
+    text = (Path(__file__).parents[2] / "docs" / "coming-from.md").read_text()
+    for kind, title, own_cell in [
+        (spinney.GradientBoostingRegressor, "### Parameters", 0),
+        (BOOSTING, "### Parameters", 0),
+        (CARTClassifier, "## Coming from rpart", 1),
+        (C45Classifier, "## Coming from Weka", 1),
+    ]:
+        part = text.split(f"{title}\n")[1].split("\n#")[0]
+        for line in part.splitlines():
+            cells = [cell.strip() for cell in line.strip("|").split("|")]
+            ours = re.findall(r"\w+", cells[own_cell].split(" of ")[0]) if line.startswith("| ") else []
+            for cell in [*cells[:own_cell], *cells[own_cell + 1 :]]:
+                for name in re.findall(r"`(?:fit\(\.\.\., ?)?([A-Za-z_]+)(?:=[^`]*)?\)?`", cell):
+                    yield kind, name, ours
+
+
+def test_f11_every_name_of_the_page_for_those_who_come_from_elsewhere_has_its_hint():
+    wanted = {}
+    for kind, name, ours in names_of_others():
+        has = {*inspect.signature(kind).parameters, *inspect.signature(kind.fit).parameters}
+        if name not in has | NOT_PARAMETERS:
+            wanted.setdefault((kind, name), set()).update(has.intersection(ours))
+    wanted = {key: ours for key, ours in wanted.items() if ours}
+    assert len(wanted) > 100
+    for (kind, name), ours in wanted.items():
+        for hint in (hint_of(kind, name), fit_hint_of(kind, name)):
+            assert not hint.startswith(("It has", "It takes")), (name, ours, hint)
+            assert any(own in hint for own in ours), (name, ours, hint)
+
+
+NOT_PARAMETERS = {"REPTree"}
 
 
 @pytest.mark.parametrize(

@@ -145,41 +145,10 @@ class Data:
         return self.y[rows], weight, offset
 
 
-# docs/coming-from.md has them all, with what differs
-FOREIGN_NAMES = {
-    "bagging_fraction": "subsample",
-    "colsample_bynode": "max_features",
-    "colsample_bytree": "max_features_per_tree",
-    "depth": "max_depth",
-    "early_stopping": "n_iter_no_change",
-    "early_stopping_rounds": "n_iter_no_change",
-    "eta": "learning_rate",
-    "feature_fraction": "max_features_per_tree",
-    "iterations": "n_estimators",
-    "l2_regularization": "reg_lambda",
-    "lambda_l1": "reg_alpha",
-    "lambda_l2": "reg_lambda",
-    "max_bin": "max_bins",
-    "max_iter": "n_estimators",
-    "min_child_samples": "min_samples_leaf",
-    "min_data_in_leaf": "min_samples_leaf",
-    "min_split_gain": "gamma",
-    "monotone_constraints": "monotonic_cst",
-    "nthread": "n_jobs",
-    "num_boost_round": "n_estimators",
-    "num_leaves": "max_leaf_nodes",
-    "num_threads": "n_jobs",
-    "objective": "loss",
-    "quantile": "alpha",
-    "seed": "random_state",
-}
-
-
 class Boosted(CheckedParams, Saved, BaseEstimator):
     """Trees grown one round after the other, each on what those before have left."""
 
     _learnt: ClassVar[tuple[str, ...]] = ("forest_", "_schema")
-    _foreign_names: ClassVar[dict[str, str]] = FOREIGN_NAMES
     _loss: Loss
     _seed: int
     _start: NDArray[np.float64]  # (n_raw,) raw scores before the first round

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import hashlib
 import inspect
 import math
@@ -15,6 +14,7 @@ from sklearn.utils._param_validation import Interval, InvalidParameterError
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array
 
+from spinney.estimators.hints import explain_arguments, hint_parameter
 from spinney.table.columns import Columns, check_names, is_missing_type, open_columns
 from spinney.tree.target import WHOLE_LIMIT
 
@@ -47,11 +47,12 @@ class CheckedParams:
     """Parameters by scikit-learn's rules, and stricter: no misspelt names, no booleans for numbers."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]]
-    _foreign_names: ClassVar[dict[str, str]] = {}  # what other libraries call our parameters
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Keep the signature of `__init__` visible: `__new__` would hide it."""
+        """Keep the signature of `__init__` visible, which `__new__` would hide; let `fit` explain unknown arguments."""
         super().__init_subclass__(**options)
+        if "fit" in vars(cls):
+            cls.fit = explain_arguments(vars(cls)["fit"])  # type: ignore[attr-defined]
         signature = inspect.signature(cls.__init__)
         cls.__signature__ = signature.replace(  # type: ignore[attr-defined]
             parameters=list(signature.parameters.values())[1:]
@@ -66,11 +67,8 @@ class CheckedParams:
             return super().__new__(cls)  # a subclass that passes names on
         for name in params:
             if name not in known:
-                close = [own for own in [cls._foreign_names.get(name, "")] if own in known]
-                close = close or difflib.get_close_matches(name, known, n=1)
-                hint = f"Did you mean {close[0]!r}?" if close else f"It has {', '.join(list(known)[1:])}."
-                message = f"{cls.__name__} has no parameter {name!r}. {hint}"
-                raise TypeError(message)
+                hint = hint_parameter(cls, name, list(known)[1:])
+                raise TypeError(f"{cls.__name__} has no parameter {name!r}. {hint}")
         return super().__new__(cls)
 
     def _store(self, params: dict[str, Any]) -> None:
