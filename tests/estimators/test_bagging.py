@@ -980,7 +980,7 @@ def test_a_bag_of_one_class_is_told():
         ({"n_estimators": 0}, ValueError, "'n_estimators' parameter"),
         ({"max_features": 7}, ValueError, "max_features=7 must be <= n_features=6; give 1.0 for all"),
         ({"max_features": True}, ValueError, "'max_features' parameter of BaggingClassifier must be a number"),
-        ({"max_samples": 1.5}, ValueError, "max_samples=1.5 must be a fraction"),
+        ({"max_samples": 1.5}, ValueError, r"'max_samples' parameter .* a float in the range \(0.0, 1.0\]"),
         ({"bootstrap": "paste"}, ValueError, "'bootstrap' parameter"),
         ({"bootstrap": False, "oob_score": True}, ValueError, "Out of bag estimation only available if bootstrap=True"),
         (

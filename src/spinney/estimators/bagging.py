@@ -80,7 +80,7 @@ BAGGING_CONSTRAINTS: dict[str, list[Any]] = {
     "n_estimators": [Interval(Integral, 1, None, closed="left")],
     "max_samples": [
         Interval(Integral, 1, None, closed="left"),
-        Interval(RealNotInt, 0.0, None, closed="neither"),
+        Interval(RealNotInt, 0.0, 1.0, closed="right"),
         None,
     ],
     "max_features": [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0.0, 1.0, closed="right")],

@@ -66,7 +66,7 @@ FOREST_CONSTRAINTS: dict[str, list[Any]] = {
     "replace": ["boolean"],
     "max_samples": [
         Interval(Integral, 1, None, closed="left"),
-        Interval(RealNotInt, 0.0, None, closed="neither"),
+        Interval(RealNotInt, 0.0, 1.0, closed="right"),
         None,
     ],
     "block_size": [Interval(Integral, 1, None, closed="left"), None],
