@@ -617,7 +617,15 @@ def test_fault_071_unknown_parameter(kind):
     with refuses(TypeError, f"{kind.__name__} has no parameter 'n_tree'"):
         kind(n_tree=3)
     with pytest.raises(TypeError):
-        kind(100)
+        kind(100, "gini")
+
+
+def test_the_number_of_trees_comes_first_as_in_scikit_learn(kind):
+    assert kind(7).n_estimators == 7
+    assert spinney.BaggingClassifier(None, 7).n_estimators == 7
+    tree = spinney.CARTClassifier(max_depth=1)
+    assert spinney.AdaBoostClassifier(tree).estimator is tree
+    assert spinney.BaggingRegressor(tree).estimator is tree
 
 
 BAD_PARAMETERS = [
