@@ -22,7 +22,6 @@ from spinney.estimators.checks import (
     check_y,
     weigh_classes,
 )
-from spinney.model.links import choose_class
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -336,24 +335,35 @@ class GradientBoostingClassifier(ClassifierMixin, Boosted):
         return log(self._make_predictor().respond(raw))
 
     def predict(self, X: Any, *, init_score: Any = None) -> NDArray[Any]:
-        """Predict the class of each row: that of the highest raw score, the first among equals."""
+        """Predict the class of each row: the most probable, the first among equals."""
         raw = self._sum_rounds(self._values(X), init_score)
-        return self.classes_[choose_class(raw, len(self.classes_))]
+        return self.classes_[self._make_predictor().decide(raw)]
 
     def staged_decision_function(self, X: Any, *, init_score: Any = None) -> Iterator[NDArray[np.float64]]:
-        """Raw scores after 1, 2, ... `n_estimators_` rounds; `decision_function` is stage `best_iteration_`."""
+        """Yield raw scores after 1, 2, ... `n_estimators_` rounds.
+
+        All rounds that were grown have a stage. Where early stopping found the best one, they go on beyond it:
+        `decision_function` is stage `best_iteration_`, not the last.
+        """
         for raw in self._stages(self._values(X), init_score):
             yield flat(raw.copy())
 
     def staged_predict_proba(self, X: Any, *, init_score: Any = None) -> Iterator[NDArray[np.float64]]:
-        """Class probabilities after 1, 2, ... `n_estimators_` rounds."""
+        """Yield class probabilities after 1, 2, ... `n_estimators_` rounds.
+
+        Where early stopping found the best round, stages go on beyond it: `predict_proba` is stage `best_iteration_`.
+        """
         respond = self._make_predictor().respond
         yield from map(respond, self._stages(self._values(X), init_score))
 
     def staged_predict(self, X: Any, *, init_score: Any = None) -> Iterator[NDArray[Any]]:
-        """Classes after 1, 2, ... `n_estimators_` rounds."""
+        """Yield classes after 1, 2, ... `n_estimators_` rounds.
+
+        Where early stopping found the best round, stages go on beyond it: `predict` is stage `best_iteration_`.
+        """
+        decide = self._make_predictor().decide
         for raw in self._stages(self._values(X), init_score):
-            yield self.classes_[choose_class(raw, len(self.classes_))]
+            yield self.classes_[decide(raw)]
 
 
 class GradientBoostingRegressor(RegressorMixin, Boosted):
@@ -529,7 +539,10 @@ class GradientBoostingRegressor(RegressorMixin, Boosted):
         return self._make_predictor().respond(raw)
 
     def staged_predict(self, X: Any, *, init_score: Any = None) -> Iterator[NDArray[np.float64]]:
-        """Predictions after 1, 2, ... `n_estimators_` rounds; `predict` is stage `best_iteration_`."""
+        """Yield predictions after 1, 2, ... `n_estimators_` rounds.
+
+        Where early stopping found the best round, stages go on beyond it: `predict` is stage `best_iteration_`.
+        """
         respond = self._make_predictor().respond
         yield from map(respond, self._stages(self._values(X), init_score))
 
