@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import strategies
+from spinney import C45Classifier, ID3Classifier
 from spinney.estimators.cart import CARTClassifier, CARTRegressor
 
 
@@ -126,3 +127,38 @@ def test_training_rows_go_where_they_were_when_the_tree_grew(kind):
         np.testing.assert_array_equal(reached[model.tree_.is_leaf], model.tree_.n_rows[model.tree_.is_leaf])
         paths = np.asarray(model.decision_path(X).sum(axis=0)).ravel()
         np.testing.assert_array_equal(paths, model.tree_.n_rows)
+
+
+NODE_FIELDS = ("test", "first_child", "threshold", "weight", "impurity", "distributions")
+
+
+def make_classes(seed):
+    rng = np.random.default_rng(seed)
+    y = rng.choice(3, 40, p=[0.6, 0.3, 0.1]) if seed % 2 else (rng.random(40) < 0.3).astype(int)
+    return rng, rng.integers(0, 6, (40, 3)).astype(float), y
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("kind", [CARTClassifier, ID3Classifier, C45Classifier])
+def test_f7_the_order_of_rows_does_not_matter_to_balanced_classes(kind, seed):
+    rng, X, y = make_classes(seed)
+    weight, order = rng.random(40), rng.permutation(40)
+    one = kind(class_weight="balanced").fit(X, y, weight).tree_
+    other = kind(class_weight="balanced").fit(X[order], y[order], weight[order]).tree_
+    for name in NODE_FIELDS:
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("kind", [CARTClassifier, ID3Classifier])
+def test_f7_a_weight_is_so_many_copies_with_balanced_classes(kind, seed):
+    rng, X, y = make_classes(seed)
+    times = rng.integers(1, 4, 40)
+    one = kind(class_weight="balanced").fit(X, y, times).tree_
+    other = kind(class_weight="balanced").fit(np.repeat(X, times, axis=0), np.repeat(y, times)).tree_
+    for name in NODE_FIELDS:
+        given = getattr(one, name), getattr(other, name)
+        if name == "impurity":  # logarithms are of weights in other units
+            np.testing.assert_allclose(*given, rtol=1e-12, atol=1e-15, err_msg=name)
+        else:
+            np.testing.assert_array_equal(*given, err_msg=name)

@@ -36,6 +36,13 @@ def test_links_of_a_page_lead_to_files(page):
     assert [target for target in targets if target and not (path.parent / target).exists()] == []
 
 
+@pytest.mark.parametrize("page", WITH_CODE)
+def test_f12_a_page_that_needs_pandas_says_how_to_get_it(page):
+    text = (REPOSITORY / page).read_text(encoding="utf-8")
+    use = re.search(r"\.to_pandas\(|\.iloc\b|import pandas|as_frame=True", text)
+    assert use is None or "`pip install pandas`" in text[: use.start()]
+
+
 # --- The checks above can fail ------------------------------------------------------------------------------
 
 

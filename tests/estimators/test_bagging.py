@@ -1,5 +1,6 @@
 """Bagging: members and bags against loops by hand, the two ways of fitting against each other, published errors."""
 
+import inspect
 import pickle
 import threading
 
@@ -352,15 +353,55 @@ class Spy(ClassifierMixin, BaseEstimator):
         return np.full(len(X), self.classes_[0])
 
 
-def test_members_never_meet_a_row_outside_their_bag():
+class UnweighedSpy(Spy):
+    """Takes no weights, and returns nothing from `fit`."""
+
+    def fit(self, X, y):
+        super().fit(X, y)
+
+
+def test_members_that_take_weights_get_all_rows_and_others_their_bag():
     X, y = make_table()
-    model = BaggingClassifier(Spy(), 4, random_state=0).fit(X, y)
-    for member, bag in zip(model.estimators_, model.estimators_samples_, strict=True):
-        rows, counts = np.unique(bag, return_counts=True)
+    model = BaggingClassifier([Spy(), UnweighedSpy()], 4, random_state=0).fit(X, y)
+    for t, (member, bag) in enumerate(zip(model.estimators_, model.estimators_samples_, strict=True)):
         seen_x, seen_y, weight = member.seen_
+        rows = np.arange(len(X)) if t % 2 == 0 else bag
         np.testing.assert_array_equal(seen_x, X[rows])
         np.testing.assert_array_equal(seen_y, y[rows])
-        np.testing.assert_array_equal(weight, counts)
+        np.testing.assert_array_equal(weight, np.bincount(bag, minlength=len(X)) if t % 2 == 0 else None)
+
+
+def test_f3_a_bag_that_lacks_a_class_ends_no_fit():
+    X, y = np.random.default_rng(0).normal(size=(300, 4)), np.zeros(300, int)
+    y[:3] = 1
+    n_lacking = 0
+    for seed in range(5):
+        model = BaggingClassifier(LogisticRegression(), 20, random_state=seed).fit(X, y)
+        n_lacking += sum(bag.min() > 2 for bag in model.estimators_samples_)
+        assert all(member.classes_.tolist() == [0, 1] for member in model.estimators_)
+        np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+    assert n_lacking > 0
+
+
+def test_f3_members_without_weights_see_the_classes_of_their_bag():
+    X, y = make_table(60)
+    y = (np.arange(60) == 0).astype(int)
+    model = BaggingClassifier(KNeighborsClassifier(1), 20, random_state=0).fit(X, y)
+    for member, bag in zip(model.estimators_, model.estimators_samples_, strict=True):
+        assert member.classes_.tolist() == np.unique(y[bag]).tolist()
+
+
+@pytest.mark.parametrize("base", [Spy(), UnweighedSpy()], ids=["weights", "none"])
+def test_f4_the_member_is_kept_not_what_its_fit_returns(base):
+    class Silent(type(base)):
+        def fit(self, *given, **weights):
+            super().fit(*given, **weights)
+
+    Silent.fit.__signature__ = inspect.signature(type(base).fit)
+    X, y = make_table()
+    model = BaggingClassifier(Silent(), 3, random_state=0).fit(X, y)
+    assert all(type(member) is Silent for member in model.estimators_)
+    assert model.predict(X).tolist() == [0] * len(X)
 
 
 @pytest.mark.parametrize("labels", ["groups", "strata", None])
@@ -371,9 +412,8 @@ def test_members_see_the_weights_that_bags_are_not_drawn_by(labels):
     settings = {"bootstrap": False, "max_samples": 0.5} if labels is None else {}
     model = BaggingClassifier(Spy(), 3, random_state=0, **settings).fit(X, y, weight, **given)
     for member, bag in zip(model.estimators_, model.estimators_samples_, strict=True):
-        rows, counts = np.unique(bag, return_counts=True)
-        np.testing.assert_array_equal(member.seen_[0], X[rows])
-        np.testing.assert_array_equal(member.seen_[2], counts * weight[rows])
+        np.testing.assert_array_equal(member.seen_[0], X[weight > 0])
+        np.testing.assert_array_equal(member.seen_[2], (np.bincount(bag, minlength=len(X)) * weight)[weight > 0])
     near = BaggingClassifier(KNeighborsClassifier(), 3, random_state=0, **settings)
     with pytest.raises(ValueError, match="takes no sample_weight, and only bags of rows with replacement"):
         near.fit(X, y, weight, **given)
@@ -463,10 +503,11 @@ def test_a_single_class(base, voting):
 
 
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "pyarrow"])
-def test_frames_reach_the_members_as_frames(library):
+@pytest.mark.parametrize("base", [Spy(), UnweighedSpy()], ids=["weights", "none"])
+def test_frames_reach_the_members_as_frames(library, base):
     X, y = make_table(80)
     frame = library({f"f{j}": X[:, j] for j in range(6)})
-    model = BaggingClassifier(Spy(), 3, max_features=0.5, random_state=0).fit(frame, y)
+    model = BaggingClassifier(base, 3, max_features=0.5, random_state=0).fit(frame, y)
     model.predict(frame)
     for member, bag, features in zip(
         model.estimators_, model.estimators_samples_, model.estimators_features_, strict=True
@@ -475,7 +516,7 @@ def test_frames_reach_the_members_as_frames(library):
         assert type(seen) is type(frame) is type(member.asked_)
         names = seen.column_names if library is pa.table else list(seen.columns)
         assert names == [f"f{j}" for j in features]
-        expected = X[np.unique(bag)][:, features]
+        expected = (X if type(base) is Spy else X[bag])[:, features]
         np.testing.assert_array_equal(np.column_stack([np.asarray(seen[name]) for name in names]), expected)
     assert model.feature_names_in_.tolist() == [f"f{j}" for j in range(6)]
     with pytest.warns(UserWarning, match="BaggingClassifier was fitted with feature names") as told:
@@ -915,10 +956,11 @@ def test_errors_name_the_member(n_jobs):
 def test_a_bag_of_one_class_is_told():
     X, y = make_table(40)
     y = (np.arange(40) == 0).astype(int)
+    model = make_pipeline(LogisticRegression())  # whose fit takes no weights
     with pytest.raises(ValueError, match="class") as caught:
-        BaggingClassifier(LogisticRegression(), 20, random_state=0).fit(X, y)
+        BaggingClassifier(model, 20, random_state=0).fit(X, y)
     assert "its bag holds class 0 only; stratify='class' draws from every class" in caught.value.__notes__
-    BaggingClassifier(LogisticRegression(), 20, stratify="class", random_state=0).fit(X, y)
+    BaggingClassifier(model, 20, stratify="class", random_state=0).fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -938,7 +980,7 @@ def test_a_bag_of_one_class_is_told():
         ({"n_estimators": 0}, ValueError, "'n_estimators' parameter"),
         ({"max_features": 7}, ValueError, "max_features=7 must be <= n_features=6; give 1.0 for all"),
         ({"max_features": True}, ValueError, "'max_features' parameter of BaggingClassifier must be a number"),
-        ({"max_samples": 1.5}, ValueError, "max_samples=1.5 must be a fraction"),
+        ({"max_samples": 1.5}, ValueError, r"'max_samples' parameter .* a float in the range \(0.0, 1.0\]"),
         ({"bootstrap": "paste"}, ValueError, "'bootstrap' parameter"),
         ({"bootstrap": False, "oob_score": True}, ValueError, "Out of bag estimation only available if bootstrap=True"),
         (

@@ -1,7 +1,10 @@
 """scikit-learn's contract: its own checks, and what its tools ask of an estimator."""
 
 import copy
+import inspect
 import pickle
+import re
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -11,11 +14,13 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_iris
 from sklearn.ensemble import BaggingClassifier, StackingRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.inspection import partial_dependence, permutation_importance
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate, learning_curve
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
@@ -536,6 +541,167 @@ def test_search_pipeline_and_cross_validation(kind):
     plain = kind(max_depth=3).fit(numbers, y)  # standardising keeps the order of values, so the tests are the same
     np.testing.assert_array_equal(pipeline[-1].tree_.n_rows, plain.tree_.n_rows)
     np.testing.assert_array_equal(pipeline.predict(numbers), plain.predict(numbers))
+
+
+# --- hints --------------------------------------------------------------------------------------------------
+
+
+def hint_of(kind, name):
+    """What an estimator says of a parameter that it does not have."""
+    with pytest.raises(TypeError, match=f"^{kind.__name__} has no parameter '{name}'") as caught:
+        kind(**{name: 1})
+    return str(caught.value).split("'. ", 1)[1]
+
+
+def fit_hint_of(kind, name):
+    """What `fit` says of an argument that it does not take."""
+    with pytest.raises(TypeError, match=rf"^{kind.__name__}\.fit has no argument '{name}'") as caught:
+        kind().fit([[0.0], [1.0]], [0, 1], **{name: 1})
+    return str(caught.value).split("'. ", 1)[1]
+
+
+BOOSTING = spinney.GradientBoostingClassifier
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "own"),
+    [
+        (spinney.GradientBoostingRegressor, "quantile_alpha", "alpha"),
+        (BOOSTING, "cat_features", "categorical_features"),
+        (BOOSTING, "min_split_loss", "gamma"),
+        (BOOSTING, "n_iter", "n_estimators"),
+        (BOOSTING, "silent", "verbose"),
+        (BOOSTING, "eval_metric", "scoring"),
+        (BOOSTING, "tree_method", "max_bins"),
+        (BOOSTING, "grow_policy", "max_leaf_nodes"),
+        (BOOSTING, "enable_categorical", "categorical_features"),
+        (BOOSTING, "l2_leaf_reg", "reg_lambda"),
+        (BOOSTING, "max_leaf_node", "max_leaf_nodes"),
+        (RandomForestClassifier, "ntree", "n_estimators"),
+        (RandomForestRegressor, "mtry", "max_features"),
+        (ExtraTreesClassifier, "min_split_loss", "min_impurity_decrease"),
+        (spinney.BaggingClassifier, "base_estimator", "estimator"),
+        (spinney.AdaBoostRegressor, "early_stopping_rounds", "n_iter_no_change"),
+        (CARTClassifier, "cat_features", "categorical_features"),
+    ],
+)
+def test_f11_hints_name_what_was_meant(kind, name, own):
+    assert hint_of(kind, name).startswith(f"Did you mean '{own}'?")
+
+
+@pytest.mark.parametrize("name", ["max_delta_step", "booster", "zzz"])
+def test_f11_where_there_is_no_counterpart_nothing_is_guessed(name):
+    assert hint_of(BOOSTING, name).startswith("It has loss, learning_rate,")
+
+
+def test_f11_arguments_of_fit_and_parameters_are_told_apart():
+    for kind in (BOOSTING, spinney.GradientBoostingRegressor, spinney.AdaBoostClassifier):
+        assert fit_hint_of(kind, "eval_set") == ("Did you mean 'X_val'? One table for validation: X_val= and y_val=.")
+        assert hint_of(kind, "eval_set").startswith("It is an argument of fit: fit(..., X_val=...).")
+    assert fit_hint_of(BOOSTING, "base_margin") == "Did you mean 'init_score'?"
+    assert fit_hint_of(BOOSTING, "sample_weights") == "Did you mean 'sample_weight'?"
+    assert fit_hint_of(BOOSTING, "early_stopping_rounds").startswith(
+        "It is a parameter of the estimator: GradientBoostingClassifier(n_iter_no_change=...)."
+    )
+    assert fit_hint_of(BOOSTING, "scoring").startswith("It is a parameter of the estimator")
+    assert hint_of(BOOSTING, "callbacks") == "It is an argument of fit: fit(..., callbacks=...)."
+    assert fit_hint_of(CARTClassifier, "eval_set") == "It takes X, y, sample_weight, trace."
+    assert fit_hint_of(RandomForestClassifier, "check_input").startswith("It takes X, y, sample_weight, groups")
+
+
+def names_of_others():
+    """Every name in the tables of docs/coming-from.md, with the kind of estimator and our names for it."""
+    text = (Path(__file__).parents[2] / "docs" / "coming-from.md").read_text()
+    for kind, title, own_cell in [
+        (spinney.GradientBoostingRegressor, "### Parameters", 0),
+        (BOOSTING, "### Parameters", 0),
+        (CARTClassifier, "## Coming from rpart", 1),
+        (C45Classifier, "## Coming from Weka", 1),
+    ]:
+        part = text.split(f"{title}\n")[1].split("\n#")[0]
+        for line in part.splitlines():
+            cells = [cell.strip() for cell in line.strip("|").split("|")]
+            ours = re.findall(r"\w+", cells[own_cell].split(" of ")[0]) if line.startswith("| ") else []
+            for cell in [*cells[:own_cell], *cells[own_cell + 1 :]]:
+                for name in re.findall(r"`(?:fit\(\.\.\., ?)?([A-Za-z_]+)(?:=[^`]*)?\)?`", cell):
+                    yield kind, name, ours
+
+
+def test_f11_every_name_of_the_page_for_those_who_come_from_elsewhere_has_its_hint():
+    wanted = {}
+    for kind, name, ours in names_of_others():
+        has = {*inspect.signature(kind).parameters, *inspect.signature(kind.fit).parameters}
+        if name not in has | NOT_PARAMETERS:
+            wanted.setdefault((kind, name), set()).update(has.intersection(ours))
+    wanted = {key: ours for key, ours in wanted.items() if ours}
+    assert len(wanted) > 100
+    for (kind, name), ours in wanted.items():
+        for hint in (hint_of(kind, name), fit_hint_of(kind, name)):
+            assert not hint.startswith(("It has", "It takes")), (name, ours, hint)
+            assert any(own in hint for own in ours), (name, ours, hint)
+
+
+NOT_PARAMETERS = {"REPTree"}
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        CARTClassifier(monotonic_cst=[1]),
+        CARTClassifier(monotonic_cst=[-1], trace=True),
+        RandomForestClassifier(n_estimators=2, monotonic_cst=[1]),
+        ExtraTreesClassifier(n_estimators=2, monotonic_cst=[1]),
+        spinney.BaggingClassifier(CARTClassifier(monotonic_cst=[1]), 2),
+        spinney.AdaBoostClassifier(CARTClassifier(max_depth=2, monotonic_cst=[1]), n_estimators=2),
+        spinney.GradientBoostingClassifier(n_estimators=2, monotonic_cst=[1], min_samples_leaf=1),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_f6_one_class_leaves_nothing_to_constrain(model):
+    X = [[0.0], [1.0], [2.0]]
+    model.fit(X, ["oak"] * 3)
+    assert model.predict(X).tolist() == ["oak"] * 3
+    assert model.predict_proba(X).tolist() == [[1.0]] * 3
+
+
+def make_odd_iris():
+    """Iris with one row of a class of its own: most folds train without it, one is scored with it."""
+    X, y = load_iris(return_X_y=True)
+    y[0] = 9
+    return X, y, KFold(5, shuffle=True, random_state=0)
+
+
+def test_f2_searches_and_curves_count_an_unseen_class_as_wrong():
+    X, y, folds = make_odd_iris()
+    search = GridSearchCV(CARTClassifier(), {"max_depth": [1, 3]}, cv=folds, error_score="raise").fit(X, y)
+    assert search.best_params_ == {"max_depth": 3}  # as with scikit-learn's tree
+    assert round(search.best_score_, 3) == 0.947
+    _, _, held_out = learning_curve(CARTClassifier(), X, y, cv=folds, train_sizes=[0.5], error_score="raise")
+    assert np.isfinite(held_out).all()
+    assert np.isfinite(cross_val_score(CARTClassifier(), X, y, cv=folds, error_score="raise")).all()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        CARTClassifier(),
+        ID3Classifier(),
+        C45Classifier(),
+        RandomForestClassifier(n_estimators=3, random_state=0),
+        ExtraTreesClassifier(n_estimators=3, random_state=0),
+        spinney.BaggingClassifier(n_estimators=3, random_state=0),
+        spinney.AdaBoostClassifier(n_estimators=3),
+        spinney.GradientBoostingClassifier(n_estimators=2),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_f2_score_counts_an_unseen_class_as_wrong(model):
+    X, y, _ = make_odd_iris()
+    model.fit(X[1:], y[1:])
+    assert model.score(X, y) == accuracy_score(y, model.predict(X)) < 1.0
+    assert model.score(X[:1], y[:1]) == 0.0
+    weight = np.where(y == 9, 149.0, 1.0)
+    assert model.score(X, y, weight) == accuracy_score(y, model.predict(X), sample_weight=weight)
 
 
 def test_inspection(kind):

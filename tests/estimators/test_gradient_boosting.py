@@ -625,3 +625,26 @@ def test_fault_80_a_warm_start_needs_the_same_data(kind):
     with pytest.raises(ValueError, match="; y differs"):
         cold.fit(X, 1 - y)
     assert cold.fit(X, y).n_estimators_ == 8
+
+
+@pytest.mark.parametrize("raw", [5e-324, 1e-17, 6e-17, 1.2e-16, 3e-16, 1e-12, 1e-8])
+@pytest.mark.parametrize("settings", [{}, {"loss": "exponential"}, {"n_classes": 3}], ids=str)
+def test_f16_predict_is_the_most_probable_class(raw, settings):
+    settings = dict(settings)
+    n_classes = settings.pop("n_classes", 2)
+    X, y = np.zeros((6, 1)), np.arange(6) % n_classes  # nothing to learn: raw scores are those that rows bring along
+    model = GradientBoostingClassifier(n_estimators=1, init="zero", **settings).fit(X, y)
+    for sign in (-1.0, 1.0):
+        scores = np.full(6, sign * raw) if n_classes == 2 else np.tile([0.0, sign * raw, raw / 2], (6, 1))
+        np.testing.assert_allclose(model.decision_function(X, init_score=scores), scores, rtol=1e-12, atol=1e-15)
+        shares = model.predict_proba(X, init_score=scores)
+        np.testing.assert_array_equal(model.predict(X, init_score=scores), shares.argmax(axis=1))
+        (staged,) = model.staged_predict(X, init_score=scores)
+        np.testing.assert_array_equal(staged, shares.argmax(axis=1))
+
+
+def test_f16_stages_beyond_the_best_round_are_documented():
+    for kind in (GradientBoostingClassifier, GradientBoostingRegressor):
+        methods = [name for name in dir(kind) if name.startswith("staged_")]
+        assert all("`best_iteration_`" in getattr(kind, name).__doc__ for name in methods)
+        assert all("beyond" in getattr(kind, name).__doc__ for name in methods)

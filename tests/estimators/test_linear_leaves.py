@@ -222,10 +222,19 @@ def test_infinite_values_are_refused_in_fit_and_predict(value):
     frame = pd.DataFrame(broken, columns=list("abcd"))
     with refuses(ValueError, "Column 'c' of X", "row 17"):
         linear().fit(frame, y)
-    weight = np.ones(len(y))
-    weight[17] = 0.0
-    linear().fit(broken, y, weight)  # a row of weight 0 is not there
     assert CARTRegressor().fit(broken, y).predict(broken).shape == y.shape
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+def test_f16_what_fit_takes_predict_takes(value):
+    X, y = make_table()
+    weight = np.ones(len(y))
+    X[17, 2], weight[17] = value, 0.0
+    for call in (lambda: linear().fit(X, y, weight), lambda: linear().fit(X[:17], y[:17]).predict(X)):
+        with refuses(ValueError, f"Column 2 of X holds {value} in row 17", "finite number"):
+            call()
+    X[17, 2], weight[18] = np.nan, 0.0
+    assert linear().fit(X, y, weight).predict(X).shape == y.shape
 
 
 def test_a_refused_fit_keeps_the_old_model():

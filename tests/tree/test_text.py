@@ -2,12 +2,14 @@
 
 import textwrap
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import hand_trees
-from spinney import GradientBoostingClassifier, RandomForestClassifier
+from spinney import CARTRegressor, GradientBoostingClassifier, RandomForestClassifier
 from spinney._types import MULTIWAY
 from spinney.tree.structure import Legend
 from spinney.tree.wording import percent, quoted, weight_of
@@ -158,3 +160,38 @@ def test_trees_of_forests_and_boosting_can_be_read():
     for text in (raw.to_text(), str(raw.to_rules()), str(raw.explain([3.0, -3.0]))):
         assert "x0" in text or "always" in text or "rows" in text
         assert "a (" not in text
+
+
+def make_ages():
+    """Numbers with holes, whose rows are far from all others; and a category."""
+    age = np.where(np.arange(60) < 10, np.nan, np.arange(60.0))
+    kind = np.array(list("abcdef"))[np.arange(60) % 6]
+    y = np.where(np.isnan(age), 100.0, np.floor(np.nan_to_num(age) / 10)) + (np.arange(60) % 6) / 100
+    return pd.DataFrame({"age": age, "kind": kind}), y
+
+
+@pytest.mark.parametrize("missing", ["learned", "branch", "surrogate"])
+def test_f10_missing_values_are_told_only_where_they_can_come(missing):
+    X, y = make_ages()
+    tree = CARTRegressor(max_depth=4, missing=missing).fit(X, y).tree_
+    known = []  # indents of the lines below which no missing value of age comes
+    for line in tree.to_text().splitlines()[1:]:
+        depth, asks = line.index("─"), line.split(": ")[0]
+        known = [other for other in known if other < depth]
+        if "age" in asks:
+            assert not known or "missing" not in asks, tree.to_text()
+            if "missing" not in asks and "else" not in asks:
+                known.append(depth)
+    for text in (tree.to_dot(), tree.to_mermaid()):
+        assert text.count("or missing") == tree.to_text().count("or missing")
+
+
+def test_f10_levels_are_told_only_where_they_can_come():
+    X, y = make_ages()
+    model = CARTRegressor(max_depth=6).fit(X[["kind"]], y)
+    for level in "abcdef":
+        sets = [
+            set(step.words.partition("{")[2].rstrip("}").split(", ")) for step in model.explain({"kind": level}).steps
+        ]
+        for above, below in pairwise(group for group in sets if group != {""}):
+            assert below < above

@@ -670,3 +670,14 @@ def test_a_long_way_is_told_by_its_end():
     paths = traced.to_columns()["path"]
     assert max(path.count(" and ") for path in paths) == 50
     assert sum(path.startswith("... and x0 <= ") for path in paths) > 10
+
+
+def test_f10_the_standard_deviation_is_said_once():
+    X = np.arange(20.0)[:, None]
+    for kind in (CARTRegressor, ID3Regressor):
+        text = kind(criterion="sdr", max_depth=2).fit(X, X[:, 0] ** 2, trace=True).trace_.to_text()
+        heads = [line for line in text.splitlines() if ", mean " in line]
+        assert heads
+        assert all(line.count("standard deviation") == 1 for line in heads)
+    text = CARTRegressor(max_depth=1).fit(X, X[:, 0], trace=True).trace_.to_text()
+    assert "standard deviation 5.76628 · variance 33.25" in text

@@ -265,16 +265,8 @@ class AdaBoostClassifier(ClassifierMixin, Reweighted):
         for votes in self._staged_votes(X):
             yield spread(decide(votes, self.n_classes_), self.n_classes_)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of the rows, by weight, whose class is predicted; a class that fit has not seen is an error."""
-        check_is_fitted(self, "estimator_weights_")
-        check_known(y, self.classes_)
-        return float(super().score(X, y, sample_weight))
-
     def staged_score(self, X: Any, y: Any, sample_weight: Any = None) -> Iterator[float]:
         """Yield what `score` says after 1, 2, ... members."""
-        check_is_fitted(self, "estimator_weights_")
-        check_known(y, self.classes_)
         for said in self.staged_predict(X):
             yield float(accuracy_score(y, said, sample_weight=sample_weight))
 

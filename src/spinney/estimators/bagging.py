@@ -26,7 +26,6 @@ from spinney.estimators.checks import (
     all_or_nothing,
     check_classes,
     check_codes,
-    check_known,
     check_monotone,
     check_numbers,
     check_weights,
@@ -81,7 +80,7 @@ BAGGING_CONSTRAINTS: dict[str, list[Any]] = {
     "n_estimators": [Interval(Integral, 1, None, closed="left")],
     "max_samples": [
         Interval(Integral, 1, None, closed="left"),
-        Interval(RealNotInt, 0.0, None, closed="neither"),
+        Interval(RealNotInt, 0.0, 1.0, closed="right"),
         None,
     ],
     "max_features": [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0.0, 1.0, closed="right")],
@@ -295,7 +294,7 @@ class _Bagging(OutOfBag, CheckedParams, Saved, BaseEstimator):
             draw=bags.draw,
             params=replace(base._grow_params(table.n_rows, n_drawn), shuffles=self.estimator is None),  # noqa: SLF001
             seed=bags.seed,
-            monotone=self._check_monotone(base, schema),
+            monotone=check_monotone(base.monotonic_cst, self, schema),
             is_weighed=None if weight is None or np.all(weight > 0.0) else weight > 0.0,
             balances_bags=is_balanced,
             ccp_alpha=float(base.ccp_alpha),
@@ -356,12 +355,6 @@ class _Bagging(OutOfBag, CheckedParams, Saved, BaseEstimator):
 
     def _make_target(self, base: Any, y: NDArray[Any], weights: Weights) -> Target:
         raise NotImplementedError
-
-    def _check_monotone(self, base: Any, schema: Schema) -> NDArray[np.int8] | None:
-        monotone = check_monotone(base.monotonic_cst, self, schema)
-        if monotone is not None and len(getattr(self, "classes_", ())) > 2 and monotone.any():
-            raise ValueError("Monotonicity constraints are not supported with multiclass classification")
-        return monotone
 
     # --- reading ---
 
@@ -445,7 +438,8 @@ class BaggingClassifier(ClassifierMixin, _Bagging):
 
     Members are CART trees, any other classifiers, or several kinds of them in turn. Bags of trees grow as fast as a
     forest. A bag is a pure function of the seed and of the member's number: the same ensemble comes out for any number
-    of threads. Members keep to their bag: what is outside, they never meet.
+    of threads. Members whose `fit` takes weights get all rows, with weight 0 outside their bag, as in scikit-learn;
+    others the rows of their bag.
 
     Permutation importance, tables of votes and the like need trees and are those of the forests:
     `RandomForestClassifier(max_features=None)` grows the trees of `estimator=None`, with all of them.
@@ -612,12 +606,6 @@ class BaggingClassifier(ClassifierMixin, _Bagging):
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Logarithm of `predict_proba`; -inf for probability 0."""
         return log(self._hear(X))
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of the rows, by weight, whose class is predicted; a class that fit has not seen is an error."""
-        check_is_fitted(self, "_bags")
-        check_known(y, self.classes_)
-        return float(super().score(X, y, sample_weight))
 
 
 class BaggingRegressor(RegressorMixin, _Bagging):

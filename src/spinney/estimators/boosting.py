@@ -145,41 +145,10 @@ class Data:
         return self.y[rows], weight, offset
 
 
-# docs/coming-from.md has them all, with what differs
-FOREIGN_NAMES = {
-    "bagging_fraction": "subsample",
-    "colsample_bynode": "max_features",
-    "colsample_bytree": "max_features_per_tree",
-    "depth": "max_depth",
-    "early_stopping": "n_iter_no_change",
-    "early_stopping_rounds": "n_iter_no_change",
-    "eta": "learning_rate",
-    "feature_fraction": "max_features_per_tree",
-    "iterations": "n_estimators",
-    "l2_regularization": "reg_lambda",
-    "lambda_l1": "reg_alpha",
-    "lambda_l2": "reg_lambda",
-    "max_bin": "max_bins",
-    "max_iter": "n_estimators",
-    "min_child_samples": "min_samples_leaf",
-    "min_data_in_leaf": "min_samples_leaf",
-    "min_split_gain": "gamma",
-    "monotone_constraints": "monotonic_cst",
-    "nthread": "n_jobs",
-    "num_boost_round": "n_estimators",
-    "num_leaves": "max_leaf_nodes",
-    "num_threads": "n_jobs",
-    "objective": "loss",
-    "quantile": "alpha",
-    "seed": "random_state",
-}
-
-
 class Boosted(CheckedParams, Saved, BaseEstimator):
     """Trees grown one round after the other, each on what those before have left."""
 
     _learnt: ClassVar[tuple[str, ...]] = ("forest_", "_schema")
-    _foreign_names: ClassVar[dict[str, str]] = FOREIGN_NAMES
     _loss: Loss
     _seed: int
     _start: NDArray[np.float64]  # (n_raw,) raw scores before the first round
@@ -301,7 +270,7 @@ class Boosted(CheckedParams, Saved, BaseEstimator):
     ) -> Boosting:
         """Bin the table and set up what grows on it."""
         schema, n_rows = data.table.schema, len(y)
-        monotone = self._monotone(schema, loss)
+        monotone = check_monotone(self.monotonic_cst, self, schema)
         interactions = check_interactions(self.interaction_cst, self, schema)
         quantiles = fix_weights(weight, n_rows).values
         is_exact = self.max_bins is None or self.candidates == "hessian"  # which are drawn from all values
@@ -383,12 +352,6 @@ class Boosted(CheckedParams, Saved, BaseEstimator):
             candidates=self.candidates,
             seed=self._seed,
         )
-
-    def _monotone(self, schema: Schema, loss: Loss) -> NDArray[np.int8] | None:
-        monotone = check_monotone(self.monotonic_cst, self, schema)
-        if monotone is not None and monotone.any() and loss.n_raw > 1:
-            raise ValueError("Monotonicity constraints are not supported with multiclass classification")
-        return monotone
 
     def _refuse_clashes(self) -> None:
         """Refuse parameters that exclude each other."""

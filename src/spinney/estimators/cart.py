@@ -130,9 +130,6 @@ class _CART(PrunableTree):
         schema = table.schema
         classes = tuple(self.classes_.tolist()) if hasattr(self, "classes_") else None
         monotone = check_monotone(self.monotonic_cst, self, schema)
-        if monotone is not None and classes is not None and len(classes) > 2 and monotone.any():
-            message = "Monotonicity constraints are not supported with multiclass classification"
-            raise ValueError(message)
         rows = code_rows(table, weight, int(self.max_bins), VISIT_SECONDS)
         params = self._grow_params(rows.n_rows, schema.n_features, seed)
         target: Target = make_target(rows.keep, rows.weights)
@@ -432,8 +429,8 @@ class CARTRegressor(ValueTree, _CART):
         The tests are those of a tree of means, pruned as one; the models are fitted last. They say what
         scikit-learn's `Ridge(alpha=leaf_alpha)` says, fitted on the rows and weights of the leaf with missing
         values replaced by their mean: far from the leaf's rows they extrapolate, and are not clipped. Values
-        must not be infinite. `prune` of the fitted tree judges by means, too, also on given rows; a node that is made
-        a leaf then answers by its mean.
+        must not be infinite, not even in rows of weight 0. `prune` of the fitted tree judges by means, too, also on
+        given rows; a node that is made a leaf then answers by its mean.
     leaf_features : {"path", "all"}, default="path"
         Features of a leaf's model: the numeric ones that are tested on its path, or all numeric ones.
         Categories are never among them.
@@ -553,7 +550,7 @@ class CARTRegressor(ValueTree, _CART):
         if self.leaf_model is not None:
             if self.monotonic_cst is not None:
                 raise ValueError("monotonic_cst with leaf_model='linear': a slope may break it; leave out one of them")
-            refuse_infinite(training.read(), self._schema, weight)
+            refuse_infinite(training.read(), self._schema)
         return training
 
     def _complete(self, tree: Tree, training: Training) -> Tree:

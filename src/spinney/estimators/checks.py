@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import hashlib
 import inspect
 import math
@@ -15,7 +14,9 @@ from sklearn.utils._param_validation import Interval, InvalidParameterError
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array
 
+from spinney.estimators.hints import explain_arguments, hint_parameter
 from spinney.table.columns import Columns, check_names, is_missing_type, open_columns
+from spinney.tree.target import WHOLE_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from spinney.table.schema import Schema
 
 HASHED_CELLS = 1 << 20  # of a block that is hashed at once: 8 MB
+WHOLE_BITS = 52  # of the share of a class in whole weights
 MODERATE = (1e-100, 1e100)  # largest weights whose products and sums are far from the ends of float64
 
 
@@ -45,11 +47,12 @@ class CheckedParams:
     """Parameters by scikit-learn's rules, and stricter: no misspelt names, no booleans for numbers."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]]
-    _foreign_names: ClassVar[dict[str, str]] = {}  # what other libraries call our parameters
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Keep the signature of `__init__` visible: `__new__` would hide it."""
+        """Keep the signature of `__init__` visible, which `__new__` would hide; let `fit` explain unknown arguments."""
         super().__init_subclass__(**options)
+        if "fit" in vars(cls):
+            cls.fit = explain_arguments(vars(cls)["fit"])  # type: ignore[attr-defined]
         signature = inspect.signature(cls.__init__)
         cls.__signature__ = signature.replace(  # type: ignore[attr-defined]
             parameters=list(signature.parameters.values())[1:]
@@ -64,11 +67,8 @@ class CheckedParams:
             return super().__new__(cls)  # a subclass that passes names on
         for name in params:
             if name not in known:
-                close = [own for own in [cls._foreign_names.get(name, "")] if own in known]
-                close = close or difflib.get_close_matches(name, known, n=1)
-                hint = f"Did you mean {close[0]!r}?" if close else f"It has {', '.join(list(known)[1:])}."
-                message = f"{cls.__name__} has no parameter {name!r}. {hint}"
-                raise TypeError(message)
+                hint = hint_parameter(cls, name, list(known)[1:])
+                raise TypeError(f"{cls.__name__} has no parameter {name!r}. {hint}")
         return super().__new__(cls)
 
     def _store(self, params: dict[str, Any]) -> None:
@@ -173,13 +173,12 @@ def check_classes(estimator: Any, y: Any, n_rows: int) -> tuple[NDArray[Any], ND
 
 
 def check_known(y: Any, classes: NDArray[Any]) -> None:
-    """Refuse classes that fit has not seen: "Yes" for "yes" would count as an error of the model."""
+    """Refuse classes that fit has not seen where there is no counting them as wrong: losses, margins, pruning."""
     unseen = set(np.asarray(y).ravel().tolist()) - set(classes.tolist())
     if unseen:
         message = (
             f"y holds the class {min(unseen, key=repr)!r}, which was not among the classes in fit: "
-            f"{classes.tolist()[:10]}. To count such rows as wrong, use sklearn.metrics.accuracy_score, "
-            "or scoring='accuracy' in cross-validation."
+            f"{classes.tolist()[:10]}. Correct the label, or leave out such rows."
         )
         raise ValueError(message)
 
@@ -265,9 +264,17 @@ def mark_weights(weight: NDArray[np.float64] | None) -> str:
 
 
 def weigh_classes(
-    class_weight: Any, classes: NDArray[Any], codes: NDArray[np.int64], weight: NDArray[np.float64] | None
+    class_weight: Any,
+    classes: NDArray[Any],
+    codes: NDArray[np.int64],
+    weight: NDArray[np.float64] | None,
+    *,
+    rounds: bool = True,
 ) -> NDArray[np.float64] | None:
-    """Row weights times class weights, times a power of two where the product would leave float64."""
+    """Row weights times class weights, times a power of two where the product would leave float64.
+
+    rounds: whether weights that balance the classes may be rounded, as in `balance_classes`.
+    """
     if class_weight is None:
         return weight
     if weight is not None and not MODERATE[0] < weight.max() < MODERATE[1]:
@@ -281,12 +288,8 @@ def weigh_classes(
         if not np.all(np.isfinite(per_class) & (per_class >= 0.0)):
             message = f"class_weight must hold finite weights that are not negative, got {class_weight}"
             raise ValueError(message)
-    else:  # "balanced": every class gets the same weight in sum
-        counts = np.bincount(codes, weight, len(classes))
-        per_class = np.zeros(len(classes))
-        with np.errstate(over="ignore"):  # beside a class of next to no weight
-            np.divide(counts.sum(), len(classes) * counts, out=per_class, where=counts > 0)
-        per_class = np.minimum(per_class, np.finfo(np.float64).max)
+    else:
+        per_class = balance_classes(codes, weight, len(classes), rounds=rounds)
     if not MODERATE[0] < per_class.max() < MODERATE[1]:
         per_class = scale_down(per_class)
     weighted = per_class[codes] * (1.0 if weight is None else weight)
@@ -294,6 +297,32 @@ def weigh_classes(
         message = "Sample weights are all zero after class_weight: at least one weight must be positive."
         raise ValueError(message)
     return weighted
+
+
+def balance_classes(
+    codes: NDArray[np.int64], weight: NDArray[np.float64] | None, n_classes: int, *, rounds: bool
+) -> NDArray[np.float64]:
+    """The weight of each class that makes all of them weigh the same in sum, shape (n_classes,); 0 where none has any.
+
+    Sums are exact: the order of the rows makes no difference. With `rounds`, class weights beside whole weights have so
+    few bits that all products are exact, in float64 and in fixed point: a row of weight 2 is two rows.
+    """
+    is_whole = weight is None or bool(np.all(weight == np.floor(weight)) and weight.sum() < WHOLE_LIMIT)
+    if weight is None or is_whole:
+        counts = np.bincount(codes, weight, n_classes).astype(np.float64)
+    else:
+        ends = np.cumsum(np.bincount(codes, minlength=n_classes))[:-1]
+        parts = np.split(weight[np.argsort(codes, kind="stable")], ends)
+        counts = np.array([math.fsum(part.tolist()) for part in parts])
+    share = math.fsum(counts.tolist()) / n_classes
+    per_class = np.zeros(n_classes)
+    with np.errstate(over="ignore"):  # beside a class of next to no weight
+        np.divide(share, counts, out=per_class, where=counts > 0.0)
+    per_class = np.minimum(per_class, np.finfo(np.float64).max)
+    if not (is_whole and rounds):
+        return per_class
+    bits = WHOLE_BITS - math.frexp(share)[1]  # no class, and so no row, weighs more than the share
+    return np.ldexp(np.rint(np.ldexp(per_class, bits)), -bits)
 
 
 def scale_down(weight: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -313,7 +342,10 @@ def draw_seed(random_state: Any) -> int:
 
 
 def check_monotone(constraint: Any, estimator: Any, schema: Schema) -> NDArray[np.int8] | None:
-    """Constraints as -1, 0 or 1 per feature, from a list, an array or a dict by name."""
+    """Constraints as -1, 0 or 1 per feature, from a list, an array or a dict by name.
+
+    They are on the share of the second of two classes: more classes are refused, and one leaves nothing to constrain.
+    """
     if constraint is None:
         return None
     n_features = schema.n_features
@@ -345,4 +377,7 @@ def check_monotone(constraint: Any, estimator: Any, schema: Schema) -> NDArray[n
             "only numeric columns have a direction."
         )
         raise ValueError(message)
-    return signs.astype(np.int8)
+    n_classes = len(getattr(estimator, "classes_", ()))
+    if n_classes > 2 and np.any(signs):
+        raise ValueError("Monotonicity constraints are not supported with multiclass classification")
+    return None if n_classes == 1 else signs.astype(np.int8)

@@ -59,8 +59,8 @@ class ExtraTreesClassifier(ForestClassifier):
 
     def __init__(
         self,
-        *,
         n_estimators: int = 100,
+        *,
         criterion: str = "gini",
         max_depth: int | None = None,
         min_samples_split: float = 2,
@@ -135,8 +135,8 @@ class ExtraTreesRegressor(ForestRegressor):
 
     def __init__(
         self,
-        *,
         n_estimators: int = 100,
+        *,
         criterion: str = "squared_error",
         max_depth: int | None = None,
         min_samples_split: float = 2,

@@ -24,7 +24,6 @@ from spinney.estimators.checks import (
     all_or_nothing,
     check_classes,
     check_codes,
-    check_known,
     check_monotone,
     check_numbers,
     check_weights,
@@ -67,7 +66,7 @@ FOREST_CONSTRAINTS: dict[str, list[Any]] = {
     "replace": ["boolean"],
     "max_samples": [
         Interval(Integral, 1, None, closed="left"),
-        Interval(RealNotInt, 0.0, None, closed="neither"),
+        Interval(RealNotInt, 0.0, 1.0, closed="right"),
         None,
     ],
     "block_size": [Interval(Integral, 1, None, closed="left"), None],
@@ -189,7 +188,7 @@ class _Forest(OutOfBag, Votes, Importances, CheckedParams, Saved, BaseEstimator)
             draw=draw,
             params=self._grow_params(n_rows, schema.n_features),
             seed=seed,
-            monotone=self._monotone(schema, classes),
+            monotone=self._monotone(schema),
             is_weighed=is_weighed,
             balances_bags=getattr(self, "class_weight", None) == "balanced_subsample" and draw.kind != "whole",
             honest_fraction=honest_fraction,
@@ -370,11 +369,8 @@ class _Forest(OutOfBag, Votes, Importances, CheckedParams, Saved, BaseEstimator)
             has_random_tests=self._has_random_tests,
         )
 
-    def _monotone(self, schema: Any, classes: tuple[Any, ...] | None) -> NDArray[np.int8] | None:
+    def _monotone(self, schema: Any) -> NDArray[np.int8] | None:
         monotone = check_monotone(self.monotonic_cst, self, schema)
-        if monotone is not None and classes is not None and len(classes) > 2 and monotone.any():
-            message = "Monotonicity constraints are not supported with multiclass classification"
-            raise ValueError(message)
         if monotone is not None and monotone.any() and self.honest:
             raise ValueError(
                 "honest=True takes the leaf values from rows that did not choose the tests, so that monotonic_cst "
@@ -559,12 +555,6 @@ class ForestClassifier(ClassifierMixin, UncertainClasses, _Forest):
         """
         values, codes = self._training_values(X, y)
         return measure_strength(self.forest_, self._draw, values, codes)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of the rows, by weight, whose class is predicted; a class that fit has not seen is an error."""
-        check_is_fitted(self, "forest_")
-        check_known(y, self.classes_)
-        return float(super().score(X, y, sample_weight))
 
 
 class ForestRegressor(RegressorMixin, UncertainNumbers, _Forest):

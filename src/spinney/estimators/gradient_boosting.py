@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from spinney._elementary import log
 from spinney.ensemble.losses import CLASSES, NUMBERS, make_loss
@@ -23,7 +22,6 @@ from spinney.estimators.checks import (
     check_y,
     weigh_classes,
 )
-from spinney.model.links import choose_class
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -285,7 +283,7 @@ class GradientBoostingClassifier(ClassifierMixin, Boosted):
 
     def _weigh(self, weight: NDArray[np.float64] | None, y: NDArray[np.float64]) -> NDArray[np.float64] | None:
         codes = y.astype(np.int64)
-        weighed = weigh_classes(self.class_weight, self.classes_, codes, weight)
+        weighed = weigh_classes(self.class_weight, self.classes_, codes, weight, rounds=False)
         self._class_factors = None
         if weighed is not None and self.class_weight is not None:
             self._class_factors = np.zeros(self.n_classes_)
@@ -337,30 +335,35 @@ class GradientBoostingClassifier(ClassifierMixin, Boosted):
         return log(self._make_predictor().respond(raw))
 
     def predict(self, X: Any, *, init_score: Any = None) -> NDArray[Any]:
-        """Predict the class of each row: that of the highest raw score, the first among equals."""
+        """Predict the class of each row: the most probable, the first among equals."""
         raw = self._sum_rounds(self._values(X), init_score)
-        return self.classes_[choose_class(raw, len(self.classes_))]
+        return self.classes_[self._make_predictor().decide(raw)]
 
     def staged_decision_function(self, X: Any, *, init_score: Any = None) -> Iterator[NDArray[np.float64]]:
-        """Raw scores after 1, 2, ... `n_estimators_` rounds; `decision_function` is stage `best_iteration_`."""
+        """Yield raw scores after 1, 2, ... `n_estimators_` rounds.
+
+        All rounds that were grown have a stage. Where early stopping found the best one, they go on beyond it:
+        `decision_function` is stage `best_iteration_`, not the last.
+        """
         for raw in self._stages(self._values(X), init_score):
             yield flat(raw.copy())
 
     def staged_predict_proba(self, X: Any, *, init_score: Any = None) -> Iterator[NDArray[np.float64]]:
-        """Class probabilities after 1, 2, ... `n_estimators_` rounds."""
+        """Yield class probabilities after 1, 2, ... `n_estimators_` rounds.
+
+        Where early stopping found the best round, stages go on beyond it: `predict_proba` is stage `best_iteration_`.
+        """
         respond = self._make_predictor().respond
         yield from map(respond, self._stages(self._values(X), init_score))
 
     def staged_predict(self, X: Any, *, init_score: Any = None) -> Iterator[NDArray[Any]]:
-        """Classes after 1, 2, ... `n_estimators_` rounds."""
-        for raw in self._stages(self._values(X), init_score):
-            yield self.classes_[choose_class(raw, len(self.classes_))]
+        """Yield classes after 1, 2, ... `n_estimators_` rounds.
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of the rows, by weight, whose class is predicted; a class that fit has not seen is an error."""
-        check_is_fitted(self, "forest_")
-        check_known(y, self.classes_)
-        return float(super().score(X, y, sample_weight))
+        Where early stopping found the best round, stages go on beyond it: `predict` is stage `best_iteration_`.
+        """
+        decide = self._make_predictor().decide
+        for raw in self._stages(self._values(X), init_score):
+            yield self.classes_[decide(raw)]
 
 
 class GradientBoostingRegressor(RegressorMixin, Boosted):
@@ -536,7 +539,10 @@ class GradientBoostingRegressor(RegressorMixin, Boosted):
         return self._make_predictor().respond(raw)
 
     def staged_predict(self, X: Any, *, init_score: Any = None) -> Iterator[NDArray[np.float64]]:
-        """Predictions after 1, 2, ... `n_estimators_` rounds; `predict` is stage `best_iteration_`."""
+        """Yield predictions after 1, 2, ... `n_estimators_` rounds.
+
+        Where early stopping found the best round, stages go on beyond it: `predict` is stage `best_iteration_`.
+        """
         respond = self._make_predictor().respond
         yield from map(respond, self._stages(self._values(X), init_score))
 

@@ -185,23 +185,31 @@ def fit_bag(
     y: NDArray[Any],
     counts: NDArray[np.int32],
     weight: NDArray[np.float64] | None,
-) -> Any:
-    """Fit a member on a bag: each row once, with its count as weight, where it takes weights; else repeated.
+) -> None:
+    """Fit a member on a bag, by weights where it takes them, else on the rows of the bag, repeated as often as drawn.
 
-    It never meets a row outside its bag, not even with weight 0: some estimators look at those too.
+    By weights it gets all rows, each with its count as weight, 0 outside the bag, as in scikit-learn: it then knows
+    every class, and a bag that lacks one is no error. Rows of weight 0 for all members stay out.
     """
-    bag = np.flatnonzero(counts)
     if has_fit_parameter(member, "sample_weight"):
-        held = counts[bag].astype(np.float64) * (1.0 if weight is None else weight[bag])
-        X = rows.take(bag, columns)
-        return member.fit(X, y[bag]) if np.all(held == 1.0) else member.fit(X, y[bag], sample_weight=held)
+        held = counts * (1.0 if weight is None else weight)
+        kept = None
+        if weight is not None and not np.all(weight > 0.0):
+            kept = np.flatnonzero(weight > 0.0)
+            y, held = y[kept], held[kept]
+        X = rows.take(kept, columns)
+        if np.all(held == 1.0):
+            member.fit(X, y)
+        else:
+            member.fit(X, y, sample_weight=held)
+        return
     if weight is not None and np.ptp(weight[weight > 0.0]) > 0.0:
         raise ValueError(
             f"{type(member).__name__}.fit takes no sample_weight, and only bags of rows with replacement are drawn by "
             "weight: set bootstrap=True, without groups, block_size and strata, or leave out sample_weight"
         )
-    bag = np.repeat(bag, counts[bag])
-    return member.fit(rows.take(bag, columns), y[bag])
+    bag = np.repeat(np.arange(len(counts)), counts)
+    member.fit(rows.take(bag, columns), y[bag])
 
 
 def hear(member: Any, X: Any, classes: NDArray[Any] | None, *, is_soft: bool, shift: int = 0) -> NDArray[np.float64]:
@@ -290,9 +298,8 @@ class MemberFits:
             is_out &= plan.weight > 0.0
         columns = plan.bags.columns(member)
         with self.named(member, template, counts):
-            fitted = fit_bag(
-                make_member(template, plan.bags.seed, member), plan.rows, columns, plan.y, counts, plan.weight
-            )
+            fitted = make_member(template, plan.bags.seed, member)  # kept itself: some fits return nothing
+            fit_bag(fitted, plan.rows, columns, plan.y, counts, plan.weight)
             oob = np.flatnonzero(is_out) if plan.has_oob else np.zeros(0, np.int64)
             if len(oob) == 0:
                 return Fitted(fitted, oob, self.votes[:0])

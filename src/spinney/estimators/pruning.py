@@ -72,24 +72,6 @@ class Pruned(NamedTuple):
     path: PathErrors | None = None
 
 
-FOREIGN_NAMES = {  # rpart's, J48's and its options'
-    "cp": "ccp_alpha",
-    "minsplit": "min_samples_split",
-    "minbucket": "min_samples_leaf",
-    "maxdepth": "max_depth",
-    "maxsurrogate": "max_surrogates",
-    "usesurrogate": "missing",
-    "xval": "ccp_alpha",
-    "confidenceFactor": "confidence",
-    "minNumObj": "min_samples_leaf",
-    "subtreeRaising": "raising",
-    "unpruned": "pruning",
-    "reducedErrorPruning": "pruning",
-    "collapseTree": "collapse",
-    "useLaplace": "smoothing",
-}
-
-
 class PrunableTree(SingleTree):
     """A single tree with the parameters of pruning; a subclass opens its training rows."""
 
@@ -101,7 +83,6 @@ class PrunableTree(SingleTree):
     validation_fraction: float
     random_state: Any
     _parameter_constraints: ClassVar[dict[str, list[Any]]]
-    _foreign_names: ClassVar[dict[str, str]] = FOREIGN_NAMES
 
     def _open_training(self, X: Any, y: Any, sample_weight: Any) -> Training:
         """Check and read what fit was given."""

@@ -125,8 +125,8 @@ class RandomForestClassifier(ForestClassifier):
 
     def __init__(
         self,
-        *,
         n_estimators: int = 100,
+        *,
         criterion: str = "gini",
         max_depth: int | None = None,
         min_samples_split: float = 2,
@@ -209,8 +209,8 @@ class RandomForestRegressor(ForestRegressor):
 
     def __init__(
         self,
-        *,
         n_estimators: int = 100,
+        *,
         criterion: str = "squared_error",
         max_depth: int | None = None,
         min_samples_split: float = 2,

@@ -169,8 +169,6 @@ class Reweighted(CheckedParams, Saved, BaseEstimator):
         schema = table.schema
         monotone = check_monotone(tree.monotonic_cst, self, schema)
         n_classes = len(self.classes_) if hasattr(self, "classes_") else 0
-        if monotone is not None and n_classes > 2 and monotone.any():
-            raise ValueError("Monotonicity constraints are not supported with multiclass classification")
         chosen = kernels(seconds)
         codes = code_table(table, base.values, int(tree.max_bins), chosen, keep)
         params = tree._grow_params(len(y), schema.n_features)  # noqa: SLF001

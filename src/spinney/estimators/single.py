@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._elementary import log
-from spinney.estimators.checks import CheckedParams, check_known, open_x
+from spinney.estimators.checks import CheckedParams, open_x
 from spinney.estimators.rows import open_row, unseen_levels
 from spinney.estimators.saved import Saved
 from spinney.model.predict import smooth_shares
@@ -145,16 +145,6 @@ class ClassTree(ClassifierMixin, SingleTree):
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Logarithm of `predict_proba`; -inf for probability 0."""
         return log(self.predict_proba(X))
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of the rows, by weight, whose class is predicted.
-
-        A class in y that fit has not seen is an error; `sklearn.metrics.accuracy_score` would count it as
-        wrong.
-        """
-        check_is_fitted(self, "tree_")
-        check_known(y, self.classes_)
-        return float(super().score(X, y, sample_weight))
 
 
 class ValueTree(RegressorMixin, SingleTree):

@@ -28,7 +28,6 @@ from spinney.ensemble.pool import POLL_SECONDS, run_tasks
 from spinney.ensemble.sampling import Draw
 from spinney.estimators.out_of_bag import find_score, is_scorer
 from spinney.model.boosted import add_rounds
-from spinney.model.links import choose_class
 from spinney.tree.forest import Forest
 
 if TYPE_CHECKING:
@@ -147,9 +146,11 @@ class RoundAnswers:
         return self.raw[0] if len(self.raw) == 1 else self.raw.T
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class of the highest score, the first among equals; or numbers."""
+        """The most probable class, the first among equals; or numbers."""
         self._check(X)
-        return self.classes_[choose_class(self.raw, len(self.classes_))] if hasattr(self, "classes_") else self.answers
+        if not hasattr(self, "classes_"):
+            return self.answers
+        return self.classes_[self.answers[:, : len(self.classes_)].argmax(axis=1)]
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Logarithms of class probabilities."""

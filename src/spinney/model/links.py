@@ -9,6 +9,7 @@ from spinney._elementary import exp, exp_one
 
 Floats = NDArray[np.float64]
 
+CLOSE = 1e-9  # scores that differ by more have probabilities that differ
 LINKS = {  # name: raw scores of a row (0: one for each class), classes (0: numbers; -1: as many as there are)
     "identity": (1, 0),
     "log": (1, 0),
@@ -34,11 +35,22 @@ def respond(link: str, raw: Floats, exponent: int = 0) -> Floats:
     return np.ldexp(answers, exponent) if exponent else answers
 
 
-def choose_class(raw: Floats, n_classes: int) -> NDArray[np.intp]:
-    """Index of the class of the highest score, the first among equals, from raw scores (n_raw, n_rows)."""
+def choose_class(link: str, raw: Floats, n_classes: int) -> NDArray[np.intp]:
+    """Index of the most probable class, the first among equals, from raw scores (n_raw, n_rows).
+
+    That is the class of the highest score, but where scores are so close that their probabilities may be equal.
+    """
     if n_classes == 1:  # learnt as the first of two, and certain, whatever the score
         return np.zeros(raw.shape[1], np.intp)
-    return (raw[0] > 0.0).astype(np.intp) if len(raw) == 1 else raw.argmax(axis=0)
+    if len(raw) == 1:
+        chosen = (raw[0] > 0.0).astype(np.intp)
+        is_close = np.abs(raw[0]) < CLOSE
+    else:
+        chosen = raw.argmax(axis=0)
+        is_close = np.count_nonzero(raw > raw.max(axis=0) - CLOSE, axis=0) > 1
+    if is_close.any():
+        chosen[is_close] = respond(link, raw[:, is_close]).argmax(axis=1)
+    return chosen
 
 
 def two_columns(raw: Floats) -> Floats:

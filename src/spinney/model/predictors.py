@@ -256,8 +256,12 @@ class RoundPredictor(Predictor):
         return self.respond(self.sum_rounds(values, None, n_jobs))
 
     def choose(self, values: NDArray[Any], n_jobs: int | None = None) -> NDArray[np.intp]:
-        """Code of the class of the highest raw score."""
-        return choose_class(self.sum_rounds(values, None, n_jobs), self.n_classes)
+        """Code of the most probable class."""
+        return self.decide(self.sum_rounds(values, None, n_jobs))
+
+    def decide(self, raw: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Code of the most probable class by raw scores."""
+        return choose_class(self.link, raw, self.n_classes)
 
     @once
     def used(self) -> Forest:

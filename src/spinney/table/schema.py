@@ -160,12 +160,10 @@ def numbers_behind(column: Categories, name: str, complaint: str) -> NDArray[np.
     return np.take(table, column.codes)
 
 
-def refuse_infinite(values: NDArray[Any], schema: Schema, weight: NDArray[np.float64] | None = None) -> None:
-    """Refuse infinite numbers where they would be terms of a linear model; rows of weight 0 are not there."""
+def refuse_infinite(values: NDArray[Any], schema: Schema) -> None:
+    """Refuse infinite numbers where they would be terms of a linear model, also in rows of weight 0."""
     for j in np.flatnonzero(~schema.is_categorical).tolist():
         bad = np.isinf(values[:, j])
-        if weight is not None:
-            bad &= weight > 0.0
         if bad.any():
             row = int(np.argmax(bad))
             raise ValueError(

@@ -23,7 +23,7 @@ PARTLY = 1  # as all branches get a share of the row, or as a surrogate decides
 ALWAYS = 2
 
 
-Possible = dict[int, "Condition"]  # of categories asked on the way: the levels that can reach a node
+Possible = dict[int, "Condition"]  # of features asked on the way: the levels that can reach a node, and missing values
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,16 +51,19 @@ class Condition:
         """What both say of the feature."""
         lows = [low for low in (self.low, other.low) if low is not None]
         highs = [high for high in (self.high, other.high) if high is not None]
-        levels = self.levels if other.levels is None else other.levels
-        if self.levels is not None and other.levels is not None:
-            levels = self.levels[np.isin(self.levels, other.levels, assume_unique=True, kind="table")]
         return replace(
             self,
             low=max(lows, default=None),
             high=min(highs, default=None),
-            levels=levels,
+            levels=self.levels if other.levels is None else self.levels_among(other.levels),
             missing=min(self.missing, other.missing),
         )
+
+    def levels_among(self, levels: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
+        """Those of some levels that satisfy it."""
+        if self.levels is None or levels is None:
+            return levels
+        return self.levels[np.isin(self.levels, levels, assume_unique=True, kind="table")]
 
     def holds(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Which values (levels as their indices) satisfy it; a missing one only if it always comes this way."""
@@ -159,11 +162,27 @@ def say_values(tree: Tree, condition: Condition, name: str, most: int) -> str:
 
 
 def narrow(tree: Tree, node: int, branch: int, possible: Possible) -> tuple[Condition, Possible]:
-    """What a branch asks of the values that can reach its node, and the levels that can then be met below."""
+    """What a branch asks of the values that can reach its node, and what can then be met below.
+
+    Levels that a test above has sent elsewhere are left out, and missing values that cannot come so far; the bounds of
+    numbers stay those of the test.
+    """
     condition = branch_condition(tree, node, branch)
-    if condition.levels is None:
-        return condition, possible
     feature = condition.feature
-    if feature in possible and tree.kind[node] == SUBSET:
-        condition = possible[feature] & condition
+    before = possible.get(feature)
+    if before is not None:
+        levels = before.levels_among(condition.levels) if tree.kind[node] == SUBSET else condition.levels
+        missing = NEVER if before.missing == NEVER else condition.missing
+        left = replace(condition, levels=levels, missing=missing)
+        condition = left if left.has_known or left.missing != NEVER else condition  # nothing comes: say what is asked
     return condition, {**possible, feature: condition}
+
+
+def narrow_surrogate(tree: Tree, place: int, branch: int, possible: Possible) -> Condition:
+    """What a surrogate asks of the levels that can reach its node."""
+    condition = surrogate_condition(tree, place, branch)
+    before = possible.get(condition.feature)
+    if before is None:
+        return condition
+    left = replace(condition, levels=before.levels_among(condition.levels))
+    return left if left.has_known else condition

@@ -12,7 +12,10 @@ from spinney._types import MULTIWAY
 from spinney.tree.conditions import (
     NEVER,
     Condition,
+    Possible,
     branch_condition,
+    narrow,
+    narrow_surrogate,
     say,
     surrogate_condition,
     surrogates_of,
@@ -173,21 +176,20 @@ class Walk:
         """Walk to the leaves, the first branch first."""
         tree = self.tree
         steps, depths, leaves = [], [], []
-        stack: list[tuple[int, float, int, Step | None]] = [(0, 1.0, 0, None)]
+        stack: list[tuple[int, float, int, Step | None, Possible]] = [(0, 1.0, 0, None, {})]
         while stack:
-            node, share, depth, step = stack.pop()
+            node, share, depth, step, possible = stack.pop()
             if step is not None:
                 steps.append(step)
                 depths.append(depth)
             if tree.is_leaf[node]:
                 leaves.append((node, share))
                 continue
-            ways = self.ways(node)
-            deeper = depth + (len(ways) > 1 or depth > 0)
-            stack += [
-                (child, share * part, deeper, self.step(node, child, share * part, words))
-                for child, part, words in reversed(ways)
-            ]
+            ways = self.ways(node, possible)
+            deeper, first = depth + (len(ways) > 1 or depth > 0), int(tree.first_child[node])
+            for child, part, words in reversed(ways):
+                below = narrow(tree, node, child - first, possible)[1]
+                stack.append((child, share * part, deeper, self.step(node, child, share * part, words), below))
         shares, prediction, answer = self.answer(leaves)
         start = self.contents.describe(0)
         return Explanation(tuple(steps), tuple(leaves), prediction, shares, start, tuple(depths), answer)
@@ -206,14 +208,14 @@ class Walk:
         levels = self.tree.legend.levels[feature] if self.tree.legend else None
         return levels[int(value)] if levels else value
 
-    def ways(self, node: int) -> list[tuple[int, float, str]]:
-        """The children that the row goes to, with its part and in words why."""
+    def ways(self, node: int, possible: Possible) -> list[tuple[int, float, str]]:
+        """The children that the row goes to, with its part and in words why; possible: what can reach the node."""
         tree, feature = self.tree, int(self.tree.feature[node])
         first = int(tree.first_child[node])
         value = float(self.row[feature])
         if not np.isnan(value):
             branch = int(value) if tree.kind[node] == MULTIWAY else self.side(branch_condition(tree, node, 0))
-            condition = branch_condition(tree, node, branch)
+            condition = narrow(tree, node, branch, possible)[0]
             return [(first + branch, 1.0, self.known(condition))]
         missing = f"{feature_name(tree, feature)} is missing"
         if feature in self.unseen:
@@ -223,11 +225,12 @@ class Walk:
             for branch in range(2):  # neither where the value is missing, or a level that the surrogate does not know
                 other = surrogate_condition(tree, s, branch)
                 if other.holds(self.row[other.feature : other.feature + 1])[0]:
+                    other = narrow_surrogate(tree, s, branch, possible)
                     return [(first + branch, 1.0, f"{missing}; in its stead {self.known(other)}")]
         if tree.spreads_missing[node]:
-            return self.all_ways(node, missing)
+            return self.all_ways(node, missing, possible)
         branch = int(tree.missing_branch[node])
-        condition = branch_condition(tree, node, branch)
+        condition = narrow(tree, node, branch, possible)[0]
         if not condition.has_known:
             why = ", which has a branch of its own"
             if feature in self.unseen:
@@ -241,14 +244,14 @@ class Walk:
         """Branch 0 or 1 of a known value, by the condition of branch 0."""
         return int(not first.holds(self.row[first.feature : first.feature + 1])[0])
 
-    def all_ways(self, node: int, missing: str) -> list[tuple[int, float, str]]:
+    def all_ways(self, node: int, missing: str, possible: Possible) -> list[tuple[int, float, str]]:
         """Every branch that has weight."""
         tree, first = self.tree, int(self.tree.first_child[node])
         found = []
         for b in range(int(tree.n_branches[node])):
             part = float(tree.weight[first + b] / tree.weight[node])
             if part > 0.0:
-                asks = say_briefly(tree, branch_condition(tree, node, b))
+                asks = say_briefly(tree, narrow(tree, node, b, possible)[0])
                 found.append((first + b, part, f"{missing}; {percent(part)} of it goes with {asks}"))
         return found
 

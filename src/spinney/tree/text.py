@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spinney._types import MULTIWAY
-from spinney.tree.conditions import Possible, narrow, say, surrogate_condition, surrogates_of
+from spinney.tree.conditions import NEVER, Possible, narrow, narrow_surrogate, say, surrogates_of
 from spinney.tree.wording import (
     MAX_CLASSES,
     class_name,
@@ -104,15 +104,18 @@ def tell(tree: Tree, branch: Branch, possible: Possible) -> tuple[str, Possible]
         return f"{feature_name(tree, feature)} in {{{', '.join(names)}}}", possible
     at = branch.children[0] - first
     condition, left = narrow(tree, node, at, possible)
-    return say(tree, condition) + stand_ins(tree, node, at), left
+    return say(tree, condition) + stand_ins(tree, node, at, possible), left
 
 
-def stand_ins(tree: Tree, node: int, branch: int) -> str:
-    """The first surrogates of a branch, where the training rows had missing values."""
-    if branch > 1 or not has_missing(tree, int(tree.feature[node])):
+def stand_ins(tree: Tree, node: int, branch: int, possible: Possible) -> str:
+    """The first surrogates of a branch, where missing values can come so far, and the training rows had some."""
+    feature = int(tree.feature[node])
+    is_known = feature in possible and possible[feature].missing == NEVER
+    if branch > 1 or is_known or not has_missing(tree, feature):
         return ""
     places = surrogates_of(tree, node)
-    text = "".join(f", else {say(tree, surrogate_condition(tree, s, branch))}" for s in places[:MAX_SURROGATES])
+    asks = [say(tree, narrow_surrogate(tree, s, branch, possible)) for s in places[:MAX_SURROGATES]]
+    text = "".join(f", else {ask}" for ask in asks)
     return text if len(places) <= MAX_SURROGATES else f"{text}, else ..."
 
 

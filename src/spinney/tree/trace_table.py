@@ -141,7 +141,8 @@ def summarise(trace: Trace, record: NodeRecord, words: Words) -> str:
     """Rows of a node and their impurity."""
     criterion, is_class = CRITERIA[trace.rules.criterion], bool(trace.tree.n_classes)
     before = digits(scaled(record.impurity, criterion.power * trace.exponent), is_share=is_class)
-    return words.summary(record) + (f" · {criterion.impurity} {before}" if record.sums[0] else "")
+    is_said = criterion.power == 1  # the standard deviation, which stands beside the mean
+    return words.summary(record) + (f" · {criterion.impurity} {before}" if record.sums[0] and not is_said else "")
 
 
 def scaled(x: float, exponent: int) -> float:
