@@ -21,8 +21,8 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from contract import parametrize_with_contract
 from spinney import (
     AdaBoostClassifier,
     AdaBoostRegressor,
@@ -64,7 +64,7 @@ def failures_of_draws(model):
     return {f"check_sample_weight_equivalence_on_{kind}_data": "drawn rows" for kind in ("dense", "sparse")}
 
 
-@parametrize_with_checks(SETTINGS, expected_failed_checks=failures_of_draws)
+@parametrize_with_contract(SETTINGS, expected_failed_checks=failures_of_draws)
 @pytest.mark.filterwarnings("ignore:The first member is no better than chance:UserWarning")
 @pytest.mark.filterwarnings("ignore:.*single row, which is needed to learn from:UserWarning")
 def test_scikit_learn_checks(estimator, check):
