@@ -20,7 +20,6 @@ from click.testing import CliRunner
 from pyarrow import parquet
 
 import spinney
-from spinney import _jit
 from spinney.cli import main
 from spinney.cli.report import beside
 from spinney.cli.sinks import Sink
@@ -76,7 +75,7 @@ def test_doubts_are_said_before_work_and_long_names_are_cut(tmp_path):
     assert "x" * 61 not in result.stdout.replace("\n", "")
 
 
-compiled_only = pytest.mark.skipif(_jit._IS_JIT_DISABLED, reason="takes minutes interpreted")
+compiled_only = pytest.mark.compiled(reason="takes minutes interpreted")
 QUICK = ("--methods", "cart,c45", "--folds", "3x1")
 
 

@@ -20,7 +20,7 @@ from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils._param_validation import InvalidParameterError
 
-from spinney import C45Classifier, CARTClassifier, CARTRegressor, ID3Classifier, ID3Regressor, _jit
+from spinney import C45Classifier, CARTClassifier, CARTRegressor, ID3Classifier, ID3Regressor
 
 KINDS = [CARTClassifier, CARTRegressor, ID3Classifier, ID3Regressor, C45Classifier]
 
@@ -622,7 +622,7 @@ def test_fault_045_classes_of_any_type(labels):
     assert model.score(X, y) == 1.0
 
 
-@pytest.mark.skipif(_jit._IS_JIT_DISABLED, reason="takes minutes interpreted")
+@pytest.mark.compiled(reason="takes minutes interpreted")
 def test_fault_045_ten_thousand_classes():
     n_classes = 10_000
     X = np.random.default_rng(0).normal(size=(3 * n_classes, 2))
