@@ -1,4 +1,4 @@
-"""Bad and odd input, by the numbers of the list of faults: sections A to F, as far as they concern one tree.
+"""Bad and odd input, by the numbers of `tests/FAULTS.md`: sections A to F, as far as they concern one tree.
 
 A test says what the user gets: the kind of error and a message that names the argument, the place and the way
 out; or the right answer. Where the list leaves a choice, the rule is in the test's name. Faults of ensembles,
