@@ -1,6 +1,7 @@
 """What all tests share: where the real tables are, how hard hypothesis tries, and what is left out where."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ NO_TABLES = f"no tables in {SHARED}"
 
 IS_INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}
 NOT_COMPILED = "NUMBA_DISABLE_JIT is set"
+MOST_SECONDS = 20  # of the processor, for a test with interpreted kernels; the slowest that are not marked take half
+TOO_LONG = f"stopped after {MOST_SECONDS} seconds of interpreted kernels"
 
 # The oracle is slow on purpose, so neither a deadline nor the "too slow" check says anything. The same examples each
 # time: who runs the tests of a change should meet its faults only. HYPOTHESIS_PROFILE=fresh and =thorough try others.
@@ -54,6 +57,19 @@ def pytest_runtest_setup(item):
         pytest.skip(f"{NOT_COMPILED}: {mark.kwargs['reason']}")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call():
+    """Stop a test that is of a size for compiled kernels and not marked: an hour of it would say nothing more."""
+    if not (IS_INTERPRETED and hasattr(signal, "setitimer")):
+        return (yield)
+    signal.signal(signal.SIGPROF, lambda *_: pytest.skip(TOO_LONG))
+    signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)  # the time of this process, however busy the machine is
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
 def pytest_terminal_summary(terminalreporter):
     """What a passing run has not looked at: `-ra` lists it, and the number is easily overlooked there."""
     reasons = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])]
@@ -61,6 +77,8 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.write_line(f"{count} tests were skipped for lack of the shared tables, looked for in {SHARED}")
     if count := sum(NOT_COMPILED in reason for reason in reasons):
         terminalreporter.write_line(f"{count} tests were skipped: they need compiled kernels (NUMBA_DISABLE_JIT)")
+    if count := sum(TOO_LONG in reason for reason in reasons):
+        terminalreporter.write_line(f"{count} tests were {TOO_LONG}: make them smaller, or mark them as compiled")
 
 
 @pytest.fixture(scope="session")
