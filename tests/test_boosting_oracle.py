@@ -391,6 +391,7 @@ def test_levels_that_tie_but_for_rounding(column):
 
 @pytest.mark.parametrize("max_bins", [None, 20])
 @pytest.mark.parametrize("loss", [*NUMBERS, "log_loss", "exponential", "softmax"])
+@pytest.mark.compiled(reason="a larger table; small ones are boosted interpreted too")
 def test_rounds_of_a_larger_table(loss, max_bins):
     """Wide columns, which take two bytes, and more levels than a word has bits."""
     weights = np.random.default_rng(1).uniform(0.2, 3.0, 300).tolist() if loss in OWN_LEAVES else None

@@ -93,6 +93,7 @@ def test_a_table_is_described_compared_and_judged(fruit):
     assert "\x1b" not in result.output
 
 
+@pytest.mark.compiled(reason="takes minutes interpreted")
 def test_how_a_table_was_read_is_said_before_the_work(tmp_path):
     rng = np.random.default_rng(0)
     names = [f"x{j}" for j in range(14)]
@@ -110,6 +111,7 @@ def test_how_a_table_was_read_is_said_before_the_work(tmp_path):
         assert f"t.csv (CSV separated by {word}): 40 rows" in text
 
 
+@pytest.mark.compiled(reason="takes minutes interpreted")
 def test_a_table_by_stdin(fruit):
     by_name, by_stdin = (
         json.loads(run(data, "--target", "kind", *QUICK, "--json", input=content).stdout)

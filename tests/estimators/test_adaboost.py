@@ -192,6 +192,7 @@ def test_the_last_stump_is_at_chance_after_reweighting():
 
 @pytest.mark.parametrize("n_classes", [3, 6])
 @pytest.mark.parametrize("margin", [0.0, 0.05, -0.1])
+@pytest.mark.compiled(reason="takes minutes interpreted")
 def test_the_bound_holds_for_many_classes_and_margins(n_classes, margin):
     X, y = make_table(n_classes=n_classes)
     model = AdaBoostClassifier(CARTClassifier(max_depth=7), n_estimators=40).fit(X, y)

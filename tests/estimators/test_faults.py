@@ -481,6 +481,7 @@ def test_fault_038_rows_alike_with_other_targets(cart):
         assert model.predict(np.ones((1, 3))).tolist() == [pytest.approx(2 / 3)]
 
 
+@pytest.mark.compiled(reason="takes more rows than there are codes")
 def test_fault_039_more_values_than_codes(grown):
     n_rows = 70_000
     X = np.random.default_rng(0).permutation(n_rows).astype(float)[:, None]
