@@ -74,11 +74,15 @@ def pytest_terminal_summary(terminalreporter):
     """What a passing run has not looked at: `-ra` lists it, and the number is easily overlooked there."""
     reasons = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])]
     if count := sum(NO_TABLES in reason for reason in reasons):
-        terminalreporter.write_line(f"{count} tests were skipped for lack of the shared tables, looked for in {SHARED}")
+        terminalreporter.write_line(
+            f"skipped for lack of the shared tables, which should be in {SHARED}: {count} tests"
+        )
     if count := sum(NOT_COMPILED in reason for reason in reasons):
-        terminalreporter.write_line(f"{count} tests were skipped: they need compiled kernels (NUMBA_DISABLE_JIT)")
+        terminalreporter.write_line(
+            f"skipped because they need compiled kernels (NUMBA_DISABLE_JIT is set): {count} tests"
+        )
     if count := sum(TOO_LONG in reason for reason in reasons):
-        terminalreporter.write_line(f"{count} tests were {TOO_LONG}: make them smaller, or mark them as compiled")
+        terminalreporter.write_line(f"{TOO_LONG}, to be made smaller or marked as compiled: {count} tests")
 
 
 @pytest.fixture(scope="session")
