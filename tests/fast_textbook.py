@@ -9,8 +9,9 @@ import numpy as np
 
 import fast
 import naive_textbook
-from spinney._types import EVERY_BRANCH, FEATURE_SHIFT, KIND_BITS, LEAF, MAX_CODES, MULTIWAY, THRESHOLD
+from spinney._types import EVERY_BRANCH, LEAF, MAX_CODES, MULTIWAY, THRESHOLD
 from spinney.table.coding import code_table
+from spinney.tree.packing import pack_test
 from spinney.tree.structure import Tree
 from spinney.tree.target import class_target, fix_weights, value_target
 from spinney.tree.textbook import TextbookParams, grow_textbook
@@ -89,7 +90,7 @@ def word_of(node):
     bits = 0 if kind == MULTIWAY else node.missing_branch
     if node.missing_branch == naive_textbook.EVERY:
         bits = EVERY_BRANCH
-    return node.feature << FEATURE_SHIFT | bits << KIND_BITS | kind
+    return pack_test(node.feature, bits, kind)
 
 
 def cut_of(node, table, distributions):

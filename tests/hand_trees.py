@@ -7,14 +7,15 @@ import random
 
 import numpy as np
 
-from spinney._types import EVERY_BRANCH, FEATURE_SHIFT, KIND_BITS, MULTIWAY, SUBSET, THRESHOLD
+from spinney._types import EVERY_BRANCH, MULTIWAY, SUBSET, THRESHOLD
 from spinney.tree.linear import LinearLeaves
+from spinney.tree.packing import pack_test
 from spinney.tree.structure import Legend, Tree
 from spinney.tree.surrogates import Surrogates
 
 
 def packed(feature, missing, kind):
-    return (feature << FEATURE_SHIFT) | (missing << KIND_BITS) | kind
+    return pack_test(feature, missing, kind)
 
 
 def assemble(nodes, n_classes, n_levels, legend=None, more_subsets=(), **sides):

@@ -14,8 +14,8 @@ from spinney.ensemble.adaboost import distances, find_alpha
 from spinney.ensemble.sampling import Draw
 from spinney.model.links import respond
 from spinney.model.margins import bound_rounds
-from spinney.tree.grow import class_impurity, entropy_table
-from spinney.tree.measures import times_log
+from spinney.tree.grow import entropy_table
+from spinney.tree.measures import class_impurity, times_log
 from spinney.tree.target import fix_weights
 
 

@@ -13,7 +13,7 @@ import fast
 import naive
 import strategies
 from spinney import _jit
-from spinney._types import FEATURE_SHIFT, KIND_BITS, SUBSET
+from spinney._types import SUBSET
 from spinney.estimators.extra_trees import ExtraTreesClassifier, ExtraTreesRegressor
 from spinney.estimators.random_forest import RandomForestClassifier, RandomForestRegressor
 from spinney.model.predict import (
@@ -26,6 +26,7 @@ from spinney.model.predict import (
 )
 from spinney.table.coding import code_table
 from spinney.tree.forest import Forest, join_forests, join_trees
+from spinney.tree.packing import kind_of_link, pack_test
 from spinney.tree.structure import BrokenTreeError
 from spinney.tree.target import fix_weights
 
@@ -275,15 +276,14 @@ def leaf(forest):
 
 
 def subset_node(forest):
-    kind = forest.hot[:, 1] & np.uint64((1 << KIND_BITS) - 1)
-    return int(np.flatnonzero(kind == SUBSET)[-1])
+    return int(np.flatnonzero(kind_of_link(forest.hot[:, 1]) == SUBSET)[-1])
 
 
 def bits_of(value):
     return np.float64(value).view(np.uint64)
 
 
-FEATURE = np.uint64(1 << FEATURE_SHIFT)
+FEATURE = np.uint64(pack_test(1, 0, 0))
 BREAKS = {
     "a child beyond the last node": break_one("hot", lambda f: (inner(f), 1), lambda v, _: v + np.uint64(5000) * CHILD),
     "a child that is its parent": break_one(

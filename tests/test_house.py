@@ -76,6 +76,95 @@ def test_the_check_of_kernel_files_can_fail(source):
     assert offences("@kernel\ndef f(x):\n    return x + 1") == []
 
 
+# --- Arguments of kernels -----------------------------------------------------------------------------------
+
+MOST_ARGUMENTS = 8  # of a kernel: what belongs together goes through a call together, as a NamedTuple of `structs`
+MORE_ARGUMENTS: dict[str, str] = {}  # "file:function": why it takes more
+UNGROUPED = ("tree/", "boost/", "textbook/", "common/")  # folders whose kernels are not looked at
+
+
+def long_signatures(source):
+    """Functions that take more arguments than MOST_ARGUMENTS, as {name: number}."""
+    functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
+    numbers = {f.name: len(f.args.posonlyargs) + len(f.args.args) + len(f.args.kwonlyargs) for f in functions}
+    return {name: number for name, number in numbers.items() if number > MOST_ARGUMENTS}
+
+
+def test_kernels_take_few_arguments():
+    files = {path.relative_to(KERNELS).as_posix(): path for path in KERNEL_FILES}
+    found = {
+        f"{file}:{name}"
+        for file, path in files.items()
+        if not file.startswith(UNGROUPED)
+        for name in long_signatures(path.read_text())
+    }
+    assert found == set(MORE_ARGUMENTS), "a kernel takes too many arguments, or an exception is no longer needed"
+
+
+def test_the_check_of_arguments_can_fail():
+    assert long_signatures("@door\ndef f(a, b, c, d, e, f, g, h, i): pass") == {"f": 9}
+    assert long_signatures("@door\ndef f(a, b, /, c, d, *, e, f, g, h, i): pass") == {"f": 9}
+    assert long_signatures("@door\ndef f(a, b, c, d, e, f, g, h): pass") == {}
+
+
+# --- The layout of nodes ------------------------------------------------------------------------------------
+
+LAYOUT = KERNELS / "common" / "layout.py"
+MASKS = {  # the masks and shifts of `layout.py`, and other names that they have had
+    *(
+        target.id
+        for node in ast.parse(LAYOUT.read_text()).body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name) and target.id != "MOST_FEATURES"
+    ),
+    *("CHILD_SHIFT", "CHILD_WORD", "FEATURE_WORD", "MISSING_BITS_WORD", "TEST_MASK", "TEST_LOW"),
+}
+PACKED = {"link", "links", "hot", "test", "tests"}  # what a variable that holds packed words is called
+SPREAD = ("kernels/tree/", "kernels/boost/", "kernels/textbook/", "_types.py")  # files that are not looked at
+
+
+def unpackings(source):
+    """Where a source takes tests or links apart by itself, as {what: line}."""
+    found = {}
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Name(id=name) | ast.alias(name=name) | ast.Attribute(attr=name) if name in MASKS:
+                found[name] = node.lineno
+            case ast.BinOp(left=packed, op=ast.LShift() | ast.RShift() | ast.BitAnd(), right=width):
+                numbers = {part.value for part in ast.walk(width) if isinstance(part, ast.Constant)}
+                words = {part.id for part in ast.walk(packed) if isinstance(part, ast.Name)}
+                words |= {part.attr for part in ast.walk(packed) if isinstance(part, ast.Attribute)}
+                if words & PACKED and numbers & {2, 3, 4, 32, 2**32 - 1}:
+                    found[ast.unparse(node)] = node.lineno
+    return found
+
+
+@pytest.mark.parametrize("path", SOURCE_FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_only_the_layout_knows_how_tests_and_links_are_packed(path):
+    if path != LAYOUT and not path.relative_to(PACKAGE).as_posix().startswith(SPREAD):
+        assert unpackings(path.read_text()) == {}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from spinney._types import KIND_BITS",
+        "from .layout import TEST_WORD",
+        "layout.FEATURE_SHIFT",
+        "CHILD_SHIFT = np.uint64(32)",
+        "link >> 32",
+        "links[node, 1] >> np.uint64(32)",
+        "forest.hot[:, 1] & 0xFFFFFFFF",
+        "tree.test.astype(np.int64) >> 4",
+        "test & 3",
+    ],
+)
+def test_the_check_of_the_layout_can_fail(source):
+    assert unpackings(source)
+    assert unpackings("feature_of_link(link) + child_of_link(links[node, 1]) + (word >> 32) + (key & 3)") == {}
+
+
 # --- Arithmetic ---------------------------------------------------------------------------------------------
 
 # What models and answers are made by: `common/elementary.py` and `_elementary` instead, the same bits on every CPU.

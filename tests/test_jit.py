@@ -1,6 +1,6 @@
 """How kernels are run: the twin, the store on disk, and what can go wrong there.
 
-Most tests run a process of their own on a copy of `_jit.py` beside two tiny kernel files, because what is
+Most tests run a process of their own on a copy of `_jit` beside two tiny kernel files, because what is
 tested is what a fresh process does. The numbers in names are those of `tests/FAULTS.md`.
 """
 
@@ -14,10 +14,12 @@ import textwrap
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import spinney
 from spinney import _jit
+from spinney._jit import cache_dir, choice, process, ready, store
 
 SOURCE = Path(spinney.__file__).parent
 
@@ -77,8 +79,9 @@ def copy(tmp_path):
     """A copy of the package with two doors, `caller.total` and `callee.mix_one`, both on the kernel `mix`."""
     package = tmp_path / "site" / "spinney"
     (package / "kernels").mkdir(parents=True)
-    for name in ("__init__.py", "_jit.py"):
-        shutil.copy(SOURCE / name, package / name)
+    for name in ("__init__.py", "_files.py"):
+        shutil.copy(SOURCE / name, package)
+    shutil.copytree(SOURCE / "_jit", package / "_jit")
     (package / "_types.py").write_text(TYPES)
     (package / "kernels" / "__init__.py").write_text("")
     (package / "kernels" / "callee.py").write_text(CALLEE)
@@ -134,12 +137,12 @@ def test_small_work_is_interpreted_without_numba_and_large_work_compiled(copy):
         """
         print(call(_jit.kernels(0.01)), "numba" in sys.modules, "spinney._interpreted.callee" in sys.modules)
         print(call(_jit.kernels(60.0)), "numba" in sys.modules)
-        print(_jit.kernels(0.01) is _jit.load_compiled())
+        print(_jit.kernels(0.01) is _jit.load_compiled(), _jit.kernels(0.01) is _jit.load_compiled())
         """,
         "-W",
         "error",
     )
-    assert out.splitlines() == [f"{expected()} False True", f"{expected()} True", "True"]
+    assert out.splitlines() == [f"{expected()} False True", f"{expected()} True", "False True"]
     assert err.count("compiling kernels once for this machine") == 1
 
 
@@ -159,30 +162,167 @@ def test_interpreted_calls_do_not_warn_and_calls_between_kernels_are_direct(copy
     assert err == ""
 
 
-def test_many_small_works_buy_the_compiled_kernels_in_the_end(monkeypatch):
-    monkeypatch.setattr(_jit, "_seconds_interpreted", 0.0)
-    monkeypatch.setattr(_jit, "_is_compiled_loaded", False)
-    monkeypatch.setattr(_jit, "_IS_JIT_DISABLED", False)
-    for price in (_jit.LOAD_SECONDS, _jit.COMPILE_SECONDS):
-        monkeypatch.setattr(_jit, "_price", lambda price=price: price)
-        monkeypatch.setattr(_jit, "_seconds_interpreted", 0.0)
-        n_calls = 0
-        while _jit.kernels(0.125) is _jit._interpreted:
-            n_calls += 1
-        assert n_calls * 0.125 < price <= (n_calls + 1) * 0.125
+@pytest.fixture
+def fresh(monkeypatch):
+    """A process that has neither loaded nor spent anything."""
+    for name, value in vars(process.Process()).items():
+        monkeypatch.setattr(process.process, name, value)
+    monkeypatch.setattr(choice, "IS_JIT_DISABLED", False)
+    return process.process
 
 
-def test_work_as_long_as_loading_numba_is_compiled(monkeypatch):
-    monkeypatch.setattr(_jit, "_is_compiled_loaded", False)
-    monkeypatch.setattr(_jit, "_IS_JIT_DISABLED", False)
-    assert _jit.kernels(_jit.LOAD_SECONDS) is _jit._compiled
+@pytest.mark.parametrize("price", [_jit.LOAD_SECONDS, _jit.COMPILE_SECONDS])
+def test_many_small_works_load_the_compiled_kernels_in_the_end(fresh, monkeypatch, price):
+    monkeypatch.setattr(choice, "_price", lambda: price)
+    n_calls = 0
+    while _jit.kernels(0.125) is _jit.interpreted():
+        fresh.pay(f"door {n_calls % 3}", 0.125)
+        n_calls += 1
+    assert (n_calls - 1) * 0.125 < price <= n_calls * 0.125
+    assert _jit.kernels(0.125) is choice._ready
+
+
+def test_large_work_is_compiled(fresh):
+    assert _jit.kernels(_jit.SMALL_SECONDS) is _jit.compiled() is choice._compiled
+    assert not fresh.waits_always
+
+
+def test_rent_is_paid_by_door_and_ends_with_the_purchase(fresh):
+    long, short = process.LONGEST[0], "predict.lanes.find"
+    for seconds, has_paid in ((0.5, [False, False]), (0.5, [False, True]), (7.0, [True, True])):
+        for door in (long, short):
+            fresh.pay(door, seconds)
+        assert [fresh.has_paid(door) for door in (long, short)] == has_paid
+    fresh.buy(long)
+    assert [fresh.has_paid(door) for door in (long, short)] == [False, True]
+    assert fresh.rent == 16.0
+
+
+def test_interpreted_calls_pay_rent(fresh):
+    _jit.interpreted().common.rng.fold(np.uint64(1), np.uint64(2))
+    assert list(fresh.rents) == ["common.rng.fold"]
+    assert fresh.rent == fresh.rents["common.rng.fold"] > 0.0
+
+
+# --- Small work beside compiled kernels ---------------------------------------------------------------------
+
+LARGE = "large = _jit.kernels(60.0); large.callee.mix_one(np.uint64(1)); small = _jit.kernels(0.01)\n"
+HOW = """
+def how(door, *arguments):
+    before = len(door.dispatcher.overloads), process.rent
+    door(*arguments)
+    return "compiled" if len(door.dispatcher.overloads) > before[0] else "twin" if process.rent > before[1] else "ready"
+"""
+
+
+def test_small_work_beside_compiled_kernels_does_not_wait(copy):
+    code = (
+        "from spinney._jit.process import process\n" + LARGE + HOW + "print(how(small.callee.mix_one, np.uint64(2)))\n"
+        "print(call(small), len(small.caller.total.dispatcher.overloads))\n"
+        "print(how(small.callee.mix_one, np.float32(2)), small.caller.np is np, _jit.kernels(60.0) is large)\n"
+        "print(_jit.is_compiled(small.callee.mix_one), _jit.is_compiled(small.caller.total))\n"
+    )
+    out, err = run(copy, code)
+    assert out.splitlines() == ["ready", f"{expected()} 0", "twin True True", "True False"]
+    assert err.count("compiling") == 1
+    assert [path.name.split("-")[0] for path in stored(copy)] == ["callee.mix_one"]
+
+
+def test_small_work_beside_compiled_kernels_takes_what_is_stored(copy):
+    run(copy)
+    code = (
+        "from spinney._jit.process import process\n" + LARGE + HOW + "import numpy as np\n"
+        "print(_jit.is_compiled(small.caller.total))\n"
+        "print(how(small.caller.total, Pair(np.arange(1, 100), np.zeros(1, np.int64))))\n"
+        "print(how(small.caller.total, Pair(np.arange(1.0, 100.0), np.zeros(1, np.int64))))\n"
+    )
+    assert run(copy, code) == ("True\ncompiled\ntwin", "")  # loaded, that is: nothing was announced
+
+
+def test_a_door_that_has_paid_its_rent_is_compiled_once(copy):
+    code = "from spinney._jit.process import process\n" + LARGE + HOW + "process.pay('callee.mix_one', 60.0)\n"
+    code += "print(*[how(small.callee.mix_one, kind(1)) for kind in (np.float32, np.float32, np.float64)])"
+    assert run(copy, code)[0] == "compiled ready twin"
+
+
+def test_large_work_in_another_thread_may_wait_meanwhile(copy):
+    code = (
+        LARGE
+        + """
+from threading import Thread
+def slow(x):
+    thread = Thread(target=large.callee.mix_one, args=(np.float64(1),))
+    thread.start()
+    thread.join()
+    return "twin"
+_jit.interpreted().callee.mix_one = slow
+print(small.callee.mix_one(np.float32(1)), [str(kind) for kind, in large.callee.mix_one.overloads])
+"""
+    )
+    assert run(copy, code)[0] == "twin ['uint64', 'float64']"
+
+
+@pytest.mark.parametrize(("module", "kind"), [("grow", "CARTClassifier"), ("textbook", "ID3Classifier")])
+def test_growth_that_takes_long_interpreted_asks_for_compiled_kernels(fresh, monkeypatch, module, kind):
+    asked = []
+    monkeypatch.setattr(f"spinney.tree.{module}.INTERPRETED_SECONDS", -1.0)
+    monkeypatch.setattr(f"spinney.tree.{module}.compiled", lambda: asked.append(1) or _jit.interpreted())
+    bits = (np.arange(256)[:, None] >> np.arange(8)) & 1
+    labels = np.random.default_rng(0).integers(0, 2, 256)
+    getattr(spinney, kind)().fit(bits, labels)  # more nodes than there is room for at first
+    assert asked
+    assert not fresh.waits_always
+
+
+TINY = """
+import sys
+import numpy as np
+from spinney import (
+    AdaBoostClassifier, C45Classifier, CARTClassifier, CARTRegressor, GradientBoostingClassifier, ID3Classifier,
+    RandomForestClassifier, RandomForestRegressor, _jit,
+)
+if "beside" in sys.argv:  # one compiled door
+    _jit.kernels(60.0).data.binning.fill_bins(np.ones(3, np.int64), 2, np.zeros(3, np.int64))
+    assert _jit.kernels(0.0) is not _jit.interpreted()
+n_stored = len(list(_jit.cache_directory().glob("*.kernel")))
+rng = np.random.default_rng(0)
+X = rng.normal(size=(50, 3)).round(1)
+y = np.arange(50) % 3
+for kind, n in (
+    (CARTClassifier, 3), (CARTRegressor, 14), (ID3Classifier, 3), (C45Classifier, 14), (AdaBoostClassifier, 10),
+    (RandomForestClassifier, 10), (RandomForestRegressor, 10), (GradientBoostingClassifier, 50),
+):
+    options = {"n_estimators": 3} if hasattr(kind(), "n_estimators") else {}
+    if hasattr(kind(), "random_state"):
+        options["random_state"] = 0
+    model = kind(**options).fit(X[:n], y[:n])
+    answer = model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X)
+    print(kind.__name__, answer.tobytes().hex())
+print(len(list(_jit.cache_directory().glob("*.kernel"))) - n_stored)
+"""
+
+
+@pytest.mark.compiled(reason="nothing is compiled")
+def test_tiny_fits_of_every_method_do_not_wait_beside_compiled_kernels(tmp_path):
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
+    kept |= {"SPINNEY_CACHE_DIR": str(tmp_path)}
+    done = [
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", TINY, *how], env=kept, capture_output=True, text=True, check=True
+        )
+        for how in ((), ("beside",))
+    ]
+    alone, beside = (process.stdout.splitlines() for process in done)
+    assert alone == beside
+    assert beside[-1] == "0"
+    assert [process.stderr.count("compiling kernels") for process in done] == [0, 1]
 
 
 def test_kernel_modules_are_not_confused_with_special_names():
     with pytest.raises(AttributeError):
-        _ = _jit.Kernels("spinney.kernels").__wrapped__
+        _ = _jit.Kernels("spinney.kernels", ready.ready_doors).__wrapped__
     with pytest.raises(ModuleNotFoundError):
-        _ = _jit.Kernels("spinney.kernels").no_such_kernels
+        _ = _jit.Kernels("spinney.kernels", ready.ready_doors).no_such_kernels
 
 
 @pytest.mark.parametrize("path", sorted((SOURCE / "kernels").rglob("[a-z]*.py")), ids=lambda path: path.stem)
@@ -207,6 +347,25 @@ def test_second_process_compiles_nothing_and_says_nothing(copy):
     assert (first, second, said) == (expected(), expected(), "")
     assert before == [(path, path.stat().st_mtime_ns) for path in stored(copy)]
     assert len(before) == 2
+
+
+def test_bytecode_that_python_writes_beside_the_sources_is_no_other_state(copy):
+    nested = copy / "kernels" / "folder"
+    nested.mkdir()
+    (nested / "__init__.py").write_text("")
+    assert run(copy, PYTHONDONTWRITEBYTECODE=None)[0] == expected()
+    assert list(copy.rglob("__pycache__/callee.*.pyc"))
+    assert run(copy, PYTHONDONTWRITEBYTECODE=None) == (expected(), "")
+
+
+@pytest.mark.parametrize("name", ["_types.py", "_jit/store.py", "_jit/folder/new.py", "kernels/folder/new.py"])
+def test_every_source_of_machine_code_is_part_of_the_state(copy, name):
+    code = "print(_jit.cache_directory())"
+    before = run(copy, code)[0]
+    path = copy / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text((path.read_text() if path.exists() else "") + "\n# edited\n")
+    assert run(copy, code)[0] != before
 
 
 def test_fault_115_read_only_install_and_home(copy, tmp_path):
@@ -259,7 +418,7 @@ def test_fault_115_a_temporary_directory_open_to_others_is_refused(trap, monkeyp
         path.mkdir()
         path.chmod(0o777)
     with pytest.raises(PermissionError):
-        _jit._private_temporary()
+        cache_dir._private_temporary()
 
 
 def test_fault_116_damaged_file_is_compiled_again(copy):
@@ -300,9 +459,10 @@ def test_fault_116_store_deleted_or_full_in_mid_run(copy):
         kernels = _jit.load_compiled()
         shutil.rmtree(store)
         print(call(kernels), len(list(store.glob("*"))))
-        def full(path, content):
+        from spinney._jit import store as files
+        def full(path):
             raise OSError(28, "No space left on device")
-        _jit._write_whole = full
+        files.replacing = full
         print(kernels.callee.mix_one(np.float32(1)) > 0)
         shutil.rmtree(store)
         store.write_text("a file in its place")
@@ -313,13 +473,14 @@ def test_fault_116_store_deleted_or_full_in_mid_run(copy):
     assert "Traceback" not in err
 
 
-def test_fault_116_interrupted_write_leaves_nothing_behind(monkeypatch, tmp_path):
-    def interrupt(*_):
-        raise KeyboardInterrupt
+def test_fault_116_interrupted_write_leaves_nothing_behind(tmp_path):
+    def write():
+        with store.replacing(tmp_path / "a.kernel") as file:
+            file.write(b"content")
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr(Path, "replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        _jit._write_whole(tmp_path / "a.kernel", b"content")
+        write()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -329,9 +490,9 @@ def test_fault_117_other_versions_cpus_and_modes_have_files_of_their_own(copy, m
     run(copy, NUMBA_CPU_NAME="generic")  # another CPU: same directory, other names
     assert len(stored(copy)) == 4
     assert len({path.parent for path in stored(copy)}) == 1
-    state = _jit._state()
-    monkeypatch.setattr(_jit, "_version", lambda _: "99.0")
-    assert _jit._state() != state
+    state = cache_dir._state()
+    monkeypatch.setattr(cache_dir, "_version", lambda _: "99.0")
+    assert cache_dir._state() != state
 
 
 def test_fault_117_bounds_checks_are_not_lost_in_the_store(copy):
@@ -470,11 +631,11 @@ def test_directories_unused_for_a_month_are_removed(tmp_path):
         (path / "f.kernel").write_text("")
     for path in (old, keep, other):
         os.utime(path, (long_ago, long_ago))
-    _jit._prune(tmp_path, keep)
+    cache_dir._prune(tmp_path, keep)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kernels-b", "kernels-c", "other"]
 
 
 def test_without_stderr_nothing_is_announced(monkeypatch):
-    monkeypatch.setattr(_jit, "_announcement", _jit.threading.Lock())
+    monkeypatch.setattr(store, "_announcement", store.threading.Lock())
     monkeypatch.setattr(sys, "stderr", None)
-    _jit._announce(None)
+    store._announce(None)

@@ -22,12 +22,13 @@ from spinney import C45Classifier, CARTClassifier, CARTRegressor, ID3Classifier,
 spinney.warmup()
 kernels = _jit.load_compiled()
 doors = {
-    f"{name}.{function}": dispatcher
-    for name, module in vars(kernels).items() if not name.startswith("_")
+    f"{folder}.{name}.{function}": dispatcher
+    for folder, package in vars(kernels).items() if not folder.startswith("_")
+    for name, module in vars(package).items() if not name.startswith("_")
     for function, dispatcher in vars(module).items()
-    if isinstance(getattr(dispatcher, "_cache", None), _jit._Store)
+    if isinstance(getattr(dispatcher, "_cache", None), _jit.store.Store)
 }
-assert {"grow.grow", "route.find", "coding.fill_bins"} <= set(doors), doors
+assert {"tree.driver.grow", "predict.lanes.find", "data.binning.fill_bins"} <= set(doors), doors
 before = {name: list(door.signatures) for name, door in doors.items()}
 assert all(before.values()), before
 

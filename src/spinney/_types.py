@@ -3,10 +3,9 @@
 Every choice inside a kernel is an integer branch: an argument that is itself a jitted function is never found in
 Numba's disk cache and would recompile in each process.
 
-State is passed as two-dimensional arrays, one row per quantity, named by the constants below: `groups[SUM, g]`. A tuple
-of arrays reads better but keeps Numba from dropping reference counts: it compiled four times as long and ran half as
-long again. An argument that may be None selects a variant at compile time, so that a first fit compiles what it
-needs.
+State is passed in the named tuples of `kernels.common.structs`. What a scan sums up stays in arrays of one row per
+quantity, named by constants below: `groups[GROUP_SUM, g]`. An argument that may be None selects a variant at compile
+time, so that a first fit compiles what it needs.
 """
 
 from __future__ import annotations
@@ -64,9 +63,9 @@ NEEDS_HANDS = 3  # the next node is large enough to share out
 NEEDS_MANY = 4  # several small nodes can be made ready side by side
 
 # positions in the driver's `state` and `control`
-N_NODES, N_QUEUED, N_FREE, N_LEAVES, N_WORDS, LIST_LO, LIST_HI, N_STAND_INS = range(8)
+N_NODES, N_QUEUED, N_FREE, N_LEAVES, N_WORDS, LIST_LO, LIST_HI, N_SURROGATES = range(8)
 STATE_SIZE = 8
-# of the driver of boosting, which has no stand-ins
+# of the driver of boosting, which has no surrogates
 PHASE, CURRENT_SLOT, SMALL_CHILD, SMALL_SLOT, HAS_MOVES, HAS_HANDS, ROOT_SUM, N_BATCH, N_SPLITS, HAS_GUESSED = range(
     7, 17
 )
@@ -127,36 +126,13 @@ NODE_ROWS = 4
 CUT_VALUE, SCORE, LOWER, UPPER = range(4)
 NODE_VALUE_ROWS = 4
 
-# textbook trees: more rows of `nodes`. WEIGHT_OF is in units of the sums; CLASS_OF of a leaf is its class, or -1 - its
-# row in `distributions`. `stack` (int64) lists the open nodes; `bags` (int64) are the branches of the node at hand
-WEIGHT_OF, CLASS_OF, BRANCHES_OF = range(4, 7)
-TEXTBOOK_NODE_ROWS = 7
-BAG_WEIGHT, BAG_N, BAG_BEGIN, BAG_SHARE = range(4)
-BAG_ROWS = 4
-STACK_NODE, STACK_DEPTH = range(2)
-# figures (float64) of the best test of each feature of a node; see `kernels.textbook.figures`
-(
-    GAIN_FIGURE,  # bits, Gini or variance (SD) per unit of the node's weight; C4.5: less the penalty of numbers
-    SPLIT_INFO,  # bits
-    RATIO,  # gain / split information
-    IS_VALID,  # 1: the test may be made
-    IS_COUNTED,  # 1: its gain enters the average (C4.5)
-    LAST_BELOW,  # numbers: last code of branch 0
-    FIRST_ABOVE,  # numbers: first code of branch 1; -1: the test sets known rows against missing ones
-    N_TRIED,  # numbers: cuts between values of the node
-    N_CUTS,  # numbers: those that were admissible
-    N_FULL,  # branches that have rows, that of missing values included
-    MISSING_WEIGHT,  # in units of the sums
-) = range(11)
-FIGURE_ROWS = 11
-# cuts (float64): every cut of a number in a node, in order; the gain is without penalty
-CUT_LAST, CUT_FIRST, CUT_GAIN, CUT_SPLIT_INFO, CUT_RATIO, CUT_IS_VALID = range(6)
-CUT_ROWS = 6
-# two more rows of the sums of classes: f(weight) per class on both sides of a cut
+# textbook trees: two more rows of the sums of classes, f(weight) per class on both sides of a cut
 LEFT_POWER, RIGHT_POWER = range(5, 7)
 TEXTBOOK_CLASS_ROWS = 7
-N_MIXED, N_ENTRIES = range(7, 9)  # of `state`: rows of `distributions`; entries that the next node wants room for
-TEXTBOOK_STATE_SIZE = 9
+# of their `state`, behind N_NODES and N_QUEUED: rows of `distributions`; entries that the next node wants room for;
+# branches that were raised
+N_MIXED, N_ENTRIES, N_RAISED = range(2, 5)
+TEXTBOOK_STATE_SIZE = 5
 
 # slots (int64) and slot_values (float64): open nodes; QUEUE and FREE are lists of slots
 QUEUE, FREE, NODE, DEPTH, FEATURE, KIND, CUT, MISSING_BRANCH, N_BRANCHES, KEY = range(10)
@@ -164,20 +140,6 @@ SLOT_ROWS = 10
 GAIN, SLOT_CUT_VALUE, SLOT_LOWER, SLOT_UPPER = range(4)
 SLOT_VALUE_ROWS = 4
 
-
-# surrogates: what is found about a feature of a node (int64): the weight that goes the same way as by the node's own
-# test (0: the feature is none), the last code of branch 0, the next code of the node, whether the branches are swapped
-AGREE, AGREE_CUT, AGREE_NEXT, AGREE_REVERSED = range(4)
-AGREE_ROWS = 4
-# and those that are kept (int64), behind each other as nodes are split, best first: node, test as in `Surrogates`, the
-# last code of branch 0 or the first word of two bitsets (levels of branch 0, levels that say anything), weights that
-# agree, of the rows that the node's own test knows, and of its heavier branch
-STAND_NODE, STAND_TEST, STAND_CUT, STAND_AGREE, STAND_KNOWN, STAND_MOST = range(6)
-STAND_ROWS = 6
-
-# gain ratio: gain and split information of the test that each feature of a node proposes, in score units
-RATIO_GAIN, RATIO_INFORMATION = range(2)
-RATIO_ROWS = 2
 
 # boosting: nodes of a boosted tree have two more rows; BEGIN holds the side of its rows (0 the table, 1 and 2 buffers)
 LAST_CODE, FIRST_WORD = range(4, 6)
@@ -207,11 +169,7 @@ NARROW_CODES = 256  # of a feature that takes one byte, missing included
 CELL_STRIDE = NARROW_CODES + 8
 SHARD_ROWS = 1024  # neighbouring rows of a table that one thread takes
 
-# trees as bits: leaves in a plane; for each plane that a test touches (uint16) the feature, the branch of missing
-# values, the rank of the threshold, the leaves that stay in branch 1, the plane
-PLANE_LEAVES = 16
-ASK_COLUMN, ASK_SIDE, ASK_RANK, ASK_MASK, ASK_PLANE = range(5)
-ASK_SIZE = 5
+PLANE_LEAVES = 16  # of trees as bits: leaves in a plane; see `kernels.predict.bits`
 
 # the head of a forest as one array (uint64); see `kernels.predict.one_row`
 N_TREES, WIDTH, N_FEATURES, HAS_SHARES, MOST_STEPS = range(5)

@@ -58,6 +58,10 @@ def test_doctor(monkeypatch):
     text = works("doctor")
     assert facts["versions"]["numba"] in text
     assert all(name in text for name in facts["missing"])
+    assert facts["numba_changes"] == []
+    assert "names of Numba" not in text
+    monkeypatch.setattr("spinney._jit.numba_names.find_moved", lambda: ["Numba 9: f is gone"])
+    assert "since names of Numba have changed:\n  Numba 9: f is gone" in works("doctor")
     monkeypatch.setattr(_jit, "cache_directory", lambda: None)
     assert "SPINNEY_CACHE_DIR" in works("doctor")
     assert json.loads(works("doctor", "--json"))["cache"] is None

@@ -229,7 +229,7 @@ def test_the_guided_search_is_a_plain_search(weights, seed, n_drawn):
         return
     line = np.concatenate([[0], np.cumsum(fix_chances(np.array(weights, float))[draw.units.order])])
     places = np.concatenate([line[:-1], line[1:] - 1, (line[:-1] + line[1:]) // 2])
-    found = [_jit.interpreted().data.draws.find_unit(at, *draw.guide) for at in places]
+    found = [_jit.interpreted().data.draws.find_unit(at, draw.guide) for at in places]
     assert found == (np.searchsorted(line, places, side="right") - 1).tolist()
 
 

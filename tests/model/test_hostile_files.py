@@ -10,7 +10,7 @@ import pytest
 import saved_models
 from damaged_files import peak_of, rewritten
 from spinney import GradientBoostingClassifier, ID3Classifier, RandomForestRegressor, load_model, load_predictor
-from spinney._types import FEATURE_SHIFT, SUBSET, THRESHOLD
+from spinney._types import SUBSET, THRESHOLD
 from spinney.model.container import BrokenFileError
 from spinney.model.state import KINDS, Reader, Writer
 
@@ -34,7 +34,7 @@ def assert_refused(path, match=None):
 
 
 def link(child, feature, missing, kind):
-    return np.uint64(child << 32 | feature << FEATURE_SHIFT | missing << 2 | kind)
+    return np.uint64(child << 32 | feature << 4 | missing << 2 | kind)
 
 
 def of_kind(hot, kind):

@@ -173,7 +173,7 @@ def shuffle(order, begin, *, tree=0, unit=0, repeat=0, kernels=_jit.load_compile
     order = np.array(order, np.int32)
     source = np.full(len(order), -1, np.int32)
     key = [np.uint64(part) for part in (9, tree, unit, repeat)]
-    kernels().permute.shuffle(*key, order, np.array(begin, np.int64), np.empty_like(order), source)
+    kernels().predict.permutation.shuffle(*key, order, np.array(begin, np.int64), np.empty_like(order), source)
     return source
 
 

@@ -6,6 +6,7 @@ import pytest
 from hand_trees import packed
 from spinney import _jit
 from spinney._types import EVERY_BRANCH, LANES, MULTIWAY, THRESHOLD
+from spinney.kernels.common.structs import AnyTree, LaneScratch, LeafAnswers, OpenNodes, PackedTrees, SurrogateTests
 
 
 @pytest.fixture(params=["compiled", "interpreted"])
@@ -23,11 +24,13 @@ def test_a_walk_in_a_circle_ends(k):
     test = packed(0, 0, THRESHOLD)
     hot = fixed(np.array([[0, (1 << 32) | test], [0, (0 << 32) | test]], np.uint64))
     leaf = np.full((3, 1), -1, np.int32)
-    zero = np.zeros(1, np.int64)
+    zero = fixed(np.zeros(1, np.int64))
     k.predict.lanes.find(
-        fixed(np.zeros((3, 5))), hot.view(np.float64), hot, zero, fixed(np.zeros(0, np.uint64)), zero,
-        np.empty((LANES, 6)), np.empty(LANES, np.uint64), leaf,
-    )  # fmt: skip
+        fixed(np.zeros((3, 5))),
+        PackedTrees(hot.view(np.float64), hot, zero, fixed(np.zeros(0, np.uint64)), zero),
+        LaneScratch(np.empty((LANES, 6)), np.empty(LANES, np.uint64)),
+        leaf,
+    )
     assert set(leaf[:, 0].tolist()) <= {0, 1}
 
 
@@ -36,13 +39,23 @@ def test_a_walk_of_any_tree_ends(k, missing):
     """Two nodes that are each other's children, by a level or by all of them."""
     value = np.nan if missing == EVERY_BRANCH else 0.0
     test = np.full(2, packed(0, missing, MULTIWAY), np.uint32)
-    none = fixed(np.zeros(0))
-    stack, shares = np.zeros(9, np.int32), np.zeros(9)
+    tree = AnyTree(
+        fixed(test),
+        first_child=fixed(np.array([1, 0], np.int32)),
+        cut=fixed(np.zeros(2)),
+        weight=fixed(np.ones(2)),
+        n_branches=fixed(np.ones(2, np.int64)),
+        subsets=fixed(np.zeros(0, np.uint64)),
+    )
+    none = [fixed(np.zeros(n, dtype)) for n, dtype in ((1, np.int32), (0, np.uint32), (0, np.float64), (0, np.int64))]
     leaf, out = np.zeros(1, np.int32), np.zeros((1, 1))
     k.predict.any_tree.walk(
-        fixed(np.array([[value]])), fixed(test), fixed(np.array([1, 0], np.int32)), fixed(np.zeros(2)),
-        fixed(np.ones(2)), fixed(np.ones(2, np.int64)), fixed(np.zeros(0, np.uint64)), fixed(np.zeros(1, np.int32)),
-        fixed(np.zeros(0, np.uint32)), none, fixed(np.zeros(0, np.int64)), np.zeros(2, np.int32), np.zeros((1, 1)),
-        stack, shares, leaf, out,
-    )  # fmt: skip
+        fixed(np.array([[value]])),
+        tree,
+        SurrogateTests(*none),
+        LeafAnswers(np.zeros(2, np.int32), np.zeros((1, 1))),
+        OpenNodes(np.zeros(9, np.int32), np.zeros(9)),
+        leaf,
+        out,
+    )
     assert out.tolist() == [[0.0]]  # it met no leaf

@@ -8,7 +8,7 @@ import pytest
 
 import fast
 from spinney import _jit
-from spinney._types import BEGIN, FIRST_CHILD, N_NODES, N_ROWS, OWN_BRANCH
+from spinney._types import N_NODES, OWN_BRANCH
 from spinney.table.coding import code_table
 from spinney.tree import grow
 from spinney.tree.structure import Tree
@@ -36,7 +36,7 @@ def grow_rows(y, weights=None, *, n_classes=0, kernels=None, monotone=None, n_fe
 def rows_of(growth):
     """The rows of every node."""
     n_nodes = int(growth.state[N_NODES])
-    begin, n_rows = growth.nodes[BEGIN, :n_nodes], growth.nodes[N_ROWS, :n_nodes]
+    begin, n_rows = growth.nodes.begin[:n_nodes], growth.nodes.n_rows[:n_nodes]
     return [growth.ids[first : first + n] for first, n in zip(begin, n_rows, strict=True)]
 
 
@@ -169,8 +169,8 @@ def test_the_order_of_rows_inside_a_leaf(n_classes, criterion, weights):
     before = growth.finish()
     order = np.arange(N)
     generator = np.random.default_rng(4)
-    for k in np.flatnonzero(growth.nodes[FIRST_CHILD, : before.n_nodes] == 0):
-        first, n = growth.nodes[BEGIN, k], growth.nodes[N_ROWS, k]
+    for k in np.flatnonzero(growth.nodes.first_child[: before.n_nodes] == 0):
+        first, n = growth.nodes.begin[k], growth.nodes.n_rows[k]
         order[first : first + n] = generator.permutation(order[first : first + n])
     assert not np.array_equal(order, np.arange(N))
     growth.ids, growth.labels = growth.ids[order], growth.labels[:, order].copy()
@@ -225,5 +225,5 @@ def test_what_a_tree_keeps_is_its_own():
     tree = growth.finish()
     assert tree.distributions.base is None  # no room that was never used
     for name in FIELDS[:-1]:
-        for mine in (growth.nodes, growth.node_values, growth.subsets):
+        for mine in growth.nodes:
             assert not np.shares_memory(getattr(tree, name), mine)

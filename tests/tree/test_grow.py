@@ -13,11 +13,11 @@ import fast
 import naive
 import strategies
 from spinney import _jit
-from spinney._types import FEATURE_SHIFT
 from spinney.estimators.cart import CARTClassifier, CARTRegressor
 from spinney.model.predict import find_leaves
 from spinney.table import coding
 from spinney.tree import grow
+from spinney.tree.packing import pack_test
 
 
 def assert_grows_as_naive(table, parameters):
@@ -296,7 +296,7 @@ def test_a_column_without_information_changes_nothing(data, kind, is_first):
         parameters = {**parameters, "monotonic": with_one(parameters["monotonic"], 0)}
     tree = fast.grow_table(wider, **parameters)
     if is_first:
-        test = np.where(tree.is_leaf, tree.test, tree.test - (1 << FEATURE_SHIFT)).astype(np.uint32)
+        test = np.where(tree.is_leaf, tree.test, tree.test - pack_test(1, 0, 0)).astype(np.uint32)
         tree = replace(tree, test=test)
     found = fast.arrays_of(tree)
     del plain["n_levels"], found["n_levels"]

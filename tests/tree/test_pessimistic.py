@@ -159,17 +159,18 @@ def raised_by_hand():
 
 
 def test_raising_keeps_the_tests_of_the_branch_and_moves_the_rows():
-    from spinney._types import EVERY_BRANCH, FEATURE_SHIFT, KIND_BITS, THRESHOLD
+    from spinney._types import EVERY_BRANCH, THRESHOLD
+    from spinney.tree.packing import pack_test
     from spinney.tree.structure import Tree
 
     x0, x1, y = raised_by_hand()
-    word = (EVERY_BRANCH << KIND_BITS) | THRESHOLD
+    words = [pack_test(feature, EVERY_BRANCH, THRESHOLD) for feature in range(2)]
     held = np.array([[21, 23], [1, 3], [20, 20], [20, 0], [0, 20]], np.float64)
     share = held / held.sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         entropy = -np.nansum(share * np.log2(share), axis=1)
     tree = Tree(
-        test=np.array([word, 0, (1 << FEATURE_SHIFT) | word, 0, 0], np.uint32),
+        test=np.array([words[0], 0, words[1], 0, 0], np.uint32),
         first_child=np.array([1, 0, 3, 0, 0], np.int32),
         threshold=np.array([0.0, -1.0, 0.0, 0.0, 1.0]),
         subsets=np.zeros(0, np.uint64),

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 import fast
 import strategies
-from spinney._types import EVERY_BRANCH, FEATURE_SHIFT, KIND_BITS, MULTIWAY, SUBSET, THRESHOLD
+from spinney._types import EVERY_BRANCH, MULTIWAY, SUBSET, THRESHOLD
 from spinney.model.predict import find_leaves, predict_classes, predict_shares, predict_values
 from spinney.tree.cutting import cut_nodes
 from spinney.tree.linear import LinearLeaves
+from spinney.tree.packing import pack_test
 from spinney.tree.prune import (
     cut_sequence,
     from_units,
@@ -32,7 +33,7 @@ from spinney.tree.surrogates import Surrogates
 
 
 def word_of(feature, kind, missing=0):
-    return feature << FEATURE_SHIFT | missing << KIND_BITS | kind
+    return pack_test(feature, missing, kind)
 
 
 def gini(weights):

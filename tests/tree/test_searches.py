@@ -14,7 +14,20 @@ import fast
 import naive
 import strategies
 from spinney import _jit
-from spinney._types import ALL, CLASS_ROWS, LEARNED, MOST_BUCKETS, MOST_PAIR_WEIGHT, PAIR_LANES, PAIR_ROWS, PRESENT
+from spinney._types import (
+    ALL,
+    CLASS_ROWS,
+    LEARNED,
+    MOST_BUCKETS,
+    MOST_PAIR_WEIGHT,
+    PAIR_LANES,
+    PAIR_ROWS,
+    PRESENT,
+    S_ALL,
+    TOTALS_SIZE,
+    W_ALL,
+)
+from spinney.kernels.common.structs import Candidate, ClassScratch, OpenNode, PackedScratch, Scratch
 from spinney.table.coding import code_table
 from spinney.tree import grow
 from spinney.tree.target import bag_target, class_target, fix_weights, value_target, with_room
@@ -22,10 +35,10 @@ from spinney.tree.target import bag_target, class_target, fix_weights, value_tar
 ALWAYS, NEVER = 0, 10**9  # values of PACKED_SHARE: pack whatever share of the features is searched, or never
 WAYS = {  # PACKED_SHARE, and settings to overrule
     "no packing, but lists": (NEVER, {}),
-    "no packing, no lists": (ALWAYS, {"is_packed": 0}),
-    "packing, but all else by groups": (ALWAYS, {"is_plain": 0}),
-    "groups from lists": (NEVER, {"is_plain": 0}),
-    "groups": (ALWAYS, {"is_packed": 0, "is_plain": 0}),
+    "no packing, no lists": (ALWAYS, {"is_packed": False}),
+    "packing, but all else by groups": (ALWAYS, {"is_plain": False}),
+    "groups from lists": (NEVER, {"is_plain": False}),
+    "groups": (ALWAYS, {"is_packed": False, "is_plain": False}),
 }
 NOTHING = -1e300
 
@@ -349,12 +362,12 @@ def assert_scans_exactly(found, cuts, best):
     """Lowest among the best cuts, if they beat `best`; a tie does not."""
     top = max((score for score, _, _ in cuts), default=None)
     if top is None or (best is not None and top <= best):
-        assert found[1:] == (-1, -1)
+        assert (found.cut, found.following) == (-1, -1)
         return
     assume(not any(is_near(score, top) for score, _, _ in cuts))
     score, cut, following = next(c for c in cuts if c[0] == top)
-    assert found[1:] == (cut, following)
-    assert math.isclose(found[0], float(score), rel_tol=1e-12)
+    assert (found.cut, found.following) == (cut, following)
+    assert math.isclose(found.score, float(score), rel_tol=1e-12)
 
 
 def earlier_best(data, cuts):
@@ -365,6 +378,18 @@ def earlier_best(data, cuts):
     top = max(cuts)[0]
     assume(not is_near(best, top))
     return best, float(best)
+
+
+def packed_scratch(n):
+    """Room for the labels and codes of n rows, the lanes behind them arbitrary."""
+    labels, column = np.zeros(n + PAIR_LANES, np.int32), np.full(n + PAIR_LANES, 7, np.int32)
+    keys = np.zeros((2, n), np.uint32)
+    return PackedScratch(labels, column, np.zeros(PAIR_ROWS, np.int32), np.zeros(PAIR_ROWS), keys)
+
+
+def open_node(n):
+    """A node of n packed rows."""
+    return OpenNode(0, n, -1, 0, 0, 0, True, -math.inf, math.inf, np.uint64(0), np.uint64(0))
 
 
 @settings(max_examples=150)
@@ -378,14 +403,15 @@ def test_scan_of_two_classes(data, case):
     rows = np.zeros((n, 4), np.uint16)
     rows[:, 1] = codes
     labels = np.stack([classes * weights, weights]).astype(np.int64)
-    pays, column = np.zeros(n + PAIR_LANES, np.int32), np.full(n + PAIR_LANES, 7, np.int32)
-    cells = np.zeros(65_536, np.int64)
+    packed = packed_scratch(n)
+    cells, totals = np.zeros(65_536, np.int64), np.zeros(TOTALS_SIZE, np.int64)
+    totals[W_ALL], totals[S_ALL] = weights.sum(), labels[0].sum()
     with np.errstate(all="ignore"):
-        twin.pack_labels(labels, 0, n, pays)
-        found = twin.scan_packed(
-            rows, 0, n, 1, column, pays, np.zeros(PAIR_ROWS, np.int32), np.zeros(PAIR_ROWS),
-            np.zeros((2, n), np.uint32), np.zeros(MOST_BUCKETS, np.int32), cells, int(weights.sum()),
-            int(labels[0].sum()), best,
+        twin.pack_labels(labels, 0, n, packed.labels)
+        ends = twin.load_column(rows, 0, n, 1, packed.column)
+        found = twin.scan_two_classes(
+            Candidate(best, -1, -1, 0, 0, math.inf), *ends, open_node(n), totals, packed,
+            np.zeros(MOST_BUCKETS, np.int32), cells,
         )  # fmt: skip
     assert not cells.any()
     assert_scans_exactly(found, cuts, exact)
@@ -408,14 +434,18 @@ def test_scan_of_more_classes(data, case, n_cells):
     sums = np.full((CLASS_ROWS, n_classes), 99, np.int64)
     sums[ALL] = held
     sums[PRESENT, : len(present)] = present
-    pays, column = np.zeros(n + PAIR_LANES, np.int32), np.full(n + PAIR_LANES, 7, np.int32)
-    cells = np.zeros(n_cells, np.int64)
+    packed = packed_scratch(n)
+    cells, totals = np.zeros(n_cells, np.int64), np.zeros(TOTALS_SIZE, np.int64)
+    totals[W_ALL] = weights.sum()
+    scratch = Scratch._make([None] * len(Scratch._fields))._replace(
+        counts=np.zeros(MOST_BUCKETS, np.int32), cells=cells, totals=totals, packed=packed,
+        classes=ClassScratch(sums, np.zeros((3, n_classes))),
+    )  # fmt: skip
+    node = open_node(n)._replace(n_present=len(present), power=int((held * held).sum()))
     with np.errstate(all="ignore"):
-        twin.pack_classes(labels, 0, n, pays)
-        found = twin.scan_counted(
-            rows, 0, n, 2, n_classes, column, pays, np.zeros((2, n), np.uint32), np.zeros(MOST_BUCKETS, np.int32),
-            cells, sums, len(present), int(weights.sum()), int((held * held).sum()), best,
-        )  # fmt: skip
+        twin.pack_classes(labels, 0, n, packed.labels)
+        ends = _jit.interpreted().tree.scan_two_classes.load_column(rows, 0, n, 2, packed.column)
+        found = twin.scan_many_classes(Candidate(best, -1, -1, 0, 0, math.inf), *ends, node, n_classes, scratch)
     assert not cells.any()
     assert_scans_exactly(found, cuts, exact)
 

@@ -12,9 +12,10 @@ import pytest
 
 import fast
 from spinney import _jit
-from spinney._types import EVERY_BRANCH, FEATURE_SHIFT, KIND_BITS, MULTIWAY, SUBSET, THRESHOLD
-from spinney.tree.forest import CHILD_SHIFT, Forest, join_trees
+from spinney._types import EVERY_BRANCH, MULTIWAY, SUBSET, THRESHOLD
+from spinney.tree.forest import Forest, join_trees
 from spinney.tree.linear import LinearLeaves
+from spinney.tree.packing import kind_of_link, missing_of_link, pack_test
 from spinney.tree.structure import BrokenTreeError, Legend, Tree
 
 RNG = np.random.default_rng(0)
@@ -56,11 +57,10 @@ def test_the_forests_have_everything_to_break():
     for name, forest in FORESTS.items():
         forest.check()
         assert forest.is_compact == (name == "compact")
-    kinds = FORESTS["classes"].hot[:, 1] & np.uint64(3)
+    kinds = kind_of_link(FORESTS["classes"].hot[:, 1])
     assert {THRESHOLD, SUBSET} <= set(kinds.tolist())
     assert len(FORESTS["classes"].distributions) > 9
-    missing = FORESTS["branches for missing values"].hot[:, 1] >> np.uint64(KIND_BITS)
-    assert 2 in (missing & np.uint64(3)).tolist()
+    assert 2 in missing_of_link(FORESTS["branches for missing values"].hot[:, 1]).tolist()
     assert FORESTS["weighted numbers"].weight.dtype == np.float64
     assert FORESTS["classes"].weight.dtype == np.uint32
 
@@ -108,8 +108,8 @@ def break_links(forest, rng):
     """A node gets another test or child, or becomes a leaf or none."""
     hot = forest.hot.copy()
     at = rng.integers(len(hot))
-    child, test = int(hot[at, 1] >> CHILD_SHIFT), int(hot[at, 1]) & 0xFFFFFFFF
-    feature, missing, kind = test >> FEATURE_SHIFT, test >> KIND_BITS & 3, test & 3
+    child, test = int(hot[at, 1]) >> 32, int(hot[at, 1]) & 0xFFFFFFFF
+    feature, missing, kind = test >> 4, test >> 2 & 3, test & 3
     match rng.integers(5):
         case 0:
             child = int(rng.choice([0, 1, child - 1, child + 1, len(hot), 2**31, 2**32 - 1, rng.integers(len(hot))]))
@@ -121,7 +121,7 @@ def break_links(forest, rng):
             kind = int(rng.integers(4))
         case _:
             child, feature, missing, kind = (int(x) for x in rng.integers([len(hot), 4, 4, 4]))
-    hot[at, 1] = max(child, 0) << 32 | feature << FEATURE_SHIFT | missing << KIND_BITS | kind
+    hot[at, 1] = max(child, 0) << 32 | feature << 4 | missing << 2 | kind
     return replace(forest, hot=hot)
 
 
@@ -195,7 +195,7 @@ def test_the_message_names_tree_and_node():
     forest = FORESTS["classes"]
     hot = forest.hot.copy()
     at = int(forest.first_node[3]) + 2
-    hot[at, 1] = 5 << FEATURE_SHIFT | THRESHOLD
+    hot[at, 1] = pack_test(5, 0, THRESHOLD)
     with pytest.raises(BrokenTreeError, match=r"^tree 3: node 2: feature beyond the 2"):
         replace(forest, hot=hot).check()
 
@@ -379,7 +379,7 @@ HOSTILE = {
     "the smallest weights": chain(9, weight=np.full(19, 5e-324)),
     "impurities that overflow": chain(9, impurity=np.where(np.arange(19) == 18, 1e308, 0.0)),
     "every branch of a subset": chain(
-        1, SUBSET | EVERY_BRANCH << KIND_BITS, n_levels=np.array([9], np.int32), subsets=np.zeros(1, np.uint64)
+        1, pack_test(0, EVERY_BRANCH, SUBSET), n_levels=np.array([9], np.int32), subsets=np.zeros(1, np.uint64)
     ),
     "many classes and a negative one": one_leaf(
         n_classes=2**31 - 1, distributions=np.zeros((0, 2**31 - 1)), threshold=np.array([-(2.0**62)])

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 import fast
 import strategies
 from spinney import _jit
-from spinney._types import FEATURE_SHIFT, KIND_BITS, MULTIWAY, SUBSET, THRESHOLD
+from spinney._types import MULTIWAY, SUBSET, THRESHOLD
 from spinney.estimators.cart import CARTClassifier, CARTRegressor
 from spinney.model import predict
+from spinney.tree.packing import pack_test
 from spinney.tree.structure import BrokenTreeError, Tree
 
 
@@ -65,7 +66,7 @@ def changed(tree, name, at, value):
 
 
 def packed(feature, missing, kind):
-    return (feature << FEATURE_SHIFT) | (missing << KIND_BITS) | kind
+    return pack_test(feature, missing, kind)
 
 
 def leaf(tree, *, is_mixed=False):

@@ -10,27 +10,8 @@ from hypothesis import strategies as st
 
 import fast
 from spinney import _jit
-from spinney._types import (
-    BAG_BEGIN,
-    BAG_N,
-    BAG_ROWS,
-    BY_C45,
-    CONTROL_STOP,
-    CUT_GAIN,
-    CUT_IS_VALID,
-    EVERY_BRANCH,
-    FIRST_ABOVE,
-    GAIN_FIGURE,
-    IS_COUNTED,
-    IS_VALID,
-    LAST_BELOW,
-    MULTIWAY,
-    N_CUTS,
-    N_NODES,
-    RATIO,
-    SPLIT_INFO,
-    THRESHOLD,
-)
+from spinney._types import BY_C45, CONTROL_STOP, EVERY_BRANCH, MULTIWAY, N_NODES, THRESHOLD
+from spinney.kernels.common.structs import Branches, Entries
 from spinney.model.predict import predict_classes, predict_shares, predict_values
 from spinney.table.coding import code_table
 from spinney.tree import textbook
@@ -181,7 +162,7 @@ def test_limits_of_growth():
     assert grow(columns, y, min_samples_leaf=3).n_rows[1:].tolist() == [3, 3]
     assert grow([[0.0, 0.0, 1.0]], [0, 0, 1], [3], min_samples_leaf=2).n_nodes == 1  # of levels that have rows
     assert grow(columns, y, min_impurity_decrease=2.0).n_nodes == 1
-    gain = book(columns, y).scan(book(columns, y).entries())[0][GAIN_FIGURE, 0]
+    gain = book(columns, y).scan(book(columns, y).entries())[0].gain[0]
     assert grow(columns, y, min_impurity_decrease=gain).depth >= 1
     assert grow(columns, y, min_impurity_decrease=gain * 1.001).n_nodes == 1
 
@@ -223,10 +204,10 @@ def test_c45_takes_the_penalty_of_numbers_off_their_gain():
     x = [float(k) for k in range(8)]
     y = [0] * 4 + [1] * 4
     owned = book([x], y, **C45)
-    figures = owned.scan(owned.entries())[0][:, 0]
-    assert figures[N_CUTS] == 5  # 2 rows on each side
-    assert figures[GAIN_FIGURE] == pytest.approx(1.0 - math.log2(5) / 8, rel=1e-12)
-    assert figures[SPLIT_INFO] == pytest.approx(1.0, rel=1e-12)
+    figures = owned.scan(owned.entries())[0]
+    assert figures.n_cuts[0] == 5  # 2 rows on each side
+    assert figures.gain[0] == pytest.approx(1.0 - math.log2(5) / 8, rel=1e-12)
+    assert figures.split_info[0] == pytest.approx(1.0, rel=1e-12)
 
 
 def test_c45_takes_the_best_ratio_among_tests_of_average_gain():
@@ -238,8 +219,8 @@ def test_c45_takes_the_best_ratio_among_tests_of_average_gain():
     figures, feature = owned.scan(owned.entries())
     entropy = -(4 / 32) * math.log2(4 / 32) - (28 / 32) * math.log2(28 / 32)
     rest = -(2 / 30) * math.log2(2 / 30) - (28 / 30) * math.log2(28 / 30)
-    np.testing.assert_allclose(figures[GAIN_FIGURE], [entropy, entropy - 30 / 32 * rest], rtol=1e-12)
-    assert figures[RATIO, 0] < figures[RATIO, 1]
+    np.testing.assert_allclose(figures.gain, [entropy, entropy - 30 / 32 * rest], rtol=1e-12)
+    assert figures.ratio[0] < figures.ratio[1]
     assert feature == 0
     assert grow([x0, x1], y, [8, 2], rule="gain_ratio").feature[0] == 1
     # two tests without gain lower the average
@@ -253,9 +234,9 @@ def test_c45_leaves_categories_of_many_levels_out_of_the_average():
     y = [0] * 9 + [1, 0] + [1] * 9
     owned = book([names, half], y, [10, 2], **C45)
     figures, _ = owned.scan(owned.entries())
-    assert figures[IS_COUNTED].tolist() == [0.0, 1.0]
+    assert figures.is_counted.tolist() == [False, True]
     alone = book([names], y, [10], **C45)
-    assert alone.scan(alone.entries())[0][IS_COUNTED, 0] == 1.0  # every feature is one
+    assert alone.scan(alone.entries())[0].is_counted[0]  # every feature is one
 
 
 def test_a_row_with_a_missing_value_takes_every_branch_in_pieces():
@@ -268,12 +249,12 @@ def test_a_row_with_a_missing_value_takes_every_branch_in_pieces():
     np.testing.assert_allclose(tree.class_weights()[1], [6, 6 / 9], rtol=1e-13)
     # gain over known rows, times their share; the missing row counts as a branch in the split information
     owned = book([x], [0] * 6 + [1] * 4, [2], **C45)
-    figures = owned.scan(owned.entries())[0][:, 0]
+    figures = owned.scan(owned.entries())[0]
     known = -(6 / 9) * math.log2(6 / 9) - (3 / 9) * math.log2(3 / 9)
-    assert figures[GAIN_FIGURE] == pytest.approx(0.9 * known, rel=1e-12)
+    assert figures.gain[0] == pytest.approx(0.9 * known, rel=1e-12)
     info = -sum(p * math.log2(p) for p in (0.6, 0.3, 0.1))
-    assert figures[SPLIT_INFO] == pytest.approx(info, rel=1e-12)
-    assert figures[RATIO] == pytest.approx(0.9 * known / info, rel=1e-12)
+    assert figures.split_info[0] == pytest.approx(info, rel=1e-12)
+    assert figures.ratio[0] == pytest.approx(0.9 * known / info, rel=1e-12)
 
 
 def test_tests_say_that_missing_values_take_every_branch():
@@ -288,31 +269,34 @@ def test_c45_needs_its_criterion_and_its_way_with_missing_values(params):
 
 
 @given(st.integers(2, 3), st.lists(st.tuples(st.integers(-1, 2), st.integers(1, 3)), min_size=1, max_size=8))
-def test_bags_hold_the_entries_in_their_order_and_pieces_that_add_up(n_branches, entries):
+def test_branches_hold_the_entries_in_their_order_and_pieces_that_add_up(n_branches, entries):
     branch = np.array([min(b, n_branches - 1) for b, _ in entries], np.int32)
     weight = [w << 20 for _, w in entries]
     ids = np.arange(len(entries), dtype=np.int32)
     labels = np.array([ids % 2, weight], np.int64)
-    share = [sum(w for b, w in zip(branch, weight, strict=True) if b == bag) for bag in range(n_branches)]
+    share = [sum(w for b, w in zip(branch, weight, strict=True) if b == k) for k in range(n_branches)]
     share = share if any(share) else [1] * n_branches
     heaviest = share.index(max(share))
     expected = [[] for _ in range(n_branches)]
     for i, (b, w) in enumerate(zip(branch, weight, strict=True)):
-        pieces = [w if bag == b else 0 for bag in range(n_branches)]
+        pieces = [w if k == b else 0 for k in range(n_branches)]
         if b < 0:
             pieces = [math.floor(w * (x / sum(share))) for x in share]
             pieces[heaviest] += w - sum(pieces)
-        for bag, piece in enumerate(pieces):
+        for k, piece in enumerate(pieces):
             if piece > 0:
-                expected[bag].append((i, i % 2, piece))
-    kernels, bags = _jit.interpreted().textbook.branches, np.zeros((BAG_ROWS, n_branches), np.int64)
-    n_entries, *counted = kernels.count_bags(branch, ids, labels, np.ones(1, np.int64), n_branches, bags)
-    ids, labels = np.resize(ids, n_entries), np.array([np.resize(row, n_entries) for row in labels])
-    spare = np.empty_like(ids), np.empty_like(labels)
-    kernels.fill_bags(branch, ids, labels, np.ones(1, np.int64), n_branches, n_entries, *counted, bags, *spare)
-    for bag, (begin, n) in enumerate(zip(*bags[[BAG_BEGIN, BAG_N]], strict=True)):
-        found = zip(ids, *labels, strict=True)
-        assert list(found)[begin : begin + n] == expected[bag]
+                expected[k].append((i, i % 2, piece))
+    kernels, times = _jit.interpreted().textbook.branches, np.ones(1, np.int64)
+    branches = Branches(branch, *np.zeros((4, n_branches), np.int64))
+    parting = kernels.count_branches(n_branches, Entries(ids, labels), times, branches)
+    n = parting.n_entries
+    filled = Entries(np.resize(ids, n), np.array([np.resize(row, n) for row in labels]))
+    spare = Entries(np.empty_like(filled.ids), np.empty_like(filled.labels))
+    kernels.fill_branches(parting, filled, spare, times, branches)
+    found = list(zip(filled.ids, *filled.labels, strict=True))
+    for k, (begin, n) in enumerate(zip(branches.begin, branches.n, strict=True)):
+        assert found[begin : begin + n] == expected[k]
+    assert (parting.heaviest, parting.known) == (heaviest, sum(share))
 
 
 def test_numbers_cannot_be_in_pieces():
@@ -409,7 +393,7 @@ def test_a_stop_is_heard(monkeypatch):
     monkeypatch.setattr(owned, "drive", drive_stopped)
     with pytest.raises(KeyboardInterrupt):
         owned.grow()
-    assert owned.state[N_NODES] == 1
+    assert owned.stack.state[N_NODES] == 1
 
 
 # --- seeing why ---
@@ -431,18 +415,17 @@ def test_a_finished_tree_can_be_scanned_again(params, table):
             continue
         figures, feature = owned.scan(entries)
         assert feature == tree.feature[node]
-        assert figures[IS_VALID, feature] == 1.0
+        assert figures.is_valid[feature]
         if tree.kind[node] == THRESHOLD:
-            last, first = figures[[LAST_BELOW, FIRST_ABOVE], feature].astype(int)
+            last, first = figures.last_below[feature], figures.first_above[feature]
             place = _jit.interpreted().common.thresholds.place_threshold
             at = owned.features, owned.codes.edges, feature, last, first, owned.settings.rule == BY_C45
             assert place(*at) == tree.threshold[node]
             cuts = owned.cuts(entries, feature)
-            assert np.count_nonzero(cuts[CUT_IS_VALID]) == figures[N_CUTS, feature]
+            assert len(cuts.gain) == figures.n_tried[feature]
+            assert np.count_nonzero(cuts.is_valid) == figures.n_cuts[feature]
             if params.get("rule") is None:
-                assert cuts[CUT_GAIN][cuts[CUT_IS_VALID] > 0].max() == pytest.approx(
-                    figures[GAIN_FIGURE, feature], abs=1e-11
-                )
+                assert cuts.gain[cuts.is_valid].max() == pytest.approx(figures.gain[feature], abs=1e-11)
         stack += [(int(tree.first_child[node]) + b, part) for b, part in enumerate(owned.send(entries, tree, node))]
 
 
@@ -450,7 +433,7 @@ def test_a_finished_tree_can_be_scanned_again(params, table):
 def test_gains_of_numbers_are_in_their_units(criterion):
     y = np.array([10.0, 12.0, 30.0, 36.0]) * 1e3
     owned = book([[0.0, 0.0, 1.0, 1.0]], y, [2], criterion=criterion)
-    gain = owned.scan(owned.entries())[0][GAIN_FIGURE, 0]
+    gain = owned.scan(owned.entries())[0].gain[0]
     if criterion == "sdr":
         assert gain == pytest.approx(y.std() - (y[:2].std() + y[2:].std()) / 2, rel=1e-12)
     else:

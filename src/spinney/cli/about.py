@@ -81,6 +81,7 @@ def doctor(as_json: bool) -> None:
     from joblib import cpu_count
 
     from spinney import _jit
+    from spinney._jit.numba_names import find_moved
     from spinney._versions import find_versions, installed
 
     cache = _jit.cache_directory()
@@ -93,6 +94,7 @@ def doctor(as_json: bool) -> None:
         "cache": None if cache is None else str(cache),
         "cache_is_writable": cache is not None,
         "compiled_kernels": n_kernels,
+        "numba_changes": find_moved(),
         "missing": missing,
     }
     if as_json:
@@ -107,6 +109,9 @@ def doctor(as_json: bool) -> None:
             ("kernels", f"{n_kernels} compiled" if n_kernels else "none compiled yet: spinney warmup does it ahead"),
         ]
     )
+    if facts["numba_changes"]:
+        say("", "kernels may compile slowly or anew in each process, since names of Numba have changed:")
+        say(*(f"  {change}" for change in facts["numba_changes"]))
     if missing:
         say("", "optional, and not installed:")
         say_pairs((f"  {name}", purpose) for name, purpose in missing.items())

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinney._types import FEATURE_SHIFT
 from spinney.ensemble.forest import ForestGrowth, Grown, Plan, grow_one
 from spinney.ensemble.sampling import Draw, draw_key
 from spinney.table.coding import Codes, row_stride
+from spinney.tree.packing import feature_of, kind_of, missing_of, pack_test
 from spinney.tree.structure import Legend, Tree
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 FEATURES = 0x46454154  # the parts of the seed's key that columns and seeds of members are drawn from
 MEMBERS = 0x4D454D42
-TEST_LOW = (1 << FEATURE_SHIFT) - 1  # what a test says beside its feature
 
 
 def member_seed(seed: int, member: int, index: int = 0) -> int:
@@ -86,9 +85,8 @@ def narrow_codes(codes: Codes, columns: NDArray[np.int64]) -> Codes:
 
 def renumber(tree: Tree, number: NDArray[np.int64], n_levels: NDArray[np.int32]) -> Tree:
     """The same tree where feature j is called number[j]; n_levels: of the features by their new numbers."""
-    test = tree.test.astype(np.int64)
-    moved = (number[test >> FEATURE_SHIFT] << FEATURE_SHIFT) | (test & TEST_LOW)
-    return replace(tree, test=np.where(tree.is_leaf, test, moved).astype(np.uint32), n_levels=n_levels)
+    moved = pack_test(number[feature_of(tree.test)], missing_of(tree.test), kind_of(tree.test))
+    return replace(tree, test=np.where(tree.is_leaf, tree.test, moved).astype(np.uint32), n_levels=n_levels)
 
 
 def widen_tree(tree: Tree, columns: NDArray[np.int64], n_levels: NDArray[np.int32]) -> Tree:

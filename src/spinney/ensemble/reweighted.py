@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinney._types import BEGIN, N_ROWS, ROW
+from spinney._types import ROW
 from spinney.ensemble.adaboost import ValueTarget
 from spinney.ensemble.forest import GROWTH
 from spinney.ensemble.sampling import draw_key
@@ -99,8 +99,8 @@ class TreeMembers:
     def say(self, growth: Growth, tree: Tree) -> NDArray[Any]:
         """What the tree says of each row: the rows of a leaf stand side by side in `growth.ids`."""
         leaves = np.flatnonzero(tree.is_leaf)
-        leaves = leaves[np.argsort(growth.nodes[BEGIN, leaves])]
-        by_place: NDArray[Any] = np.repeat(self.answers(tree)[leaves], growth.nodes[N_ROWS, leaves])
+        leaves = leaves[np.argsort(growth.nodes.begin[leaves])]
+        by_place: NDArray[Any] = np.repeat(self.answers(tree)[leaves], growth.nodes.n_rows[leaves])
         said = np.empty_like(by_place)
         said[growth.ids] = by_place
         return said

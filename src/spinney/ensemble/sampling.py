@@ -21,6 +21,7 @@ from spinney._elementary import exp, log
 from spinney._jit import Kernels, interpreted, kernels
 from spinney._types import ROW
 from spinney._warnings import warn
+from spinney.kernels.common.structs import DrawGuide, DrawStrata, PoissonRates
 from spinney.tree.target import fix_weights
 
 KINDS = ("whole", "bootstrap", "paste", "poisson")
@@ -33,7 +34,7 @@ PART_BITS = 62  # of a rank in `part_bag`
 SMALL_BAG = 10  # rows, below which scikit-learn warns as well
 
 
-class Units(NamedTuple):
+class DrawUnits(NamedTuple):
     """What a bag is drawn from: rows, or groups of rows; only those that can be drawn are listed."""
 
     n_ids: int  # rows, or codes of groups
@@ -48,27 +49,17 @@ class Units(NamedTuple):
         return self.weight is None and len(self.n_drawn) == 1 and len(self.order) == self.n_ids
 
     @property
+    def strata(self) -> DrawStrata:
+        """What the kernels draw from."""
+        return DrawStrata(self.order, self.begin, self.n_drawn)
+
+    @property
     def line(self) -> NDArray[np.int64]:
         """Weight of the units before each place in `order`, and of all, shape (len(order) + 1,)."""
         line = np.arange(len(self.order) + 1, dtype=np.int64)
         if self.weight is not None:
             np.cumsum(self.weight, out=line[1:])
         return line
-
-
-class Guide(NamedTuple):
-    """How a place on the line of all weights leads to its unit."""
-
-    line: NDArray[np.int64]  # (n_units + 1,) weight before each place in `order`
-    start: NDArray[np.int32]  # the place at the start of each bucket
-    shift: int  # a bucket is 2**shift wide
-
-
-class Rates(NamedTuple):
-    """Poisson means of the units in small pieces; one entry if all are alike."""
-
-    n_pieces: NDArray[np.int64]  # (n_units,)
-    pieces: NDArray[np.float64]  # (2, n_units) mean of a piece, and exp(-mean)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,17 +133,17 @@ class Draw:
     # a number of rows in a stranger's file must not cost memory. Threads that ask at once make the same.
 
     @cached_property
-    def units(self) -> Units:
+    def units(self) -> DrawUnits:
         """What is drawn from, and how often."""
         return self.list_units()
 
     @cached_property
-    def guide(self) -> Guide | None:
+    def guide(self) -> DrawGuide | None:
         """For draws with replacement that are not alike."""
         return make_guide(self.units) if self.kind == "bootstrap" and not self.units.is_plain else None
 
     @cached_property
-    def rates(self) -> Rates | None:
+    def rates(self) -> PoissonRates | None:
         """For Poisson counts."""
         return self.find_rates() if self.kind == "poisson" else None
 
@@ -175,7 +166,7 @@ class Draw:
                 f"not {self.n_drawn}; draw fewer, or with replacement"
             )
 
-    def list_units(self) -> Units:
+    def list_units(self) -> DrawUnits:
         """What is drawn from, and how often from each stratum; equal chances are as good as none."""
         chances, weight = self.probability, None
         if chances is not None and float(chances.min()) != float(chances.max()):
@@ -193,7 +184,7 @@ class Draw:
         n_drawn = share_draws(self.n_drawn, sizes)
         if self.is_balanced:
             n_drawn = np.where(sizes > 0, sizes[sizes > 0].min(), 0)
-        return Units(
+        return DrawUnits(
             n_ids,
             ids.astype(ROW),
             np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
@@ -201,7 +192,7 @@ class Draw:
             None if is_alike or weight is None else weight[ids],
         )
 
-    def find_rates(self) -> Rates:
+    def find_rates(self) -> PoissonRates:
         """Poisson means of the units."""
         units = self.units
         n_units = len(units.order)
@@ -214,7 +205,7 @@ class Draw:
             mean = np.repeat(wanted / np.maximum(np.diff(line[units.begin]), 1), sizes) * np.diff(line)
         n_pieces = (mean / PIECE_MEAN).astype(np.int64) + 1
         piece = mean / n_pieces
-        return Rates(n_pieces, np.stack([piece, exp(-piece)]))
+        return PoissonRates(n_pieces, piece, exp(-piece))
 
     def counts(self, tree: int) -> NDArray[np.int32]:
         """How often each row is in the bag of this tree, shape (n_rows,)."""
@@ -241,20 +232,20 @@ class Draw:
         k = kernels(INTERPRETED_SECONDS * max(units.n_ids, self.n_drawn)).data.draws
         key = word(self.seed), word(tree)
         if self.rates is not None:
-            k.draw_poisson(*key, units.order, *self.rates, counts)
+            k.draw_poisson(*key, units.order, self.rates, counts)
         elif self.kind == "paste" and units.weight is not None:
             counts[self.choose_weighted(units, units.weight, key, k)] = 1
         elif self.kind == "paste":
-            k.choose_evenly(*key, units.order, units.begin, units.n_drawn, counts)
+            k.choose_evenly(*key, units.strata, counts)
         elif self.guide is None:
             k.draw_evenly(*key, int(units.n_drawn[0]), counts)
         else:
-            k.draw_weighted(*key, units.order, units.begin, units.n_drawn, *self.guide, counts)
+            k.draw_weighted(*key, units.strata, self.guide, counts)
         return counts
 
     @staticmethod
     def choose_weighted(
-        units: Units, weight: NDArray[np.int64], key: tuple[np.uint64, np.uint64], k: Any
+        units: DrawUnits, weight: NDArray[np.int64], key: tuple[np.uint64, np.uint64], k: Any
     ) -> NDArray[np.int32]:
         """The ids drawn one after the other in proportion to the weights that are left.
 
@@ -358,7 +349,7 @@ def find_strata(groups: NDArray[np.int32], strata: NDArray[np.int32]) -> NDArray
     return stratum
 
 
-def make_guide(units: Units) -> Guide:
+def make_guide(units: DrawUnits) -> DrawGuide:
     """The way from the line of all weights to the units, in some buckets a unit."""
     n_units = len(units.order)
     line = units.line
@@ -366,7 +357,7 @@ def make_guide(units: Units) -> Guide:
     shift = max(total.bit_length() - n_units.bit_length() - GUIDE_BITS, 0)
     edges = np.arange((total >> shift) + 2, dtype=np.int64) << shift
     start = np.minimum(np.searchsorted(line, edges, side="right") - 1, n_units - 1)
-    return Guide(line, start.astype(np.int32), shift)
+    return DrawGuide(line, start.astype(np.int32), shift)
 
 
 def share_draws(n_drawn: int, sizes: NDArray[np.int64]) -> NDArray[np.int64]:

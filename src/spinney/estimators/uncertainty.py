@@ -23,10 +23,10 @@ from spinney.ensemble.forest import first_members, say
 from spinney.ensemble.pool import count_workers, run_tasks
 from spinney.ensemble.sampling import split_bag
 from spinney.estimators.checks import check_weights
+from spinney.kernels.common.structs import Members
 from spinney.model.predict import find_all_leaves, find_leaves
 from spinney.model.uncertainty import (
     Correction,
-    Members,
     PerTree,
     forest_quantiles,
     gather_members,

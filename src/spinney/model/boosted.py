@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney._jit import fixed, kernels
-from spinney._types import FEATURE_SHIFT
-from spinney.model.predict import BLOCK_ROWS, STEP_SECONDS, can_score, make_block, make_ends, score_bits
-from spinney.tree.forest import CHILD_SHIFT, TEST_MASK
+from spinney.kernels.common.structs import LeafShares
+from spinney.model.predict import BLOCK_ROWS, STEP_SECONDS, can_score, make_scratch, score_bits
+from spinney.tree.packing import child_of_link, feature_of_link
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,18 +51,16 @@ def add_rounds(forest: Forest, rounds: range, values: NDArray[Any], lo: int, hi:
     if can_score(forest, len(rounds), hi - lo, k):
         score_bits(forest, range(rounds.start * n_raw, rounds.stop * n_raw), values, lo, hi, raw, k, n_raw=n_raw)
         return
-    hot = forest.hot
-    cuts, links, subsets = fixed(hot.view(np.float64)), fixed(hot), fixed(forest.subsets)
-    block, ends = make_block(values, min(BLOCK_ROWS, hi - lo), forest.n_features), make_ends()
-    no_shares, no_share = fixed(np.zeros((1, 1))), fixed(np.zeros(len(rounds), np.int64))
+    scratch = make_scratch(values, min(BLOCK_ROWS, hi - lo), forest.n_features)
+    no_shares = LeafShares(fixed(np.zeros((1, 1))), fixed(np.zeros(len(rounds), np.int64)))
     first, last = rounds.start * n_raw, rounds.stop * n_raw
     for row in range(n_raw):
         trees = slice(first + row, last, n_raw)
-        k.predict.lanes.vote(
-            fixed(values), lo, hi, cuts, links, fixed(np.ascontiguousarray(forest.first_node[trees])), subsets,
-            fixed(np.ascontiguousarray(forest.first_word[trees])), no_shares, no_share, block, ends,
-            raw[row].reshape(-1, 1),
-        )  # fmt: skip
+        packed = forest.packed._replace(
+            first_node=fixed(np.ascontiguousarray(forest.first_node[trees])),
+            first_word=fixed(np.ascontiguousarray(forest.first_word[trees])),
+        )
+        k.predict.lanes.vote(fixed(values), lo, hi, packed, no_shares, scratch, raw[row].reshape(-1, 1))
 
 
 def sum_gains(forest: Forest, n_trees: int) -> NDArray[np.float64]:
@@ -74,10 +72,10 @@ def sum_gains(forest: Forest, n_trees: int) -> NDArray[np.float64]:
     link = forest.hot[:end, 1]
     inner = np.flatnonzero(~forest.is_leaf[:end])
     root = np.repeat(forest.first_node[:n_trees], np.diff(forest.first_node[: n_trees + 1]))
-    child = (link[inner] >> CHILD_SHIFT).astype(np.int64) + root[inner]
+    child = child_of_link(link[inner]) + root[inner]
     below = forest.weight[:end] * forest.impurity[:end].astype(np.float64)
     gain = np.maximum(below[inner] - below[child] - below[child + 1], 0.0)
-    feature = ((link[inner] & TEST_MASK) >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
+    feature = feature_of_link(link[inner])
     total = np.bincount(feature, gain, minlength=forest.n_features)
     scale = total.sum()
     return total / (scale if scale > 0.0 else 1.0)

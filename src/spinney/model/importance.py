@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._jit import fixed
-from spinney._types import FEATURE_SHIFT, MOST_BRANCHES
-from spinney.tree.forest import TEST_MASK, Forest
+from spinney._types import MOST_BRANCHES
+from spinney.kernels.common.structs import PackedTree, Permuted, RouteChanges, RouteScratch, RouteStack
+from spinney.tree.forest import Forest
+from spinney.tree.packing import feature_of_link, test_of_link
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -239,21 +240,21 @@ class LeftOut:
         self.trial, self.tree, self.rows, self.k = trial, tree, rows, k
         forest = trial.forest
         self.first, self.end = int(forest.first_node[tree]), int(forest.first_node[tree + 1])
-        self.nodes = fixed(forest.hot.view(np.float64)), fixed(forest.hot), fixed(forest.subsets)
-        self.word = int(forest.first_word[tree])
+        packed = forest.packed
+        self.packed = PackedTree(packed.cuts, packed.links, packed.subsets, self.first, int(forest.first_word[tree]))
         # by columns: a node asks all its rows for one feature, which then comes from the nearest cache. This made
         # rerouting faster by a quarter than reading rows in place; a tree's left-out rows are held, one tree at a time.
         self.columns = np.ascontiguousarray(trial.table[rows].T)
 
     @property
-    def tests(self) -> NDArray[np.uint64]:
-        """The test of each node; a leaf asks for a feature behind the last."""
-        return self.trial.forest.hot[self.first : self.end, 1] & TEST_MASK
+    def links(self) -> NDArray[np.uint64]:
+        """The link of each node; a leaf asks for a feature behind the last."""
+        return self.trial.forest.hot[self.first : self.end, 1]
 
     @property
     def tested(self) -> NDArray[np.int64]:
         """The feature that each node asks for."""
-        return (self.tests >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
+        return feature_of_link(self.links)
 
     def permutation(self) -> NDArray[np.float64]:
         """Rise of the tree's error with each unit permuted, (n_units,); 0 for units that the tree does not test."""
@@ -320,14 +321,19 @@ class LeftOut:
         most = min(max(WALKERS // max(n_units, 1), 1), n_rows)
         places = np.empty((MOST_BRANCHES, most + 1), np.int32)
         walkers = np.empty((MOST_BRANCHES, most * n_units + 1), np.int64)
-        stack = np.empty((self.k.predict.permutation.STACK_ROWS, self.end - self.first + MOST_BRANCHES), np.int64)
-        changes = np.empty((self.k.predict.permutation.CHANGE_ROWS, most * n_units), np.int32)
+        stack = np.empty((len(RouteStack._fields), self.end - self.first + MOST_BRANCHES), np.int64)
+        changes = np.empty((len(RouteChanges._fields), most * n_units), np.int32)
         for begin in range(0, n_rows, most):
-            parted = np.zeros((n_units, min(most, n_rows - begin)), np.uint8)
+            has_parted = np.zeros((n_units, min(most, n_rows - begin)), np.uint8)
             n_changes = self.k.predict.permutation.reroute(
-                self.columns, unit_of, source, *self.nodes, self.first, self.word, begin, places, walkers, parted,
-                stack, leaf, changes,
-            )  # fmt: skip
+                self.columns,
+                Permuted(unit_of, source),
+                self.packed,
+                begin,
+                RouteScratch(places, walkers, has_parted, RouteStack(*stack)),
+                leaf,
+                RouteChanges(*changes),
+            )
             yield changes[:, :n_changes]
 
     def draw_sources(self, unit: int, repeat: int) -> NDArray[np.int32]:
@@ -356,14 +362,14 @@ class LeftOut:
         forest = self.trial.forest
         nodes = np.flatnonzero(np.append(is_partner, False)[self.tested])
         nodes = nodes[np.argsort(-forest.n_rows[self.first + nodes].astype(np.int64), kind="stable")]
-        asked = np.stack([self.tests[nodes], forest.hot[self.first + nodes, 0]], axis=1)
+        asked = np.stack([test_of_link(self.links[nodes]), forest.hot[self.first + nodes, 0]], axis=1)
         _, earliest = np.unique(asked, axis=0, return_index=True)  # the same test further down parts nothing
         nodes = self.first + nodes[np.sort(earliest)][:MOST_TESTS]
         cell = np.zeros(len(self.rows), np.int32)
         most = max(len(self.rows) // CELL_ROWS, 1)
         names = np.full(MOST_BRANCHES * most, -1, np.int32)
         n_cells = self.k.predict.permutation.make_cells(
-            self.columns, nodes, *self.nodes, self.word, names, most, np.empty_like(cell), cell
+            self.columns, nodes, self.packed, names, most, np.empty_like(cell), cell
         )
         return cell, int(n_cells)
 

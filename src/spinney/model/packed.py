@@ -7,25 +7,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney._types import (
-    FEATURE_SHIFT,
     HAS_SHARES,
     HEAD_SIZE,
-    KIND_BITS,
     LANES,
+    LEAF,
     MOST_STEPS,
     N_FEATURES,
     N_TREES,
     SUBSET,
     WIDTH,
 )
-from spinney.tree.forest import CHILD_SHIFT, TEST_MASK
+from spinney.tree.packing import child_of_link, feature_of_link, kind_of_link, pack_link, test_of_link
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spinney.tree.forest import Forest
 
-KIND_MASK = np.uint64((1 << KIND_BITS) - 1)
 NOTHING = np.float64(-0.0).view(np.uint64)  # added to a sum, leaves its bits alone, also those of -0.0
 MOST_WORDS = 1 << 32  # a place in the array has 32 bits: 32 GB
 
@@ -89,7 +87,7 @@ def pack(forest: Forest, n_trees: int, start: NDArray[np.float64], *, has_shares
     packed[at_subsets:at_shares] = forest.subsets[:n_words]
     packed[at_shares:at_spare] = shares.reshape(-1).view(np.uint64)
     packed[at_spare:] = NOTHING
-    packed[at_spare + 1] = at_spare << 32
+    packed[at_spare + 1] = pack_link(np.array(at_spare), np.array(LEAF))
     if has_shares:
         packed[at_spare] = at_spare + 2
     packed.flags.writeable = False  # threads share it; and a kernel is compiled per type
@@ -99,21 +97,21 @@ def pack(forest: Forest, n_trees: int, start: NDArray[np.float64], *, has_shares
 def lay_links(forest: Forest, first_node: NDArray[np.int64], at_nodes: int, nodes: NDArray[np.uint64]) -> None:
     """Write the second words of nodes: children as places in the array, tests without the one that leaves ask."""
     link = forest.hot[: len(nodes), 1]
-    root = np.repeat(at_nodes + 2 * first_node[:-1], np.diff(first_node)).astype(np.uint64)
-    child = root + np.uint64(2) * (link >> CHILD_SHIFT)
-    nodes[:, 1] = (child << CHILD_SHIFT) | np.where(forest.is_leaf[: len(nodes)], np.uint64(0), link & TEST_MASK)
+    root = np.repeat(at_nodes + 2 * first_node[:-1], np.diff(first_node))
+    test = np.where(forest.is_leaf[: len(nodes)], LEAF, test_of_link(link))
+    nodes[:, 1] = pack_link(root + 2 * child_of_link(link), test)
 
 
 def lay_arguments(forest: Forest, n_trees: int, at_subsets: int, nodes: NDArray[np.uint64]) -> None:
     """Write the first words of nodes: thresholds, values and bitsets, these with their number of levels."""
     nodes[:, 0] = forest.hot[: len(nodes), 0]
-    subset = np.flatnonzero((nodes[:, 1] & KIND_MASK) == SUBSET)
+    subset = np.flatnonzero(kind_of_link(nodes[:, 1]) == SUBSET)
     if len(subset) == 0:
         return
     tree = np.searchsorted(forest.first_node[: n_trees + 1], subset, side="right") - 1
     word = at_subsets + forest.first_word[tree] + read_floats(nodes, subset).astype(np.int64)
-    n_levels = forest.n_levels[((nodes[subset, 1] & TEST_MASK) >> np.uint64(FEATURE_SHIFT)).astype(np.int64)]
-    nodes[subset, 0] = (n_levels.astype(np.uint64) << CHILD_SHIFT) | word.astype(np.uint64)
+    n_levels = forest.n_levels[feature_of_link(nodes[subset, 1])]
+    nodes[subset, 0] = pack_link(n_levels, word)  # two halves of a word, as those of a link
 
 
 def lay_classes(forest: Forest, first_node: NDArray[np.int64], at_shares: int, nodes: NDArray[np.uint64]) -> None:

@@ -6,8 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinney._jit import fixed, interpreted, kernels
+from spinney._jit import fixed, is_compiled, kernels
 from spinney._types import LANES, MULTIWAY, PLANE_LEAVES, SUBSET
+from spinney.kernels.common.structs import (
+    AnyTree,
+    BitScratch,
+    FloatTable,
+    LaneScratch,
+    LeafAnswers,
+    LinearTerms,
+    OpenNodes,
+    ScoreSpan,
+    SurrogateTests,
+)
 from spinney.tree.structure import BrokenTreeError
 from spinney.tree.surrogates import count_words
 
@@ -38,16 +49,16 @@ def check_width(values: NDArray[Any], n_features: int) -> None:
         raise BrokenTreeError(message)
 
 
-def make_block(values: NDArray[Any], n_rows: int, n_features: int) -> NDArray[Any]:
-    """Scratch for rows on their way, with one column for the leaves, of a table of the trees' width."""
+def make_scratch(values: NDArray[Any], n_rows: int, n_features: int) -> LaneScratch:
+    """Scratch for at most `n_rows` rows on their way at once, of a table of the trees' width."""
     check_width(values, n_features)
     n_rows = min(n_rows, len(values), BLOCK_CELLS // (n_features + 1))
-    return np.empty((max(n_rows, LANES), n_features + 1), values.dtype)
+    return make_block(max(n_rows, LANES), n_features, values.dtype)
 
 
-def make_ends() -> NDArray[np.uint64]:
-    """Scratch for the leaves of rows that go down together."""
-    return np.empty(LANES, np.uint64)
+def make_block(n_rows: int, n_features: int, dtype: Any) -> LaneScratch:
+    """A block of rows with one column more, for the leaves, and room for where rows arrive that go down together."""
+    return LaneScratch(np.empty((n_rows, n_features + 1), dtype), np.empty(LANES, np.uint64))
 
 
 def find_leaves(tree: Tree, values: NDArray[Any]) -> NDArray[np.int32]:
@@ -59,19 +70,7 @@ def find_leaves(tree: Tree, values: NDArray[Any]) -> NDArray[np.int32]:
         return walk(tree, values, np.zeros((tree.n_nodes, 1)))[0]
     leaf = np.empty((len(values), 1), np.int32)
     k = kernels(len(values) * max(tree.depth, 1) * STEP_SECONDS)
-    hot, zero = tree.hot, fixed(np.zeros(1, np.int64))
-    block = make_block(values, LANES, tree.n_features)
-    k.predict.lanes.find(
-        fixed(values),
-        fixed(hot.view(np.float64)),
-        fixed(hot),
-        zero,
-        fixed(tree.subsets),
-        zero,
-        block,
-        make_ends(),
-        leaf,
-    )
+    k.predict.lanes.find(fixed(values), tree.packed, make_scratch(values, LANES, tree.n_features), leaf)
     return leaf[:, 0]
 
 
@@ -79,23 +78,15 @@ def find_all_leaves(forest: Forest, values: NDArray[Any]) -> NDArray[np.int32]:
     """Leaf of each row in each tree, shape (n_rows, n_trees), counted from the root of the tree."""
     leaf = np.empty((len(values), len(forest)), np.int32)
     k = kernels(len(values) * len(forest) * TYPICAL_DEPTH * STEP_SECONDS)
-    hot = forest.hot
-    k.predict.lanes.find(
-        fixed(values), fixed(hot.view(np.float64)), fixed(hot), fixed(forest.first_node[:-1]), fixed(forest.subsets),
-        fixed(forest.first_word[:-1]), make_block(values, BLOCK_ROWS, forest.n_features), make_ends(), leaf,
-    )  # fmt: skip
+    k.predict.lanes.find(fixed(values), forest.packed, make_scratch(values, BLOCK_ROWS, forest.n_features), leaf)
     return leaf
 
 
 def find_coded_leaves(tree: Tree, codes: Codes, rows: NDArray[np.int32], k: Any) -> NDArray[np.int32]:
     """Index of the leaf that rows of a table in codes end in; k: the kernels to use."""
     leaf = np.empty(len(rows), np.int32)
-    hot = tree.hot
-    block = np.empty((CODED_ROWS, codes.n_features + 1))
-    k.predict.lanes.find_coded(
-        codes.rows, rows, codes.features, codes.edges, fixed(hot.view(np.float64)), fixed(hot), fixed(tree.subsets),
-        block, make_ends(), leaf,
-    )  # fmt: skip
+    scratch = make_block(CODED_ROWS, codes.n_features, np.float64)
+    k.predict.lanes.find_coded(codes.rows, rows, codes.features, codes.edges, tree.packed, scratch, leaf)
     return leaf
 
 
@@ -107,18 +98,14 @@ def add_votes(forest: Forest, values: NDArray[Any], lo: int, hi: int, out: NDArr
         sums = out.reshape(1, -1) if is_single else out
         score_bits(forest, range(len(forest)), values, lo, hi, sums, k, n_raw=int(is_single))
         return
-    hot = forest.hot
-    k.predict.lanes.vote(
-        fixed(values), lo, hi, fixed(hot.view(np.float64)), fixed(hot), fixed(forest.first_node[:-1]),
-        fixed(forest.subsets), fixed(forest.first_word[:-1]), fixed(forest.shares), fixed(forest.first_mixed[:-1]),
-        make_block(values, BLOCK_ROWS, forest.n_features), make_ends(), out,
-    )  # fmt: skip
+    scratch = make_scratch(values, BLOCK_ROWS, forest.n_features)
+    k.predict.lanes.vote(fixed(values), lo, hi, forest.packed, forest.leaf_shares, scratch, out)
 
 
 def can_score(forest: Forest, n_trees: int, n_rows: int, k: Any) -> bool:
     """Whether asking many rows all tests at once is possible and worth it; k: the kernels to use."""
     is_worth = n_trees >= FEWEST_TREES and n_rows >= FEWEST_ROWS
-    return k is not interpreted() and is_worth and forest.can_be_bits
+    return is_worth and forest.can_be_bits and is_compiled(k.predict.bits.score)
 
 
 def score_bits(
@@ -144,12 +131,17 @@ def score_bits(
     n_rows = max(min(BIT_ROWS, BIT_CELLS // n_columns, hi - lo), LANES)
     n_rows = -(-n_rows // FEWEST_ROWS) * FEWEST_ROWS  # whole registers
     ranks = np.zeros((2 * n_columns, n_rows), np.uint16)
-    live = np.empty((-(-forest.most_leaves // PLANE_LEAVES) + 2, n_rows), np.uint16)
+    live = np.empty((-(-forest.most_leaves // PLANE_LEAVES), n_rows), np.uint16)
     k.predict.bits.score(
-        fixed(values), fixed(values.view(whole)), int(np.iinfo(whole).min), lo, hi, bits.features, bits.low, bits.cells,
-        bits.ranges, bits.grid, trees.start, trees.stop, n_raw, bits.first_test, bits.tests, bits.first_leaf,
-        bits.leaf_values, fixed(forest.shares), fixed(forest.first_mixed[:-1]), bits.constants, ranks, live, out,
-    )  # fmt: skip
+        FloatTable(fixed(values), fixed(values.view(whole)), int(np.iinfo(whole).min)),
+        ScoreSpan(lo, hi, trees.start, trees.stop, n_raw),
+        bits.features,
+        bits.cells,
+        bits.trees,
+        forest.leaf_shares,
+        BitScratch(bits.constants, ranks, live, *np.empty((2, n_rows), np.uint16)),
+        out,
+    )
 
 
 def walk(
@@ -159,24 +151,33 @@ def walk(
     if values.shape[1] != tree.n_features:
         raise BrokenTreeError(f"the tree has {tree.n_features} features, the rows {values.shape[1]}")
     leaves = np.flatnonzero(tree.is_leaf)
-    answer_of = np.zeros(tree.n_nodes, np.int32)
-    answer_of[leaves] = np.arange(len(leaves))
+    row_of = np.zeros(tree.n_nodes, np.int32)
+    row_of[leaves] = np.arange(len(leaves))
     room = min(int(tree.n_branches.max()) * tree.depth + 1, tree.n_nodes)  # a node waits there at most once
     leaf = np.zeros(len(values), np.int32)
     out = np.zeros((len(values), answers.shape[1]))
-    surrogates = tree.surrogates
-    none = np.zeros(0)
-    stand_ins: tuple[NDArray[Any], ...] = np.zeros(1, np.int32), none.astype(np.uint32), none, none.astype(np.int64)
-    if surrogates is not None:
-        words = count_words(tree, surrogates)
-        stand_ins = surrogates.first, surrogates.test, surrogates.threshold, words
+    arrays = tree.test, tree.first_child, tree.threshold, tree.weight, tree.n_branches, tree.subsets
     k = kernels(len(values) * max(tree.depth, 1) * STEP_SECONDS)
     k.predict.any_tree.walk(
-        fixed(values), fixed(tree.test), fixed(tree.first_child), fixed(tree.threshold), fixed(tree.weight),
-        fixed(tree.n_branches), fixed(tree.subsets), *(fixed(x) for x in stand_ins), answer_of,
-        np.ascontiguousarray(answers[leaves]), np.empty(room, np.int32), np.empty(room), leaf, out,
-    )  # fmt: skip
+        fixed(values),
+        AnyTree(*(fixed(x) for x in arrays)),
+        list_surrogates(tree),
+        LeafAnswers(row_of, np.ascontiguousarray(answers[leaves])),
+        OpenNodes(np.empty(room, np.int32), np.empty(room)),
+        leaf,
+        out,
+    )
     return leaf, out
+
+
+def list_surrogates(tree: Tree) -> SurrogateTests:
+    """The surrogate tests of a tree, if any, as kernels read them."""
+    found = tree.surrogates
+    none: NDArray[Any] = np.zeros(0)
+    arrays = np.zeros(1, np.int32), none.astype(np.uint32), none, none.astype(np.int64)
+    if found is not None:
+        arrays = found.first, found.test, found.threshold, count_words(tree, found)
+    return SurrogateTests(*(fixed(x) for x in arrays))
 
 
 def predict_values(tree: Tree, values: NDArray[Any]) -> NDArray[np.float64]:
@@ -186,10 +187,8 @@ def predict_values(tree: Tree, values: NDArray[Any]) -> NDArray[np.float64]:
     linear = tree.linear
     if linear is not None and linear.n_terms:
         k = kernels(len(values) * linear.n_terms / tree.n_leaves * STEP_SECONDS)
-        k.predict.linear.add_terms(
-            fixed(values), leaf, fixed(linear.first), fixed(linear.feature), fixed(linear.coefficient),
-            fixed(linear.fill), answer,
-        )  # fmt: skip
+        arrays = linear.first, linear.feature, linear.coefficient, linear.fill
+        k.predict.linear.add_terms(fixed(values), leaf, LinearTerms(*(fixed(x) for x in arrays)), answer)
     return answer
 
 

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spinney._jit import kernels
+from spinney.kernels.common.structs import Members, PlaceScratch
 
 PerTree = NDArray[Any] | Callable[[int], NDArray[Any]]  # (n_trees, n_rows), or (n_rows,) of a tree
 Correction = Literal["counts", "bootstrap", "none"]
@@ -266,14 +267,6 @@ def _known(correction: Correction) -> Correction:
 # --- Quantiles ------------------------------------------------------------------------------------------------------
 
 
-class Members(NamedTuple):
-    """The rows of every bag, by tree and leaf, repeated as often as drawn; see `kernels.predict.quantiles`."""
-
-    ids: NDArray[np.int32]  # (n_members,) training rows
-    first: NDArray[np.int64]  # (n_nodes + 1 of each tree, end to end): where each node's members begin
-    offset: NDArray[np.int64]  # (n_trees + 1,): where each tree begins in `first`
-
-
 def gather_members(leaves: PerTree, counts: PerTree, n_nodes: Sequence[int] | NDArray[Any]) -> Members:
     """Members of all leaves, from the leaf of each training row in each tree and its count in the tree's bag.
 
@@ -342,9 +335,15 @@ def forest_quantiles(
     by_level = np.argsort(levels, kind="stable")
     ascending = np.empty((leaf.shape[1], len(levels)))
     k = kernels(_member_seconds(leaf, members))
-    scratch = np.zeros(n_rows), np.empty((2, n_rows), np.int32), np.empty(k.predict.quantiles.N_DIGITS, np.int64)
     k.predict.quantiles.quantiles(
-        leaf, *_flat(members), _row_weights(weight, n_rows), place, y[order], levels[by_level], *scratch, ascending
+        leaf,
+        members,
+        _row_weights(weight, n_rows),
+        place,
+        y[order],
+        levels[by_level],
+        _make_scratch(n_rows, k),
+        ascending,
     )
     found = np.empty_like(ascending)
     found[:, by_level] = ascending
@@ -362,9 +361,8 @@ def forest_weights(leaves: NDArray[Any], members: Members, n_rows: int, weight: 
     _checked_rows(members, np.empty(n_rows))
     found = np.zeros((leaf.shape[1], n_rows))
     place = np.arange(n_rows, dtype=np.int32)
-    scratch = np.zeros(n_rows), np.empty((2, n_rows), np.int32)
     k = kernels(_member_seconds(leaf, members))
-    k.predict.quantiles.weights(leaf, *_flat(members), _row_weights(weight, n_rows), place, *scratch, found)
+    k.predict.quantiles.weights(leaf, members, _row_weights(weight, n_rows), place, _make_scratch(n_rows, k), found)
     return found
 
 
@@ -393,8 +391,9 @@ def _row_weights(weight: ArrayLike | None, n_rows: int) -> Matrix:
     return found
 
 
-def _flat(members: Members) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    return members.offset, members.first, members.ids
+def _make_scratch(n_rows: int, k: Any) -> PlaceScratch:
+    n_digits = k.predict.quantiles.N_DIGITS
+    return PlaceScratch(np.zeros(n_rows), np.empty((2, n_rows), np.int32), np.empty(n_digits, np.int64))
 
 
 def _member_seconds(leaf: NDArray[np.int32], members: Members) -> float:

@@ -117,7 +117,7 @@ def draw_figure(
     stopped = None
     try:
         task = compile_forests if witness is None else compile_report
-        with compiling_beside(f"{__name__}:{task.__name__}", "grow.grow") as wait:
+        with compiling_beside(f"{__name__}:{task.__name__}", "tree.driver.grow") as wait:
             _jit.load_compiled()
             X, y, splits = _folds()
             for n_done, (fold, name) in enumerate(steps):

@@ -14,6 +14,7 @@ import numpy as np
 
 from spinney._jit import kernels as choose_kernels
 from spinney._types import CODE, FEATURE_ROWS, IS_BINNED, IS_CATEGORICAL, MAX_CODES, N_CODES, OFFSET
+from spinney.kernels.common.structs import BinCells, ByteTable, FloatTable
 from spinney.table.coding import CACHE_LINE, sort_rows
 
 if TYPE_CHECKING:
@@ -278,18 +279,29 @@ def write_codes(
     low = np.full((n_columns, most + (1 << most.bit_length())), np.nan, values.dtype)
     for j, cut in enumerate(cuts):
         low[j, : len(cut.low)] = cut.low
-    cells = np.empty((n_columns, max(min(CELLS_PER_CODE * most, n_rows, MOST_CELLS), 4)), np.uint16)
-    ranges = np.empty((3, n_columns), values.dtype)
-    grid = np.empty((3, n_columns), np.int64)
+    cells = lay_cells(low, n_bins, max(min(CELLS_PER_CODE * most, n_rows, MOST_CELLS), 4), kernels)
     whole = np.dtype(f"i{values.itemsize}")
-    bits, lowest = values.view(whole), int(np.iinfo(whole).min)
-    kernels.data.binning.lay_cells(low, low.view(whole), lowest, n_bins, cells, ranges, grid)
+    table = FloatTable(values, values.view(whole), int(np.iinfo(whole).min))
+    coded = ByteTable(rows, place, is_wide)
 
     def write(lo: int) -> None:
-        hi = min(lo + ROWS_AT_ONCE, n_rows)
-        kernels.data.binning.code(values, bits, lowest, lo, hi, low, cells, ranges, grid, place, is_wide, rows)
+        kernels.data.binning.code(table, lo, min(lo + ROWS_AT_ONCE, n_rows), cells, coded)
 
     run_all(share, write, range(0, n_rows, ROWS_AT_ONCE))
+
+
+def lay_cells(low: NDArray[Any], n_bins: NDArray[np.int64], n_cells: int, kernels: Any) -> BinCells:
+    """Lay cells over the bins of columns, float32 or float64 (n_columns, any); see `kernels.data.binning`."""
+    n_columns = len(low)
+    whole = np.dtype(f"i{low.itemsize}")
+    cells = BinCells(
+        low,
+        np.empty((n_columns, n_cells), np.uint16),
+        *np.empty((3, n_columns), low.dtype),
+        *np.empty((3, n_columns), np.int64),
+    )
+    kernels.data.binning.lay_cells(cells, low.view(whole), int(np.iinfo(whole).min), n_bins)
+    return cells
 
 
 # --- Bins merged anew -------------------------------------------------------------------------------------------
@@ -299,10 +311,11 @@ def code_mass(bins: Bins, mass: NDArray[np.int64], kernels: Any, n_workers: int 
     """Mass behind each known code (n_codes of all features,), given that of each row (n_rows,)."""
     sums = np.zeros(bins.edges.shape[1], np.int64)
     ends = np.linspace(0, bins.n_features, min(n_workers, bins.n_features) + 1).astype(np.int64).tolist()
+    coded = ByteTable(bins.rows, bins.place, bins.is_wide)
 
     def add(worker: int) -> None:
         first, last = ends[worker : worker + 2]
-        kernels.data.binning.sum_mass(bins.rows, bins.place, bins.is_wide, bins.features, mass, first, last, sums)
+        kernels.data.binning.sum_mass(coded, bins.features, mass, first, last, sums)
 
     with open_workers(n_workers) as share:
         run_all(share, add, range(len(ends) - 1))
@@ -343,12 +356,11 @@ def rebin(bins: Bins, mass: NDArray[np.int64], max_bins: int, kernels: Any, n_wo
         cuts = list(share(merge, range(bins.n_features)))
         place, is_wide, stride = lay_out([len(cut.low) for cut in cuts])
         rows = np.zeros((len(bins.rows), stride), np.uint8)
+        old, new = ByteTable(bins.rows, bins.place, bins.is_wide), ByteTable(rows, place, is_wide)
 
         def write(lo: int) -> None:
             hi = min(lo + ROWS_AT_ONCE, len(rows))
-            kernels.data.binning.recode(
-                bins.rows, bins.place, bins.is_wide, lookup, bins.features, lo, hi, place, is_wide, rows
-            )
+            kernels.data.binning.recode(old, lookup, bins.features, lo, hi, new)
 
         run_all(share, write, range(0, len(rows), ROWS_AT_ONCE))
     return Bins(rows, place, is_wide, *describe(cuts, is_categorical))

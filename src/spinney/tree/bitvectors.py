@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spinney._jit import fixed
-from spinney._types import ASK_SIZE, FEATURE_SHIFT, KIND_BITS, MISSING_BITS, PLANE_LEAVES
+from spinney._types import PLANE_LEAVES
+from spinney.kernels.common.structs import BinCells, BitTrees, LeafRanges
+from spinney.table.binning import lay_cells
+from spinney.tree.packing import feature_of_link, missing_of_link
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,23 +22,16 @@ MOST_THRESHOLDS = 65_534  # of a feature: ranks of 16 bits, of which the last is
 MOST_COLUMNS = 65_535
 CELLS_PER_THRESHOLD = 16  # hardly a cell has two thresholds then
 MOST_CELLS = 1 << 14  # of a column: 32 kB
-TEST_MASK = np.uint64(0xFFFFFFFF)
 # 0; all bits; 1; leaves of a plane; then each bit of a place, and the bits of a plane whose place has it
 CONSTANTS = (0, 0xFFFF, 1, PLANE_LEAVES, 8, 0xFF00, 4, 0xF0F0, 2, 0xCCCC, 1, 0xAAAA)
 
 
 class Bitvectors(NamedTuple):
-    """The tests of every tree of a forest, and its leaves from left to right; see `bitvector.score`."""
+    """The tests of every tree of a forest, and its leaves from left to right, as `kernels.predict.bits` reads them."""
 
     features: NDArray[np.int64]  # (n_columns,)
-    low: NDArray[Any]  # (n_columns, any) of the type of the values
-    cells: NDArray[np.uint16]
-    ranges: NDArray[Any]
-    grid: NDArray[np.int64]
-    first_test: NDArray[np.int64]  # (n_trees + 1,)
-    tests: NDArray[np.uint16]  # (n_asked, 5)
-    first_leaf: NDArray[np.int64]  # (n_trees + 1,)
-    leaf_values: NDArray[np.float64]  # (n_leaves,)
+    cells: BinCells  # over their thresholds
+    trees: BitTrees
     constants: NDArray[np.uint16]
 
 
@@ -52,10 +48,9 @@ def can_be_bits(forest: Forest) -> bool:
     """Whether the tests are thresholds of two branches, not too many of a feature, and trees have few leaves."""
     if len(forest.subsets) or forest.most_leaves > MOST_LEAVES:
         return False
-    tests = forest.hot[~forest.is_leaf, 1] & TEST_MASK
-    missing = (tests >> np.uint64(KIND_BITS)) & np.uint64((1 << MISSING_BITS) - 1)
-    feature = (tests >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
-    if np.any(missing > 1) or np.any(feature >= forest.n_features):
+    links = forest.hot[~forest.is_leaf, 1]
+    feature = feature_of_link(links)
+    if np.any(missing_of_link(links) > 1) or np.any(feature >= forest.n_features):
         return False
     n_tests = np.bincount(feature, minlength=1)
     return bool(n_tests.max() <= MOST_THRESHOLDS and np.count_nonzero(n_tests) <= MOST_COLUMNS)
@@ -65,28 +60,20 @@ def lay_bits(forest: Forest, dtype: np.dtype[Any], k: Any) -> Bitvectors:
     """Lay out a forest for values of float32 or float64; k: the kernels."""
     n_nodes, hot, first_node = forest.n_nodes, fixed(forest.hot), fixed(forest.first_node)
     found = rank_thresholds(forest, dtype)
-    n_columns, n_most = len(found.features), int(found.n_each.max(initial=1))
-    cells = np.empty((n_columns, max(min(CELLS_PER_THRESHOLD * n_most, MOST_CELLS), 4)), np.uint16)
-    ranges, grid = np.empty((3, n_columns), dtype), np.empty((3, n_columns), np.int64)
-    whole = np.dtype(f"i{dtype.itemsize}")
-    k.data.binning.lay_cells(
-        found.low, found.low.view(whole), int(np.iinfo(whole).min), found.n_each, cells, ranges, grid
-    )
     columns = np.zeros(forest.n_features, np.int64)
-    columns[found.features] = np.arange(n_columns)
-    n_below, first_below = np.empty(n_nodes, np.int64), np.empty(n_nodes, np.int64)
-    n_asked = k.predict.bits.count_leaves(hot, first_node, forest.n_features, n_below, first_below)
+    columns[found.features] = np.arange(len(found.features))
+    leaves = LeafRanges(*np.empty((2, n_nodes), np.int64))
+    n_lines = k.predict.bits.count_leaves(hot, first_node, forest.n_features, leaves)
     first_leaf = np.concatenate([[0], np.cumsum(forest.n_leaves)])
-    first_test, tests = np.empty(len(forest) + 1, np.int64), np.empty((n_asked, ASK_SIZE), np.uint16)
-    leaf_values = np.empty(int(first_leaf[-1]))
+    first_line, leaf_values = np.empty(len(forest) + 1, np.int64), np.empty(int(first_leaf[-1]))
+    column, missing, rank, mask, plane = np.empty((5, n_lines), np.uint16)
+    trees = BitTrees(first_line, column, missing, rank, mask, plane, first_leaf, leaf_values)
     k.predict.bits.lay_bits(
-        fixed(hot.view(np.float64)), hot, first_node, forest.n_features, n_below, first_below, columns, found.ranks,
-        first_leaf, first_test, tests, leaf_values,
-    )  # fmt: skip
-    constants = np.array(CONSTANTS, np.uint16)
-    return Bitvectors(
-        found.features, found.low, cells, ranges, grid, first_test, tests, first_leaf, leaf_values, constants
+        fixed(hot.view(np.float64)), hot, first_node, forest.n_features, leaves, columns, found.ranks, trees
     )
+    n_cells = max(min(CELLS_PER_THRESHOLD * int(found.n_each.max(initial=1)), MOST_CELLS), 4)
+    cells = lay_cells(found.low, found.n_each, n_cells, k)
+    return Bitvectors(found.features, cells, trees, np.array(CONSTANTS, np.uint16))
 
 
 def rank_thresholds(forest: Forest, dtype: np.dtype[Any]) -> Thresholds:
@@ -96,7 +83,7 @@ def rank_thresholds(forest: Forest, dtype: np.dtype[Any]) -> Thresholds:
     """
     inner = np.flatnonzero(~forest.is_leaf)
     cut: NDArray[Any] = np.ascontiguousarray(forest.hot[inner, 0]).view(np.float64)
-    feature = ((forest.hot[inner, 1] & TEST_MASK) >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
+    feature = feature_of_link(forest.hot[inner, 1])
     features, column = np.unique(feature, return_inverse=True)
     is_number = cut < np.inf
     inner, column, cut = inner[is_number], column[is_number], cut[is_number]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spinney._types import FEATURE_SHIFT, KIND_BITS, MULTIWAY, SUBSET, THRESHOLD
+from spinney._types import MULTIWAY, SUBSET, THRESHOLD
+from spinney.tree.packing import unpack_test
 from spinney.tree.structure import WORD_BITS
 from spinney.tree.wording import CUT, MAX_LEVELS, apart, feature_name, has_missing, level_names, number, one_of
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 NEVER = 0
 PARTLY = 1  # as all branches get a share of the row, or as a surrogate decides
 ALWAYS = 2
-
-KIND_MASK = (1 << KIND_BITS) - 1
 
 
 Possible = dict[int, "Condition"]  # of categories asked on the way: the levels that can reach a node
@@ -120,10 +119,10 @@ def surrogates_of(tree: Tree, node: int) -> range:
 def surrogate_condition(tree: Tree, place: int, branch: int) -> Condition:
     """What the value that a surrogate asks for must be to take a branch."""
     assert tree.surrogates is not None
-    test = int(tree.surrogates.test[place])
-    feature, cut = test >> FEATURE_SHIFT, float(tree.surrogates.threshold[place])
-    is_first = (branch == 0) != bool((test >> KIND_BITS) & 1)
-    if test & KIND_MASK == THRESHOLD:
+    feature, is_reversed, kind = unpack_test(int(tree.surrogates.test[place]))
+    cut = float(tree.surrogates.threshold[place])
+    is_first = (branch == 0) != bool(is_reversed)
+    if kind == THRESHOLD:
         return Condition(feature, low=None if is_first else cut, high=cut if is_first else None, missing=NEVER)
     n_levels = int(tree.n_levels[feature])
     is_set, is_known = (tree.bitset(int(cut) + k * -(-n_levels // WORD_BITS), n_levels) for k in range(2))

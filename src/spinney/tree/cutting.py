@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spinney._types import FEATURE_SHIFT, LEAF, SUBSET
-from spinney.tree.structure import KIND_MASK, WORD_BITS
+from spinney._types import LEAF, SUBSET
+from spinney.tree.structure import WORD_BITS
 from spinney.tree.surrogates import Surrogates
 
 if TYPE_CHECKING:
@@ -234,9 +234,8 @@ def pack_subsets(
     features, places = tree.feature[cut.old[tests]], threshold[tests]
     spare = np.zeros(0, np.int64)
     if surrogates is not None:
-        kinds = surrogates.test.astype(np.int64)
-        spare = np.flatnonzero((kinds & KIND_MASK) == SUBSET)
-        features = np.concatenate([features, kinds[spare] >> FEATURE_SHIFT])
+        spare = np.flatnonzero(surrogates.kind == SUBSET)
+        features = np.concatenate([features, surrogates.feature[spare]])
         places = np.concatenate([places, surrogates.threshold[spare]])
     if len(places) == 0:
         return np.zeros(0, np.uint64)

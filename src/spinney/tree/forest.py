@@ -10,8 +10,16 @@ from numpy.typing import NDArray
 
 from spinney._jit import fixed, kernels
 from spinney._once import derive, once
-from spinney._types import FEATURE_SHIFT, THRESHOLD
+from spinney.kernels.common.structs import (
+    CheckMarks,
+    CheckTolerances,
+    ForestArrays,
+    ForestSums,
+    LeafShares,
+    PackedTrees,
+)
 from spinney.tree.bitvectors import Bitvectors, can_be_bits, lay_bits
+from spinney.tree.packing import child_of_link, feature_of_link, pack_leaf, test_of_link
 from spinney.tree.structure import (
     IMPURITY_TOLERANCE,
     SUM_TOLERANCE,
@@ -39,8 +47,6 @@ FIELD_TYPES: dict[str, tuple[Any, ...]] = {  # axes, types
     "distributions": (2, np.float64),
     "n_levels": (1, np.int32),
 }
-CHILD_SHIFT = np.uint64(32)
-TEST_MASK = np.uint64(0xFFFFFFFF)
 MOST_AHEAD = 1 << 30  # bytes of a field that are taken before they are needed
 NODE_SECONDS = 1.6e-5  # to check one node, interpreted
 
@@ -129,6 +135,22 @@ class Forest:
         return self.distributions / self.distributions.sum(axis=1, keepdims=True)
 
     @once
+    def packed(self) -> PackedTrees:
+        """The trees as kernels read them."""
+        return PackedTrees(
+            fixed(self.hot.view(np.float64)),
+            fixed(self.hot),
+            fixed(self.first_node[:-1]),
+            fixed(self.subsets),
+            fixed(self.first_word[:-1]),
+        )
+
+    @once
+    def leaf_shares(self) -> LeafShares:
+        """The shares of mixed leaves as kernels read them."""
+        return LeafShares(fixed(self.shares), fixed(self.first_mixed[:-1]))
+
+    @once
     def n_leaves(self) -> NDArray[np.int64]:
         """Leaves of each tree, shape (n_trees,)."""
         total = np.concatenate([[0], np.cumsum(self.is_leaf)])
@@ -159,8 +181,7 @@ class Forest:
     @once
     def is_leaf(self) -> NDArray[np.bool_]:
         """Which nodes are leaves."""
-        feature = (self.hot[:, 1] & TEST_MASK) >> np.uint64(FEATURE_SHIFT)
-        return np.equal(feature, self.n_features)
+        return np.equal(feature_of_link(self.hot[:, 1]), self.n_features)
 
     def tree(self, t: int) -> Tree:
         """Tree number t, its arrays views or copies of its own."""
@@ -175,8 +196,8 @@ class Forest:
         link = self.hot[nodes, 1]
         is_leaf = self.is_leaf[nodes]
         return Tree(
-            test=np.where(is_leaf, 0, link & TEST_MASK).astype(np.uint32),
-            first_child=np.where(is_leaf, 0, link >> CHILD_SHIFT).astype(np.int32),
+            test=np.where(is_leaf, 0, test_of_link(link)).astype(np.uint32),
+            first_child=np.where(is_leaf, 0, child_of_link(link)).astype(np.int32),
             threshold=np.ascontiguousarray(self.hot[nodes, 0]).view(np.float64),
             subsets=self.subsets[self.first_word[t] : self.first_word[t + 1]],
             n_rows=self.n_rows[nodes],
@@ -257,25 +278,30 @@ class Forest:
 
     def find_fault(self, k: Kernels) -> int:
         """The first tree that is not sound, -1 where all are; types and lengths must have been checked."""
+        forest = (self.hot.view(np.float64), self.hot, self.first_node, self.first_word, self.first_mixed)
         weight = (self.weight, np.zeros(0, np.uint32))
         impurity = (self.impurity, np.zeros(0, np.float32))
-        arrays = (
-            self.hot.view(np.float64), self.hot, self.first_node, self.first_word, self.first_mixed, self.n_levels,
-            self.distributions, self.n_rows,
+        sums = (
+            self.n_rows,
             *(weight if self.weight.dtype == np.float64 else (np.zeros(0), self.weight)),
             *(impurity if self.impurity.dtype == np.float64 else (np.zeros(0), self.impurity)),
-        )  # fmt: skip
-        is_child = np.empty(int(np.diff(self.first_node).max()), np.uint8)
-        is_used = np.empty(int(np.diff(self.first_mixed).max()), np.uint8)
-        fixed_arrays = [fixed(np.ascontiguousarray(array)) for array in arrays]
-        return int(k.predict.validate.find_fault(*fixed_arrays, SUM_TOLERANCE, IMPURITY_TOLERANCE, is_child, is_used))
+        )
+        t = k.predict.validate.find_fault(
+            ForestArrays(*fix_all(*forest, self.n_levels, self.distributions)),
+            ForestSums(*fix_all(*sums)),
+            CheckTolerances(SUM_TOLERANCE, IMPURITY_TOLERANCE),
+            CheckMarks(
+                np.empty(int(np.diff(self.first_node).max()), np.uint8),
+                np.empty(int(np.diff(self.first_mixed).max()), np.uint8),
+            ),
+        )
+        return int(t)
 
     def check_tree(self, t: int) -> None:
         """Raise BrokenTreeError unless tree number t is sound: the slower way, which finds words for what is wrong."""
         nodes = slice(self.first_node[t], self.first_node[t + 1])
         link, is_leaf = self.hot[nodes, 1], self.is_leaf[nodes]
-        place = np.arange(len(link), dtype=np.uint64)
-        stay = (place << CHILD_SHIFT) | np.uint64((self.n_features << FEATURE_SHIFT) | THRESHOLD)
+        stay = pack_leaf(np.arange(len(link)), self.n_features)
         try:
             tree = self.take(t)
             tree.require(~is_leaf | (link == stay), "a leaf must lead to itself")
@@ -288,6 +314,11 @@ class Forest:
         except BrokenTreeError as error:
             message = f"tree {t}: {error}"
             raise BrokenTreeError(message) from None
+
+
+def fix_all(*arrays: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """The arrays as a kernel is compiled for."""
+    return (fixed(np.ascontiguousarray(array)) for array in arrays)
 
 
 class Row:

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._elementary import log2
-from spinney._jit import load_compiled
+from spinney._jit import compiled
 from spinney._types import (
-    AGREE_ROWS,
     BEST_FIRST,
     CELLS_PER_ROW,
     CLASS_ROWS,
@@ -21,14 +20,12 @@ from spinney._types import (
     CONTROL_SIZE,
     DEPTH_FIRST,
     ENTROPY,
-    FREE,
     GINI,
     GROUP_ROWS,
     IS_CATEGORICAL,
     IS_LISTED,
     LEAF,
     LEARNED,
-    LOWER,
     MAX_CODES,
     MISCLASSIFICATION,
     MOMENTS,
@@ -40,29 +37,41 @@ from spinney._types import (
     N_CODES,
     N_FREE,
     N_NODES,
-    N_STAND_INS,
+    N_SURROGATES,
     N_WORDS,
     NEEDS_ROOM,
-    NODE_ROWS,
-    NODE_VALUE_ROWS,
     PAIR_LANES,
     PAIR_ROWS,
-    RATIO_ROWS,
     ROW,
     SDR,
-    SLOT_ROWS,
-    SLOT_VALUE_ROWS,
     SMALL_SHIFT,
     SQUARED_ERROR,
-    STAND_ROWS,
     STATE_SIZE,
     SUM,
     SURROGATE,
-    TEST,
     TOTALS_SIZE,
-    UPPER,
 )
-from spinney.kernels.common.structs import Settings
+from spinney.kernels.common.structs import (
+    Children,
+    ClassScratch,
+    ExtraScratch,
+    Frontier,
+    KeptSurrogates,
+    LevelScratch,
+    Lists,
+    Nodes,
+    NodeSums,
+    PackedScratch,
+    RandomScratch,
+    Rows,
+    Scratch,
+    Settings,
+    StatUnits,
+    Table,
+    Targets,
+    TreeArrays,
+    ValueUnits,
+)
 from spinney.table.coding import Codes
 from spinney.tree.drive import Driven
 from spinney.tree.structure import Tree
@@ -77,6 +86,7 @@ CRITERIA = {
     "squared_error": SQUARED_ERROR,
     "sdr": SDR,
 }
+FIRST_SLOTS = 128  # of open nodes
 FIRST_NODES = 64  # room is doubled as needed; each time interpreted kernels are asked how long they have taken
 INTERPRETED_SECONDS = 1.0
 TABLE_WEIGHT = 1 << 22  # largest total weight with a table of k log2 k (32 MB)
@@ -195,11 +205,11 @@ def make_settings(
         min_weight_leaf=min_weight_leaf,
         n_try=n_try,
         max_surrogates=min(params.max_surrogates, n_features) if params.missing == SURROGATE else 0,
-        is_centred=int(criterion == SQUARED_ERROR and target.n_classes == 0 and weights.is_whole),
-        is_class=int(target.n_classes > 0),
-        is_unit=int(weights.is_unit and not has_square),
-        is_whole=int(weights.is_whole),
-        is_plain=int(
+        is_centred=criterion == SQUARED_ERROR and target.n_classes == 0 and weights.is_whole,
+        is_class=target.n_classes > 0,
+        is_unit=weights.is_unit and not has_square,
+        is_whole=weights.is_whole,
+        is_plain=bool(
             criterion == SQUARED_ERROR
             and weights.is_whole
             and (weights.is_unit or min_weight_leaf <= 1)
@@ -207,12 +217,12 @@ def make_settings(
             and (params.has_random_tests or not params.has_random_ties)
             and not (has_square or np.any(features[MONOTONE] != 0))
         ),
-        is_packed=int(is_packed),
-        is_shuffled=int(params.shuffles or (params.max_features is not None and params.max_features < n_features)),
-        is_random=int(params.has_random_tests),
-        is_ratio=int(params.criterion == "gain_ratio"),
-        has_monotone=int(np.any(features[MONOTONE] != 0)),
-        has_random_ties=int(params.has_random_ties),
+        is_packed=is_packed,
+        is_shuffled=params.shuffles or (params.max_features is not None and params.max_features < n_features),
+        is_random=params.has_random_tests,
+        is_ratio=params.criterion == "gain_ratio",
+        has_monotone=bool(np.any(features[MONOTONE] != 0)),
+        has_random_ties=params.has_random_ties,
         min_gain=min_gain,
         min_spread=scale(params.min_target_std, spread_bits) if params.min_target_std > 0.0 else 0.0,
         value_slack=math.ldexp(1.0, target.bits - weights.bits - VALUE_BITS),
@@ -276,8 +286,57 @@ def enlarge(old: NDArray[Any], n: int) -> NDArray[Any]:
     return new
 
 
+def make_packed(n_rows: int) -> PackedScratch:
+    """For the searches of forests."""
+    n = min(n_rows, MAX_CODES) + PAIR_LANES
+    return PackedScratch(
+        labels=np.zeros(n, np.int32),
+        column=np.zeros(n, np.int32),
+        pair_sums=np.zeros(PAIR_ROWS, np.int32),
+        pair_scores=np.zeros(PAIR_ROWS),
+        bucket_keys=np.empty((2, n), np.uint32),
+    )
+
+
+def make_nodes(room: int, n_words: int) -> Nodes:
+    """Room for nodes, and for the words of their subsets."""
+    ints, floats, subsets = np.zeros((4, room), np.int64), np.zeros((4, room)), np.zeros(n_words, np.uint64)
+    return Nodes._make([*ints, *floats, subsets])
+
+
+def enlarge_nodes(nodes: Nodes, room: int, n_words: int) -> Nodes:
+    """The same nodes in more room."""
+    *arrays, subsets = nodes
+    return Nodes._make([*(enlarge(x, room) for x in arrays), enlarge(subsets, n_words)])
+
+
+def make_frontier(n_slots: int) -> Frontier:
+    """Room for open nodes, none of which is taken."""
+    ints, floats = np.zeros((10, n_slots), np.int64), np.zeros((4, n_slots))
+    children = Children._make([*np.zeros((2, MOST_BRANCHES), np.int64), *np.zeros((2, MOST_BRANCHES))])
+    state, control = np.zeros(STATE_SIZE, np.int64), np.zeros(CONTROL_SIZE, np.int64)
+    state[N_FREE] = n_slots
+    frontier = Frontier._make([*ints, *floats, state, control, children])
+    frontier.free[:] = np.arange(n_slots)[::-1]
+    return frontier
+
+
+def enlarge_frontier(frontier: Frontier) -> Frontier:
+    """Twice the slots."""
+    slots: list[NDArray[Any]] = list(frontier[:-3])
+    n_old, state = len(frontier.queue), frontier.state
+    n_free = int(state[N_FREE])
+    new = Frontier._make([*(enlarge(x, 2 * n_old) for x in slots), *frontier[-3:]])
+    new.free[n_free : n_free + n_old] = np.arange(n_old, 2 * n_old)[::-1]
+    state[N_FREE] = n_free + n_old
+    return new
+
+
 class Growth(Driven):
-    """One tree under way: the driver's arrays, with `room` nodes at first, enlarged as it asks for more."""
+    """One tree under way: the groups of arrays that the driver takes, with `room` nodes at first.
+
+    See `kernels.common.structs` for what each group holds and how long it lives.
+    """
 
     def __init__(
         self,
@@ -294,176 +353,196 @@ class Growth(Driven):
         self.params = params
         self.target = target
         self.weights = weights
-        self.codes = codes
         self.features = codes.features.copy()
         is_numeric = self.features[IS_CATEGORICAL] == 0
         self.features[IS_LISTED] = is_numeric & (self.features[N_CODES] > LISTED_CODES[target.family])
         if monotone is not None:
             self.features[MONOTONE] = monotone
-        self.xlogx, table_bits = entropy_table(params.criterion, weights)
+        xlogx, table_bits = entropy_table(params.criterion, weights)
+        self.table = Table(self.features, codes.edges, target.truth, xlogx)
         self.units = score_units(params.criterion, target, weights, table_bits)
         n_rows = len(codes.rows)
         self.settings = make_settings(params, target, weights, self.units, self.features, n_rows)
-        self.labels = make_labels(target, weights)
         self.ids = np.arange(n_rows, dtype=ROW) if ids is None else ids
-        n_nodes = min(2 * n_rows + 2, room)
-        self.nodes = np.zeros((NODE_ROWS, n_nodes), np.int64)
-        self.node_values = np.zeros((NODE_VALUE_ROWS, n_nodes))
-        self.subsets = np.zeros(64 + 8 * self.settings.most_words, np.uint64)
-        n_slots = 128
-        self.slots = np.zeros((SLOT_ROWS, n_slots), np.int64)
-        self.slots[FREE] = np.arange(n_slots)[::-1]
-        self.slot_values = np.zeros((SLOT_VALUE_ROWS, n_slots))
-        self.state = np.zeros(STATE_SIZE, np.int64)
-        self.state[N_FREE] = n_slots
+        self.labels = make_labels(target, weights)
         self.control = np.zeros(CONTROL_SIZE, np.int64)
-        self.improves: NDArray[np.float64] | None = None
-        self.stand_ins: NDArray[np.int64] | None = None
-        self.allocate_scratch(n_rows)
+        self.allocate(codes, min(2 * n_rows + 2, room))
 
-    def allocate_scratch(self, n_rows: int) -> None:
+    def allocate(self, codes: Codes, room: int) -> None:
+        """Make the groups of arrays that grow or are written."""
+        self.codes = codes.rows
+        self.nodes = make_nodes(room, 64 + 8 * self.settings.most_words)
+        self.frontier = make_frontier(FIRST_SLOTS)
+        self.lists = self.make_lists()
+        self.scratch = self.make_scratch(len(codes.rows))
+
+    @property
+    def state(self) -> NDArray[np.int64]:
+        """Counters of the driver."""
+        return self.frontier.state
+
+    def make_lists(self) -> Lists:
+        """Room for sorted lists, where they pay."""
+        most = self.settings.most_listed
+        dtype = np.uint32 if self.target.family == MOMENTS else np.uint64
+        return Lists(
+            keys=np.empty((self.features.shape[1], most) if most else (1, 1), dtype),
+            labels=np.empty((len(self.labels), max(most, 1)), SUM),
+            place=np.empty(len(self.target.truth) if most else 1, ROW),
+            branch=np.empty(max(most, 1), np.uint8),
+        )
+
+    def make_scratch(self, n_rows: int) -> Scratch:
         """Allocate what the kernels only write to pass it on: `cells` are zero between uses, the rest is arbitrary."""
-        n_classes = self.settings.n_classes
+        n_classes, n_features = self.settings.n_classes, self.features.shape[1]
         n_codes = int(self.features[N_CODES].max(initial=1))
         is_moments = self.target.family == MOMENTS
         has_subsets = bool(np.any(self.features[IS_CATEGORICAL] != 0))
-        self.permutation = np.arange(self.features.shape[1], dtype=np.int64)
-        self.places = np.zeros(self.features.shape[1], np.int64)
-        most = self.settings.most_listed
         n_keys = min(n_rows, MAX_CODES + 1) if is_moments else n_rows
-        dtype = np.uint32 if is_moments else np.uint64
-        self.keys = np.empty((2, n_keys), dtype)
-        self.lists = np.empty((self.features.shape[1], most) if most else (1, 1), dtype)
-        self.place = np.empty(len(self.target.truth) if most else 1, ROW)
-        self.list_labels = np.empty((len(self.labels), max(most, 1)), SUM)
-        self.branch = np.empty(max(most, 1), np.uint8)
-        is_packed = self.settings.is_packed != 0
-        is_random = self.params.has_random_tests
-        n_packed = min(n_rows, MAX_CODES) + PAIR_LANES if is_packed else 1
-        self.pays = np.zeros(n_packed, np.int32) if is_packed else None
-        self.column = np.zeros(n_rows if is_random else n_packed, np.int32)
-        self.pair_sums = np.zeros(PAIR_ROWS, np.int32)
-        self.pair_scores = np.zeros(PAIR_ROWS)
-        self.picked = np.empty((2, n_packed), np.uint32)
-        self.values = np.zeros(PAIR_ROWS) if is_random else None
-        self.moves = np.empty((2, n_rows), ROW)
-        self.counts = np.empty(MOST_BUCKETS, np.int32)
-        self.cells = np.zeros(
-            count_cells(self.features, self.settings, is_moments=is_moments, n_rows=n_rows),
-            SUM,
+        classes, levels, random = None, None, None
+        if not is_moments:
+            classes = ClassScratch(np.zeros((CLASS_ROWS, n_classes), SUM), np.zeros((3, n_classes)))
+        if has_subsets:
+            levels = LevelScratch(np.zeros(2 * self.settings.most_words, np.uint64), np.empty(n_codes))
+        if self.params.has_random_tests:
+            random = RandomScratch(np.zeros(n_rows, np.int32), np.zeros(PAIR_ROWS))
+        has_extra = self.settings.is_ratio or self.params.missing == SURROGATE
+        return Scratch(
+            permutation=np.arange(n_features, dtype=np.int64),
+            places=np.zeros(n_features, np.int64),
+            keys=np.empty((2, n_keys), np.uint32 if is_moments else np.uint64),
+            counts=np.empty(MOST_BUCKETS, np.int32),
+            cells=np.zeros(count_cells(self.features, self.settings, is_moments=is_moments, n_rows=n_rows), SUM),
+            groups=np.empty((GROUP_ROWS, max(n_codes, 2)), SUM),
+            totals=np.zeros(TOTALS_SIZE, SUM),
+            moves=np.empty((2, n_rows), ROW),
+            classes=classes,
+            levels=levels,
+            packed=make_packed(n_rows) if self.settings.is_packed else None,
+            random=random,
+            extra=self.make_extra(n_codes) if has_extra else None,
         )
-        self.groups = np.empty((GROUP_ROWS, max(n_codes, 2)), SUM)
-        self.totals = np.zeros(TOTALS_SIZE, SUM)
-        self.bounds = np.zeros((4, MOST_BRANCHES))
-        self.sums = None if is_moments else np.zeros((CLASS_ROWS, n_classes), SUM)
-        self.vectors = None if is_moments else np.zeros((3, n_classes))
-        self.subset = np.zeros(2 * self.settings.most_words, np.uint64) if has_subsets else None
-        self.scores = np.empty(n_codes) if has_subsets else None
-        has_more = self.settings.is_ratio != 0 or self.params.missing == SURROGATE  # both by one variant of the driver
-        n_stand_ins = FIRST_NODES + self.settings.max_surrogates
-        self.ratios = np.zeros((RATIO_ROWS, self.features.shape[1])) if has_more else None
-        self.improves = np.zeros(self.nodes.shape[1]) if has_more else None
-        self.stand_ins = np.zeros((STAND_ROWS, n_stand_ins), SUM) if has_more else None
-        self.stand_cuts = np.zeros(n_stand_ins if has_more else 1)
-        self.tally = np.zeros((4, n_codes + 1 if has_more else 1), SUM)
-        self.agreements = np.zeros((AGREE_ROWS, self.features.shape[1] if has_more else 1), SUM)
+
+    def make_extra(self, n_codes: int) -> ExtraScratch:
+        """For the gain ratio and for surrogates."""
+        n_features = self.features.shape[1]
+        n_kept = FIRST_NODES + self.settings.max_surrogates
+        improve, tally = np.zeros(len(self.nodes.test)), np.zeros((4, n_codes + 1), SUM)
+        kept = KeptSurrogates._make([*np.zeros((6, n_kept), SUM), np.zeros(n_kept)])
+        ratios, agreements = np.zeros((2, n_features)), np.zeros((4, n_features), SUM)
+        return ExtraScratch._make([*ratios, improve, tally, *agreements, kept])
 
     def make_room(self) -> None:
         """Double whatever is full."""
-        n_nodes, n_free, n_words = (int(self.state[k]) for k in (N_NODES, N_FREE, N_WORDS))
-        if n_nodes + MOST_BRANCHES > self.nodes.shape[1]:
-            n = 2 * self.nodes.shape[1] + 3
-            self.nodes = enlarge(self.nodes, n)
-            self.node_values = enlarge(self.node_values, n)
-        more_words = 2 * (1 + self.settings.max_surrogates) * self.settings.most_words
-        if n_words + more_words > len(self.subsets):
-            self.subsets = enlarge(self.subsets, 2 * len(self.subsets) + more_words)
-        if self.improves is not None and self.stand_ins is not None:
-            self.improves = enlarge(self.improves, self.nodes.shape[1])
-            if int(self.state[N_STAND_INS]) + self.settings.max_surrogates > self.stand_ins.shape[1]:
-                n = 2 * self.stand_ins.shape[1]
-                self.stand_ins, self.stand_cuts = enlarge(self.stand_ins, n), enlarge(self.stand_cuts, n)
-        if n_free < MOST_BRANCHES:
-            n_old = self.slots.shape[1]
-            self.slots = enlarge(self.slots, 2 * n_old)
-            self.slot_values = enlarge(self.slot_values, 2 * n_old)
-            self.slots[FREE, n_free : n_free + n_old] = np.arange(n_old, 2 * n_old)[::-1]
-            self.state[N_FREE] = n_free + n_old
+        nodes, settings, state = self.nodes, self.settings, self.state
+        room, n_words = len(nodes.test), len(nodes.subsets)
+        more_words = 2 * (1 + settings.max_surrogates) * settings.most_words
+        if int(state[N_NODES]) + MOST_BRANCHES > room:
+            room = 2 * room + 3
+        if int(state[N_WORDS]) + more_words > n_words:
+            n_words = 2 * n_words + more_words
+        self.nodes = enlarge_nodes(nodes, room, n_words)
+        extra = self.scratch.extra
+        if extra is not None:
+            kept, n_kept = extra.kept, len(extra.kept.node)
+            if int(state[N_SURROGATES]) + settings.max_surrogates > n_kept:
+                kept = KeptSurrogates._make(enlarge(x, 2 * n_kept) for x in kept)
+            extra = extra._replace(improve=enlarge(extra.improve, room), kept=kept)
+            self.scratch = self.scratch._replace(extra=extra)
+        if int(state[N_FREE]) < MOST_BRANCHES:
+            self.frontier = enlarge_frontier(self.frontier)
 
     def drive(self) -> int:
         """Run the driver to its end; interpreted kernels hand over to compiled ones if they take too long."""
         deadline = time.monotonic() + INTERPRETED_SECONDS
+        rows = Rows(self.codes, self.codes.view(np.uint64), self.labels, self.ids, self.lists)
         while True:
-            status = int(
-                self.kernels.tree.driver.grow(
-                    self.codes.rows, self.codes.rows.view(np.uint64), self.labels, self.ids, self.target.truth,
-                    self.features, self.codes.edges, self.settings, self.permutation, self.places, self.keys,
-                    self.counts, self.cells, self.groups, self.totals, self.xlogx, self.sums, self.vectors,
-                    self.subset, self.scores, self.subsets, self.place, self.lists, self.list_labels, self.branch,
-                    self.nodes, self.node_values, self.slots, self.slot_values, self.bounds, self.state, self.control,
-                    self.pays, self.column, self.pair_sums, self.pair_scores, self.picked, self.values, self.moves,
-                    self.ratios, self.improves, self.stand_ins, self.stand_cuts, self.tally, self.agreements,
-                )
-            )  # fmt: skip
+            frontier = self.frontier._replace(control=self.control)
+            grow = self.kernels.tree.driver.grow
+            status = int(grow(rows, self.table, self.settings, self.nodes, frontier, self.scratch))
             if status != NEEDS_ROOM:
                 return status
             if time.monotonic() > deadline:
-                self.kernels = load_compiled()
+                self.kernels = compiled()
             self.make_room()
 
     def finish(self) -> Tree:
         """Sum up the nodes and keep what a tree needs."""
-        target, weights = self.target, self.weights
-        n_nodes, n_classes = int(self.state[N_NODES]), target.n_classes
-        tree = Tree(
+        n_nodes, n_classes = int(self.state[N_NODES]), self.target.n_classes
+        hot = np.empty((n_nodes, 2), np.uint64)
+        out = TreeArrays(
             test=np.empty(n_nodes, np.uint32),
             first_child=np.empty(n_nodes, np.int32),
-            threshold=np.empty(n_nodes),
-            subsets=self.subsets[: int(self.state[N_WORDS])].copy(),
             n_rows=np.empty(n_nodes, np.uint32),
+            threshold=np.empty(n_nodes),
             weight=np.empty(n_nodes),
             impurity=np.empty(n_nodes),
-            impurity_exponent=self.impurity_exponent(),
-            distributions=np.zeros((0, n_classes)),
-            n_classes=n_classes,
-            n_levels=np.where(self.features[IS_CATEGORICAL] != 0, self.features[N_CODES], 0).astype(np.int32),
+            distributions=np.empty((0, n_classes)),
+            links=hot,
+            cuts=hot.view(np.float64),
         )
-        hot = np.empty((n_nodes, 2), np.uint64)
+        targets = Targets(self.labels, self.ids, self.target.truth)
+        units, sums = self.stat_units(), NodeSums(*np.empty((2, n_nodes), SUM))
         means = None if n_classes else np.empty(n_nodes)
         class_sums = np.empty(n_classes, SUM) if n_classes else None
-        sums = np.empty((2, n_nodes), SUM)
-        half = target.exponent // 2
         room = min((n_nodes + 1) // 2, MIXED_CELLS // n_classes) if n_classes else 0
+        fill_tree = self.kernels.tree.node_stats.fill_tree
         while True:
-            distributions = np.empty((room, n_classes))
-            n_mixed = self.kernels.tree.node_stats.finish(
-                self.labels, self.ids, target.truth, self.nodes, self.node_values, n_nodes, len(tree.n_levels),
-                CRITERIA[self.params.criterion], int(weights.is_whole), self.settings.has_monotone,
-                weight_unit(weights), math.ldexp(1.0, self.units.gain_exponent) if n_classes else 0.0,
-                float(target.centre), math.ldexp(1.0, -target.spread_exponent),
-                math.ldexp(1.0, -weights.bits), math.ldexp(1.0, sum_bits(math.ldexp(weights.total, -weights.bits))),
-                math.ldexp(1.0, weights.bits - target.bits + target.spread_exponent), math.ldexp(1.0, half),
-                math.ldexp(1.0, target.exponent - half), means, class_sums, sums, distributions, tree.test,
-                tree.first_child, tree.n_rows, tree.threshold, tree.weight, tree.impurity, hot, hot.view(np.float64),
-            )  # fmt: skip
+            out = out._replace(distributions=np.empty((room, n_classes)))
+            n_mixed = int(fill_tree(targets, self.nodes, units, sums, means, class_sums, out))
             if n_mixed <= room:
                 break
-            room = int(n_mixed)
-        tree = replace(tree, distributions=distributions[:n_mixed].copy(), surrogates=self.surrogates(n_nodes))
+            room = n_mixed
+        tree = Tree(
+            test=out.test,
+            first_child=out.first_child,
+            threshold=out.threshold,
+            subsets=self.nodes.subsets[: int(self.state[N_WORDS])].copy(),
+            n_rows=out.n_rows,
+            weight=out.weight,
+            impurity=out.impurity,
+            impurity_exponent=self.impurity_exponent(),
+            distributions=out.distributions[:n_mixed].copy(),
+            n_classes=n_classes,
+            n_levels=np.where(self.features[IS_CATEGORICAL] != 0, self.features[N_CODES], 0).astype(np.int32),
+            surrogates=self.surrogates(n_nodes),
+        )
         if n_classes and self.settings.has_monotone:
             return self.bound_shares(tree)
         tree.__dict__["hot"] = hot  # a cached property: every forest asks for it
         return tree
 
+    def stat_units(self) -> StatUnits:
+        """What the sums of a finished tree are worth."""
+        target, weights = self.target, self.weights
+        half = target.exponent // 2
+        return StatUnits(
+            criterion=CRITERIA[self.params.criterion],
+            n_features=self.features.shape[1],
+            has_monotone=self.settings.has_monotone,
+            weight_unit=weight_unit(weights),
+            score_unit=math.ldexp(1.0, self.units.gain_exponent) if target.n_classes else 0.0,
+            bound_unit=math.ldexp(1.0, weights.bits - target.bits + target.spread_exponent),
+            value_unit=math.ldexp(1.0, half),
+            value_unit_2=math.ldexp(1.0, target.exponent - half),
+            values=ValueUnits(
+                is_whole=weights.is_whole,
+                centre=float(target.centre),
+                stretch=math.ldexp(1.0, -target.spread_exponent),
+                share=math.ldexp(1.0, -weights.bits),
+                rough_scale=math.ldexp(1.0, sum_bits(math.ldexp(weights.total, -weights.bits))),
+            ),
+        )
+
     def surrogates(self, n_nodes: int) -> Surrogates | None:
         """The surrogates of all nodes, if there are any to find."""
-        if self.params.missing != SURROGATE or self.improves is None or self.stand_ins is None:
+        if self.params.missing != SURROGATE or (extra := self.scratch.extra) is None:
             return None
-        n = int(self.state[N_STAND_INS])
+        n = int(self.state[N_SURROGATES])
         exponent = self.units.gain_exponent - self.impurity_exponent()
-        is_split = self.nodes[TEST, :n_nodes] != LEAF  # best first searches more nodes than it splits
-        improve = np.where(is_split, np.ldexp(self.improves[:n_nodes] * self.units.gain, exponent), 0.0)
-        return gather_surrogates(self.stand_ins[:, :n], self.stand_cuts[:n], improve)
+        is_split = self.nodes.test[:n_nodes] != LEAF  # best first searches more nodes than it splits
+        improve = np.where(is_split, np.ldexp(extra.improve[:n_nodes] * self.units.gain, exponent), 0.0)
+        return gather_surrogates(KeptSurrogates._make(x[:n] for x in extra.kept), improve)
 
     def impurity_exponent(self) -> int:
         """Power of two that the impurities of nodes are given in."""
@@ -480,7 +559,7 @@ class Growth(Driven):
         ones = np.where(code > 0, weight, 0.0)
         ones[code < 0] = tree.distributions[-1 - code[code < 0], 1]
         share = ones / weight
-        bounded = np.clip(share, *self.node_values[[LOWER, UPPER]][:, leaves])
+        bounded = np.clip(share, self.nodes.lower[leaves], self.nodes.upper[leaves])
         ones = np.where(bounded == share, ones, bounded * weight)
         is_mixed = (ones > 0.0) & (ones < weight)
         threshold = tree.threshold.copy()
@@ -511,15 +590,6 @@ def range_means(
     bits = sum_bits(weighted_sum(np.abs(x), weights))
     total = sum_ranges(weigh(x, bits, weights), begin, end)
     return np.ldexp(total / weight, weights.bits - bits + exponent)
-
-
-def class_impurity(criterion: str, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Impurity of nodes with these shares of the classes, shape (n_nodes, n_classes)."""
-    if criterion == "gini":
-        return 1.0 - (shares * shares).sum(axis=1)
-    if criterion == "misclassification":
-        return 1.0 - shares.max(axis=1, initial=0.0)
-    return -(shares * log2(np.where(shares > 0.0, shares, 1.0))).sum(axis=1)
 
 
 def grow_tree(

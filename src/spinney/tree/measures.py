@@ -65,6 +65,20 @@ def weigh_sums(sums: Sums, n_classes: int) -> NDArray[np.float64]:
     return sums[..., 1:].sum(axis=-1) if n_classes else sums[..., 1]
 
 
+def class_impurity(criterion: str, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Impurity of nodes with these shares of the classes, shape (n_nodes, n_classes).
+
+    The form for arrays of `kernels.common.criteria.impurity_of_classes`, by which a grown tree has its impurities; this
+    one is for nodes that are made later, by pruning or from other rows. `impurity` is the same from sums, for tests
+    that are only looked at: it divides last, so that whole weights lose no digits.
+    """
+    if criterion == "gini":
+        return 1.0 - (shares * shares).sum(axis=1)
+    if criterion == "misclassification":
+        return 1.0 - shares.max(axis=1, initial=0.0)
+    return -times_log(shares).sum(axis=1)
+
+
 def impurity(sums: Sums, criterion: str) -> NDArray[np.float64]:
     """Impurity of sets of rows, shape sums.shape[:-1]; 0 for no rows."""
     if criterion in {"squared_error", "sdr"}:

@@ -15,23 +15,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney._jit import interpreted, kernels
-from spinney._types import (
-    BAG_ROWS,
-    CONTROL_SIZE,
-    LEAF,
-    N_ENTRIES,
-    N_MIXED,
-    NEEDS_ROOM,
-    ROW,
-    SUM,
-    TEXTBOOK_STATE_SIZE,
+from spinney._types import CONTROL_SIZE, LEAF, N_ENTRIES, N_RAISED, NEEDS_ROOM, ROW, SUM, TEXTBOOK_STATE_SIZE
+from spinney.kernels.common.structs import (
+    Entries,
+    PruneFrames,
+    PruneNodes,
+    PruneScratch,
+    PruneSettings,
+    PruneStack,
+    PruneTable,
 )
 from spinney.tree.cutting import cut_mask, cut_nodes, find_tiers, heaviest_classes, pack_classes
 from spinney.tree.drive import Driven
-from spinney.tree.grow import class_impurity, enlarge
+from spinney.tree.measures import class_impurity
 from spinney.tree.reduced_error import require_rows
 from spinney.tree.target import fix_weights, weight_unit
-from spinney.tree.textbook import MOST_SHIFT
+from spinney.tree.textbook import MOST_SHIFT, make_branches, spare_of, widen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,11 +38,7 @@ if TYPE_CHECKING:
     from spinney.tree.structure import Tree
 
 COLLAPSE_SLACK = 1e-3  # errors that a subtree must save on the training rows
-MARGIN = 0.1  # errors by which a smaller tree may be worse
-SMALL = 1e-6
 STEP_SECONDS = 2e-5  # a row at a test, interpreted; most are sent down several times
-LINK_ROWS, FRAME_ROWS = 6, 5  # as in `kernels.textbook.prune`
-LINK_TEST, LINK_CHILD, LINK_BRANCHES, LINK_N = 0, 1, 2, 5
 # C4.5 release 8, stats.c: quantiles of the normal distribution, interpolated linearly
 TABLE_CONFIDENCES = (0.0, 0.001, 0.005, 0.01, 0.05, 0.10, 0.20, 0.40, 1.00)
 TABLE_QUANTILES = (4.0, 3.09, 2.58, 2.33, 1.65, 1.28, 0.84, 0.25, 0.00)
@@ -180,12 +175,13 @@ def prune_pessimistic(
     estimates = np.empty(tree.n_nodes)
     chosen = kernels(tree.n_nodes * STEP_SECONDS)
     chosen.textbook.prune.estimate_all(np.array(tree.weight), errors, float(confidence), z, estimates)
+    ties = chosen.common.ties
     is_cut = np.zeros(tree.n_nodes, np.bool_)
     for tier in reversed(tiers):
         below = np.zeros(len(tier.nodes))
         for has, child in tier.branches:
             below[has] += estimates[child]
-        cut = estimates[tier.nodes] - (below + MARGIN) < SMALL
+        cut = estimates[tier.nodes] - (below + ties.C45_MARGIN) < ties.C45_SMALL
         is_cut[tier.nodes] = cut
         estimates[tier.nodes] = np.where(cut, estimates[tier.nodes], below)
     return cut_mask(tree, tiers, is_cut) if is_cut.any() else tree
@@ -215,8 +211,6 @@ class Raising(Driven):
             keep = weight > 0.0
             values, truth, weight = values[keep], truth[keep], weight[keep]
         self.tree = tree
-        self.confidence, self.z = confidence, z
-        self.values = np.ascontiguousarray(values.T, np.float64)
         self.weights = fix_weights(weight, len(truth))
         self.control = np.zeros(CONTROL_SIZE, np.int64)
         self.features = np.zeros((1, tree.n_features), np.int64)
@@ -225,103 +219,100 @@ class Raising(Driven):
         self.shift = 0
         if self.weights.is_whole and spreads:
             self.shift = min(MOST_SHIFT, 61 - int(self.weights.total).bit_length())
-        self.unit = math.ldexp(weight_unit(self.weights), -self.shift)
-        self.times = self.weights.values if self.weights.is_whole else np.ones(1, SUM)
+        unit = math.ldexp(weight_unit(self.weights), -self.shift)
+        self.settings = PruneSettings(is_pruned=True, confidence=confidence, z=z, weight_unit=unit)
+        self.table = PruneTable(
+            values=np.ascontiguousarray(values.T, np.float64),
+            times=self.weights.values if self.weights.is_whole else np.ones(1, SUM),
+            subsets=np.array(tree.subsets),
+        )
         self.truth = truth.astype(SUM)
         self.has_weights = spreads or not self.weights.is_unit
-        self.bags = np.zeros((BAG_ROWS, int(tree.n_branches.max(initial=2))), SUM)
-        self.sums = np.zeros(tree.n_classes, SUM)
-        self.state = np.zeros(TEXTBOOK_STATE_SIZE, np.int64)
+        self.class_sums = np.zeros(tree.n_classes, SUM)
+        self.path, frames = make_frames(tree.n_nodes + 1), make_frames(tree.n_nodes + 1)
+        self.stack = PruneStack(frames, np.zeros(TEXTBOOK_STATE_SIZE, np.int64))
         self.lay_out()
 
     def lay_out(self) -> None:
         """Put every row into the arena, whole."""
         n_rows = len(self.truth)
         self.ids = np.arange(n_rows, dtype=ROW)
-        self.labels = self.truth.reshape(1, n_rows).copy()
+        labels = self.truth.reshape(1, n_rows).copy()
         if self.has_weights:
-            self.labels = np.stack([self.truth, np.broadcast_to(self.weights.values << self.shift, n_rows)])
+            labels = np.stack([self.truth, np.broadcast_to(self.weights.values << self.shift, n_rows)])
+        self.arena = Entries(self.ids, labels)
         self.make_scratch()
 
     def make_scratch(self) -> None:
         """Scratch of the arena's size."""
-        n = len(self.ids)
-        self.scratch = np.empty(n, np.int32), self.bags, np.empty(n, ROW), np.empty((len(self.labels), n), SUM)
+        branches = make_branches(len(self.arena.ids), int(self.tree.n_branches.max(initial=2)))
+        self.scratch = PruneScratch(spare_of(self.arena), branches, self.class_sums, self.path)
 
     def make_room(self) -> None:
         """Enlarge the arena."""
-        n_entries = int(self.state[N_ENTRIES])
-        n = n_entries + n_entries // 2
-        self.ids, self.labels = enlarge(self.ids, n), enlarge(self.labels, n)
+        n_entries = int(self.stack.state[N_ENTRIES])
+        self.arena = widen(self.arena, n_entries + n_entries // 2)
         self.make_scratch()
 
     def prune(self) -> Tree:
         """Prune; where nothing is raised, what is left holds what it held."""
         tree = self.tree
-        n_nodes = tree.n_nodes
-        self.links = np.zeros((LINK_ROWS, n_nodes), np.int64)
-        self.links[LINK_TEST] = tree.test
-        self.links[LINK_CHILD] = tree.first_child
-        self.links[LINK_BRANCHES] = tree.n_branches
-        self.cuts = tree.threshold.copy()
-        self.estimates = np.zeros(n_nodes)
-        self.path = np.zeros((FRAME_ROWS, n_nodes + 1), np.int64)
-        self.frames = np.zeros((FRAME_ROWS, n_nodes + 1), np.int64)
+        self.nodes = make_nodes(tree.test, tree.first_child, tree.n_branches, tree.threshold, np.zeros((0, 1), SUM))
         self.run()
-        if self.state[N_MIXED] == 0:
-            cut = np.flatnonzero(~tree.is_leaf & (self.links[LINK_CHILD] == 0))
+        if self.stack.state[N_RAISED] == 0:
+            cut = np.flatnonzero(~tree.is_leaf & (self.nodes.first_child == 0))
             return cut_nodes(tree, cut)
         return self.settle()
 
     def drive(self) -> int:
         """Run the driver to its end."""
-        return self.call(self.links, self.cuts, np.zeros((0, 1), SUM), is_pruned=True)
+        return self.call(self.nodes, self.settings)
 
-    def call(
-        self, links: NDArray[np.int64], cuts: NDArray[np.float64], counts: NDArray[np.int64], *, is_pruned: bool
-    ) -> int:
+    def call(self, nodes: PruneNodes, settings: PruneSettings) -> int:
         """Call the driver, with more room if it asks for it."""
         while True:
             status = int(
                 self.kernels.textbook.prune.prune(
-                    self.values, self.ids, self.labels, self.times, links, cuts, np.array(self.tree.subsets),
-                    self.estimates, counts, int(is_pruned), self.confidence, self.z, self.unit, *self.scratch,
-                    self.sums, self.path, self.frames, self.state, self.control,
+                    self.table, self.arena, settings, nodes, self.stack, self.scratch, self.control
                 )
-            )  # fmt: skip
+            )
             if status != NEEDS_ROOM:
                 return status
-            counts[:] = 0
+            nodes.class_weights[:] = 0
             self.make_room()
 
     def settle(self) -> Tree:
         """The tree that is left, its nodes numbered as the grower does, with what the rows make of it."""
-        old = number_nodes(self.links)
+        old = number_nodes(self.nodes)
         new = np.zeros(self.tree.n_nodes, np.int64)
         new[old] = np.arange(len(old))
-        links, cuts = np.ascontiguousarray(self.links[:, old]), self.cuts[old]  # one kernel for both calls
-        is_leaf = links[LINK_CHILD] == 0
-        links[LINK_CHILD] = np.where(is_leaf, 0, new[links[LINK_CHILD]])
+        first_child = self.nodes.first_child[old]
+        is_leaf = first_child == 0
+        first_child = np.where(is_leaf, 0, new[first_child])
         counts = np.zeros((len(old), self.tree.n_classes), SUM)
+        nodes = make_nodes(
+            self.nodes.test[old], first_child, self.nodes.n_branches[old], self.nodes.cut_value[old], counts
+        )
         self.lay_out()
-        self.state[:] = 0
-        self.call(links, cuts, counts, is_pruned=False)
-        weights = counts * self.unit
+        self.stack.state[:] = 0
+        self.call(nodes, self.settings._replace(is_pruned=False))
+        weights = counts * self.settings.weight_unit
         parent = np.zeros(len(old), np.int64)
-        inner = np.flatnonzero(~is_leaf)
-        for node, first, n in zip(inner, *links[[LINK_CHILD, LINK_BRANCHES]][:, inner], strict=True):
-            parent[first : first + n] = node
-        is_empty = links[LINK_N] == 0
+        for node in np.flatnonzero(~is_leaf):
+            first = first_child[node]
+            parent[first : first + nodes.n_branches[node]] = node
+        is_empty = nodes.n_rows == 0
         answers = np.where(is_empty[:, None], weights[parent], weights)[is_leaf]
-        cuts[is_leaf], distributions = pack_classes(answers)
+        threshold = nodes.cut_value.copy()
+        threshold[is_leaf], distributions = pack_classes(answers)
         total = weights.sum(axis=1)
         shares = weights / np.where(is_empty, 1.0, total)[:, None]
         return replace(
             self.tree,
-            test=np.where(is_leaf, LEAF, links[LINK_TEST]).astype(np.uint32),
-            first_child=links[LINK_CHILD].astype(np.int32),
-            threshold=cuts,
-            n_rows=links[LINK_N].astype(np.uint32),
+            test=np.where(is_leaf, LEAF, nodes.test).astype(np.uint32),
+            first_child=first_child.astype(np.int32),
+            threshold=threshold,
+            n_rows=nodes.n_rows.astype(np.uint32),
             weight=total,
             impurity=np.maximum(class_impurity(self.guess_criterion(shares[:1]), shares), 0.0),
             distributions=distributions,
@@ -333,12 +324,32 @@ class Raising(Driven):
         return CRITERIA[int(np.argmin(off))]
 
 
-def number_nodes(links: NDArray[np.int64]) -> NDArray[np.int64]:
+def make_nodes(
+    test: NDArray[Any],
+    first_child: NDArray[Any],
+    n_branches: NDArray[Any],
+    threshold: NDArray[np.float64],
+    class_weights: NDArray[np.int64],
+) -> PruneNodes:
+    """The nodes of a tree for the driver, which changes them."""
+    ints = np.zeros((6, len(test)), np.int64)
+    ints[:3] = test, first_child, n_branches
+    floats = np.zeros((2, len(test)))
+    floats[0] = threshold
+    return PruneNodes._make([*ints, *floats, class_weights])
+
+
+def make_frames(n: int) -> PruneFrames:
+    """Room for n frames."""
+    return PruneFrames(*np.zeros((5, n), np.int64))
+
+
+def number_nodes(nodes: PruneNodes) -> NDArray[np.int64]:
     """The nodes that the root reaches, children of a node next to each other, first branches first."""
     old, stack = [0], [0]
     while stack:
         node = stack.pop()
-        first, n = int(links[LINK_CHILD, node]), int(links[LINK_BRANCHES, node])
+        first, n = int(nodes.first_child[node]), int(nodes.n_branches[node])
         if first:
             old.extend(range(first, first + n))
             stack.extend(range(first + n - 1, first - 1, -1))

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney.tree.cutting import Tier, class_blocks, find_tiers, keep_tests, plan_cut
-from spinney.tree.grow import class_impurity, range_means
+from spinney.tree.grow import range_means
+from spinney.tree.measures import class_impurity
 from spinney.tree.reduced_error import GivenRows, add_classes, add_rows, take_rows
 from spinney.tree.target import MAX_EXPONENT, value_target, weight_unit
 

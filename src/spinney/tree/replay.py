@@ -15,15 +15,7 @@ from numpy.typing import NDArray
 
 from spinney._types import (
     CODE,
-    CUT_IS_VALID,
-    CUT_LAST,
-    FEATURE_SHIFT,
-    GAIN_FIGURE,
     HIGH,
-    IS_COUNTED,
-    IS_VALID,
-    KIND_BITS,
-    LAST_BELOW,
     LEARNED,
     MISSING_CODE,
     MULTIWAY,
@@ -38,15 +30,16 @@ from spinney.table.coding import Codes, row_stride
 from spinney.tree.candidates import Groups, NodeScan, Rules, Tests, put, sum_groups
 from spinney.tree.grow import GrowParams, grow_tree
 from spinney.tree.measures import impurity
-from spinney.tree.structure import KIND_MASK, MISSING_MASK
+from spinney.tree.packing import unpack_test
 from spinney.tree.target import class_target, fix_weights, scale, value_target, weight_unit
 from spinney.tree.verdict import give_reasons, leaf_reasons, why_leaf
 
 if TYPE_CHECKING:
+    from spinney.kernels.common.structs import Entries
     from spinney.tree.measures import Sums
     from spinney.tree.structure import Tree
     from spinney.tree.target import Weights
-    from spinney.tree.textbook import Entries, Textbook, TextbookParams
+    from spinney.tree.textbook import Textbook, TextbookParams
 
 
 class NotTheRowsError(ValueError):
@@ -274,7 +267,7 @@ class Visit:
         open_cuts = None
         if self.book is not None and place.entries is not None and self.rules.choice == "c45" and not groups.n_levels:
             cuts = self.book.cuts(place.entries, feature)
-            open_cuts = cuts[CUT_LAST, cuts[CUT_IS_VALID] != 0.0].astype(np.int64)
+            open_cuts = cuts.last_below[cuts.is_valid]
         return scan.scan(feature, groups, lambda: self.find_subset(place, feature), open_cuts)
 
     def settle(self, place: Place, tests: list[Tests]) -> float | None:
@@ -283,12 +276,11 @@ class Visit:
             return None
         figures, _ = self.book.scan(place.entries)
         for j, t in enumerate(tests):
-            if t.kind == THRESHOLD and figures[IS_VALID, j] != 0.0:
-                at = np.flatnonzero(t.last == figures[LAST_BELOW, j])
+            if t.kind == THRESHOLD and figures.is_valid[j]:
+                at = np.flatnonzero(t.last == figures.last_below[j])
                 tests[j] = replace(t, best=int(at[0])) if len(at) else t
-        is_counted = figures[IS_COUNTED] != 0.0
         is_c45 = self.rules.choice == "c45"
-        return float(figures[GAIN_FIGURE, is_counted].mean()) if is_c45 and is_counted.any() else None
+        return float(figures.gain[figures.is_counted].mean()) if is_c45 and figures.is_counted.any() else None
 
     def find_subset(self, place: Place, feature: int) -> tuple[NDArray[np.bool_], int] | None:
         """The best subset of many levels for many classes, as the grower finds it: by growing one test."""
@@ -356,7 +348,7 @@ class Visit:
             for s in range(int(stand_ins.first[node]), int(stand_ins.first[node + 1])):
                 test = int(stand_ins.test[s])
                 answer = self.branch_of(place.ids[is_missing], test, float(stand_ins.threshold[s]), is_stand_in=True)
-                is_reversed = (test >> KIND_BITS) & MISSING_MASK
+                is_reversed = unpack_test(test).missing
                 branch[is_missing] = np.where(answer >= 0, answer ^ is_reversed, -1)
                 is_missing = branch < 0
         branch[is_missing] = tree.missing_branch[node]
@@ -367,7 +359,7 @@ class Visit:
     ) -> NDArray[np.int64]:
         """Branch of known values at a test; -1 for missing ones, and for levels that a surrogate does not know."""
         codes, tree = self.rows.codes, self.tree
-        feature, kind = test >> FEATURE_SHIFT, test & KIND_MASK
+        feature, _, kind = unpack_test(test)
         column = codes.rows[ids, feature].astype(np.int64)
         first, n_codes = int(codes.features[OFFSET, feature]), int(codes.features[N_CODES, feature])
         if kind == MULTIWAY:

@@ -10,16 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._types import (
-    EVERY_BRANCH,
-    FEATURE_SHIFT,
-    KIND_BITS,
-    LEAF,
-    MISSING_BITS,
-    MULTIWAY,
-    SUBSET,
-    THRESHOLD,
-)
+from spinney._jit import fixed
+from spinney._types import EVERY_BRANCH, LEAF, MULTIWAY, SUBSET, THRESHOLD
+from spinney.kernels.common.structs import PackedTrees
+from spinney.tree.packing import MOST_FEATURES, feature_of, kind_of, missing_of, pack_leaf, pack_link
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -29,14 +23,11 @@ if TYPE_CHECKING:
     from spinney.tree.rules import Rules
     from spinney.tree.surrogates import Surrogates
 
-KIND_MASK = (1 << KIND_BITS) - 1
-MISSING_MASK = (1 << MISSING_BITS) - 1
 WORD_BITS = 64
 IMPURITY_TOLERANCE = 1e-6  # relative to the root's: a forest of weighted trees holds impurities as float32
 SUM_TOLERANCE = 1e-9  # relative; weights of children add up to their parent's, but for float roundings
 MOST_CLASSES = 1 << 31
 MOST_EXPONENT = 1 << 15  # of two; beyond what a square of a float64 can have
-MOST_FEATURES = 1 << (32 - FEATURE_SHIFT)
 FIELD_TYPES: dict[str, tuple[Any, ...]] = {  # axes, types
     "test": (1, np.uint32),
     "first_child": (1, np.int32),
@@ -202,7 +193,7 @@ class Tree:
     @cached_property
     def kind(self) -> NDArray[np.int64]:
         """Kind of each node's test."""
-        return self.test.astype(np.int64) & KIND_MASK
+        return kind_of(self.test)
 
     @cached_property
     def is_leaf(self) -> NDArray[np.bool_]:
@@ -217,20 +208,19 @@ class Tree:
     @cached_property
     def feature(self) -> NDArray[np.int64]:
         """Feature of each test; -1 for leaves."""
-        return np.where(self.is_leaf, -1, self.test.astype(np.int64) >> FEATURE_SHIFT)
+        return np.where(self.is_leaf, -1, feature_of(self.test))
 
     @cached_property
     def spreads_missing(self) -> NDArray[np.bool_]:
         """At which nodes a row with a missing value takes every branch."""
-        bits = (self.test.astype(np.int64) >> KIND_BITS) & MISSING_MASK
-        return ~self.is_leaf & np.equal(bits, EVERY_BRANCH)
+        return ~self.is_leaf & np.equal(missing_of(self.test), EVERY_BRANCH)
 
     @cached_property
     def missing_branch(self) -> NDArray[np.int64]:
         """Branch that missing values take; -1 for leaves and where they take every branch."""
-        bits = (self.test.astype(np.int64) >> KIND_BITS) & MISSING_MASK
         is_multiway = self.kind == MULTIWAY
-        branch = np.where(is_multiway, np.where(is_multiway, self.threshold, 0.0).astype(np.int64), bits)
+        own = np.where(is_multiway, self.threshold, 0.0).astype(np.int64)
+        branch = np.where(is_multiway, own, missing_of(self.test))
         return np.where(self.is_leaf | self.spreads_missing, -1, branch)
 
     @cached_property
@@ -316,17 +306,22 @@ class Tree:
 
     @cached_property
     def hot(self) -> NDArray[np.uint64]:
-        """What prediction reads of a node in 16 bytes, shape (n_nodes, 2): threshold bits; first child << 32 | test.
+        """What prediction reads of a node in 16 bytes, shape (n_nodes, 2): the bits of its threshold, and its link.
 
         A leaf is a test that leads every row to itself, so a walk needs no question whether it has arrived: it asks for
         a feature behind the last, whose value is below every threshold.
         """
-        child = np.where(self.is_leaf, np.arange(self.n_nodes), self.first_child).astype(np.uint64)
-        stay = (self.n_features << FEATURE_SHIFT) | THRESHOLD
+        stay = pack_leaf(np.arange(self.n_nodes), self.n_features)
         hot = np.empty((self.n_nodes, 2), np.uint64)
         hot[:, 0] = self.threshold.view(np.uint64)
-        hot[:, 1] = (child << np.uint64(32)) | np.where(self.is_leaf, stay, self.test).astype(np.uint64)
+        hot[:, 1] = np.where(self.is_leaf, stay, pack_link(self.first_child, self.test))
         return hot
+
+    @cached_property
+    def packed(self) -> PackedTrees:
+        """The tree as kernels read trees."""
+        zero = fixed(np.zeros(1, np.int64))
+        return PackedTrees(fixed(self.hot.view(np.float64)), fixed(self.hot), zero, fixed(self.subsets), zero)
 
     @cached_property
     def leaf_class(self) -> NDArray[np.int64]:

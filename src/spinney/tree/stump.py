@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,8 +16,6 @@ from spinney._types import (
     MOMENTS,
     N_CODES,
     N_NODES,
-    NODE_ROWS,
-    NODE_VALUE_ROWS,
     ROW,
     STOPPED,
     SUM,
@@ -27,7 +25,8 @@ from spinney._types import (
     W_ALL,
     WEIGHT,
 )
-from spinney.tree.grow import GrowParams, Growth
+from spinney.kernels.common.structs import Order, RootSplit, StumpClassScratch, StumpScratch, Targets
+from spinney.tree.grow import GrowParams, Growth, make_frontier, make_nodes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,15 +39,8 @@ CELLS_AT_ONCE = 1 << 24  # that a kernel looks at before it can be stopped: some
 MOST_NODES = 4
 
 
-class Order(NamedTuple):
-    """The rows of a table by the codes of each feature."""
-
-    rows: NDArray[np.int32]  # (n_features, n_rows); the last row of each code as its complement, missing rows first
-    n_missing: NDArray[np.int64]  # (n_features,)
-
-
 def sort_codes(codes: Codes) -> Order:
-    """Sort the rows of a table by each feature; rows of one code stay in their order."""
+    """Sort the rows of a table by each feature; rows of one code stay in their order. Pairs are left to each tree."""
     n_rows, n_features = len(codes.rows), codes.n_features
     order = np.empty((n_features, n_rows), ROW)
     n_missing = np.empty(n_features, np.int64)
@@ -60,7 +52,7 @@ def sort_codes(codes: Codes) -> Order:
         np.not_equal(ordered[1:], ordered[:-1], out=is_last[:-1])
         order[j] = np.where(is_last, ~rows, rows)
         n_missing[j] = np.count_nonzero(column == MISSING_CODE)
-    return Order(order, n_missing)
+    return Order(order, n_missing, np.empty((0, 2), SUM))
 
 
 def is_stump(params: GrowParams, codes: Codes, monotone: NDArray[np.int8] | None) -> bool:
@@ -98,52 +90,47 @@ class StumpGrowth(Growth):
     def __init__(
         self, codes: Codes, order: Order, target: Target, weights: Weights, params: GrowParams, kernels: Any
     ) -> None:
-        super().__init__(codes, target, weights, params, kernels)
         self.order = order
+        super().__init__(codes, target, weights, params, kernels)
 
-    def allocate_scratch(self, n_rows: int) -> None:
+    def allocate(self, codes: Codes, room: int) -> None:
         """Allocate far less than a tree of any depth needs."""
-        is_moments = self.target.family == MOMENTS
-        self.nodes = np.zeros((NODE_ROWS, MOST_NODES), np.int64)
-        self.node_values = np.zeros((NODE_VALUE_ROWS, MOST_NODES))
-        self.pairs = np.empty((n_rows, 2), SUM)
-        self.pairs[:, TARGET] = self.labels[TARGET]
-        self.pairs[:, WEIGHT] = self.labels[WEIGHT]
-        n_groups = int(self.features[N_CODES].max(initial=1)) if is_moments else 1
-        self.groups = np.empty((GROUP_ROWS, n_groups), SUM)
-        self.totals = np.zeros(TOTALS_SIZE, SUM)
-        self.sums = None if is_moments else np.zeros((CLASS_ROWS, self.settings.n_classes), SUM)
+        del room
+        self.codes = codes.rows
+        self.nodes = make_nodes(MOST_NODES, 0)
+        self.frontier = make_frontier(0)
+        self.order = self.order._replace(pairs=np.ascontiguousarray(self.labels[[TARGET, WEIGHT]].T))
 
     def drive(self) -> int:
         """Search the rows and split them."""
-        k, settings = self.kernels.tree.stump, self.settings
-        truth = self.target.truth
-        score, best, bound, n_present = k.open_root(self.labels, settings, self.totals, self.sums, self.xlogx)
-        feature, at, missing = -1, -1, -1
-        n_rows, node_score = len(truth), score
+        k, settings, table = self.kernels.tree.stump, self.settings, self.table
+        totals = np.zeros(TOTALS_SIZE, SUM)
+        is_moments = self.target.family == MOMENTS
+        sums = None if is_moments else np.zeros((CLASS_ROWS, settings.n_classes), SUM)
+        score, lowest, bound, n_present = k.open_root(self.labels, settings, table.xlogx, totals, sums)
+        truth, n_features = table.truth, self.features.shape[1]
         has_room = (
-            n_rows >= settings.min_samples_split
-            and n_rows >= 2 * settings.min_samples_leaf
-            and self.totals[W_ALL] >= 2 * settings.min_weight_leaf
+            len(truth) >= settings.min_samples_split
+            and len(truth) >= 2 * settings.min_samples_leaf
+            and totals[W_ALL] >= 2 * settings.min_weight_leaf
             and not bool(np.all(truth == truth[0]))
         )
-        n_at_once = max(CELLS_AT_ONCE // n_rows, 1)
-        for first in range(0, self.features.shape[1] if has_room else 0, n_at_once):
+        search: Any
+        scratch: StumpScratch | StumpClassScratch
+        if sums is None:
+            n_groups = int(self.features[N_CODES].max(initial=1))
+            search, scratch = k.search_moments, StumpScratch(np.empty((GROUP_ROWS, n_groups), SUM), totals)
+        else:
+            search, scratch = k.search_classes, StumpClassScratch(sums, totals, n_present)
+        split = RootSplit(lowest, -1, -1, -1)
+        n_at_once = max(CELLS_AT_ONCE // len(truth), 1)
+        for first in range(0, n_features if has_room else 0, n_at_once):
             if self.control[CONTROL_STOP]:
                 return STOPPED
-            last = min(first + n_at_once, self.features.shape[1])
-            args = self.order.rows, self.order.n_missing, self.pairs, first, last, settings
-            if self.sums is None:
-                found = k.search_moments(*args, self.groups, self.totals, self.xlogx, best, bound)
-            else:
-                found = k.search_classes(*args, self.sums, self.totals, n_present, self.xlogx, best, bound)
-            best = found[0]
-            if found[1] >= 0:
-                feature, at, missing = found[1:]
-        if feature >= 0 and best - node_score < settings.min_gain:
-            feature = -1
-        self.state[N_NODES] = k.split_root(
-            self.codes.rows, self.features, self.codes.edges, self.order.rows, self.order.n_missing, self.pairs,
-            feature, at, missing, node_score, self.ids, self.labels, self.nodes, self.node_values,
-        )  # fmt: skip
+            last = min(first + n_at_once, n_features)
+            split = search(split, bound, first, last, self.order, settings, table, scratch)
+        if split.feature >= 0 and split.score - score < settings.min_gain:
+            split = split._replace(feature=-1)
+        targets = Targets(self.labels, self.ids, truth)
+        self.state[N_NODES] = k.split_root(split, score, self.codes, self.order, table, targets, self.nodes)
         return DONE

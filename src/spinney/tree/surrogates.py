@@ -9,24 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._types import (
-    FEATURE_SHIFT,
-    KIND_BITS,
-    MISSING_BITS,
-    STAND_AGREE,
-    STAND_KNOWN,
-    STAND_MOST,
-    STAND_NODE,
-    STAND_TEST,
     SUBSET,
     THRESHOLD,
 )
+from spinney.tree.packing import feature_of, kind_of, missing_of
 from spinney.tree.wording import count
 
 if TYPE_CHECKING:
+    from spinney.kernels.common.structs import KeptSurrogates
     from spinney.tree.structure import Tree
 
-KIND_MASK = (1 << KIND_BITS) - 1
-MISSING_MASK = (1 << MISSING_BITS) - 1
 WORD_BITS = 64
 SURROGATE_TYPES: dict[str, tuple[Any, ...]] = {  # axes, type
     "first": (1, np.int32),
@@ -90,17 +82,17 @@ class Surrogates:
     @property
     def feature(self) -> NDArray[np.int64]:
         """Feature of each surrogate."""
-        return self.test.astype(np.int64) >> FEATURE_SHIFT
+        return feature_of(self.test)
 
     @property
     def kind(self) -> NDArray[np.int64]:
         """THRESHOLD or SUBSET."""
-        return self.test.astype(np.int64) & KIND_MASK
+        return kind_of(self.test)
 
     @property
     def is_reversed(self) -> NDArray[np.bool_]:
         """Whether values up to the threshold take branch 1."""
-        return ((self.test.astype(np.int64) >> KIND_BITS) & 1).astype(np.bool_)
+        return np.equal(missing_of(self.test), 1)
 
     @property
     def node(self) -> NDArray[np.int64]:
@@ -108,19 +100,17 @@ class Surrogates:
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
 
-def gather_surrogates(
-    stand_ins: NDArray[np.int64], cuts: NDArray[np.float64], improve: NDArray[np.float64]
-) -> Surrogates:
+def gather_surrogates(kept: KeptSurrogates, improve: NDArray[np.float64]) -> Surrogates:
     """Surrogates as the grower left them, in the order in which it split nodes, in the order of nodes."""
-    order = np.argsort(stand_ins[STAND_NODE], kind="stable")
-    known = stand_ins[STAND_KNOWN, order].astype(np.float64)
-    most = stand_ins[STAND_MOST, order].astype(np.float64)
-    agree = stand_ins[STAND_AGREE, order].astype(np.float64)
-    n_of_node = np.bincount(stand_ins[STAND_NODE], minlength=len(improve))
+    order = np.argsort(kept.node, kind="stable")
+    known = kept.known[order].astype(np.float64)
+    most = kept.most[order].astype(np.float64)
+    agree = kept.agree[order].astype(np.float64)
+    n_of_node = np.bincount(kept.node, minlength=len(improve))
     return Surrogates(
         first=np.concatenate([[0], np.cumsum(n_of_node)]).astype(np.int32),
-        test=stand_ins[STAND_TEST, order].astype(np.uint32),
-        threshold=cuts[order],
+        test=kept.test[order].astype(np.uint32),
+        threshold=kept.cut_value[order],
         agree=agree / known,
         adjusted=(agree - most) / (known - most),
         improve=improve,
@@ -180,7 +170,7 @@ def find_test_fault(tree: Tree, surrogates: Surrogates) -> str | None:
         "a leaf has no surrogates": tree.is_leaf[surrogates.node],
         "a surrogate asks for the feature that it stands in for": feature == tree.feature[surrogates.node],
         "the kind of a surrogate does not fit its feature": kind != fitting,
-        "a surrogate has no such direction": ((surrogates.test >> KIND_BITS) & MISSING_MASK) > 1,
+        "a surrogate has no such direction": missing_of(surrogates.test) > 1,
         "the bitsets of a surrogate lie beyond the array": ~is_inside,
     }
     return next((fault for fault, is_at in faults.items() if np.any(is_at)), None)

@@ -5,8 +5,8 @@
     book = Textbook(codes, target, weights, params, kernels)
     tree = book.grow()
     entries = book.entries()                           # of the root: rows, and what they add to the sums
-    figures, feature = book.scan(entries)              # one column per feature, rows as in `_types`: GAIN_FIGURE, ...
-    cuts = book.cuts(entries, 3)                       # every cut of feature 3: CUT_LAST, CUT_GAIN, ...
+    figures, feature = book.scan(entries)              # `Figures` of the best test of each feature
+    cuts = book.cuts(entries, 3)                       # every cut of feature 3: `Cuts`
     branches = book.send(entries, tree, node=0)        # the entries of each child
 """
 
@@ -15,58 +15,52 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney._elementary import log2_one
-from spinney._jit import load_compiled
+from spinney._jit import compiled
 from spinney._types import (
-    BAG_BEGIN,
-    BAG_N,
-    BAG_ROWS,
     BY_C45,
     BY_GAIN,
     BY_RATIO,
     CELLS_PER_ROW,
-    CLASS_OF,
+    CODE,
     CONTROL_SIZE,
-    CUT_GAIN,
-    CUT_RATIO,
-    CUT_ROWS,
-    CUT_VALUE,
-    FIGURE_ROWS,
-    FIRST_CHILD,
-    GAIN_FIGURE,
     GROUP_ROWS,
     IS_CATEGORICAL,
     LOW,
     MISSING_CODE,
-    MISSING_WEIGHT,
     MOST_BUCKETS,
     N_CODES,
     N_ENTRIES,
     N_MIXED,
     N_NODES,
-    N_ROWS,
-    N_TRIED,
     NEEDS_ROOM,
-    NODE_VALUE_ROWS,
     OFFSET,
-    RATIO,
     ROW,
-    SCORE,
     SUM,
-    TEST,
     TEXTBOOK_CLASS_ROWS,
-    TEXTBOOK_NODE_ROWS,
     TEXTBOOK_STATE_SIZE,
     THRESHOLD,
     TOTALS_SIZE,
-    WEIGHT_OF,
 )
-from spinney.kernels.common.structs import TextbookSettings
+from spinney.kernels.common.structs import (
+    Branches,
+    Cuts,
+    Entries,
+    Figures,
+    ScanScratch,
+    TextbookNodes,
+    TextbookScratch,
+    TextbookSettings,
+    TextbookStack,
+    TextbookStats,
+    TextbookTable,
+    TextbookUnits,
+)
 from spinney.table.coding import Codes
 from spinney.tree.drive import Driven
 from spinney.tree.grow import CRITERIA, FIRST_NODES, GAIN_SLACK, INTERPRETED_SECONDS, MAX_CELLS, enlarge, entropy_table
@@ -111,11 +105,40 @@ class TextbookParams:
     min_weight_fraction_leaf: float = 0.0
 
 
-class Entries(NamedTuple):
-    """The rows of a node, or pieces of them."""
+# --- what the driver works with ---
 
-    ids: NDArray[np.int32]  # (n_entries,) rows
-    labels: NDArray[np.int64]  # (1 .. 3, n_entries): class or weighted target; weight (without: 1 each); square
+
+def make_nodes(n: int, n_classes: int) -> TextbookNodes:
+    """A tree without nodes, and room for n."""
+    ints = np.zeros((7, n), np.int64)
+    floats = np.zeros((2, n))
+    return TextbookNodes._make([*ints, *floats, np.zeros((n if n_classes else 1, n_classes), SUM)])
+
+
+def make_figures(n_features: int) -> Figures:
+    """Figures of nothing yet."""
+    floats, flags, ints = (np.zeros((k, n_features), kind) for k, kind in ((4, float), (2, bool), (5, np.int64)))
+    return Figures(*floats, *flags, *ints)
+
+
+def make_cuts(n: int) -> Cuts:
+    """Room for n cuts."""
+    return Cuts._make([*np.zeros((3, n)), np.zeros(n, np.bool_), *np.zeros((2, n), np.int64)])
+
+
+def make_branches(n_entries: int, n_branches: int) -> Branches:
+    """Scratch for the branches of nodes with as many entries."""
+    return Branches(np.empty(n_entries, np.int32), *np.zeros((4, n_branches), SUM))
+
+
+def spare_of(entries: Entries) -> Entries:
+    """Scratch as large as an arena."""
+    return Entries(np.empty_like(entries.ids), np.empty_like(entries.labels))
+
+
+def widen(entries: Entries, n: int) -> Entries:
+    """The same entries with room for n."""
+    return Entries(enlarge(entries.ids, n), enlarge(entries.labels, n))
 
 
 def make_settings(
@@ -137,14 +160,14 @@ def make_settings(
         criterion=CRITERIA[params.criterion],
         rule=RULES[params.rule],
         n_classes=target.n_classes,
-        spreads_missing=int(params.missing == "every"),
+        spreads_missing=params.missing == "every",
         max_depth=2**31 - 1 if params.max_depth is None else min(params.max_depth, 2**31 - 1),
         min_samples_split=params.min_samples_split,
         min_samples_leaf=params.min_samples_leaf,
         min_weight_leaf=math.ceil(params.min_weight_fraction_leaf * weights.total) << shift,
-        is_centred=int(params.criterion == "squared_error" and weights.is_whole),
+        is_centred=params.criterion == "squared_error" and weights.is_whole,
         shift=shift,
-        is_all_many=int(is_many.all()),
+        is_all_many=bool(is_many.all()),
         weight_unit=search_unit(params, weights, shift),
         log_scale=math.ldexp(1.0, log_bits),
         square_unit=math.ldexp(1.0, 2 * target.bits - weights.bits - target.square_bits),
@@ -194,16 +217,23 @@ class Textbook(Driven):
         self.codes = codes
         self.features = codes.features
         n_rows = len(codes.rows)
-        self.columns = np.ascontiguousarray(codes.rows[:, : codes.n_features].T)
         spreads = params.missing == "every" and bool(codes.has_missing.any())
         self.shift = 0
         if weights.is_whole and spreads:
             self.shift = min(MOST_SHIFT, 61 - int(weights.total).bit_length())
         unit = search_unit(params, weights, self.shift)
-        self.xlogx, log_bits = logarithms(weights, math.ldexp(unit, self.shift))
+        xlogx, log_bits = logarithms(weights, math.ldexp(unit, self.shift))
         self.settings = make_settings(params, codes, target, weights, self.shift, log_bits)
-        self.times = weights.values if weights.is_whole else np.ones(1, SUM)
-        self.root = Entries(np.arange(n_rows, dtype=ROW), self.make_labels(spreads=spreads))
+        self.table = TextbookTable(
+            columns=np.ascontiguousarray(codes.rows[:, : codes.n_features].T),
+            times=weights.values if weights.is_whole else np.ones(1, SUM),
+            truth=target.truth,
+            features=codes.features,
+            edges=codes.edges,
+            xlogx=xlogx,
+        )
+        self.ids = np.arange(n_rows, dtype=ROW)
+        self.root = Entries(self.ids, self.make_labels(spreads=spreads))
         self.control = np.zeros(CONTROL_SIZE, np.int64)
         self.allocate_scratch(n_rows)
 
@@ -225,8 +255,6 @@ class Textbook(Driven):
         is_category = self.features[IS_CATEGORICAL] != 0
         n_classes = self.target.n_classes
         most = int(n_codes.max(initial=1))
-        self.groups = None if n_classes else np.empty((GROUP_ROWS, max(most, 2)), SUM)
-        self.sums = np.zeros((TEXTBOOK_CLASS_ROWS, n_classes), SUM) if n_classes else None
         n_cells = (most + 1) * 4
         if n_classes:
             sizes = (n_codes + 1) * (n_classes + 1)
@@ -237,46 +265,53 @@ class Textbook(Driven):
                 f"a categorical feature and {n_classes} classes need a table of {n_cells} sums, more than {MAX_CELLS}; "
                 "merge rare levels or rare classes"
             )
-        self.cells = np.zeros(n_cells, SUM)
-        self.totals = np.zeros(TOTALS_SIZE, SUM)
-        self.keys = np.empty((2, n_rows), np.uint64)
-        self.counts = np.empty(MOST_BUCKETS, np.int32)
-        self.column, self.branch = np.empty((n_rows, 1), np.uint16), np.empty(n_rows, np.int32)
-        self.figures = np.zeros((FIGURE_ROWS, len(n_codes)))
-        self.bags = np.zeros((BAG_ROWS, max(int(n_codes[is_category].max(initial=0)) + 1, 3)), SUM)
+        self.most_branches = max(int(n_codes[is_category].max(initial=0)) + 1, 3)
+        scan = ScanScratch(
+            column=np.empty((n_rows, 1), CODE),
+            keys=np.empty((2, n_rows), np.uint64),
+            counts=np.empty(MOST_BUCKETS, np.int32),
+            cells=np.zeros(n_cells, SUM),
+            totals=np.zeros(TOTALS_SIZE, SUM),
+            groups=None if n_classes else np.empty((GROUP_ROWS, max(most, 2)), SUM),
+            sums=np.zeros((TEXTBOOK_CLASS_ROWS, n_classes), SUM) if n_classes else None,
+            figures=make_figures(len(n_codes)),
+        )
+        self.scratch = TextbookScratch(scan, make_branches(n_rows, self.most_branches))
 
     # --- growing ---
 
     def grow(self) -> Tree:
         """Grow the tree."""
-        n_nodes = FIRST_NODES + self.bags.shape[1]
-        self.ids, self.labels = self.root.ids.copy(), self.root.labels.copy()
-        self.spare = Entries(np.empty_like(self.ids), np.empty_like(self.labels))
-        self.nodes = np.zeros((TEXTBOOK_NODE_ROWS, n_nodes), np.int64)
-        self.node_values = np.zeros((NODE_VALUE_ROWS, n_nodes))
-        self.stack = np.zeros((2, n_nodes), np.int64)
-        self.distributions = np.zeros((n_nodes if self.target.n_classes else 1, self.target.n_classes), SUM)
-        self.state = np.zeros(TEXTBOOK_STATE_SIZE, np.int64)
+        n_nodes = FIRST_NODES + self.most_branches
+        self.arena = Entries(self.root.ids.copy(), self.root.labels.copy())
+        self.spare = spare_of(self.arena)
+        self.nodes = make_nodes(n_nodes, self.target.n_classes)
+        node, depth = np.zeros((2, n_nodes), np.int64)
+        self.stack = TextbookStack(node, depth, np.zeros(TEXTBOOK_STATE_SIZE, np.int64))
         self.control[:] = 0
         self.run()
         return self.finish()
 
     def make_room(self) -> None:
         """Double whatever is full."""
-        n_entries, most = int(self.state[N_ENTRIES]), self.bags.shape[1]
-        if n_entries > len(self.ids):
+        state, nodes, most = self.stack.state, self.nodes, self.most_branches
+        n_entries = int(state[N_ENTRIES])
+        if n_entries > len(self.arena.ids):
             n = n_entries + n_entries // 2
-            self.ids, self.labels = enlarge(self.ids, n), enlarge(self.labels, n)
-            self.spare = Entries(np.empty(n, ROW), np.empty((len(self.labels), n), SUM))
-            self.column, self.branch = np.empty((n, 1), np.uint16), np.empty(n, np.int32)
-        if int(self.state[N_NODES]) + most > self.nodes.shape[1]:
-            n = 2 * self.nodes.shape[1] + most
-            self.nodes, self.node_values = enlarge(self.nodes, n), enlarge(self.node_values, n)
-            self.stack = enlarge(self.stack, n)
-        if self.target.n_classes and int(self.state[N_MIXED]) + most > len(self.distributions):
-            new = np.zeros((2 * len(self.distributions) + most, self.target.n_classes), SUM)
-            new[: len(self.distributions)] = self.distributions
-            self.distributions = new
+            self.arena = widen(self.arena, n)
+            self.spare = spare_of(self.arena)
+            scan = self.scratch.scan._replace(column=np.empty((n, 1), CODE))
+            self.scratch = TextbookScratch(scan, make_branches(n, most))
+        if int(state[N_NODES]) + most > len(nodes.test):
+            n = 2 * len(nodes.test) + most
+            nodes = TextbookNodes._make([*(enlarge(x, n) for x in nodes[:-1]), nodes.distributions])
+            self.stack = TextbookStack(enlarge(self.stack.node, n), enlarge(self.stack.depth, n), state)
+        distributions = nodes.distributions
+        if self.target.n_classes and int(state[N_MIXED]) + most > len(distributions):
+            wide = np.zeros((2 * len(distributions) + most, self.target.n_classes), SUM)
+            wide[: len(distributions)] = distributions
+            nodes = nodes._replace(distributions=wide)
+        self.nodes = nodes
 
     def drive(self) -> int:
         """Run the driver to its end; interpreted kernels hand over to compiled ones if they take too long."""
@@ -284,41 +319,45 @@ class Textbook(Driven):
         while True:
             status = int(
                 self.kernels.textbook.driver.grow(
-                    self.columns, self.ids, self.labels, self.times, self.target.truth, self.features,
-                    self.codes.edges, self.settings, self.xlogx, self.column, self.keys, self.counts, self.cells,
-                    self.groups, self.sums, self.totals, self.figures, self.branch, self.bags, *self.spare, self.nodes,
-                    self.node_values, self.distributions, self.stack, self.state, self.control,
+                    self.table,
+                    self.arena,
+                    self.spare,
+                    self.settings,
+                    self.nodes,
+                    self.stack,
+                    self.scratch,
+                    self.control,
                 )
-            )  # fmt: skip
+            )
             if status != NEEDS_ROOM:
                 return status
             if time.monotonic() > deadline:
-                self.kernels = load_compiled()
+                self.kernels = compiled()
             self.make_room()
 
     def finish(self) -> Tree:
         """Keep what a tree needs."""
-        n_nodes, n_classes = int(self.state[N_NODES]), self.target.n_classes
-        nodes = self.nodes[:, :n_nodes]
+        n_nodes, n_classes = int(self.stack.state[N_NODES]), self.target.n_classes
+        nodes = TextbookNodes._make([*(x[:n_nodes] for x in self.nodes[:-1]), self.nodes.distributions])
         unit = math.ldexp(weight_unit(self.weights), -self.shift)
-        threshold = self.node_values[CUT_VALUE, :n_nodes].copy()
-        is_leaf = nodes[FIRST_CHILD] == 0
-        impurity = self.node_values[SCORE, :n_nodes].copy()
+        threshold = nodes.cut_value.copy()
+        is_leaf = nodes.first_child == 0
+        impurity = nodes.impurity.copy()
         impurity_exponent = 0
         if n_classes:
-            threshold[is_leaf] = nodes[CLASS_OF, is_leaf]
+            threshold[is_leaf] = nodes.class_of[is_leaf]
         else:
             impurity_exponent = self.settle_values(threshold, impurity)
         tree = Tree(
-            test=nodes[TEST].astype(np.uint32),
-            first_child=nodes[FIRST_CHILD].astype(np.int32),
+            test=nodes.test.astype(np.uint32),
+            first_child=nodes.first_child.astype(np.int32),
             threshold=threshold,
             subsets=np.zeros(0, np.uint64),
-            n_rows=nodes[N_ROWS].astype(np.uint32),
-            weight=nodes[WEIGHT_OF] * unit,
+            n_rows=nodes.n_rows.astype(np.uint32),
+            weight=nodes.weight.astype(np.float64) * unit,
             impurity=impurity,
             impurity_exponent=impurity_exponent,
-            distributions=self.distributions[: int(self.state[N_MIXED])].astype(np.float64) * unit,
+            distributions=nodes.distributions[: int(self.stack.state[N_MIXED])].astype(np.float64) * unit,
             n_classes=n_classes,
             n_levels=np.where(self.features[IS_CATEGORICAL] != 0, self.features[N_CODES], 0).astype(np.int32),
         )
@@ -330,13 +369,18 @@ class Textbook(Driven):
         """Write values of leaves and impurities of all nodes; return the power of two that impurities are given in."""
         target, weights = self.target, self.weights
         half = target.exponent // 2
-        means = np.empty(len(threshold))
-        self.kernels.textbook.driver.settle_values(
-            self.labels, self.ids, target.truth, self.nodes, len(threshold), CRITERIA[self.params.criterion],
-            int(weights.is_whole), float(target.centre), math.ldexp(1.0, -target.spread_exponent),
-            math.ldexp(1.0, -weights.bits), math.ldexp(1.0, sum_bits(math.ldexp(weights.total, -weights.bits))),
-            math.ldexp(1.0, half), math.ldexp(1.0, target.exponent - half), means, threshold, impurity,
-        )  # fmt: skip
+        units = TextbookUnits(
+            is_whole=weights.is_whole,
+            centre=float(target.centre),
+            stretch=math.ldexp(1.0, -target.spread_exponent),
+            share=math.ldexp(1.0, -weights.bits),
+            rough_scale=math.ldexp(1.0, sum_bits(math.ldexp(weights.total, -weights.bits))),
+            criterion=CRITERIA[self.params.criterion],
+            value_unit=math.ldexp(1.0, half),
+            value_unit_2=math.ldexp(1.0, target.exponent - half),
+        )
+        out = TextbookStats(np.empty(len(threshold)), threshold, impurity)
+        self.kernels.textbook.driver.settle_values(len(threshold), self.arena, target.truth, self.nodes, units, out)
         exponent = target.exponent + target.spread_exponent
         return exponent if self.params.criterion == "sdr" else 2 * exponent
 
@@ -354,64 +398,51 @@ class Textbook(Driven):
         """The entries of the root: every row."""
         return self.root
 
-    def scan(self, entries: Entries) -> tuple[NDArray[np.float64], int]:
+    def scan(self, entries: Entries) -> tuple[Figures, int]:
         """Figures of the best test of every feature over the entries of a node, and the feature the grower takes.
 
         Returns
         -------
-        figures : float64 (FIGURE_ROWS, n_features)
-            Rows as named in `_types`: GAIN_FIGURE (C4.5: less the penalty of numbers), SPLIT_INFO, RATIO, IS_VALID (may
-            be chosen), IS_COUNTED (enters C4.5's average), LAST_BELOW, FIRST_ABOVE (codes around the
-            cut), N_CUTS, N_TRIED, N_FULL, MISSING_WEIGHT. Gains are in the user's units.
+        figures : Figures
+            Gains, ratios and weights are in the user's units.
         feature : int
             -1: none; least decrease, depth and size are not looked at here.
         """
-        figures = np.zeros_like(self.figures)
-        feature = self.kernels.textbook.driver.scan(
-            self.columns, entries.ids, entries.labels, self.times, self.target.truth, self.features, self.codes.edges,
-            self.settings, self.xlogx, self.column, self.keys, self.counts, self.cells, self.groups, self.sums,
-            self.totals, figures, self.control,
-        )  # fmt: skip
-        figures[[GAIN_FIGURE, RATIO]] *= self.gain_unit
-        figures[MISSING_WEIGHT] *= math.ldexp(weight_unit(self.weights), -self.shift)
+        scratch = self.scratch.scan._replace(figures=make_figures(self.codes.n_features))
+        feature = self.kernels.textbook.driver.scan(self.table, entries, self.settings, scratch, self.control)
+        figures = scratch.figures
+        unit = self.gain_unit
+        weight = math.ldexp(weight_unit(self.weights), -self.shift)
+        figures = figures._replace(
+            gain=figures.gain * unit, ratio=figures.ratio * unit, missing_weight=figures.missing_weight * weight
+        )
         return figures, int(feature)
 
-    def cuts(self, entries: Entries, feature: int) -> NDArray[np.float64]:
-        """Every cut of a number over the entries of a node, shape (CUT_ROWS, n_cuts), in order.
-
-        Rows as named in `_types`: CUT_LAST and CUT_FIRST (codes around it; the second is -1 where it sets known rows
-        against missing ones), CUT_GAIN (without C4.5's penalty), CUT_SPLIT_INFO, CUT_RATIO, CUT_IS_VALID.
-        """
-        figures = np.zeros_like(self.figures)
-        cuts = np.zeros((CUT_ROWS, int(self.features[N_CODES, feature]) + 1))
-        self.kernels.textbook.driver.list_cuts(
-            self.columns, entries.ids, entries.labels, self.times, self.target.truth, feature, self.features,
-            self.codes.edges, self.settings, self.xlogx, self.column, self.keys, self.counts, self.cells, self.groups,
-            self.sums, self.totals, figures, cuts,
-        )  # fmt: skip
-        cuts[[CUT_GAIN, CUT_RATIO]] *= self.gain_unit
-        return cuts[:, : int(figures[N_TRIED, feature])]
+    def cuts(self, entries: Entries, feature: int) -> Cuts:
+        """Every cut of a number over the entries of a node, in order; gains and ratios are in the user's units."""
+        scratch = self.scratch.scan._replace(figures=make_figures(self.codes.n_features))
+        cuts = make_cuts(int(self.features[N_CODES, feature]) + 1)
+        self.kernels.textbook.driver.list_cuts(feature, self.table, entries, self.settings, scratch, cuts)
+        cuts = Cuts._make(x[: int(scratch.figures.n_tried[feature])] for x in cuts)
+        return cuts._replace(gain=cuts.gain * self.gain_unit, ratio=cuts.ratio * self.gain_unit)
 
     def send(self, entries: Entries, tree: Tree, node: int) -> list[Entries]:
         """The entries of each branch of a node of a tree that was grown on this table."""
         feature, n_branches = int(tree.feature[node]), int(tree.n_branches[node])
-        code = self.columns[feature, entries.ids].astype(np.int32)
+        code = self.table.columns[feature, entries.ids].astype(np.int32)
         branch = code - 1
         if tree.kind[node] == THRESHOLD:
             at, n_codes = int(self.features[OFFSET, feature]), int(self.features[N_CODES, feature])
             cut = np.searchsorted(self.codes.edges[LOW, at : at + n_codes], tree.threshold[node], side="right")
             branch = (code > cut).astype(np.int32)
         branch[code == MISSING_CODE] = tree.missing_branch[node]
-        n_entries, heaviest, known = self.kernels.textbook.branches.count_bags(
-            branch, entries.ids, entries.labels, self.times, n_branches, self.bags
-        )
-        ids, labels = enlarge(entries.ids, n_entries), enlarge(entries.labels, n_entries)
-        self.kernels.textbook.branches.fill_bags(
-            branch, ids, labels, self.times, n_branches, n_entries, heaviest, known, self.bags, np.empty_like(ids),
-            np.empty_like(labels),
-        )  # fmt: skip
-        bags = [slice(int(b), int(b + n)) for b, n in zip(*self.bags[[BAG_BEGIN, BAG_N], :n_branches], strict=True)]
-        return [Entries(ids[bag].copy(), labels[:, bag].copy()) for bag in bags]
+        branches = self.scratch.branches._replace(of_entry=branch)
+        kernels, times = self.kernels.textbook.branches, self.table.times
+        parting = kernels.count_branches(n_branches, entries, times, branches)
+        entries = widen(entries, int(parting.n_entries))
+        kernels.fill_branches(parting, entries, spare_of(entries), times, branches)
+        parts = [slice(int(b), int(b + n)) for b, n in zip(branches.begin, branches.n, strict=True)][:n_branches]
+        return [Entries(entries.ids[part].copy(), entries.labels[:, part].copy()) for part in parts]
 
 
 def grow_textbook(codes: Codes, target: Target, weights: Weights, params: TextbookParams, kernels: Any) -> Tree:

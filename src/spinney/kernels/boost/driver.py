@@ -84,7 +84,7 @@ from spinney._types import (
 
 from ..common.queue import is_ahead, pop, push
 from ..common.rng import fold
-from ..common.structs import BoostSettings
+from ..common.structs import BoostSettings, Queue
 from .scan import hessian_of, value_of
 from .search import search
 from .threads import add_cells, clear_cells, guess_smaller, move_shard, subtract_cells, sum_shard
@@ -172,7 +172,7 @@ def split_node(
         at = slots[row, slot]
         slots[NODE, at] = 2 * state[N_SPLITS] - 1 + row - SLOT_FIRST
         if slots[IS_OPEN, at] != 0:
-            push(slots, slot_values, kind_of_order, state, at)
+            push(Queue(slots[QUEUE], slots[NODE], slot_values[GAIN], state), kind_of_order, at)
         else:
             slots[FREE, state[N_FREE]] = at
             state[N_FREE] += 1
@@ -199,7 +199,7 @@ def choose_batch(
                     best = slot
                     if order != BEST_FIRST:
                         break
-                elif is_ahead(slots, slot_values, slot, best):
+                elif is_ahead(Queue(slots[QUEUE], slots[NODE], slot_values[GAIN], state), slot, best):
                     best = slot
         if best < 0 or (n > 0 and slot_values[GAIN, best] < likely_gain):
             break
@@ -514,7 +514,7 @@ def grow(
                     settings,
                 )  # fmt: skip
             if is_open:
-                push(slots, slot_values, settings.order, state, slot)
+                push(Queue(slots[QUEUE], slots[NODE], slot_values[GAIN], state), settings.order, slot)
         if state[PHASE] == CHILDREN:
             slot = state[CURRENT_SLOT]
             has_moves = state[HAS_MOVES] != 0
@@ -577,7 +577,7 @@ def grow(
                 buckets, prefix, lefts, present, found, found_gain, settings,
             )  # fmt: skip
             slots[IS_READY, slot] = 1
-        slot = pop(slots, slot_values, settings.order, state)
+        slot = pop(Queue(slots[QUEUE], slots[NODE], slot_values[GAIN], state), settings.order)
         split_node(
             slot, nodes, node_values, slots, slot_values, slot_subsets, subsets, features, order, settings.order, state
         )

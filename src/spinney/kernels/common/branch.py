@@ -1,6 +1,7 @@
-"""Which branch a row takes: one rule on codes for growing, its twin on values for everything after.
+"""Which branch a row takes: the one rule, on codes for growing and on values for everything after.
 
-A missing value takes the missing branch; a level that the table did not have is missing to `table.schema` already.
+A threshold sends what is not above it to branch 0, a subset the levels whose bits are set. A missing value takes the
+missing branch; a level that the table did not have is missing to `table.schema` already.
 """
 
 from __future__ import annotations
@@ -31,10 +32,16 @@ def branch_of_code(code: int, kind: int, cut: int, missing: int, subsets: np.nda
 
 
 @inlined
+def branch_of_known(value: float, threshold: float) -> int:
+    """Branch of a known value at a threshold: 1 if it is above."""
+    return np.int64(value > threshold)
+
+
+@inlined
 def branch_of_value(value: float, kind: int, argument: float, missing: int, subsets: np.ndarray) -> int:
-    """Branch of a value; a category's value is the index of its level."""
+    """Branch of a value; a category's value is the index of its level, its argument the first word of the subset."""
     if value != value:  # NaN
         return missing
     if kind == THRESHOLD:
-        return np.int64(value > argument)
+        return branch_of_known(value, argument)
     return np.int64(1) - np.int64(has_level(subsets, np.int64(argument), np.int64(value)))

@@ -16,14 +16,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinney._jit import kernel
+from spinney._jit import inlined, kernel
 from spinney._types import ENTROPY, GINI, MISCLASSIFICATION, PRESENT, SQUARED_ERROR, TARGET, WEIGHT
 
-from .elementary import weight_log2
+from .elementary import log2, weight_log2
 from .ties import TIE
 
 ROUNDING = 2.0**-50  # of a square: what conversions, products and their difference may be off
 FEW_ROWS = 8
+
+
+# --- Scores: what a scan maximises ------------------------------------------------------------------------------------
 
 
 @kernel
@@ -95,9 +98,50 @@ def score_classes(
     return score / np.float64(weight)
 
 
+# --- Impurities: what a node of a tree holds; `tree.measures` has the forms for arrays --------------------------------
+
+
+@inlined
+def impurity_of_two(criterion: int, share: float) -> float:
+    """Impurity of two classes, of which class 1 has this share of the weight."""
+    other = 1.0 - share
+    if criterion == ENTROPY:
+        impurity = 0.0
+        if share > 0.0:
+            impurity -= share * log2(share)
+        if other > 0.0:
+            impurity -= other * log2(other)
+        return impurity
+    if criterion == MISCLASSIFICATION:
+        return min(share, other)
+    return 2.0 * share * other
+
+
+@kernel
+def impurity_of_classes(criterion: int, class_sums: np.ndarray, weight: int) -> float:
+    """Impurity of rows with these weights of the classes, `weight` together."""
+    total = 0.0
+    for k in range(len(class_sums)):
+        share = np.float64(class_sums[k]) / np.float64(weight)
+        if criterion == ENTROPY:
+            if share > 0.0:
+                total -= share * log2(share)
+        elif criterion == MISCLASSIFICATION:
+            total = max(total, share)
+        else:
+            total += share * share
+    return max(total if criterion == ENTROPY else 1.0 - total, 0.0)
+
+
+# --- What a search may rely on ----------------------------------------------------------------------------------
+
+
 @kernel
 def blur_of(criterion: int, weight: int, score: float, xlogx: np.ndarray) -> float:
-    """Rounding of a sum that `score`, of rows of this weight, was taken off: it may be many times that of the rest."""
+    """Rounding error of `total - score`, where `score` is that of rows of this weight.
+
+    It can exceed the rounding of the difference itself many times.
+    """
     if criterion == ENTROPY:
         return (abs(score) + times_log(weight, xlogx)) * TIE
     return abs(score) * TIE
@@ -106,7 +150,7 @@ def blur_of(criterion: int, weight: int, score: float, xlogx: np.ndarray) -> flo
 @kernel
 def best_possible(
     criterion: int,
-    is_class: int,
+    is_class: bool,
     labels: np.ndarray,
     lo: int,
     hi: int,
@@ -122,7 +166,7 @@ def best_possible(
         return np.float64(weight)
     if criterion != SQUARED_ERROR:
         return 0.0  # entropy, SDR
-    if is_class != 0:
+    if is_class:
         return np.float64(total)
     if len(labels) > 2 or hi - lo > FEW_ROWS:
         return np.inf

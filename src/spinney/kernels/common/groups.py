@@ -6,6 +6,8 @@ Both leave the sums of each group in `groups`, and those of the missing rows in 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from spinney._jit import kernel
@@ -24,11 +26,12 @@ from spinney._types import (
     WEIGHT,
 )
 
+from .structs import SortedKeys
+
 
 @kernel
 def group_cells(
-    codes: np.ndarray,
-    labels: np.ndarray,
+    rows: Any,  # any tuple with codes and labels
     lo: int,
     hi: int,
     feature: int,
@@ -38,6 +41,7 @@ def group_cells(
     totals: np.ndarray,
 ) -> int:
     """Group rows lo .. hi by way of one cell per code; return the number of groups. Cells are zero before and after."""
+    codes, labels = rows.codes, rows.labels
     n_labels = len(labels)
     width = 2 if n_labels == 1 else 4
     if n_labels == 1:  # every weight is 1
@@ -77,18 +81,12 @@ def group_cells(
 
 
 @kernel
-def group_keys(
-    keys: np.ndarray,
-    row: int,
-    first: int,
-    end: int,
-    shift: int,
-    labels: np.ndarray,
-    base: int,
-    groups: np.ndarray,
-    totals: np.ndarray,
-) -> int:
-    """Group the rows of sorted keys[row, first:end], whose labels start at `base`; return the number of groups."""
+def group_keys(ordered: SortedKeys, shift: int, groups: np.ndarray, totals: np.ndarray) -> int:
+    """Group the rows of a node in the order of a feature's codes; return the number of groups.
+
+    shift: bits of a position in a key.
+    """
+    keys, row, labels, base = ordered.keys, ordered.row, ordered.labels, ordered.base
     n_labels = len(labels)
     mask = (np.int64(1) << shift) - 1
     n_groups = np.int64(0)
@@ -98,7 +96,7 @@ def group_keys(
     weight = np.int64(0)
     square = np.int64(0)
     totals[N_MISSING] = 0
-    for k in range(first, end):
+    for k in range(ordered.first, ordered.end):
         key = np.int64(keys[row, k])
         code = key >> shift
         i = base + (key & mask)

@@ -7,44 +7,37 @@ import numpy as np
 from spinney._jit import inlined, kernel
 from spinney._types import SUM_BITS, WEIGHT
 
+from .structs import RowRange, Targets, ValueUnits
+
 LOW_LIMB = 2.0**30  # units of the second limb in one of the first: sums of both stay below 2**62
 MARGIN = 1.0 + 2.0**-20  # as `tree.target.MARGIN`: absorbs roundings of the sum that a scale is taken from
 
 
 @kernel
 def fixed_mean(
-    labels: np.ndarray,
-    ids: np.ndarray,
-    truth: np.ndarray,
-    lo: int,
-    hi: int,
-    weight: int,
-    is_whole: int,
-    low: float,
-    width: float,
-    centre: float,
-    power: int,
+    targets: Targets, leaf: RowRange, is_whole: bool, low: float, width: float, centre: float, power: int
 ) -> float:
-    """Weighted mean of ((target - low) / width - centre) ** power over rows lo .. hi; power 1 or 2, terms in [0, 1].
+    """Weighted mean of ((target - low) / width - centre) ** power over a leaf; power 1 or 2, terms in [0, 1].
 
     Terms are summed in two limbs, so that small ones beside a large one keep their digits. Whole weights multiply
     quantised terms: a row of weight 2 is exactly two rows.
     """
+    labels, ids, truth = targets.labels, targets.ids, targets.truth
     bits = np.int64(SUM_BITS - 1)
-    rest = np.int64(weight)
+    rest = np.int64(leaf.weight)
     while rest > 1:
         rest >>= 1
         bits -= 1
     scale = np.float64(np.int64(1) << bits)  # the sum stays below 2**SUM_BITS
     total = np.int64(0)
     total_low = np.int64(0)
-    for i in range(np.uint64(lo), np.uint64(hi)):
+    for i in range(np.uint64(leaf.lo), np.uint64(leaf.hi)):
         term = (truth[np.uint64(ids[i])] - low) / width - centre
         if power == 2:
             term = term * term
         times = np.int64(1)
         if len(labels) > 1:
-            if is_whole != 0:
+            if is_whole:
                 times = labels[WEIGHT, i]
             else:
                 term = term * np.float64(labels[WEIGHT, i])
@@ -52,32 +45,22 @@ def fixed_mean(
         whole = np.floor(term)
         total += np.int64(whole) * times
         total_low += np.int64(np.rint((term - whole) * LOW_LIMB)) * times
-    return (np.float64(total) + np.float64(total_low) / LOW_LIMB) / (np.float64(weight) * scale)
+    return (np.float64(total) + np.float64(total_low) / LOW_LIMB) / (np.float64(leaf.weight) * scale)
 
 
 @kernel
-def sum_targets(
-    labels: np.ndarray,
-    ids: np.ndarray,
-    truth: np.ndarray,
-    lo: int,
-    hi: int,
-    is_whole: int,
-    is_absolute: int,
-    centre: float,
-    stretch: float,
-    share: float,
-    scale: float,
-) -> int:
+def sum_targets(targets: Targets, lo: int, hi: int, units: ValueUnits, scale: float, is_absolute: bool) -> int:
     """Sum of weight * (target - centre) * stretch over rows lo .. hi in units of 1 / scale, or of its magnitudes."""
+    labels, ids, truth = targets.labels, targets.ids, targets.truth
+    centre, stretch, share = units.centre, units.stretch, units.share
     total = np.int64(0)
     for i in range(np.uint64(lo), np.uint64(hi)):
         y = (truth[np.uint64(ids[i])] - centre) * stretch
-        if is_absolute != 0:
+        if is_absolute:
             y = np.abs(y)
         if len(labels) == 1:
             total += np.int64(np.rint(y * scale))
-        elif is_whole != 0:
+        elif units.is_whole:
             total += np.int64(np.rint(y * scale)) * labels[WEIGHT, i]
         else:
             total += np.int64(np.rint(y * (np.float64(labels[WEIGHT, i]) * share) * scale))
@@ -100,19 +83,11 @@ def finest_scale(magnitude: float) -> float:
 
 @inlined
 def settle_value_leaf(
-    labels: np.ndarray,
-    ids: np.ndarray,
-    truth: np.ndarray,
+    targets: Targets,
+    leaf: RowRange,
     node: int,
-    lo: int,
-    hi: int,
-    weight: int,
-    is_whole: int,
-    centre: float,
-    stretch: float,
-    share: float,
-    rough_scale: float,
-    scale: float,  # 0: not known yet
+    units: ValueUnits,
+    scale: float,  # of sums; 0: not known yet
     means: np.ndarray,
     impurity: np.ndarray,
 ) -> tuple[float, float]:
@@ -121,9 +96,11 @@ def settle_value_leaf(
     The mean is taken from the integer that `refit_leaves` takes, so the same rows give the same value. Its scale costs
     a sum over all rows, which a tree of pure leaves does without.
     """
-    low = truth[np.uint64(ids[lo])]
+    ids, truth = targets.ids, targets.truth
+    centre, stretch = units.centre, units.stretch
+    low = truth[np.uint64(ids[leaf.lo])]
     high = low
-    for i in range(np.uint64(lo + 1), np.uint64(hi)):
+    for i in range(np.uint64(leaf.lo + 1), np.uint64(leaf.hi)):
         y = truth[np.uint64(ids[i])]
         low = min(low, y)
         high = max(high, y)
@@ -132,13 +109,13 @@ def settle_value_leaf(
     impurity[node] = 0.0
     if low != high:
         width = high - low
-        mean = fixed_mean(labels, ids, truth, lo, hi, weight, is_whole, low, width, 0.0, 1)
-        variance = fixed_mean(labels, ids, truth, lo, hi, weight, is_whole, low, width, mean, 2)
+        mean = fixed_mean(targets, leaf, units.is_whole, low, width, 0.0, 1)
+        variance = fixed_mean(targets, leaf, units.is_whole, low, width, mean, 2)
         if scale == 0.0:
-            size = sum_targets(labels, ids, truth, 0, len(ids), is_whole, 1, centre, stretch, share, rough_scale)
-            scale = finest_scale(np.float64(size) / rough_scale)
-        total = sum_targets(labels, ids, truth, lo, hi, is_whole, 0, centre, stretch, share, scale)
-        value = np.float64(total) / np.float64(weight) / (scale * share) / stretch + centre
+            size = sum_targets(targets, 0, len(ids), units, units.rough_scale, True)
+            scale = finest_scale(np.float64(size) / units.rough_scale)
+        total = sum_targets(targets, leaf.lo, leaf.hi, units, scale, False)
+        value = np.float64(total) / np.float64(leaf.weight) / (scale * units.share) / stretch + centre
         value = min(max(value, low), high)
         width *= stretch
         means[node] += mean * width

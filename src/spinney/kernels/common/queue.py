@@ -1,54 +1,66 @@
-"""The open nodes in the order they are expanded: a stack (depth first) or a heap by gain (best first)."""
+"""The open nodes in the order they are expanded: a stack (depth first) or a heap by gain (best first).
+
+A *frontier* is any tuple with these fields:
+
+  queue   int64 (n_slots,)   slots of open nodes; the first state[N_QUEUED] entries count
+  node    int64 (n_slots,)   number of the node in each slot
+  gain    float64 (n_slots,) what its split gains
+  state   int64              counters of the driver
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from spinney._jit import inlined, kernel
-from spinney._types import BEST_FIRST, GAIN, N_QUEUED, NODE, QUEUE
-
-
-@kernel
-def is_ahead(slots: np.ndarray, slot_values: np.ndarray, a: int, b: int) -> bool:
-    """Whether slot a is expanded before slot b: larger gain, then older node."""
-    if slot_values[GAIN, a] != slot_values[GAIN, b]:
-        return slot_values[GAIN, a] > slot_values[GAIN, b]
-    return slots[NODE, a] < slots[NODE, b]
+from spinney._jit import inlined
+from spinney._types import BEST_FIRST, N_QUEUED
 
 
 @inlined
-def push(slots: np.ndarray, slot_values: np.ndarray, order: int, state: np.ndarray, slot: int) -> None:
+def is_ahead(frontier: Any, a: int, b: int) -> bool:
+    """Whether slot a is expanded before slot b: larger gain, then older node."""
+    if frontier.gain[a] != frontier.gain[b]:
+        return frontier.gain[a] > frontier.gain[b]
+    return frontier.node[a] < frontier.node[b]
+
+
+@inlined
+def push(frontier: Any, order: int, slot: int) -> None:
     """Add a slot to the queue: a stack (depth first) or a heap by gain (best first)."""
+    queue, state = frontier.queue, frontier.state
     at = state[N_QUEUED]
     state[N_QUEUED] = at + 1
     while order == BEST_FIRST and at > 0:
         above = (at - 1) // 2
-        if not is_ahead(slots, slot_values, slot, slots[QUEUE, above]):
+        if not is_ahead(frontier, slot, queue[above]):
             break
-        slots[QUEUE, at] = slots[QUEUE, above]
+        queue[at] = queue[above]
         at = above
-    slots[QUEUE, at] = slot
+    queue[at] = slot
 
 
 @inlined
-def pop(slots: np.ndarray, slot_values: np.ndarray, order: int, state: np.ndarray) -> int:
+def pop(frontier: Any, order: int) -> int:
     """Take the next slot from the queue."""
+    queue, state = frontier.queue, frontier.state
     end = state[N_QUEUED] - 1
     state[N_QUEUED] = end
     if order != BEST_FIRST:
-        return slots[QUEUE, end]
-    top = slots[QUEUE, 0]
-    slot = slots[QUEUE, end]
+        return queue[end]
+    top = queue[0]
+    slot = queue[end]
     at = np.int64(0)
     while True:
         child = 2 * at + 1
         if child >= end:
             break
-        if child + 1 < end and is_ahead(slots, slot_values, slots[QUEUE, child + 1], slots[QUEUE, child]):
+        if child + 1 < end and is_ahead(frontier, queue[child + 1], queue[child]):
             child += 1
-        if not is_ahead(slots, slot_values, slots[QUEUE, child], slot):
+        if not is_ahead(frontier, queue[child], slot):
             break
-        slots[QUEUE, at] = slots[QUEUE, child]
+        queue[at] = queue[child]
         at = child
-    slots[QUEUE, at] = slot
+    queue[at] = slot
     return top

@@ -16,6 +16,15 @@ from .rng import below
 TIE = 2.0**-47
 NO_SCORE = -1e300  # below every score, and finite, so that the tie slack is too
 
+# Textbook trees compare gains per unit of weight. Theirs are differences of sums of logarithms, not scores near each
+# other, so their slack is absolute: bits or Gini, and of numbers a share of the range of the node's targets.
+TEXTBOOK_TIE = 2.0**-42  # 2e-13: four digits beyond what such sums are exact to
+# C4.5 has slacks of its own, as J48 has them; trees that are compared with its trees need the same
+C45_SMALL = 1e-6  # weights, gains, ratios and errors that differ by less are equal
+C45_NEAR = 1e-5  # values that differ by less are equal: no cut between them
+C45_AVERAGE_SLACK = 1e-3  # by which a gain may miss the average
+C45_MARGIN = 0.1  # errors by which a smaller tree may be worse
+
 
 @inlined
 def bar_above(best: float) -> float:
@@ -37,7 +46,7 @@ def certain(bound: float) -> float:
 
 @inlined
 def judge(
-    score: float, best: float, blur: float, has_random_ties: int, key: np.uint64, n_ties: int
+    score: float, best: float, blur: float, has_random_ties: bool, key: np.uint64, n_ties: int
 ) -> tuple[bool, float, int]:
     """Whether a candidate takes the place of the best: (it does, the best score then, ties met so far).
 
@@ -47,7 +56,7 @@ def judge(
     slack = abs(best) * TIE + blur
     if score > best + slack:
         return True, score, np.int64(0)
-    if has_random_ties != 0 and score >= best - slack:
+    if has_random_ties and score >= best - slack:
         n_ties += 1
         return below(key, n_ties, n_ties + 1) == 0, best, n_ties
     return False, best, n_ties

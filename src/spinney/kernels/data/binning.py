@@ -4,7 +4,7 @@ Words: a *run* is a stretch of equal values in a sorted column; a *cell* is one 
 found from a value without a search, that knows how many bins begin below it: only those that begin inside are compared.
 
 From the sorted values alone (every weight 1) a bin ends after two looks: the run that holds the last of its share
-belongs to it or opens the next. No other run matters, however many there are. The rule is that of `coding.fill_bins`.
+belongs to it or opens the next. No other run matters, however many there are. The rule is that of `fill_bins`.
 """
 
 from __future__ import annotations
@@ -14,16 +14,14 @@ import numpy as np
 from spinney._jit import door, inlined, kernel
 from spinney._types import MISSING_CODE, OFFSET
 
+from ..common.structs import BinCells, ByteTable, FloatTable
+
 TILE_ROWS = 512  # rows coded together: their bytes, 16 kB for 32 features, stay in the first-level cache
 LAST_KEY = 2**31 - 1  # above the bits of every known float32
 ONE = np.uint64(1)
 NONE = np.uint64(0)
 BYTE = np.uint64(255)
 BYTE_BITS = np.uint64(8)
-
-BASE = 0  # rows of `ranges` and of `grid`: where the cells of a column begin
-SCALE, TOP = 1, 2  # rows of `ranges`: cells per unit, last cell
-SHIFT, STEPS = 1, 2  # rows of `grid`: bits that do not matter to a cell (0: cells are of equal width), halvings
 
 
 @door
@@ -206,45 +204,49 @@ def cell_of_bits(bits: int, lowest: int, base: int, shift: int, top: int) -> np.
 
 
 @inlined
-def sum_cells(cells: np.ndarray, j: int) -> int:
+def sum_cells(n_below: np.ndarray, j: int) -> int:
     """Turn counts per cell to counts in the cells below; return the largest count."""
-    n_below = np.int64(0)
+    n_all = np.int64(0)
     most = np.int64(0)
-    for c in range(cells.shape[1]):
-        n_here = np.int64(cells[j, c])
+    for c in range(n_below.shape[1]):
+        n_here = np.int64(n_below[j, c])
         most = max(most, n_here)
-        cells[j, c] = n_below
-        n_below += n_here
+        n_below[j, c] = n_all
+        n_all += n_here
     return most
 
 
 @kernel
-def lay_evenly(low: np.ndarray, j: int, first: int, last: int, n: int, cells: np.ndarray, ranges: np.ndarray) -> int:
+def lay_evenly(cells: BinCells, j: int, first: int, last: int, n: int) -> int:
     """Lay cells of equal width over bins first .. last of column j; return how many bins begin in the fullest."""
-    ranges[BASE, j] = 0
-    ranges[SCALE, j] = 0
-    ranges[TOP, j] = cells.shape[1] - 1
+    low = cells.low
+    n_below = cells.n_below
+    base = cells.base
+    scale = cells.scale
+    top = cells.top
+    base[j] = 0
+    scale[j] = 0
+    top[j] = n_below.shape[1] - 1
     if last > first:
-        width = (low[j, last] - low[j, first]) / ranges[TOP, j]
-        ranges[BASE, j] = low[j, first] - 2 * width  # the bins before begin in the first cell, this one does not
-        ranges[SCALE, j] = 1 / width
-        if ranges[BASE, j] - ranges[BASE, j] != 0 or ranges[SCALE, j] - ranges[SCALE, j] != 0:
-            ranges[BASE, j] = 0  # infinite: the bins are too far apart, or too close to each other
-            ranges[SCALE, j] = 0
-    for c in range(cells.shape[1]):
-        cells[j, c] = 0
+        width = (low[j, last] - low[j, first]) / top[j]
+        base[j] = low[j, first] - 2 * width  # the bins before begin in the first cell, this one does not
+        scale[j] = 1 / width
+        if base[j] - base[j] != 0 or scale[j] - scale[j] != 0:
+            base[j] = 0  # infinite: the bins are too far apart, or too close to each other
+            scale[j] = 0
+    for c in range(n_below.shape[1]):
+        n_below[j, c] = 0
     for k in range(n):
-        cell = np.int64(cell_of(low[j, k], ranges[BASE, j], ranges[SCALE, j], ranges[TOP, j]))
-        cells[j, cell] += 1
-    return sum_cells(cells, j)
+        cell = np.int64(cell_of(low[j, k], base[j], scale[j], top[j]))
+        n_below[j, cell] += 1
+    return sum_cells(n_below, j)
 
 
 @kernel
-def lay_by_bits(
-    bits: np.ndarray, lowest: int, j: int, first: int, last: int, n: int, cells: np.ndarray, grid: np.ndarray
-) -> int:
-    """The same with cells of equally many floating-point numbers."""
-    top = cells.shape[1] - 1
+def lay_by_bits(cells: BinCells, bits: np.ndarray, lowest: int, j: int, first: int, last: int, n: int) -> int:
+    """The same with cells of equally many floating-point numbers; bits: the memory of `low` as whole numbers."""
+    n_below = cells.n_below
+    top = n_below.shape[1] - 1
     begin = np.int64(bits[j, first])
     begin = begin if begin >= 0 else lowest - begin
     end = np.int64(bits[j, last])
@@ -253,30 +255,30 @@ def lay_by_bits(
     while (end >> shift) - (begin >> shift) > top - 1:  # ends: at worst they are 0 and -1
         shift += 1
     base = (begin >> shift) - 1
-    for c in range(cells.shape[1]):
-        cells[j, c] = 0
+    for c in range(n_below.shape[1]):
+        n_below[j, c] = 0
     for k in range(n):
         cell = np.int64(cell_of_bits(np.int64(bits[j, k]), lowest, base, shift, top))
-        cells[j, cell] += 1
-    grid[SHIFT, j] = shift
-    grid[BASE, j] = base
-    return sum_cells(cells, j)
+        n_below[j, cell] += 1
+    cells.shift[j] = shift
+    cells.base_bits[j] = base
+    return sum_cells(n_below, j)
 
 
 @door
 def lay_cells(
-    low: np.ndarray,  # (n_columns, any) of the type of the values: lowest value of each bin, ascending
-    bits: np.ndarray,  # the same memory as signed integers of that size
+    cells: BinCells,  # `low` is read, the rest is written
+    bits: np.ndarray,  # the memory of `low` as signed integers of its size
     lowest: int,  # of those integers
     n_bins: np.ndarray,  # (n_columns,) int64
-    cells: np.ndarray,  # (n_columns, at least 4) uint16, written: bins that begin in the cells below
-    ranges: np.ndarray,  # (3, n_columns) of the type of the values, written: cells of equal width
-    grid: np.ndarray,  # (3, n_columns) int64, written: cells by bits, and halvings that find a bin from its cell
 ) -> None:
-    """Lay cells over the bins of each column, between its outer bins: an outlier does not stretch them.
+    """Lay cells, at least 4, over the bins of each column, between its outer bins: an outlier does not stretch them.
 
     Cells of equal width leave many bins of a skewed column in one: there, cells by bits take their place.
     """
+    low = cells.low
+    shift = cells.shift
+    n_steps = cells.n_steps
     for j in range(low.shape[0]):
         n = n_bins[j]
         first = np.int64(n > 2)
@@ -285,18 +287,18 @@ def lay_cells(
         last = n - 1
         while last > first and low[j, last] - low[j, last] != 0:
             last -= 1
-        most = lay_evenly(low, j, first, last, n, cells, ranges)
-        grid[SHIFT, j] = 0
+        most = lay_evenly(cells, j, first, last, n)
+        shift[j] = 0
         if most > 1:
-            most_by_bits = lay_by_bits(bits, lowest, j, first, last, n, cells, grid)
+            most_by_bits = lay_by_bits(cells, bits, lowest, j, first, last, n)
             if most_by_bits < most:
                 most = most_by_bits
             else:
-                lay_evenly(low, j, first, last, n, cells, ranges)
-                grid[SHIFT, j] = 0
-        grid[STEPS, j] = 0
-        while most >> grid[STEPS, j] > 0:
-            grid[STEPS, j] += 1
+                lay_evenly(cells, j, first, last, n)
+                shift[j] = 0
+        n_steps[j] = 0
+        while most >> n_steps[j] > 0:
+            n_steps[j] += 1
 
 
 @inlined
@@ -311,39 +313,38 @@ def climb(value: float, low: np.ndarray, column: np.uint64, n_below: np.uint64, 
 
 @door
 def code(
-    values: np.ndarray,  # (n_columns, n_rows) float32 or float64, in the order of the rows
-    bits: np.ndarray,  # the same memory as signed integers of that size
-    lowest: int,
+    table: FloatTable,  # (n_columns, n_rows), in the order of the rows
     lo: int,
     hi: int,
-    low: np.ndarray,  # as in `lay_cells`, then NaN: at least as many as the bins of a cell, to a power of two
-    cells: np.ndarray,
-    ranges: np.ndarray,
-    grid: np.ndarray,
-    place: np.ndarray,  # (n_columns,) int64: byte offsets in a row
-    is_wide: np.ndarray,  # (n_columns,) bool
-    rows: np.ndarray,  # (n_rows, stride) uint8, written
+    cells: BinCells,  # `low` has as many NaN behind it as the bins of a cell, to a power of two, or more
+    coded: ByteTable,  # written
 ) -> None:
     """Write the codes of rows lo .. hi: how many bins begin at or below a value, which is none for NaN."""
-    last_cell = np.int64(cells.shape[1] - 1)
+    values = table.values
+    bits = table.bits
+    lowest = table.lowest
+    low = cells.low
+    n_below = cells.n_below
+    rows = coded.rows
+    last_cell = np.int64(n_below.shape[1] - 1)
     for first in range(lo, hi, TILE_ROWS):
         last = min(first + TILE_ROWS, hi)
         for j in range(values.shape[0]):
             column = np.uint64(j)
-            base = ranges[BASE, j]
-            scale = ranges[SCALE, j]
-            top = ranges[TOP, j]
-            base_bits = grid[BASE, j]
-            shift = grid[SHIFT, j]
-            n_steps = np.uint64(grid[STEPS, j])
-            byte = np.uint64(place[j])
-            has_two = is_wide[j]
+            base = cells.base[j]
+            scale = cells.scale[j]
+            top = cells.top[j]
+            base_bits = cells.base_bits[j]
+            shift = cells.shift[j]
+            n_steps = np.uint64(cells.n_steps[j])
+            byte = np.uint64(coded.place[j])
+            has_two = coded.is_wide[j]
             if shift > 0:
                 for i in range(first, last):
                     row = np.uint64(i)
                     value = values[column, row]
                     cell = cell_of_bits(np.int64(bits[column, row]), lowest, base_bits, shift, last_cell)
-                    n = climb(value, low, column, np.uint64(cells[column, cell]), n_steps)
+                    n = climb(value, low, column, np.uint64(n_below[column, cell]), n_steps)
                     n = n if value == value else NONE
                     rows[row, byte] = n & BYTE
                     if has_two:
@@ -352,14 +353,14 @@ def code(
                 for i in range(first, last):
                     row = np.uint64(i)
                     value = values[column, row]
-                    n = np.uint64(cells[column, cell_of(value, base, scale, top)])
+                    n = np.uint64(n_below[column, cell_of(value, base, scale, top)])
                     rows[row, byte] = n + np.uint64(value >= low[column, n])
             else:
                 for i in range(first, last):
                     row = np.uint64(i)
                     value = values[column, row]
                     cell = cell_of(value, base, scale, top)
-                    n = climb(value, low, column, np.uint64(cells[column, cell]), n_steps)
+                    n = climb(value, low, column, np.uint64(n_below[column, cell]), n_steps)
                     rows[row, byte] = n & BYTE
                     if has_two:
                         rows[row, byte + ONE] = n >> BYTE_BITS
@@ -378,9 +379,7 @@ def load_code(rows: np.ndarray, row: np.uint64, byte: np.uint64, has_two: bool) 
 
 @door
 def sum_mass(
-    rows: np.ndarray,  # (n_rows, stride) uint8
-    place: np.ndarray,
-    is_wide: np.ndarray,
+    table: ByteTable,
     features: np.ndarray,
     mass: np.ndarray,  # (n_rows,) int64
     first_feature: int,
@@ -388,12 +387,13 @@ def sum_mass(
     sums: np.ndarray,  # (n_codes of all features,) int64, added to
 ) -> None:
     """Add the mass of the rows to that of their known codes, for features first .. last."""
+    rows = table.rows
     for first in range(0, rows.shape[0], TILE_ROWS):
         last = min(first + TILE_ROWS, rows.shape[0])
         for j in range(first_feature, last_feature):
-            byte = np.uint64(place[j])
+            byte = np.uint64(table.place[j])
             before = features[OFFSET, j] - 1
-            has_two = is_wide[j]
+            has_two = table.is_wide[j]
             for i in range(first, last):
                 found = load_code(rows, np.uint64(i), byte, has_two)
                 if found != MISSING_CODE:
@@ -402,29 +402,27 @@ def sum_mass(
 
 @door
 def recode(
-    rows: np.ndarray,  # (n_rows, stride) uint8
-    place: np.ndarray,
-    is_wide: np.ndarray,
+    old: ByteTable,
     lookup: np.ndarray,  # (n_codes of all features + n_features,) uint16: new code of each code, the missing one first
     features: np.ndarray,
     lo: int,
     hi: int,
-    new_place: np.ndarray,
-    new_is_wide: np.ndarray,
-    new_rows: np.ndarray,  # (n_rows, new stride) uint8, written
+    new: ByteTable,  # written
 ) -> None:
     """Write new codes for rows lo .. hi."""
+    old_rows = old.rows
+    new_rows = new.rows
     for first in range(lo, hi, TILE_ROWS):
         last = min(first + TILE_ROWS, hi)
-        for j in range(len(place)):
-            byte = np.uint64(place[j])
-            to_byte = np.uint64(new_place[j])
+        for j in range(len(old.place)):
+            byte = np.uint64(old.place[j])
+            to_byte = np.uint64(new.place[j])
             before = features[OFFSET, j] + j
-            has_two = is_wide[j]
-            has_two_now = new_is_wide[j]
+            has_two = old.is_wide[j]
+            has_two_now = new.is_wide[j]
             for i in range(first, last):
                 row = np.uint64(i)
-                found = np.uint64(lookup[before + load_code(rows, row, byte, has_two)])
+                found = np.uint64(lookup[before + load_code(old_rows, row, byte, has_two)])
                 new_rows[row, to_byte] = found & BYTE
                 if has_two_now:
                     new_rows[row, to_byte + ONE] = found >> BYTE_BITS

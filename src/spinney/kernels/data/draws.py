@@ -13,6 +13,7 @@ import numpy as np
 from spinney._jit import door, inlined
 
 from ..common.rng import S11, below, fold
+from ..common.structs import DrawGuide, DrawStrata, PoissonRates
 
 # Purposes of a draw, so that no two share their numbers: the letters of "bag", "part" and "last".
 BAG = np.uint64(0x626167)
@@ -38,14 +39,14 @@ def draw_evenly(seed: np.uint64, tree: np.uint64, n_drawn: int, counts: np.ndarr
 
 
 @inlined
-def find_unit(at: int, line: np.ndarray, guide: np.ndarray, shift: int) -> int:
+def find_unit(at: int, guide: DrawGuide) -> int:
     """The place in `order` whose share of the weight holds `at`: the last one with line[place] <= at."""
-    bucket = np.int64(at) >> shift
-    low = np.int64(guide[bucket])
-    high = np.int64(guide[bucket + 1])
+    bucket = np.int64(at) >> guide.shift
+    low = np.int64(guide.start[bucket])
+    high = np.int64(guide.start[bucket + 1])
     while low < high:
         middle = (low + high + 1) >> 1
-        if line[middle] <= at:
+        if guide.line[middle] <= at:
             low = middle
         else:
             high = middle - 1
@@ -53,46 +54,37 @@ def find_unit(at: int, line: np.ndarray, guide: np.ndarray, shift: int) -> int:
 
 
 @door
-def draw_weighted(
-    seed: np.uint64,
-    tree: np.uint64,
-    order: np.ndarray,
-    begin: np.ndarray,
-    n_drawn: np.ndarray,  # (n_strata,)
-    line: np.ndarray,  # (len(order) + 1,) int64: weight of the units before each place, and of all
-    guide: np.ndarray,  # int32: the place that holds `bucket << shift`
-    shift: int,
-    counts: np.ndarray,
-) -> None:
+def draw_weighted(seed: np.uint64, tree: np.uint64, strata: DrawStrata, guide: DrawGuide, counts: np.ndarray) -> None:
     """Draw with replacement in proportion to integer weights, so many from each stratum; counts begin as zeros.
 
     The guide narrows the search to the units of one bucket: one or two in the mean where there is one stratum, and
     halved at each step where they are more.
     """
+    order = strata.order
     key = bag_key(seed, tree)
-    for s in range(len(n_drawn)):
+    for s in range(len(strata.n_drawn)):
         stratum_key = fold(key, np.uint64(s))
-        first = line[begin[s]]
-        weight = line[begin[s + 1]] - first
-        for k in range(n_drawn[s]):
-            place = find_unit(first + below(stratum_key, k, weight), line, guide, shift)
+        first = guide.line[strata.begin[s]]
+        weight = guide.line[strata.begin[s + 1]] - first
+        for k in range(strata.n_drawn[s]):
+            place = find_unit(first + below(stratum_key, k, weight), guide)
             counts[np.int64(order[place])] += 1
 
 
 @door
-def choose_evenly(
-    seed: np.uint64, tree: np.uint64, order: np.ndarray, begin: np.ndarray, n_drawn: np.ndarray, counts: np.ndarray
-) -> None:
+def choose_evenly(seed: np.uint64, tree: np.uint64, strata: DrawStrata, counts: np.ndarray) -> None:
     """Draw without replacement, the units of a stratum alike; counts begin as zeros.
 
     Selection sampling (Knuth, volume 2, algorithm 3.4.2 S): a unit is taken with the share of what is still wanted in
     what is left.
     """
+    order = strata.order
+    begin = strata.begin
     key = bag_key(seed, tree)
-    for s in range(len(n_drawn)):
+    for s in range(len(strata.n_drawn)):
         stratum_key = fold(key, np.uint64(s))
         n_left = np.int64(begin[s + 1] - begin[s])
-        n_wanted = np.int64(n_drawn[s])
+        n_wanted = np.int64(strata.n_drawn[s])
         for place in range(begin[s], begin[s + 1]):
             # added, not jumped on: nobody can predict it
             is_taken = np.int64(below(stratum_key, n_left, n_left) < n_wanted)
@@ -111,19 +103,13 @@ def fill_fractions(seed: np.uint64, tree: np.uint64, order: np.ndarray, fraction
 
 
 @door
-def draw_poisson(
-    seed: np.uint64,
-    tree: np.uint64,
-    order: np.ndarray,
-    n_pieces: np.ndarray,  # (len(order),), or (1,) where all units are alike
-    rates: np.ndarray,  # (2, len(n_pieces)): mean of a piece, and exp(-mean): the chance that it is 0
-    counts: np.ndarray,
-) -> None:
+def draw_poisson(seed: np.uint64, tree: np.uint64, order: np.ndarray, rates: PoissonRates, counts: np.ndarray) -> None:
     """Draw the count of each unit from a Poisson distribution, by the unit alone; counts begin as zeros.
 
     A large mean is drawn as a sum of pieces with small ones, each by inversion of one uniform draw: the chance of 0
     stays far from the end of float64. If no unit is drawn, one is, all alike: a bag is never empty.
     """
+    n_pieces = rates.n_pieces
     key = bag_key(seed, tree)
     n_units = np.int64(len(order))
     is_alike = len(n_pieces) == 1
@@ -132,13 +118,13 @@ def draw_poisson(
         unit = np.int64(order[place])
         unit_key = fold(key, np.uint64(unit))
         kind = np.int64(0) if is_alike else np.int64(place)
-        mean = rates[0, kind]
+        mean = rates.mean[kind]
         count = np.int64(0)
         for piece in range(n_pieces[kind]):
             # the first piece takes the key itself: most units have but one
             word = unit_key if piece == 0 else fold(unit_key, np.uint64(piece))
             at = np.float64(word >> S11) * UNIT
-            chance = rates[1, kind]
+            chance = rates.none[kind]
             k = np.int64(0)
             while at >= chance > 0.0:
                 at -= chance

@@ -1,1 +1,34 @@
-"""Send rows down finished trees, and check that trees can be walked."""
+"""Send rows down finished trees: what a model says, and what is found out by asking it.
+
+Words. A *tree* is its nodes in one array, children behind their parent; a node's *cut* is its threshold, the first word
+of its subset, or what the leaf says; its *link* packs where it leads and what it asks (`common/layout.py`). A *block*
+is a copy of some rows next to the processor. A leaf *says* a value, a class, or, where classes are mixed, a row of
+*shares*.
+
+Which way a row goes is decided in `common/branch.py` and nowhere else. Who goes how:
+
+    file             rows      trees                                    reads
+    lanes            many      thresholds and subsets, one path a row   PackedTrees, 8 rows at a time
+    bits             many      thresholds, at most 256 leaves each      BitTrees, a test asked of 1,024 rows at once
+    one_row          one       those of `lanes`                         one packed array, 8 trees at a time
+    any_tree         many      one tree: a branch for each level,       AnyTree, with a stack of open nodes
+                               surrogates, rows in pieces
+
+`model/predict.py` chooses: bits where there are rows and trees enough and no subsets, else lanes; any_tree for a tree
+with other tests than these. `model/packed.py` lays out the array of one_row, `tree/bitvectors.py` the bits. All add up
+leaves in the order of the trees, so all give the same bits.
+
+    Forest ──► PackedTrees ──────► lanes.find, lanes.vote ──┐
+           ──► BitTrees, BinCells ► bits.score ─────────────┼──► leaves, sums of what they say
+           ──► one array ─────────► one_row.add_up ─────────┘
+    Tree   ──► AnyTree ───────────► any_tree.walk ──► leaf of a row, answers ──► linear.add_terms
+
+What else is asked of finished trees:
+
+    validate         whether every node of a forest from a file is sound, before any of the above reads it
+    linear           sums that linear models of leaves are fitted from; what these models add to an answer
+    permutation      where rows end when values of a feature are permuted among them
+    quantiles        which training rows share leaves with a new row, and the quantiles of their targets
+
+Every group of arrays (`PackedTrees`, `BitTrees`, ...) is explained field by field in `common/structs.py`.
+"""

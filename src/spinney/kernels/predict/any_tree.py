@@ -9,110 +9,94 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import door, inlined
-from spinney._types import EVERY_BRANCH, FEATURE_SHIFT, KIND_BITS, LEAF, MISSING_BITS, MULTIWAY
+from spinney._types import EVERY_BRANCH, LEAF, MULTIWAY
 
 from ..common.branch import branch_of_value, has_level
+from ..common.layout import feature_of, kind_of, missing_of
+from ..common.structs import AnyTree, LeafAnswers, OpenNodes, SurrogateTests
 
-KIND_MASK = (1 << KIND_BITS) - 1
-MISSING_MASK = (1 << MISSING_BITS) - 1
+NO_BRANCH = -1
 
 
 @inlined
-def stand_in(
-    values: np.ndarray,
-    row: int,
-    node: int,
-    first_surrogate: np.ndarray,
-    surrogate_test: np.ndarray,
-    surrogate_cut: np.ndarray,
-    surrogate_words: np.ndarray,
-    subsets: np.ndarray,
-) -> int:
-    """Branch by the first surrogate of a node that knows the row's value; -1 if none does."""
-    for s in range(first_surrogate[node], first_surrogate[node + 1]):
-        test = np.int64(surrogate_test[s])
-        value = np.float64(values[row, test >> FEATURE_SHIFT])
+def surrogate_branch(values: np.ndarray, row: int, node: int, surrogates: SurrogateTests, subsets: np.ndarray) -> int:
+    """Branch by the first surrogate of a node that knows the row's value; NO_BRANCH if none does."""
+    for s in range(surrogates.first[node], surrogates.first[node + 1]):
+        test = np.int64(surrogates.test[s])
+        feature = feature_of(test)
+        value = np.float64(values[row, feature])
         if value == value:
-            n_words = np.int64(surrogate_words[s])
+            cut = surrogates.cut[s]
+            n_words = surrogates.n_words[s]
             if n_words > 0:
-                if not has_level(subsets, np.int64(surrogate_cut[s]) + n_words, np.int64(value)):
+                if not has_level(subsets, np.int64(cut) + n_words, np.int64(value)):
                     continue
-            is_reversed = (test >> KIND_BITS) & MISSING_MASK
-            return branch_of_value(value, test & KIND_MASK, surrogate_cut[s], 0, subsets) ^ is_reversed
-    return np.int64(-1)
+            return branch_of_value(value, kind_of(test), cut, 0, subsets) ^ missing_of(test)
+    return np.int64(NO_BRANCH)
+
+
+@inlined
+def branch_of_row(values: np.ndarray, row: int, node: int, test: int, tree: AnyTree, surrogates: SurrogateTests) -> int:
+    """Branch that a row takes at a node; NO_BRANCH if it takes all of them."""
+    kind = kind_of(test)
+    value = np.float64(values[row, feature_of(test)])
+    if value == value:
+        if kind == MULTIWAY:
+            return np.int64(value)
+        return branch_of_value(value, kind, tree.cut[node], 0, tree.subsets)
+    branch = np.int64(NO_BRANCH)
+    if len(surrogates.first) > 1:
+        branch = surrogate_branch(values, row, node, surrogates, tree.subsets)
+    if branch < 0 and missing_of(test) != EVERY_BRANCH:
+        branch = np.int64(tree.cut[node]) if kind == MULTIWAY else missing_of(test)
+    return branch
 
 
 @door
 def walk(
     values: np.ndarray,  # (n_rows, n_features) float32 or float64
-    tests: np.ndarray,  # (n_nodes,) uint32
-    first_child: np.ndarray,  # (n_nodes,) int32
-    cuts: np.ndarray,  # (n_nodes,) float64: `Tree.threshold`
-    weight: np.ndarray,  # (n_nodes,) float64
-    n_branches: np.ndarray,  # (n_nodes,) int64
-    subsets: np.ndarray,
-    first_surrogate: np.ndarray,  # (n_nodes + 1,) int32, or (1,): no surrogates
-    surrogate_test: np.ndarray,  # uint32: feature << 4 | is reversed << 2 | kind
-    surrogate_cut: np.ndarray,  # float64
-    surrogate_words: np.ndarray,  # int64: words of a bitset of levels; the levels that are known stand behind it
-    answer_of: np.ndarray,  # (n_nodes,) int32: row of each leaf in `answers`
-    answers: np.ndarray,  # (n_leaves, width) float64
-    stack: np.ndarray,  # (most branches * depth + 1,) int32 scratch
-    shares: np.ndarray,  # the same, float64
+    tree: AnyTree,
+    surrogates: SurrogateTests,
+    answers: LeafAnswers,
+    stack: OpenNodes,
     leaf: np.ndarray,  # (n_rows,) int32, written: the leaf that takes most of a row, the first among equals
     out: np.ndarray,  # (n_rows, width) float64, zeros, added to: the answers, weighted by the row's shares
 ) -> None:
     """Find the leaves of each row and what they say together."""
-    has_surrogates = len(first_surrogate) > 1
-    width = answers.shape[1]
+    tests = tree.test
+    n_branches = tree.n_branches
+    weight = tree.weight
+    said = answers.values
     for i in range(len(values)):
-        stack[0] = 0
-        shares[0] = 1.0
+        stack.node[0] = 0
+        stack.share[0] = 1.0
         n_open = np.int64(1)
         most = 0.0
         for _ in range(len(tests)):  # a row meets a node once; arrays that no one checked must not hold it for ever
             if n_open == 0:
                 break
             n_open -= 1
-            node = np.int64(stack[n_open])
-            share = shares[n_open]
+            node = np.int64(stack.node[n_open])
+            share = stack.share[n_open]
             test = np.int64(tests[node])
-            kind = test & KIND_MASK
-            if kind == LEAF:
+            if kind_of(test) == LEAF:
                 if share > most:
                     most = share
                     leaf[i] = node
-                at = np.int64(answer_of[node])
-                for k in range(width):
-                    out[i, k] += share * answers[at, k]
+                at = np.int64(answers.row_of[node])
+                for k in range(said.shape[1]):
+                    out[i, k] += share * said[at, k]
                 continue
-            value = np.float64(values[i, test >> FEATURE_SHIFT])
-            first = np.int64(first_child[node])
-            branch = np.int64(-1)
-            if value == value:
-                if kind == MULTIWAY:
-                    branch = np.int64(value)
-                else:
-                    branch = branch_of_value(value, kind, cuts[node], 0, subsets)
-            else:
-                if has_surrogates:
-                    branch = stand_in(
-                        values, i, node, first_surrogate, surrogate_test, surrogate_cut, surrogate_words, subsets
-                    )
-                if branch < 0:
-                    branch = (test >> KIND_BITS) & MISSING_MASK
-                    if branch == EVERY_BRANCH:
-                        branch = np.int64(-1)
-                    elif kind == MULTIWAY:
-                        branch = np.int64(cuts[node])
+            first = np.int64(tree.first_child[node])
+            branch = branch_of_row(values, i, node, test, tree, surrogates)
             if branch >= 0:
-                stack[n_open] = first + branch
-                shares[n_open] = share
+                stack.node[n_open] = first + branch
+                stack.share[n_open] = share
                 n_open += 1
                 continue
             for back in range(n_branches[node]):
                 child = first + n_branches[node] - 1 - back
                 if weight[child] > 0.0:
-                    stack[n_open] = child
-                    shares[n_open] = share * (weight[child] / weight[node])
+                    stack.node[n_open] = child
+                    stack.share[n_open] = share * (weight[child] / weight[node])
                     n_open += 1

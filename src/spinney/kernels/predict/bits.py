@@ -16,25 +16,15 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import door, inlined
-from spinney._types import (
-    ASK_COLUMN,
-    ASK_MASK,
-    ASK_PLANE,
-    ASK_RANK,
-    ASK_SIDE,
-    FEATURE_SHIFT,
-    KIND_BITS,
-    MISSING_BITS,
-    PLANE_LEAVES,
-)
+from spinney._types import PLANE_LEAVES
 
-from ..data.binning import BASE, NONE, SCALE, SHIFT, STEPS, TOP, cell_of, cell_of_bits, climb
+from ..common.layout import child_of_link, feature_of_link, missing_of_link
+from ..common.structs import BinCells, BitScratch, BitTrees, FloatTable, LeafRanges, LeafShares, ScoreSpan
+from ..data.binning import NONE, cell_of, cell_of_bits, climb
 from .lanes import add_leaf
 
 ONE = np.uint64(1)
 TWO = np.uint64(2)
-TEST_MASK = np.uint64(0xFFFFFFFF)
-MISSING_MASK = np.uint64((1 << MISSING_BITS) - 1)
 EVERY_BIT = np.uint64((1 << PLANE_LEAVES) - 1)
 
 
@@ -43,72 +33,71 @@ EVERY_BIT = np.uint64((1 << PLANE_LEAVES) - 1)
 
 @door
 def count_leaves(
-    links: np.ndarray,  # (n_nodes, 2) uint64: see `Tree.hot`
+    links: np.ndarray,  # (n_nodes, 2) uint64: see `PackedTrees`
     first_node: np.ndarray,  # (n_trees + 1,) int64
     n_features: int,
-    n_below: np.ndarray,  # (n_nodes,) int64, written: leaves below each node
-    first_below: np.ndarray,  # (n_nodes,) int64, written: the first of them
+    leaves: LeafRanges,  # written
 ) -> int:
-    """Number the leaves of each tree from left to right; return how many planes the tests touch in all."""
-    n_asked = np.int64(0)
+    """Number the leaves of each tree from left to right; return how many lines the tests need in all."""
+    n_below = leaves.n_below
+    first_below = leaves.first_below
+    n_lines = np.int64(0)
     for t in range(len(first_node) - 1):
         base = first_node[t]
         for back in range(first_node[t + 1] - base):
             node = first_node[t + 1] - 1 - back
-            if np.int64((links[node, 1] & TEST_MASK) >> np.uint64(FEATURE_SHIFT)) == n_features:
+            link = links[node, 1]
+            if np.int64(feature_of_link(link)) == n_features:
                 n_below[node] = 1
             else:
-                child = base + np.int64(links[node, 1] >> np.uint64(32))
+                child = base + np.int64(child_of_link(link))
                 n_below[node] = n_below[child] + n_below[child + 1]
         first_below[base] = 0
         for node in range(base, first_node[t + 1]):
-            if np.int64((links[node, 1] & TEST_MASK) >> np.uint64(FEATURE_SHIFT)) < n_features:
-                child = base + np.int64(links[node, 1] >> np.uint64(32))
+            link = links[node, 1]
+            if np.int64(feature_of_link(link)) < n_features:
+                child = base + np.int64(child_of_link(link))
                 first_below[child] = first_below[node]
                 first_below[child + 1] = first_below[node] + n_below[child]
                 last = first_below[node] + n_below[child] - 1
-                n_asked += last // PLANE_LEAVES - first_below[node] // PLANE_LEAVES + 1
-    return n_asked
+                n_lines += last // PLANE_LEAVES - first_below[node] // PLANE_LEAVES + 1
+    return n_lines
 
 
 @door
 def lay_bits(
     cuts: np.ndarray,  # (n_nodes, 2) float64 and
-    links: np.ndarray,  # uint64: see `Tree.hot`
-    first_node: np.ndarray,
+    links: np.ndarray,  # uint64: see `PackedTrees`
+    first_node: np.ndarray,  # (n_trees + 1,) int64
     n_features: int,
-    n_below: np.ndarray,
-    first_below: np.ndarray,
+    leaves: LeafRanges,
     columns: np.ndarray,  # (n_features,) int64: place of each feature among those that are asked for
     ranks: np.ndarray,  # (n_nodes,) uint16: of the thresholds among those of their feature
-    first_leaf: np.ndarray,  # (n_trees + 1,) int64: place of each tree's leaves
-    first_test: np.ndarray,  # (n_trees + 1,) int64, written
-    tests: np.ndarray,  # (n_asked, 5) uint16, written: one line for each plane that a test touches
-    leaf_values: np.ndarray,  # (n_leaves,) float64, written
+    trees: BitTrees,  # written, but for `first_leaf`
 ) -> None:
     """Write the tests of each tree with the leaves they rule out."""
     at = np.int64(0)
     for t in range(len(first_node) - 1):
         base = first_node[t]
-        first_test[t] = at
+        trees.first_line[t] = at
         for node in range(base, first_node[t + 1]):
-            test = links[node, 1] & TEST_MASK
-            feature = np.int64(test >> np.uint64(FEATURE_SHIFT))
-            begin = first_below[node]
+            link = links[node, 1]
+            feature = np.int64(feature_of_link(link))
+            begin = leaves.first_below[node]
             if feature == n_features:
-                leaf_values[first_leaf[t] + begin] = cuts[node, 0]
+                trees.leaf_values[trees.first_leaf[t] + begin] = cuts[node, 0]
                 continue
-            end = begin + n_below[base + np.int64(links[node, 1] >> np.uint64(32))]
+            end = begin + leaves.n_below[base + np.int64(child_of_link(link))]
             for plane in range(begin // PLANE_LEAVES, (end - 1) // PLANE_LEAVES + 1):
                 first = max(begin - plane * PLANE_LEAVES, 0)
                 last = min(end - plane * PLANE_LEAVES, PLANE_LEAVES)
-                tests[at, ASK_COLUMN] = columns[feature]
-                tests[at, ASK_SIDE] = (test >> np.uint64(KIND_BITS)) & MISSING_MASK
-                tests[at, ASK_RANK] = ranks[node]
-                tests[at, ASK_MASK] = EVERY_BIT ^ ((ONE << np.uint64(last)) - (ONE << np.uint64(first)))
-                tests[at, ASK_PLANE] = plane
+                trees.column[at] = columns[feature]
+                trees.missing[at] = missing_of_link(link)
+                trees.rank[at] = ranks[node]
+                trees.mask[at] = EVERY_BIT ^ ((ONE << np.uint64(last)) - (ONE << np.uint64(first)))
+                trees.plane[at] = plane
                 at += 1
-    first_test[len(first_node) - 1] = at
+    trees.first_line[len(first_node) - 1] = at
 
 
 # --- Scoring ------------------------------------------------------------------------------------------------------
@@ -116,46 +105,40 @@ def lay_bits(
 
 @inlined
 def rank_values(
-    values: np.ndarray,
-    bits: np.ndarray,
-    lowest: int,
-    first: int,
-    n_rows: int,
-    features: np.ndarray,
-    low: np.ndarray,
-    cells: np.ndarray,
-    ranges: np.ndarray,
-    grid: np.ndarray,
-    every: int,
-    ranks: np.ndarray,
+    table: FloatTable, first: int, n_rows: int, features: np.ndarray, cells: BinCells, every: int, ranks: np.ndarray
 ) -> int:
     """Write how many thresholds of its feature a value is above; return how many values are missing.
 
     A missing value is above none of them, in a second copy above all.
     """
-    last_cell = np.int64(cells.shape[1] - 1)
+    values = table.values
+    bits = table.bits
+    lowest = table.lowest
+    low = cells.low
+    n_below = cells.n_below
+    last_cell = np.int64(n_below.shape[1] - 1)
     n_columns = len(features)
     n_missing = np.int64(0)
     for c in range(n_columns):
         column = np.uint64(c)
         j = features[c]
-        base = ranges[BASE, c]
-        scale = ranges[SCALE, c]
-        top = ranges[TOP, c]
-        base_bits = grid[BASE, c]
-        shift = grid[SHIFT, c]
-        n_steps = np.uint64(grid[STEPS, c])
+        base = cells.base[c]
+        scale = cells.scale[c]
+        top = cells.top[c]
+        base_bits = cells.base_bits[c]
+        shift = cells.shift[c]
+        n_steps = np.uint64(cells.n_steps[c])
         if shift > 0:
             for i in range(n_rows):
                 value = values[first + i, j]
                 cell = cell_of_bits(np.int64(bits[first + i, j]), lowest, base_bits, shift, last_cell)
-                n = climb(value, low, column, np.uint64(cells[column, cell]), n_steps)
+                n = climb(value, low, column, np.uint64(n_below[column, cell]), n_steps)
                 ranks[c, i] = NONE if value != value else n
                 n_missing += np.int64(value != value)
         elif n_steps <= TWO:  # the usual case: no loop within
             for i in range(n_rows):
                 value = values[first + i, j]
-                n = np.uint64(cells[column, cell_of(value, base, scale, top)])
+                n = np.uint64(n_below[column, cell_of(value, base, scale, top)])
                 n += np.uint64(value >= low[column, n + ONE]) << ONE
                 ranks[c, i] = n + np.uint64(value >= low[column, n])
                 n_missing += np.int64(value != value)
@@ -163,7 +146,7 @@ def rank_values(
             for i in range(n_rows):
                 value = values[first + i, j]
                 cell = cell_of(value, base, scale, top)
-                ranks[c, i] = climb(value, low, column, np.uint64(cells[column, cell]), n_steps)
+                ranks[c, i] = climb(value, low, column, np.uint64(n_below[column, cell]), n_steps)
                 n_missing += np.int64(value != value)
     if n_missing > 0:
         for c in range(n_columns):
@@ -202,59 +185,65 @@ def find_lowest(n_planes: int, constants: np.ndarray, live: np.ndarray, word: np
             place[i] |= worth if word[i] & where != zero else zero
 
 
+@inlined
+def rule_out(tree: int, trees: BitTrees, other: int, scratch: BitScratch) -> int:
+    """Ask all tests of a tree of the rows of a block: leave the leaves that they can reach in `live`.
+
+    other: where the ranks begin whose missing values are above all; 0 where none is missing. Returns the number of
+    planes.
+    """
+    ranks = scratch.ranks
+    live = scratch.live
+    column = trees.column
+    missing = trees.missing
+    plane = trees.plane
+    line_rank = trees.rank
+    line_mask = trees.mask
+    every = scratch.constants[1]
+    width = ranks.shape[1]
+    n_planes = (trees.first_leaf[tree + 1] - trees.first_leaf[tree] + PLANE_LEAVES - 1) // PLANE_LEAVES
+    for p in range(n_planes):
+        for i in range(width):
+            live[p, i] = every
+    for line in range(trees.first_line[tree], trees.first_line[tree + 1]):
+        c = np.int64(column[line]) + other * np.int64(missing[line])
+        p = np.int64(plane[line])
+        rank = line_rank[line]
+        mask = line_mask[line]
+        for i in range(width):
+            live[p, i] &= mask if ranks[c, i] > rank else every
+    return n_planes
+
+
 @door
 def score(
-    values: np.ndarray,  # (n_rows, n_features) float32 or float64
-    bits: np.ndarray,  # the same memory as signed integers of that size
-    lowest: int,  # of those integers
-    lo: int,
-    hi: int,
+    table: FloatTable,  # (n_rows, n_features)
+    span: ScoreSpan,
     features: np.ndarray,  # (n_columns,) int64: those that are asked for
-    low: np.ndarray,  # (n_columns, any) of the type of the values: the least value above each threshold, see `binning`
-    cells: np.ndarray,  # these three are laid by `binning.lay_cells`
-    ranges: np.ndarray,
-    grid: np.ndarray,
-    first_tree: int,
-    last_tree: int,
-    n_raw: int,  # sums to which trees add values by turns; 0: each adds shares of classes
-    first_test: np.ndarray,  # (n_trees + 1,) int64
-    tests: np.ndarray,  # (n_asked, 5) uint16
-    first_leaf: np.ndarray,  # (n_trees + 1,) int64
-    leaf_values: np.ndarray,  # (n_leaves,) float64
-    shares: np.ndarray,  # as in `route.vote`
-    first_share: np.ndarray,
-    constants: np.ndarray,  # uint16: 0; all bits; 1; leaves of a plane; then each bit of a place, and where it is set
-    ranks: np.ndarray,  # (2 * n_columns, rows of a block) uint16 scratch
-    live: np.ndarray,  # (planes + 2, rows of a block) uint16 scratch
+    cells: BinCells,  # over the thresholds of these features: `low` is the least value above each
+    trees: BitTrees,
+    mixed: LeafShares,
+    scratch: BitScratch,
     out: np.ndarray,  # (n_raw, n_rows) or (n_rows, n_classes) float64, added to
 ) -> None:
-    """Add up what trees first_tree .. last_tree say of rows lo .. hi, in their order."""
-    width = ranks.shape[1]
-    word = live[live.shape[0] - 1]
-    place = live[live.shape[0] - 2]
-    every = constants[1]
-    for first in range(lo, hi, width):
-        n_rows = min(width, hi - first)
-        n_missing = rank_values(values, bits, lowest, first, n_rows, features, low, cells, ranges, grid, every, ranks)
+    """Add up what some trees say of some rows, in the order of the trees."""
+    width = scratch.ranks.shape[1]
+    place = scratch.place
+    leaf_values = trees.leaf_values
+    shares = mixed.shares
+    n_raw = span.n_raw
+    for first in range(span.lo, span.hi, width):
+        n_rows = min(width, span.hi - first)
+        n_missing = rank_values(table, first, n_rows, features, cells, scratch.constants[1], scratch.ranks)
         other = len(features) if n_missing > 0 else 0
-        for t in range(first_tree, last_tree):
-            n_planes = (first_leaf[t + 1] - first_leaf[t] + PLANE_LEAVES - 1) // PLANE_LEAVES
-            for p in range(n_planes):
-                for i in range(width):
-                    live[p, i] = every
-            for test in range(first_test[t], first_test[t + 1]):
-                c = np.int64(tests[test, ASK_COLUMN]) + other * np.int64(tests[test, ASK_SIDE])
-                p = np.int64(tests[test, ASK_PLANE])
-                rank = tests[test, ASK_RANK]
-                mask = tests[test, ASK_MASK]
-                for i in range(width):
-                    live[p, i] &= mask if ranks[c, i] > rank else every
-            find_lowest(n_planes, constants, live, word, place)
-            at = first_leaf[t]
+        for t in range(span.first_tree, span.last_tree):
+            n_planes = rule_out(t, trees, other, scratch)
+            find_lowest(n_planes, scratch.constants, scratch.live, scratch.word, place)
+            at = trees.first_leaf[t]
             if n_raw > 0:
                 k = t % n_raw
                 for i in range(n_rows):
                     out[k, first + i] += leaf_values[at + np.int64(place[i])]
             else:
                 for i in range(n_rows):
-                    add_leaf(leaf_values[at + np.int64(place[i])], first_share[t], shares, out, first + i)
+                    add_leaf(leaf_values[at + np.int64(place[i])], mixed.first[t], shares, out, first + i)

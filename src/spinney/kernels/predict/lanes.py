@@ -1,8 +1,14 @@
-"""Which branch a row takes: one rule on codes for growing, its twin on values for everything after.
+"""Many rows through trees of thresholds and subsets, eight at a time: the usual way to predict.
 
-A test packs `feature << 4 | missing branch << 2 | kind`. Its argument is a float64: the threshold of THRESHOLD
-(x <= threshold takes branch 0), the first word of the bitset of SUBSET (a set bit takes branch 0).
-A missing value takes the missing branch; a level that the table did not have is missing to `table.schema` already.
+A row takes one path. Nodes are read as two words, `cuts` and `links` of `PackedTrees`: what is asked, and where that
+leads. Rows come in blocks: a block is copied next to the processor, then goes down one tree after the other.
+
+    find          the leaf of each row in each tree
+    find_coded    the same for rows of a training table in codes, in one tree
+    vote          what the leaves say, added up over the trees
+
+A leaf leads to itself: it asks for a feature behind the last, which the block keeps below every number, so that a row
+stays where it is and no step asks whether it has arrived.
 """
 
 from __future__ import annotations
@@ -10,68 +16,57 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import door, inlined
-from spinney._types import FEATURE_SHIFT, KIND_BITS, LANES, LOW, MISSING_BITS, MISSING_CODE, OFFSET, THRESHOLD
+from spinney._types import LANES, LOW, MISSING_CODE, OFFSET, THRESHOLD
 
-from ..common.branch import branch_of_value
+from ..common.branch import branch_of_known, branch_of_value
+from ..common.layout import child_of_link, feature_of_link, kind_of_link, missing_of_link
+from ..common.structs import Descent, LaneScratch, LeafShares, PackedTrees
 
-ONE = np.uint64(1)
-# the parts of a link, as unsigned words: mixing signed and unsigned 64-bit integers would make floats
-KIND_WORD = np.uint64((1 << KIND_BITS) - 1)
-MISSING_WORD = np.uint64(KIND_BITS)
-MISSING_BITS_WORD = np.uint64((1 << MISSING_BITS) - 1)
-FEATURE_WORD = np.uint64(FEATURE_SHIFT)
-TEST_WORD = np.uint64(0xFFFFFFFF)
-CHILD_WORD = np.uint64(32)
 NONE = np.uint64(0)
+ONE = np.uint64(1)
+
+
+# --- Down one tree ------------------------------------------------------------------------------------------------
 
 
 @inlined
-def step(
-    node: np.uint64,
-    row: np.uint64,
-    base: np.uint64,
-    first_word: np.uint64,
-    is_easy: bool,  # no value of the block is missing, no test is a subset
-    block: np.ndarray,
-    cuts: np.ndarray,
-    links: np.ndarray,
-    subsets: np.ndarray,
-) -> np.uint64:
+def step(node: np.uint64, row: np.uint64, way: Descent) -> np.uint64:
     """The node that a row of the block goes to from `node`; a leaf leads to itself."""
-    link = links[node, ONE]
-    child = base + (link >> CHILD_WORD)
-    cut = cuts[node, NONE]
-    value = np.float64(block[row, (link & TEST_WORD) >> FEATURE_WORD])
-    if is_easy:  # the answer is added, not jumped on: which way a row goes cannot be predicted
-        return child + np.uint64(value > cut)
-    missing = np.int64((link >> MISSING_WORD) & MISSING_BITS_WORD)
-    kind = np.int64(link & KIND_WORD)
+    link = way.links[node, ONE]
+    child = way.root + child_of_link(link)
+    cut = way.cuts[node, NONE]
+    value = np.float64(way.block[row, feature_of_link(link)])
+    if way.is_easy:  # the answer is added, not jumped on: which way a row goes cannot be predicted
+        return child + np.uint64(branch_of_known(value, cut))
+    kind = np.int64(kind_of_link(link))
     if kind != THRESHOLD:
-        cut += np.float64(first_word)
-    return child + np.uint64(branch_of_value(value, kind, cut, missing, subsets))
+        cut += np.float64(way.first_word)
+    return child + np.uint64(branch_of_value(value, kind, cut, np.int64(missing_of_link(link)), way.subsets))
 
 
 @inlined
-def descend(
-    row: int,
-    last: int,  # last row of the block: rows beyond it are done as this one
-    base: int,  # root of the tree
-    first_word: int,  # of the tree's subsets
-    is_easy: bool,
-    block: np.ndarray,
-    cuts: np.ndarray,
-    links: np.ndarray,
-    subsets: np.ndarray,
-    ends: np.ndarray,  # (LANES,) uint64, written
-) -> None:
-    """Find the leaves of LANES rows of a block from `row` on.
+def begin(trees: PackedTrees, tree: int, block: np.ndarray, is_easy: bool) -> Descent:
+    """What rows of the block need on their way down a tree."""
+    return Descent(
+        np.uint64(trees.first_node[tree]),
+        np.uint64(trees.first_word[tree]),
+        is_easy,
+        block,
+        trees.cuts,
+        trees.links,
+        trees.subsets,
+    )
+
+
+@inlined
+def descend(row: int, last: int, way: Descent, ends: np.ndarray) -> None:
+    """Write the leaves of LANES rows of a block from `row` on to `ends`; rows beyond `last` are done as that one.
 
     They go down together: while one waits for its node to come from memory, the others have theirs. Children stand
     behind their parent, so a row has arrived after as many steps as there are nodes; one that has not, in arrays that
     no one checked, stays where it is.
     """
-    root = np.uint64(base)
-    word = np.uint64(first_word)
+    root = way.root
     row_a = np.uint64(row)
     row_b = np.uint64(min(row + 1, last))
     row_c = np.uint64(min(row + 2, last))
@@ -88,15 +83,15 @@ def descend(
     f = root
     g = root
     h = root
-    for _ in range(len(links)):
-        next_a = step(a, row_a, root, word, is_easy, block, cuts, links, subsets)
-        next_b = step(b, row_b, root, word, is_easy, block, cuts, links, subsets)
-        next_c = step(c, row_c, root, word, is_easy, block, cuts, links, subsets)
-        next_d = step(d, row_d, root, word, is_easy, block, cuts, links, subsets)
-        next_e = step(e, row_e, root, word, is_easy, block, cuts, links, subsets)
-        next_f = step(f, row_f, root, word, is_easy, block, cuts, links, subsets)
-        next_g = step(g, row_g, root, word, is_easy, block, cuts, links, subsets)
-        next_h = step(h, row_h, root, word, is_easy, block, cuts, links, subsets)
+    for _ in range(len(way.links)):
+        next_a = step(a, row_a, way)
+        next_b = step(b, row_b, way)
+        next_c = step(c, row_c, way)
+        next_d = step(d, row_d, way)
+        next_e = step(e, row_e, way)
+        next_f = step(f, row_f, way)
+        next_g = step(g, row_g, way)
+        next_h = step(h, row_h, way)
         moved = (
             (a ^ next_a)
             | (b ^ next_b)
@@ -125,6 +120,9 @@ def descend(
     ends[5] = f
     ends[6] = g
     ends[7] = h
+
+
+# --- Blocks of rows -----------------------------------------------------------------------------------------------
 
 
 @inlined
@@ -170,49 +168,49 @@ def fill_codes(
 @door
 def find(
     values: np.ndarray,  # (n_rows, n_features) float32 or float64
-    cuts: np.ndarray,  # (n_nodes, 2) float64: the argument of the test, and `links`
-    links: np.ndarray,  # the same memory as uint64: first child << 32 | test in column 1; see `Tree.hot`
-    first_node: np.ndarray,  # (n_trees,) int64
-    subsets: np.ndarray,
-    first_word: np.ndarray,  # (n_trees,) int64
-    block: np.ndarray,  # (any, n_features + 1) scratch, of the type of the values
-    ends: np.ndarray,  # (LANES,) uint64 scratch
+    trees: PackedTrees,
+    scratch: LaneScratch,
     leaf: np.ndarray,  # (n_rows, n_trees) int32, written: leaves counted from the root of each tree
 ) -> None:
     """Write the leaf of each row in each tree."""
+    block = scratch.block
+    ends = scratch.ends
     n_rows = len(values)
     for first in range(0, n_rows, len(block)):
         n = min(len(block), n_rows - first)
-        is_easy = fill_values(values, first, n, block) == 0 and len(subsets) == 0
-        for t in range(len(first_node)):
-            base = first_node[t]
+        is_easy = fill_values(values, first, n, block) == 0 and len(trees.subsets) == 0
+        for t in range(len(trees.first_node)):
+            way = begin(trees, t, block, is_easy)
             for i in range(0, n, LANES):
-                descend(i, n - 1, base, first_word[t], is_easy, block, cuts, links, subsets, ends)
+                descend(i, n - 1, way, ends)
                 for lane in range(min(LANES, n - i)):
-                    leaf[first + i + lane, t] = np.int64(ends[lane]) - base
+                    leaf[first + i + lane, t] = np.int64(ends[lane] - way.root)
 
 
 @door
 def find_coded(
-    codes: np.ndarray,
+    codes: np.ndarray,  # (n_rows, stride) uint16
     rows: np.ndarray,  # (n,) int32: the rows of the table to route
     features: np.ndarray,
     edges: np.ndarray,
-    cuts: np.ndarray,
-    links: np.ndarray,
-    subsets: np.ndarray,
-    block: np.ndarray,  # (any, n_features + 1) float64 scratch
-    ends: np.ndarray,
+    trees: PackedTrees,  # one of them
+    scratch: LaneScratch,  # of float64
     leaf: np.ndarray,  # (n,) int32, written
 ) -> None:
-    """Write the leaf of rows of a table in codes, in one tree."""
+    """Write the leaf of rows of a table in codes, in the first tree."""
+    block = scratch.block
+    ends = scratch.ends
     for first in range(0, len(rows), len(block)):
         n = min(len(block), len(rows) - first)
-        is_easy = fill_codes(codes, rows, first, n, features, edges, block) == 0 and len(subsets) == 0
+        is_easy = fill_codes(codes, rows, first, n, features, edges, block) == 0 and len(trees.subsets) == 0
+        way = begin(trees, 0, block, is_easy)
         for i in range(0, n, LANES):
-            descend(i, n - 1, 0, 0, is_easy, block, cuts, links, subsets, ends)
+            descend(i, n - 1, way, ends)
             for lane in range(min(LANES, n - i)):
                 leaf[first + i + lane] = ends[lane]
+
+
+# --- Votes --------------------------------------------------------------------------------------------------------
 
 
 @inlined
@@ -234,24 +232,23 @@ def vote(
     values: np.ndarray,  # as in `find`
     lo: int,
     hi: int,
-    cuts: np.ndarray,
-    links: np.ndarray,
-    first_node: np.ndarray,
-    subsets: np.ndarray,
-    first_word: np.ndarray,
-    shares: np.ndarray,  # (n_mixed, n_classes) float64: class shares of mixed leaves, one row of zeros where none are
-    first_share: np.ndarray,  # (n_trees,) int64
-    block: np.ndarray,
-    ends: np.ndarray,
+    trees: PackedTrees,
+    mixed: LeafShares,
+    scratch: LaneScratch,
     out: np.ndarray,  # (n_rows, n_classes) or (n_rows, 1) float64, added to
 ) -> None:
     """Add up what the trees say of rows lo .. hi, in the order of the trees."""
+    block = scratch.block
+    ends = scratch.ends
+    cuts = trees.cuts
+    shares = mixed.shares
     for first in range(lo, hi, len(block)):
         n = min(len(block), hi - first)
-        is_easy = fill_values(values, first, n, block) == 0 and len(subsets) == 0
-        for t in range(len(first_node)):
-            at = first_share[t]
+        is_easy = fill_values(values, first, n, block) == 0 and len(trees.subsets) == 0
+        for t in range(len(trees.first_node)):
+            way = begin(trees, t, block, is_easy)
+            at = mixed.first[t]
             for i in range(0, n, LANES):
-                descend(i, n - 1, first_node[t], first_word[t], is_easy, block, cuts, links, subsets, ends)
+                descend(i, n - 1, way, ends)
                 for lane in range(min(LANES, n - i)):
                     add_leaf(cuts[ends[lane], NONE], at, shares, out, first + i + lane)

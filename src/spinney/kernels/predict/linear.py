@@ -6,6 +6,8 @@ import numpy as np
 
 from spinney._jit import door, inlined
 
+from ..common.structs import LinearTerms
+
 MOST = 1.7976931348623157e308  # the largest float64
 
 
@@ -46,13 +48,14 @@ def bound(x: float) -> float:
 def add_terms(
     values: np.ndarray,  # (n_rows, n_features) float32 or float64, NaN where missing
     leaf: np.ndarray,  # (n_rows,) int32
-    first: np.ndarray,  # (n_nodes + 1,) int64: see `LinearLeaves`
-    feature: np.ndarray,  # (n_terms,) int32
-    coefficient: np.ndarray,  # (n_terms,) float64
-    fill: np.ndarray,  # (n_terms,) float64
+    terms: LinearTerms,
     out: np.ndarray,  # (n_rows,) float64, added to
 ) -> None:
     """Add the terms of each row's leaf; what leaves the range of float64 stays at its end."""
+    first = terms.first
+    feature = terms.feature
+    coefficient = terms.coefficient
+    fill = terms.fill
     for i in range(len(values)):
         node = np.int64(leaf[i])
         total = out[i]

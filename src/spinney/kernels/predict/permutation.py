@@ -18,18 +18,13 @@ from spinney._jit import door, inlined
 from spinney._types import MOST_BRANCHES, THRESHOLD
 
 from ..common.branch import branch_of_value
+from ..common.layout import child_of_link, feature_of_link, kind_of_link, missing_of_link
 from ..common.rng import below, fold
-from .lanes import CHILD_WORD, FEATURE_WORD, KIND_WORD, MISSING_BITS_WORD, MISSING_WORD, NONE, ONE, TEST_WORD
+from ..common.structs import AskedTest, PackedTree, Permuted, RouteChanges, RouteScratch, RouteStack
 
+NONE = np.uint64(0)
+ONE = np.uint64(1)
 PERMUTE = np.uint64(0x7065726D)  # purpose of a draw: the letters of "perm"
-
-# rows of `changes` (int32)
-UNIT, PLACE, END = range(3)  # of a row that parted: its unit, its place, and the leaf it ends in
-CHANGE_ROWS = 3
-
-# rows of `stack` (int64): an open node, its places and its walkers as ranges of their lists
-NODE, LO, HI, WALK_LO, WALK_HI = range(5)
-STACK_ROWS = 5
 
 # a walker packs `unit << 32 | place`
 PLACE_BITS = 32
@@ -60,71 +55,95 @@ def shuffle(
 
 
 @inlined
-def take(
-    columns: np.ndarray, feature: int, place: np.uint64, kind: int, argument: float, missing: int, subsets: np.ndarray
-) -> int:
+def ask(tree: PackedTree, node: int) -> AskedTest:
+    """The test of a node."""
+    link = tree.links[node, 1]
+    kind = np.int64(kind_of_link(link))
+    cut = tree.cuts[node, 0]
+    if kind != THRESHOLD:
+        cut += np.float64(tree.first_word)
+    return AskedTest(np.int64(feature_of_link(link)), kind, cut, np.int64(missing_of_link(link)))
+
+
+@inlined
+def take(columns: np.ndarray, place: np.uint64, test: AskedTest, subsets: np.ndarray) -> int:
     """Branch of the row at a place at a test."""
-    return branch_of_value(np.float64(columns[np.uint64(feature), place]), kind, argument, missing, subsets)
+    value = np.float64(columns[np.uint64(test.feature), place])
+    return branch_of_value(value, test.kind, test.cut, test.missing, subsets)
+
+
+@inlined
+def push(stack: RouteStack, n_open: int, node: int, lo: int, hi: int, walk_lo: int, walk_hi: int) -> int:
+    """Put a node on the stack if anything goes there; return the height of the stack."""
+    stack.node[n_open] = node
+    stack.lo[n_open] = lo
+    stack.hi[n_open] = hi
+    stack.walk_lo[n_open] = walk_lo
+    stack.walk_hi[n_open] = walk_hi
+    return n_open + np.int64(hi > lo or walk_hi > walk_lo)
+
+
+@inlined
+def join_lists(lists: np.ndarray, end_0: int, end_1: int, end_2: int) -> None:
+    """Move lists 1 and 2 behind list 0, which ends at end_0, so that they end at end_1 and end_2."""
+    for i in range(end_1 - end_0):
+        lists[0, end_0 + i] = lists[1, i]
+    for i in range(end_2 - end_1):
+        lists[0, end_1 + i] = lists[2, i]
+
+
+@inlined
+def note_changes(walkers: np.ndarray, lo: int, hi: int, leaf: int, n_changes: int, changes: RouteChanges) -> int:
+    """List the walkers that have come to a leaf; return how many are listed."""
+    for i in range(lo, hi):
+        changes.unit[n_changes] = walkers[0, i] >> PLACE_BITS
+        changes.place[n_changes] = walkers[0, i] & PLACE_MASK
+        changes.leaf[n_changes] = leaf
+        n_changes += 1
+    return n_changes
 
 
 @door
 def reroute(
     columns: np.ndarray,  # (n_features, n) float32 or float64: values of the rows at the places
-    unit_of: np.ndarray,  # (n_features,) int32: unit of each feature; -1: stays
-    source: np.ndarray,  # (n_units, n) int32
-    cuts: np.ndarray,  # (n_nodes, 2) float64, see `route.find`
-    links: np.ndarray,  # the same memory as uint64
-    subsets: np.ndarray,
-    base: int,  # root of the tree
-    word: int,  # first word of the tree's subsets
+    permuted: Permuted,
+    tree: PackedTree,
     begin: int,  # first place to do
-    places: np.ndarray,  # (3, at least m + 1) int32 scratch, m being the places to do
-    walkers: np.ndarray,  # (3, at least m * n_units + 1) int64 scratch
-    parted: np.ndarray,  # (n_units, m) uint8, zeros; written
-    stack: np.ndarray,  # (STACK_ROWS, at least the nodes of the tree + MOST_BRANCHES) int64 scratch
+    scratch: RouteScratch,
     leaf: np.ndarray,  # (n,) int32, written: leaves of the rows as they are
-    changes: np.ndarray,  # (CHANGE_ROWS, at least m * n_units) int32, written
+    changes: RouteChanges,  # written
 ) -> int:
     """Route rows as they are and with each unit permuted; return the number of changes.
 
     A unit that does not part from the row's path ends where the row ends, and is not listed.
     """
     n_features = np.int64(columns.shape[0])
-    n = np.int64(parted.shape[1])
+    source = permuted.source
+    subsets = tree.subsets
+    places = scratch.places
+    walkers = scratch.walkers
+    has_parted = scratch.has_parted
+    stack = scratch.stack
+    n = np.int64(has_parted.shape[1])
     first = np.uint64(begin)
     for i in range(n):
         places[0, i] = begin + i
-    stack[NODE, 0] = base
-    stack[LO, 0] = 0
-    stack[HI, 0] = n
-    stack[WALK_LO, 0] = 0
-    stack[WALK_HI, 0] = 0
-    n_open = np.int64(1)
+    n_open = push(stack, 0, tree.root, 0, n, 0, 0)
     n_changes = np.int64(0)
     while n_open > 0:
         n_open -= 1
-        node = stack[NODE, n_open]
-        lo = stack[LO, n_open]
-        hi = stack[HI, n_open]
-        walk_lo = stack[WALK_LO, n_open]
-        walk_hi = stack[WALK_HI, n_open]
-        link = links[node, 1]
-        feature = np.int64((link & TEST_WORD) >> FEATURE_WORD)
-        if feature == n_features:
+        node = stack.node[n_open]
+        lo = stack.lo[n_open]
+        hi = stack.hi[n_open]
+        walk_lo = stack.walk_lo[n_open]
+        walk_hi = stack.walk_hi[n_open]
+        test = ask(tree, node)
+        if test.feature == n_features:
             for i in range(lo, hi):
-                leaf[np.int64(places[0, i])] = node - base
-            for i in range(walk_lo, walk_hi):
-                changes[UNIT, n_changes] = walkers[0, i] >> PLACE_BITS
-                changes[PLACE, n_changes] = walkers[0, i] & PLACE_MASK
-                changes[END, n_changes] = node - base
-                n_changes += 1
+                leaf[np.int64(places[0, i])] = node - tree.root
+            n_changes = note_changes(walkers, walk_lo, walk_hi, node - tree.root, n_changes, changes)
             continue
-        kind = np.int64(link & KIND_WORD)
-        missing = np.int64((link >> MISSING_WORD) & MISSING_BITS_WORD)
-        cut = cuts[node, 0]
-        if kind != THRESHOLD:
-            cut += np.float64(word)
-        unit = np.int64(unit_of[feature])
+        unit = np.int64(permuted.unit_of[test.feature])
         # Everything goes to the lists of all branches, and the one list that it belongs to grows: no jump to predict.
         # List 0 grows where the node's own list was, which is the last one in use; the others are moved behind it.
         # Unsigned, because a signed index is asked each time whether it counts from the end: a fifth of the time.
@@ -137,7 +156,7 @@ def reroute(
             place = np.uint64(walker & PLACE_MASK)
             if walker >> PLACE_BITS == unit:
                 place = np.uint64(source[at_unit, place])
-            branch = take(columns, feature, place, kind, cut, missing, subsets)
+            branch = take(columns, place, test, subsets)
             walkers[0, w0] = walker
             walkers[1, w1] = walker
             walkers[2, w2] = walker
@@ -149,12 +168,12 @@ def reroute(
         n2 = NONE
         for i in range(lo, hi):
             place = np.uint64(places[0, i])
-            branch = take(columns, feature, place, kind, cut, missing, subsets)
+            branch = take(columns, place, test, subsets)
             if unit >= 0:
-                other = take(columns, feature, np.uint64(source[at_unit, place]), kind, cut, missing, subsets)
-                was_parted = np.uint64(parted[at_unit, place - first])
+                other = take(columns, np.uint64(source[at_unit, place]), test, subsets)
+                was_parted = np.uint64(has_parted[at_unit, place - first])
                 is_new = np.uint64(other != branch) & (ONE - was_parted)
-                parted[at_unit, place - first] = was_parted | is_new
+                has_parted[at_unit, place - first] = was_parted | is_new
                 walker = (unit << PLACE_BITS) | np.int64(place)
                 walkers[0, w0] = walker
                 walkers[1, w1] = walker
@@ -168,44 +187,26 @@ def reroute(
             n0 += np.uint64(branch == 0)
             n1 += np.uint64(branch == 1)
             n2 += np.uint64(branch == 2)
-        walk_0, walk_1, walk_2 = np.int64(w0), np.int64(w1), np.int64(w2)
-        end_0, n_1, n_2 = np.int64(n0), np.int64(n1), np.int64(n2)
-        for i in range(walk_1):
-            walkers[0, walk_0 + i] = walkers[1, i]
-        for i in range(walk_2):
-            walkers[0, walk_0 + walk_1 + i] = walkers[2, i]
-        for i in range(n_1):
-            places[0, end_0 + i] = places[1, i]
-        for i in range(n_2):
-            places[0, end_0 + n_1 + i] = places[2, i]
-        child = base + np.int64(link >> CHILD_WORD)
+        end_0 = np.int64(n0)
+        end_1 = end_0 + np.int64(n1)
+        end_2 = end_1 + np.int64(n2)
+        walk_0 = np.int64(w0)
+        walk_1 = walk_0 + np.int64(w1)
+        walk_2 = walk_1 + np.int64(w2)
+        join_lists(walkers, walk_0, walk_1, walk_2)
+        join_lists(places, end_0, end_1, end_2)
+        child = tree.root + np.int64(child_of_link(tree.links[node, 1]))
         n_open = push(stack, n_open, child, lo, end_0, walk_lo, walk_0)
-        n_open = push(stack, n_open, child + 1, end_0, end_0 + n_1, walk_0, walk_0 + walk_1)
-        n_open = push(
-            stack, n_open, child + 2, end_0 + n_1, end_0 + n_1 + n_2, walk_0 + walk_1, walk_0 + walk_1 + walk_2
-        )
+        n_open = push(stack, n_open, child + 1, end_0, end_1, walk_0, walk_1)
+        n_open = push(stack, n_open, child + 2, end_1, end_2, walk_1, walk_2)
     return n_changes
-
-
-@inlined
-def push(stack: np.ndarray, n_open: int, node: int, lo: int, hi: int, walk_lo: int, walk_hi: int) -> int:
-    """Put a node on the stack if anything goes there; return the height of the stack."""
-    stack[NODE, n_open] = node
-    stack[LO, n_open] = lo
-    stack[HI, n_open] = hi
-    stack[WALK_LO, n_open] = walk_lo
-    stack[WALK_HI, n_open] = walk_hi
-    return n_open + np.int64(hi > lo or walk_hi > walk_lo)
 
 
 @door
 def make_cells(
-    columns: np.ndarray,
+    columns: np.ndarray,  # as in `reroute`
     nodes: np.ndarray,  # (n_tests,) int64: nodes whose tests part the rows, in this order
-    cuts: np.ndarray,
-    links: np.ndarray,
-    subsets: np.ndarray,
-    word: int,
+    tree: PackedTree,
     names: np.ndarray,  # (MOST_BRANCHES * most,) int32, -1 in and out: number of the cell of each (cell, branch)
     most: int,  # cells
     finer: np.ndarray,  # (n,) int32 scratch
@@ -218,17 +219,10 @@ def make_cells(
     n = np.int64(columns.shape[1])
     n_cells = np.int64(1)
     for t in range(len(nodes)):
-        node = np.int64(nodes[t])
-        link = links[node, 1]
-        feature = np.int64((link & TEST_WORD) >> FEATURE_WORD)
-        kind = np.int64(link & KIND_WORD)
-        missing = np.int64((link >> MISSING_WORD) & MISSING_BITS_WORD)
-        cut = cuts[node, 0]
-        if kind != THRESHOLD:
-            cut += np.float64(word)
+        test = ask(tree, nodes[t])
         n_finer = np.int64(0)
         for i in range(n):
-            branch = take(columns, feature, np.uint64(i), kind, cut, missing, subsets)
+            branch = take(columns, np.uint64(i), test, tree.subsets)
             at = np.int64(cell[i]) * MOST_BRANCHES + branch
             if names[at] < 0:
                 names[at] = n_finer

@@ -2,7 +2,7 @@
 
 Words: the *members* of a leaf are the bag's rows in it, repeated as often as drawn; the *place* of a row is its
 position when rows are sorted by target. Members of all trees lie end to end: those of node v of tree t are
-ids[first[offset[t] + v]] up to ids[first[offset[t] + v + 1]].
+ids[first[offset[t] + v]] up to ids[first[offset[t] + v + 1]] (`Members`).
 
 A tree spreads a weight of 1 over the members of the new row's leaf; a training row's weight is its sum over trees.
 One new row is done at a time: `collect` adds the weights up in an array over places and notes which were touched,
@@ -15,6 +15,8 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import door, kernel
+
+from ..common.structs import Members, PlaceScratch
 
 DIGIT_BITS = 8
 N_DIGITS = 256
@@ -51,15 +53,17 @@ def group_members(
 def collect(
     leaf: np.ndarray,  # (n_trees, n_new) int32
     new: int,
-    offset: np.ndarray,
-    first: np.ndarray,
-    ids: np.ndarray,
+    members: Members,
     weight: np.ndarray,  # (n_rows,) float64, or empty when every row weighs 1
     place: np.ndarray,  # (n_rows,) int32
-    sums: np.ndarray,  # (n_rows,) float64, zeros; weights are added at places
-    touched: np.ndarray,  # (2, n_rows) int32; row 0 is written
+    scratch: PlaceScratch,  # weights are added to `sums`; row 0 of `touched` is written
 ) -> tuple[int, int]:
     """Add up the weights of the training rows for one new row; return how many places and trees had a part in it."""
+    offset = members.offset
+    first = members.first
+    ids = members.ids
+    sums = scratch.sums
+    touched = scratch.touched
     n_touched = np.int64(0)
     n_used = np.int64(0)
     is_weighted = len(weight) > 0
@@ -117,23 +121,21 @@ def sort_places(touched: np.ndarray, n_touched: int, n_places: int, buckets: np.
 @door
 def quantiles(
     leaf: np.ndarray,  # (n_trees, n_new) int32
-    offset: np.ndarray,  # (n_trees,) int64
-    first: np.ndarray,  # (nodes of all trees + n_trees,) int64
-    ids: np.ndarray,  # (n_members,) int32
+    members: Members,
     weight: np.ndarray,  # (n_rows,) or empty, float64
     place: np.ndarray,  # (n_rows,) int32
     ordered: np.ndarray,  # (n_rows,) float64: the targets in ascending order
     levels: np.ndarray,  # (n_levels,) float64 ascending, in 0 .. 1
-    sums: np.ndarray,  # (n_rows,) float64 zeros, left as zeros
-    touched: np.ndarray,  # (2, n_rows) int32 scratch
-    buckets: np.ndarray,  # (N_DIGITS,) int64 scratch
+    scratch: PlaceScratch,
     out: np.ndarray,  # (n_new, n_levels) float64, written; NaN where no tree has members in the row's leaf
 ) -> None:
     """Write the smallest target whose cumulative weight reaches each level."""
+    sums = scratch.sums
+    touched = scratch.touched
     n_levels = len(levels)
     for new in range(leaf.shape[1]):
-        n_touched, _ = collect(leaf, new, offset, first, ids, weight, place, sums, touched)
-        side = sort_places(touched, n_touched, len(place), buckets)
+        n_touched, _ = collect(leaf, new, members, weight, place, scratch)
+        side = sort_places(touched, n_touched, len(place), scratch.buckets)
         total = 0.0
         for k in range(n_touched):
             total += sums[np.int64(touched[side, k])]
@@ -155,19 +157,18 @@ def quantiles(
 
 @door
 def weights(
-    leaf: np.ndarray,
-    offset: np.ndarray,
-    first: np.ndarray,
-    ids: np.ndarray,
+    leaf: np.ndarray,  # as in `quantiles`
+    members: Members,
     weight: np.ndarray,
     place: np.ndarray,  # (n_rows,) int32: 0, 1, 2, ...
-    sums: np.ndarray,
-    touched: np.ndarray,
+    scratch: PlaceScratch,
     out: np.ndarray,  # (n_new, n_rows) float64 zeros, written
 ) -> None:
     """Write the weight of every training row at every new row; those of a new row add up to 1, without members to 0."""
+    sums = scratch.sums
+    touched = scratch.touched
     for new in range(leaf.shape[1]):
-        n_touched, n_used = collect(leaf, new, offset, first, ids, weight, place, sums, touched)
+        n_touched, n_used = collect(leaf, new, members, weight, place, scratch)
         for k in range(n_touched):
             p = np.int64(touched[0, k])
             out[new, p] = sums[p] / np.float64(n_used)

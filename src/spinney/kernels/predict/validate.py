@@ -9,13 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import door, inlined
-from spinney._types import EVERY_BRANCH, FEATURE_SHIFT, KIND_BITS, MISSING_BITS, SUBSET, THRESHOLD
+from spinney._types import EVERY_BRANCH, SUBSET, THRESHOLD
+
+from ..common.layout import child_of_link, feature_of, kind_of, missing_of, pack_leaf, test_of_link
+from ..common.structs import Branching, CheckMarks, CheckTolerances, ForestArrays, ForestSums
 
 SOUND = -1
-KIND_MASK = (1 << KIND_BITS) - 1
-MISSING_MASK = (1 << MISSING_BITS) - 1
-TEST_WORD = np.uint64(0xFFFFFFFF)
-CHILD_WORD = np.uint64(32)
 
 
 @inlined
@@ -25,17 +24,25 @@ def is_finite(x: float) -> bool:
 
 
 @inlined
-def one_of(doubles: np.ndarray, others: np.ndarray, node: int) -> float:
-    """A quantity of a node that is held in one of two types, the array of the other being empty."""
-    if len(doubles) > 0:
-        return np.float64(doubles[node])
-    return np.float64(others[node])
+def weight_of(sums: ForestSums, node: int) -> float:
+    """Weight of a node."""
+    if len(sums.weights) > 0:
+        return sums.weights[node]
+    return np.float64(sums.whole_weights[node])
+
+
+@inlined
+def impurity_of(sums: ForestSums, node: int) -> float:
+    """Impurity of a node."""
+    if len(sums.impurities) > 0:
+        return sums.impurities[node]
+    return np.float64(sums.single_impurities[node])
 
 
 @inlined
 def n_branches_of(test: int) -> int:
     """Branches of a threshold or a subset."""
-    if (test >> KIND_BITS) & MISSING_MASK == 2:
+    if missing_of(test) == 2:
         return np.int64(3)
     return np.int64(2)
 
@@ -43,9 +50,9 @@ def n_branches_of(test: int) -> int:
 @inlined
 def is_sound_test(test: int, cut: float, n_words: int, n_levels: np.ndarray) -> bool:
     """Whether a feature exists and is asked what can be asked of it; n_words: of the subsets of the tree."""
-    feature = test >> FEATURE_SHIFT
-    kind = test & KIND_MASK
-    if feature >= len(n_levels) or (test >> KIND_BITS) & MISSING_MASK == EVERY_BRANCH:
+    feature = feature_of(test)
+    kind = kind_of(test)
+    if feature >= len(n_levels) or missing_of(test) == EVERY_BRANCH:
         return False
     levels = np.int64(n_levels[feature])
     if kind == THRESHOLD:
@@ -124,117 +131,112 @@ def largest(x: np.ndarray, lo: int, hi: int) -> float:
 
 @inlined
 def is_sound_sum(
-    node: int,
-    first: int,  # child
-    n_branches: int,
-    impurity_slack: float,
-    sum_tolerance: float,
-    n_rows: np.ndarray,
-    weights: np.ndarray,
-    whole_weights: np.ndarray,
-    impurities: np.ndarray,
-    single_impurities: np.ndarray,
-    root_weight: float,
+    at: Branching, sums: ForestSums, root_weight: float, impurity_slack: float, sum_tolerance: float
 ) -> bool:
     """Whether rows and weights of the branches add up to the node's, and the split does not raise the impurity."""
-    low = one_of(weights, whole_weights, first)
-    high = one_of(weights, whole_weights, first + 1)
+    n_rows = sums.n_rows
+    first = at.first_child
+    low = weight_of(sums, first)
+    high = weight_of(sums, first + 1)
     sum_rows = np.int64(n_rows[first]) + np.int64(n_rows[first + 1])
     sum_weight = low + high
-    sum_loss = low / root_weight * one_of(impurities, single_impurities, first)
-    sum_loss += high / root_weight * one_of(impurities, single_impurities, first + 1)
-    if n_branches > 2:
-        apart = one_of(weights, whole_weights, first + 2)
+    sum_loss = low / root_weight * impurity_of(sums, first)
+    sum_loss += high / root_weight * impurity_of(sums, first + 1)
+    if at.n_branches > 2:
+        apart = weight_of(sums, first + 2)
         sum_rows += np.int64(n_rows[first + 2])
         sum_weight += apart
-        sum_loss += apart / root_weight * one_of(impurities, single_impurities, first + 2)
-    weight = one_of(weights, whole_weights, node)
-    loss = weight / root_weight * one_of(impurities, single_impurities, node)
-    if sum_rows != np.int64(n_rows[node]) or not abs(sum_weight - weight) <= sum_tolerance * weight:
+        sum_loss += apart / root_weight * impurity_of(sums, first + 2)
+    weight = weight_of(sums, at.node)
+    loss = weight / root_weight * impurity_of(sums, at.node)
+    if sum_rows != np.int64(n_rows[at.node]) or not abs(sum_weight - weight) <= sum_tolerance * weight:
         return False
     return sum_loss <= loss + impurity_slack
 
 
-@door
-def find_fault(
-    cuts: np.ndarray,  # (n_nodes, 2) float64 and
-    links: np.ndarray,  # uint64: see `Tree.hot`
-    first_node: np.ndarray,  # (n_trees + 1,) int64, as are the next two; they part the arrays: this has been checked
-    first_word: np.ndarray,
-    first_mixed: np.ndarray,
-    n_levels: np.ndarray,  # (n_features,) int32, none negative
-    distributions: np.ndarray,  # (n_mixed, n_classes) float64
-    n_rows: np.ndarray,  # (n_nodes,) uint32; (0,): a compact forest
-    weights: np.ndarray,  # (n_nodes,) float64, or (0,) and
-    whole_weights: np.ndarray,  # uint32: one signature for all forests, so that no file waits for a compiler
-    impurities: np.ndarray,  # (n_nodes,) float64, or (0,) and
-    single_impurities: np.ndarray,  # float32
-    sum_tolerance: float,
-    impurity_tolerance: float,
-    is_child: np.ndarray,  # (nodes of the largest tree,) uint8 scratch
-    is_used: np.ndarray,  # (most mixed leaves of a tree,) uint8 scratch
-) -> int:
-    """The first tree that is not sound, or SOUND."""
-    n_features = len(n_levels)
-    is_compact = len(n_rows) == 0
-    stay = np.uint64((n_features << FEATURE_SHIFT) | THRESHOLD)
-    for t in range(len(first_node) - 1):
-        base = first_node[t]
-        n_nodes = first_node[t + 1] - base
-        n_words = first_word[t + 1] - first_word[t]
-        n_mixed = first_mixed[t + 1] - first_mixed[t]
-        root_weight = 1.0
-        slack = 0.0
+@inlined
+def count_bad_sums(sums: ForestSums, lo: int, hi: int) -> int:
+    """How many counts, weights and impurities of nodes lo .. hi are none."""
+    n_bad = count_bad_numbers(sums.n_rows, lo, hi, True)
+    if len(sums.weights) > 0:
+        n_bad += count_bad_numbers(sums.weights, lo, hi, True)
+    else:
+        n_bad += count_bad_numbers(sums.whole_weights, lo, hi, True)
+    if len(sums.impurities) > 0:
+        n_bad += count_bad_numbers(sums.impurities, lo, hi, False)
+    else:
+        n_bad += count_bad_numbers(sums.single_impurities, lo, hi, False)
+    return n_bad
+
+
+@inlined
+def largest_impurity(sums: ForestSums, lo: int, hi: int) -> float:
+    """The largest impurity of nodes lo .. hi."""
+    if len(sums.impurities) > 0:
+        return largest(sums.impurities, lo, hi)
+    return largest(sums.single_impurities, lo, hi)
+
+
+@inlined
+def is_sound_tree(
+    t: int, forest: ForestArrays, sums: ForestSums, tolerances: CheckTolerances, marks: CheckMarks
+) -> bool:
+    """Whether every node of a tree is sound."""
+    n_features = len(forest.n_levels)
+    base = forest.first_node[t]
+    n_nodes = forest.first_node[t + 1] - base
+    n_words = forest.first_word[t + 1] - forest.first_word[t]
+    first_mixed = forest.first_mixed[t]
+    n_mixed = forest.first_mixed[t + 1] - first_mixed
+    is_compact = len(sums.n_rows) == 0
+    root_weight = 1.0
+    slack = 0.0
+    if not is_compact:
+        if count_bad_sums(sums, base, base + n_nodes) > 0:
+            return False
+        slack = tolerances.impurity * largest_impurity(sums, base, base + n_nodes)
+        root_weight = weight_of(sums, base)
+    for i in range(n_nodes):
+        marks.is_child[i] = 0
+    for row in range(n_mixed):
+        marks.is_used[row] = 0
+    n_children = np.int64(0)
+    for i in range(n_nodes):
+        node = base + i
+        link = forest.links[node, 1]
+        cut = forest.cuts[node, 0]
+        test = np.int64(test_of_link(link))
+        if feature_of(test) == n_features:
+            if link != pack_leaf(i, n_features):
+                return False
+            weight = 0.0 if is_compact else weight_of(sums, node)
+            if not is_sound_leaf(
+                cut, weight, tolerances.sums, first_mixed, n_mixed, forest.distributions, marks.is_used
+            ):
+                return False
+            continue
+        child = np.int64(child_of_link(link))
+        n_branches = n_branches_of(test)
+        if child <= i or child + n_branches > n_nodes or not is_sound_test(test, cut, n_words, forest.n_levels):
+            return False
+        marks.is_child[child] = 1
+        marks.is_child[child + 1] = 1
+        marks.is_child[child + n_branches - 1] = 1
+        n_children += n_branches
         if not is_compact:
-            n_bad = count_bad_numbers(n_rows, base, base + n_nodes, True)
-            if len(weights) > 0:
-                n_bad += count_bad_numbers(weights, base, base + n_nodes, True)
-            else:
-                n_bad += count_bad_numbers(whole_weights, base, base + n_nodes, True)
-            if len(impurities) > 0:
-                n_bad += count_bad_numbers(impurities, base, base + n_nodes, False)
-                slack = impurity_tolerance * largest(impurities, base, base + n_nodes)
-            else:
-                n_bad += count_bad_numbers(single_impurities, base, base + n_nodes, False)
-                slack = impurity_tolerance * largest(single_impurities, base, base + n_nodes)
-            if n_bad > 0:
-                return t
-            root_weight = one_of(weights, whole_weights, base)
-        for i in range(n_nodes):
-            is_child[i] = 0
-        for row in range(n_mixed):
-            is_used[row] = 0
-        n_children = np.int64(0)
-        for i in range(n_nodes):
-            node = base + i
-            link = links[node, 1]
-            test = np.int64(link & TEST_WORD)
-            if test >> FEATURE_SHIFT == n_features:
-                if link != (np.uint64(i) << CHILD_WORD) | stay:
-                    return t
-                weight = 0.0 if is_compact else one_of(weights, whole_weights, node)
-                if not is_sound_leaf(
-                    cuts[node, 0], weight, sum_tolerance, first_mixed[t], n_mixed, distributions, is_used
-                ):
-                    return t
-                continue
-            child = np.int64(link >> CHILD_WORD)
-            n_branches = n_branches_of(test)
-            if child <= i or child + n_branches > n_nodes or not is_sound_test(test, cuts[node, 0], n_words, n_levels):
-                return t
-            is_child[child] = 1
-            is_child[child + 1] = 1
-            is_child[child + n_branches - 1] = 1
-            n_children += n_branches
-            if not is_compact:
-                if not is_sound_sum(
-                    node, base + child, n_branches, slack, sum_tolerance, n_rows, weights, whole_weights, impurities,
-                    single_impurities, root_weight,
-                ):  # fmt: skip
-                    return t
-        # n - 1 branches to n - 1 nodes, and n_mixed leaves with n_mixed rows: each has one, and no other has it
-        if n_children != n_nodes - 1 or count_marks(is_child, n_nodes) != n_nodes - 1:
-            return t
-        if count_marks(is_used, n_mixed) != n_mixed:
+            at = Branching(node, base + child, n_branches)
+            if not is_sound_sum(at, sums, root_weight, slack, tolerances.sums):
+                return False
+    # n - 1 branches to n - 1 nodes, and n_mixed leaves with n_mixed rows: each has one, and no other has it
+    if n_children != n_nodes - 1 or count_marks(marks.is_child, n_nodes) != n_nodes - 1:
+        return False
+    return count_marks(marks.is_used, n_mixed) == n_mixed
+
+
+@door
+def find_fault(forest: ForestArrays, sums: ForestSums, tolerances: CheckTolerances, marks: CheckMarks) -> int:
+    """The first tree that is not sound, or SOUND."""
+    for t in range(len(forest.first_node) - 1):
+        if not is_sound_tree(t, forest, sums, tolerances, marks):
             return t
     return np.int64(SOUND)

@@ -3,11 +3,11 @@
 From the bottom up, each test is compared with two others: a leaf, and the subtree of its heaviest branch, to which all
 its rows then go (*raising*). Errors are estimated: those on the training rows, and what an upper confidence limit adds.
 
-Entries of a node (see `kernels.textbook.driver`) are put into bags in place: the node still has the same entries, in
-another order. Only where a test spreads rows, the bags are copied behind `top`, the end of what is in use.
+Entries of a node are put into its branches in place: the node still has the same entries, in another order. Only where
+a test spreads rows, the branches are copied behind `top`, the end of what is in use.
 
   SETTLE   send the entries down and write what the nodes hold
-  ENTER    put the entries into bags; the children come first
+  ENTER    put the entries into branches; the children come first
   DECIDE   the children are pruned: keep the test, make a leaf, or raise the heaviest branch and SETTLE again
 """
 
@@ -17,18 +17,13 @@ import numpy as np
 
 from spinney._jit import door, inlined, kernel
 from spinney._types import (
-    BAG_BEGIN,
-    BAG_N,
     CONTROL_STOP,
     DONE,
     EVERY_BRANCH,
-    FEATURE_SHIFT,
-    KIND_BITS,
-    MISSING_BITS,
     MULTIWAY,
     N_ENTRIES,
-    N_MIXED,
     N_QUEUED,
+    N_RAISED,
     NEEDS_ROOM,
     STOPPED,
     TARGET,
@@ -37,20 +32,24 @@ from spinney._types import (
 
 from ..common.branch import branch_of_value
 from ..common.elementary import power
+from ..common.layout import feature_of, kind_of, missing_of
+from ..common.structs import (
+    Entries,
+    Frame,
+    PruneFrames,
+    PruneNodes,
+    PruneScratch,
+    PruneSettings,
+    PruneStack,
+    PruneTable,
+)
+from ..common.ties import C45_MARGIN, C45_SMALL
 from .branches import count_entries, move_entries
 
-SMALL = 1e-6
-MARGIN = 0.1  # errors by which a smaller tree may be worse
-N_RAISED = N_MIXED  # position in `state`
-KIND_MASK = (1 << KIND_BITS) - 1
-MISSING_MASK = (1 << MISSING_BITS) - 1
 SETTLE, ENTER, DECIDE = range(3)
-# frames (int64): nodes under way; path: nodes that entries still have to go to
-FRAME_NODE, FRAME_LO, FRAME_HI, FRAME_TOP, FRAME_PHASE = range(5)
-FRAME_ROWS = 5
-# links (int64) of the nodes, which change
-LINK_TEST, LINK_CHILD, LINK_BRANCHES, LINK_WEIGHT, LINK_ERROR, LINK_N = range(6)
-LINK_ROWS = 6
+
+
+# --- Estimated errors ----------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -84,7 +83,7 @@ def normal_errors(n: float, e: float, z: float) -> float:
 @inlined
 def estimate(n: float, e: float, confidence: float, z: float) -> float:
     """Estimated errors of a leaf with n rows and e errors."""
-    if abs(n) < SMALL:
+    if abs(n) < C45_SMALL:
         return 0.0
     return e + added_errors(n, e, confidence, z)
 
@@ -96,35 +95,84 @@ def estimate_all(weight: np.ndarray, errors: np.ndarray, confidence: float, z: f
         out[node] = estimate(weight[node], errors[node], confidence, z)
 
 
+@inlined
+def estimate_leaf(weight: int, error: int, settings: PruneSettings) -> float:
+    """The same for weights in units of the sums."""
+    unit = settings.weight_unit
+    return estimate(np.float64(weight) * unit, np.float64(error) * unit, settings.confidence, settings.z)
+
+
+# --- Entries on their way ------------------------------------------------------------------------------------------
+
+
+@inlined
+def push_frame(at: int, frame: Frame, phase: int, frames: PruneFrames) -> None:
+    """Write a frame at a position of the stack."""
+    frames.node[at] = frame.node
+    frames.lo[at] = frame.lo
+    frames.hi[at] = frame.hi
+    frames.top[at] = frame.top
+    frames.phase[at] = phase
+
+
+@inlined
+def read_frame(at: int, frames: PruneFrames) -> Frame:
+    """The frame at a position of the stack."""
+    return Frame(frames.node[at], frames.lo[at], frames.hi[at], frames.top[at])
+
+
 @kernel
 def choose_branches(
-    values: np.ndarray,
-    ids: np.ndarray,
-    lo: int,
-    hi: int,
-    test: int,
-    cut: float,
-    subsets: np.ndarray,
-    branch: np.ndarray,
+    lo: int, hi: int, test: int, cut: float, table: PruneTable, ids: np.ndarray, of_entry: np.ndarray
 ) -> None:
     """Write the branch of entries lo .. hi; -1: every one."""
-    kind = test & KIND_MASK
-    missing = (test >> KIND_BITS) & MISSING_MASK
-    feature = test >> FEATURE_SHIFT
+    values = table.values
+    kind = kind_of(test)
+    missing = missing_of(test)
     if missing == EVERY_BRANCH:
         missing = np.int64(-1)
     elif kind == MULTIWAY:
         missing = np.int64(cut)
-    column = np.uint64(feature)
+    column = np.uint64(feature_of(test))
     first = np.uint64(lo)
     end = np.uint64(hi)
     if kind == MULTIWAY:
         for i in range(first, end):
             value = values[column, np.uint64(ids[i])]
-            branch[i] = np.int64(value) if value == value else missing
+            of_entry[i] = np.int64(value) if value == value else missing
         return
     for i in range(first, end):
-        branch[i] = branch_of_value(values[column, np.uint64(ids[i])], kind, cut, missing, subsets)
+        of_entry[i] = branch_of_value(values[column, np.uint64(ids[i])], kind, cut, missing, table.subsets)
+
+
+@kernel
+def part_node(frame: Frame, table: PruneTable, arena: Entries, nodes: PruneNodes, scratch: PruneScratch) -> int:
+    """Put the entries of a node into its branches; return the end of what is then in use.
+
+    If that is beyond the arena, nothing was moved: there is no room.
+    """
+    branches = scratch.branches
+    node = frame.node
+    lo = frame.lo
+    hi = frame.hi
+    choose_branches(lo, hi, nodes.test[node], nodes.cut_value[node], table, arena.ids, branches.of_entry)
+    parting = count_entries(lo, hi, nodes.n_branches[node], arena, table.times, branches)
+    to = lo
+    top = frame.top
+    if parting.n_entries != hi - lo:
+        to = top
+        top += parting.n_entries
+        if top > len(arena.ids):
+            return top
+    move_entries(lo, hi, to, parting, arena, scratch.spare, table.times, branches)
+    return top
+
+
+@inlined
+def child_frame(b: int, first: int, top: int, scratch: PruneScratch) -> Frame:
+    """The frame of branch b of the node that was parted last."""
+    lo = scratch.branches.begin[b]
+    return Frame(first + b, lo, lo + scratch.branches.n[b], top)
 
 
 @kernel
@@ -151,219 +199,187 @@ def sum_errors(labels: np.ndarray, lo: int, hi: int, sums: np.ndarray) -> tuple[
     return total, total - most
 
 
+@inlined
+def settle_node(frame: Frame, weight: int, error: int, labels: np.ndarray, nodes: PruneNodes) -> None:
+    """Write what a node holds."""
+    node = frame.node
+    nodes.n_rows[node] = frame.hi - frame.lo
+    nodes.weight[node] = weight
+    nodes.error[node] = error
+    if len(nodes.class_weights) > 0:
+        for i in range(frame.lo, frame.hi):
+            nodes.class_weights[node, labels[TARGET, i]] += np.int64(1) if len(labels) == 1 else labels[WEIGHT, i]
+
+
 @kernel
 def send_down(
-    root: int,
-    lo: int,
-    hi: int,
-    top: int,
-    is_kept: bool,  # write what the nodes then hold
-    enough: float,  # estimated errors that need no more to be added: the caller knows what they mean
-    values: np.ndarray,
-    ids: np.ndarray,
-    labels: np.ndarray,
-    times: np.ndarray,
-    links: np.ndarray,
-    cuts: np.ndarray,
-    subsets: np.ndarray,
-    estimates: np.ndarray,
-    counts: np.ndarray,  # (n_nodes, n_classes) int64, written where it has rows and is_kept
-    confidence: float,
-    z: float,
-    unit: float,
-    branch: np.ndarray,
-    bags: np.ndarray,
-    spare_ids: np.ndarray,
-    spare_labels: np.ndarray,
-    sums: np.ndarray,
-    path: np.ndarray,
+    root: Frame,
+    enough: float,
+    table: PruneTable,
+    arena: Entries,
+    settings: PruneSettings,
+    nodes: PruneNodes,
+    scratch: PruneScratch,
     state: np.ndarray,
 ) -> float:
-    """Send entries lo .. hi through the subtree of a node; return its estimated errors, or -1: no room.
+    """Send entries through the subtree of a node; return its estimated errors, or -1: no room.
 
-    Or some of its errors that are `enough`: errors are not negative, so all of them would be, too.
+    enough: errors that need no more to be added, as errors are not negative: then some of them are returned. Infinite:
+    what the nodes hold is written, too.
     """
-    path[FRAME_NODE, 0] = root
-    path[FRAME_LO, 0] = lo
-    path[FRAME_HI, 0] = hi
-    path[FRAME_TOP, 0] = top
+    labels = arena.labels
+    path = scratch.path
+    is_kept = enough == np.inf
+    push_frame(0, root, SETTLE, path)
     n_open = np.int64(1)
     errors = 0.0
     while n_open > 0:
         n_open -= 1
-        node = path[FRAME_NODE, n_open]
-        lo = path[FRAME_LO, n_open]
-        hi = path[FRAME_HI, n_open]
-        top = path[FRAME_TOP, n_open]
-        first = links[LINK_CHILD, node]
+        frame = read_frame(n_open, path)
+        node = frame.node
+        first = nodes.first_child[node]
         if is_kept or first == 0:
-            weight, error = sum_errors(labels, lo, hi, sums)
+            weight, error = sum_errors(labels, frame.lo, frame.hi, scratch.class_sums)
             if is_kept:
-                links[LINK_N, node] = hi - lo
-                links[LINK_WEIGHT, node] = weight
-                links[LINK_ERROR, node] = error
-                if len(counts) > 0:
-                    for i in range(lo, hi):
-                        counts[node, labels[TARGET, i]] += np.int64(1) if len(labels) == 1 else labels[WEIGHT, i]
+                settle_node(frame, weight, error, labels, nodes)
             if first == 0:
-                here = estimate(np.float64(weight) * unit, np.float64(error) * unit, confidence, z)
+                here = estimate_leaf(weight, error, settings)
                 errors += here
                 if is_kept:
-                    estimates[node] = here
+                    nodes.estimate[node] = here
                 elif errors >= enough:
                     return errors
                 continue
-        elif lo == hi:
+        elif frame.lo == frame.hi:
             continue
-        n_branches = links[LINK_BRANCHES, node]
-        choose_branches(values, ids, lo, hi, links[LINK_TEST, node], cuts[node], subsets, branch)
-        n_entries, heaviest, known = count_entries(branch, ids, labels, times, lo, hi, n_branches, bags)
-        to = lo
-        if n_entries != hi - lo:
-            to = top
-            top += n_entries
-            if top > len(ids):
-                state[N_ENTRIES] = top
-                return -1.0
-        move_entries(
-            branch, ids, labels, times, lo, hi, to, n_branches, n_entries, heaviest, known, bags, spare_ids,
-            spare_labels,
-        )  # fmt: skip
+        top = part_node(frame, table, arena, nodes, scratch)
+        if top > len(arena.ids):
+            state[N_ENTRIES] = top
+            return -1.0
+        n_branches = nodes.n_branches[node]
         for back in range(n_branches):
-            b = n_branches - 1 - back
-            path[FRAME_NODE, n_open] = first + b
-            path[FRAME_LO, n_open] = bags[BAG_BEGIN, b]
-            path[FRAME_HI, n_open] = bags[BAG_BEGIN, b] + bags[BAG_N, b]
-            path[FRAME_TOP, n_open] = top
+            push_frame(n_open, child_frame(n_branches - 1 - back, first, top, scratch), SETTLE, path)
             n_open += 1
     return errors
 
 
+# --- The tests of a tree, from the bottom up -----------------------------------------------------------------------
+
+
 @inlined
-def heaviest_branch(links: np.ndarray, node: int, unit: float) -> int:
+def heaviest_branch(node: int, nodes: PruneNodes, unit: float) -> int:
     """The child with the largest weight, the last among equals."""
-    first = links[LINK_CHILD, node]
+    first = nodes.first_child[node]
     heaviest = first
     most = 0.0
-    for child in range(first, first + links[LINK_BRANCHES, node]):
-        weight = np.float64(links[LINK_WEIGHT, child]) * unit
-        if most - weight < SMALL:
+    for child in range(first, first + nodes.n_branches[node]):
+        weight = np.float64(nodes.weight[child]) * unit
+        if most - weight < C45_SMALL:
             most = weight
             heaviest = np.int64(child)
     return heaviest
 
 
+@inlined
+def expected_errors(node: int, nodes: PruneNodes) -> float:
+    """Estimated errors of the subtrees of a node's branches."""
+    errors = 0.0
+    for child in range(nodes.first_child[node], nodes.first_child[node] + nodes.n_branches[node]):
+        errors += nodes.estimate[child]
+    return errors
+
+
+@inlined
+def raise_branch(node: int, child: int, nodes: PruneNodes) -> None:
+    """Put the test of a child in the place of the node's."""
+    nodes.test[node] = nodes.test[child]
+    nodes.first_child[node] = nodes.first_child[child]
+    nodes.n_branches[node] = nodes.n_branches[child]
+    nodes.cut_value[node] = nodes.cut_value[child]
+
+
+@kernel
+def enter(
+    frame: Frame, table: PruneTable, arena: Entries, nodes: PruneNodes, stack: PruneStack, scratch: PruneScratch
+) -> bool:
+    """Put the entries of a node into its branches and push those that have a test; False: no room."""
+    state = stack.state
+    top = part_node(frame, table, arena, nodes, scratch)
+    if top > len(arena.ids):
+        state[N_ENTRIES] = top
+        return False
+    first = nodes.first_child[frame.node]
+    n_branches = nodes.n_branches[frame.node]
+    for back in range(n_branches):
+        b = n_branches - 1 - back
+        if nodes.first_child[first + b] != 0:
+            push_frame(state[N_QUEUED], child_frame(b, first, top, scratch), ENTER, stack.frames)
+            state[N_QUEUED] += 1
+    return True
+
+
 @door
 def prune(
-    values: np.ndarray,  # (n_features, n_rows) float64: the rows of a node lie close together in a column
-    ids: np.ndarray,  # (n_entries,) int32: the arena; the rows first
-    labels: np.ndarray,  # (1 or 2, n_entries) int64: class; weight (without: 1 each)
-    times: np.ndarray,  # (n_rows,) int64 whole weights, or (1,): every row is one
-    links: np.ndarray,  # (LINK_ROWS, n_nodes) int64, changed; LINK_CHILD 0: a leaf
-    cuts: np.ndarray,  # (n_nodes,) float64: `Tree.threshold`, changed
-    subsets: np.ndarray,
-    estimates: np.ndarray,  # (n_nodes,) float64 scratch
-    counts: np.ndarray,  # (n_nodes or 0, n_classes) int64 zeros; added to: the weights per class of all nodes
-    is_pruned: int,  # 0: only settle what the nodes hold
-    confidence: float,
-    z: float,
-    unit: float,
-    branch: np.ndarray,  # (n_entries,) int32 scratch
-    bags: np.ndarray,
-    spare_ids: np.ndarray,
-    spare_labels: np.ndarray,
-    sums: np.ndarray,
-    path: np.ndarray,  # (FRAME_ROWS, n_nodes + 1) int64 scratch
-    frames: np.ndarray,  # the same; what is under way
-    state: np.ndarray,
+    table: PruneTable,
+    arena: Entries,  # of classes; the rows first
+    settings: PruneSettings,
+    nodes: PruneNodes,
+    stack: PruneStack,
+    scratch: PruneScratch,
     control: np.ndarray,
 ) -> int:
     """Prune until done (DONE), stopped (STOPPED) or out of space (NEEDS_ROOM: enlarge the arena, call again).
 
-    Nodes that no path from the root reaches are gone. `state[N_RAISED]` counts raised branches.
+    `state[N_RAISED]` counts raised branches, `state[N_ENTRIES]` says how many entries the arena must have.
     """
+    frames = stack.frames
+    state = stack.state
     if state[N_QUEUED] == 0:
-        frames[FRAME_NODE, 0] = 0
-        frames[FRAME_LO, 0] = 0
-        frames[FRAME_HI, 0] = values.shape[1]
-        frames[FRAME_TOP, 0] = values.shape[1]
-        frames[FRAME_PHASE, 0] = SETTLE
+        n_rows = np.int64(table.values.shape[1])
+        push_frame(0, Frame(np.int64(0), np.int64(0), n_rows, n_rows), SETTLE, frames)
         state[N_QUEUED] = 1
     while state[N_QUEUED] > 0:
         if control[CONTROL_STOP] != 0:
             return STOPPED
         at = state[N_QUEUED] - 1
-        node = frames[FRAME_NODE, at]
-        lo = frames[FRAME_LO, at]
-        hi = frames[FRAME_HI, at]
-        top = frames[FRAME_TOP, at]
-        phase = frames[FRAME_PHASE, at]
-        first = links[LINK_CHILD, node]
-        if first == 0 and phase != SETTLE:
+        frame = read_frame(at, frames)
+        node = frame.node
+        phase = frames.phase[at]
+        if nodes.first_child[node] == 0 and phase != SETTLE:
             state[N_QUEUED] = at
             continue
-        n_branches = links[LINK_BRANCHES, node]
         if phase == ENTER:
-            choose_branches(values, ids, lo, hi, links[LINK_TEST, node], cuts[node], subsets, branch)
-            n_entries, heaviest, known = count_entries(branch, ids, labels, times, lo, hi, n_branches, bags)
-            to = lo
-            if n_entries != hi - lo:
-                to = top
-                top += n_entries
-                if top > len(ids):
-                    state[N_ENTRIES] = top
-                    return NEEDS_ROOM
-            move_entries(
-                branch, ids, labels, times, lo, hi, to, n_branches, n_entries, heaviest, known, bags, spare_ids,
-                spare_labels,
-            )  # fmt: skip
-            frames[FRAME_PHASE, at] = DECIDE
-            for back in range(n_branches):
-                b = n_branches - 1 - back
-                if links[LINK_CHILD, first + b] == 0:
-                    continue
-                n_frames = state[N_QUEUED]
-                frames[FRAME_NODE, n_frames] = first + b
-                frames[FRAME_LO, n_frames] = bags[BAG_BEGIN, b]
-                frames[FRAME_HI, n_frames] = bags[BAG_BEGIN, b] + bags[BAG_N, b]
-                frames[FRAME_TOP, n_frames] = top
-                frames[FRAME_PHASE, n_frames] = ENTER
-                state[N_QUEUED] = n_frames + 1
+            if not enter(frame, table, arena, nodes, stack, scratch):
+                return NEEDS_ROOM
+            frames.phase[at] = DECIDE
             continue
         child = node
         kept = 0.0
         leaf = 0.0
+        enough = np.inf
         if phase == DECIDE:
-            child = heaviest_branch(links, node, unit)
-            for b in range(first, first + n_branches):
-                kept += estimates[b]
-            leaf = estimate(
-                np.float64(links[LINK_WEIGHT, node]) * unit, np.float64(links[LINK_ERROR, node]) * unit, confidence, z
-            )
-        raised = send_down(
-            child, lo, hi, top, phase == SETTLE, max(kept, leaf) + 2.0 * MARGIN, values, ids, labels, times, links,
-            cuts, subsets, estimates, counts, confidence, z, unit, branch, bags, spare_ids, spare_labels, sums, path,
-            state,
-        )  # fmt: skip
+            child = heaviest_branch(node, nodes, settings.weight_unit)
+            kept = expected_errors(node, nodes)
+            leaf = estimate_leaf(nodes.weight[node], nodes.error[node], settings)
+            enough = max(kept, leaf) + 2.0 * C45_MARGIN
+        sent = Frame(child, frame.lo, frame.hi, frame.top)
+        raised = send_down(sent, enough, table, arena, settings, nodes, scratch, state)
         if raised < 0.0:
             return NEEDS_ROOM
         if phase == SETTLE:
-            if is_pruned == 0:
+            if not settings.is_pruned:
                 break
-            frames[FRAME_PHASE, at] = ENTER
+            frames.phase[at] = ENTER
             continue
-        estimates[node] = kept
-        if leaf - (kept + MARGIN) < SMALL and leaf - (raised + MARGIN) < SMALL:
-            links[LINK_CHILD, node] = 0
-            links[LINK_BRANCHES, node] = 0
-            estimates[node] = leaf
-        elif raised - (kept + MARGIN) < SMALL:
-            links[LINK_TEST, node] = links[LINK_TEST, child]
-            links[LINK_CHILD, node] = links[LINK_CHILD, child]
-            links[LINK_BRANCHES, node] = links[LINK_BRANCHES, child]
-            cuts[node] = cuts[child]
+        nodes.estimate[node] = kept
+        if leaf - (kept + C45_MARGIN) < C45_SMALL and leaf - (raised + C45_MARGIN) < C45_SMALL:
+            nodes.first_child[node] = 0
+            nodes.n_branches[node] = 0
+            nodes.estimate[node] = leaf
+        elif raised - (kept + C45_MARGIN) < C45_SMALL:
+            raise_branch(node, child, nodes)
             state[N_RAISED] += 1
-            frames[FRAME_PHASE, at] = SETTLE
+            frames.phase[at] = SETTLE
             continue
         state[N_QUEUED] = at
     return DONE

@@ -11,26 +11,21 @@ import numpy as np
 from spinney._jit import inlined, kernel
 from spinney._types import (
     BY_RATIO,
-    GAIN_FIGURE,
     GROUP_CODE,
     GROUP_N,
     GROUP_SQUARE,
     GROUP_SUM,
     GROUP_WEIGHT,
     IS_CATEGORICAL,
-    IS_VALID,
     LARGE_SHIFT,
-    MISSING_WEIGHT,
     N_ALL,
     N_CODES,
-    N_CUTS,
     N_MISSING,
-    N_TRIED,
     Q_ALL,
     Q_MISSING,
-    RATIO,
     S_ALL,
     S_MISSING,
+    SDR,
     W_ALL,
     W_MISSING,
 )
@@ -38,8 +33,19 @@ from spinney._types import (
 from ..common.criteria import score_moments
 from ..common.groups import group_cells, group_keys
 from ..common.sorting import make_keys
-from ..common.structs import TextbookSettings
+from ..common.structs import (
+    CodedRows,
+    Cuts,
+    Entries,
+    ScanScratch,
+    SortedKeys,
+    TextbookSettings,
+    TextbookTable,
+    ValueSpan,
+)
+from ..common.ties import TEXTBOOK_TIE
 from .figures import (
+    best_figure,
     clear_figures,
     close_figures,
     count_full,
@@ -65,30 +71,64 @@ def branch_score(
     return score_moments(settings.criterion, weight, total - centre * weight, square, settings.square_unit, xlogx)
 
 
+@inlined
+def gain_of(score: float, span: ValueSpan, weight: int) -> float:
+    """Gain per unit of the node's weight of a test whose branches have this score."""
+    gain = (score - span.score) / np.float64(weight)
+    return 0.0 if abs(gain) < span.slack else gain
+
+
 @kernel
-def scan_levels(
-    groups: np.ndarray,
-    n_groups: int,
-    totals: np.ndarray,
-    centre: int,
-    node_score: float,
-    slack: float,
-    feature: int,
+def start_node(
+    lo: int,
+    hi: int,
+    truth: np.ndarray,
+    ids: np.ndarray,
     settings: TextbookSettings,
     xlogx: np.ndarray,
-    figures: np.ndarray,
+    totals: np.ndarray,
+) -> ValueSpan:
+    """What all tests of a node have in common, whose sums `totals` hold; its slack is a share of its targets' range."""
+    low = truth[ids[lo]]
+    high = low
+    for i in range(np.uint64(lo + 1), np.uint64(hi)):
+        y = truth[np.uint64(ids[i])]
+        low = min(low, y)
+        high = max(high, y)
+    width = (high - low) * settings.truth_unit
+    slack = (width if settings.criterion == SDR else width * width) * TEXTBOOK_TIE
+    centre = np.int64(0)
+    if settings.is_centred:
+        centre = np.int64(np.rint(np.float64(totals[S_ALL]) / np.float64(totals[W_ALL])))
+    total = totals[S_ALL] - centre * totals[W_ALL]
+    score = score_moments(settings.criterion, totals[W_ALL], total, totals[Q_ALL], settings.square_unit, xlogx)
+    return ValueSpan(lo, hi, centre, score, slack)
+
+
+@kernel
+def scan_levels(
+    feature: int,
+    n_groups: int,
     is_unit: bool,
+    span: ValueSpan,
+    xlogx: np.ndarray,
+    settings: TextbookSettings,
+    scratch: ScanScratch,
 ) -> None:
     """Figures of a branch for each level."""
-    score = branch_score(totals[W_MISSING], totals[S_MISSING], totals[Q_MISSING], centre, settings, xlogx)
-    power = entropy_power(totals[W_MISSING], settings, xlogx)
+    groups = scratch.groups
+    totals = scratch.totals
+    centre = span.centre
+    w_missing = totals[W_MISSING]
+    score = branch_score(w_missing, totals[S_MISSING], totals[Q_MISSING], centre, settings, xlogx)
+    power = entropy_power(w_missing, settings, xlogx)
     n_full = n_groups
     fewest = totals[N_ALL]
     lightest = totals[W_ALL]
     if totals[N_MISSING] > 0:
         n_full += 1
         fewest = totals[N_MISSING]
-        lightest = totals[W_MISSING]
+        lightest = w_missing
     for g in range(n_groups):
         weight = groups[GROUP_N, g] if is_unit else groups[GROUP_WEIGHT, g]
         square = np.int64(0) if is_unit else groups[GROUP_SQUARE, g]
@@ -96,44 +136,44 @@ def scan_levels(
         power += entropy_power(weight, settings, xlogx)
         fewest = min(fewest, groups[GROUP_N, g])
         lightest = min(lightest, weight)
-    gain = (score - node_score) / np.float64(totals[W_ALL])
-    if abs(gain) < slack:
-        gain = 0.0
+    gain = gain_of(score, span, totals[W_ALL])
     info = split_entropy(entropy_power(totals[W_ALL], settings, xlogx), power, totals[W_ALL], settings)
-    keep_levels(gain, info, n_full, totals[W_MISSING], feature, figures)
     is_valid = n_full >= 2 and fewest >= settings.min_samples_leaf and lightest >= settings.min_weight_leaf
-    figures[IS_VALID, feature] = 1.0 if is_valid else 0.0
+    keep_levels(gain, info, n_full, w_missing, is_valid, feature, scratch.figures)
 
 
 @kernel
 def scan_cuts(
-    groups: np.ndarray,
-    n_groups: int,
-    totals: np.ndarray,
-    centre: int,
-    node_score: float,
-    slack: float,
     feature: int,
-    settings: TextbookSettings,
-    xlogx: np.ndarray,
-    figures: np.ndarray,
+    n_groups: int,
     is_unit: bool,
-    cuts: np.ndarray | None,
+    span: ValueSpan,
+    xlogx: np.ndarray,
+    settings: TextbookSettings,
+    scratch: ScanScratch,
+    cuts: Cuts | None,
 ) -> None:
     """Figures of the best cut; after the last group comes the cut of known against missing rows."""
+    groups = scratch.groups
+    totals = scratch.totals
+    figures = scratch.figures
+    centre = span.centre
     n_missing = totals[N_MISSING]
-    w_known = totals[W_ALL] - totals[W_MISSING]
+    w_missing = totals[W_MISSING]
+    w_known = totals[W_ALL] - w_missing
     s_known = totals[S_ALL] - totals[S_MISSING]
     q_known = totals[Q_ALL] - totals[Q_MISSING]
-    apart = branch_score(totals[W_MISSING], totals[S_MISSING], totals[Q_MISSING], centre, settings, xlogx)
+    apart = branch_score(w_missing, totals[S_MISSING], totals[Q_MISSING], centre, settings, xlogx)
     power_all = entropy_power(totals[W_ALL], settings, xlogx)
-    power_missing = entropy_power(totals[W_MISSING], settings, xlogx)
+    power_missing = entropy_power(w_missing, settings, xlogx)
     is_ratio = settings.rule == BY_RATIO
+    best = best_figure(figures, feature, settings.rule)
+    n_tried = np.int64(0)
+    n_valid = np.int64(0)
     n_left = np.int64(0)
     w_left = np.int64(0)
     s_left = np.int64(0)
     q_left = np.int64(0)
-    figures[MISSING_WEIGHT, feature] = totals[W_MISSING]
     for g in range(n_groups):
         n_left += groups[GROUP_N, g]
         w_left += groups[GROUP_N, g] if is_unit else groups[GROUP_WEIGHT, g]
@@ -147,81 +187,75 @@ def scan_cuts(
         lightest = w_left if is_end else min(w_left, w_known - w_left)
         if n_missing > 0:
             fewest = min(fewest, n_missing)
-            lightest = min(lightest, totals[W_MISSING])
+            lightest = min(lightest, w_missing)
         is_valid = fewest >= settings.min_samples_leaf and lightest >= settings.min_weight_leaf
-        at = np.int64(figures[N_TRIED, feature])
-        figures[N_TRIED, feature] += 1.0
+        n_tried += 1
         if cuts is None:
             if not is_valid:
                 continue
         score = apart + branch_score(w_left, s_left, q_left, centre, settings, xlogx)
         score += branch_score(w_known - w_left, s_known - s_left, q_known - q_left, centre, settings, xlogx)
-        gain = (score - node_score) / np.float64(totals[W_ALL])
-        if abs(gain) < slack:
-            gain = 0.0
+        gain = gain_of(score, span, totals[W_ALL])
         last = groups[GROUP_CODE, g]
         code = np.int64(-1) if is_end else groups[GROUP_CODE, g + 1]
-        best = figures[RATIO if is_ratio else GAIN_FIGURE, feature]
         info = 0.0
         is_noted = False
         if cuts is not None:
             is_noted = True
-        is_new = not is_ratio and is_valid and (is_better(gain, 0.0, best, slack, settings.rule) or best < 0.0)
+        is_new = not is_ratio and is_valid and (is_better(gain, 0.0, best, span.slack, settings.rule) or best < 0.0)
         if is_ratio or is_new or is_noted:
             powers = power_missing + entropy_power(w_left, settings, xlogx)
             powers += entropy_power(w_known - w_left, settings, xlogx)
             info = split_entropy(power_all, powers, totals[W_ALL], settings)
         if is_ratio:
-            is_new = is_valid and (is_better(gain, info, best, slack, BY_RATIO) or best < 0.0)
-        if is_valid:
-            figures[N_CUTS, feature] += 1.0
+            is_new = is_valid and (is_better(gain, info, best, span.slack, BY_RATIO) or best < 0.0)
+        n_valid += np.int64(is_valid)
         if is_new:
             keep_cut(last, code, gain, info, feature, figures)
+            best = best_figure(figures, feature, settings.rule)
         if cuts is not None:
-            note_cut(cuts, at, last, code, gain, info, is_valid)
+            note_cut(n_tried - 1, last, code, gain, info, is_valid, cuts)
+    figures.missing_weight[feature] = w_missing
+    figures.n_tried[feature] = n_tried
+    figures.n_cuts[feature] = n_valid
     count_full(n_missing, feature, settings, figures)
 
 
 @kernel
 def scan_feature(
-    columns: np.ndarray,
-    ids: np.ndarray,
-    labels: np.ndarray,
-    lo: int,
-    hi: int,
     feature: int,
-    features: np.ndarray,
+    span: ValueSpan,
+    table: TextbookTable,
+    entries: Entries,
     settings: TextbookSettings,
-    xlogx: np.ndarray,
-    column: np.ndarray,
-    keys: np.ndarray,
-    counts: np.ndarray,
-    cells: np.ndarray,
-    groups: np.ndarray,
-    totals: np.ndarray,
-    centre: int,
-    node_score: float,
-    slack: float,
-    figures: np.ndarray,
-    cuts: np.ndarray | None,
+    scratch: ScanScratch,
+    cuts: Cuts | None,
 ) -> None:
-    """Write the figures of the best test of a feature over entries lo .. hi; `totals` hold the sums of the node."""
-    clear_figures(figures, feature, settings)
-    lowest, highest, n_missing = gather(columns, ids, lo, hi, feature, column)
-    if highest == 0 or (lowest == highest and n_missing == 0):
+    """Write the figures of the best test of a feature over the entries of a node."""
+    column = scratch.column
+    labels = entries.labels
+    totals = scratch.totals
+    xlogx = table.xlogx
+    lo = span.lo
+    hi = span.hi
+    clear_figures(scratch.figures, feature, settings)
+    codes = gather(table.columns, entries.ids, lo, hi, feature, column)
+    if codes.highest == 0 or (codes.lowest == codes.highest and codes.n_missing == 0):
         return
-    n_codes = features[N_CODES, feature]
+    n_codes = table.features[N_CODES, feature]
     is_unit = len(labels) == 1
     if n_codes <= hi - lo or n_codes <= FEW_CODES:
-        n_groups = group_cells(column, labels, lo, hi, 0, n_codes, cells, groups, totals)
+        coded = CodedRows(column, labels)
+        n_groups = group_cells(coded, lo, hi, 0, n_codes, scratch.cells, scratch.groups, totals)
     else:
-        side = make_keys(column, lo, hi, 0, LARGE_SHIFT, keys, counts)
+        side = make_keys(column, lo, hi, 0, LARGE_SHIFT, scratch.keys, scratch.counts)
         totals[W_MISSING] = 0
         totals[S_MISSING] = 0
         totals[Q_MISSING] = 0
-        n_groups = group_keys(keys, side, 0, hi - lo, LARGE_SHIFT, labels, lo, groups, totals)
-    if features[IS_CATEGORICAL, feature] != 0:
-        scan_levels(groups, n_groups, totals, centre, node_score, slack, feature, settings, xlogx, figures, is_unit)
+        ordered = SortedKeys(scratch.keys, side, 0, hi - lo, labels, lo)
+        n_groups = group_keys(ordered, LARGE_SHIFT, scratch.groups, totals)
+    if table.features[IS_CATEGORICAL, feature] != 0:
+        scan_levels(feature, n_groups, is_unit, span, xlogx, settings, scratch)
     else:
-        scan_cuts(groups, n_groups, totals, centre, node_score, slack, feature, settings, xlogx, figures, is_unit, cuts)
-    close_figures(features, feature, totals[W_ALL], settings, figures)
+        scan_cuts(feature, n_groups, is_unit, span, xlogx, settings, scratch, cuts)
+    close_figures(table.features, feature, totals[W_ALL], settings, scratch.figures)

@@ -1,1 +1,50 @@
-"""Grow one tree of binary tests: CART, the trees of forests and of extra-trees, stumps."""
+"""Grow one tree of binary tests: CART, the trees of forests and of extra-trees, stumps.
+
+Words
+-----
+  code       rank of a value among those of its feature, from 1 on; 0 is missing
+  label      what a row adds to the sums: target (or class), weight, square; whole numbers
+  group      the rows of a node with one code of a feature, and their sums
+  cut        the last code that goes to branch 0, the left one; rows whose code is missing go where they fit better
+  score      minus the weighted impurity of a branch, up to a term that no split changes (common.criteria)
+  slot       room for an open node: one that may still be split
+  candidate  the best test so far and its score
+  family     *moments* (numbers, two classes: weight and sum) or *classes* (three or more: a weight per class)
+
+Who calls whom
+--------------
+  tree/grow.py                          memory, units, settings; enlarges arrays when the driver asks for room
+    └ driver.grow                       pops open nodes until there are none
+        ├ sorted_lists                  orders a subtree's rows once; splits the orders with the rows
+        ├ search.search                 one node: sums it up, tries its features
+        │   ├ scan_two_classes          packed labels, no sorting            ┐
+        │   ├ scan_many_classes         packed labels, three classes or more │
+        │   ├ scan_moments              sorted keys, or groups               │ each takes the best candidate
+        │   ├ scan_classes              the same for three classes or more   │ and returns the better one
+        │   ├ subsets                   categories                           │
+        │   ├ random_tests              one drawn test per feature           ┘
+        │   └ gain_ratio                chooses among the features' candidates
+        └ driver.expand                 writes the test
+            ├ partition                 moves the rows
+            └ surrogates                finds tests for rows whose value is missing, and moves these
+    └ node_stats.fill_tree              weight, impurity, value of every node; the bytes for prediction
+  tree/stump.py
+    └ stump.search_..., split_root      a tree of one test on rows that were sorted once, for AdaBoost
+
+What state flows
+----------------
+Every function takes the groups of `common.structs` that it needs, in this order:
+
+  slot, best, feature    what is asked
+  node                   OpenNode: the node under search, scalars
+  rows                   Rows: codes, labels, ids, moved in place, so that a node is a range lo .. hi; sorted lists
+  table                  Table: features, values behind codes, targets; read only
+  settings               Settings: scalars of the fit
+  nodes                  Nodes: the tree so far
+  frontier               Frontier: slots of open nodes, their queue, the driver's counters
+  scratch                Scratch: memory without meaning between two nodes. Five parts of it are None where the method
+                         does without: they select a variant of the driver at compile time
+
+Sums are integers (fixed point), so that no result depends on the order of rows. Where a scan looks at every row of
+every node it unpacks the arrays that it needs at its head.
+"""

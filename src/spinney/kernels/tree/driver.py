@@ -14,81 +14,74 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinney._jit import door, inlined, kernel
+from spinney._jit import door, inlined
 from spinney._types import (
-    BEGIN,
     BEST_FIRST,
     CONTROL_ROWS,
     CONTROL_STOP,
-    CUT,
-    CUT_VALUE,
-    DEPTH,
     DONE,
-    FEATURE,
-    FEATURE_SHIFT,
-    FIRST_CHILD,
-    FREE,
-    GAIN,
-    KEY,
-    KIND,
-    KIND_BITS,
-    LARGE_SHIFT,
     LEAF,
     LIST_HI,
     LIST_LO,
-    LOWER,
-    MISSING_BRANCH,
     MONOTONE,
     MOST_BRANCHES,
-    N_BRANCHES,
     N_CODES,
     N_FREE,
     N_LEAVES,
     N_NODES,
     N_QUEUED,
-    N_ROWS,
-    N_STAND_INS,
+    N_SURROGATES,
     N_WORDS,
     NEEDS_ROOM,
-    NODE,
     S_ALL,
-    SCORE,
-    SLOT_CUT_VALUE,
-    SLOT_LOWER,
-    SLOT_UPPER,
-    SMALL_SHIFT,
     STOPPED,
     SUBSET,
     SURROGATE,
-    TEST,
-    UPPER,
     W_ALL,
 )
 
+from ..common.layout import pack_test
 from ..common.queue import pop, push
 from ..common.rng import fold
-from ..common.structs import Settings
+from ..common.structs import (
+    CodeTest,
+    ExtraScratch,
+    Frontier,
+    LevelScratch,
+    Nodes,
+    Parts,
+    Rows,
+    Scratch,
+    Settings,
+    Table,
+)
 from ..common.sums import sum_moments
 from .partition import partition
 from .search import search
-from .sorted_lists import make_lists, split_lists
-from .surrogates import find_surrogates, place_missing
+from .sorted_lists import BACK, FRONT, make_lists, position_bits, split_lists
+from .surrogates import use_surrogates
 
-CHILDREN = np.uint64(2)  # parts of a node's key: one for each branch from here on; the search has others
+CHILD_KEYS = np.uint64(2)  # parts of a node's key: one for each branch from here on; the search has others
 
 
-@kernel
+# --- Splitting a node -----------------------------------------------------------------------------------------------
+
+
+@inlined
 def send_absent_left(
-    codes: np.ndarray,
-    lo: int,
-    hi: int,
+    first_word: int,
     feature: int,
     n_levels: int,
+    lo: int,
+    hi: int,
+    codes: np.ndarray,
     subsets: np.ndarray,
-    first: int,
-    seen: np.ndarray,
+    levels: LevelScratch | None,
 ) -> None:
-    """Add to a subset every level that no row of branch 1 (rows lo .. hi) has; seen: scratch for a bitset."""
+    """Add to a subset every level that no row of branch 1 (rows lo .. hi) has."""
+    if levels is None:
+        return
+    seen = levels.bitset
     for w in range((n_levels + 63) >> 6):
         seen[w] = np.uint64(0)
     for i in range(lo, hi):
@@ -98,39 +91,148 @@ def send_absent_left(
     for level in range(n_levels):
         bit = np.uint64(1) << np.uint64(level & 63)
         if seen[level >> 6] & bit == np.uint64(0):
-            subsets[first + (level >> 6)] |= bit
+            subsets[first_word + (level >> 6)] |= bit
+
+
+@inlined
+def place_by_surrogates(
+    parts: Parts,
+    rows: Rows,
+    table: Table,
+    settings: Settings,
+    nodes: Nodes,
+    frontier: Frontier,
+    scratch: Scratch,
+    extra: ExtraScratch | None,
+) -> int:
+    """Find the surrogates of a node and move its missing rows by them; return where branch 1 begins."""
+    if extra is None:
+        return parts.middle
+    shift = position_bits(scratch.classes)
+    return use_surrogates(parts, shift, rows, table, settings, nodes, frontier, scratch)
+
+
+@inlined
+def has_surrogates(settings: Settings, extra: ExtraScratch | None) -> bool:
+    """Whether missing rows go by surrogates; known at compile time where no one asked for them."""
+    if extra is None:
+        return False
+    return settings.missing == SURROGATE
+
+
+@inlined
+def bound_children(
+    slot: int,
+    middle: int,
+    end: int,
+    value_left: float,
+    value_right: float,
+    table: Table,
+    nodes: Nodes,
+    frontier: Frontier,
+) -> None:
+    """Say where the rows of each branch are, and what bounds its values."""
+    children = frontier.children
+    lo = nodes.begin[frontier.node[slot]]
+    children.begin[0] = lo
+    children.end[0] = middle
+    children.begin[1] = middle
+    children.end[1] = end
+    children.begin[2] = end
+    children.end[2] = lo + nodes.n_rows[frontier.node[slot]]
+    for b in range(MOST_BRANCHES):
+        children.lower[b] = frontier.lower[slot]
+        children.upper[b] = frontier.upper[slot]
+    sign = table.features[MONOTONE, frontier.feature[slot]]
+    if sign != 0:
+        between = (value_left + value_right) / 2.0
+        if sign > 0:
+            children.upper[0] = between
+            children.lower[1] = between
+        else:
+            children.lower[0] = between
+            children.upper[1] = between
+
+
+@inlined
+def expand(
+    slot: int, rows: Rows, table: Table, settings: Settings, nodes: Nodes, frontier: Frontier, scratch: Scratch
+) -> None:
+    """Carry out the split of a slot: write the test, move the rows, say where each branch's rows are."""
+    labels, subsets, totals, moves = rows.labels, nodes.subsets, scratch.totals, scratch.moves
+    node = frontier.node[slot]
+    lo = nodes.begin[node]
+    hi = lo + nodes.n_rows[node]
+    feature = frontier.feature[slot]
+    kind = frontier.kind[slot]
+    cut = frontier.cut[slot]
+    missing = frontier.missing[slot]
+    test = CodeTest(feature, kind, cut, missing)
+    end = hi
+    if missing == 2:
+        end = partition(rows, lo, hi, test, 2, subsets, moves)
+    middle = partition(rows, lo, end, test, 1, subsets, moves)
+    w_left = middle - lo
+    w_right = end - middle
+    value_left = 0.0
+    value_right = 0.0
+    if len(labels) > 1 or settings.has_monotone:
+        sum_moments(labels, lo, middle, totals)
+        w_left = totals[W_ALL]
+        value_left = np.float64(totals[S_ALL]) / np.float64(w_left)
+        sum_moments(labels, middle, end, totals)
+        w_right = totals[W_ALL]
+        value_right = np.float64(totals[S_ALL]) / np.float64(w_right)
+    heavier = np.int64(0 if w_left > w_right else 1)
+    by_surrogates = has_surrogates(settings, scratch.extra)
+    if by_surrogates or missing < 0:
+        missing = heavier
+    if kind == SUBSET and not settings.is_random and (missing == 0 or (missing == 2 and heavier == 0)):
+        send_absent_left(
+            cut, feature, table.features[N_CODES, feature], middle, end, rows.codes, subsets, scratch.levels
+        )
+    if by_surrogates:
+        parts = Parts(node, feature, lo, middle, end, hi, w_left, w_right)
+        middle = place_by_surrogates(parts, rows, table, settings, nodes, frontier, scratch, scratch.extra)
+        end = hi
+    nodes.test[node] = pack_test(feature, missing, kind)
+    nodes.first_child[node] = frontier.state[N_NODES]
+    nodes.cut_value[node] = frontier.cut_value[slot]
+    bound_children(slot, middle, end, value_left, value_right, table, nodes, frontier)
+
+
+# --- New nodes ------------------------------------------------------------------------------------------------------
 
 
 @inlined
 def add_node(
-    ids: np.ndarray,
+    child: int,
+    depth: int,
+    key: np.uint64,
+    rows: Rows,
     truth: np.ndarray,
     settings: Settings,
-    nodes: np.ndarray,
-    node_values: np.ndarray,
-    slots: np.ndarray,
-    slot_values: np.ndarray,
-    state: np.ndarray,
-    lo: int,
-    hi: int,
-    depth: int,
-    lower: float,
-    upper: float,
-    key: np.uint64,
+    nodes: Nodes,
+    frontier: Frontier,
 ) -> int:
-    """Append a node for rows lo .. hi; return its slot, or -1 if size, depth or purity make it a leaf."""
+    """Append a node for a branch of the split at hand; return its slot, or -1: size, depth or purity make it a leaf."""
+    ids, state, children = rows.ids, frontier.state, frontier.children
+    lo = children.begin[child]
+    hi = children.end[child]
+    lower = children.lower[child]
+    upper = children.upper[child]
     node = state[N_NODES]
     state[N_NODES] = node + 1
-    nodes[TEST, node] = LEAF
-    nodes[FIRST_CHILD, node] = 0
-    nodes[BEGIN, node] = lo
-    nodes[N_ROWS, node] = hi - lo
-    node_values[CUT_VALUE, node] = 0.0
-    node_values[LOWER, node] = lower
-    node_values[UPPER, node] = upper
+    nodes.test[node] = LEAF
+    nodes.first_child[node] = 0
+    nodes.begin[node] = lo
+    nodes.n_rows[node] = hi - lo
+    nodes.cut_value[node] = 0.0
+    nodes.lower[node] = lower
+    nodes.upper[node] = upper
     n = hi - lo
     if depth >= settings.max_depth or n < settings.min_samples_split or n < 2 * settings.min_samples_leaf:
-        return -1
+        return np.int64(-1)
     is_pure = True
     first = truth[ids[lo]]
     for i in range(np.uint64(lo + 1), np.uint64(hi)):
@@ -138,202 +240,70 @@ def add_node(
             is_pure = False
             break
     if is_pure:
-        return -1
+        return np.int64(-1)
     state[N_FREE] -= 1
-    slot = slots[FREE, state[N_FREE]]
-    slots[NODE, slot] = node
-    slots[DEPTH, slot] = depth
-    slots[KEY, slot] = np.int64(key)
-    slot_values[SLOT_LOWER, slot] = lower
-    slot_values[SLOT_UPPER, slot] = upper
+    slot = frontier.free[state[N_FREE]]
+    frontier.node[slot] = node
+    frontier.depth[slot] = depth
+    frontier.key[slot] = np.int64(key)
+    frontier.lower[slot] = lower
+    frontier.upper[slot] = upper
+    frontier.cut[slot] = -1  # not searched yet
+    frontier.gain[slot] = np.inf  # searched before any other is expanded
     return slot
 
 
 @inlined
-def expand(
-    codes: np.ndarray,
-    words: np.ndarray,
-    labels: np.ndarray,
-    ids: np.ndarray,
-    features: np.ndarray,
-    settings: Settings,
-    subset: np.ndarray | None,
-    subsets: np.ndarray,
-    totals: np.ndarray,
-    nodes: np.ndarray,
-    node_values: np.ndarray,
-    slots: np.ndarray,
-    slot_values: np.ndarray,
-    slot: int,
-    first_child: int,
-    bounds: np.ndarray,  # (4, MOST_BRANCHES) float64, written: first row, end, lower and upper of each branch
-    moves: np.ndarray,
-    edges: np.ndarray,
-    shift: int,
-    keys: np.ndarray,
-    counts: np.ndarray,
-    groups: np.ndarray,
-    state: np.ndarray,
-    control: np.ndarray,
-    stand_ins: np.ndarray | None,
-    stand_cuts: np.ndarray,
-    tally: np.ndarray,
-    found: np.ndarray,
+def follow_lists(
+    n_children: int, open_branches: int, rows: Rows, features: np.ndarray, frontier: Frontier, scratch: Scratch
 ) -> None:
-    """Carry out the split of a slot: write the test, move the rows, say where each branch's rows are."""
-    node = slots[NODE, slot]
-    lo = nodes[BEGIN, node]
-    hi = lo + nodes[N_ROWS, node]
-    feature = slots[FEATURE, slot]
-    kind = slots[KIND, slot]
-    cut = slots[CUT, slot]
-    missing = slots[MISSING_BRANCH, slot]
-    end = hi
-    if missing == 2:
-        end = partition(
-            codes,
-            words,
-            labels,
-            ids,
-            lo,
-            hi,
-            feature,
-            kind,
-            cut,
-            missing,
-            subsets,
-            2,
-            moves,
-        )
-    middle = partition(
-        codes,
-        words,
-        labels,
-        ids,
-        lo,
-        end,
-        feature,
-        kind,
-        cut,
-        missing,
-        subsets,
-        1,
-        moves,
-    )
-    w_left = middle - lo
-    w_right = end - middle
-    value_left = 0.0
-    value_right = 0.0
-    if len(labels) > 1 or settings.has_monotone != 0:
-        sum_moments(labels, lo, middle, totals)
-        w_left = totals[W_ALL]
-        value_left = np.float64(totals[S_ALL]) / np.float64(w_left)
-        sum_moments(labels, middle, end, totals)
-        w_right = totals[W_ALL]
-        value_right = np.float64(totals[S_ALL]) / np.float64(w_right)
-    heavier = 0 if w_left > w_right else 1
-    by_known = False
-    if stand_ins is not None:
-        by_known = settings.missing == SURROGATE
-    if by_known:
-        missing = np.int64(-1)
-    if missing < 0:
-        missing = np.int64(heavier)
-    if subset is not None:
-        if settings.is_random == 0 and kind == SUBSET and (missing == 0 or (missing == 2 and heavier == 0)):
-            send_absent_left(
-                codes,
-                middle,
-                end,
-                feature,
-                features[N_CODES, feature],
-                subsets,
-                cut,
-                subset,
-            )
-    if stand_ins is not None:
-        if by_known:
-            first = state[N_STAND_INS]
-            state[N_STAND_INS], state[N_WORDS] = find_surrogates(
-                codes, labels, lo, middle, end, hi, node, feature, w_left, w_right, features, edges, settings, shift,
-                keys, counts, tally, groups, found, subsets, state[N_WORDS], stand_ins, stand_cuts, first, control,
-            )  # fmt: skip
-            if end < hi:
-                middle = place_missing(
-                    codes, words, labels, ids, middle, end, hi, features, subsets, stand_ins, first,
-                    state[N_STAND_INS], heavier, moves,
-                )  # fmt: skip
-                end = hi
-    nodes[TEST, node] = (feature << FEATURE_SHIFT) | (missing << KIND_BITS) | kind
-    nodes[FIRST_CHILD, node] = first_child
-    node_values[CUT_VALUE, node] = slot_values[SLOT_CUT_VALUE, slot]
-    for b in range(MOST_BRANCHES):
-        bounds[2, b] = slot_values[SLOT_LOWER, slot]
-        bounds[3, b] = slot_values[SLOT_UPPER, slot]
-    bounds[0, 0] = lo
-    bounds[1, 0] = middle
-    bounds[0, 1] = middle
-    bounds[1, 1] = end
-    bounds[0, 2] = end
-    bounds[1, 2] = hi
-    sign = features[MONOTONE, feature]
-    if sign != 0:
-        between = (value_left + value_right) / 2.0
-        bounds[3 if sign > 0 else 2, 0] = between
-        bounds[2 if sign > 0 else 3, 1] = between
+    """Split the sorted lists as the rows were split, if they cover the node; open_branches: a bit for each branch."""
+    ids, lists, state = rows.ids, rows.lists, frontier.state
+    begin, end_of = frontier.children.begin, frontier.children.end
+    if open_branches == 0 or begin[0] < state[LIST_LO] or end_of[n_children - 1] > state[LIST_HI]:
+        return
+    place, branch = lists.place, lists.branch
+    for b in range(n_children):
+        for i in range(np.uint64(begin[b]), np.uint64(end_of[b])):
+            branch[np.uint64(place[np.uint64(ids[i])])] = b
+    first = begin[0] - state[LIST_LO]
+    end = end_of[n_children - 1] - state[LIST_LO]
+    shift = position_bits(scratch.classes)
+    if n_children == MOST_BRANCHES:
+        kept = (FRONT if open_branches & 3 != 0 else 0) | (BACK if open_branches & 4 != 0 else 0)
+        split_lists(lists, features, scratch.keys, shift, first, end, 2, kept)
+        end = end_of[1] - state[LIST_LO]
+    split_lists(lists, features, scratch.keys, shift, first, end, 1, open_branches & (FRONT | BACK))
+
+
+@inlined
+def free_slot(frontier: Frontier, slot: int) -> None:
+    """Give a slot back."""
+    frontier.free[frontier.state[N_FREE]] = slot
+    frontier.state[N_FREE] += 1
+
+
+@inlined
+def is_full(settings: Settings, nodes: Nodes, state: np.ndarray, extra: ExtraScratch | None) -> bool:
+    """Whether a split could exceed the room that Python has made."""
+    n_words = 2 * (1 + settings.max_surrogates) * settings.most_words
+    if state[N_NODES] + MOST_BRANCHES > len(nodes.test) or state[N_FREE] < MOST_BRANCHES:
+        return True
+    if state[N_WORDS] + n_words > len(nodes.subsets):
+        return True
+    if extra is None:
+        return False
+    return state[N_SURROGATES] + settings.max_surrogates > len(extra.kept.node)
+
+
+# --- The driver -----------------------------------------------------------------------------------------------------
 
 
 @door
-def grow(
-    codes: np.ndarray,  # (n_rows, stride) uint16, moved
-    words: np.ndarray,  # the same memory as uint64
-    labels: np.ndarray,  # (1 .. 3, n_rows) int64, moved
-    ids: np.ndarray,  # (n_rows,) int32, moved
-    truth: np.ndarray,  # (n_rows,) float64, the targets in their first order
-    features: np.ndarray,
-    edges: np.ndarray,
-    settings: Settings,
-    permutation: np.ndarray,
-    places: np.ndarray,
-    keys: np.ndarray,
-    counts: np.ndarray,
-    cells: np.ndarray,
-    groups: np.ndarray,
-    totals: np.ndarray,
-    xlogx: np.ndarray,
-    sums: np.ndarray | None,
-    vectors: np.ndarray | None,
-    subset: np.ndarray | None,
-    scores: np.ndarray | None,
-    subsets: np.ndarray,
-    place: np.ndarray,
-    lists: np.ndarray,
-    list_labels: np.ndarray,
-    branch: np.ndarray,
-    nodes: np.ndarray,
-    node_values: np.ndarray,
-    slots: np.ndarray,
-    slot_values: np.ndarray,
-    bounds: np.ndarray,
-    state: np.ndarray,
-    control: np.ndarray,
-    pays: np.ndarray | None,
-    column: np.ndarray,
-    pair_sums: np.ndarray,
-    pair_scores: np.ndarray,
-    picked: np.ndarray,
-    values: np.ndarray | None,
-    moves: np.ndarray,
-    ratios: np.ndarray | None,  # (RATIO_ROWS, n_features) float64 scratch
-    improves: np.ndarray | None,  # (n_nodes,) float64, written: gain over the rows of known value
-    stand_ins: np.ndarray | None,  # (STAND_ROWS, any) int64, written
-    stand_cuts: np.ndarray,
-    tally: np.ndarray,
-    found: np.ndarray,
-) -> int:
+def grow(rows: Rows, table: Table, settings: Settings, nodes: Nodes, frontier: Frontier, scratch: Scratch) -> int:
     """Grow until done (DONE), stopped (STOPPED) or out of space (NEEDS_ROOM: enlarge the arrays, call again)."""
+    state, control, children, features = frontier.state, frontier.control, frontier.children, table.features
     is_best_first = settings.order == BEST_FIRST
-    shift = SMALL_SHIFT if sums is None else LARGE_SHIFT
     n_children = np.int64(0)  # branches of the split just carried out, still to be added
     depth = np.int64(0)
     parent_key = np.uint64(settings.seed)
@@ -341,129 +311,59 @@ def grow(
         state[N_LEAVES] = 1
         state[LIST_LO] = 0  # an empty range: no lists yet
         state[LIST_HI] = -1
-        bounds[0, 0] = 0
-        bounds[1, 0] = len(ids)
-        bounds[2, 0] = -np.inf
-        bounds[3, 0] = np.inf
+        children.begin[0] = 0
+        children.end[0] = len(rows.ids)
+        children.lower[0] = -np.inf
+        children.upper[0] = np.inf
         n_children = np.int64(1)
     while True:
         open_branches = np.int64(0)  # as bits, one per branch
         for b in range(n_children):
-            lo = np.int64(bounds[0, b])
-            hi = np.int64(bounds[1, b])
-            key = fold(parent_key, CHILDREN + np.uint64(b))
-            slot = add_node(
-                ids, truth, settings, nodes, node_values, slots, slot_values, state, lo, hi, depth,
-                bounds[2, b], bounds[3, b], key,
-            )  # fmt: skip
+            key = fold(parent_key, CHILD_KEYS + np.uint64(b))
+            slot = add_node(b, depth, key, rows, table.truth, settings, nodes, frontier)
             if slot >= 0:
-                slots[CUT, slot] = -1  # not searched yet
-                slot_values[GAIN, slot] = np.inf  # searched before any other is expanded
-                push(slots, slot_values, settings.order, state, slot)
+                push(frontier, settings.order, slot)
                 open_branches |= np.int64(1) << b
             else:
-                control[CONTROL_ROWS] += hi - lo
-        if open_branches != 0 and bounds[0, 0] >= state[LIST_LO] and bounds[1, n_children - 1] <= state[LIST_HI]:
-            for b in range(n_children):
-                for i in range(np.uint64(bounds[0, b]), np.uint64(bounds[1, b])):
-                    branch[np.uint64(place[np.uint64(ids[i])])] = b
-            first = np.int64(bounds[0, 0]) - state[LIST_LO]
-            end = np.int64(bounds[1, n_children - 1]) - state[LIST_LO]
-            mask = (np.int64(1) << shift) - 1
-            if n_children == MOST_BRANCHES:
-                split_lists(
-                    features,
-                    lists,
-                    keys,
-                    mask,
-                    first,
-                    end,
-                    branch,
-                    2,
-                    open_branches & 3 != 0,
-                    open_branches & 4 != 0,
-                )
-                end = np.int64(bounds[1, 1]) - state[LIST_LO]
-            split_lists(
-                features,
-                lists,
-                keys,
-                mask,
-                first,
-                end,
-                branch,
-                1,
-                open_branches & 1 != 0,
-                open_branches & 2 != 0,
-            )
+                control[CONTROL_ROWS] += children.end[b] - children.begin[b]
+        if n_children > 0:
+            follow_lists(n_children, open_branches, rows, features, frontier, scratch)
         n_children = np.int64(0)
         if control[CONTROL_STOP] != 0:
             return STOPPED
         if state[N_QUEUED] == 0:
             return DONE
-        if (
-            state[N_NODES] + MOST_BRANCHES > nodes.shape[1]
-            or state[N_FREE] < MOST_BRANCHES
-            or state[N_WORDS] + 2 * (1 + settings.max_surrogates) * settings.most_words > len(subsets)
-        ):
+        if is_full(settings, nodes, state, scratch.extra):
             return NEEDS_ROOM
-        if stand_ins is not None:
-            if state[N_STAND_INS] + settings.max_surrogates > stand_ins.shape[1]:
-                return NEEDS_ROOM
-        slot = pop(slots, slot_values, settings.order, state)
-        node = slots[NODE, slot]
-        lo = nodes[BEGIN, node]
-        hi = lo + nodes[N_ROWS, node]
-        if slots[CUT, slot] < 0:
+        slot = pop(frontier, settings.order)
+        node = frontier.node[slot]
+        if frontier.cut[slot] < 0:
+            lo = nodes.begin[node]
+            hi = lo + nodes.n_rows[node]
             is_covered = lo >= state[LIST_LO] and hi <= state[LIST_HI]
             if not is_covered and hi - lo <= settings.most_listed:
-                make_lists(
-                    codes,
-                    labels,
-                    ids,
-                    lo,
-                    hi,
-                    features,
-                    shift,
-                    keys,
-                    counts,
-                    lists,
-                    place,
-                    list_labels,
-                )
+                shift = position_bits(scratch.classes)
+                make_lists(rows, lo, hi, features, shift, scratch.keys, scratch.counts)
                 state[LIST_LO] = lo
                 state[LIST_HI] = hi
-                is_covered = True
-            list_lo = state[LIST_LO] if is_covered else np.int64(-1)
-            is_found, score = search(
-                codes, labels, lo, hi, features, edges, settings, permutation, places, keys, counts, cells, groups,
-                totals, xlogx, sums, vectors, subset, scores, subsets, state[N_WORDS], lists, list_labels, list_lo,
-                slots, slot_values, slot, control, pays, column, pair_sums, pair_scores, picked, values, ratios,
-                improves,
-            )  # fmt: skip
-            node_values[SCORE, node] = score
+            is_found, score = search(slot, rows, table, settings, nodes, frontier, scratch)
+            nodes.score[node] = score
             if control[CONTROL_STOP] != 0:
                 return STOPPED
             if not is_found:
-                slots[FREE, state[N_FREE]] = slot
-                state[N_FREE] += 1
+                free_slot(frontier, slot)
                 control[CONTROL_ROWS] += hi - lo
                 continue
-            if slots[KIND, slot] == SUBSET:
-                state[N_WORDS] += (features[N_CODES, slots[FEATURE, slot]] + 63) >> 6
+            if frontier.kind[slot] == SUBSET:
+                state[N_WORDS] += (features[N_CODES, frontier.feature[slot]] + 63) >> 6
             if is_best_first:
-                push(slots, slot_values, settings.order, state, slot)
+                push(frontier, settings.order, slot)
                 continue
-        if is_best_first and state[N_LEAVES] + slots[N_BRANCHES, slot] - 1 > settings.max_leaves:
+        if is_best_first and state[N_LEAVES] + frontier.n_branches[slot] - 1 > settings.max_leaves:
             return DONE
-        expand(
-            codes, words, labels, ids, features, settings, subset, subsets, totals, nodes, node_values, slots,
-            slot_values, slot, state[N_NODES], bounds, moves, edges, shift, keys, counts, groups, state, control,
-            stand_ins, stand_cuts, tally, found,
-        )  # fmt: skip
-        n_children = slots[N_BRANCHES, slot]
-        depth = slots[DEPTH, slot] + 1
-        parent_key = np.uint64(slots[KEY, slot])
+        expand(slot, rows, table, settings, nodes, frontier, scratch)
+        n_children = frontier.n_branches[slot]
+        depth = frontier.depth[slot] + 1
+        parent_key = np.uint64(frontier.key[slot])
         state[N_LEAVES] += n_children - 1
-        slots[FREE, state[N_FREE]] = slot
-        state[N_FREE] += 1
+        free_slot(frontier, slot)

@@ -10,65 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import door, inlined, kernel
-from spinney._types import (
-    BEGIN,
-    CUT_VALUE,
-    ENTROPY,
-    FEATURE_SHIFT,
-    FIRST_CHILD,
-    KIND_BITS,
-    LOWER,
-    MISCLASSIFICATION,
-    MISSING_BITS,
-    MOST_BRANCHES,
-    N_ROWS,
-    SCORE,
-    SDR,
-    TARGET,
-    TEST,
-    THRESHOLD,
-    UPPER,
-    WEIGHT,
-)
+from spinney._types import ENTROPY, MOST_BRANCHES, SDR, TARGET, WEIGHT
 
-from ..common.elementary import log2
+from ..common.criteria import impurity_of_classes, impurity_of_two
+from ..common.layout import missing_of, pack_leaf, pack_link
 from ..common.means import settle_value_leaf
-
-LOW_LIMB = 2.0**30  # units of the second limb in one of the first: sums of both stay below 2**62
-CHILD_SHIFT = np.uint64(32)
-MARGIN = 1.0 + 2.0**-20  # as `tree.target.MARGIN`: absorbs roundings of the sum that a scale is taken from
-
-
-@inlined
-def two_impurity(criterion: int, share: float) -> float:
-    """Impurity of a node with this share of class 1."""
-    other = 1.0 - share
-    if criterion == ENTROPY:
-        impurity = 0.0
-        if share > 0.0:
-            impurity -= share * log2(share)
-        if other > 0.0:
-            impurity -= other * log2(other)
-        return impurity
-    if criterion == MISCLASSIFICATION:
-        return min(share, other)
-    return 2.0 * share * other
-
-
-@kernel
-def many_impurity(criterion: int, class_sums: np.ndarray, weight: int) -> float:
-    """Impurity of a leaf with these class weights."""
-    total = 0.0
-    for k in range(len(class_sums)):
-        share = np.float64(class_sums[k]) / np.float64(weight)
-        if criterion == ENTROPY:
-            if share > 0.0:
-                total -= share * log2(share)
-        elif criterion == MISCLASSIFICATION:
-            total = max(total, share)
-        else:
-            total += share * share
-    return max(total if criterion == ENTROPY else 1.0 - total, 0.0)
+from ..common.structs import Nodes, NodeSums, RowRange, StatUnits, Targets, TreeArrays
 
 
 @inlined
@@ -111,124 +58,171 @@ def sum_classes(labels: np.ndarray, lo: int, hi: int, class_sums: np.ndarray) ->
         class_sums[labels[TARGET, i]] += np.int64(1) if len(labels) == 1 else labels[WEIGHT, i]
 
 
-@door
-def finish(
+@inlined
+def fill_value_leaf(
+    node: int,
+    leaf: RowRange,
+    targets: Targets,
+    nodes: Nodes,
+    units: StatUnits,
+    scale: float,
+    means: np.ndarray | None,
+    out: TreeArrays,
+) -> float:
+    """Write value, mean and variance of a leaf of numbers; return the scale of sums, see `settle_value_leaf`."""
+    if means is None:
+        return scale
+    centre = units.values.centre
+    value, scale = settle_value_leaf(targets, leaf, node, units.values, scale, means, out.impurity)
+    if units.has_monotone:
+        value = max(value, nodes.lower[node] * units.bound_unit + centre)
+        value = min(value, nodes.upper[node] * units.bound_unit + centre)
+    out.threshold[node] = value * units.value_unit * units.value_unit_2
+    return scale
+
+
+@inlined
+def fill_class_leaf(
+    node: int,
+    leaf: RowRange,
+    n_mixed: int,
     labels: np.ndarray,
-    ids: np.ndarray,
-    truth: np.ndarray,
-    nodes: np.ndarray,
-    node_values: np.ndarray,
-    n_nodes: int,
-    n_features: int,
-    criterion: int,
-    is_whole: int,
-    has_monotone: int,
-    weight_unit: float,  # worth of a unit of weight
-    score_unit: float,  # worth of a unit of a node's score, times its weight; three classes or more
-    centre: float,  # of the targets; here and below: regression only
-    stretch: float,  # impurities are those of (target - centre) * stretch
-    share: float,  # turns fixed-point weights into at most 1 each, or into whole ones
-    rough_scale: float,  # of a sum of weights
-    bound_unit: float,  # worth of a unit of a monotone bound
-    value_unit: float,  # turns targets into the user's units in two steps, for its square may leave a float's range
-    value_unit_2: float,
+    units: StatUnits,
+    sums: NodeSums,
+    class_sums: np.ndarray | None,
+    out: TreeArrays,
+) -> int:
+    """Write the class of a leaf, or its class weights if it is mixed; return the number of mixed leaves so far."""
+    if class_sums is None:
+        return n_mixed
+    lo, hi = leaf.lo, leaf.hi
+    distributions, threshold = out.distributions, out.threshold
+    if len(class_sums) <= 2:
+        ones = count_ones(labels, lo, hi)
+        sums.ones[node] = ones
+        threshold[node] = 1.0 if ones > 0 else 0.0
+        if ones > 0 and ones < leaf.weight:
+            if n_mixed < len(distributions):
+                distributions[n_mixed, 0] = np.float64(leaf.weight - ones) * units.weight_unit
+                distributions[n_mixed, 1] = np.float64(ones) * units.weight_unit
+            n_mixed += 1
+            threshold[node] = -np.float64(n_mixed)
+        return n_mixed
+    out.impurity[node] = 0.0
+    threshold[node] = np.float64(labels[TARGET, lo])
+    if is_mixed(labels, lo, hi):
+        if n_mixed < len(distributions):
+            sum_classes(labels, lo, hi, class_sums)
+            out.impurity[node] = impurity_of_classes(units.criterion, class_sums, leaf.weight)
+            for k in range(len(class_sums)):
+                distributions[n_mixed, k] = np.float64(class_sums[k]) * units.weight_unit
+        n_mixed += 1
+        threshold[node] = -np.float64(n_mixed)
+    return n_mixed
+
+
+@inlined
+def join_values(
+    node: int, child: int, end: int, weight: np.ndarray, means: np.ndarray | None, impurity: np.ndarray
+) -> None:
+    """Mean and variance of an inner node from those of its branches, child .. end."""
+    if means is None:
+        return
+    total = np.float64(weight[node])
+    mean = 0.0
+    for b in range(child, end):
+        mean += np.float64(weight[b]) * means[b]
+    mean /= total
+    square = 0.0
+    for b in range(child, end):
+        off = means[b] - mean
+        square += np.float64(weight[b]) * (impurity[b] + off * off)
+    means[node] = mean
+    impurity[node] = square / total
+
+
+@inlined
+def join_classes(
+    node: int,
+    child: int,
+    end: int,
+    score: float,
+    units: StatUnits,
+    sums: NodeSums,
+    class_sums: np.ndarray | None,
+    impurity: np.ndarray,
+) -> None:
+    """Weight of class 1 of an inner node from its branches; for three classes or more its impurity, from its score."""
+    if class_sums is None:
+        return
+    if len(class_sums) <= 2:
+        ones = np.int64(0)
+        for b in range(child, end):
+            ones += sums.ones[b]
+        sums.ones[node] = ones
+    else:
+        base = 0.0 if units.criterion == ENTROPY else 1.0
+        share = score / np.float64(sums.weight[node])
+        impurity[node] = max(base - share * units.score_unit, 0.0)
+
+
+@inlined
+def judge_two_classes(
+    node: int, criterion: int, sums: NodeSums, class_sums: np.ndarray | None, impurity: np.ndarray
+) -> None:
+    """Impurity of any node of a tree of two classes."""
+    if class_sums is None:
+        return
+    if len(class_sums) <= 2:
+        impurity[node] = impurity_of_two(criterion, np.float64(sums.ones[node]) / np.float64(sums.weight[node]))
+
+
+@door
+def fill_tree(
+    targets: Targets,
+    nodes: Nodes,
+    units: StatUnits,
+    sums: NodeSums,
     means: np.ndarray | None,  # (n_nodes,) float64 scratch; None: classes
     class_sums: np.ndarray | None,  # (n_classes,) int64 scratch; None: regression
-    sums: np.ndarray,  # (2, n_nodes) int64 scratch: weight, and weight of class 1 of two
-    distributions: np.ndarray,  # (room, n_classes) float64, written
-    test: np.ndarray,  # here and below: as in `Tree`, written
-    first_child: np.ndarray,
-    n_rows: np.ndarray,
-    threshold: np.ndarray,
-    weight: np.ndarray,
-    impurity: np.ndarray,
-    links: np.ndarray,  # `Tree.hot`
-    cuts: np.ndarray,  # the same memory as float64
+    out: TreeArrays,
 ) -> int:
     """Fill the arrays of a tree; return its mixed leaves. Where they exceed the room, call again with more of it."""
+    labels = targets.labels
+    n_nodes = len(out.test)
     n_mixed = np.int64(0)
     scale = 0.0
     for node in range(n_nodes):
-        test[node] = nodes[TEST, node]
-        first_child[node] = nodes[FIRST_CHILD, node]
-        n_rows[node] = nodes[N_ROWS, node]
-        if nodes[FIRST_CHILD, node] != 0:
-            threshold[node] = node_values[CUT_VALUE, node]
+        out.test[node] = nodes.test[node]
+        out.first_child[node] = nodes.first_child[node]
+        out.n_rows[node] = nodes.n_rows[node]
+        if nodes.first_child[node] != 0:
+            out.threshold[node] = nodes.cut_value[node]
             continue
-        lo = nodes[BEGIN, node]
-        hi = lo + nodes[N_ROWS, node]
-        total = sum_weight(labels, lo, hi)
-        sums[0, node] = total
-        if means is not None:
-            value, scale = settle_value_leaf(
-                labels, ids, truth, node, lo, hi, total, is_whole, centre, stretch, share, rough_scale, scale, means,
-                impurity,
-            )  # fmt: skip
-            if has_monotone != 0:
-                value = max(value, node_values[LOWER, node] * bound_unit + centre)
-                value = min(value, node_values[UPPER, node] * bound_unit + centre)
-            threshold[node] = value * value_unit * value_unit_2
-        if class_sums is not None:
-            if len(class_sums) <= 2:
-                ones = count_ones(labels, lo, hi)
-                sums[1, node] = ones
-                threshold[node] = 1.0 if ones > 0 else 0.0
-                if ones > 0 and ones < total:
-                    if n_mixed < len(distributions):
-                        distributions[n_mixed, 0] = np.float64(total - ones) * weight_unit
-                        distributions[n_mixed, 1] = np.float64(ones) * weight_unit
-                    n_mixed += 1
-                    threshold[node] = -np.float64(n_mixed)
-                continue
-            impurity[node] = 0.0
-            threshold[node] = np.float64(labels[TARGET, lo])
-            if is_mixed(labels, lo, hi):
-                if n_mixed < len(distributions):
-                    sum_classes(labels, lo, hi, class_sums)
-                    impurity[node] = many_impurity(criterion, class_sums, total)
-                    for k in range(len(class_sums)):
-                        distributions[n_mixed, k] = np.float64(class_sums[k]) * weight_unit
-                n_mixed += 1
-                threshold[node] = -np.float64(n_mixed)
-    stay = (np.uint64(n_features) << np.uint64(FEATURE_SHIFT)) | np.uint64(THRESHOLD)
+        lo = nodes.begin[node]
+        hi = lo + nodes.n_rows[node]
+        leaf = RowRange(lo, hi, sum_weight(labels, lo, hi))
+        sums.weight[node] = leaf.weight
+        scale = fill_value_leaf(node, leaf, targets, nodes, units, scale, means, out)
+        n_mixed = fill_class_leaf(node, leaf, n_mixed, labels, units, sums, class_sums, out)
     for node in range(n_nodes - 1, -1, -1):
-        child = nodes[FIRST_CHILD, node]
-        cuts[node, 0] = threshold[node]
+        child = nodes.first_child[node]
+        out.cuts[node, 0] = out.threshold[node]
         if child == 0:
-            links[node, 1] = (np.uint64(node) << CHILD_SHIFT) | stay
+            out.links[node, 1] = pack_leaf(node, units.n_features)
         else:
-            links[node, 1] = (np.uint64(child) << CHILD_SHIFT) | np.uint64(nodes[TEST, node])
-            missing = (nodes[TEST, node] >> KIND_BITS) & ((1 << MISSING_BITS) - 1)
-            end = child + (MOST_BRANCHES if missing == MOST_BRANCHES - 1 else MOST_BRANCHES - 1)
+            out.links[node, 1] = pack_link(child, nodes.test[node])
+            has_three = missing_of(nodes.test[node]) == MOST_BRANCHES - 1
+            end = child + (MOST_BRANCHES if has_three else MOST_BRANCHES - 1)
             total = np.int64(0)
             for b in range(child, end):
-                total += sums[0, b]
-            sums[0, node] = total
-            if means is not None:
-                mean = 0.0
-                for b in range(child, end):
-                    mean += np.float64(sums[0, b]) * means[b]
-                mean /= np.float64(total)
-                square = 0.0
-                for b in range(child, end):
-                    off = means[b] - mean
-                    square += np.float64(sums[0, b]) * (impurity[b] + off * off)
-                means[node] = mean
-                impurity[node] = square / np.float64(total)
-            if class_sums is not None:
-                if len(class_sums) <= 2:
-                    ones = np.int64(0)
-                    for b in range(child, end):
-                        ones += sums[1, b]
-                    sums[1, node] = ones
-                else:
-                    base = 0.0 if criterion == ENTROPY else 1.0
-                    score = node_values[SCORE, node] / np.float64(total)
-                    impurity[node] = max(base - score * score_unit, 0.0)
-        weight[node] = np.float64(sums[0, node]) * weight_unit
-        if class_sums is not None and len(class_sums) <= 2:
-            impurity[node] = two_impurity(criterion, np.float64(sums[1, node]) / np.float64(sums[0, node]))
-    if criterion == SDR:
+                total += sums.weight[b]
+            sums.weight[node] = total
+            join_values(node, child, end, sums.weight, means, out.impurity)
+            join_classes(node, child, end, nodes.score[node], units, sums, class_sums, out.impurity)
+        out.weight[node] = np.float64(sums.weight[node]) * units.weight_unit
+        judge_two_classes(node, units.criterion, sums, class_sums, out.impurity)
+    if units.criterion == SDR:
         for node in range(n_nodes):
-            impurity[node] = np.sqrt(impurity[node])
+            out.impurity[node] = np.sqrt(out.impurity[node])
     return n_mixed

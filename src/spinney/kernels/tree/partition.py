@@ -1,8 +1,15 @@
 """Move the rows of a node so that each branch is a range of its own.
 
 Rows are swapped in place, codes and sums together: no second buffer, and every node below reads its rows in sequence.
-The order inside a branch is arbitrary; nothing depends on it, because sums are integers. One pass lists the rows of
-either side, adding the answer to a counter instead of jumping on it: which way a row goes cannot be predicted.
+The order inside a branch is arbitrary; nothing depends on it, because sums are integers.
+
+    rows of the node     1 0 0 1 1 0 1        their branches
+    moves[0]             0 3 4 6              rows that belong behind
+    moves[1]             1 2 5                rows that belong in front
+    after the swaps      0 0 0 1 1 1 1        the first of moves[0] has changed places with the last of moves[1]
+
+One pass lists the rows of either side, adding the answer to a counter instead of jumping on it: which way a row goes
+cannot be predicted.
 """
 
 from __future__ import annotations
@@ -13,21 +20,15 @@ from spinney._jit import inlined
 from spinney._types import THRESHOLD
 
 from ..common.branch import branch_of_code
+from ..common.structs import CodeTest, Rows
 
 ONE = np.uint64(1)
 
 
 @inlined
-def swap_rows(
-    words: np.ndarray,
-    labels: np.ndarray,
-    ids: np.ndarray,
-    lo: int,
-    n_front: np.uint64,
-    n_behind: np.uint64,
-    moves: np.ndarray,
-) -> int:
+def swap_rows(rows: Rows, lo: int, n_front: np.uint64, n_behind: np.uint64, moves: np.ndarray) -> int:
     """Bring the rows listed in moves[1] before those in moves[0], both ascending; return where the latter begin."""
+    words, labels, ids = rows.words, rows.labels, rows.ids
     middle = np.uint64(lo) + n_front
     n_words = np.uint64(words.shape[1])
     n_labels = len(labels)
@@ -52,24 +53,20 @@ def swap_rows(
 
 @inlined
 def partition(
-    codes: np.ndarray,
-    words: np.ndarray,
-    labels: np.ndarray,
-    ids: np.ndarray,
+    rows: Rows,
     lo: int,
     hi: int,
-    feature: int,
-    kind: int,
-    cut: int,
-    missing: int,
-    subsets: np.ndarray,
+    test: CodeTest,
     last: int,
+    subsets: np.ndarray,
     moves: np.ndarray,  # (2, at least hi - lo) int32 scratch
 ) -> int:
     """Move the rows of lo .. hi whose branch is `last` or higher behind the others; return where they begin."""
+    codes = rows.codes
+    kind, cut, missing = test.kind, test.cut, test.missing
     n_behind = np.uint64(0)
     n_front = np.uint64(0)
-    column = np.uint64(feature)
+    column = np.uint64(test.feature)
     if kind == THRESHOLD and last == 1:
         absent = np.uint64(missing >= 1)
         for i in range(np.uint64(lo), np.uint64(hi)):
@@ -86,4 +83,4 @@ def partition(
             moves[1, n_front] = i
             n_behind += is_behind
             n_front += ONE - is_behind
-    return swap_rows(words, labels, ids, lo, n_front, n_behind, moves)
+    return swap_rows(rows, lo, n_front, n_behind, moves)

@@ -41,9 +41,21 @@ from spinney._types import (
 
 from ..common.branch import has_level
 from ..common.rng import below, fold
-from ..common.structs import Settings
+from ..common.structs import (
+    Candidate,
+    ClassScratch,
+    CutAtHand,
+    DrawnTest,
+    LevelScratch,
+    OpenNode,
+    Rows,
+    Scratch,
+    Settings,
+    Table,
+)
 from ..common.thresholds import last_below
 from ..common.ties import bar_above
+from .candidates import cut_between, none_better
 from .scan_classes import power_kind, power_step, try_cut
 from .scan_moments import scan_moments
 
@@ -152,18 +164,12 @@ def mark_left(
 
 @inlined
 def judge_plain(
-    labels: np.ndarray,
-    lo: int,
-    n: int,
-    cut: int,
-    column: np.ndarray,
-    weight: int,
-    total: int,
-    centre: int,
-    best: float,
-) -> tuple[float, int]:
-    """Judge a test by squared error where nothing is missing and nothing constrains it: 0 as second if it is chosen."""
-    first = np.uint64(lo)
+    best: Candidate, cut: int, node: OpenNode, labels: np.ndarray, column: np.ndarray, totals: np.ndarray
+) -> Candidate:
+    """Judge a test by squared error where nothing is missing or constrains it: the cut is 0 if it is chosen."""
+    weight, total, centre = totals[W_ALL], totals[S_ALL], node.centre
+    n = node.hi - node.lo
+    first = np.uint64(node.lo)
     limit = np.int32(cut)
     none = np.int64(0)
     left = none
@@ -181,20 +187,13 @@ def judge_plain(
     a = np.float64(left - centre * w_left)
     b = np.float64(total - left - centre * (weight - w_left))
     score = (a * a * wb + b * b * wa) / (wa * wb)
-    if score > bar_above(best):
-        return score, 0
-    return best, -1
+    if score > bar_above(best.score):
+        return cut_between(score, np.int64(0), np.int64(-1), best.n_ties)
+    return none_better(best)
 
 
 @inlined
-def sum_left(
-    labels: np.ndarray,
-    lo: int,
-    n: int,
-    column: np.ndarray,
-    cut: int,
-    groups: np.ndarray,
-) -> None:
+def sum_left(labels: np.ndarray, lo: int, n: int, column: np.ndarray, cut: int, groups: np.ndarray) -> None:
     """Sum the labels of known rows with codes up to `cut` into group 0."""
     first = np.uint64(lo)
     limit = np.int32(cut)
@@ -227,14 +226,7 @@ def sum_left(
 
 
 @inlined
-def sum_missing(
-    labels: np.ndarray,
-    lo: int,
-    n: int,
-    column: np.ndarray,
-    n_missing: int,
-    totals: np.ndarray,
-) -> None:
+def sum_missing(labels: np.ndarray, lo: int, n: int, column: np.ndarray, n_missing: int, totals: np.ndarray) -> None:
     """Sum the labels of rows with code 0."""
     totals[N_MISSING] = n_missing
     totals[S_MISSING] = 0
@@ -252,68 +244,45 @@ def sum_missing(
 
 @inlined
 def judge_moments(
-    labels: np.ndarray,
-    lo: int,
-    hi: int,
-    cut: int,
-    n_groups: int,
-    n_missing: int,
-    column: np.ndarray,
-    groups: np.ndarray,
-    totals: np.ndarray,
+    best: Candidate,
+    drawn: DrawnTest,
+    node: OpenNode,
+    rows: Rows,
     settings: Settings,
     xlogx: np.ndarray,
-    centre: int,
-    best: float,
-    sign: int,
-    lower: float,
-    upper: float,
-    tie_key: np.uint64,
-    n_ties: int,
-) -> tuple[float, int, int, int]:
-    """Judge the test that sends known codes up to `cut` left; returns as `scan_moments`."""
-    sum_left(labels, lo, hi - lo, column, cut, groups)
-    sum_missing(labels, lo, hi - lo, column, n_missing, totals)
-    if n_groups == 2:
-        groups[GROUP_N, 1] = hi - lo - n_missing - groups[GROUP_N, 0]
+    scratch: Scratch,
+) -> Candidate:
+    """Judge the test that sends known codes up to `drawn.cut` left; as `scan_moments`."""
+    labels, column = rows.labels, scratch.random.column
+    groups, totals = scratch.groups, scratch.totals
+    n = node.hi - node.lo
+    if settings.is_plain and drawn.n_missing == 0:
+        totals[N_MISSING] = 0
+        return judge_plain(best, drawn.cut, node, labels, column, totals)
+    sum_left(labels, node.lo, n, column, drawn.cut, groups)
+    sum_missing(labels, node.lo, n, column, drawn.n_missing, totals)
+    if drawn.n_groups == 2:
+        groups[GROUP_N, 1] = n - drawn.n_missing - groups[GROUP_N, 0]
         groups[GROUP_SUM, 1] = totals[S_ALL] - totals[S_MISSING] - groups[GROUP_SUM, 0]
         groups[GROUP_WEIGHT, 1] = totals[W_ALL] - totals[W_MISSING] - groups[GROUP_WEIGHT, 0]
         groups[GROUP_SQUARE, 1] = totals[Q_ALL] - totals[Q_MISSING] - groups[GROUP_SQUARE, 0]
-    return scan_moments(
-        groups,
-        n_groups,
-        totals,
-        settings,
-        xlogx,
-        centre,
-        best,
-        sign,
-        lower,
-        upper,
-        tie_key,
-        n_ties,
-    )
+    return scan_moments(best, drawn.n_groups, drawn.sign, node, settings, xlogx, groups, totals)
 
 
-@kernel
+@inlined
 def judge_classes(
-    labels: np.ndarray,
-    lo: int,
-    hi: int,
-    cut: int,
-    n_groups: int,
-    n_missing: int,
-    column: np.ndarray,
-    sums: np.ndarray,
-    totals: np.ndarray,
-    n_present: int,
+    best: Candidate,
+    drawn: DrawnTest,
+    node: OpenNode,
+    rows: Rows,
     settings: Settings,
     xlogx: np.ndarray,
-    best: float,
-    tie_key: np.uint64,
-    n_ties: int,
-) -> tuple[float, int, int, int]:
+    scratch: Scratch,
+) -> Candidate:
     """The same for three classes or more."""
+    labels, column = rows.labels, scratch.random.column
+    sums, totals = scratch.classes.sums, scratch.totals
+    lo, hi, n_present, n_missing = node.lo, node.hi, node.n_present, drawn.n_missing
     for k in range(n_present):
         c = sums[PRESENT, k]
         sums[LEFT, c] = 0
@@ -326,7 +295,7 @@ def judge_classes(
     for k in range(hi - lo):
         c = labels[TARGET, lo + k]
         w = np.int64(1) if is_unit else labels[WEIGHT, lo + k]
-        is_left = np.int64((column[k] <= cut) & (column[k] > 0))
+        is_left = np.int64((column[k] <= drawn.cut) & (column[k] > 0))
         sums[LEFT, c] += w * is_left
         n_left += is_left
         w_left += w * is_left
@@ -336,11 +305,10 @@ def judge_classes(
                 w = np.int64(1) if is_unit else labels[WEIGHT, lo + k]
                 sums[MISSING, labels[TARGET, lo + k]] += w
                 totals[W_MISSING] += w
-    chosen = np.int64(-1)
-    chosen_missing = np.int64(0)
+    found = none_better(best)
     kind = power_kind(settings, xlogx)
-    for g in range(n_groups if n_missing > 0 else n_groups - 1):
-        is_last = g == n_groups - 1  # known against missing
+    for g in range(drawn.n_groups if n_missing > 0 else drawn.n_groups - 1):
+        is_last = g == drawn.n_groups - 1  # known against missing
         if is_last:
             n_left = hi - lo - n_missing
             w_left = totals[W_ALL] - totals[W_MISSING]
@@ -353,14 +321,26 @@ def judge_classes(
             sums[RIGHT, c] = sums[ALL, c] - sums[LEFT, c]
             power_left += power_step(kind, 0, sums[LEFT, c], xlogx)
             power_right += power_step(kind, 0, sums[RIGHT, c], xlogx)
-        best, branch, n_ties = try_cut(
-            sums, totals, n_left, w_left, power_left, power_right, n_present, settings, xlogx, best, tie_key, n_ties,
-            is_last,
-        )  # fmt: skip
-        if branch >= 0:
-            chosen = np.int64(g)
-            chosen_missing = branch
-    return best, chosen, chosen_missing, n_ties
+        cut = CutAtHand(np.int64(g), np.int64(-1), is_last, n_left, w_left, power_left, power_right)
+        found = try_cut(found, cut, node, settings, xlogx, sums, totals)
+    return found
+
+
+@inlined
+def judge_test(
+    best: Candidate,
+    drawn: DrawnTest,
+    node: OpenNode,
+    rows: Rows,
+    settings: Settings,
+    xlogx: np.ndarray,
+    scratch: Scratch,
+    classes: ClassScratch | None,
+) -> Candidate:
+    """Judge a test that was drawn; the cut is the last group of the left branch."""
+    if classes is None:
+        return judge_moments(best, drawn, node, rows, settings, xlogx, scratch)
+    return judge_classes(best, drawn, node, rows, settings, xlogx, scratch)
 
 
 @kernel
@@ -413,90 +393,83 @@ def draw_subset(
 
 
 @inlined
-def random_split(
-    codes: np.ndarray,
-    labels: np.ndarray,
-    lo: int,
-    hi: int,
-    feature: int,
-    features: np.ndarray,
-    edges: np.ndarray,
-    settings: Settings,
-    column: np.ndarray,
-    values: np.ndarray,  # (PAIR_ROWS,) float64 scratch
-    groups: np.ndarray,
-    sums: np.ndarray | None,
-    subset: np.ndarray | None,
-    totals: np.ndarray,
-    n_present: int,
-    xlogx: np.ndarray,
-    centre: int,
-    best: float,
-    lower: float,
-    upper: float,
-    test_key: np.uint64,
-    tie_key: np.uint64,
-    n_ties: int,
-) -> tuple[float, int, int, int, float]:
-    """Draw a test of a feature over rows lo .. hi and judge it.
+def draw_levels(
+    n: int, n_levels: int, key: np.uint64, feature: int, column: np.ndarray, levels: LevelScratch | None
+) -> int:
+    """Part the levels of a category as `draw_subset` does."""
+    if levels is None:
+        return 1
+    return draw_subset(n, n_levels, key, feature, column, levels.bitset)
 
-    Returns the better of `best` and its score, the last code of the left branch (-1: not better), the branch of missing
-    rows (-1: the feature does not vary here), the number of ties and the threshold. A subset is left in `subset`.
-    """
+
+@inlined
+def send_all_left(n_levels: int, levels: LevelScratch | None) -> None:
+    """Put every level into the bitset."""
+    if levels is None:
+        return
+    for w in range((n_levels + 63) >> 6):
+        levels.bitset[w] = ~NONE
+    if n_levels & 63 != 0:
+        levels.bitset[n_levels >> 6] = (ONE << np.uint64(n_levels & 63)) - ONE
+
+
+@inlined
+def draw_test(feature: int, node: OpenNode, rows: Rows, table: Table, scratch: Scratch) -> DrawnTest:
+    """Draw a test of a feature; the codes of the node's rows, or the marks of their levels, go to `column`."""
+    codes, features, edges = rows.codes, table.features, table.edges
+    column, values = scratch.random.column, scratch.random.values
+    lo, hi, key = node.lo, node.hi, node.test_key
     n_codes = features[N_CODES, feature]
+    sign = features[MONOTONE, feature]
     is_subset = features[IS_CATEGORICAL, feature] != 0
-    last_left = np.int64(0)
+    cut = np.int64(0)
     n_missing = np.int64(1)
-    n_groups = np.int64(2)
-    highest = np.int64(0)
     threshold = np.inf
     if hi - lo <= PAIR_ROWS and not is_subset and n_codes > 0:
         low, high, n_missing = load_values(codes, edges, lo, hi, feature, features[OFFSET, feature], column, values)
         if n_missing == 0:
             if low == high:
-                return best, -1, -1, n_ties, threshold
-            last_left, threshold = mark_left(hi - lo, low, high, test_key, feature, column, values)
-    if last_left == 0:
-        lowest, highest, n_missing = find_range(codes, lo, hi, feature, column)
-        if highest == 0 or (lowest == highest and n_missing == 0):
-            return best, -1, -1, n_ties, threshold
-        n_groups = np.int64(2 if lowest < highest else 1)
-        last_left = highest
-        threshold = np.inf
-        if subset is not None:
-            if is_subset:
-                n_groups = draw_subset(hi - lo, n_codes, test_key, feature, column, subset)
-                last_left = np.int64(1)
-        if not is_subset and n_groups == 2:
-            last_left, threshold = draw_threshold(features, edges, feature, lowest, highest, test_key)
-    cut = np.int64(-1)
-    missing = np.int64(0)
-    if sums is None:
-        if settings.is_plain != 0 and n_missing == 0:
-            totals[N_MISSING] = 0
-            best, cut = judge_plain(labels, lo, hi - lo, last_left, column, totals[W_ALL], totals[S_ALL], centre, best)
-        else:
-            best, cut, missing, n_ties = judge_moments(
-                labels, lo, hi, last_left, n_groups, n_missing, column, groups, totals, settings, xlogx, centre, best,
-                features[MONOTONE, feature], lower, upper, tie_key, n_ties,
-            )  # fmt: skip
-    else:
-        best, cut, missing, n_ties = judge_classes(
-            labels, lo, hi, last_left, n_groups, n_missing, column, sums, totals, n_present, settings, xlogx, best,
-            tie_key, n_ties,
-        )  # fmt: skip
-    if cut < 0:
-        return best, -1, 0, n_ties, threshold
-    if cut == n_groups - 1:  # known against missing
-        if subset is not None:
-            if is_subset:
-                for w in range((n_codes + 63) >> 6):
-                    subset[w] = ~NONE
-                if n_codes & 63 != 0:
-                    subset[n_codes >> 6] = (ONE << np.uint64(n_codes & 63)) - ONE
-        return best, highest, missing, n_ties, np.inf
+                return DrawnTest(np.int64(0), cut, threshold, np.int64(0), n_missing, sign)
+            cut, threshold = mark_left(hi - lo, low, high, key, feature, column, values)
+    if cut > 0:
+        return DrawnTest(np.int64(2), cut, threshold, np.int64(0), n_missing, sign)
+    lowest, highest, n_missing = find_range(codes, lo, hi, feature, column)
+    if highest == 0 or (lowest == highest and n_missing == 0):
+        return DrawnTest(np.int64(0), cut, threshold, highest, n_missing, sign)
+    n_groups = np.int64(2 if lowest < highest else 1)
+    cut = highest
+    threshold = np.inf
+    if is_subset:
+        n_groups = np.int64(draw_levels(hi - lo, n_codes, key, feature, column, scratch.levels))
+        cut = np.int64(1)
+    elif n_groups == 2:
+        cut, threshold = draw_threshold(features, edges, feature, lowest, highest, key)
+    return DrawnTest(n_groups, cut, threshold, highest, n_missing, sign)
+
+
+@inlined
+def try_random_test(
+    best: Candidate, feature: int, node: OpenNode, rows: Rows, table: Table, settings: Settings, scratch: Scratch
+) -> Candidate:
+    """Draw a test of a feature over the rows of a node and judge it; a subset is left in `scratch.levels`.
+
+    The branch of missing rows is -1 if the feature does not vary here.
+    """
+    features, edges = table.features, table.edges
+    drawn = draw_test(feature, node, rows, table, scratch)
+    if drawn.n_groups == 0:
+        return Candidate(best.score, np.int64(-1), np.int64(-1), np.int64(-1), best.n_ties, np.inf)
+    found = judge_test(best, drawn, node, rows, settings, table.xlogx, scratch, scratch.classes)
+    if found.cut < 0:
+        return found
+    n_codes = features[N_CODES, feature]
+    if found.cut == drawn.n_groups - 1:  # known against missing
+        if features[IS_CATEGORICAL, feature] != 0:
+            send_all_left(n_codes, scratch.levels)
+        return Candidate(found.score, drawn.highest, np.int64(-1), found.missing, found.n_ties, np.inf)
+    threshold = drawn.threshold
     if features[IS_BINNED, feature] != 0:  # no bin is torn apart, not even one that the node has no row of
         at = features[OFFSET, feature] - 1
-        last = last_below(edges, at, last_left, n_codes, threshold)
+        last = last_below(edges, at, drawn.cut, n_codes, threshold)
         threshold = max(threshold, edges[HIGH, at + last])
-    return best, last_left, missing, n_ties, threshold
+    return Candidate(found.score, drawn.cut, np.int64(-1), found.missing, found.n_ties, threshold)

@@ -36,8 +36,9 @@ from spinney._types import (
 
 from ..common.criteria import blur_of, score_classes
 from ..common.sorting import make_keys
-from ..common.structs import Settings
+from ..common.structs import Candidate, CutAtHand, OpenNode, Rows, Scratch, Settings, SortedKeys, Table
 from ..common.ties import bar_above, judge
+from .candidates import cut_between, none_better
 
 LARGE_MASK = 0xFFFFFFFF
 
@@ -50,9 +51,9 @@ LOGS = 2
 @inlined
 def power_kind(settings: Settings, xlogx: np.ndarray) -> int:
     """Which powers this criterion keeps."""
-    if settings.is_whole != 0 and settings.criterion == GINI:
+    if settings.is_whole and settings.criterion == GINI:
         return SQUARES
-    if settings.is_whole != 0 and settings.criterion == ENTROPY and len(xlogx) > 1:
+    if settings.is_whole and settings.criterion == ENTROPY and len(xlogx) > 1:
         return LOGS
     return AFRESH
 
@@ -81,17 +82,10 @@ def start_right(sums: np.ndarray, n_present: int, kind: int, xlogx: np.ndarray) 
 
 @inlined
 def score_sides(
-    sums: np.ndarray,
-    w_left: int,
-    w_right: int,
-    power_left: int,
-    power_right: int,
-    kind: int,
-    n_present: int,
-    criterion: int,
-    xlogx: np.ndarray,
+    cut: CutAtHand, w_right: int, kind: int, n_present: int, criterion: int, sums: np.ndarray, xlogx: np.ndarray
 ) -> float:
-    """Score of the two branches."""
+    """Score of the two branches; w_right: weight of the right one."""
+    w_left, power_left, power_right = cut.w_left, cut.power_left, cut.power_right
     if kind == SQUARES:
         wa = np.float64(w_left)
         wb = np.float64(w_right)
@@ -120,37 +114,33 @@ def score_unknown(
 
 @kernel
 def try_cut(
-    sums: np.ndarray,
-    totals: np.ndarray,
-    n_left: int,
-    w_left: int,
-    power_left: int,
-    power_right: int,
-    n_present: int,
+    best: Candidate,
+    cut: CutAtHand,
+    node: OpenNode,
     settings: Settings,
     xlogx: np.ndarray,
-    best: float,
-    key: np.uint64,
-    n_ties: int,
-    is_last: bool,  # known rows against missing ones
-) -> tuple[float, int, int]:
-    """Compare the cut at hand, with missing rows on each side that is allowed, to the best so far.
+    sums: np.ndarray,
+    totals: np.ndarray,
+) -> Candidate:
+    """The better of `best` and the cut at hand, with missing rows on each side that is allowed.
 
-    Missing rows stand in the right branch on entry and on exit. Returns the better score, the branch of missing rows
-    (-1: not better) and the number of ties.
+    Missing rows stand in the right branch of `sums` on entry and on exit.
     """
+    n_present = node.n_present
+    top, n_ties = best.score, best.n_ties
+    n_left, w_left, power_left, power_right = cut.n_left, cut.w_left, cut.power_left, cut.power_right
     kind = power_kind(settings, xlogx)
     n = totals[N_ALL]
     weight = totals[W_ALL]
     n_missing = totals[N_MISSING]
-    is_shared = n_missing > 0 and not is_last
+    is_shared = n_missing > 0 and not cut.is_last
     is_apart = is_shared and settings.missing != LEARNED
     has_three = is_apart and settings.missing != SURROGATE
     branch = np.int64(-1)
     apart = 0.0
     blur = 0.0
     if has_three and (n_missing < settings.min_samples_leaf or totals[W_MISSING] < settings.min_weight_leaf):
-        return best, branch, n_ties
+        return best
     if is_apart:
         if has_three:
             apart = score_classes(settings.criterion, sums, MISSING, totals[W_MISSING], n_present, xlogx)
@@ -178,10 +168,9 @@ def try_cut(
         is_open = min(n_left, n - n_left) >= settings.min_samples_leaf
         if not (is_open and min(w_left, w_right) >= settings.min_weight_leaf):
             continue
-        score = apart + score_sides(
-            sums, w_left, w_right, power_left, power_right, kind, n_present, settings.criterion, xlogx
-        )
-        is_better, best, n_ties = judge(score, best, blur, settings.has_random_ties, key, n_ties)
+        tried = CutAtHand(cut.code, cut.following, cut.is_last, n_left, w_left, power_left, power_right)
+        score = apart + score_sides(tried, w_right, kind, n_present, settings.criterion, sums, xlogx)
+        is_better, top, n_ties = judge(score, top, blur, settings.has_random_ties, node.tie_key, n_ties)
         if is_better:
             branch = np.int64(2) if has_three else np.int64(1 - side)
     if is_shared:
@@ -190,27 +179,28 @@ def try_cut(
             sums[RIGHT, c] += sums[MISSING, c]
             if not is_apart:
                 sums[LEFT, c] -= sums[MISSING, c]
-    return best, branch, n_ties
+    if branch < 0:
+        return Candidate(top, best.cut, best.following, best.missing, n_ties, np.inf)
+    return Candidate(top, cut.code, cut.following, branch, n_ties, np.inf)
 
 
 @inlined
 def fill_cells(
-    codes: np.ndarray,
-    labels: np.ndarray,
-    lo: int,
-    hi: int,
+    node: OpenNode,
     feature: int,
     n_classes: int,
-    n_present: int,
+    rows: Rows,
     cells: np.ndarray,
     sums: np.ndarray,
     totals: np.ndarray,
 ) -> None:
-    """Add rows lo .. hi to cells[code * (n_classes + 1) + class], the last cell of a code counting its rows.
+    """Add the rows of a node to cells[code * (n_classes + 1) + class], the last cell of a code counting its rows.
 
     Missing rows end in sums[MISSING] and `totals`; their cells are emptied. With weights of 1 the counting cells stay
     empty: a code's classes add up to its rows.
     """
+    codes, labels = rows.codes, rows.labels
+    lo, hi, n_present = node.lo, node.hi, node.n_present
     width = n_classes + 1
     if len(labels) == 1:
         wide = np.uint64(width)
@@ -233,13 +223,20 @@ def fill_cells(
 
 @inlined
 def scan_counts(
-    cells: np.ndarray, sums: np.ndarray, n: int, n_codes: int, n_present: int, n_classes: int, least: int, best: float
-) -> tuple[float, int, int]:
+    best: Candidate,
+    n: int,
+    n_codes: int,
+    n_present: int,
+    n_classes: int,
+    least: int,
+    cells: np.ndarray,
+    sums: np.ndarray,
+) -> Candidate:
     """Best cut over the cells by Gini when nothing is missing and ties go to the first.
 
-    The common case. n: weight of the node; least: that of a branch, at least. The cells are emptied. Returns the better
-    of `best` and the best score, the last code of the left branch (-1: not better) and the code after it.
+    The common case. n: weight of the node; least: that of a branch, at least. The cells are emptied.
     """
+    top = best.score
     for k in range(n_present):
         sums[LEFT, sums[PRESENT, k]] = 0
     n_left = np.int64(0)
@@ -269,41 +266,37 @@ def scan_counts(
             wb = np.float64(n - n_left)
             rise = np.float64(square_left) * wb + np.float64(square_right) * wa
             run = wa * wb
-            if rise > bar_above(best) * run:
-                best = rise / run
+            if rise > bar_above(top) * run:
+                top = rise / run
                 cut = np.int64(code)
                 cut_next = np.int64(-1)
-    return best, cut, cut_next
+    return cut_between(top, cut, cut_next, best.n_ties)
 
 
-@kernel
+@inlined
 def scan_cells(
+    best: Candidate,
+    n_codes: int,
+    node: OpenNode,
+    settings: Settings,
+    xlogx: np.ndarray,
     cells: np.ndarray,
     sums: np.ndarray,
     totals: np.ndarray,
-    n_codes: int,
-    n_present: int,
-    settings: Settings,
-    xlogx: np.ndarray,
-    best: float,
-    key: np.uint64,
-    n_ties: int,
-) -> tuple[float, int, int, int, int]:
-    """Best cut over the cells, which are emptied; returns as `scan_classes`."""
+) -> Candidate:
+    """Best cut over the cells, which are emptied."""
+    n_present = node.n_present
     kind = power_kind(settings, xlogx)
-    if kind == SQUARES and settings.is_unit != 0 and totals[N_MISSING] == 0 and settings.has_random_ties == 0:
-        best, cut, cut_next = scan_counts(
-            cells, sums, totals[N_ALL], n_codes, n_present, settings.n_classes, settings.min_samples_leaf, best
+    if kind == SQUARES and settings.is_unit and totals[N_MISSING] == 0 and not settings.has_random_ties:
+        return scan_counts(
+            best, totals[N_ALL], n_codes, n_present, settings.n_classes, settings.min_samples_leaf, cells, sums
         )
-        return best, cut, cut_next, 0, n_ties
     width = settings.n_classes + 1
     power_left = np.int64(0)
     power_right = start_right(sums, n_present, kind, xlogx)
     n_left = np.int64(0)
     w_left = np.int64(0)
-    cut = np.int64(-1)
-    cut_next = np.int64(-1)
-    cut_missing = np.int64(0)
+    found = none_better(best)
     last = np.int64(-1)  # last present code, whose cut is tried once the next present code is known
     for code in range(1, n_codes + 2):
         is_end = code == n_codes + 1
@@ -315,14 +308,9 @@ def scan_cells(
             if w_here == 0:
                 continue
         if last >= 0 and (not is_end or (totals[N_MISSING] > 0 and settings.missing != SURROGATE)):
-            best, branch, n_ties = try_cut(
-                sums, totals, n_left, w_left, power_left, power_right, n_present, settings, xlogx,
-                best, key, n_ties, is_end,
-            )  # fmt: skip
-            if branch >= 0:
-                cut = last
-                cut_next = np.int64(-1) if is_end else np.int64(code)
-                cut_missing = branch
+            following = np.int64(-1) if is_end else np.int64(code)
+            cut = CutAtHand(last, following, is_end, n_left, w_left, power_left, power_right)
+            found = try_cut(found, cut, node, settings, xlogx, sums, totals)
         if is_end:
             break
         for k in range(n_present):
@@ -334,92 +322,69 @@ def scan_cells(
             power_right -= power_step(kind, sums[RIGHT, c], w, xlogx)
             cells[at + c] = 0
         w_left += w_here
-        n_left += w_here if settings.is_unit != 0 else cells[at + width - 1]
+        n_left += w_here if settings.is_unit else cells[at + width - 1]
         cells[at + width - 1] = 0
         last = np.int64(code)
-    return best, cut, cut_next, cut_missing, n_ties
+    return found
 
 
 @inlined
-def scan_classes(
-    codes: np.ndarray,
-    labels: np.ndarray,
-    lo: int,
-    hi: int,
-    feature: int,
-    features: np.ndarray,
-    settings: Settings,
-    lists: np.ndarray,
-    list_labels: np.ndarray,
-    list_lo: int,
-    keys: np.ndarray,
-    counts: np.ndarray,
-    cells: np.ndarray,
-    sums: np.ndarray,
-    totals: np.ndarray,
-    n_present: int,
-    xlogx: np.ndarray,
-    best: float,
-    key: np.uint64,
-    n_ties: int,
-) -> tuple[float, int, int, int, int]:
-    """Best cut of a numeric feature over rows lo .. hi.
-
-    Returns the better of `best` and the best score, the last code of the left branch (-1: not better), the next present
-    code (-1: the cut is known against missing), the branch of missing rows, and the number of ties met so far.
-    """
-    n_codes = features[N_CODES, feature]
-    is_held = (n_codes + 1) * (settings.n_classes + 1) <= len(cells)
-    if is_held and n_codes * n_present <= CELLS_PER_ROW * (hi - lo):
-        fill_cells(codes, labels, lo, hi, feature, settings.n_classes, n_present, cells, sums, totals)
-        return scan_cells(cells, sums, totals, n_codes, n_present, settings, xlogx, best, key, n_ties)
-    ordered = lists
-    row = feature
-    first = lo - list_lo
-    source = list_labels
-    base = np.int64(0)
-    if list_lo < 0 or features[IS_LISTED, feature] == 0:
-        ordered = keys
-        row = make_keys(codes, lo, hi, feature, LARGE_SHIFT, keys, counts)
-        first = np.int64(0)
-        source = labels
-        base = lo
-    end = first + hi - lo
-    lowest = np.int64(ordered[row, first]) >> LARGE_SHIFT
-    if lowest == np.int64(ordered[row, end - 1]) >> LARGE_SHIFT:
-        return best, -1, -1, 0, n_ties
+def take_missing(ordered: SortedKeys, n_present: int, sums: np.ndarray, totals: np.ndarray) -> int:
+    """Sum up the rows at the head of the keys whose code is missing; return where the others begin."""
+    keys, row, labels = ordered.keys, ordered.row, ordered.labels
     is_unit = len(labels) == 1
+    first = ordered.first
     totals[N_MISSING] = 0
     totals[W_MISSING] = 0
-    if lowest == MISSING_CODE:
-        for k in range(n_present):
-            sums[MISSING, sums[PRESENT, k]] = 0
-        while np.int64(ordered[row, first]) >> LARGE_SHIFT == MISSING_CODE:
-            i = base + (np.int64(ordered[row, first]) & LARGE_MASK)
-            w = np.int64(1) if is_unit else source[WEIGHT, i]
-            totals[N_MISSING] += 1
-            totals[W_MISSING] += w
-            sums[MISSING, source[TARGET, i]] += w
-            first += 1
+    if np.int64(keys[row, first]) >> LARGE_SHIFT != MISSING_CODE:
+        return first
+    for k in range(n_present):
+        sums[MISSING, sums[PRESENT, k]] = 0
+    while np.int64(keys[row, first]) >> LARGE_SHIFT == MISSING_CODE:
+        i = ordered.base + (np.int64(keys[row, first]) & LARGE_MASK)
+        w = np.int64(1) if is_unit else labels[WEIGHT, i]
+        totals[N_MISSING] += 1
+        totals[W_MISSING] += w
+        sums[MISSING, labels[TARGET, i]] += w
+        first += 1
+    return first
+
+
+@inlined
+def scan_ordered(
+    best: Candidate,
+    ordered: SortedKeys,
+    node: OpenNode,
+    settings: Settings,
+    xlogx: np.ndarray,
+    sums: np.ndarray,
+    totals: np.ndarray,
+) -> Candidate:
+    """Best cut of the rows of a node in the order of their codes, which are not all the same."""
+    keys, row, labels, base = ordered.keys, ordered.row, ordered.labels, ordered.base
+    n_present = node.n_present
+    is_unit = len(labels) == 1
+    first = take_missing(ordered, n_present, sums, totals)
     has_missing = totals[N_MISSING] > 0
-    n_known = end - first
+    n_known = ordered.end - first
     kind = power_kind(settings, xlogx)
     power_left = np.int64(0)
     power_right = start_right(sums, n_present, kind, xlogx)
     w_left = np.int64(0)
+    found = none_better(best)
+    is_simple = not has_missing and not settings.has_random_ties
+    top = best.score
     cut = np.int64(-1)
     cut_next = np.int64(-1)
-    cut_missing = np.int64(0)
-    is_simple = not has_missing and settings.has_random_ties == 0
-    bar = bar_above(best)
+    bar = bar_above(top)
     n = totals[N_ALL]
     weight = totals[W_ALL]
     for k in range(n_known if has_missing and settings.missing != SURROGATE else n_known - 1):
-        sort_key = np.int64(ordered[row, first + k])
+        sort_key = np.int64(keys[row, first + k])
         code = sort_key >> LARGE_SHIFT
         i = base + (sort_key & LARGE_MASK)
-        c = source[TARGET, i]
-        w = np.int64(1) if is_unit else source[WEIGHT, i]
+        c = labels[TARGET, i]
+        w = np.int64(1) if is_unit else labels[WEIGHT, i]
         power_left += power_step(kind, sums[LEFT, c], w, xlogx)
         sums[LEFT, c] += w
         sums[RIGHT, c] -= w
@@ -427,29 +392,46 @@ def scan_classes(
         w_left += w
         n_left = np.int64(k + 1)
         is_end = n_left == n_known
-        following = np.int64(-1) if is_end else np.int64(ordered[row, first + k + 1]) >> LARGE_SHIFT
+        following = np.int64(-1) if is_end else np.int64(keys[row, first + k + 1]) >> LARGE_SHIFT
         if following == code:
             continue
+        at_hand = CutAtHand(code, following, is_end, n_left, w_left, power_left, power_right)
         if not is_simple:
-            best, branch, n_ties = try_cut(
-                sums, totals, n_left, w_left, power_left, power_right, n_present, settings, xlogx,
-                best, key, n_ties, is_end,
-            )  # fmt: skip
-            if branch >= 0:
-                cut = code
-                cut_next = following
-                cut_missing = branch
+            found = try_cut(found, at_hand, node, settings, xlogx, sums, totals)
             continue
         if min(n_left, n - n_left) < settings.min_samples_leaf:
             continue
         if min(w_left, weight - w_left) < settings.min_weight_leaf:
             continue
-        score = score_sides(
-            sums, w_left, weight - w_left, power_left, power_right, kind, n_present, settings.criterion, xlogx
-        )
+        score = score_sides(at_hand, weight - w_left, kind, n_present, settings.criterion, sums, xlogx)
         if score > bar:
-            best = score
-            bar = bar_above(best)
+            top = score
+            bar = bar_above(top)
             cut = code
             cut_next = following
-    return best, cut, cut_next, cut_missing, n_ties
+    if is_simple:
+        return cut_between(top, cut, cut_next, best.n_ties)
+    return found
+
+
+@inlined
+def scan_classes(
+    best: Candidate, feature: int, node: OpenNode, rows: Rows, table: Table, settings: Settings, scratch: Scratch
+) -> Candidate:
+    """Best cut of a numeric feature over the rows of a node."""
+    features, xlogx = table.features, table.xlogx
+    cells, sums, totals = scratch.cells, scratch.classes.sums, scratch.totals
+    lo, hi = node.lo, node.hi
+    n_codes = features[N_CODES, feature]
+    is_held = (n_codes + 1) * (settings.n_classes + 1) <= len(cells)
+    if is_held and n_codes * node.n_present <= CELLS_PER_ROW * (hi - lo):
+        fill_cells(node, feature, settings.n_classes, rows, cells, sums, totals)
+        return scan_cells(best, n_codes, node, settings, xlogx, cells, sums, totals)
+    ordered = SortedKeys(rows.lists.keys, feature, lo - node.list_lo, hi - node.list_lo, rows.lists.labels, np.int64(0))
+    if node.list_lo < 0 or features[IS_LISTED, feature] == 0:
+        side = make_keys(rows.codes, lo, hi, feature, LARGE_SHIFT, scratch.keys, scratch.counts)
+        ordered = SortedKeys(scratch.keys, side, np.int64(0), hi - lo, rows.labels, lo)
+    lowest = np.int64(ordered.keys[ordered.row, ordered.first]) >> LARGE_SHIFT
+    if lowest == np.int64(ordered.keys[ordered.row, ordered.end - 1]) >> LARGE_SHIFT:
+        return none_better(best)
+    return scan_ordered(best, ordered, node, settings, xlogx, sums, totals)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinney._jit import inlined, kernel
-from spinney._types import ALL, LEFT, PAIR_LANES, PAIR_ROWS, PRESENT, TARGET, WEIGHT
+from spinney._jit import inlined
+from spinney._types import ALL, LEFT, PAIR_LANES, PAIR_ROWS, PRESENT, TARGET, W_ALL, WEIGHT
 
 from ..common.sorting import sort_keys
+from ..common.structs import Candidate, OpenNode, PackedScratch, Scratch
 from ..common.ties import bar_above
+from .candidates import cut_between, none_better
 from .scan_classes import scan_counts
-from .scan_two_classes import load_column
 
 ROWS_PER_CODE = 4  # counting sort up to so many codes for each row
 CELLS_FOR_ROW = 2  # cells up to so many of them for each row
@@ -25,12 +26,12 @@ LOW_HALF = np.uint64(0xFFFF)
 
 
 @inlined
-def pack_classes(labels: np.ndarray, lo: int, hi: int, pays: np.ndarray) -> None:
-    """Write class and weight of rows lo .. hi to pays[0 ..]."""
+def pack_classes(labels: np.ndarray, lo: int, hi: int, packed: np.ndarray) -> None:
+    """Write class and weight of rows lo .. hi to packed[0 ..]."""
     first = np.uint64(lo)
     for k in range(np.uint64(hi - lo)):
         w = np.int64(1) if len(labels) == 1 else labels[WEIGHT, first + k]
-        pays[k] = np.int32((labels[TARGET, first + k] << SHIFT) | w)
+        packed[k] = np.int32((labels[TARGET, first + k] << SHIFT) | w)
 
 
 @inlined
@@ -80,30 +81,25 @@ def order_rows(
 
 @inlined
 def walk_rows(
-    n: int,
-    keys: np.ndarray,
-    side: int,
-    pays: np.ndarray,
-    sums: np.ndarray,
-    n_present: int,
-    weight: int,
-    power: int,
-    best: float,
-) -> tuple[float, int, int]:
-    """Best cut of rows in order; power: sum of the squared class weights of the node."""
+    best: Candidate, side: int, node: OpenNode, weight: int, packed: PackedScratch, sums: np.ndarray
+) -> Candidate:
+    """Best cut of the rows in the order of bucket_keys[side]; weight: of the node."""
+    keys, labels = packed.bucket_keys, packed.labels
+    n_present = node.n_present
+    top = best.score
     for k in range(n_present):
         sums[LEFT, sums[PRESENT, k]] = 0
     power_left = np.int64(0)
-    power_right = np.int64(power)
+    power_right = np.int64(node.power)
     w_left = np.int64(0)
-    bar = bar_above(best)
+    bar = bar_above(top)
     cut = np.int64(-1)
     cut_next = np.int64(-1)
     key = np.uint64(keys[side, 0])
-    for k in range(np.uint64(1), np.uint64(n)):
-        pay = np.int64(pays[key & LOW_HALF])
-        c = np.uint64(pay >> SHIFT)
-        w = pay & 0xFFFF
+    for k in range(np.uint64(1), np.uint64(node.hi - node.lo)):
+        label = np.int64(labels[key & LOW_HALF])
+        c = np.uint64(label >> SHIFT)
+        w = label & 0xFFFF
         before = sums[LEFT, c]
         after = sums[ALL, c] - before
         sums[LEFT, c] = before + w
@@ -118,78 +114,49 @@ def walk_rows(
             rise = np.float64(power_left) * wb + np.float64(power_right) * wa
             run = wa * wb
             if rise > bar * run:
-                best = rise / run
-                bar = bar_above(best)
+                top = rise / run
+                bar = bar_above(top)
                 cut = np.int64(code)
                 cut_next = np.int64(key >> S16)
-    return best, cut, cut_next
-
-
-@kernel
-def walk_cells(
-    n: int,
-    lowest: int,
-    highest: int,
-    column: np.ndarray,
-    pays: np.ndarray,
-    cells: np.ndarray,
-    n_classes: int,
-    sums: np.ndarray,
-    n_present: int,
-    weight: int,
-    best: float,
-) -> tuple[float, int, int]:
-    """Best cut by way of a cell for each code and class; they are zero before and after."""
-    wide = np.uint64(n_classes + 1)
-    before = np.uint64(lowest - 1)  # cells as `scan_counts` has them: codes from 1
-    for k in range(np.uint64(n)):
-        pay = np.uint64(pays[k])
-        cells[(np.uint64(column[k]) - before) * wide + (pay >> S16)] += np.int64(pay & LOW_HALF)
-    best, cut, cut_next = scan_counts(cells, sums, weight, highest - lowest + 1, n_present, n_classes, 1, best)
-    if cut < 0:
-        return best, -1, -1
-    return best, cut + lowest - 1, cut_next + lowest - 1
+    return cut_between(top, cut, cut_next, best.n_ties)
 
 
 @inlined
-def scan_counted(
-    codes: np.ndarray,
-    lo: int,
-    hi: int,
-    feature: int,
-    n_classes: int,
-    column: np.ndarray,
-    pays: np.ndarray,
-    keys: np.ndarray,
-    counts: np.ndarray,
-    cells: np.ndarray,
-    sums: np.ndarray,
-    n_present: int,
+def walk_cells(
+    best: Candidate,
+    lowest: int,
+    highest: int,
+    node: OpenNode,
     weight: int,
-    power: int,
-    best: float,
-) -> tuple[float, int, int]:
-    """Best cut of a numeric feature over rows lo .. hi, packed in `pays`; returns as `packed.scan_packed`."""
-    n = hi - lo
-    lowest, highest = load_column(codes, lo, hi, feature, column)
-    if lowest == highest:
-        return best, -1, -1
-    if lowest == 0:
-        return best, -2, -1
+    n_classes: int,
+    scratch: Scratch,
+) -> Candidate:
+    """Best cut by way of a cell for each code and class; they are zero before and after."""
+    column, labels, cells = scratch.packed.column, scratch.packed.labels, scratch.cells
+    wide = np.uint64(n_classes + 1)
+    before = np.uint64(lowest - 1)  # cells as `scan_counts` has them: codes from 1
+    for k in range(np.uint64(node.hi - node.lo)):
+        label = np.uint64(labels[k])
+        cells[(np.uint64(column[k]) - before) * wide + (label >> S16)] += np.int64(label & LOW_HALF)
     n_codes = highest - lowest + 1
-    if n_codes * n_present <= CELLS_FOR_ROW * n and (n_codes + 1) * (n_classes + 1) <= len(cells):
-        return walk_cells(
-            n,
-            lowest,
-            highest,
-            column,
-            pays,
-            cells,
-            n_classes,
-            sums,
-            n_present,
-            weight,
-            best,
-        )
-    side = order_rows(n, lowest, highest, column, keys, counts)
-    return walk_rows(n, keys, side, pays, sums, n_present, weight, power, best)
+    found = scan_counts(best, weight, n_codes, node.n_present, n_classes, 1, cells, scratch.classes.sums)
+    if found.cut < 0:
+        return found
+    return cut_between(found.score, found.cut + lowest - 1, found.following + lowest - 1, best.n_ties)
+
+
+@inlined
+def scan_many_classes(
+    best: Candidate, lowest: int, highest: int, node: OpenNode, n_classes: int, scratch: Scratch
+) -> Candidate:
+    """Best cut of a numeric feature that no row of the node misses; `load_column` has copied its codes."""
+    packed, counts = scratch.packed, scratch.counts
+    weight = scratch.totals[W_ALL]
+    n = node.hi - node.lo
+    if lowest == highest:
+        return none_better(best)
+    n_codes = highest - lowest + 1
+    if n_codes * node.n_present <= CELLS_FOR_ROW * n and (n_codes + 1) * (n_classes + 1) <= len(scratch.cells):
+        return walk_cells(best, lowest, highest, node, weight, n_classes, scratch)
+    side = order_rows(n, lowest, highest, packed.column, packed.bucket_keys, counts)
+    return walk_rows(best, side, node, weight, packed, scratch.classes.sums)

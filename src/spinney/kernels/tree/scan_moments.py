@@ -23,6 +23,7 @@ from spinney._types import (
     Q_MISSING,
     S_ALL,
     S_MISSING,
+    SMALL_SHIFT,
     SURROGATE,
     TARGET,
     W_ALL,
@@ -31,49 +32,40 @@ from spinney._types import (
 )
 
 from ..common.criteria import blur_of, score_moments
-from ..common.structs import Settings
+from ..common.structs import Candidate, OpenNode, Settings, SortedKeys
 from ..common.ties import bar_above, judge
+from .candidates import cut_between
 
+BITS = np.uint64(SMALL_SHIFT)  # of a position in a key
 ONE = np.uint64(1)  # unsigned indices spare the check for counting from the end
 
 
 @inlined
-def scan_keys(
-    keys: np.ndarray,
-    row: int,
-    first: int,
-    end: int,
-    shift: int,
-    labels: np.ndarray,
-    base: int,
-    total: int,
-    weight: int,
-    centre: int,
-    least: int,
-    best: float,
-) -> tuple[float, int, int]:
+def scan_keys(best: Candidate, ordered: SortedKeys, total: int, weight: int, centre: int, least: int) -> Candidate:
     """Best cut of sorted keys by squared error when nothing is missing and nothing constrains it but `least` rows.
 
-    The common case, without groups. Returns the better of `best` and the best score, the last code of the left branch
-    (-1: not better) and the code after it.
+    The common case, without groups. total, weight: sums of the node, `centre` taken off each target.
     """
-    mask = (ONE << np.uint64(shift)) - ONE
-    begin = np.uint64(base)
+    keys, row, labels = ordered.keys, ordered.row, ordered.labels
+    first, end = ordered.first, ordered.end
+    mask = (ONE << BITS) - ONE
+    begin = np.uint64(ordered.base)
+    score = best.score
     is_unit = len(labels) == 1
     left = np.int64(0)
     w_left = np.int64(0)
     cut = np.int64(-1)
     cut_next = np.int64(-1)
-    bar = bar_above(best)
+    bar = bar_above(score)
     key = np.uint64(keys[row, first])
     for k in range(np.uint64(first) + ONE, np.uint64(end - least) + ONE):
         at = begin + (key & mask)
         w = np.int64(1) if is_unit else labels[WEIGHT, at]
         w_left += w
         left += labels[TARGET, at] - centre * w
-        code = key >> np.uint64(shift)
+        code = key >> BITS
         key = np.uint64(keys[row, k])
-        if key >> np.uint64(shift) != code and k >= np.uint64(first + least):
+        if key >> BITS != code and k >= np.uint64(first + least):
             wa = np.float64(w_left)
             wb = np.float64(weight - w_left)
             a = np.float64(left)
@@ -81,11 +73,11 @@ def scan_keys(
             rise = a * a * wb + b * b * wa
             run = wa * wb
             if rise > bar * run:  # score > bar, without the division
-                best = rise / run
-                bar = bar_above(best)
+                score = rise / run
+                bar = bar_above(score)
                 cut = np.int64(code)
-                cut_next = np.int64(key >> np.uint64(shift))
-    return best, cut, cut_next
+                cut_next = np.int64(key >> BITS)
+    return cut_between(score, cut, cut_next, best.n_ties)
 
 
 @kernel
@@ -100,30 +92,31 @@ def blur_known(settings: Settings, totals: np.ndarray, centre: int, xlogx: np.nd
     return blur_of(settings.criterion, weight, known, xlogx)
 
 
+@inlined
+def is_allowed(left: float, right: float, sign: int, lower: float, upper: float, slack: float) -> bool:
+    """Whether branches of these values keep to a monotone constraint, sign, and to the bounds by those above."""
+    if min(left, right) < lower - slack or max(left, right) > upper + slack:
+        return False
+    return sign * (right - left) >= -slack
+
+
 @kernel
 def scan_moments(
-    groups: np.ndarray,
+    best: Candidate,
     n_groups: int,
-    totals: np.ndarray,
+    sign: int,  # monotone constraint of the feature
+    node: OpenNode,
     settings: Settings,
     xlogx: np.ndarray,
-    centre: int,
-    best: float,
-    sign: int,
-    lower: float,
-    upper: float,
-    key: np.uint64,
-    n_ties: int,
-) -> tuple[float, int, int, int]:
-    """Best cut of the groups.
-
-    centre: near the node's mean target, taken off every target: scores then are close to gains and lose no digits to a
-    mean far from zero. sign: monotone constraint of the feature; lower, upper: bounds on the values of the branches.
-    Returns the better of `best` and the best score, the last group of the left branch (-1: not better), the branch of
-    missing rows, and the number of ties met so far.
-    """
+    groups: np.ndarray,
+    totals: np.ndarray,
+) -> Candidate:
+    """Best cut of the groups; its code is the last group of the left branch."""
     criterion = settings.criterion
     unit = settings.square_unit
+    centre = node.centre
+    top = best.score
+    n_ties = best.n_ties
     n = totals[N_ALL]
     weight = totals[W_ALL]
     total = totals[S_ALL] - centre * weight
@@ -159,7 +152,7 @@ def scan_moments(
     cut_missing = np.int64(0)
     for g in range(n_groups if has_missing and settings.missing != SURROGATE else n_groups - 1):
         n_known += groups[GROUP_N, g]
-        if settings.is_unit != 0:
+        if settings.is_unit:
             w_known = n_known
             s_known += groups[GROUP_SUM, g] - centre * groups[GROUP_N, g]
         else:
@@ -189,20 +182,17 @@ def scan_moments(
             is_open = min(n_left, n - n_left) >= settings.min_samples_leaf
             if not (has_room and is_open and min(w_left, w_right) >= settings.min_weight_leaf):
                 continue
-            if settings.has_monotone != 0:
+            if settings.has_monotone:
                 value_left = np.float64(left) / np.float64(w_left)
                 value_right = np.float64(total - left) / np.float64(w_right)
-                slack = settings.value_slack
                 value_left += np.float64(centre)
                 value_right += np.float64(centre)
-                if min(value_left, value_right) < lower - slack or max(value_left, value_right) > upper + slack:
-                    continue
-                if sign * (value_right - value_left) < -slack:
+                if not is_allowed(value_left, value_right, sign, node.lower, node.upper, settings.value_slack):
                     continue
             score = apart + score_moments(criterion, w_left, left, q_left, unit, xlogx)
             score += score_moments(criterion, w_right, total - left, square - q_left, unit, xlogx)
-            is_better, best, n_ties = judge(score, best, blur, settings.has_random_ties, key, n_ties)
+            is_better, top, n_ties = judge(score, top, blur, settings.has_random_ties, node.tie_key, n_ties)
             if is_better:
                 cut = np.int64(g)
                 cut_missing = np.int64(2) if has_three and not is_last else np.int64(1 - side)
-    return best, cut, cut_missing, n_ties
+    return Candidate(top, cut, np.int64(-1), cut_missing, n_ties, np.inf)

@@ -21,6 +21,7 @@ from spinney._types import (
     GROUP_WEIGHT,
     MAX_CODES,
     MOST_BUCKETS,
+    N_CODES,
     N_MISSING,
     PAIR_LANES,
     PAIR_ROWS,
@@ -31,7 +32,9 @@ from spinney._types import (
 )
 
 from ..common.sorting import sort_keys
+from ..common.structs import Candidate, OpenNode, PackedScratch, Rows, Scratch, Table
 from ..common.ties import bar_above, floor_below
+from .candidates import cut_between, none_better
 
 LOW_HALF = 0xFFFFFFFF
 S16, S32 = np.uint64(16), np.uint64(32)
@@ -39,18 +42,18 @@ ROWS_PER_BUCKET = 8
 
 
 @inlined
-def pack_labels(labels: np.ndarray, lo: int, hi: int, pays: np.ndarray) -> None:
-    """Write what rows lo .. hi add to pays[0 ..], and nothing for the lanes behind them."""
+def pack_labels(labels: np.ndarray, lo: int, hi: int, packed: np.ndarray) -> None:
+    """Write what rows lo .. hi add to packed[0 ..], and nothing for the lanes behind them."""
     n = np.uint64(hi - lo)
     first = np.uint64(lo)
     if len(labels) == 1:
         for k in range(n):
-            pays[k] = np.int32((1 << 16) | labels[TARGET, first + k])
+            packed[k] = np.int32((1 << 16) | labels[TARGET, first + k])
     else:
         for k in range(n):
-            pays[k] = np.int32((labels[WEIGHT, first + k] << 16) | labels[TARGET, first + k])
+            packed[k] = np.int32((labels[WEIGHT, first + k] << 16) | labels[TARGET, first + k])
     for k in range(PAIR_LANES):
-        pays[n + np.uint64(k)] = np.int32(0)
+        packed[n + np.uint64(k)] = np.int32(0)
 
 
 @inlined
@@ -69,7 +72,7 @@ def load_column(codes: np.ndarray, lo: int, hi: int, feature: int, column: np.nd
 
 
 @inlined
-def score_packed(w_left: int, left: int, weight: int, total: int) -> tuple[float, float]:
+def score_cut(w_left: int, left: int, weight: int, total: int) -> tuple[float, float]:
     """Numerator and denominator of the score of a cut: the division is left to the one who needs it."""
     wa = np.float64(w_left)
     wb = np.float64(weight - w_left)
@@ -79,26 +82,18 @@ def score_packed(w_left: int, left: int, weight: int, total: int) -> tuple[float
 
 
 @inlined
-def scan_pairs(
-    n: int,
-    highest: int,
-    column: np.ndarray,
-    pays: np.ndarray,
-    pair_sums: np.ndarray,  # (PAIR_ROWS,) int32 scratch
-    pair_scores: np.ndarray,  # (PAIR_ROWS,) float64 scratch
-    weight: int,
-    total: int,
-    best: float,
-) -> tuple[float, int, int]:
-    """Best cut of at most PAIR_ROWS rows. Returns as `scan_packed`."""
+def scan_pairs(best: Candidate, n: int, highest: int, weight: int, total: int, packed: PackedScratch) -> Candidate:
+    """Best cut of n rows, at most PAIR_ROWS; weight, total: sums of the node."""
+    column, labels = packed.column, packed.labels
+    pair_sums, pair_scores = packed.pair_sums, packed.pair_scores
     rows = np.uint64(n)
     lanes = (rows + np.uint64(PAIR_LANES - 1)) & ~np.uint64(PAIR_LANES - 1)  # what lies behind the rows adds nothing
     for i in range(rows):
         code = column[i]
-        packed = np.int32(0)
+        left = np.int32(0)
         for j in range(lanes):
-            packed = np.int32(packed + (pays[j] if column[j] <= code else np.int32(0)))
-        pair_sums[i] = packed
+            left = np.int32(left + (labels[j] if column[j] <= code else np.int32(0)))
+        pair_sums[i] = left
     all_weight = np.float64(weight)
     all_total = np.float64(total)
     for i in range(lanes):  # 0 / 0 for the cut behind the last row
@@ -107,12 +102,12 @@ def scan_pairs(
         wb = all_weight - wa
         b = all_total - a
         pair_scores[i] = (a * a * wb + b * b * wa) / (wa * wb)
-    top = best
+    top = best.score
     for i in range(rows):
         score = pair_scores[i]
         top = score if score > top else top
-    if not top > bar_above(best):
-        return best, -1, -1
+    if not top > bar_above(best.score):
+        return none_better(best)
     floor = floor_below(top)
     cut = highest
     for i in range(rows):  # the lowest among equals
@@ -124,24 +119,70 @@ def scan_pairs(
         code = np.int64(column[i])
         if code > cut and code < following:
             following = code
-    return top, cut, following
+    return cut_between(top, cut, following, best.n_ties)
+
+
+@inlined
+def widen(label: np.uint64) -> np.int64:
+    """A packed label as a packed sum: weight << 32 | weight of class 1."""
+    return np.int64(((label >> S16) << S32) | (label & np.uint64(0xFFFF)))
+
+
+@inlined
+def open_buckets(n_buckets: int, floor: float, weight: int, total: int, cells: np.ndarray) -> int:
+    """Find the buckets that may hold a cut of at least the score `floor`; return how many there are.
+
+    The cell of such a bucket becomes -1 - the packed sum of the buckets before it, those of the others 0.
+    """
+    left = np.int64(0)
+    n_open = np.int64(0)
+    for b in range(n_buckets):
+        here = cells[b]
+        w = here >> 32
+        if w > 1:
+            s = here & LOW_HALF
+            w_before = left >> 32
+            before = left & LOW_HALF
+            ones, ones_run = score_cut(w_before + s, before + s, weight, total)
+            zeros, zeros_run = score_cut(w_before + w - s, before, weight, total)
+            is_open = (ones >= floor * ones_run) | (zeros >= floor * zeros_run)
+            cells[b] = -1 - left if is_open else np.int64(0)
+            n_open += np.int64(is_open)
+        else:
+            cells[b] = 0
+        left += here
+    return n_open
+
+
+@inlined
+def codes_beside(cut_code: int, n: int, highest: int, column: np.ndarray) -> tuple[int, int]:
+    """The last code of the node up to `cut_code`, and the first above it."""
+    cut = np.int64(-1)
+    following = highest
+    for k in range(np.uint64(n)):
+        code = np.int64(column[k])
+        if code <= cut_code:
+            cut = max(cut, code)
+        else:
+            following = min(following, code)
+    return cut, following
 
 
 @kernel
 def scan_buckets(
+    best: Candidate,
     n: int,
     lowest: int,
     highest: int,
-    column: np.ndarray,
-    pays: np.ndarray,
-    picked: np.ndarray,
+    totals: np.ndarray,
+    packed: PackedScratch,
     counts: np.ndarray,
     cells: np.ndarray,
-    weight: int,
-    total: int,
-    best: float,
-) -> tuple[float, int, int]:
-    """Best cut of more rows; column: their codes. Cells are zero before and after. Returns as `scan_packed`."""
+) -> Candidate:
+    """Best cut of n rows, more than PAIR_ROWS. Cells are zero before and after."""
+    column, labels, picked = packed.column, packed.labels, packed.bucket_keys
+    weight, total = totals[W_ALL], totals[S_ALL]
+    top = best.score
     n_buckets = highest - lowest + 1
     drop = np.int64(0)
     if n_buckets > n:
@@ -152,22 +193,20 @@ def scan_buckets(
     shift = np.uint64(drop)
     least = np.uint64(lowest)
     for k in range(np.uint64(n)):
-        pay = np.uint64(np.uint32(pays[k]))
-        packed = ((pay >> np.uint64(16)) << np.uint64(32)) | (pay & np.uint64(0xFFFF))
-        cells[(np.uint64(column[k]) - least) >> shift] += np.int64(packed)
+        cells[(np.uint64(column[k]) - least) >> shift] += widen(np.uint64(np.uint32(labels[k])))
     # cuts between buckets
-    bar = bar_above(best)
+    bar = bar_above(top)
     cut = np.int64(-1)  # last bucket of the left branch
-    packed = np.int64(0)
+    left = np.int64(0)
     for b in range(n_buckets - 1):
         here = cells[b]
         if here == 0:
             continue
-        packed += here
-        rise, run = score_packed(packed >> 32, packed & LOW_HALF, weight, total)
+        left += here
+        rise, run = score_cut(left >> 32, left & LOW_HALF, weight, total)
         if rise > bar * run:
-            best = rise / run
-            bar = bar_above(best)
+            top = rise / run
+            bar = bar_above(top)
             cut = np.int64(b)
     if drop == 0:
         following = np.int64(-1)
@@ -179,26 +218,9 @@ def scan_buckets(
             cut += lowest
         for b in range(n_buckets):
             cells[b] = 0
-        return best, cut, following
-    # buckets that may hold a better cut: cells become the sums before them, the others 0
-    floor = floor_below(best)
-    packed = np.int64(0)
-    n_open = np.int64(0)
-    for b in range(n_buckets):
-        here = cells[b]
-        w = here >> 32
-        if w > 1:
-            s = here & LOW_HALF
-            w_before = packed >> 32
-            before = packed & LOW_HALF
-            ones, ones_run = score_packed(w_before + s, before + s, weight, total)
-            zeros, zeros_run = score_packed(w_before + w - s, before, weight, total)
-            is_open = (ones >= floor * ones_run) | (zeros >= floor * zeros_run)
-            cells[b] = -1 - packed if is_open else np.int64(0)
-            n_open += np.int64(is_open)
-        else:
-            cells[b] = 0
-        packed += here
+        return cut_between(top, cut, following, best.n_ties)
+    n_open = open_buckets(n_buckets, floor_below(top), weight, total, cells)
+    left = np.int64(0)
     cut_code = np.int64(-1)
     if cut >= 0:
         cut_code = lowest + ((cut + 1) << drop) - 1
@@ -214,94 +236,63 @@ def scan_buckets(
         for k in range(n_picked):
             key = np.int64(picked[side, k])
             if code != key >> 16 and (key >> 16) - lowest >> drop == bucket:
-                rise, run = score_packed(packed >> 32, packed & LOW_HALF, weight, total)
+                rise, run = score_cut(left >> 32, left & LOW_HALF, weight, total)
                 if rise > bar * run:
-                    best = rise / run
-                    bar = bar_above(best)
+                    top = rise / run
+                    bar = bar_above(top)
                     cut_code = code
-                elif code < cut_code and rise >= floor_below(best) * run:
+                elif code < cut_code and rise >= floor_below(top) * run:
                     cut_code = code
             code = key >> 16
             if (code - lowest) >> drop != bucket:
                 bucket = (code - lowest) >> drop
-                packed = -1 - cells[bucket]
-            pay = np.int64(pays[np.uint64(key & 0xFFFF)])
-            packed += ((pay >> 16) << 32) | (pay & 0xFFFF)
+                left = -1 - cells[bucket]
+            left += widen(np.uint64(np.uint32(labels[np.uint64(key & 0xFFFF)])))
     for b in range(n_buckets):
         cells[b] = 0
     if cut_code < 0:
-        return best, -1, -1
-    # the codes on both sides of the cut
-    cut = np.int64(-1)
-    following = highest
-    for k in range(np.uint64(n)):
-        code = np.int64(column[k])
-        if code <= cut_code:
-            cut = max(cut, code)
-        else:
-            following = min(following, code)
-    return best, cut, following
+        return none_better(best)
+    cut, following = codes_beside(cut_code, n, highest, column)
+    return cut_between(top, cut, following, best.n_ties)
 
 
 @inlined
-def scan_packed(
-    codes: np.ndarray,
-    lo: int,
-    hi: int,
-    feature: int,
-    column: np.ndarray,
-    pays: np.ndarray,
-    pair_sums: np.ndarray,
-    pair_scores: np.ndarray,
-    picked: np.ndarray,
+def scan_two_classes(
+    best: Candidate,
+    lowest: int,
+    highest: int,
+    node: OpenNode,
+    totals: np.ndarray,
+    packed: PackedScratch,
     counts: np.ndarray,
     cells: np.ndarray,
-    weight: int,
-    total: int,
-    best: float,
-) -> tuple[float, int, int]:
-    """Best cut of a numeric feature over rows lo .. hi, whose labels are packed in `pays`.
-
-    Returns the better of `best` and the best score, the last code of the left branch (-1: not better, -2: rows are
-    missing, which is not for here) and the next present code.
-    """
-    n = hi - lo
-    lowest, highest = load_column(codes, lo, hi, feature, column)
+) -> Candidate:
+    """Best cut of a numeric feature that no row of the node misses; `load_column` has put its codes into `packed`."""
+    n = node.hi - node.lo
     if lowest == highest:
-        return best, -1, -1
-    if lowest == 0:
-        return best, -2, -1
+        return none_better(best)
     if n <= PAIR_ROWS:
-        return scan_pairs(n, highest, column, pays, pair_sums, pair_scores, weight, total, best)
-    return scan_buckets(n, lowest, highest, column, pays, picked, counts, cells, weight, total, best)
+        return scan_pairs(best, n, highest, totals[W_ALL], totals[S_ALL], packed)
+    return scan_buckets(best, n, lowest, highest, totals, packed, counts, cells)
 
 
-@kernel
-def scan_levels(
-    codes: np.ndarray,
-    lo: int,
-    hi: int,
-    feature: int,
-    n_codes: int,
-    pays: np.ndarray,
-    cells: np.ndarray,
-    groups: np.ndarray,
-    totals: np.ndarray,
-    subset: np.ndarray,
-    best: float,
-) -> tuple[float, int, int]:
+@inlined
+def scan_levels(best: Candidate, feature: int, node: OpenNode, rows: Rows, table: Table, scratch: Scratch) -> Candidate:
     """Best subset of the levels of a category, by their shares of class 1, with missing rows on either side.
 
-    The subset is written to `subset`. Returns the better of `best` and the best score, the last level in the order of
-    shares that goes left (-1: not better) and the branch of missing rows.
+    The subset goes to `scratch.levels`; the cut is the last level, in the order of shares, that goes left.
     """
+    codes, labels = rows.codes, scratch.packed.labels
+    cells, groups, totals = scratch.cells, scratch.groups, scratch.totals
+    subset = scratch.levels.bitset
+    n_codes = table.features[N_CODES, feature]
+    top = best.score
     weight = totals[W_ALL]
     total = totals[S_ALL]
-    first = np.uint64(lo)
+    first = np.uint64(node.lo)
     at = np.uint64(feature)
-    for k in range(np.uint64(hi - lo)):
-        pay = np.uint64(np.uint32(pays[k]))
-        cells[np.uint64(codes[first + k, at])] += np.int64(((pay >> S16) << S32) | (pay & np.uint64(0xFFFF)))
+    for k in range(np.uint64(node.hi - node.lo)):
+        cells[np.uint64(codes[first + k, at])] += widen(np.uint64(np.uint32(labels[k])))
     absent = cells[0]
     cells[0] = 0
     totals[N_MISSING] = absent >> 32  # as far as anyone asks: none or some
@@ -324,8 +315,8 @@ def scan_levels(
         groups[GROUP_CODE, k] = code
         n_groups += 1
     if n_groups == 0 or (n_groups == 1 and absent == 0):
-        return best, -1, 0
-    bar = bar_above(best)
+        return none_better(best)
+    bar = bar_above(top)
     cut = np.int64(-1)
     branch = np.int64(0)
     w_left = np.int64(0)
@@ -335,17 +326,17 @@ def scan_levels(
     for g in range(n_groups if absent != 0 else n_groups - 1):
         w_left += groups[GROUP_WEIGHT, g]
         left += groups[GROUP_SUM, g]
-        rise, run = score_packed(w_left, left, weight, total)
+        rise, run = score_cut(w_left, left, weight, total)
         if rise > bar * run:
-            best = rise / run
-            bar = bar_above(best)
+            top = rise / run
+            bar = bar_above(top)
             cut = np.int64(g)
             branch = np.int64(1)
         if absent != 0 and g < n_groups - 1:
-            rise, run = score_packed(w_left + w_absent, left + s_absent, weight, total)
+            rise, run = score_cut(w_left + w_absent, left + s_absent, weight, total)
             if rise > bar * run:
-                best = rise / run
-                bar = bar_above(best)
+                top = rise / run
+                bar = bar_above(top)
                 cut = np.int64(g)
                 branch = np.int64(0)
     if cut >= 0:
@@ -354,4 +345,4 @@ def scan_levels(
         for g in range(cut + 1):
             level = groups[GROUP_CODE, g] - 1
             subset[level >> 6] |= np.uint64(1) << np.uint64(level & 63)
-    return best, cut, branch
+    return Candidate(top, cut, np.int64(-1), branch, best.n_ties, np.inf)

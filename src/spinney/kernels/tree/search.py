@@ -1,9 +1,18 @@
-"""Search a node: sum it up, try its features, write the best split to its slot.
+"""Search a node: sum it up, try its features, write the best test to its slot.
 
-Six arguments select a variant when they are None, so that a first fit compiles only what it needs: `sums`, class
-weights for three classes or more; `subset`, a bitset for tables with categories; `pays`, packed labels for the searches
-of forests; `values`, for random tests; `ratios` and `improves`, for the gain ratio and for surrogates, which share one
-variant, as they are asked for less often.
+    search ─ open_node        sums of the node, bounds and keys; labels are packed where forests ask for it
+           ─ split_pair       two rows: the first feature that tells them apart
+           ─ try_feature      for each feature in the order of the search
+               ├ try_random_test     (random_tests)    extra-trees
+               ├ scan_category       (subsets)         categories
+               └ scan_number         numbers
+                   ├ scan_two_classes, scan_many_classes   packed labels: forests
+                   ├ scan_keys, scan_moments               numbers, two classes
+                   └ scan_classes                          three classes or more
+           ─ gain_ratio       each feature proposes a test; one of them is searched again
+
+Five groups of scratch select a variant when they are None, so that a first fit compiles only what it needs: `classes`,
+`levels`, `packed`, `random` and `extra` (the gain ratio and surrogates). Each is an argument of the function that asks.
 """
 
 from __future__ import annotations
@@ -14,31 +23,20 @@ from spinney._jit import inlined
 from spinney._types import (
     ALL,
     CONTROL_STOP,
-    CUT,
-    FEATURE,
-    GAIN,
     GROUP_CODE,
     IS_CATEGORICAL,
     IS_LISTED,
-    KEY,
-    KIND,
-    LEARNED,
+    LIST_HI,
+    LIST_LO,
     MAX_CODES,
-    MISSING_BRANCH,
     MISSING_CODE,
     MONOTONE,
-    N_BRANCHES,
     N_CODES,
     N_MISSING,
-    NODE,
+    N_WORDS,
     PRESENT,
     Q_ALL,
-    RATIO_GAIN,
-    RATIO_INFORMATION,
     S_ALL,
-    SLOT_CUT_VALUE,
-    SLOT_LOWER,
-    SLOT_UPPER,
     SMALL_SHIFT,
     SUBSET,
     SURROGATE,
@@ -50,20 +48,39 @@ from ..common.criteria import best_possible, blur_of, deviation, score_classes, 
 from ..common.groups import group_cells, group_keys
 from ..common.rng import fold
 from ..common.sorting import make_keys
-from ..common.structs import Settings
+from ..common.structs import (
+    Candidate,
+    ClassScratch,
+    CodeTest,
+    ExtraScratch,
+    Frontier,
+    Nodes,
+    OpenNode,
+    PackedScratch,
+    RandomScratch,
+    Rows,
+    Scratch,
+    Settings,
+    SortedKeys,
+    Table,
+)
 from ..common.sums import sum_classes, sum_moments
 from ..common.thresholds import place_threshold
 from ..common.ties import NO_SCORE, certain
-from .gain_ratio import pick_ratio, split_information
-from .random_tests import random_split
+from .candidates import none_better
+from .gain_ratio import pick_ratio, propose, split_information
+from .random_tests import try_random_test
 from .scan_classes import scan_classes
-from .scan_many_classes import pack_classes, scan_counted
+from .scan_many_classes import pack_classes, scan_many_classes
 from .scan_moments import blur_known, scan_keys, scan_moments
-from .scan_two_classes import pack_labels, scan_levels, scan_packed
-from .subsets import subset_classes, subset_moments
+from .scan_two_classes import load_column, pack_labels, scan_two_classes
+from .subsets import keep_subset, scan_category
 
 FEW_CODES = 16  # cells are worth their while whatever the node's size
 DRAWS, TIES, TESTS, RATIO_TIES = np.uint64(0), np.uint64(1), np.uint64(8), np.uint64(9)  # parts of a node's key
+
+
+# --- The order of the features --------------------------------------------------------------------------------------
 
 
 @inlined
@@ -90,134 +107,218 @@ def restore_order(permutation: np.ndarray, places: np.ndarray, n_drawn: int) -> 
         permutation[last] = feature
 
 
+# --- One feature ----------------------------------------------------------------------------------------------------
+
+
 @inlined
 def scan_numeric(
-    codes: np.ndarray,
-    labels: np.ndarray,
-    lo: int,
-    hi: int,
+    best: Candidate,
     feature: int,
-    features: np.ndarray,
+    node: OpenNode,
+    rows: Rows,
+    table: Table,
     settings: Settings,
-    lists: np.ndarray,
-    list_labels: np.ndarray,
-    list_lo: int,
-    keys: np.ndarray,
-    counts: np.ndarray,
-    cells: np.ndarray,
-    groups: np.ndarray,
-    totals: np.ndarray,
-    xlogx: np.ndarray,
-    centre: int,
-    best: float,
-    lower: float,
-    upper: float,
-    key: np.uint64,
-    n_ties: int,
-    pays: np.ndarray | None,
-    column: np.ndarray,
-    pair_sums: np.ndarray,
-    pair_scores: np.ndarray,
-    picked: np.ndarray,
-) -> tuple[float, int, int, int, int]:
-    """Best cut of a numeric feature over rows lo .. hi, for the moments family.
-
-    Returns the better of `best` and the best score, the last code of the left branch (-1: not better), the next present
-    code (-1: the cut is known against missing), the branch of missing rows, and the number of ties met so far.
-    """
+    scratch: Scratch,
+    packed: PackedScratch | None,
+) -> Candidate:
+    """Best cut of a numeric feature over the rows of a node, for numbers and two classes."""
+    features, xlogx = table.features, table.xlogx
+    groups, totals = scratch.groups, scratch.totals
+    lo, hi, centre = node.lo, node.hi, node.centre
     n_codes = features[N_CODES, feature]
-    if pays is not None:
-        if hi - lo <= MAX_CODES:
-            best, cut, following = scan_packed(
-                codes, lo, hi, feature, column, pays, pair_sums, pair_scores, picked, counts, cells, totals[W_ALL],
-                totals[S_ALL], best,
-            )  # fmt: skip
-            if cut != -2:
+    if packed is not None:
+        if node.is_packed:
+            lowest, highest = load_column(rows.codes, lo, hi, feature, packed.column)
+            if lowest == highest or lowest != MISSING_CODE:
                 totals[N_MISSING] = 0
-                return best, cut, following, 0, n_ties
-    is_listed = list_lo >= 0 and features[IS_LISTED, feature] != 0
+                return scan_two_classes(best, lowest, highest, node, totals, packed, scratch.counts, scratch.cells)
+    is_listed = node.list_lo >= 0 and features[IS_LISTED, feature] != 0
     if not is_listed and (n_codes <= hi - lo or n_codes <= FEW_CODES):
-        n_groups = group_cells(codes, labels, lo, hi, feature, n_codes, cells, groups, totals)
+        n_groups = group_cells(rows, lo, hi, feature, n_codes, scratch.cells, groups, totals)
     else:
-        ordered = lists
-        row = feature
-        first = lo - list_lo
-        source = list_labels
-        base = np.int64(0)
+        ordered = SortedKeys(
+            rows.lists.keys, feature, lo - node.list_lo, hi - node.list_lo, rows.lists.labels, np.int64(0)
+        )
         if not is_listed:
-            ordered = keys
-            row = make_keys(codes, lo, hi, feature, SMALL_SHIFT, keys, counts)
-            first = np.int64(0)
-            source = labels
-            base = lo
-        end = first + hi - lo
-        lowest = np.int64(ordered[row, first]) >> SMALL_SHIFT
-        if lowest == np.int64(ordered[row, end - 1]) >> SMALL_SHIFT:
-            return best, -1, -1, 0, n_ties
-        if settings.is_plain != 0 and lowest > 0:
+            side = make_keys(rows.codes, lo, hi, feature, SMALL_SHIFT, scratch.keys, scratch.counts)
+            ordered = SortedKeys(scratch.keys, np.int64(side), np.int64(0), hi - lo, rows.labels, lo)
+        lowest = np.int64(ordered.keys[ordered.row, ordered.first]) >> SMALL_SHIFT
+        if lowest == np.int64(ordered.keys[ordered.row, ordered.end - 1]) >> SMALL_SHIFT:
+            return none_better(best)
+        if settings.is_plain and lowest > 0:
             totals[N_MISSING] = 0
-            best, cut, following = scan_keys(
-                ordered,
-                row,
-                first,
-                end,
-                SMALL_SHIFT,
-                source,
-                base,
-                totals[S_ALL] - centre * totals[W_ALL],
-                totals[W_ALL],
-                centre,
-                settings.min_samples_leaf,
-                best,
-            )
-            return best, cut, following, 0, n_ties
-        n_groups = group_keys(ordered, row, first, end, SMALL_SHIFT, source, base, groups, totals)
+            total = totals[S_ALL] - centre * totals[W_ALL]
+            return scan_keys(best, ordered, total, totals[W_ALL], centre, settings.min_samples_leaf)
+        n_groups = group_keys(ordered, SMALL_SHIFT, groups, totals)
     if n_groups == 0 or (n_groups == 1 and totals[N_MISSING] == 0):
-        return best, -1, -1, 0, n_ties
-    best, at, missing, n_ties = scan_moments(
-        groups,
-        n_groups,
-        totals,
-        settings,
-        xlogx,
-        centre,
-        best,
-        features[MONOTONE, feature],
-        lower,
-        upper,
-        key,
-        n_ties,
-    )
-    if at < 0:
-        return best, -1, -1, 0, n_ties
+        return none_better(best)
+    found = scan_moments(best, n_groups, features[MONOTONE, feature], node, settings, xlogx, groups, totals)
+    if found.cut < 0:
+        return found
     following = np.int64(-1)
-    if at < n_groups - 1:
-        following = groups[GROUP_CODE, at + 1]
-    return best, groups[GROUP_CODE, at], following, missing, n_ties
+    if found.cut < n_groups - 1:
+        following = groups[GROUP_CODE, found.cut + 1]
+    return Candidate(found.score, groups[GROUP_CODE, found.cut], following, found.missing, found.n_ties, np.inf)
 
 
 @inlined
-def part_pair(
-    codes: np.ndarray,
-    lo: int,
-    features: np.ndarray,
-    is_shuffled: int,
-    permutation: np.ndarray,
-    places: np.ndarray,
-    key: np.uint64,
-    slots: np.ndarray,
-    slot_values: np.ndarray,
+def scan_numeric_classes(
+    best: Candidate,
+    feature: int,
+    node: OpenNode,
+    rows: Rows,
+    table: Table,
+    settings: Settings,
+    scratch: Scratch,
+    packed: PackedScratch | None,
+) -> Candidate:
+    """The same for three classes or more."""
+    if packed is not None:
+        if node.is_packed:
+            lowest, highest = load_column(rows.codes, node.lo, node.hi, feature, packed.column)
+            if lowest == highest or lowest != MISSING_CODE:
+                scratch.totals[N_MISSING] = 0
+                return scan_many_classes(best, lowest, highest, node, settings.n_classes, scratch)
+    return scan_classes(best, feature, node, rows, table, settings, scratch)
+
+
+@inlined
+def scan_number(
+    best: Candidate,
+    feature: int,
+    node: OpenNode,
+    rows: Rows,
+    table: Table,
+    settings: Settings,
+    scratch: Scratch,
+    classes: ClassScratch | None,
+) -> Candidate:
+    """Best cut of a numeric feature, for any target."""
+    if classes is None:
+        return scan_numeric(best, feature, node, rows, table, settings, scratch, scratch.packed)
+    return scan_numeric_classes(best, feature, node, rows, table, settings, scratch, scratch.packed)
+
+
+@inlined
+def try_feature(
+    best: Candidate,
+    feature: int,
+    node: OpenNode,
+    rows: Rows,
+    table: Table,
+    settings: Settings,
+    scratch: Scratch,
+    random: RandomScratch | None,
+) -> Candidate:
+    """The better of `best` and the best test of a feature; of a category the subset is left in `scratch.levels`."""
+    if random is not None:
+        return try_random_test(best, feature, node, rows, table, settings, scratch)
+    if table.features[IS_CATEGORICAL, feature] != 0:
+        return scan_category(best, feature, node, rows, table, settings, scratch, scratch.levels)
+    return scan_number(best, feature, node, rows, table, settings, scratch, scratch.classes)
+
+
+# --- One node -------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def sum_node(
+    lo: int, hi: int, rows: Rows, table: Table, settings: Settings, scratch: Scratch, classes: ClassScratch | None
+) -> tuple[float, int, int]:
+    """Sum up rows lo .. hi in `totals`; return their score, the number of classes (0: moments) and the centre."""
+    totals, xlogx = scratch.totals, table.xlogx
+    if classes is not None:
+        n_present = sum_classes(rows.labels, lo, hi, classes.sums, totals)
+        score = score_classes(settings.criterion, classes.sums, ALL, totals[W_ALL], n_present, xlogx)
+        return score, n_present, np.int64(0)
+    sum_moments(rows.labels, lo, hi, totals)
+    centre = np.int64(0)
+    if settings.is_centred:
+        centre = totals[S_ALL] // totals[W_ALL]
+    total = totals[S_ALL] - centre * totals[W_ALL]
+    score = score_moments(settings.criterion, totals[W_ALL], total, totals[Q_ALL], settings.square_unit, xlogx)
+    return score, np.int64(0), centre
+
+
+@inlined
+def is_too_even(totals: np.ndarray, settings: Settings, classes: ClassScratch | None) -> bool:
+    """Whether the targets of the node deviate less than `min_spread` asks."""
+    if classes is not None:
+        return False
+    if settings.min_spread <= 0.0:
+        return False
+    return deviation(totals[W_ALL], totals[S_ALL], totals[Q_ALL], settings.square_unit) < settings.min_spread
+
+
+@inlined
+def pack_node(
+    lo: int, hi: int, n_present: int, labels: np.ndarray, classes: ClassScratch | None, packed: PackedScratch | None
+) -> tuple[bool, int]:
+    """Pack the labels of a node that is not too large for it; return whether, and the sum of squared class weights."""
+    power = np.int64(0)
+    if packed is None:
+        return False, power
+    if hi - lo > MAX_CODES:
+        return False, power
+    if classes is None:
+        pack_labels(labels, lo, hi, packed.labels)
+    else:
+        pack_classes(labels, lo, hi, packed.labels)
+        for k in range(n_present):
+            held = classes.sums[ALL, classes.sums[PRESENT, k]]
+            power += held * held
+    return True, power
+
+
+@inlined
+def blur_of_known(
+    score: float,
+    node: OpenNode,
+    settings: Settings,
+    totals: np.ndarray,
+    xlogx: np.ndarray,
+    classes: ClassScratch | None,
+) -> float:
+    """Rounding of the score of a test that was judged by its known rows; score: of the node."""
+    if classes is None:
+        return blur_known(settings, totals, node.centre, xlogx)
+    return blur_of(settings.criterion, totals[W_ALL], score, xlogx)
+
+
+@inlined
+def write_test(
+    slot: int, feature: int, kind: int, cut: int, missing: int, n_branches: int, cut_value: float, frontier: Frontier
+) -> None:
+    """Write a test to a slot."""
+    frontier.feature[slot] = feature
+    frontier.kind[slot] = kind
+    frontier.cut[slot] = cut
+    frontier.missing[slot] = missing
+    frontier.n_branches[slot] = n_branches
+    frontier.cut_value[slot] = cut_value
+
+
+@inlined
+def split_pair(
     slot: int,
+    lo: int,
+    key: np.uint64,
+    codes: np.ndarray,
+    features: np.ndarray,
+    is_shuffled: bool,
+    frontier: Frontier,
+    scratch: Scratch,
 ) -> int:
     """Split two rows by the first numeric feature that tells them apart, in the order of the search: none is better.
 
     Half the nodes of a tree that is grown to the end have two or three rows. Returns the feature, or -1.
     """
+    permutation, places = scratch.permutation, scratch.places
     n_drawn = np.int64(0)
     found = np.int64(-1)
     for k in range(features.shape[1]):
         feature = np.int64(k)
-        if is_shuffled != 0:
+        if is_shuffled:
             feature = draw_feature(permutation, places, k, key)
             n_drawn += 1
         a = np.int64(codes[lo, feature])
@@ -226,12 +327,7 @@ def part_pair(
             continue
         if min(a, b) == MISSING_CODE or features[IS_CATEGORICAL, feature] != 0:
             break
-        slots[FEATURE, slot] = feature
-        slots[MISSING_BRANCH, slot] = -1
-        slots[N_BRANCHES, slot] = 2
-        slots[KIND, slot] = THRESHOLD
-        slots[CUT, slot] = min(a, b)
-        slot_values[SLOT_CUT_VALUE, slot] = max(a, b)
+        write_test(slot, feature, THRESHOLD, min(a, b), -1, 2, np.float64(max(a, b)), frontier)
         found = feature
         break
     restore_order(permutation, places, n_drawn)
@@ -239,255 +335,161 @@ def part_pair(
 
 
 @inlined
-def search(
-    codes: np.ndarray,
-    labels: np.ndarray,
-    lo: int,
-    hi: int,
-    features: np.ndarray,
-    edges: np.ndarray,
-    settings: Settings,
-    permutation: np.ndarray,
-    places: np.ndarray,
-    keys: np.ndarray,
-    counts: np.ndarray,
-    cells: np.ndarray,
-    groups: np.ndarray,
-    totals: np.ndarray,
-    xlogx: np.ndarray,
-    sums: np.ndarray | None,
-    vectors: np.ndarray | None,
-    subset: np.ndarray | None,
-    scores: np.ndarray | None,
-    subsets: np.ndarray,
-    n_words: int,
-    lists: np.ndarray,
-    list_labels: np.ndarray,
-    list_lo: int,  # first row of the lists that cover the node; -1: none do
-    slots: np.ndarray,
-    slot_values: np.ndarray,
-    slot: int,
-    control: np.ndarray,
-    pays: np.ndarray | None,
-    column: np.ndarray,
-    pair_sums: np.ndarray,
-    pair_scores: np.ndarray,
-    picked: np.ndarray,
-    values: np.ndarray | None,
-    ratios: np.ndarray | None,
-    improves: np.ndarray | None,
-) -> tuple[bool, float]:
-    """Find the best split of rows lo .. hi and write it to the slot; return whether there is one, and the node's score.
+def is_by_ratio(settings: Settings, extra: ExtraScratch | None) -> bool:
+    """Whether tests are chosen by their gain ratio; known at compile time where no one asked for it."""
+    if extra is None:
+        return False
+    return settings.is_ratio
 
-    The bitset of a subset goes to subsets[n_words ...].
-    """
-    n_present = np.int64(0)
-    centre = np.int64(0)
-    if sums is None:
-        sum_moments(labels, lo, hi, totals)
-        if settings.is_centred != 0:
-            centre = totals[S_ALL] // totals[W_ALL]
-        total = totals[S_ALL] - centre * totals[W_ALL]
-        node_score = score_moments(
-            settings.criterion,
-            totals[W_ALL],
-            total,
-            totals[Q_ALL],
-            settings.square_unit,
-            xlogx,
-        )
-        spread = np.inf
-        if settings.min_spread > 0.0:
-            spread = deviation(totals[W_ALL], totals[S_ALL], totals[Q_ALL], settings.square_unit)
-        if spread < settings.min_spread:
-            return False, node_score
-    else:
-        n_present = sum_classes(labels, lo, hi, sums, totals)
-        node_score = score_classes(settings.criterion, sums, ALL, totals[W_ALL], n_present, xlogx)
-    if totals[W_ALL] < 2 * settings.min_weight_leaf:
-        return False, node_score
-    lower = slot_values[SLOT_LOWER, slot]
-    upper = slot_values[SLOT_UPPER, slot]
-    draw_key = fold(np.uint64(slots[KEY, slot]), DRAWS)
-    tie_key = fold(np.uint64(slots[KEY, slot]), TIES)
-    test_key = fold(np.uint64(slots[KEY, slot]), TESTS)
-    bound = best_possible(
-        settings.criterion,
-        settings.is_class,
-        labels,
-        lo,
-        hi,
-        totals[W_ALL],
-        totals[S_ALL],
-        centre,
+
+@inlined
+def is_by_known(settings: Settings, extra: ExtraScratch | None) -> bool:
+    """Whether tests are judged by the rows whose value is known; known at compile time where no one asked for it."""
+    if extra is None:
+        return False
+    return settings.missing == SURROGATE
+
+
+@inlined
+def note_improvement(extra: ExtraScratch | None, node: int, gain: float) -> None:
+    """Keep the gain of a node's test over the rows of known value."""
+    if extra is None:
+        return
+    extra.improve[node] = gain
+
+
+@inlined
+def open_node(
+    slot: int, lo: int, hi: int, n_present: int, centre: int, rows: Rows, frontier: Frontier, scratch: Scratch
+) -> OpenNode:
+    """What the searches of features need to know of rows lo .. hi; their labels are packed."""
+    state = frontier.state
+    key = np.uint64(frontier.key[slot])
+    is_packed, power = pack_node(lo, hi, n_present, rows.labels, scratch.classes, scratch.packed)
+    is_covered = lo >= state[LIST_LO] and hi <= state[LIST_HI]
+    list_lo = state[LIST_LO] if is_covered else np.int64(-1)
+    lower, upper = frontier.lower[slot], frontier.upper[slot]
+    return OpenNode(
+        lo, hi, list_lo, n_present, centre, power, is_packed, lower, upper, fold(key, TESTS), fold(key, TIES)
     )
+
+
+@inlined
+def settle_test(
+    slot: int, gain: float, first_word: int, table: Table, settings: Settings, frontier: Frontier, scratch: Scratch
+) -> None:
+    """Complete the test in a slot: its gain, and its threshold or the first word of its subset."""
+    # fewer digits than a score has: equal gains stay equal whichever way they were summed, and go to the older node
+    frontier.gain[slot] = np.float64(np.float32(gain))
+    note_improvement(scratch.extra, frontier.node[slot], gain)
+    if frontier.kind[slot] == SUBSET:
+        frontier.cut_value[slot] = first_word
+    elif not settings.is_random:
+        following = np.int64(frontier.cut_value[slot])
+        frontier.cut_value[slot] = place_threshold(
+            table.features, table.edges, frontier.feature[slot], frontier.cut[slot], following, False
+        )
+
+
+@inlined
+def search(
+    slot: int, rows: Rows, table: Table, settings: Settings, nodes: Nodes, frontier: Frontier, scratch: Scratch
+) -> tuple[bool, float]:
+    """Find the best split of the node in a slot and write it there; return whether there is one, and the node's score.
+
+    The bitset of a subset goes to nodes.subsets[state[N_WORDS] ...].
+    """
+    labels, features, xlogx, totals = rows.labels, table.features, table.xlogx, scratch.totals
+    permutation, places = scratch.permutation, scratch.places
+    state, control = frontier.state, frontier.control
+    lo = nodes.begin[frontier.node[slot]]
+    hi = lo + nodes.n_rows[frontier.node[slot]]
+    node_score, n_present, centre = sum_node(lo, hi, rows, table, settings, scratch, scratch.classes)
+    if is_too_even(totals, settings, scratch.classes) or totals[W_ALL] < 2 * settings.min_weight_leaf:
+        return False, node_score
+    key = np.uint64(frontier.key[slot])
+    draw_key = fold(key, DRAWS)
+    bound = best_possible(settings.criterion, settings.is_class, labels, lo, hi, totals[W_ALL], totals[S_ALL], centre)
     bound = certain(bound)
-    if settings.has_random_ties != 0:
+    if settings.has_random_ties:
         bound = np.inf
-    n_features = features.shape[1]
+    best = NO_SCORE
+    best_feature = np.int64(-1)
+    if hi - lo == 2 and settings.is_plain and not settings.is_random:
+        best_feature = split_pair(slot, lo, draw_key, rows.codes, features, settings.is_shuffled, frontier, scratch)
+        if best_feature >= 0:
+            best = bound
+    node = open_node(slot, lo, hi, n_present, centre, rows, frontier, scratch)
+    is_ratio = is_by_ratio(settings, scratch.extra)
+    by_known = is_by_known(settings, scratch.extra)
+    first_word = state[N_WORDS]
+    n_features = np.int64(features.shape[1])
     n_tried = np.int64(0)
     n_drawn = np.int64(0)
     n_ties = np.int64(0)
-    best = NO_SCORE
-    best_feature = np.int64(-1)
-    if hi - lo == 2 and settings.is_plain != 0 and settings.is_random == 0:
-        best_feature = part_pair(
-            codes, lo, features, settings.is_shuffled, permutation, places, draw_key, slots, slot_values, slot
-        )
-        if best_feature >= 0:
-            best = bound
-    is_packed = False
-    power = np.int64(0)
-    if pays is not None:
-        is_packed = hi - lo <= MAX_CODES
-        if is_packed:
-            if sums is None:
-                pack_labels(labels, lo, hi, pays)
-            else:
-                pack_classes(labels, lo, hi, pays)
-                for k in range(n_present):
-                    power += sums[ALL, sums[PRESENT, k]] * sums[ALL, sums[PRESENT, k]]
     blur = 0.0
-    n_steps = np.int64(n_features)
-    is_ratio = False
-    by_known = False
-    if ratios is not None:
-        is_ratio = settings.is_ratio != 0
-        by_known = settings.missing == SURROGATE
-        n_steps += settings.is_ratio
-    for k in range(n_steps):
+    # by ratio each feature proposes its test of largest gain; a last step searches that of largest ratio again
+    for k in range(n_features + 1 if is_ratio else n_features):
         if control[CONTROL_STOP] != 0:
             break
-        feature = np.int64(k)
-        if is_ratio:  # each feature proposes its test of largest gain; a last step searches that of largest ratio again
+        if is_ratio:
             best = NO_SCORE
             n_ties = np.int64(0)
             if k < n_features and n_tried >= settings.n_try and best_feature >= 0:
                 continue
         elif best >= bound or (n_tried >= settings.n_try and best_feature >= 0):
             break
+        feature = np.int64(k)
         if k < n_features:
             n_drawn += 1
             n_tried += 1
-            if settings.is_shuffled != 0:
+            if settings.is_shuffled:
                 feature = draw_feature(permutation, places, k, draw_key)
-        if ratios is not None:
-            if k == n_features:
-                ratio_key = fold(np.uint64(slots[KEY, slot]), RATIO_TIES)
-                feature = pick_ratio(ratios, n_drawn, node_score, settings.has_random_ties, ratio_key)
-                if feature < 0:
-                    break
-                if settings.is_shuffled != 0:
-                    feature = np.int64(permutation[feature])
-        n_codes = features[N_CODES, feature]
-        is_subset = features[IS_CATEGORICAL, feature] != 0
-        cut = np.int64(-1)
-        following = np.int64(-1)
-        missing = np.int64(0)
-        threshold = np.inf
+        else:
+            feature = np.int64(
+                pick_ratio(scratch.extra, n_drawn, node_score, settings.has_random_ties, fold(key, RATIO_TIES))
+            )
+            if feature < 0:
+                break
+            if settings.is_shuffled:
+                feature = np.int64(permutation[feature])
         so_far = best
         if by_known:
             best += blur  # a score that was computed in another way must not win by its rounding
-        if values is not None:
-            best, cut, missing, n_ties, threshold = random_split(
-                codes, labels, lo, hi, feature, features, edges, settings, column, values, groups, sums, subset,
-                totals, n_present, xlogx, centre, best, lower, upper, test_key, tie_key, n_ties,
-            )  # fmt: skip
-            if missing < 0:
-                n_tried -= 1  # only features that vary count
-                continue
-            if subset is not None:
-                if is_subset and cut >= 0:
-                    for w in range((n_codes + 63) >> 6):
-                        subsets[n_words + w] = subset[w]
-        else:
-            if subset is not None:
-                if is_subset:
-                    if sums is None:
-                        has_answer = False
-                        if pays is not None:
-                            if is_packed and settings.missing == LEARNED:
-                                best, cut, missing = scan_levels(
-                                    codes, lo, hi, feature, n_codes, pays, cells, groups, totals, subset, best
-                                )
-                                has_answer = True
-                        if not has_answer:
-                            best, cut, missing, n_ties = subset_moments(
-                                codes, labels, lo, hi, feature, n_codes, cells, groups, scores, totals, subset,
-                                settings, xlogx, centre, best, lower, upper, tie_key, n_ties,
-                            )  # fmt: skip
-                    else:
-                        best, cut, missing, n_ties = subset_classes(
-                            codes, labels, lo, hi, feature, n_codes, cells, groups, scores, sums, vectors, totals,
-                            n_present, subset, settings, xlogx, best, tie_key, n_ties,
-                        )  # fmt: skip
-                    if cut >= 0:
-                        for w in range((n_codes + 63) >> 6):
-                            subsets[n_words + w] = subset[w]
-            if not is_subset:
-                if sums is None:
-                    best, cut, following, missing, n_ties = scan_numeric(
-                        codes, labels, lo, hi, feature, features, settings, lists, list_labels, list_lo, keys, counts,
-                        cells, groups, totals, xlogx, centre, best, lower, upper, tie_key, n_ties, pays, column,
-                        pair_sums, pair_scores, picked,
-                    )  # fmt: skip
-                else:
-                    cut = np.int64(-2)
-                    if pays is not None:
-                        if is_packed:
-                            best, cut, following = scan_counted(
-                                codes, lo, hi, feature, settings.n_classes, column, pays, picked, counts, cells, sums,
-                                n_present, totals[W_ALL], power, best,
-                            )  # fmt: skip
-                            totals[N_MISSING] = 0
-                    if cut == -2:
-                        best, cut, following, missing, n_ties = scan_classes(
-                            codes, labels, lo, hi, feature, features, settings, lists, list_labels, list_lo, keys,
-                            counts, cells, sums, totals, n_present, xlogx, best, tie_key, n_ties,
-                        )  # fmt: skip
-        if ratios is not None:
-            if is_ratio and k < n_features:
-                ratios[RATIO_INFORMATION, k] = 0.0
-                if cut >= 0:
-                    kind = SUBSET if is_subset else THRESHOLD
-                    ratios[RATIO_GAIN, k] = best - node_score
-                    ratios[RATIO_INFORMATION, k] = split_information(
-                        codes, labels, lo, hi, feature, kind, n_words if is_subset else cut, missing, settings.missing,
-                        subsets, xlogx,
-                    )  # fmt: skip
+        given = Candidate(best, np.int64(-1), np.int64(-1), np.int64(0), n_ties, np.inf)
+        found = try_feature(given, feature, node, rows, table, settings, scratch, scratch.random)
+        best = found.score
+        n_ties = found.n_ties
+        if found.missing < 0:
+            n_tried -= 1  # only features that vary count
+            continue
+        kind = SUBSET if features[IS_CATEGORICAL, feature] != 0 else THRESHOLD
+        cut = found.cut
+        if kind == SUBSET and cut >= 0:
+            keep_subset(scratch.levels, nodes.subsets, first_word, features[N_CODES, feature])
+            cut = first_word
+        if is_ratio and k < n_features:
+            information = 0.0
+            if cut >= 0:
+                test = CodeTest(feature, kind, cut, found.missing)
+                information = split_information(test, settings.missing, node, rows, nodes.subsets, xlogx, scratch.extra)
+            propose(scratch.extra, k, best - node_score, information)
         if by_known:
             if cut < 0:
                 best = so_far
-            elif settings.has_random_ties == 0:
-                if sums is None:
-                    blur = blur_known(settings, totals, centre, xlogx)
-                else:
-                    blur = blur_of(settings.criterion, totals[W_ALL], node_score, xlogx)
+            elif not settings.has_random_ties:
+                blur = blur_of_known(node_score, node, settings, totals, xlogx, scratch.classes)
         if cut >= 0:
             best_feature = feature
             has_missing = totals[N_MISSING] > 0
-            slots[FEATURE, slot] = feature
-            slots[N_BRANCHES, slot] = 3 if has_missing and missing == 2 else 2
-            if by_known:
-                missing = np.int64(2)  # behind the others until their surrogates are known
-            slots[MISSING_BRANCH, slot] = missing if has_missing else -1
-            slots[KIND, slot] = SUBSET if is_subset else THRESHOLD
-            slots[CUT, slot] = n_words if is_subset else cut
-            slot_values[SLOT_CUT_VALUE, slot] = threshold if settings.is_random != 0 else np.float64(following)
+            n_branches = 3 if has_missing and found.missing == 2 else 2
+            missing = np.int64(2) if by_known else found.missing  # behind the others until their surrogates are known
+            cut_value = found.threshold if settings.is_random else np.float64(found.following)
+            write_test(slot, feature, kind, cut, missing if has_missing else -1, n_branches, cut_value, frontier)
     if by_known and abs(best - node_score) <= blur:
         best = node_score
-    restore_order(permutation, places, n_drawn if settings.is_shuffled != 0 else np.int64(0))
+    restore_order(permutation, places, n_drawn if settings.is_shuffled else np.int64(0))
     if best_feature < 0 or best - node_score < settings.min_gain:
         return False, node_score
-    # fewer digits than a score has: equal gains stay equal whichever way they were summed, and go to the older node
-    slot_values[GAIN, slot] = np.float64(np.float32(best - node_score))
-    if improves is not None:
-        improves[slots[NODE, slot]] = best - node_score
-    if slots[KIND, slot] == SUBSET:
-        slot_values[SLOT_CUT_VALUE, slot] = n_words
-    elif settings.is_random == 0:
-        following = np.int64(slot_values[SLOT_CUT_VALUE, slot])
-        slot_values[SLOT_CUT_VALUE, slot] = place_threshold(
-            features, edges, best_feature, slots[CUT, slot], following, False
-        )
+    settle_test(slot, best - node_score, first_word, table, settings, frontier, scratch)
     return True, node_score

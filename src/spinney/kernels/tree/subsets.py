@@ -13,14 +13,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinney._jit import kernel
+from spinney._jit import inlined, kernel
 from spinney._types import (
     EXHAUSTIVE_LEVELS,
     GROUP_CODE,
     GROUP_N,
     GROUP_SUM,
     GROUP_WEIGHT,
+    LEARNED,
     LEFT,
+    N_CODES,
     N_MISSING,
     PRESENT,
     RIGHT,
@@ -28,9 +30,22 @@ from spinney._types import (
 )
 
 from ..common.groups import group_cells, order_groups
-from ..common.structs import Settings
+from ..common.structs import (
+    Candidate,
+    ClassScratch,
+    CutAtHand,
+    LevelScratch,
+    OpenNode,
+    PackedScratch,
+    Rows,
+    Scratch,
+    Settings,
+    Table,
+)
+from .candidates import none_better
 from .scan_classes import fill_cells, power_kind, power_step, start_right, try_cut
 from .scan_moments import scan_moments
+from .scan_two_classes import scan_levels
 
 POWER_STEPS = 200  # of the power iteration; it stops before once the direction is stable
 POWER_TOLERANCE = 1e-14
@@ -41,56 +56,35 @@ NONE = np.uint64(0)
 
 
 @kernel
-def keep_levels(subset: np.ndarray, groups: np.ndarray, n_groups: int, mask: int, n_words: int) -> None:
+def write_levels(bitset: np.ndarray, groups: np.ndarray, n_groups: int, mask: int, n_words: int) -> None:
     """Write a bitset of the levels of the groups whose bit is set in mask (-1: all groups)."""
     for k in range(n_words):
-        subset[k] = NONE
+        bitset[k] = NONE
     for g in range(n_groups):
         if mask < 0 or (mask >> g) & 1:
             level = groups[GROUP_CODE, g] - 1
-            subset[level >> 6] |= ONE << np.uint64(level & 63)
+            bitset[level >> 6] |= ONE << np.uint64(level & 63)
 
 
-@kernel
+@inlined
 def subset_moments(
-    codes: np.ndarray,
-    labels: np.ndarray,
-    lo: int,
-    hi: int,
-    feature: int,
-    n_codes: int,
-    cells: np.ndarray,
-    groups: np.ndarray,
-    scores: np.ndarray,
-    totals: np.ndarray,
-    subset: np.ndarray,
-    settings: Settings,
-    xlogx: np.ndarray,
-    centre: int,
-    best: float,
-    lower: float,
-    upper: float,
-    key: np.uint64,
-    n_ties: int,
-) -> tuple[float, int, int, int]:
-    """Best subset by mean target, written to `subset`.
-
-    Returns the better of `best` and the best score, the last group of branch 0 (-1: not better), the branch of
-    missing rows and the number of ties.
-    """
-    n_groups = group_cells(codes, labels, lo, hi, feature, n_codes, cells, groups, totals)
+    best: Candidate, feature: int, node: OpenNode, rows: Rows, table: Table, settings: Settings, scratch: Scratch
+) -> Candidate:
+    """Best subset by mean target; its cut is the last group of branch 0."""
+    cells, groups, totals = scratch.cells, scratch.groups, scratch.totals
+    scores = scratch.levels.scores
+    n_codes = table.features[N_CODES, feature]
+    n_groups = group_cells(rows, node.lo, node.hi, feature, n_codes, cells, groups, totals)
     if n_groups == 0 or (n_groups == 1 and totals[N_MISSING] == 0):
-        return best, -1, 0, n_ties
+        return none_better(best)
     for g in range(n_groups):
-        weight = groups[GROUP_N, g] if settings.is_unit != 0 else groups[GROUP_WEIGHT, g]
+        weight = groups[GROUP_N, g] if settings.is_unit else groups[GROUP_WEIGHT, g]
         scores[g] = np.float64(groups[GROUP_SUM, g]) / np.float64(weight)
     order_groups(groups, scores, n_groups, settings.value_slack)
-    best, cut, missing, n_ties = scan_moments(
-        groups, n_groups, totals, settings, xlogx, centre, best, 0, lower, upper, key, n_ties
-    )
-    if cut >= 0:
-        keep_levels(subset, groups, cut + 1, -1, (n_codes + 63) >> 6)
-    return best, cut, missing, n_ties
+    found = scan_moments(best, n_groups, 0, node, settings, table.xlogx, groups, totals)
+    if found.cut >= 0:
+        write_levels(scratch.levels.bitset, groups, found.cut + 1, -1, (n_codes + 63) >> 6)
+    return found
 
 
 @kernel
@@ -167,52 +161,47 @@ def score_levels(
             scores[g] = -scores[g]
 
 
-@kernel
-def subset_classes(
-    codes: np.ndarray,
-    labels: np.ndarray,
-    lo: int,
-    hi: int,
-    feature: int,
-    n_codes: int,
-    cells: np.ndarray,
-    groups: np.ndarray,
-    scores: np.ndarray,
-    sums: np.ndarray,
-    vectors: np.ndarray,
-    totals: np.ndarray,
-    n_present: int,
-    subset: np.ndarray,
-    settings: Settings,
-    xlogx: np.ndarray,
-    best: float,
-    key: np.uint64,
-    n_ties: int,
-) -> tuple[float, int, int, int]:
-    """Best subset for three classes or more; returns as `subset_moments`."""
+@inlined
+def group_levels(
+    node: OpenNode, n_codes: int, settings: Settings, cells: np.ndarray, groups: np.ndarray, sums: np.ndarray
+) -> int:
+    """List the levels that rows of the node have in `groups`; return how many."""
     width = settings.n_classes + 1
-    fill_cells(codes, labels, lo, hi, feature, settings.n_classes, n_present, cells, sums, totals)
     n_groups = np.int64(0)
     for code in range(1, n_codes + 1):
         weight = np.int64(0)
-        for k in range(n_present):
+        for k in range(node.n_present):
             weight += cells[code * width + sums[PRESENT, k]]
         if weight > 0:
             groups[GROUP_CODE, n_groups] = code
-            groups[GROUP_N, n_groups] = weight if settings.is_unit != 0 else cells[code * width + width - 1]
+            groups[GROUP_N, n_groups] = weight if settings.is_unit else cells[code * width + width - 1]
             groups[GROUP_WEIGHT, n_groups] = weight
             n_groups += 1
+    return n_groups
+
+
+@inlined
+def subset_classes(
+    best: Candidate, feature: int, node: OpenNode, rows: Rows, table: Table, settings: Settings, scratch: Scratch
+) -> Candidate:
+    """Best subset for three classes or more; its cut is the number of the candidate."""
+    cells, groups, totals = scratch.cells, scratch.groups, scratch.totals
+    sums, scores, xlogx = scratch.classes.sums, scratch.levels.scores, table.xlogx
+    n_present = node.n_present
+    n_codes = table.features[N_CODES, feature]
+    width = settings.n_classes + 1
+    fill_cells(node, feature, settings.n_classes, rows, cells, sums, totals)
+    n_groups = group_levels(node, n_codes, settings, cells, groups, sums)
     kind = power_kind(settings, xlogx)
     is_exhaustive = n_groups <= EXHAUSTIVE_LEVELS
     if not is_exhaustive:
-        score_levels(cells, width, groups, n_groups, sums, n_present, vectors, scores)
+        score_levels(cells, width, groups, n_groups, sums, n_present, scratch.classes.vectors, scores)
         order_groups(groups, scores, n_groups, SHARE_SLACK)
     # exhaustive: candidate m sends group 0 and those others whose bit is set in m; ordered: groups 0 .. m
     n_candidates = np.int64(0)
     if n_groups > 0:
         n_candidates = np.int64(1) << (n_groups - 1) if is_exhaustive else n_groups
-    cut = np.int64(-1)
-    cut_missing = np.int64(0)
+    found = none_better(best)
     power_left = np.int64(0)
     power_right = np.int64(0)
     n_left = np.int64(0)
@@ -239,18 +228,78 @@ def subset_classes(
                 power_right -= power_step(kind, sums[RIGHT, c], w, xlogx)
             n_left += groups[GROUP_N, g]
             w_left += groups[GROUP_WEIGHT, g]
-        best, branch, n_ties = try_cut(
-            sums, totals, n_left, w_left, power_left, power_right, n_present, settings, xlogx,
-            best, key, n_ties, m == n_candidates - 1,
-        )  # fmt: skip
-        if branch >= 0:
-            cut = np.int64(m)
-            cut_missing = branch
-    if cut >= 0:
-        n_kept = n_groups if is_exhaustive else cut + 1
-        keep_levels(subset, groups, n_kept, 2 * cut + 1 if is_exhaustive else -1, (n_codes + 63) >> 6)
+        cut = CutAtHand(np.int64(m), np.int64(-1), m == n_candidates - 1, n_left, w_left, power_left, power_right)
+        found = try_cut(found, cut, node, settings, xlogx, sums, totals)
+    if found.cut >= 0:
+        n_kept = n_groups if is_exhaustive else found.cut + 1
+        mask = 2 * found.cut + 1 if is_exhaustive else np.int64(-1)
+        write_levels(scratch.levels.bitset, groups, n_kept, mask, (n_codes + 63) >> 6)
     for g in range(n_groups):
         at = groups[GROUP_CODE, g] * width
         for k in range(width):
             cells[at + k] = 0
-    return best, cut, cut_missing, n_ties
+    return found
+
+
+# --- Which of them serves -------------------------------------------------------------------------------------------
+
+
+@inlined
+def subset_numbers(
+    best: Candidate,
+    feature: int,
+    node: OpenNode,
+    rows: Rows,
+    table: Table,
+    settings: Settings,
+    scratch: Scratch,
+    packed: PackedScratch | None,
+) -> Candidate:
+    """Best subset for numbers and two classes."""
+    if packed is not None:
+        if node.is_packed and settings.missing == LEARNED:
+            return scan_levels(best, feature, node, rows, table, scratch)
+    return subset_moments(best, feature, node, rows, table, settings, scratch)
+
+
+@inlined
+def subset_of(
+    best: Candidate,
+    feature: int,
+    node: OpenNode,
+    rows: Rows,
+    table: Table,
+    settings: Settings,
+    scratch: Scratch,
+    classes: ClassScratch | None,
+) -> Candidate:
+    """Best subset for any target."""
+    if classes is None:
+        return subset_numbers(best, feature, node, rows, table, settings, scratch, scratch.packed)
+    return subset_classes(best, feature, node, rows, table, settings, scratch)
+
+
+@inlined
+def scan_category(
+    best: Candidate,
+    feature: int,
+    node: OpenNode,
+    rows: Rows,
+    table: Table,
+    settings: Settings,
+    scratch: Scratch,
+    levels: LevelScratch | None,
+) -> Candidate:
+    """Best subset of the levels of a category, left in the bitset of `scratch.levels`."""
+    if levels is None:  # a table without categories
+        return none_better(best)
+    return subset_of(best, feature, node, rows, table, settings, scratch, scratch.classes)
+
+
+@inlined
+def keep_subset(levels: LevelScratch | None, subsets: np.ndarray, first_word: int, n_levels: int) -> None:
+    """Copy the bitset that was found to the tree's, from `first_word` on."""
+    if levels is None:
+        return
+    for w in range((n_levels + 63) >> 6):
+        subsets[first_word + w] = levels.bitset[w]

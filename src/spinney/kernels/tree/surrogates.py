@@ -14,37 +14,27 @@ import numpy as np
 
 from spinney._jit import inlined, kernel
 from spinney._types import (
-    AGREE,
-    AGREE_CUT,
-    AGREE_NEXT,
-    AGREE_REVERSED,
     CONTROL_STOP,
-    FEATURE_SHIFT,
     GROUP_CODE,
     GROUP_N,
     IS_CATEGORICAL,
-    KIND_BITS,
     MISSING_CODE,
     MONOTONE,
     N_CODES,
-    STAND_AGREE,
-    STAND_CUT,
-    STAND_KNOWN,
-    STAND_MOST,
-    STAND_NODE,
-    STAND_TEST,
+    N_SURROGATES,
+    N_WORDS,
     SUBSET,
     THRESHOLD,
     WEIGHT,
 )
 
 from ..common.branch import branch_of_code, has_level
+from ..common.layout import feature_of, kind_of, missing_of, pack_test
 from ..common.sorting import make_keys
-from ..common.structs import Settings
+from ..common.structs import Frontier, KeptSurrogates, Nodes, Parts, Rows, Scratch, Settings, Table
 from ..common.thresholds import place_threshold
 from .partition import swap_rows
 
-KIND_MASK = (1 << KIND_BITS) - 1
 GROUP_FIRST, GROUP_SECOND = 2, 3  # of a group here: weight that the test sends to branch 0 and to branch 1
 LEAST_ROWS = 2  # on either side: a single odd row must not make a surrogate
 FEW_CODES = 16
@@ -54,25 +44,21 @@ NONE = np.uint64(0)
 
 @kernel
 def group_sides(
-    codes: np.ndarray,
-    labels: np.ndarray,
-    lo: int,
-    middle: int,
-    end: int,
-    hi: int,
+    parts: Parts,
     feature: int,
     n_codes: int,
     shift: int,
-    keys: np.ndarray,
-    counts: np.ndarray,
-    tally: np.ndarray,  # (4, codes + 1) int64 scratch, zero before and after
-    groups: np.ndarray,
+    rows: Rows,
+    scratch: Scratch,
 ) -> int:
-    """Group rows lo .. hi by code: rows that the test knows and their weight on each side; return how many groups.
+    """Group the rows of a node by code: rows that its test knows and their weight on each side; return how many groups.
 
     A code that only rows unknown to the test have makes a group of no weight: thresholds lie between values of the
-    node.
+    node. shift: bits of a position in a key.
     """
+    codes, labels = rows.codes, rows.labels
+    keys, groups, tally = scratch.keys, scratch.groups, scratch.extra.tally
+    lo, middle, end, hi = parts.lo, parts.middle, parts.end, parts.hi
     is_unit = len(labels) == 1
     n_groups = np.int64(0)
     if n_codes <= hi - lo or n_codes <= FEW_CODES:
@@ -92,7 +78,7 @@ def group_sides(
             for row in range(4):
                 tally[row, code] = 0
         return n_groups
-    row = make_keys(codes, lo, hi, feature, shift, keys, counts)
+    row = make_keys(codes, lo, hi, feature, shift, keys, scratch.counts)
     mask = (np.int64(1) << shift) - 1
     last = np.int64(MISSING_CODE)
     for k in range(hi - lo):
@@ -118,7 +104,7 @@ def group_sides(
 
 @kernel
 def agree_by_cut(groups: np.ndarray, n_groups: int) -> tuple[int, int, int]:
-    """Threshold that agrees best: weight that agrees, last group below it (-1: none), whether below means branch 1."""
+    """Threshold that agrees best: (weight that agrees, last group below it or -1, 1 if below means branch 1)."""
     n = np.int64(0)
     first = np.int64(0)
     second = np.int64(0)
@@ -155,7 +141,7 @@ def lead_of(groups: np.ndarray, n_groups: int) -> int:
 
 @inlined
 def goes_first(groups: np.ndarray, g: int, lead: int) -> bool:
-    """Whether a level goes to branch 0: where most of its rows go, if they go both ways alike where most of all go."""
+    """Whether a level goes to branch 0: the branch most of its rows take; on a tie, the branch most of all take."""
     more = groups[GROUP_FIRST, g] - groups[GROUP_SECOND, g]
     return more > 0 or (more == 0 and lead > 0)
 
@@ -193,146 +179,136 @@ def keep_levels(groups: np.ndarray, n_groups: int, n_levels: int, subsets: np.nd
             subsets[at + (level >> 6)] |= bit
 
 
-@kernel
-def find_surrogates(
-    codes: np.ndarray,
-    labels: np.ndarray,
-    lo: int,
-    middle: int,
-    end: int,
-    hi: int,
-    node: int,
-    feature: int,  # of the node's own test
-    w_first: int,  # weight of its branches, of the rows that it knows
-    w_second: int,
-    features: np.ndarray,
-    edges: np.ndarray,
-    settings: Settings,
-    shift: int,
-    keys: np.ndarray,
-    counts: np.ndarray,
-    tally: np.ndarray,
-    groups: np.ndarray,
-    found: np.ndarray,  # (AGREE_ROWS, n_features) int64 scratch
-    subsets: np.ndarray,
-    n_words: int,
-    stand_ins: np.ndarray,  # (STAND_ROWS, any) int64, written from n_stand_ins on
-    stand_cuts: np.ndarray,  # (any,) float64: threshold, or first word of the bitsets
-    n_stand_ins: int,
-    control: np.ndarray,
-) -> tuple[int, int]:
-    """Find the surrogates of a node, best first, ties by feature; return how many stand-ins and words there are then.
+@inlined
+def compare_features(parts: Parts, shift: int, rows: Rows, table: Table, frontier: Frontier, scratch: Scratch) -> None:
+    """Find of every other feature how it agrees best with the node's test.
 
-    A feature under a monotone constraint is none: rows must not change sides of another feature's test by its value.
+    A feature under a monotone constraint is no surrogate: rows must not change sides of another feature's test by its
+    value.
     """
-    most = max(w_first, w_second)
+    features, control = table.features, frontier.control
+    groups, extra = scratch.groups, scratch.extra
     for f in range(features.shape[1]):
-        found[AGREE, f] = 0
-        if f == feature or features[MONOTONE, f] != 0 or control[CONTROL_STOP] != 0:
+        extra.agree[f] = 0
+        if f == parts.feature or features[MONOTONE, f] != 0 or control[CONTROL_STOP] != 0:
             continue
-        n_groups = group_sides(
-            codes, labels, lo, middle, end, hi, f, features[N_CODES, f], shift, keys, counts, tally, groups
-        )
+        n_groups = group_sides(parts, f, features[N_CODES, f], shift, rows, scratch)
         if features[IS_CATEGORICAL, f] != 0:
-            found[AGREE, f] = agree_by_level(groups, n_groups)
+            extra.agree[f] = agree_by_level(groups, n_groups)
             continue
         agree, cut, is_reversed = agree_by_cut(groups, n_groups)
         if cut >= 0:
-            found[AGREE, f] = agree
-            found[AGREE_CUT, f] = groups[GROUP_CODE, cut]
-            found[AGREE_NEXT, f] = groups[GROUP_CODE, cut + 1]
-            found[AGREE_REVERSED, f] = is_reversed
-    for _ in range(settings.max_surrogates):
-        best = np.int64(-1)
-        agree = most
-        for f in range(features.shape[1]):
-            if found[AGREE, f] > agree:
-                agree = found[AGREE, f]
-                best = np.int64(f)
-        if best < 0:
-            break
-        found[AGREE, best] = 0
-        stand_ins[STAND_NODE, n_stand_ins] = node
-        stand_ins[STAND_AGREE, n_stand_ins] = agree
-        stand_ins[STAND_KNOWN, n_stand_ins] = w_first + w_second
-        stand_ins[STAND_MOST, n_stand_ins] = most
-        if features[IS_CATEGORICAL, best] != 0:
-            n_levels = features[N_CODES, best]
-            n_groups = group_sides(
-                codes, labels, lo, middle, end, hi, best, n_levels, shift, keys, counts, tally, groups
-            )
-            keep_levels(groups, n_groups, n_levels, subsets, n_words)
-            stand_ins[STAND_TEST, n_stand_ins] = (best << FEATURE_SHIFT) | SUBSET
-            stand_ins[STAND_CUT, n_stand_ins] = n_words
-            stand_cuts[n_stand_ins] = np.float64(n_words)
-            n_words += 2 * ((n_levels + 63) >> 6)
-        else:
-            is_reversed = found[AGREE_REVERSED, best]
-            stand_ins[STAND_TEST, n_stand_ins] = (best << FEATURE_SHIFT) | (is_reversed << KIND_BITS) | THRESHOLD
-            stand_ins[STAND_CUT, n_stand_ins] = found[AGREE_CUT, best]
-            stand_cuts[n_stand_ins] = place_threshold(
-                features, edges, best, found[AGREE_CUT, best], found[AGREE_NEXT, best], False
-            )
-        n_stand_ins += 1
-    return n_stand_ins, n_words
+            extra.agree[f] = agree
+            extra.agree_cut[f] = groups[GROUP_CODE, cut]
+            extra.agree_next[f] = groups[GROUP_CODE, cut + 1]
+            extra.agree_reversed[f] = is_reversed
 
 
 @inlined
-def side_of(
-    codes: np.ndarray,
-    row: int,
-    features: np.ndarray,
-    subsets: np.ndarray,
-    stand_ins: np.ndarray,
-    first: int,
-    last: int,
-    heavier: int,
+def keep_surrogate(
+    parts: Parts, feature: int, shift: int, rows: Rows, table: Table, nodes: Nodes, frontier: Frontier, scratch: Scratch
+) -> None:
+    """Append the surrogate that a feature makes."""
+    features, state = table.features, frontier.state
+    extra, kept = scratch.extra, scratch.extra.kept
+    at = state[N_SURROGATES]
+    state[N_SURROGATES] = at + 1
+    kept.node[at] = parts.node
+    kept.known[at] = parts.w_first + parts.w_second
+    kept.most[at] = max(parts.w_first, parts.w_second)
+    kept.agree[at] = extra.agree[feature]
+    if features[IS_CATEGORICAL, feature] == 0:
+        cut = extra.agree_cut[feature]
+        kept.test[at] = pack_test(feature, extra.agree_reversed[feature], THRESHOLD)
+        kept.cut[at] = cut
+        kept.cut_value[at] = place_threshold(features, table.edges, feature, cut, extra.agree_next[feature], False)
+        return
+    first_word = state[N_WORDS]
+    n_levels = features[N_CODES, feature]
+    n_groups = group_sides(parts, feature, n_levels, shift, rows, scratch)
+    keep_levels(scratch.groups, n_groups, n_levels, nodes.subsets, first_word)
+    kept.test[at] = pack_test(feature, 0, SUBSET)
+    kept.cut[at] = first_word
+    kept.cut_value[at] = np.float64(first_word)
+    state[N_WORDS] = first_word + 2 * ((n_levels + 63) >> 6)
+
+
+@inlined
+def branch_by_surrogates(
+    row: int, codes: np.ndarray, features: np.ndarray, subsets: np.ndarray, kept: KeptSurrogates, first: int, last: int
 ) -> int:
-    """Branch of a row by the first of the stand-ins first .. last that knows it, else the heavier branch."""
+    """Branch of a row by the first of the surrogates first .. last that knows it; -1: none does."""
     for s in range(first, last):
-        test = stand_ins[STAND_TEST, s]
-        feature = test >> FEATURE_SHIFT
+        test = kept.test[s]
+        feature = feature_of(test)
         code = np.int64(codes[row, feature])
         if code == MISSING_CODE:
             continue
-        kind = test & KIND_MASK
-        cut = stand_ins[STAND_CUT, s]
+        kind = kind_of(test)
+        cut = kept.cut[s]
         if kind == SUBSET:
             n_words = (features[N_CODES, feature] + 63) >> 6
             if not has_level(subsets, cut + n_words, code - 1):
                 continue
-        return branch_of_code(code, kind, cut, 0, subsets) ^ ((test >> KIND_BITS) & 1)
-    return heavier
+        return np.int64(branch_of_code(code, kind, cut, 0, subsets)) ^ missing_of(test)
+    return np.int64(-1)
 
 
 @inlined
-def place_missing(
-    codes: np.ndarray,
-    words: np.ndarray,
-    labels: np.ndarray,
-    ids: np.ndarray,
-    middle: int,
-    end: int,
-    hi: int,
-    features: np.ndarray,
-    subsets: np.ndarray,
-    stand_ins: np.ndarray,
-    first: int,
-    last: int,
-    heavier: int,
-    moves: np.ndarray,
-) -> int:
-    """Move the rows end .. hi of branch 0 before those of branch 1, from `middle` on; return where these begin then."""
+def place_missing(parts: Parts, first: int, last: int, rows: Rows, table: Table, nodes: Nodes, scratch: Scratch) -> int:
+    """Move each row whose value is missing to its branch by the surrogates first .. last; return where branch 1 begins.
+
+    A row that none of them knows goes to the heavier branch.
+    """
+    codes, moves = rows.codes, scratch.moves
+    kept = scratch.extra.kept
+    heavier = np.int64(0 if parts.w_first > parts.w_second else 1)
     n_behind = np.uint64(0)
     n_front = np.uint64(0)
-    for i in range(middle, hi):
+    for i in range(parts.middle, parts.hi):
         side = np.int64(1)
-        if i >= end:
-            side = side_of(codes, i, features, subsets, stand_ins, first, last, heavier)
+        if i >= parts.end:
+            side = branch_by_surrogates(i, codes, table.features, nodes.subsets, kept, first, last)
+            if side < 0:
+                side = heavier
         if side != 0:
             moves[0, n_behind] = i
             n_behind += ONE
         else:
             moves[1, n_front] = i
             n_front += ONE
-    return swap_rows(words, labels, ids, middle, n_front, n_behind, moves)
+    return swap_rows(rows, parts.middle, n_front, n_behind, moves)
+
+
+@inlined
+def use_surrogates(
+    parts: Parts,
+    shift: int,
+    rows: Rows,
+    table: Table,
+    settings: Settings,
+    nodes: Nodes,
+    frontier: Frontier,
+    scratch: Scratch,
+) -> int:
+    """Find the surrogates of a node, best first, ties by feature; move the rows whose value is missing by them.
+
+    Returns where branch 1 begins.
+    """
+    agree = scratch.extra.agree
+    first = frontier.state[N_SURROGATES]
+    compare_features(parts, shift, rows, table, frontier, scratch)
+    for _ in range(settings.max_surrogates):
+        best = np.int64(-1)
+        most = max(parts.w_first, parts.w_second)
+        for f in range(len(agree)):
+            if agree[f] > most:
+                most = agree[f]
+                best = np.int64(f)
+        if best < 0:
+            break
+        keep_surrogate(parts, best, shift, rows, table, nodes, frontier, scratch)
+        agree[best] = 0
+    if parts.end == parts.hi:
+        return parts.middle
+    return place_missing(parts, first, frontier.state[N_SURROGATES], rows, table, nodes, scratch)

@@ -1,0 +1,48 @@
+"""How kernels are run: compiled by Numba and kept on disk, or interpreted from the same source.
+
+| file | holds |
+|---|---|
+| `decorators.py` | `kernel`, `inlined`, `door`: what marks the functions of `spinney.kernels` |
+| `choice.py` | `kernels(seconds)`: which kernels do a piece of work |
+| `ready.py` | doors for small work beside compiled kernels |
+| `process.py` | what this process has loaded and spent |
+| `twin.py` | the kernels interpreted, and handles to either |
+| `inner_compiler.py` | what reaches into Numba's pipeline |
+| `numba_names.py` | the private names of Numba that all this relies on |
+| `store.py` | files of compiled kernels |
+| `cache_dir.py` | where they are |
+
+Only these files know Numba, and none imports it before a compiled kernel is wanted.
+"""
+
+from spinney._jit import cache_dir, choice, store, twin
+from spinney._jit.cache_dir import cache_directory
+from spinney._jit.choice import IS_JIT_DISABLED, LOAD_SECONDS, SMALL_SECONDS, compiled, kernels, load_compiled
+from spinney._jit.decorators import door, fixed, inlined, kernel
+from spinney._jit.process import COMPILE_SECONDS
+from spinney._jit.ready import is_compiled
+from spinney._jit.twin import Kernels, interpreted
+
+_IS_JIT_DISABLED = IS_JIT_DISABLED  # as tests know it
+
+__all__ = [
+    "COMPILE_SECONDS",
+    "IS_JIT_DISABLED",
+    "LOAD_SECONDS",
+    "SMALL_SECONDS",
+    "Kernels",
+    "cache_dir",
+    "cache_directory",
+    "choice",
+    "compiled",
+    "door",
+    "fixed",
+    "inlined",
+    "interpreted",
+    "is_compiled",
+    "kernel",
+    "kernels",
+    "load_compiled",
+    "store",
+    "twin",
+]

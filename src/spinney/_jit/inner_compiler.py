@@ -1,0 +1,85 @@
+"""What reaches into Numba's pipeline: kernels that only kernels call get no machine code of their own.
+
+Numba would optimise and emit every function by itself and again as part of each caller, six deep: 3.8 s of the 8.3 s
+that the driver of a tree took. Stopping at LLVM's language leaves that to the door; see docs/decisions/0005.
+The private names of Numba used here were seen with 0.68; where one is gone, kernels
+compile the long way, with the same results.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from typing import Any
+
+_log = logging.getLogger("spinney")
+
+
+@functools.cache
+def inner_options() -> dict[str, Any]:
+    """Options for kernels that only kernels call: no wrappers for Python and C, no machine code of their own."""
+    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    try:
+        options["pipeline_class"] = _inner_compiler()
+    except (ImportError, AttributeError) as error:
+        _log.info("Numba's pipeline has changed (%r): kernels compile the long way", error)
+    return options
+
+
+def _inner_compiler() -> Any:
+    from numba._dynfunc import make_function
+    from numba.core.codegen import JITCodeLibrary
+    from numba.core.compiler import Compiler, DefaultPassBuilder
+    from numba.core.compiler_machinery import register_pass
+    from numba.core.typed_passes import NativeLowering
+
+    class InnerLibrary(JITCodeLibrary):  # type: ignore[misc]
+        def _optimize_final_module(self) -> None:
+            """Left to the door."""
+
+        def _finalize_final_module(self) -> None:
+            """No machine code: unknown to the engine, which would emit this with the first door.
+
+            The engine takes the first function of a name, so a door's calls would end here and not in what the door
+            optimised: a process that compiled C4.5 grew twice as long as one that read the same code from the store.
+            """
+            self._finalized = True
+
+    def no_executable(library: Any, description: Any, environment: Any) -> Any:
+        return make_function(description.lookup_module(), description.qualname, "", 0, environment, (library,))
+
+    @register_pass(mutates_CFG=True, analysis_only=False)
+    class InnerLowering(NativeLowering):  # type: ignore[misc]
+        _name = "spinney_inner_lowering"
+
+        def run_pass(self, state: Any) -> Any:
+            context = state.targetctx
+            state.library = InnerLibrary(context.codegen(), state.func_id.func_qualname)
+            context.get_executable = no_executable  # Numba holds its compiler lock here
+            try:
+                return super().run_pass(state)
+            finally:
+                del context.get_executable
+
+    class InnerCompiler(Compiler):  # type: ignore[misc]
+        def define_pipelines(self) -> list[Any]:
+            pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
+            pipeline.passes = [
+                (InnerLowering if step is NativeLowering else step, why) for step, why in pipeline.passes
+            ]
+            pipeline.finalize()
+            return [pipeline]
+
+    return InnerCompiler
+
+
+def widen_literals(dispatcher: Any) -> None:
+    """Make calls between kernels see `int64` where the caller wrote `0`: a literal is a type of its own."""
+    from numba.core.types import unliteral  # type: ignore[attr-defined]
+
+    resolve = dispatcher.get_call_template
+
+    def resolve_wide(args: Any, kws: Any) -> Any:
+        return resolve(tuple(map(unliteral, args)), {name: unliteral(kind) for name, kind in kws.items()})
+
+    dispatcher.get_call_template = resolve_wide
