@@ -25,6 +25,8 @@ test-nojit: $(ENV)/dev.stamp ## the tests with interpreted kernels, and what the
 	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -n $(JOBS) -m "not slow"
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
+	@echo "the kernels alone:"
+	@$(BIN)/coverage report --include="src/spinney/kernels/*"
 
 test-bounds: $(ENV)/dev.stamp ## the tests with every array index checked
 	NUMBA_BOUNDSCHECK=1 $(PYTEST) -n $(JOBS) -m "not slow"

@@ -1,15 +1,25 @@
-"""What all tests share: where the real tables are, and how hard hypothesis tries."""
+"""What all tests share: where the real tables are, how hard hypothesis tries, and what is left out where."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("SPINNEY_CHECK_TYPES", "1")  # see `_jit.same_types`; before the package is imported
+# Read when NumPy is loaded, which is later. Threads of OpenBLAS wait by spinning, and on tables of a hundred rows do
+# little else: with two, a logistic regression as a member takes thirty times as long.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # Real tables kept beside the repository, not in it; tests that need them are skipped where they are absent.
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+NO_TABLES = f"no tables in {SHARED}"
+
+IS_INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}
+NOT_COMPILED = "NUMBA_DISABLE_JIT is set"
+MOST_SECONDS = 20  # of the processor, for a test with interpreted kernels; the slowest that are not marked take half
+TOO_LONG = f"stopped after {MOST_SECONDS} seconds of interpreted kernels"
 
 # The oracle is slow on purpose, so neither a deadline nor the "too slow" check says anything. The same examples each
 # time: who runs the tests of a change should meet its faults only. HYPOTHESIS_PROFILE=fresh and =thorough try others.
@@ -22,12 +32,63 @@ settings.register_profile(
 )
 settings.register_profile("fresh", settings.get_profile("default"), derandomize=False)
 settings.register_profile("thorough", settings.get_profile("fresh"), max_examples=2000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+# Interpreted kernels take a hundred times as long; they are run to reach every line, which few examples do. No test is
+# given more, whatever it asks for: see `pytest_collection_modifyitems`.
+settings.register_profile("interpreted", settings.get_profile("default"), max_examples=5)
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "interpreted" if IS_INTERPRETED else "default")
+settings.load_profile(PROFILE)
+
+
+def pytest_collection_modifyitems(items):
+    """Hold tests to the number of examples of the `interpreted` profile; a test's own `settings` would go before it."""
+    most = settings.get_profile(PROFILE).max_examples
+    for item in items:
+        for mark in item.iter_markers("compiled"):
+            if set(mark.kwargs) != {"reason"} or mark.args:
+                raise pytest.UsageError(f"{item.nodeid}: say why, as in @pytest.mark.compiled(reason='...')")
+        test = getattr(item, "obj", None)
+        own = getattr(test, "_hypothesis_internal_use_settings", None)
+        if PROFILE == "interpreted" and own is not None and own.max_examples > most:
+            test._hypothesis_internal_use_settings = settings(own, max_examples=most)
+
+
+def pytest_runtest_setup(item):
+    mark = item.get_closest_marker("compiled")
+    if IS_INTERPRETED and mark is not None:
+        pytest.skip(f"{NOT_COMPILED}: {mark.kwargs['reason']}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call():
+    """Stop a test that is of a size for compiled kernels and not marked: an hour of it would say nothing more."""
+    if not (IS_INTERPRETED and hasattr(signal, "setitimer")):
+        return (yield)
+    signal.signal(signal.SIGPROF, lambda *_: pytest.skip(TOO_LONG))
+    signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)  # the time of this process, however busy the machine is
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """What a passing run has not looked at: `-ra` lists it, and the number is easily overlooked there."""
+    reasons = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])]
+    if count := sum(NO_TABLES in reason for reason in reasons):
+        terminalreporter.write_line(
+            f"skipped for lack of the shared tables, which should be in {SHARED}: {count} tests"
+        )
+    if count := sum(NOT_COMPILED in reason for reason in reasons):
+        terminalreporter.write_line(
+            f"skipped because they need compiled kernels (NUMBA_DISABLE_JIT is set): {count} tests"
+        )
+    if count := sum(TOO_LONG in reason for reason in reasons):
+        terminalreporter.write_line(f"{TOO_LONG}, to be made smaller or marked as compiled: {count} tests")
 
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of real tables."""
     if not SHARED.is_dir():
-        pytest.skip(f"no tables in {SHARED}")
+        pytest.skip(NO_TABLES)
     return SHARED

@@ -33,6 +33,7 @@ TINY = Scale(2e-4, 1, 5)
         pytest.param("prediction", 16, marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.compiled(reason="measures the speed of compiled kernels")
 def test_each_question_gets_its_answers(question, n_answers, capsys):
     answers = importlib.import_module(f"benchmarks.{question}").run(TINY)
     assert len(answers) >= n_answers  # one more where the letter table is at hand

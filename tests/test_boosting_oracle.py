@@ -389,8 +389,18 @@ def test_levels_that_tie_but_for_rounding(column):
     assert check_rounds(Case(columns, n_levels, y, weights, "squared_error", max_bins=None, params={})) >= 4
 
 
-@pytest.mark.parametrize("max_bins", [None, 20])
-@pytest.mark.parametrize("loss", [*NUMBERS, "log_loss", "exponential", "softmax"])
+# The plain engine takes three seconds of each. What a loss computes does not depend on how columns are coded: each loss
+# has one of the two by turns, so that each coding has half of them; the other 10 of the 20 are slow.
+ALL_LOSSES = [*NUMBERS, "log_loss", "exponential", "softmax"]
+LARGER = [
+    pytest.param(loss, max_bins, marks=[pytest.mark.slow] * (place % 2 != (max_bins is None)))
+    for place, loss in enumerate(ALL_LOSSES)
+    for max_bins in (None, 20)
+]
+
+
+@pytest.mark.parametrize(("loss", "max_bins"), LARGER)
+@pytest.mark.compiled(reason="a larger table; small ones are boosted interpreted too")
 def test_rounds_of_a_larger_table(loss, max_bins):
     """Wide columns, which take two bytes, and more levels than a word has bits."""
     weights = np.random.default_rng(1).uniform(0.2, 3.0, 300).tolist() if loss in OWN_LEAVES else None

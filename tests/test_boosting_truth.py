@@ -26,7 +26,7 @@ NUMBERS = ["squared_error", "absolute_error", "huber", "quantile", "poisson", "g
 CLASSES = ["log_loss", "exponential", "four classes"]
 LOSSES = [*NUMBERS, *CLASSES, "two functions"]
 NEAR = 3e-5  # of peers that keep gradients as float32
-compiled_only = pytest.mark.skipif(_jit._IS_JIT_DISABLED, reason="takes minutes interpreted")
+compiled_only = pytest.mark.compiled(reason="takes minutes interpreted")
 PLAIN = {"min_samples_leaf": 1, "min_child_weight": 0.0, "reg_lambda": 0.0}
 
 

@@ -168,11 +168,10 @@ def test_numbers_and_arrays_and_compiled_kernels_say_the_same():
     np.testing.assert_array_equal(_elementary.exp(few[:1000]), [TWIN.exponential(value) for value in few[:1000]])
 
 
+@pytest.mark.compiled(reason="nothing is compiled")
 def test_compiled_powers_and_the_rest_are_the_same():
     """Kernels that only kernels call, compiled here on their own."""
     numba = pytest.importorskip("numba")
-    if _jit._IS_JIT_DISABLED:
-        pytest.skip("nothing is compiled")
     compiled = _jit.load_compiled().common.elementary
     power, less_one, log1p = compiled.power, compiled.exp_less_one, compiled.log1p
     weight_log2, any_log2 = compiled.weight_log2, compiled.any_log2

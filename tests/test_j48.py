@@ -65,7 +65,11 @@ def check_against_j48(folder, name, expected):
     assert (figures(pruned, rows), figures(whole, rows)) == expected
 
 
-@pytest.mark.parametrize("name", SMALL)
+LARGER = {"letter", "satimage", "spambase"}
+compiled = pytest.mark.compiled(reason="a larger table")
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[compiled] * (name in LARGER)) for name in SMALL])
 def test_c45_is_j48(shared_data, name):
     check_against_j48(shared_data, name, SMALL[name])
 

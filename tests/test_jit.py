@@ -1,7 +1,7 @@
 """How kernels are run: the twin, the store on disk, and what can go wrong there.
 
 Most tests run a process of their own on a copy of `_jit` beside two tiny kernel files, because what is
-tested is what a fresh process does. The numbers in names are those of the list of faults.
+tested is what a fresh process does. The numbers in names are those of `tests/FAULTS.md`.
 """
 
 import operator
@@ -128,10 +128,10 @@ def expected():
     return str((total >> 1, "inf"))
 
 
-# --- D9: the twin -------------------------------------------------------------------------------------------
+# --- The twin -----------------------------------------------------------------------------------------------
 
 
-def test_d9_small_work_is_interpreted_without_numba_and_large_work_compiled(copy):
+def test_small_work_is_interpreted_without_numba_and_large_work_compiled(copy):
     out, err = run(
         copy,
         """
@@ -146,7 +146,7 @@ def test_d9_small_work_is_interpreted_without_numba_and_large_work_compiled(copy
     assert err.count("compiling kernels once for this machine") == 1
 
 
-def test_d9_interpreted_calls_do_not_warn_and_calls_between_kernels_are_direct(copy):
+def test_interpreted_calls_do_not_warn_and_calls_between_kernels_are_direct(copy):
     out, err = run(
         copy,
         """
@@ -172,7 +172,7 @@ def fresh(monkeypatch):
 
 
 @pytest.mark.parametrize("price", [_jit.LOAD_SECONDS, _jit.COMPILE_SECONDS])
-def test_d9_many_small_works_load_the_compiled_kernels_in_the_end(fresh, monkeypatch, price):
+def test_many_small_works_load_the_compiled_kernels_in_the_end(fresh, monkeypatch, price):
     monkeypatch.setattr(choice, "_price", lambda: price)
     n_calls = 0
     while _jit.kernels(0.125) is _jit.interpreted():
@@ -182,7 +182,7 @@ def test_d9_many_small_works_load_the_compiled_kernels_in_the_end(fresh, monkeyp
     assert _jit.kernels(0.125) is choice._ready
 
 
-def test_d9_large_work_is_compiled(fresh):
+def test_large_work_is_compiled(fresh):
     assert _jit.kernels(_jit.SMALL_SECONDS) is _jit.compiled() is choice._compiled
     assert not fresh.waits_always
 
@@ -302,7 +302,7 @@ print(len(list(_jit.cache_directory().glob("*.kernel"))) - n_stored)
 """
 
 
-@pytest.mark.skipif(_jit._IS_JIT_DISABLED, reason="nothing is compiled")
+@pytest.mark.compiled(reason="nothing is compiled")
 def test_tiny_fits_of_every_method_do_not_wait_beside_compiled_kernels(tmp_path):
     kept = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
     kept |= {"SPINNEY_CACHE_DIR": str(tmp_path)}
@@ -326,7 +326,7 @@ def test_kernel_modules_are_not_confused_with_special_names():
 
 
 @pytest.mark.parametrize("path", sorted((SOURCE / "kernels").rglob("[a-z]*.py")), ids=lambda path: path.stem)
-def test_d9_every_kernel_file_loads_as_a_twin(path):
+def test_every_kernel_file_loads_as_a_twin(path):
     name = ".".join(path.relative_to(SOURCE / "kernels").with_suffix("").parts)
     door = operator.attrgetter(name)(_jit.interpreted())
     inside = sys.modules[f"spinney._interpreted.{name}"]
@@ -368,7 +368,7 @@ def test_every_source_of_machine_code_is_part_of_the_state(copy, name):
     assert run(copy, code)[0] != before
 
 
-def test_115_read_only_install_and_home(copy, tmp_path):
+def test_fault_115_read_only_install_and_home(copy, tmp_path):
     # Every place is barred by a file where a directory would have to be: permissions do not stop root.
     barred = tmp_path / "file"
     barred.write_text("")
@@ -392,7 +392,7 @@ def test_115_read_only_install_and_home(copy, tmp_path):
     assert sorted(path for path in copy.rglob("*") if path.is_file()) == before
 
 
-def test_115_places_are_tried_in_order(monkeypatch, tmp_path):
+def test_fault_115_places_are_tried_in_order(monkeypatch, tmp_path):
     barred = tmp_path / "file"
     barred.write_text("")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -408,7 +408,7 @@ def test_115_places_are_tried_in_order(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("trap", ["symlink", "open to others"])
-def test_115_a_temporary_directory_open_to_others_is_refused(trap, monkeypatch, tmp_path):
+def test_fault_115_a_temporary_directory_open_to_others_is_refused(trap, monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     path = tmp_path / f"spinney-{os.getuid()}"
     if trap == "symlink":
@@ -421,7 +421,7 @@ def test_115_a_temporary_directory_open_to_others_is_refused(trap, monkeypatch, 
         cache_dir._private_temporary()
 
 
-def test_116_damaged_file_is_compiled_again(copy):
+def test_fault_116_damaged_file_is_compiled_again(copy):
     out, err = run(
         copy,
         """
@@ -449,7 +449,7 @@ def test_116_damaged_file_is_compiled_again(copy):
     assert run(copy) == (expected(), "")  # mended for the next process
 
 
-def test_116_store_deleted_or_full_in_mid_run(copy):
+def test_fault_116_store_deleted_or_full_in_mid_run(copy):
     out, err = run(
         copy,
         """
@@ -473,7 +473,7 @@ def test_116_store_deleted_or_full_in_mid_run(copy):
     assert "Traceback" not in err
 
 
-def test_116_interrupted_write_leaves_nothing_behind(tmp_path):
+def test_fault_116_interrupted_write_leaves_nothing_behind(tmp_path):
     def write():
         with store.replacing(tmp_path / "a.kernel") as file:
             file.write(b"content")
@@ -484,7 +484,7 @@ def test_116_interrupted_write_leaves_nothing_behind(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_117_other_versions_cpus_and_modes_have_files_of_their_own(copy, monkeypatch):
+def test_fault_117_other_versions_cpus_and_modes_have_files_of_their_own(copy, monkeypatch):
     run(copy)
     assert len(stored(copy)) == 2
     run(copy, NUMBA_CPU_NAME="generic")  # another CPU: same directory, other names
@@ -495,7 +495,7 @@ def test_117_other_versions_cpus_and_modes_have_files_of_their_own(copy, monkeyp
     assert cache_dir._state() != state
 
 
-def test_117_bounds_checks_are_not_lost_in_the_store(copy):
+def test_fault_117_bounds_checks_are_not_lost_in_the_store(copy):
     (copy / "kernels" / "reader.py").write_text(
         "from spinney._jit import door\n@door\ndef read(values, i):\n    return values[i]\n"
     )
@@ -511,14 +511,14 @@ def test_117_bounds_checks_are_not_lost_in_the_store(copy):
     ] * 2
 
 
-def test_118_two_cold_processes_at_once(copy):
+def test_fault_118_two_cold_processes_at_once(copy):
     results = [finish(process) for process in [start(copy, "print(call(_jit.load_compiled()))") for _ in range(2)]]
     assert [out for out, _ in results] == [expected()] * 2
     assert run(copy) == (expected(), "")
     assert list((copy.parent / "store").rglob("*.part")) == []
 
 
-def test_110_threads_that_begin_together_agree(copy):
+def test_fault_110_threads_that_begin_together_agree(copy):
     out, err = run(
         copy,
         """
@@ -536,14 +536,14 @@ def test_110_threads_that_begin_together_agree(copy):
     assert err.count("compiling kernels") == 1
 
 
-def test_119_an_edited_callee_in_another_file_is_noticed(copy):
+def test_fault_119_an_edited_callee_in_another_file_is_noticed(copy):
     assert run(copy)[0] == expected()
     (copy / "kernels" / "callee.py").write_text(CALLEE.replace("(x + STEP)", "(x - x + STEP)"))
     changed = (0x9E3779B97F4A7C15 * 0x9E3779B97F4A7C15) % 2**64 >> 1
     assert run(copy)[0] == str((changed, "inf"))
 
 
-def test_121_disabled_jit_gives_the_same_and_never_imports_numba(copy):
+def test_fault_121_disabled_jit_gives_the_same_and_never_imports_numba(copy):
     out, err = run(
         copy,
         """
@@ -559,7 +559,7 @@ def test_121_disabled_jit_gives_the_same_and_never_imports_numba(copy):
     assert err == ""
 
 
-def test_122_123_124_one_thread_no_parallel_layer_and_exit_during_a_compile(copy):
+def test_fault_122_123_124_one_thread_no_parallel_layer_and_exit_during_a_compile(copy):
     out, _ = run(
         copy,
         """
@@ -576,7 +576,7 @@ def test_122_123_124_one_thread_no_parallel_layer_and_exit_during_a_compile(copy
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT for another process")
-def test_124_interrupt_during_a_compile_ends_the_process(copy):
+def test_fault_124_interrupt_during_a_compile_ends_the_process(copy):
     process = start(copy, "kernels = _jit.load_compiled(); print('ready', flush=True); call(kernels)")
     assert process.stdout.readline() == "ready\n"
     process.stderr.readline()  # the announcement: the compiler is at work

@@ -5,7 +5,6 @@ import re
 import pytest
 
 from pages import FENCE, REPOSITORY, Output, is_as_told, run_page
-from spinney import _jit
 
 PAGES = [
     path.relative_to(REPOSITORY).as_posix()
@@ -20,7 +19,7 @@ WITH_CODE = [
 ]
 
 
-@pytest.mark.skipif(_jit._IS_JIT_DISABLED, reason="takes minutes interpreted")
+@pytest.mark.compiled(reason="takes minutes interpreted")
 @pytest.mark.parametrize("page", WITH_CODE)
 def test_the_code_of_a_page_prints_what_the_page_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

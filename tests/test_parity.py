@@ -54,6 +54,7 @@ SLOW = {
     "letter",
     "california_housing",
 }
+LARGE = {*SLOW, "spambase", "satimage", "mammography", "bike_sharing_hour"}  # for interpreted kernels
 # Numeric columns of mixed tables: gains tie so often that the leaves of a full tree depend on the tie rule
 # by more than scikit-learn's seeds do (`test_random_ties_reach_the_range_of_seeds`).
 TIED = [("adult", "gini"), ("nycflights13", "squared_error")]
@@ -96,6 +97,7 @@ def cases(limits):
         for criterion in ["squared_error"] if name in NUMBERS else ["gini", "entropy"]:
             for limit in limits:
                 marks = [pytest.mark.slow] if name in SLOW else []
+                marks += [pytest.mark.compiled(reason="a larger table")] if name in LARGE else []
                 words = ["-".join(f"{k}={v}" for k, v in limit.items())] if limit else []
                 found.append(pytest.param(name, criterion, limit, marks=marks, id="-".join([name, criterion, *words])))
     return found

@@ -28,7 +28,6 @@ from spinney import (
     GradientBoostingClassifier,
     RandomForestClassifier,
     RandomForestRegressor,
-    _jit,
     plot,
 )
 from spinney.show.marks import Bars, Line, Points, Rows
@@ -61,7 +60,7 @@ def marks_of(chart, kind):
     return [mark for mark in chart.marks if isinstance(mark, kind)]
 
 
-@pytest.mark.skipif(_jit._IS_JIT_DISABLED, reason="takes minutes interpreted")
+@pytest.mark.compiled(reason="takes minutes interpreted")
 def test_examples_are_right():
     failed, tried = doctest.testmod(plot)
     assert tried > 30
@@ -239,7 +238,7 @@ def test_what_cannot_be_drawn_says_so(forest, regressor):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(_jit._IS_JIT_DISABLED, reason="takes minutes interpreted")
+@pytest.mark.compiled(reason="takes minutes interpreted")
 def test_the_page_on_pictures_runs_with_matplotlib(monkeypatch, tmp_path):
     pytest.importorskip("matplotlib", reason="matplotlib is an extra").use("agg")
     page = (Path(__file__).parents[1] / "docs" / "plots.md").read_text(encoding="utf-8")

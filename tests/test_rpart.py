@@ -435,6 +435,10 @@ def test_iris_grown_out():
     np.testing.assert_allclose(cp_table(tree, 0.0), expected, atol=1e-9)
 
 
+compiled = pytest.mark.compiled(reason="a larger table")
+
+
+@compiled
 def test_california(shared_data):
     X, y = load(shared_data, "california_housing")
     model = CARTRegressor(**LIMITS).fit(X, y)
@@ -449,8 +453,8 @@ def test_california(shared_data):
 @pytest.mark.parametrize(
     ("name", "target", "cp", "leaves", "error"),
     [
-        ("satimage", "class", 0.01, 8, 0.2170),
-        ("satimage", "class", 0.001, 56, 0.1455),
+        pytest.param("satimage", "class", 0.01, 8, 0.2170, marks=compiled),
+        pytest.param("satimage", "class", 0.001, 56, 0.1455, marks=compiled),
         ("vowel", "Class", 0.01, 31, None),
     ],
 )

@@ -20,7 +20,6 @@ from click.testing import CliRunner
 from pyarrow import parquet
 
 import spinney
-from spinney import _jit
 from spinney.cli import main
 from spinney.cli.report import beside
 from spinney.cli.sinks import Sink
@@ -76,7 +75,7 @@ def test_doubts_are_said_before_work_and_long_names_are_cut(tmp_path):
     assert "x" * 61 not in result.stdout.replace("\n", "")
 
 
-compiled_only = pytest.mark.skipif(_jit._IS_JIT_DISABLED, reason="takes minutes interpreted")
+compiled_only = pytest.mark.compiled(reason="takes minutes interpreted")
 QUICK = ("--methods", "cart,c45", "--folds", "3x1")
 
 
@@ -94,6 +93,7 @@ def test_a_table_is_described_compared_and_judged(fruit):
     assert "\x1b" not in result.output
 
 
+@pytest.mark.compiled(reason="takes minutes interpreted")
 def test_how_a_table_was_read_is_said_before_the_work(tmp_path):
     rng = np.random.default_rng(0)
     names = [f"x{j}" for j in range(14)]
@@ -111,6 +111,7 @@ def test_how_a_table_was_read_is_said_before_the_work(tmp_path):
         assert f"t.csv (CSV separated by {word}): 40 rows" in text
 
 
+@pytest.mark.compiled(reason="takes minutes interpreted")
 def test_a_table_by_stdin(fruit):
     by_name, by_stdin = (
         json.loads(run(data, "--target", "kind", *QUICK, "--json", input=content).stdout)

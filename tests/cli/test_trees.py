@@ -9,7 +9,6 @@ from sklearn.base import clone
 
 import spinney
 from command_line import TENNIS, fails, run, works
-from spinney import _jit
 from spinney.cli.tree_json import describe_tree
 
 
@@ -181,7 +180,7 @@ def test_trees_of_any_size_without_names_are_shown_faults_157_158(name, extremes
         works("tree", path, "--tree", 999)
 
 
-@pytest.mark.skipif(_jit._IS_JIT_DISABLED, reason="takes minutes interpreted")
+@pytest.mark.compiled(reason="takes minutes interpreted")
 def test_a_tree_of_100_000_nodes_is_shown_fault_157(tmp_path):
     rng = np.random.default_rng(0)
     model = spinney.CARTRegressor().fit(rng.normal(size=(51_000, 2)), rng.normal(size=51_000))

@@ -21,8 +21,8 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from contract import parametrize_with_contract
 from spinney import (
     AdaBoostClassifier,
     AdaBoostRegressor,
@@ -64,7 +64,7 @@ def failures_of_draws(model):
     return {f"check_sample_weight_equivalence_on_{kind}_data": "drawn rows" for kind in ("dense", "sparse")}
 
 
-@parametrize_with_checks(SETTINGS, expected_failed_checks=failures_of_draws)
+@parametrize_with_contract(SETTINGS, expected_failed_checks=failures_of_draws)
 @pytest.mark.filterwarnings("ignore:The first member is no better than chance:UserWarning")
 @pytest.mark.filterwarnings("ignore:.*single row, which is needed to learn from:UserWarning")
 def test_scikit_learn_checks(estimator, check):
@@ -192,6 +192,7 @@ def test_the_last_stump_is_at_chance_after_reweighting():
 
 @pytest.mark.parametrize("n_classes", [3, 6])
 @pytest.mark.parametrize("margin", [0.0, 0.05, -0.1])
+@pytest.mark.compiled(reason="takes minutes interpreted")
 def test_the_bound_holds_for_many_classes_and_margins(n_classes, margin):
     X, y = make_table(n_classes=n_classes)
     model = AdaBoostClassifier(CARTClassifier(max_depth=7), n_estimators=40).fit(X, y)

@@ -1,4 +1,4 @@
-"""Bad and odd input to AdaBoost, by the numbers of the list of faults, sections A to F.
+"""Bad and odd input to AdaBoost, by the numbers of `tests/FAULTS.md`, sections A to F.
 
 What a table may hold is the matter of `test_faults`; here each fault is met once by both classes, and those of weights,
 validation and parameters in full.

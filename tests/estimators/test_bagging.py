@@ -710,6 +710,7 @@ def test_trees_of_subspaces_are_told_the_columns_of_the_table_and_back():
 
 
 @pytest.mark.parametrize("base", [None, "members"])
+@pytest.mark.compiled(reason="takes minutes interpreted")
 def test_results_do_not_depend_on_threads(kind, base):
     X, y = make_table(400)
     base = None if base is None else [TREES[kind](max_depth=3), TREES[kind](max_features=2)]
@@ -1045,6 +1046,7 @@ def noisy(make):
     ],
     ids=["Friedman 1", "Friedman 2", "Friedman 3"],
 )
+@pytest.mark.compiled(reason="takes minutes interpreted")
 def test_breiman_1996_regression(make, published, slack):
     """25 members, 200 rows to fit, 1000 to test; the published means are of 100 repetitions."""
     bagged, single = [], []

@@ -26,9 +26,9 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import spinney
+from contract import parametrize_with_contract
 from spinney import (
     C45Classifier,
     CARTClassifier,
@@ -90,7 +90,7 @@ def failures_of_held_rows(tree):
     return {}
 
 
-@parametrize_with_checks(
+@parametrize_with_contract(
     [CARTClassifier(**settings) for settings in CLASSIFIER_SETTINGS]
     + [CARTRegressor(**settings) for settings in REGRESSOR_SETTINGS],
     expected_failed_checks=failures_of_held_rows,
@@ -131,7 +131,7 @@ C45_SETTINGS = [
 ]
 
 
-@parametrize_with_checks(
+@parametrize_with_contract(
     [ID3Classifier(**settings) for settings in ID3_CLASSIFIER_SETTINGS]
     + [ID3Regressor(**settings) for settings in [*ID3_SETTINGS, {"criterion": "sdr"}]]
     + [C45Classifier(**settings) for settings in C45_SETTINGS],
@@ -172,7 +172,7 @@ def failures_of_bags(forest):
     return expected
 
 
-@parametrize_with_checks(
+@parametrize_with_contract(
     [
         kind(n_estimators=5, **settings)
         for kind in (RandomForestClassifier, ExtraTreesClassifier)
@@ -209,7 +209,7 @@ def failures_of_drawn_rows(bag):
     }
 
 
-@parametrize_with_checks(
+@parametrize_with_contract(
     [
         kind(n_estimators=5, **settings)
         for kind in (spinney.BaggingClassifier, spinney.BaggingRegressor)

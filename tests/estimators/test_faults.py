@@ -1,4 +1,4 @@
-"""Bad and odd input, by the numbers of the list of faults: sections A to F, as far as they concern one tree.
+"""Bad and odd input, by the numbers of `tests/FAULTS.md`: sections A to F, as far as they concern one tree.
 
 A test says what the user gets: the kind of error and a message that names the argument, the place and the way
 out; or the right answer. Where the list leaves a choice, the rule is in the test's name. Faults of ensembles,
@@ -20,7 +20,7 @@ from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils._param_validation import InvalidParameterError
 
-from spinney import C45Classifier, CARTClassifier, CARTRegressor, ID3Classifier, ID3Regressor, _jit
+from spinney import C45Classifier, CARTClassifier, CARTRegressor, ID3Classifier, ID3Regressor
 
 KINDS = [CARTClassifier, CARTRegressor, ID3Classifier, ID3Regressor, C45Classifier]
 
@@ -481,6 +481,7 @@ def test_fault_038_rows_alike_with_other_targets(cart):
         assert model.predict(np.ones((1, 3))).tolist() == [pytest.approx(2 / 3)]
 
 
+@pytest.mark.compiled(reason="takes more rows than there are codes")
 def test_fault_039_more_values_than_codes(grown):
     n_rows = 70_000
     X = np.random.default_rng(0).permutation(n_rows).astype(float)[:, None]
@@ -622,7 +623,7 @@ def test_fault_045_classes_of_any_type(labels):
     assert model.score(X, y) == 1.0
 
 
-@pytest.mark.skipif(_jit._IS_JIT_DISABLED, reason="takes minutes interpreted")
+@pytest.mark.compiled(reason="takes minutes interpreted")
 def test_fault_045_ten_thousand_classes():
     n_classes = 10_000
     X = np.random.default_rng(0).normal(size=(3 * n_classes, 2))

@@ -1,4 +1,4 @@
-"""Bad and odd input to the forests, by the numbers of the list of faults, sections A to F.
+"""Bad and odd input to the forests, by the numbers of `tests/FAULTS.md`, sections A to F.
 
 What a table may hold is the matter of `test_faults`; here each fault is met once by each of the four classes, and those
 of ensembles (66 to 69, 72, 78 to 80) in full.

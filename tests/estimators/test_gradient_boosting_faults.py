@@ -21,9 +21,9 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.inspection import partial_dependence
 from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from boosting_cases import make, make_frame, make_table, raw_of, same_forest, scripted
+from contract import parametrize_with_contract
 from spinney import GradientBoostingClassifier, GradientBoostingRegressor
 from spinney.estimators.boosting import check_interactions
 from spinney.tree.forest import Forest
@@ -53,7 +53,7 @@ def failures_of_draws(model):
     return {"check_sample_weight_equivalence_on_dense_data": "draws depend on the number of rows"}
 
 
-@parametrize_with_checks(
+@parametrize_with_contract(
     [GradientBoostingClassifier(**settings) for settings in SETTINGS]
     + [GradientBoostingRegressor(**settings) for settings in SETTINGS]
     + [

@@ -12,8 +12,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from contract import parametrize_with_contract
 from spinney import ExtraTreesRegressor, OOBSelector, RandomForestClassifier, RandomForestRegressor, _jit
 from spinney.estimators import importances
 from spinney.model.importance import LeftOut, Trial
@@ -370,6 +370,6 @@ def test_the_selector_refuses_what_it_cannot_use():
         fitted.transform(X[:, :2])
 
 
-@parametrize_with_checks([OOBSelector(RandomForestClassifier(n_estimators=5, random_state=0), threshold=-np.inf)])
+@parametrize_with_contract([OOBSelector(RandomForestClassifier(n_estimators=5, random_state=0), threshold=-np.inf)])
 def test_the_selector_keeps_scikit_learn_s_contract(estimator, check):
     check(estimator)

@@ -9,8 +9,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.utils._param_validation import InvalidParameterError
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from contract import parametrize_with_contract
 from spinney import AdaBoostRegressor, BaggingRegressor, CARTRegressor
 
 SETTINGS = [
@@ -24,7 +24,7 @@ SETTINGS = [
 ]
 
 
-@parametrize_with_checks([CARTRegressor(leaf_model="linear", **settings) for settings in SETTINGS])
+@parametrize_with_contract([CARTRegressor(leaf_model="linear", **settings) for settings in SETTINGS])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

@@ -1,4 +1,4 @@
-"""Threads, processes, signals and ways to start Python; the numbers are those of the list of faults.
+"""Threads, processes, signals and ways to start Python; the numbers are those of `tests/FAULTS.md`.
 
 What only a fresh process can show runs in one, started as a user would start it.
 """

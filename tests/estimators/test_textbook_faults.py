@@ -1,4 +1,4 @@
-"""Bad and odd input for ID3 and C4.5 where they have their own ways, by the numbers of the list of faults.
+"""Bad and odd input for ID3 and C4.5 where they have their own ways, by the numbers of `tests/FAULTS.md`.
 
 What every single tree must get is in `test_faults`; here are missing values, sizes of leaves and weights, and the
 parameters that CART has not.

@@ -115,6 +115,7 @@ def test_a_watched_process_is_noticed(work, expected, monkeypatch):
     assert worker.fault == expected
 
 
+@pytest.mark.compiled(reason="takes minutes interpreted")
 def test_a_thousand_files_do_no_harm(tmp_path):
     command = [sys.executable, "-m", "fuzz", "--n", "1000", "--workers", "1", "--failures", str(tmp_path)]
     done = subprocess.run(command, cwd=REPOSITORY, check=False, capture_output=True, text=True)

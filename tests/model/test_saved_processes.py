@@ -86,6 +86,7 @@ model.save_model({str(saved)!r} + ".again")
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.compiled(reason="ten thousand rows of every method take minutes interpreted")
 def test_a_predictor_needs_numpy_and_the_kernels_only(tmp_path):
     """Tables in threads included."""
     for name in NAMES:

@@ -9,14 +9,14 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_validate
 
-from spinney import _jit, load_model
+from spinney import load_model
 from spinney.study import Study, compare, prepare, refit
 from spinney.study.clock import Clock, read_duration
 from spinney.study.folds import make_folds
 from spinney.study.methods import Method, all_methods, choose_methods
 from spinney.study.metrics import METRICS, choose_metric
 
-compiled_only = pytest.mark.skipif(_jit._IS_JIT_DISABLED, reason="takes minutes interpreted")
+compiled_only = pytest.mark.compiled(reason="takes minutes interpreted")
 
 
 def make_data(n_rows=150, *, is_regression=False, n_classes=3, **options):

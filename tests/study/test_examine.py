@@ -15,7 +15,6 @@ from spinney import (
     CARTRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
-    _jit,
     datasets,
     trace,
 )
@@ -29,7 +28,7 @@ from spinney.study.result import Curve, Figure
 from spinney.study.tree_story import tell_tree
 from spinney.study.witness import Stages
 
-compiled_only = pytest.mark.skipif(_jit._IS_JIT_DISABLED, reason="takes minutes interpreted")
+compiled_only = pytest.mark.compiled(reason="takes minutes interpreted")
 
 
 def make_data(n_rows=160, *, is_regression=False, **options):

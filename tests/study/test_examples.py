@@ -6,12 +6,12 @@ from importlib import import_module
 
 import pytest
 
-from spinney import _jit, study
+from spinney import study
 
 MODULES = ["spinney.study", *(f"spinney.study.{module.name}" for module in pkgutil.iter_modules(study.__path__))]
 
 
-@pytest.mark.skipif(_jit._IS_JIT_DISABLED, reason="takes minutes interpreted")
+@pytest.mark.compiled(reason="takes minutes interpreted")
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_print_what_they_say(name):
     failed, _ = doctest.testmod(import_module(name))

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
-from spinney import GradientBoostingRegressor, RandomForestRegressor, _jit, datasets
+from spinney import GradientBoostingRegressor, RandomForestRegressor, datasets
 from spinney.study.clock import Clock
 from spinney.study.housing import XGBOOST, draw_figure
 from spinney.study.result import Figure
 
-pytestmark = pytest.mark.skipif(_jit._IS_JIT_DISABLED, reason="takes minutes interpreted")
+pytestmark = pytest.mark.compiled(reason="takes minutes interpreted")
 
 R2 = {
     "random forest": (0.808, 0.810, 0.811, 0.811, 0.812, 0.812, 0.812, 0.812, 0.812, 0.812),

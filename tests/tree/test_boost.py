@@ -23,7 +23,7 @@ from spinney.tree.boost import BoostGrowth, BoostParams
 
 feature_of = _jit.interpreted().common.layout.feature_of
 FEW_LEVELS = _jit.interpreted().boost.search.FEW_LEVELS
-compiled_only = pytest.mark.skipif(_jit._IS_JIT_DISABLED, reason="takes minutes interpreted")
+compiled_only = pytest.mark.compiled(reason="takes minutes interpreted")
 NUMBERS = st.one_of(st.integers(-9, 9), st.integers(-(2**20), 2**20), st.sampled_from([0, 1, -1]))
 
 

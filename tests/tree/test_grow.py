@@ -379,6 +379,7 @@ def large_table(n_rows, n_classes, *, seed=0, is_weighted=False, share_missing=0
 @pytest.mark.parametrize("is_weighted", [False, True])
 @pytest.mark.parametrize("share_missing", [0.0, 0.1])
 @pytest.mark.parametrize("max_leaf_nodes", [None, 60])
+@pytest.mark.compiled(reason="a larger table; small ones are searched by every way interpreted too")
 def test_ways_agree_on_a_larger_table(n_classes, is_weighted, share_missing, max_leaf_nodes):
     table = large_table(1500, n_classes, is_weighted=is_weighted, share_missing=share_missing)
     for criterion in ["squared_error", "sdr"] if n_classes is None else ["gini", "entropy"]:

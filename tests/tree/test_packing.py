@@ -50,7 +50,7 @@ def test_a_leaf_leads_to_itself_by_a_feature_behind_the_last(node, n_features):
     assert packing.kind_of_link(link) == THRESHOLD
 
 
-@pytest.mark.skipif(_jit._IS_JIT_DISABLED, reason="there is the twin alone")
+@pytest.mark.compiled(reason="there is the twin alone")
 def test_compiled_layouts_are_the_interpreted_ones():
     import numba
 
