@@ -27,7 +27,6 @@ from spinney._types import (
     LEAF,
     LEARNED,
     MAX_CODES,
-    MISCLASSIFICATION,
     MOMENTS,
     MONOTONE,
     MOST_BRANCHES,
@@ -43,7 +42,6 @@ from spinney._types import (
     PAIR_LANES,
     PAIR_ROWS,
     ROW,
-    SDR,
     SMALL_SHIFT,
     SQUARED_ERROR,
     STATE_SIZE,
@@ -73,19 +71,12 @@ from spinney.kernels.common.structs import (
     ValueUnits,
 )
 from spinney.table.coding import Codes
+from spinney.tree.criteria import BY_RATIO, CRITERIA
 from spinney.tree.drive import Driven
 from spinney.tree.structure import Tree
 from spinney.tree.surrogates import Surrogates, gather_surrogates
 from spinney.tree.target import Target, Weights, scale, sum_bits, weigh, weight_unit, weighted_sum
 
-CRITERIA = {
-    "gini": GINI,
-    "entropy": ENTROPY,
-    "gain_ratio": ENTROPY,  # of the nodes; tests are chosen by `kernels.tree.gain_ratio`
-    "misclassification": MISCLASSIFICATION,
-    "squared_error": SQUARED_ERROR,
-    "sdr": SDR,
-}
 FIRST_SLOTS = 128  # of open nodes
 FIRST_NODES = 64  # room is doubled as needed; each time interpreted kernels are asked how long they have taken
 INTERPRETED_SECONDS = 1.0
@@ -138,7 +129,7 @@ def score_units(criterion: str, target: Target, weights: Weights, table_bits: in
     share = 1.0 / weights.total
     if target.n_classes == 0:
         exponent = target.exponent + target.spread_exponent - target.bits + weights.bits
-        return Units(share, exponent if criterion == "sdr" else 2 * exponent)
+        return Units(share, CRITERIA[criterion].power * exponent)
     if criterion == "gini":
         return Units(share * (2.0 if target.family == MOMENTS else 1.0), 0)
     return Units(share, -table_bits)
@@ -146,7 +137,7 @@ def score_units(criterion: str, target: Target, weights: Weights, table_bits: in
 
 def entropy_table(criterion: str, weights: Weights) -> tuple[NDArray[np.int64], int]:
     """Fixed-point k log2 k for k up to the total weight, and its bits; (1,) where logarithms are computed instead."""
-    if CRITERIA[criterion] != ENTROPY or not weights.is_whole or weights.total > TABLE_WEIGHT:
+    if CRITERIA[criterion].code != ENTROPY or not weights.is_whole or weights.total > TABLE_WEIGHT:
         return np.zeros(1, SUM), 0
     k = np.arange(weights.total + 2, dtype=np.float64)  # two entries more than none: the length tells a table
     k[0] = 1.0
@@ -164,7 +155,7 @@ def make_settings(
     n_rows: int,
 ) -> Settings:
     """Settle the parameters in the units of the sums."""
-    criterion = CRITERIA[params.criterion]
+    criterion = CRITERIA[params.criterion].code
     if params.criterion == "gini" and target.family == MOMENTS:
         criterion = SQUARED_ERROR
     min_gain = -math.inf
@@ -220,7 +211,7 @@ def make_settings(
         is_packed=is_packed,
         is_shuffled=params.shuffles or (params.max_features is not None and params.max_features < n_features),
         is_random=params.has_random_tests,
-        is_ratio=params.criterion == "gain_ratio",
+        is_ratio=params.criterion == BY_RATIO,
         has_monotone=bool(np.any(features[MONOTONE] != 0)),
         has_random_ties=params.has_random_ties,
         min_gain=min_gain,
@@ -526,7 +517,7 @@ class Growth(Driven):
         target, weights = self.target, self.weights
         half = target.exponent // 2
         return StatUnits(
-            criterion=CRITERIA[self.params.criterion],
+            criterion=CRITERIA[self.params.criterion].code,
             n_features=self.features.shape[1],
             has_monotone=self.settings.has_monotone,
             weight_unit=weight_unit(weights),
@@ -558,7 +549,7 @@ class Growth(Driven):
         if self.target.n_classes:
             return 0
         exponent = self.target.exponent + self.target.spread_exponent
-        return exponent if self.params.criterion == "sdr" else 2 * exponent
+        return CRITERIA[self.params.criterion].power * exponent
 
     def bound_shares(self, tree: Tree) -> Tree:
         """Move the share of class 1 of each leaf inside its monotone bounds: a missing branch may lie outside."""

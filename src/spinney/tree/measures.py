@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._elementary import log2
+from spinney.tree.criteria import CRITERIA, VALUE_CRITERIA
 
 ROUNDING = 2.0**-44  # of a difference of impurities, as a share of the larger: less is no difference
 
@@ -79,14 +80,22 @@ def class_impurity(criterion: str, shares: NDArray[np.float64]) -> NDArray[np.fl
     return -times_log(shares).sum(axis=1)
 
 
+def join_impurity(criterion: str, parts: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Impurity over all classes from what `class_impurity` gives for blocks of them."""
+    if criterion == "misclassification":
+        return np.minimum.reduce(parts)
+    base = 1.0 if criterion == "gini" else 0.0
+    return np.add.reduce(parts) - base * (len(parts) - 1)
+
+
 def impurity(sums: Sums, criterion: str) -> NDArray[np.float64]:
     """Impurity of sets of rows, shape sums.shape[:-1]; 0 for no rows."""
-    if criterion in {"squared_error", "sdr"}:
+    if criterion in VALUE_CRITERIA:
         weight, total, square = sums[..., 1], sums[..., 2], sums[..., 3]
         mean, power = share_of(total, weight), share_of(square, weight)
         variance = power - mean * mean
         variance = np.where(variance <= ROUNDING * power, 0.0, variance)  # of equal targets
-        return np.sqrt(variance) if criterion == "sdr" else variance
+        return np.sqrt(variance) if CRITERIA[criterion].power == 1 else variance
     counts = sums[..., 1:]
     weight = counts.sum(axis=-1)
     if criterion == "gini":

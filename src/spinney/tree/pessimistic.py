@@ -25,6 +25,7 @@ from spinney.kernels.common.structs import (
     PruneStack,
     PruneTable,
 )
+from spinney.tree.criteria import CLASS_CRITERIA
 from spinney.tree.cutting import cut_mask, cut_nodes, find_tiers, heaviest_classes, pack_classes
 from spinney.tree.drive import Driven
 from spinney.tree.measures import class_impurity
@@ -42,7 +43,6 @@ STEP_SECONDS = 2e-5  # a row at a test, interpreted; most are sent down several 
 # C4.5 release 8, stats.c: quantiles of the normal distribution, interpolated linearly
 TABLE_CONFIDENCES = (0.0, 0.001, 0.005, 0.01, 0.05, 0.10, 0.20, 0.40, 1.00)
 TABLE_QUANTILES = (4.0, 3.09, 2.58, 2.33, 1.65, 1.28, 0.84, 0.25, 0.00)
-CRITERIA = ("gini", "entropy", "misclassification")
 
 
 def normal_quantile(confidence: float) -> float:
@@ -320,8 +320,8 @@ class Raising(Driven):
 
     def guess_criterion(self, shares: NDArray[np.float64]) -> str:
         """The criterion that gives the root its impurity: a tree does not say by which it was grown."""
-        off = [abs(float(class_impurity(name, shares)[0]) - float(self.tree.impurity[0])) for name in CRITERIA]
-        return CRITERIA[int(np.argmin(off))]
+        off = [abs(float(class_impurity(name, shares)[0]) - float(self.tree.impurity[0])) for name in CLASS_CRITERIA]
+        return CLASS_CRITERIA[int(np.argmin(off))]
 
 
 def make_nodes(

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spinney.tree.criteria import CLASS_CRITERIA, CRITERIA, VALUE_CRITERIA
 from spinney.tree.cutting import Tier, class_blocks, find_tiers, keep_tests, plan_cut
 from spinney.tree.grow import range_means
-from spinney.tree.measures import class_impurity
+from spinney.tree.measures import class_impurity, join_impurity
 from spinney.tree.reduced_error import GivenRows, add_classes, add_rows, take_rows
 from spinney.tree.target import MAX_EXPONENT, value_target, weight_unit
 
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spinney.tree.structure import Tree
-
-CLASS_CRITERIA = ("gini", "entropy", "misclassification")
-VALUE_CRITERIA = ("squared_error", "sdr")
 
 
 def refit_leaves(
@@ -90,8 +88,8 @@ def refit_values(tests: Tree, tiers: list[Tier], rows: GivenRows, criterion: str
     threshold = tests.threshold.copy()
     threshold[leaves] = np.ldexp(value, target.exponent)
     variance = spread_up(tests, tiers, weight.astype(np.float64), mean, spread)
-    exponent = (1 if criterion == "sdr" else 2) * (target.exponent + target.spread_exponent)
-    impurity = np.sqrt(variance) if criterion == "sdr" else variance
+    exponent = CRITERIA[criterion].power * (target.exponent + target.spread_exponent)
+    impurity = np.sqrt(variance) if CRITERIA[criterion].power == 1 else variance
     shift = exponent - tests.impurity_exponent
     if abs(shift) < MAX_EXPONENT:  # trees of one forest share their units; targets of another world need their own
         impurity, exponent = np.ldexp(impurity, shift), tests.impurity_exponent
@@ -147,11 +145,3 @@ def refit_classes(tests: Tree, tiers: list[Tier], rows: GivenRows, criterion: st
         impurity_exponent=0,
         distributions=distributions,
     )
-
-
-def join_impurity(criterion: str, parts: list[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Impurity over all classes from what `class_impurity` gives for blocks of them."""
-    if criterion == "misclassification":
-        return np.minimum.reduce(parts)
-    base = 1.0 if criterion == "gini" else 0.0
-    return np.add.reduce(parts) - base * (len(parts) - 1)

@@ -28,6 +28,7 @@ from spinney._types import (
 )
 from spinney.table.coding import Codes, row_stride
 from spinney.tree.candidates import Groups, NodeScan, Rules, Tests, put, sum_groups
+from spinney.tree.criteria import CRITERIA
 from spinney.tree.grow import GrowParams, grow_tree
 from spinney.tree.measures import impurity
 from spinney.tree.packing import unpack_test
@@ -197,7 +198,7 @@ class Visit:
         labels, centre = self.labels(place)
         sums = sum_labels(labels, rows.n_classes)
         bounds = (place.bounds[0] - centre, place.bounds[1] - centre)
-        power = 1 if rules.criterion == "sdr" else 2
+        power = CRITERIA[rules.criterion].power
         scan = NodeScan(rules, rows.n_classes, sums, self.root_weight, bounds, power * rows.exponent)
         is_pure = len(place.ids) < 2 or bool(np.ptp(rows.target[place.ids]) == 0.0)
         tests: list[Tests] = []

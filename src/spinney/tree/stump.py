@@ -26,6 +26,7 @@ from spinney._types import (
     WEIGHT,
 )
 from spinney.kernels.common.structs import Order, RootSplit, StumpClassScratch, StumpScratch, Targets
+from spinney.tree.criteria import BY_RATIO, CRITERIA
 from spinney.tree.grow import GrowParams, Growth, make_frontier, make_nodes
 
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ def is_stump(params: GrowParams, codes: Codes, monotone: NDArray[np.int8] | None
         params.max_depth == 1
         and params.max_leaf_nodes is None
         and params.max_features is None
-        and params.criterion not in {"sdr", "gain_ratio"}
+        and params.criterion != BY_RATIO
+        and not CRITERIA[params.criterion].needs_squares
         and params.missing != SURROGATE
         and params.min_target_std == 0.0
         and not (params.has_random_ties or params.has_random_tests or params.shuffles)

@@ -62,8 +62,9 @@ from spinney.kernels.common.structs import (
     TextbookUnits,
 )
 from spinney.table.coding import Codes
+from spinney.tree.criteria import CRITERIA
 from spinney.tree.drive import Driven
-from spinney.tree.grow import CRITERIA, FIRST_NODES, GAIN_SLACK, INTERPRETED_SECONDS, MAX_CELLS, enlarge, entropy_table
+from spinney.tree.grow import FIRST_NODES, GAIN_SLACK, INTERPRETED_SECONDS, MAX_CELLS, enlarge, entropy_table
 from spinney.tree.structure import Tree
 from spinney.tree.target import Target, Weights, scale, sum_bits, weight_unit
 
@@ -151,13 +152,13 @@ def make_settings(
     many_levels = MANY_LEVELS * n_all - 1e-6
     is_many = is_category & (features[N_CODES] >= many_levels)
     exponent = target.exponent + target.spread_exponent - target.bits + weights.bits
-    gain_exponent = 0 if target.n_classes else (1 if params.criterion == "sdr" else 2) * exponent
+    gain_exponent = CRITERIA[params.criterion].power * exponent
     min_gain = -math.inf
     if params.min_impurity_decrease > 0.0:
         total = math.ldexp(weights.total, shift)
         min_gain = scale((params.min_impurity_decrease - GAIN_SLACK) * total, -gain_exponent)
     return TextbookSettings(
-        criterion=CRITERIA[params.criterion],
+        criterion=CRITERIA[params.criterion].code,
         rule=RULES[params.rule],
         n_classes=target.n_classes,
         spreads_missing=params.missing == "every",
@@ -375,14 +376,14 @@ class Textbook(Driven):
             stretch=math.ldexp(1.0, -target.spread_exponent),
             share=math.ldexp(1.0, -weights.bits),
             rough_scale=math.ldexp(1.0, sum_bits(math.ldexp(weights.total, -weights.bits))),
-            criterion=CRITERIA[self.params.criterion],
+            criterion=CRITERIA[self.params.criterion].code,
             value_unit=math.ldexp(1.0, half),
             value_unit_2=math.ldexp(1.0, target.exponent - half),
         )
         out = TextbookStats(np.empty(len(threshold)), threshold, impurity)
         self.kernels.textbook.driver.settle_values(len(threshold), self.arena, target.truth, self.nodes, units, out)
         exponent = target.exponent + target.spread_exponent
-        return exponent if self.params.criterion == "sdr" else 2 * exponent
+        return CRITERIA[self.params.criterion].power * exponent
 
     # --- seeing why ---
 
@@ -392,7 +393,7 @@ class Textbook(Driven):
         if self.target.n_classes:
             return 1.0
         exponent = self.target.exponent + self.target.spread_exponent - self.target.bits + self.weights.bits
-        return scale(1.0, exponent if self.params.criterion == "sdr" else 2 * exponent)
+        return scale(1.0, CRITERIA[self.params.criterion].power * exponent)
 
     def entries(self) -> Entries:
         """The entries of the root: every row."""

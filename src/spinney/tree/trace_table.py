@@ -43,6 +43,7 @@ COLUMNS = {
     "squared_error": ([AFTER, DROP, SDR], [INFO]),
     "sdr": ([AFTER, SDR, VARIANCE], [INFO]),
 }
+OTHERS = ([AFTER, DROP], [INFO])
 POWERS = {"deviation_decrease": 1, "variance_decrease": 2, "split_info": 0}  # of the target's unit
 WIDE = 110  # columns of text from which on a table is wide
 
@@ -102,7 +103,7 @@ def make_table(
 ) -> NodeTable:
     """The table of one node; a leaf has rows only if it is shown alone."""
     criterion = trace.rules.criterion
-    narrow, wide = COLUMNS[criterion]
+    narrow, wide = COLUMNS.get(criterion, OTHERS)
     shown = narrow + (wide if is_wide else [])
     figures = [wide_title if is_wide else title for title, wide_title, _ in shown]
     table = NodeTable(
