@@ -1,5 +1,7 @@
 """What the drivers of trees share: impurities of nodes, and the queue of open ones."""
 
+from collections import namedtuple
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,23 +9,23 @@ from hypothesis import strategies as st
 
 from spinney import _jit
 from spinney._types import BEST_FIRST, DEPTH_FIRST, N_QUEUED
-from spinney.kernels.common.structs import Queue
-from spinney.tree.grow import CRITERIA
+from spinney.tree.criteria import CLASS_CRITERIA, CRITERIA
 from spinney.tree.measures import class_impurity, impurity
 
-NAMES = ("gini", "entropy", "misclassification")
 
-
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CLASS_CRITERIA)
 @given(st.lists(st.integers(0, 1000), min_size=2, max_size=6).filter(any))
 def test_every_form_of_an_impurity_says_the_same(name, weights):
     criteria = _jit.interpreted().common.criteria
     held, total = np.array(weights, np.int64), sum(weights)
-    of_node = criteria.impurity_of_classes(CRITERIA[name], held, total)
+    of_node = criteria.impurity_of_classes(CRITERIA[name].code, held, total)
     assert of_node == pytest.approx(class_impurity(name, held[None] / total)[0], rel=1e-13, abs=1e-15)
     assert of_node == pytest.approx(impurity(np.array([total, *weights], float), name), rel=1e-12, abs=1e-14)
     if len(weights) == 2:
-        assert of_node == pytest.approx(criteria.impurity_of_two(CRITERIA[name], weights[1] / total), abs=1e-14)
+        assert of_node == pytest.approx(criteria.impurity_of_two(CRITERIA[name].code, weights[1] / total), abs=1e-14)
+
+
+Queue = namedtuple("Queue", ["queue", "node", "gain", "state"])
 
 
 def make_queue(gains):

@@ -387,15 +387,6 @@ class RootSplit(NamedTuple):
     missing: int  # branch of missing rows; -1: there are none
 
 
-class Queue(NamedTuple):
-    """What `common.queue` reads of a frontier; see there."""
-
-    queue: NDArray[np.int64]
-    node: NDArray[np.int64]
-    gain: NDArray[np.float64]
-    state: NDArray[np.int64]
-
-
 # --- Boosting ---------------------------------------------------------------------------------------------------
 
 
