@@ -1,6 +1,6 @@
 """What the drivers of trees share: impurities of nodes, and the queue of open ones."""
 
-from collections import namedtuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -25,7 +25,11 @@ def test_every_form_of_an_impurity_says_the_same(name, weights):
         assert of_node == pytest.approx(criteria.impurity_of_two(CRITERIA[name].code, weights[1] / total), abs=1e-14)
 
 
-Queue = namedtuple("Queue", ["queue", "node", "gain", "state"])
+class Queue(NamedTuple):
+    queue: np.ndarray
+    node: np.ndarray
+    gain: np.ndarray
+    state: np.ndarray
 
 
 def make_queue(gains):
