@@ -2,9 +2,9 @@
 
     python -m benchmarks.versions OLD/src NEW/src [--compile] [--rounds N] [group ...]
 
-Groups: cart, forest, ada, boost, textbook, predict. With `--compile` each row is a first fit with no kernel on disk, the
-rows of a group in one process, so that a row pays for what those before it have not compiled. Needs the tables of
-`../shared/data`. Both checkouts run in this environment.
+Groups: cart, forest, ada, boost, textbook, predict. With `--compile` each row is a first fit with no kernel on disk;
+the rows of a group share a process, so that a row pays for what those before it have not compiled. Needs the tables
+of `../shared/data`. Both checkouts run in this environment.
 """
 
 from __future__ import annotations

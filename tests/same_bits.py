@@ -80,7 +80,7 @@ def mark_parts():
         "impurities": class_impurity("entropy", shares),
         "measures": times_log(shares),
         "distances": distances(shares[:, 0], shares[:, 1], "exponential"),
-        "rates": Draw("poisson", 9000, 5000, 0, shares[:9000, 0]).find_rates().pieces,
+        "rates": np.stack(Draw("poisson", 9000, 5000, 0, shares[:9000, 0]).find_rates()[1:]),
         "drawn": Draw("paste", 9000, 5000, 0, shares[:9000, 0]).counts(0),
         "alphas": np.array([find_alpha(wrong, 1_000_003, 3) for wrong in range(1, 600_000, 7919)]),
         "bound": bound_rounds(shares[:2000, 0], 3.0 * shares[:2000, 1], 0.1),

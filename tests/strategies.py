@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
+from spinney.tree.criteria import CLASS_CRITERIA, VALUE_CRITERIA
+
 MAX_ROWS = 40
 MAX_FEATURES = 5
 
@@ -226,7 +228,7 @@ def parameters(draw: st.DrawFn, table: SmallTable, *, has_monotonic: bool = True
     exactly on such a boundary rounding would decide.
     """
     is_regression = table.n_classes is None
-    criteria = ["squared_error", "sdr"] if is_regression else ["gini", "entropy", "misclassification"]
+    criteria = VALUE_CRITERIA if is_regression else CLASS_CRITERIA
     drawn: dict[str, object] = {
         "criterion": draw(st.sampled_from(criteria)),
         "missing": draw(st.sampled_from(["learned", "branch"])),

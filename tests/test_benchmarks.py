@@ -56,6 +56,7 @@ def test_every_question_is_on_the_menu():
         "boosters",
         "engines",
         "compare_j48",
+        "versions",
     }
 
 

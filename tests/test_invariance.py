@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import strategies
 from spinney import C45Classifier, ID3Classifier
 from spinney.estimators.cart import CARTClassifier, CARTRegressor
+from spinney.tree.criteria import CLASS_CRITERIA, VALUE_CRITERIA
 
 
 @st.composite
@@ -31,10 +32,10 @@ def constrained_fits(draw):
     }
     X = np.array(table.columns).T
     if is_regression:
-        criterion = draw(st.sampled_from(["squared_error", "sdr"]))
+        criterion = draw(st.sampled_from(VALUE_CRITERIA))
         return CARTRegressor(criterion=criterion, **params).fit(X, table.y, table.weights), table, signs
     y = [int(code > 0) for code in table.y]
-    criterion = draw(st.sampled_from(["gini", "entropy", "misclassification"]))
+    criterion = draw(st.sampled_from(CLASS_CRITERIA))
     assume(len(set(y)) == 2)
     return CARTClassifier(criterion=criterion, **params).fit(X, y, table.weights), table, signs
 

@@ -81,7 +81,7 @@ def copy(tmp_path):
     (package / "kernels").mkdir(parents=True)
     for name in ("__init__.py", "_files.py"):
         shutil.copy(SOURCE / name, package)
-    shutil.copytree(SOURCE / "_jit", package / "_jit")
+    shutil.copytree(SOURCE / "_jit", package / "_jit", ignore=shutil.ignore_patterns("__pycache__"))
     (package / "_types.py").write_text(TYPES)
     (package / "kernels" / "__init__.py").write_text("")
     (package / "kernels" / "callee.py").write_text(CALLEE)

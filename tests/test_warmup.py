@@ -123,7 +123,7 @@ def beside(tmp_path, monkeypatch):
         "def slow():\n    quick()\n    time.sleep(60)\n    pathlib.Path(__file__).with_name('ended').touch()\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(_jit, "_IS_JIT_DISABLED", False)
+    monkeypatch.setattr(_jit.choice, "IS_JIT_DISABLED", False)
     monkeypatch.setattr(_jit, "cache_directory", lambda: tmp_path)
     monkeypatch.setattr("joblib.cpu_count", lambda: 2)
     return tmp_path
@@ -157,7 +157,7 @@ def test_where_another_process_is_of_no_use_there_is_none(beside, monkeypatch, w
     elif why == "no store":
         monkeypatch.setattr(_jit, "cache_directory", lambda: None)
     else:
-        monkeypatch.setattr(_jit, "_IS_JIT_DISABLED", True)
+        monkeypatch.setattr(_jit.choice, "IS_JIT_DISABLED", True)
     with compiling_beside("slow_task:quick", "grow.grow") as wait:
         wait()
     assert not beside.joinpath("came").exists()

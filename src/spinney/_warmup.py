@@ -174,7 +174,7 @@ def _can_compile_beside(kernel: str) -> bool:
 
     directory = _jit.cache_directory()
     is_missing = directory is not None and not any(directory.glob(f"{kernel}-*.kernel"))
-    return is_missing and not _jit._IS_JIT_DISABLED and cpu_count() > 1 and bool(sys.executable)  # noqa: SLF001
+    return is_missing and not _jit.choice.IS_JIT_DISABLED and cpu_count() > 1 and bool(sys.executable)
 
 
 def _start(task: str) -> subprocess.Popen[bytes] | None:

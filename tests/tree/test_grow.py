@@ -17,6 +17,7 @@ from spinney.estimators.cart import CARTClassifier, CARTRegressor
 from spinney.model.predict import find_leaves
 from spinney.table import coding
 from spinney.tree import grow
+from spinney.tree.criteria import CLASS_CRITERIA
 from spinney.tree.packing import pack_test
 
 
@@ -41,7 +42,7 @@ def test_grows_what_the_oracle_grows(case):
 
 @given(
     st.data(),
-    st.sampled_from(["gini", "entropy", "misclassification"]),
+    st.sampled_from(CLASS_CRITERIA),
     st.sampled_from(["learned", "branch"]),
 )
 def test_every_criterion_of_classes(data, criterion, missing):

@@ -15,6 +15,7 @@ import strategies
 from spinney import _jit
 from spinney._types import HIGH, LOW, N_CODES, OFFSET
 from spinney.table.coding import code_table
+from spinney.tree.criteria import CLASS_CRITERIA, VALUE_CRITERIA
 
 RARE = 1e-4  # seeds are fixed: a p-value below says that something is wrong, not that luck was bad
 CRITERIA = {None: "squared_error", 2: "gini", 3: "gini"}
@@ -337,7 +338,7 @@ def candidates_at(problem, rows, j, test):
 def test_the_best_of_the_drawn_tests_is_taken(data, seed, missing):
     """With all features tried, and missing values on the side, or in the branch, of largest gain."""
     table = data.draw(strategies.tables())
-    criteria = ["squared_error", "sdr"] if table.n_classes is None else ["gini", "entropy", "misclassification"]
+    criteria = VALUE_CRITERIA if table.n_classes is None else CLASS_CRITERIA
     parameters = {"criterion": data.draw(st.sampled_from(criteria)), "missing": missing}
     if data.draw(st.booleans()):
         parameters["min_samples_leaf"] = data.draw(st.integers(1, 4))

@@ -14,6 +14,7 @@ from spinney._types import CONTROL_STOP, LEARNED, MISSING_CODE, OWN_BRANCH
 from spinney.ensemble.adaboost import RowWeights, ValueTarget
 from spinney.table.coding import code_table
 from spinney.tree import stump
+from spinney.tree.criteria import CLASS_CRITERIA
 from spinney.tree.grow import GrowParams, grow_tree
 from spinney.tree.stump import StumpGrowth, is_stump, sort_codes
 from spinney.tree.target import class_target, fix_weights
@@ -71,7 +72,7 @@ LIMITS = {
 def small_cases(draw):
     table = draw(strategies.tables(has_categories=False))
     logs = draw(st.lists(st.sampled_from(LOGS), min_size=1, max_size=table.n_rows))
-    criteria = ["gini", "gini", "entropy", "misclassification"] if table.n_classes else ["squared_error"]
+    criteria = ["gini", *CLASS_CRITERIA] if table.n_classes else ["squared_error"]
     limits = draw(st.lists(st.sampled_from(sorted(LIMITS)), max_size=2, unique=True))
     params = GrowParams(
         draw(st.sampled_from(criteria)),

@@ -4,6 +4,7 @@ import io
 import math
 import pickle
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,9 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import spinney
-from spinney import C45Classifier, CARTClassifier, CARTRegressor, ID3Classifier, ID3Regressor
+from spinney import C45Classifier, CARTClassifier, CARTRegressor, ID3Classifier, ID3Regressor, _jit
+from spinney._types import FEATURE_ROWS, IS_BINNED
+from spinney.tree.candidates import Groups, middle_of
 from spinney.tree.replay import NotTheRowsError
 from strategies import many_level_tables, parameters, tables
 
@@ -681,3 +684,28 @@ def test_f10_the_standard_deviation_is_said_once():
         assert all(line.count("standard deviation") == 1 for line in heads)
     text = CARTRegressor(max_depth=1).fit(X, X[:, 0], trace=True).trace_.to_text()
     assert "standard deviation 5.76628 · variance 33.25" in text
+
+
+@pytest.mark.parametrize("is_value", [False, True])
+@pytest.mark.parametrize("is_binned", [False, True])
+def test_thresholds_of_a_trace_are_those_of_the_kernels(is_value, is_binned):
+    rng = np.random.default_rng(0)
+    place = _jit.interpreted().common.thresholds.place_threshold
+    for _ in range(40):
+        low = np.unique(np.round(rng.normal(size=60), 1))
+        high = low + rng.random(len(low)) * np.append(np.diff(low), 1.0) if is_binned else low.copy()
+        low[rng.integers(1, len(low))] += 5e-7  # what C4.5 still takes for the midpoint, or a value next to it
+        low.sort()
+        high = np.maximum(high, low)
+        codes = np.sort(rng.choice(len(low), 6, replace=False)) + 1
+        groups = Groups(codes, np.zeros((6, 2)), np.zeros(2), 0, low, high)
+        features = np.zeros((FEATURE_ROWS, 1), np.int64)
+        features[IS_BINNED] = is_binned
+        expected = [place(features, np.stack([low, high]), 0, a, b, is_value) for a, b in pairwise(codes.tolist())]
+        np.testing.assert_array_equal(middle_of(groups, is_value=is_value), expected)
+
+
+def test_a_cut_that_loses_is_printed_where_it_would_be_made():
+    x = np.array([0.0, 0.0, 1.0, 1.0, 0.5000005])  # the last row is not in the node
+    groups = Groups(np.array([1, 3]), np.zeros((2, 2)), np.zeros(2), 0, *2 * [np.unique(x)])
+    assert middle_of(groups, is_value=True) == [0.5000005]

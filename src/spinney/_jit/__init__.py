@@ -6,6 +6,7 @@
 | `choice.py` | `kernels(seconds)`: which kernels do a piece of work |
 | `ready.py` | doors for small work beside compiled kernels |
 | `process.py` | what this process has loaded and spent |
+| `same_types.py` | doors whose arguments have the same types call after call |
 | `twin.py` | the kernels interpreted, and handles to either |
 | `inner_compiler.py` | what reaches into Numba's pipeline |
 | `numba_names.py` | the private names of Numba that all this relies on |
@@ -23,8 +24,6 @@ from spinney._jit.process import COMPILE_SECONDS
 from spinney._jit.ready import is_compiled
 from spinney._jit.same_types import SameTypes
 from spinney._jit.twin import Kernels, interpreted
-
-_IS_JIT_DISABLED = IS_JIT_DISABLED  # as tests know it
 
 __all__ = [
     "COMPILE_SECONDS",

@@ -59,6 +59,7 @@ NAMES = (
     Name("numba.extending", "is_jitted", "decorators.py"),
     Name("numba.core.dispatcher", "Dispatcher._compile_for_args", "ready.py", ("self", "args", "kws")),
     Name("numba.core.dispatcher", "Dispatcher.typeof_pyval", "ready.py", ("self", "val")),
+    Name("numba.core.compiler", "CompileResult.entry_point", "same_types.py"),
     Name("numba.core.compiler", "CompileResult._reduce", "store.py", ("self",)),
     Name("numba.core.compiler", "CompileResult._replace", "store.py"),
     Name("numba.core.compiler", "CompileResult.type_annotation", "store.py"),

@@ -14,6 +14,7 @@ from spinney._types import (
     BOOST_GROUP_ROWS,
     BOOST_STATE_SIZE,
     CELL_STRIDE,
+    CURRENT_SLOT,
     DEPTH_FIRST,
     DONE,
     HAS_GUESSED,
@@ -35,6 +36,7 @@ from spinney._types import (
     ROOT_SUM,
     ROW,
     SHARD_ROWS,
+    SMALL_SLOT,
     SUM,
 )
 from spinney.kernels.common.structs import (
@@ -213,7 +215,7 @@ class BoostGrowth:
             n_narrow=n_narrow,
             n_slot_cells=n_slot_cells,
         )
-        self.use_columns(np.arange(features.shape[1]))
+        self.use_columns(np.arange(features.shape[1], dtype=np.int64))
 
     def use_columns(self, used: NDArray[np.int64]) -> None:
         """Grow on these features from now on, int64, ascending."""
@@ -298,7 +300,7 @@ class BoostGrowth:
             order=DEPTH_FIRST if params.max_leaf_nodes is None else BEST_FIRST,
             max_depth=UNLIMITED if params.max_depth is None else min(params.max_depth, UNLIMITED),
             max_leaves=UNLIMITED if params.max_leaf_nodes is None else min(params.max_leaf_nodes, UNLIMITED),
-            min_samples_split=params.min_samples_split,
+            min_samples_split=min(params.min_samples_split, UNLIMITED),
             min_samples_leaf=min(min_leaf, UNLIMITED),
             min_weight_leaf=min_weight,
             min_hessian=max(min_hessian, 1),
@@ -393,6 +395,7 @@ class BoostGrowth:
         state[:] = 0
         state[N_NODES] = state[N_LEAVES] = 1
         state[PHASE] = ROOT
+        state[CURRENT_SLOT] = state[SMALL_SLOT] = 0  # where the root's cells are: whoever sums it up
         frontier.free[:] = np.arange(self.n_slots)[::-1]
         state[N_FREE] = self.n_slots - 1  # slot 0, the last of these, is the root's
         frontier.allowed_sets[0] = np.uint64(0xFFFF_FFFF_FFFF_FFFF)

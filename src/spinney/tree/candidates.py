@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._elementary import log2_one
+from spinney._jit import interpreted
 from spinney._types import EXHAUSTIVE_LEVELS, LEAF, MULTIWAY, SUBSET, THRESHOLD
 from spinney.tree.measures import Worth, mean_impurity, measure, share_of, weigh_sums
 
@@ -25,12 +26,12 @@ if TYPE_CHECKING:
 
 MOST_CUTS = 64  # of a feature that are all kept; of more, the best one
 DENSE = 4  # codes per row up to which groups are found by counting instead of sorting
-TIE = 2.0**-46  # impurities that differ by a smaller share are equal
+TIE = 2.0**-46  # impurities that differ by a smaller share are equal: twice the kernels', sums are floats here
 TIE_SCORE = 1e-12  # scores that differ by a smaller share of the node's impurity are equal
 MEAN_SLACK = 2.0**-40  # means of levels that differ by less are equal: ordered by level
 GAIN_SLACK = 2.0**-40  # by which a test may miss min_impurity_decrease: sums here are rounded otherwise than in growing
 C45_SHARE, C45_MOST = 0.1, 25.0  # least weight of a side of a cut: a tenth of the mean class, at most 25 (J48)
-C45_SLACK = 1e-6  # weights and gains that differ by less are equal to J48
+C45_SLACK = interpreted().common.ties.C45_SMALL  # weights and gains that differ by less are equal to J48
 
 
 @dataclass(frozen=True)
@@ -169,15 +170,19 @@ def sum_groups(column: NDArray[np.int64], labels: Sums, n_codes: int, n_classes:
 
 
 def middle_of(groups: Groups, *, is_value: bool) -> NDArray[np.float64]:
-    """Thresholds between neighbouring groups: midpoints of the node's own values, as `kernels.common.thresholds`.
+    """Thresholds between neighbouring groups: the array form of `kernels.common.thresholds.place_threshold`.
 
     is_value: moved down to the next value of all rows, as C4.5 does.
     """
-    low, high = groups.high[groups.codes[:-1] - 1], groups.low[groups.codes[1:] - 1]
+    cut, following = groups.codes[:-1], groups.codes[1:]
+    low, high = groups.high[cut - 1], groups.low[following - 1]
     with np.errstate(over="ignore", invalid="ignore"):
         middle = low + (high - low) / 2.0
-    middle = np.where((middle >= low) & (middle < high), middle, low)
-    return groups.high[np.searchsorted(groups.high, middle, side="right") - 1] if is_value else middle
+    is_between = (middle >= low) & (middle < high)
+    below = middle + C45_SLACK if is_value else middle
+    last = np.clip(np.searchsorted(groups.low, below, side="right"), cut, following - 1)  # code at or below it
+    value = groups.high[last - 1]
+    return np.where(is_between, value if is_value else np.maximum(middle, value), low)
 
 
 def every_subset(n: int) -> NDArray[np.bool_]:

@@ -190,9 +190,9 @@ def make_settings(
         missing=params.missing,
         order=DEPTH_FIRST if params.max_leaf_nodes is None else BEST_FIRST,
         max_depth=2**31 - 1 if params.max_depth is None else min(params.max_depth, 2**31 - 1),
-        max_leaves=2**31 - 1 if params.max_leaf_nodes is None else params.max_leaf_nodes,
-        min_samples_split=params.min_samples_split,
-        min_samples_leaf=min_samples_leaf,
+        max_leaves=2**31 - 1 if params.max_leaf_nodes is None else min(params.max_leaf_nodes, 2**31 - 1),
+        min_samples_split=min(params.min_samples_split, 2**31 - 1),
+        min_samples_leaf=min(min_samples_leaf, 2**31 - 1),
         min_weight_leaf=min_weight_leaf,
         n_try=n_try,
         max_surrogates=min(params.max_surrogates, n_features) if params.missing == SURROGATE else 0,
@@ -464,7 +464,7 @@ class Growth(Driven):
     @property
     def variant(self) -> tuple[bool, ...]:
         """Which groups are None: what the types of the driver's arguments depend on."""
-        return tuple(group is None for group in self.scratch[-5:])
+        return tuple(group is None for group in self.scratch)
 
     def finish(self) -> Tree:
         """Sum up the nodes and keep what a tree needs."""

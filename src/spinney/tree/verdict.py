@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spinney._jit import interpreted
 from spinney._types import LEAF, THRESHOLD
 from spinney.tree.candidates import TIE_SCORE
 from spinney.tree.criteria import CRITERIA
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 
     from spinney.tree.candidates import Rules, Tests
 
-C45_AVERAGE_SLACK = 1e-3  # below the average gain that J48 still admits
-C45_RATIO_SLACK = 1e-6
+_ties = interpreted().common.ties
+C45_AVERAGE_SLACK, C45_RATIO_SLACK = _ties.C45_AVERAGE_SLACK, _ties.C45_SMALL
 
 
 def measure_word(rules: Rules) -> str:

@@ -7,11 +7,8 @@ import numpy as np
 from spinney._jit import door
 from spinney._types import SUM_SHIFT
 
-from ..common.rng import fold
+from ..common.rng import fold, fraction
 from ..common.structs import ByteRows, Gradients, PackedUnits
-
-S11 = np.uint64(11)
-UNIT = 1.0 / 9007199254740992.0
 
 
 @door
@@ -47,8 +44,8 @@ def pack(
             w = 1.0
         if is_random:
             word = fold(key, np.uint64(i))
-            gradient = np.floor(gradient + np.float64(word >> S11) * UNIT)
-            hessian = np.floor(hessian + np.float64(fold(word, np.uint64(1)) >> S11) * UNIT)
+            gradient = np.floor(gradient + fraction(word))
+            hessian = np.floor(hessian + fraction(fold(word, np.uint64(1))))
         else:
             gradient = np.rint(gradient)
             hessian = np.rint(hessian)

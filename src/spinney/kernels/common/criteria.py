@@ -20,7 +20,7 @@ from spinney._jit import inlined, kernel
 from spinney._types import ENTROPY, GINI, MISCLASSIFICATION, PRESENT, SQUARED_ERROR, TARGET, WEIGHT
 
 from .elementary import log2, weight_log2
-from .ties import TIE
+from .ties import slack_of
 
 ROUNDING = 2.0**-50  # of a square: what conversions, products and their difference may be off
 FEW_ROWS = 8
@@ -98,6 +98,12 @@ def score_classes(
     return score / np.float64(weight)
 
 
+@inlined
+def pure_score(criterion: int) -> float:
+    """Score of a unit of weight of one class, or of one value: the impurity is what a score lacks of it."""
+    return 1.0 if criterion in (GINI, MISCLASSIFICATION) else 0.0
+
+
 # --- Impurities: what a node of a tree holds; `tree.measures` has the forms for arrays --------------------------------
 
 
@@ -143,8 +149,8 @@ def blur_of(criterion: int, weight: int, score: float, xlogx: np.ndarray) -> flo
     It can exceed the rounding of the difference itself many times.
     """
     if criterion == ENTROPY:
-        return (abs(score) + times_log(weight, xlogx)) * TIE
-    return abs(score) * TIE
+        return slack_of(abs(score) + times_log(weight, xlogx))
+    return slack_of(score)
 
 
 @kernel
@@ -162,10 +168,8 @@ def best_possible(
 
     A split that reaches it cannot be beaten, so the search can stop: nodes near the leaves often have one.
     """
-    if criterion in (GINI, MISCLASSIFICATION):
-        return np.float64(weight)
     if criterion != SQUARED_ERROR:
-        return 0.0  # entropy, SDR
+        return pure_score(criterion) * np.float64(weight)
     if is_class:
         return np.float64(total)
     if len(labels) > 2 or hi - lo > FEW_ROWS:

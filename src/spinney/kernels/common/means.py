@@ -121,3 +121,23 @@ def settle_value_leaf(
         means[node] += mean * width
         impurity[node] = variance * width * width
     return value, scale
+
+
+@inlined
+def join_values(
+    node: int, child: int, end: int, weight: np.ndarray, means: np.ndarray | None, impurity: np.ndarray
+) -> None:
+    """Mean and variance of an inner node from those of its branches, child .. end."""
+    if means is None:
+        return
+    total = np.float64(weight[node])
+    mean = 0.0
+    for b in range(child, end):
+        mean += np.float64(weight[b]) * means[b]
+    mean /= total
+    square = 0.0
+    for b in range(child, end):
+        off = means[b] - mean
+        square += np.float64(weight[b]) * (impurity[b] + off * off)
+    means[node] = mean
+    impurity[node] = square / total

@@ -14,6 +14,7 @@ from spinney._jit import inlined
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 FIRST = np.uint64(0xBF58476D1CE4E5B9)
 SECOND = np.uint64(0x94D049BB133111EB)
+STEP = 1.0 / 9007199254740992.0  # 2**-53
 S27, S30, S31, S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(11)
 
 
@@ -32,7 +33,12 @@ def fold(key: np.uint64, part: np.uint64) -> np.uint64:
 
 
 @inlined
+def fraction(word: np.uint64) -> float:
+    """A word of random bits as a number of 0 .. 1, 1 excluded, in steps of 2**-53."""
+    return np.float64(word >> S11) * STEP
+
+
+@inlined
 def below(key: np.uint64, index: int, bound: int) -> int:
     """Draw number `index` of `key`, uniform over 0 .. bound - 1 (bound < 2**53)."""
-    fraction = np.float64(fold(key, np.uint64(index)) >> S11) * (1.0 / 9007199254740992.0)
-    return np.int64(fraction * np.float64(bound))
+    return np.int64(fraction(fold(key, np.uint64(index))) * np.float64(bound))

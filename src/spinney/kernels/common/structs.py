@@ -1,10 +1,16 @@
 """The state that kernels pass to each other: every NamedTuple, a comment per field.
 
-A group is what one owner makes and keeps for one time. The words of lifetimes:
+A group is what one owner makes and keeps for one time. A docstring ends with `Life: <word>; <who writes, who
+enlarges>.` The words:
 
-  fit      made once for a table; read only, shared by threads
-  tree     made or reset for each tree
-  node     no meaning between two nodes: scratch
+  fit      made once for a table, or for the bags of an ensemble; shared by threads
+  model    kept with finished trees, as long as these are; shared by threads
+  tree     made or reset for each tree that is grown, pruned or looked at
+  node     no meaning between two nodes: scratch, or what functions say to each other about a node
+  call     made for one call of a kernel, or for calls that go one after the other: no meaning behind it
+
+Where a field lives for another time than its group, its comment or the docstring says so. Sums, weights and targets are
+whole numbers of a unit that Python has chosen (fixed point) unless their type is float.
 
 Python makes the groups (`tree/grow.py`, `tree/boost.py`, `tree/textbook.py`, `model/predict.py`, ...); kernels write
 into the arrays and never into the tuples. A group that may be None as a whole selects a variant of the kernel at
@@ -23,147 +29,166 @@ from numpy.typing import NDArray
 
 
 class Settings(NamedTuple):
-    """Scalars of one grow; weights and gains are in the units of the fixed-point sums."""
+    """Scalars of one grow; weights and gains are in the units of the fixed-point sums. Life: tree; Python makes it."""
 
-    criterion: int
-    n_classes: int
+    criterion: int  # SQUARED_ERROR, GINI, ENTROPY, ...; Gini of two classes goes as SQUARED_ERROR
+    n_classes: int  # at least 2, also for numbers
     missing: int  # LEARNED, OWN_BRANCH or SURROGATE
     order: int  # DEPTH_FIRST or BEST_FIRST
-    max_depth: int
-    max_leaves: int
-    min_samples_split: int
-    min_samples_leaf: int
-    min_weight_leaf: int
+    max_depth: int  # of a leaf, the root's being 0
+    max_leaves: int  # of the tree, with BEST_FIRST; unlimited with DEPTH_FIRST
+    min_samples_split: int  # fewest rows of a node that is split
+    min_samples_leaf: int  # fewest rows of a branch
+    min_weight_leaf: int  # least weight of a branch
     n_try: int  # features drawn per node
-    max_surrogates: int
+    max_surrogates: int  # most surrogates of a node; 0: none are looked for
     is_centred: bool  # squared error of whole weights: targets are taken from the node's mean
     is_class: bool  # the target is a class, also where two classes go as moments
     is_unit: bool  # every weight is 1
     is_whole: bool  # every weight is a whole number and their sum is below 2**31, so squares of sums fit an int64
     is_plain: bool  # squared error, whole weights, no constraint, no random ties: the scan without groups serves
-    is_packed: bool  # squared error or Gini of classes, small whole weights, no constraint: packed labels serve
+    is_packed: bool  # read by Python only, to make PackedScratch: classes, few features tried, small whole weights
     is_shuffled: bool  # features are searched in an order drawn for each node
     is_random: bool  # one random test per feature
     is_ratio: bool  # tests are chosen by their gain ratio
-    has_monotone: bool
-    has_random_ties: bool
-    min_gain: float  # in score units
+    has_monotone: bool  # some feature has a monotone constraint
+    has_random_ties: bool  # equal scores: each of them with equal chance; else the first
+    min_gain: float  # least gain of a split, in score units; -inf: any
     min_spread: float  # least standard deviation of a node that is split, in target units
     value_slack: float  # values of branches that differ by less count as equal for monotone constraints
     square_unit: float  # turns a sum of squares into squared target units
-    seed: int
-    most_words: int  # of one subset
+    seed: int  # of all draws of the tree
+    most_words: int  # words of the largest subset: levels / 64, rounded up; 0: no categories
     most_listed: int  # largest node that sorted lists are made for; 0: none
 
 
 class Table(NamedTuple):
-    """What does not change while a tree grows. Life: fit; read only, shared by threads."""
+    """What does not change while a tree grows.
+
+    Life: tree; Python makes it, `edges` and `truth` are the fit's, kernels only read.
+    """
 
     features: NDArray[np.int64]  # (FEATURE_ROWS, n_features): number of codes, kind, constraint, ...; see `_types`
     edges: NDArray[np.float64]  # (2, n_values): lowest and highest value behind each code of each feature
-    truth: NDArray[np.float64]  # (n_rows of the table,): targets in their first order
-    xlogx: NDArray[np.int64]  # (weight + 2,): k log2 k in fixed point; (1,): logarithms are computed
+    truth: NDArray[np.float64]  # (n_rows of the table,): targets by id, not moved with the rows
+    xlogx: NDArray[np.int64]  # (total weight + 2,): k log2 k in fixed point; (1,): logarithms are computed
 
 
 class Lists(NamedTuple):
-    """Sorted lists of one subtree's rows; see `tree.sorted_lists`. Life: the subtree; `state` says which rows."""
+    """Sorted lists of one subtree's rows, see `tree.sorted_lists`; `state` says which rows.
 
-    keys: NDArray[np.uint32]  # (n_features, most) uint32 or uint64: code << bits | position, in order
+    Life: tree; kernels write them anew for each subtree that fits.
+    """
+
+    keys: NDArray[Any]  # (n_features, most) uint32 (moments) or uint64 (classes): code << bits | position, in order
     labels: NDArray[np.int64]  # (1 .. 3, most): labels by position
-    place: NDArray[np.int32]  # (n_rows of the table,): position of a row by its id
+    place: NDArray[np.int32]  # (n_rows of the table,), or (1,) without lists: position of a row by its id
     branch: NDArray[np.uint8]  # (most,): the branch that a position takes in the split at hand
 
 
 class Rows(NamedTuple):
-    """The rows of a tree, moved in place so that those of a node are neighbours. Life: tree."""
+    """The rows of a tree, moved in place so that those of a node are neighbours.
 
-    codes: NDArray[np.uint16]  # (n_rows, stride)
-    words: NDArray[np.uint64]  # the same memory, eight bytes at a time
+    Life: tree; Python fills it, kernels move the rows.
+    """
+
+    codes: NDArray[np.uint16]  # (n_rows, stride): codes of the features, padded to whole words; 0: missing
+    words: NDArray[np.uint64]  # (n_rows, stride / 4): the same memory, eight bytes at a time
     labels: NDArray[np.int64]  # (1 .. 3, n_rows): TARGET, WEIGHT, SQUARE, as far as they are needed
     ids: NDArray[np.int32]  # (n_rows,): where a row stands in the table
-    lists: Lists
+    lists: Lists  # sorted lists of the subtree at hand
 
 
 class Nodes(NamedTuple):
-    """The nodes of a tree under way, each array (room,) but the last. Life: tree; Python enlarges them."""
+    """The nodes of a tree under way, each array (room,) but the last. Life: tree; kernels write, Python enlarges."""
 
     test: NDArray[np.int64]  # as `common.layout` packs it; 0: a leaf
     first_child: NDArray[np.int64]  # 0: a leaf
     begin: NDArray[np.int64]  # first row
-    n_rows: NDArray[np.int64]
+    n_rows: NDArray[np.int64]  # rows
     cut_value: NDArray[np.float64]  # threshold, or first word of a subset
-    score: NDArray[np.float64]  # of its rows, see `common.criteria`
-    lower: NDArray[np.float64]  # bounds on its value by monotone constraints above
-    upper: NDArray[np.float64]
+    score: NDArray[np.float64]  # of its rows, see `common.criteria`; meaningless if it was not searched
+    lower: NDArray[np.float64]  # least value that monotone constraints above allow, in units of the sums
+    upper: NDArray[np.float64]  # greatest value that they allow
     subsets: NDArray[np.uint64]  # (words,): bitsets of levels that go to branch 0, behind each other
 
 
 class Children(NamedTuple):
-    """The branches of the split just carried out, each array (MOST_BRANCHES,). Life: node."""
+    """The branches of the split just carried out, each array (MOST_BRANCHES,). Life: node; kernels write."""
 
     begin: NDArray[np.int64]  # first row
-    end: NDArray[np.int64]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
+    end: NDArray[np.int64]  # behind its last row
+    lower: NDArray[np.float64]  # least value that monotone constraints allow, as in Nodes
+    upper: NDArray[np.float64]  # greatest value that they allow
 
 
 class Frontier(NamedTuple):
-    """Open nodes. Life: tree; Python enlarges the arrays of slots, each (n_slots,)."""
+    """Open nodes, each in a slot; arrays are (n_slots,) unless said.
+
+    Life: tree; kernels write, Python enlarges the arrays of slots.
+    """
 
     queue: NDArray[np.int64]  # slots in the order of `common.queue`; the first state[N_QUEUED] count
     free: NDArray[np.int64]  # slots that hold nothing; the first state[N_FREE] count
     node: NDArray[np.int64]  # number of the node in a slot
-    depth: NDArray[np.int64]
+    depth: NDArray[np.int64]  # of the node, the root's being 0
     key: NDArray[np.int64]  # of the node's random draws
     feature: NDArray[np.int64]  # here and below: the best test, once the node has been searched
     kind: NDArray[np.int64]  # THRESHOLD or SUBSET
     cut: NDArray[np.int64]  # last code of branch 0, or first word of the subset; -1: not searched yet
     missing: NDArray[np.int64]  # branch of missing values; -1: the node has none
-    n_branches: NDArray[np.int64]
-    gain: NDArray[np.float64]
+    n_branches: NDArray[np.int64]  # 2 or 3
+    gain: NDArray[np.float64]  # of the test, in score units, rounded to float32; inf: not searched yet
     cut_value: NDArray[np.float64]  # as in Nodes; while the search is on, the code after the cut
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
+    lower: NDArray[np.float64]  # least value of the node by monotone constraints, as in Nodes
+    upper: NDArray[np.float64]  # greatest value
     state: NDArray[np.int64]  # (STATE_SIZE,): N_NODES, N_QUEUED, ...: counters of the driver
     control: NDArray[np.int64]  # (CONTROL_SIZE,): asked to stop, rows done; shared by the trees of a forest
-    children: Children
+    children: Children  # of the split just carried out
 
 
 class ClassScratch(NamedTuple):
-    """For three classes or more; None: moments (numbers, two classes). Life: node."""
+    """For three classes or more; None: moments (numbers, two classes). Life: node; kernels write."""
 
     sums: NDArray[np.int64]  # (CLASS_ROWS, n_classes): ALL, LEFT, RIGHT, MISSING, PRESENT
     vectors: NDArray[np.float64]  # (3, n_classes): mean shares, direction, next direction
 
 
 class LevelScratch(NamedTuple):
-    """For tables with categories. Life: node."""
+    """For tables with categories; None: there are none. Life: node; kernels write."""
 
     bitset: NDArray[np.uint64]  # (2 * most_words,): the subset that was found; the second half is for random tests
     scores: NDArray[np.float64]  # (most codes,): what levels are ordered by
 
 
 class PackedScratch(NamedTuple):
-    """For the searches of forests, where a row's label fits 32 bits. Life: node."""
+    """For the searches of forests, where a row's label fits 32 bits; None: labels are not packed.
+
+    Most rows: those of the tree, 65,535 (MAX_CODES) at most; larger nodes are not packed.
+    Life: node; kernels write.
+    """
 
     labels: NDArray[np.int32]  # (most rows + PAIR_LANES,): weight << 16 | weight of class 1, or class << 16 | weight
-    column: NDArray[np.int32]  # the same length: codes of one feature
+    column: NDArray[np.int32]  # (most rows + PAIR_LANES,): codes of one feature
     pair_sums: NDArray[np.int32]  # (PAIR_ROWS,): packed sum of the rows with codes up to a row's
-    pair_scores: NDArray[np.float64]  # (PAIR_ROWS,)
-    bucket_keys: NDArray[np.uint32]  # (2, most rows): code << 16 | row, of the rows that are put in order
+    pair_scores: NDArray[np.float64]  # (PAIR_ROWS,): score of the cut behind a row's code
+    bucket_keys: NDArray[np.uint32]  # (2, most rows + PAIR_LANES): code << 16 | row of rows to be sorted, and room
 
 
 class RandomScratch(NamedTuple):
-    """For random tests. Life: node."""
+    """For random tests; None: there are none. Life: node; kernels write."""
 
     column: NDArray[np.int32]  # (n_rows,): codes of one feature
     values: NDArray[np.float64]  # (PAIR_ROWS,): the values behind them
 
 
 class KeptSurrogates(NamedTuple):
-    """Surrogates, behind each other as nodes are split, best first; each array (room,). Life: tree, enlarged."""
+    """Surrogates, behind each other as nodes are split, best first; each array (room,).
 
-    node: NDArray[np.int64]
+    Life: tree; kernels write, Python enlarges.
+    """
+
+    node: NDArray[np.int64]  # whose test it stands in for
     test: NDArray[np.int64]  # as `common.layout` packs it, "missing" being 1 if its branches are swapped
     cut: NDArray[np.int64]  # last code of branch 0, or first word of two bitsets: levels of branch 0, levels it knows
     agree: NDArray[np.int64]  # weight that goes the same way as by the node's own test
@@ -173,215 +198,248 @@ class KeptSurrogates(NamedTuple):
 
 
 class ExtraScratch(NamedTuple):
-    """For the gain ratio and for surrogates, which share one variant: both are asked for less often. Life: node."""
+    """For the gain ratio and for surrogates, which share one variant: both are asked for less often.
+
+    `improve` and `kept` last as long as the tree, and Python enlarges them.
+    Life: node; kernels write.
+    """
 
     ratio_gain: NDArray[np.float64]  # (n_features,): gain of the test that the k-th feature proposes, in score units
-    ratio_information: NDArray[np.float64]  # (n_features,): its split information; 0: no test
+    ratio_information: NDArray[np.float64]  # (n_features,): its split information * weight, in score units; 0: no test
     improve: NDArray[np.float64]  # (room of the nodes,): gain over the rows of known value; life: tree
-    tally: NDArray[np.int64]  # (4, codes + 1): rows, known rows, their weight in branch 0 and 1; zero between uses
+    tally: NDArray[np.int64]  # (4, most codes + 1): rows, known rows, their weight in branch 0 and 1; zero between uses
     agree: NDArray[np.int64]  # here and below (n_features,): weight that agrees with the node's test; 0: no surrogate
     agree_cut: NDArray[np.int64]  # last code of branch 0
     agree_next: NDArray[np.int64]  # next code of the node
     agree_reversed: NDArray[np.int64]  # 1: its branches are swapped
-    kept: KeptSurrogates
+    kept: KeptSurrogates  # the surrogates of all nodes so far
 
 
 class Scratch(NamedTuple):
-    """Memory that kernels only write to pass it on. Life: node; `cells` are zero between uses, `permutation` sorted."""
+    """Memory that kernels only write to pass it on; `cells` are zero between uses, `permutation` is sorted.
+
+    Life: node; kernels write.
+    """
 
     permutation: NDArray[np.int64]  # (n_features,): features in the order of the search
     places: NDArray[np.int64]  # (n_features,): where each was drawn from
-    keys: NDArray[np.uint32]  # (2, most rows sorted) uint32 or uint64: code << bits | position
-    counts: NDArray[np.int32]  # (MOST_BUCKETS,)
-    cells: NDArray[np.int64]  # sums of a feature by code, or by code and class
-    groups: NDArray[np.int64]  # (GROUP_ROWS, most codes): sums of the rows with one code
+    keys: NDArray[Any]  # (2, most rows sorted) uint32 (moments) or uint64 (classes): code << bits | position, and room
+    counts: NDArray[np.int32]  # (MOST_BUCKETS,): of counting sorts, and of buckets of codes
+    cells: NDArray[np.int64]  # (at most (codes + 1) * (2, 4 or n_classes + 1),): sums by code, or by code and class
+    groups: NDArray[np.int64]  # (GROUP_ROWS, most codes, at least 2): sums of the rows with one code
     totals: NDArray[np.int64]  # (TOTALS_SIZE,): sums of the node, and of its rows with a missing value
-    moves: NDArray[np.int32]  # (2, n_rows): rows that change sides
-    classes: ClassScratch | None
-    levels: LevelScratch | None
-    packed: PackedScratch | None
-    random: RandomScratch | None
-    extra: ExtraScratch | None
+    moves: NDArray[np.int32]  # (2, n_rows): rows that belong behind, rows that belong in front
+    classes: ClassScratch | None  # None: numbers or two classes
+    levels: LevelScratch | None  # None: no categories
+    packed: PackedScratch | None  # None: labels are not packed
+    random: RandomScratch | None  # None: no random tests
+    extra: ExtraScratch | None  # None: neither gain ratio nor surrogates
 
 
 class OpenNode(NamedTuple):
-    """The node under search: its rows, and what is known before its features are tried. Life: node."""
+    """The node under search: its rows, and what is known before its features are tried.
 
-    lo: int  # rows lo .. hi
-    hi: int
+    Life: node; `open_node` makes it, of stumps `open_rows`.
+    """
+
+    lo: int  # its rows are lo .. hi
+    hi: int  # behind its last row
     list_lo: int  # first row of the sorted lists that cover them; -1: none do
     n_present: int  # classes that its rows have; 0 for moments
     centre: int  # near the mean target, taken off every target: scores are close to gains and lose no digits
     power: int  # sum of squared class weights, where labels are packed
     is_packed: bool  # labels have been packed
-    lower: float  # bounds on the values of its branches
-    upper: float
+    lower: float  # least value of its branches by monotone constraints
+    upper: float  # greatest value
     test_key: np.uint64  # of random tests
     tie_key: np.uint64  # of ties broken at random
 
 
 class Candidate(NamedTuple):
-    """The better of what a search was given and what it found; `cut` tells which."""
+    """The better of what a search was given and what it found; `cut` tells which. Life: node; each scan makes one."""
 
-    score: float
+    score: float  # of both branches together, see `common.criteria`
     cut: int  # last code (group, place) of the left branch; -1: nothing better was found
     following: int  # the next code that the node has; -1: the cut sets known rows against missing ones
     missing: int  # branch of missing rows; -1: the feature does not vary here (random tests)
     n_ties: int  # met so far; see `common.ties`
-    threshold: float  # of a random test
+    threshold: float  # of a random test, as a value; inf for others
 
 
 class CutAtHand(NamedTuple):
-    """A cut of three classes or more under trial: what lies left of it, missing rows apart."""
+    """A cut of three classes or more under trial: what lies left of it, missing rows apart.
+
+    Life: node; a scan makes one for each cut.
+    """
 
     code: int  # last code (group, place) of the left branch
-    following: int
+    following: int  # the next code that the node has; -1: none, or it is not asked for
     is_last: bool  # known rows against missing ones
-    n_left: int
-    w_left: int
-    power_left: int  # see `tree.scan_classes`
-    power_right: int
+    n_left: int  # rows left of it
+    w_left: int  # their weight, in units of the sums
+    power_left: int  # sum of f over the classes left of it, see `tree.scan_classes`
+    power_right: int  # sum of f over the classes right of it, missing rows included
 
 
 class DrawnTest(NamedTuple):
-    """A random test of a feature over the rows of a node, before it is judged. Life: node."""
+    """A random test of a feature over the rows of a node, before it is judged. Life: node; `draw_test` makes it."""
 
     n_groups: int  # 2: it parts the known rows; 1: it sets them against the missing ones; 0: the feature does not vary
     cut: int  # last code of the left branch; of a category 1, as its rows are marked 1 (left) and 2
-    threshold: float
-    highest: int  # code of the node
-    n_missing: int
-    sign: int  # monotone constraint of the feature
+    threshold: float  # as a value; inf: known rows against missing ones, or a category
+    highest: int  # highest code of the node; 0: none is known, or it is not needed
+    n_missing: int  # rows with a missing value
+    sign: int  # monotone constraint of the feature: -1, 0 or 1
 
 
 class CodedRows(NamedTuple):
-    """What `common.groups` reads of rows: any tuple with these fields serves."""
+    """What `common.groups` reads of rows: any tuple with these fields serves. Life: node; a scan makes it."""
 
-    codes: NDArray[np.uint16]  # (n_rows, any)
-    labels: NDArray[np.int64]  # (1 .. 3, n_rows)
+    codes: NDArray[np.uint16]  # (n_rows, any): codes; 0: missing
+    labels: NDArray[np.int64]  # (1 .. 3, n_rows): TARGET, WEIGHT, SQUARE, as far as they are needed
 
 
 class SortedKeys(NamedTuple):
-    """The rows of a node in the order of a feature's codes: keys[row, first:end]. Life: node."""
+    """The rows of a node in the order of a feature's codes: keys[row, first:end]. Life: node; a scan makes it."""
 
-    keys: NDArray[np.uint32]  # (any, any) uint32 or uint64: code << bits | position
-    row: int
-    first: int
-    end: int
-    labels: NDArray[np.int64]  # labels[:, base + position] is the row's
-    base: int
+    keys: NDArray[Any]  # (any, any) uint32 or uint64: code << bits | position
+    row: int  # the row of `keys` that holds them
+    first: int  # its first key there
+    end: int  # behind its last key
+    labels: NDArray[np.int64]  # (1 .. 3, any): labels[:, base + position] is the row's
+    base: int  # what positions are counted from in `labels`
 
 
 class CodeTest(NamedTuple):
-    """What a node asks, in codes."""
+    """What a node asks, in codes. Life: node; kernels make it."""
 
-    feature: int
-    kind: int
+    feature: int  # that is asked for
+    kind: int  # THRESHOLD or SUBSET
     cut: int  # last code of branch 0, or first word of the subset
     missing: int  # branch of missing values
 
 
 class Parts(NamedTuple):
-    """A node whose rows were moved: lo .. middle branch 0, middle .. end branch 1, end .. hi missing."""
+    """A node whose rows were moved: lo .. middle branch 0, middle .. end branch 1, end .. hi missing.
 
-    node: int
+    Life: node; `expand` makes it.
+    """
+
+    node: int  # number of the node
     feature: int  # of its test
-    lo: int
-    middle: int
-    end: int
-    hi: int
-    w_first: int  # weight of branch 0
+    lo: int  # first row, of branch 0
+    middle: int  # first row of branch 1
+    end: int  # first row with a missing value
+    hi: int  # behind the last row
+    w_first: int  # weight of branch 0, in units of the sums
     w_second: int  # weight of branch 1
 
 
 class Targets(NamedTuple):
-    """What leaves are summed up from: row i has target truth[ids[i]] and weight labels[WEIGHT, i]. Life: tree."""
+    """What leaves are summed up from: row i has target truth[ids[i]] and weight labels[WEIGHT, i].
 
-    labels: NDArray[np.int64]
-    ids: NDArray[np.int32]
-    truth: NDArray[np.float64]
+    A textbook tree has entries in the place of rows.
+    Life: tree; whoever sums up makes it, kernels only read.
+    """
+
+    labels: NDArray[np.int64]  # (1 .. 3, n_rows): TARGET, WEIGHT, SQUARE; one row: every weight is 1
+    ids: NDArray[np.int32]  # (n_rows,): where a row stands in the table
+    truth: NDArray[np.float64]  # (n_rows of the table,): targets, or classes as numbers
 
 
 class RowRange(NamedTuple):
-    """The rows lo .. hi of a leaf."""
+    """The rows lo .. hi of a leaf. Life: node; kernels make it."""
 
-    lo: int
-    hi: int
-    weight: int
+    lo: int  # first row
+    hi: int  # behind the last row
+    weight: int  # of these rows, in units of the sums
 
 
 class ValueUnits(NamedTuple):
-    """How targets are summed: as weight * (target - centre) * stretch."""
+    """How targets are summed: as weight * (target - centre) * stretch.
+
+    `TextbookUnits` has these fields too, and takes its place.
+    Life: tree; Python makes it.
+    """
 
     is_whole: bool  # weights are whole numbers
-    centre: float
-    stretch: float
+    centre: float  # what is taken off every target, in units of `truth`
+    stretch: float  # power of two that brings targets near 1
     share: float  # turns fixed-point weights into at most 1 each, or into whole ones
-    rough_scale: float  # of a sum of weights
+    rough_scale: float  # units in 1 of a first sum of magnitudes, which says how fine the next may be
 
 
 class StatUnits(NamedTuple):
-    """Scalars of `tree.node_stats`."""
+    """Scalars of `tree.node_stats`. Life: tree; Python makes it."""
 
-    criterion: int
-    n_features: int
-    has_monotone: bool
+    criterion: int  # SQUARED_ERROR, GINI, ENTROPY, ...: that of the user
+    n_features: int  # what the link of a leaf asks for, see `common.layout`
+    has_monotone: bool  # leaves of numbers are kept within their bounds
     weight_unit: float  # worth of a unit of weight
     score_unit: float  # worth of a unit of a node's score, times its weight; three classes or more
     bound_unit: float  # worth of a unit of a monotone bound; here and below: regression only
     value_unit: float  # turns targets into the user's units in two steps, for its square may leave a float's range
-    value_unit_2: float
-    values: ValueUnits
+    value_unit_2: float  # the second step
+    values: ValueUnits  # how targets are summed
 
 
 class NodeSums(NamedTuple):
-    """Scratch of `tree.node_stats`, each array (n_nodes,)."""
+    """Scratch of `tree.node_stats`, each array (n_nodes,), in units of the fixed-point sums.
 
-    weight: NDArray[np.int64]
+    Life: tree; kernels write.
+    """
+
+    weight: NDArray[np.int64]  # of the rows
     ones: NDArray[np.int64]  # weight of class 1 of two
 
 
 class TreeArrays(NamedTuple):
-    """A finished tree, written by `tree.node_stats`: fields of `tree.structure.Tree`, each (n_nodes,) unless said."""
+    """A finished tree: fields of `tree.structure.Tree`, each (n_nodes,) unless said.
 
-    test: NDArray[np.uint32]
-    first_child: NDArray[np.int32]
-    n_rows: NDArray[np.uint32]
-    threshold: NDArray[np.float64]
-    weight: NDArray[np.float64]
-    impurity: NDArray[np.float64]
+    Life: tree; `tree.node_stats` writes, Python enlarges `distributions`.
+    """
+
+    test: NDArray[np.uint32]  # as `common.layout` packs it; 0: a leaf
+    first_child: NDArray[np.int32]  # 0: a leaf
+    n_rows: NDArray[np.uint32]  # training rows
+    threshold: NDArray[np.float64]  # or first word of a subset; of a leaf value, class or -1 - row in `distributions`
+    weight: NDArray[np.float64]  # of the rows, in the user's units
+    impurity: NDArray[np.float64]  # by the user's criterion, in units of 2 ** `Tree.impurity_exponent`
     distributions: NDArray[np.float64]  # (room, n_classes): class weights of mixed leaves
-    links: NDArray[np.uint64]  # (n_nodes, 2): `Tree.hot`
-    cuts: NDArray[np.float64]  # the same memory as floats
+    links: NDArray[np.uint64]  # (n_nodes, 2): `Tree.hot`; column 1 is the link
+    cuts: NDArray[np.float64]  # (n_nodes, 2): the same memory as floats; column 0 is `threshold`
 
 
 class Order(NamedTuple):
-    """The rows of a table by the codes of each feature, for stumps. Life: fit, but for `pairs`."""
+    """The rows of a table by the codes of each feature, for stumps; `pairs` are made anew for each tree.
+
+    Life: fit; Python makes it.
+    """
 
     rows: NDArray[np.int32]  # (n_features, n_rows); the last row of each code as its complement, missing rows first
-    n_missing: NDArray[np.int64]  # (n_features,)
-    pairs: NDArray[np.int64]  # (n_rows, 2): target or class, weight; life: tree
+    n_missing: NDArray[np.int64]  # (n_features,): rows with a missing value
+    pairs: NDArray[np.int64]  # (n_rows, 2): target or class, weight; life: tree; (0, 2) until a tree is begun
 
 
 class StumpScratch(NamedTuple):
-    """Sums for a stump of numbers or two classes. Life: tree."""
+    """Sums for a stump of numbers or two classes. Life: tree; kernels write."""
 
-    groups: NDArray[np.int64]  # (GROUP_ROWS, most codes)
-    totals: NDArray[np.int64]  # (TOTALS_SIZE,)
+    groups: NDArray[np.int64]  # (GROUP_ROWS, most codes): sums of the rows with one code
+    totals: NDArray[np.int64]  # (TOTALS_SIZE,): sums of all rows, and of those with a missing value
 
 
 class StumpClassScratch(NamedTuple):
-    """Sums for a stump of three classes or more. Life: tree."""
+    """Sums for a stump of three classes or more. Life: tree; kernels write."""
 
-    sums: NDArray[np.int64]  # (CLASS_ROWS, n_classes)
-    totals: NDArray[np.int64]  # (TOTALS_SIZE,)
+    sums: NDArray[np.int64]  # (CLASS_ROWS, n_classes): ALL, LEFT, RIGHT, MISSING, PRESENT
+    totals: NDArray[np.int64]  # (TOTALS_SIZE,): sums of all rows, and of those with a missing value
     n_present: int  # classes that have rows
 
 
 class RootSplit(NamedTuple):
-    """The best split of a stump so far."""
+    """The best split of a stump so far. Life: tree; each search makes one."""
 
-    score: float
+    score: float  # of both branches together, see `common.criteria`
     feature: int  # -1: none
     at: int  # place in the feature's order after which rows take branch 1
     missing: int  # branch of missing rows; -1: there are none
@@ -391,16 +449,20 @@ class RootSplit(NamedTuple):
 
 
 class ByteRows(NamedTuple):
-    """Rows of bytes: of the table (fit; the sums of a tree), or the two halves of the buffer (tree), end to end."""
+    """Rows of bytes: those of the table, or the two halves of the buffer, end to end.
+
+    Of the table codes and ids last as long as the fit, but for bins that are made anew for each tree.
+    Life: tree; kernels write, Python enlarges the buffer where rows become wider.
+    """
 
     codes: NDArray[np.uint8]  # (n_rows * n_words * 8,): a byte for each narrow feature, then two for each wide one
-    words: NDArray[np.uint64]  # (n_rows * n_words,): the same memory
+    words: NDArray[np.uint64]  # (n_rows * n_words,): the same memory, eight bytes at a time
     sums: NDArray[np.int64]  # (n_rows,): gradient and hessian of each row as a packed sum
     ids: NDArray[np.int32]  # (n_rows,): rows of the table
 
 
 class Column(NamedTuple):
-    """Where the codes of one feature stand in rows of bytes."""
+    """Where the codes of one feature stand in rows of bytes. Life: node; kernels make it."""
 
     n_words: int  # of a row
     place: int  # first byte in a row
@@ -408,95 +470,110 @@ class Column(NamedTuple):
 
 
 class Runs(NamedTuple):
-    """Where the rows of a shard in a node stand: runs of neighbouring rows, one every so many."""
+    """Where the rows of a shard in a node stand: runs of neighbouring rows, one every so many.
 
-    lo: int
-    hi: int
+    Life: node; `runs_of` makes it.
+    """
+
+    lo: int  # first row of the first run
+    hi: int  # behind the last row
     size: int  # of a run; the last one may be shorter
     jump: int  # from the beginning of a run to that of the next
 
 
 class BoostTable(NamedTuple):
-    """What is known about the features and rows of a table; fit, but for what says tree."""
+    """What is known about the features and rows of a table.
+
+    `used`, `used_places` and the three `kept_*` are replaced for each tree that draws its features; all that depends on
+    the codes, where bins are made anew for each tree.
+    Life: fit; Python makes it, kernels only read.
+    """
 
     features: NDArray[np.int64]  # (FEATURE_ROWS, n_features): see `_types`
     edges: NDArray[np.float64]  # (2, n_codes of all features): lowest and highest value behind each code
     place: NDArray[np.int64]  # (n_features,): first byte of a feature in a row
     is_wide: NDArray[np.bool_]  # (n_features,): two bytes
     first_cell: NDArray[np.int64]  # (n_features,): first of its cells in a slot; -1: none are kept
-    used: NDArray[np.int64]  # (n,): features of the tree
-    used_places: NDArray[np.int64]  # (n,): places of the narrow ones among them; tree
-    kept_cell: NDArray[np.int64]  # (n,): of the features of the tree whose cells are kept, the first cell in a slot ...
-    kept_size: NDArray[np.int64]  # ... the number of cells ...
-    kept_place: NDArray[np.int64]  # ... and the first byte of a wide one; -1: narrow
-    weights: NDArray[np.int64]  # (n_rows,) or (1,): row weights in units
+    used: NDArray[np.int64]  # (n,): features of the tree, ascending; replaced for each tree
+    used_places: NDArray[np.int64]  # (n_narrow used,): bytes of the narrow ones among them; replaced for each tree
+    kept_cell: NDArray[np.int64]  # (n_kept,): first cell in a slot, of used ones that keep any; replaced for each tree
+    kept_size: NDArray[np.int64]  # (n_kept,): the number of their cells; replaced for each tree
+    kept_place: NDArray[np.int64]  # (n_kept,): the first byte of a wide one, -1: narrow; replaced for each tree
+    weights: NDArray[np.int64]  # (n_rows,): row weights in units; (1,): all are alike
     starts: NDArray[np.int64]  # (n_shards + 1,): where the rows of each shard stand in the first half of the buffer
     interactions: NDArray[np.uint64]  # (n_features, n_set_words): bit s: set s has the feature; no word: all interact
-    n_words: int  # of a row
+    n_words: int  # words of a row, eight bytes each
     n_narrow: int  # features of one byte, which come first in a row
     n_slot_cells: int  # cells of an open node
 
 
 class BoostNodes(NamedTuple):
-    """The nodes of a boosted tree, children side by side; tree, enlarged by Python on NEEDS_ROOM."""
+    """The nodes of a boosted tree, children side by side; arrays are (room,) unless said.
 
-    test: NDArray[np.int64]  # (n_nodes,): packed, see `common.layout`
+    Life: tree; kernels write, Python enlarges on NEEDS_ROOM.
+    """
+
+    test: NDArray[np.int64]  # packed, see `common.layout`; 0: a leaf
     first_child: NDArray[np.int64]  # 0: a leaf
     side: NDArray[np.int64]  # where its rows stand: 0 the table, 1 and 2 the halves of the buffer
-    n_rows: NDArray[np.int64]
-    last_code: NDArray[np.int64]  # of branch 0, where the test is a threshold
-    first_word: NDArray[np.int64]  # of the levels of branch 0, where it is a subset
+    n_rows: NDArray[np.int64]  # rows, of all shards
+    last_code: NDArray[np.int64]  # last code of branch 0, where the test is a threshold
+    first_word: NDArray[np.int64]  # of the levels of branch 0 in `subsets`, where it is a subset
     cut_value: NDArray[np.float64]  # threshold, or the first word as a float
-    gain: NDArray[np.float64]  # of its split, less gamma
-    lower: NDArray[np.float64]  # bounds of the values below: monotone constraints
-    upper: NDArray[np.float64]
-    begin: NDArray[np.int64]  # (n_shards, n_nodes): where the rows of each shard begin ...
-    end: NDArray[np.int64]  # ... and end in the buffer
-    split_order: NDArray[np.int64]  # (n_nodes,): the nodes that were split, in that order
+    gain: NDArray[np.float64]  # of its split, less gamma; 0: a leaf
+    lower: NDArray[np.float64]  # least value below, by monotone constraints
+    upper: NDArray[np.float64]  # greatest value below
+    begin: NDArray[np.int64]  # (n_shards, room): where the rows of each shard begin ...
+    end: NDArray[np.int64]  # (n_shards, room): ... and end in that half of the buffer
+    split_order: NDArray[np.int64]  # the nodes that were split, in that order, by their numbers while the tree grew
     subsets: NDArray[np.uint64]  # (any,): levels of branch 0 as bits; no word where there are no categories
 
 
 class BoostFrontier(NamedTuple):
-    """The open nodes, each in a slot: its best test, its sums, the cells of its features; tree, enlarged.
+    """The open nodes, each in a slot: its best test, its sums, the cells of its features.
 
-    A node has two numbers: `number` while the tree grows, and `node`, that of the finished tree. They differ where
-    children were made ready in vain.
+    Arrays are (n_slots,) unless said. A node has two numbers: `number` while the tree grows, and `node`, that of the
+    finished tree. They differ where children were made ready in vain.
+    Life: tree; kernels write, Python enlarges on NEEDS_ROOM.
     """
 
-    queue: NDArray[np.int64]  # (n_slots,): slots in the order they are expanded, see `common.queue`
-    free: NDArray[np.int64]  # slots that are not taken
-    node: NDArray[np.int64]
-    number: NDArray[np.int64]
-    depth: NDArray[np.int64]
+    queue: NDArray[np.int64]  # slots in the order of `common.queue`; the first state[N_QUEUED] count
+    free: NDArray[np.int64]  # slots that are not taken; the first state[N_FREE] count
+    node: NDArray[np.int64]  # number of its node in the finished tree
+    number: NDArray[np.int64]  # number of its node while the tree grows: its place in `BoostNodes`
+    depth: NDArray[np.int64]  # of its node, the root's being 0
     key: NDArray[np.int64]  # of its draws: a function of its path
     packed: NDArray[np.int64]  # packed sum of its rows ...
     left_packed: NDArray[np.int64]  # ... and of those of branch 0
-    feature: NDArray[np.int64]  # the test that was found, as in `BoostNodes`
-    kind: NDArray[np.int64]
-    cut: NDArray[np.int64]
-    missing: NDArray[np.int64]  # branch of missing values
+    feature: NDArray[np.int64]  # here and below the test that was found: its feature
+    kind: NDArray[np.int64]  # THRESHOLD or SUBSET
+    cut: NDArray[np.int64]  # last code of branch 0; of a category the last group, in the order of the search
+    missing: NDArray[np.int64]  # branch of missing values; of a node that has none, the heavier one
     first_child: NDArray[np.int64]  # number of its first child, once it has children ...
-    left_slot: NDArray[np.int64]  # ... and their slots
-    right_slot: NDArray[np.int64]
-    gain: NDArray[np.float64]
-    cut_value: NDArray[np.float64]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    is_ready: NDArray[np.bool_]  # its children have rows, sums and tests
+    left_slot: NDArray[np.int64]  # ... the slot of branch 0 ...
+    right_slot: NDArray[np.int64]  # ... and that of branch 1
+    gain: NDArray[np.float64]  # of the test, less gamma
+    cut_value: NDArray[np.float64]  # threshold; of a category not used
+    lower: NDArray[np.float64]  # least value of the node, by monotone constraints
+    upper: NDArray[np.float64]  # greatest value
+    is_ready: NDArray[np.bool_]  # its children have rows, sums and tests, or are in the batch that gets them
     is_open: NDArray[np.bool_]  # a test was found: it may be split
     is_last: NDArray[np.bool_]  # its children will be leaves: row numbers alone are moved to them
     subsets: NDArray[np.uint64]  # (n_slots, most_words): levels of branch 0
     allowed_sets: NDArray[np.uint64]  # (n_slots, n_set_words): interaction sets that hold every feature used above
-    cells: NDArray[np.int64]  # (n_slots * n_slot_cells,): packed sums by code
-    shard_cells: NDArray[np.int64]  # ((n_shards - 1) * n_slot_cells,): those of one node, of the shards but the first
+    cells: NDArray[np.int64]  # (n_slots * n_slot_cells, or more,): packed sums by code
+    shard_cells: NDArray[np.int64]  # ((n_shards - 1) * n_slot_cells,): those of one node, shards but the first
     batch: NDArray[np.int64]  # (MOST_BATCH,): slots of nodes to be made ready side by side
     state: NDArray[np.int64]  # (BOOST_STATE_SIZE,): counters of the driver, see `_types`
 
 
 class BestCuts(NamedTuple):
-    """The best test of each feature of a node; node."""
+    """The best test of each feature of a node; each array (n_features,), by place in `BoostTable.used`.
 
-    gain: NDArray[np.float64]  # (n_features of the tree,): scores of both branches; -inf: there is none
+    Life: node; kernels write.
+    """
+
+    gain: NDArray[np.float64]  # scores of both branches; -inf: there is none
     cut: NDArray[np.int64]  # last code of branch 0; of a category its last group
     following: NDArray[np.int64]  # next code of the node; -1: none
     missing: NDArray[np.int64]  # branch of missing values; -1: there are none
@@ -505,139 +582,156 @@ class BestCuts(NamedTuple):
 
 
 class CellScan(NamedTuple):
-    """The present codes of a narrow feature, packed together; node."""
+    """The present codes of a narrow feature, packed together; each array (NARROW_CODES,). Life: node; kernels write."""
 
-    code: NDArray[np.int32]  # (NARROW_CODES,)
-    left: NDArray[np.int64]  # packed sum up to each ...
-    gradient: NDArray[np.float64]  # ... its gradient ...
+    code: NDArray[np.int32]  # the code
+    left: NDArray[np.int64]  # packed sum of the rows with codes up to it ...
+    gradient: NDArray[np.float64]  # ... its gradient, in units of the loss ...
     hessian: NDArray[np.float64]  # ... and its hessian
-    gain: NDArray[np.float64]  # of a cut behind it
+    gain: NDArray[np.float64]  # of a cut behind it: twice the scores of both branches
 
 
 class BoostScratch(NamedTuple):
-    """What the search of one thread writes to read it again; node, but for the first two."""
+    """What the search of one thread writes to read it again.
 
-    goes_left: NDArray[np.uint8]  # (n_codes + 1,): by code of the tested feature; kept while threads move a node's rows
-    wide_cells: NDArray[
-        np.int64
-    ]  # (n_codes + 1,): packed sums of a wide feature whose cells are not kept; zero between
-    row_counts: NDArray[np.int64]  # (n_codes + 1,): rows by code ...
-    weight_counts: NDArray[np.int64]  # ... and their weight
+    n_codes: of the feature that has most, at least NARROW_CODES - 1.
+    Life: node; kernels write, Python enlarges where bins are made anew.
+    """
+
+    goes_left: NDArray[np.uint8]  # (n_codes + 1,): 1 for codes of branch 0; kept while threads move a node's rows
+    wide_cells: NDArray[np.int64]  # (n_codes + 1,): sums of a wide feature without kept cells; zero between uses
+    row_counts: NDArray[np.int64]  # (n_codes + 1,): rows by code
+    weight_counts: NDArray[np.int64]  # (n_codes + 1,): their weight, in units
     groups: NDArray[np.int64]  # (BOOST_GROUP_ROWS, n_codes + 2): rows of the node with one code, see `_types`
     scores: NDArray[np.float64]  # (n_codes + 2,): what groups are sorted by
-    spare: NDArray[np.float64]  # (n_codes + 2,)
-    buckets: NDArray[np.int64]  # (n_codes + 2,)
-    cell_scan: CellScan
-    best: BestCuts
+    spare: NDArray[np.float64]  # (n_codes + 2,): room to sort scores
+    buckets: NDArray[np.int64]  # (n_codes + 2,): counts of that sort
+    cell_scan: CellScan  # of the narrow feature at hand
+    best: BestCuts  # of every feature of the node
 
 
 class BoostCut(NamedTuple):
-    """A cut of a feature; fields as in `BestCuts`."""
+    """A cut of a feature; fields as in `BestCuts`. Life: node; each scan makes one."""
 
-    gain: float
-    cut: int
-    following: int
-    missing: int
-    left: int
+    gain: float  # scores of both branches (`scan_cells`: twice that); -inf: there is none
+    cut: int  # last code of branch 0, or last group
+    following: int  # next code (group) of the node; -1: none
+    missing: int  # branch of missing values; -1: there are none
+    left: int  # packed sum of branch 0
 
 
 class RowSums(NamedTuple):
-    """Sums over some rows."""
+    """Sums over some rows of a node. Life: node; kernels make it."""
 
-    packed: int
-    n_rows: int  # 0: rows and weights were not counted
-    weight: int  # in units
+    packed: int  # gradient << SUM_SHIFT | hessian, in units
+    n_rows: int  # rows; 0: rows and weights were not counted
+    weight: int  # of the rows, in units
 
 
 class Bounds(NamedTuple):
-    """Of the values of leaves, by monotone constraints."""
+    """Of the values of leaves, by monotone constraints. Life: node; kernels make it."""
 
-    lower: float
-    upper: float
+    lower: float  # least value; -inf: none
+    upper: float  # greatest value; inf: none
 
 
 class BoostSettings(NamedTuple):
-    """Scalars of one boosted tree; sums of gradients and hessians are whole numbers of their units."""
+    """Scalars of one boosted tree; sums of gradients and hessians are whole numbers of their units.
 
-    order: int
-    max_depth: int
-    max_leaves: int
-    min_samples_split: int
-    min_samples_leaf: int
+    Life: tree; Python makes it.
+    """
+
+    order: int  # DEPTH_FIRST or BEST_FIRST
+    max_depth: int  # of a leaf, the root's being 0
+    max_leaves: int  # of the tree
+    min_samples_split: int  # fewest rows of a node that is split
+    min_samples_leaf: int  # fewest rows of a branch
     min_weight_leaf: int  # in units of the row weights; 0: not asked for
     min_hessian: int  # of a branch, in units; at least 1
     most_hessian: int  # of one row, in units: a branch has at least its sum / most_hessian rows
     n_try: int  # features drawn per node
-    n_shards: int
+    n_shards: int  # parts that rows are dealt out to, one for each thread
     share_rows: int  # rows of a node that is worth sharing out among threads
-    batch_rows: int  # rows of a node from which on several are made ready side by side ...
-    most_words: int  # of one subset
+    batch_rows: int  # rows of a node from which on others are made ready beside it
+    most_words: int  # words of the largest subset: levels / 64, rounded up; 0: no categories
     is_plain: bool  # no L1 penalty, no monotone constraint: the scan of cells serves
-    has_monotone: bool
+    has_monotone: bool  # some feature has a monotone constraint
     is_post: bool  # tests without gain are made, and removed from below at the end
-    seed: int
-    gradient_unit: float
-    hessian_unit: float
-    reg_lambda: float
-    reg_alpha: float
-    gamma: float
-    cat_smooth: float
+    seed: int  # of the features drawn per node
+    gradient_unit: float  # worth of a unit of a gradient
+    hessian_unit: float  # worth of a unit of a hessian
+    reg_lambda: float  # L2 penalty of values, added to every hessian
+    reg_alpha: float  # L1 penalty of values, taken off every gradient
+    gamma: float  # what a split costs: without `is_post` its gain must exceed it
+    cat_smooth: float  # added to the hessian of a level where levels are ordered by gradient / hessian
     max_cat_threshold: int  # levels of a category in the branch that has fewer, where a node has many
-    likely_gain: float  # ... those whose gain makes it likely that they will be split
+    likely_gain: float  # gain from which on a node will likely be split, and is worth being made ready beside another
 
 
 class Gradients(NamedTuple):
-    """Derivatives of the loss by the raw scores of the rows, without their weights; round, the weights fit."""
+    """Derivatives of the loss by one raw score of the rows, without their weights, which last as long as the fit.
 
-    g: NDArray[np.float64]  # (n_rows,)
-    h: NDArray[np.float64]  # (n_rows,)
-    weight: NDArray[np.float64]  # (n_rows,), or (1,) for all alike
+    Life: tree; `boost.gradients` writes `g` and `h`.
+    """
+
+    g: NDArray[np.float64]  # (n_rows,): first derivatives
+    h: NDArray[np.float64]  # (n_rows,): second derivatives, or what stands for them
+    weight: NDArray[np.float64]  # (n_rows,): row weights; (1,): all are alike
     is_whole: bool  # weights are whole numbers and multiply what is rounded: a row of weight 2 is two rows
 
 
 class PackedUnits(NamedTuple):
-    """Powers of two that gradients and hessians are multiplied by before they are rounded to whole numbers."""
+    """Powers of two that gradients and hessians are multiplied by before they are rounded to whole numbers.
 
-    gradient: float
-    hessian: float
+    Life: tree; Python makes it.
+    """
+
+    gradient: float  # units in a gradient of 1
+    hessian: float  # units in a hessian of 1
 
 
 class LeafLinks(NamedTuple):
-    """From nodes as they were grown to those that are left by pruning; tree."""
+    """From nodes as they were grown to those that are left by pruning; each array (n_nodes as grown,).
 
-    target: NDArray[np.int64]  # (n_nodes,): the node that the rows of a grown leaf belong to in the end; -1: not a leaf
+    Life: tree; `close_tree` writes.
+    """
+
+    target: NDArray[np.int64]  # the node that the rows of a grown leaf belong to in the end; -1: not a leaf
     owner: NDArray[np.int64]  # the kept node that a node has gone into
     grown_child: NDArray[np.int64]  # first child before pruning
-    number: NDArray[np.int64]  # of a kept node
+    number: NDArray[np.int64]  # of a kept node among those that are left
 
 
 class LeafSums(NamedTuple):
-    """Sums of true gradients and hessians by leaf, in fixed point; tree."""
+    """Sums of true gradients and hessians by leaf, in fixed point. Life: tree; `sum_leaves` writes."""
 
-    gradient: NDArray[np.int64]  # (n_shards, n_nodes)
-    hessian: NDArray[np.int64]  # (n_shards, n_nodes)
+    gradient: NDArray[np.int64]  # (n_shards, n_nodes): by part of the rows
+    hessian: NDArray[np.int64]  # (n_shards, n_nodes): the same
 
 
 class LeafSettings(NamedTuple):
-    """How sums become values of leaves."""
+    """How sums become values of leaves. Life: tree; Python makes it."""
 
-    n_features: int
-    gradient_unit: float  # worth of a unit of the sums
-    hessian_unit: float
-    reg_lambda: float
-    reg_alpha: float
-    learning_rate: float
+    n_features: int  # what the link of a leaf asks for, see `common.layout`
+    gradient_unit: float  # worth of a unit of the sums of gradients
+    hessian_unit: float  # worth of a unit of the sums of hessians
+    reg_lambda: float  # L2 penalty of values
+    reg_alpha: float  # L1 penalty of values
+    learning_rate: float  # what values are multiplied by in the end
 
 
 class StoredTrees(NamedTuple):
-    """The trees of a boosted model end to end; model, enlarged. Fields as of `tree.forest.Forest`."""
+    """The trees of a boosted model end to end; fields as of `tree.forest.Forest`.
+
+    Life: model; `leaf_values.settle` writes behind the last tree, Python enlarges.
+    """
 
     first: int  # node where the next tree begins
-    cuts: NDArray[np.float64]  # (any, 2): its first column thresholds and values of leaves ...
-    words: NDArray[np.uint64]  # ... the same memory: its second column links, see `common.layout`
-    n_rows: NDArray[np.uint32]  # (any,)
-    weight: NDArray[np.float64]  # (any,): sum of hessians
-    gain: NDArray[np.float64]  # (any,): gain of the tests below each node, per weight
+    cuts: NDArray[np.float64]  # (room, 2): its first column thresholds and values of leaves ...
+    words: NDArray[np.uint64]  # (room, 2): ... the same memory: its second column links, see `common.layout`
+    n_rows: NDArray[np.uint32]  # (room,): training rows
+    weight: NDArray[np.float64]  # (room,): sum of hessians
+    gain: NDArray[np.float64]  # (room,): gain of the tests of each node's subtree, per weight
 
 
 # --- Textbook trees: ID3, C4.5 ----------------------------------------------------------------------------------
@@ -645,33 +739,36 @@ class StoredTrees(NamedTuple):
 
 
 class TextbookTable(NamedTuple):
-    """The table by columns, and what its codes stand for; fit."""
+    """The table by columns, and what its codes stand for. Life: tree; Python makes it, kernels only read."""
 
-    columns: NDArray[np.uint16]  # (n_features, n_rows): codes
+    columns: NDArray[np.uint16]  # (n_features, n_rows): codes; 0: missing
     times: NDArray[np.int64]  # (n_rows,) whole weights: a row of weight w is w rows; (1,): every row is one
     truth: NDArray[np.float64]  # (n_rows,): classes or targets
-    features: NDArray[np.int64]  # (FEATURE_ROWS, n_features)
+    features: NDArray[np.int64]  # (FEATURE_ROWS, n_features): number of codes, kind, ...; see `_types`
     edges: NDArray[np.float64]  # (2, values of all features): lowest and highest value behind each code
-    xlogx: NDArray[np.int64]  # (total weight + 1,): k log2 k in fixed point; (1,): weights are not whole, or too large
+    xlogx: NDArray[np.int64]  # (total weight + 2,): k log2 k in fixed point; (1,): weights are not whole, or too large
 
 
 class Entries(NamedTuple):
-    """What nodes hold: rows, or pieces of them. The arena of a tree has those of all open nodes; tree, enlarged."""
+    """What nodes hold: rows, or pieces of them. The arena of a tree has those of all open nodes.
+
+    Life: tree; kernels write, Python enlarges.
+    """
 
     ids: NDArray[np.int32]  # (n_entries,): rows
     labels: NDArray[np.int64]  # (1 .. 3, n_entries): class or weighted target; weight (without: 1 each); square
 
 
 class TextbookSettings(NamedTuple):
-    """Scalars of one textbook tree; fit."""
+    """Scalars of one textbook tree. Life: tree; Python makes it."""
 
-    criterion: int
+    criterion: int  # SQUARED_ERROR, SDR, GINI or ENTROPY
     rule: int  # BY_GAIN, BY_RATIO, BY_C45
     n_classes: int  # 0: numbers
     spreads_missing: bool  # a row with a missing value takes every branch; else missing is a value of its own
-    max_depth: int
-    min_samples_split: int
-    min_samples_leaf: int
+    max_depth: int  # of a leaf, the root's being 0
+    min_samples_split: int  # fewest entries of a node that is split
+    min_samples_leaf: int  # fewest entries of a branch that has any; not for C4.5
     min_weight_leaf: int  # least weight of a branch that has any, in units of the sums; not for C4.5
     is_centred: bool  # squared error of whole weights: targets are taken from the node's mean
     shift: int  # weights are whole numbers times 2 ** shift, but for the pieces of rows; 0 where they are not whole
@@ -681,12 +778,12 @@ class TextbookSettings(NamedTuple):
     square_unit: float  # turns a sum of squares into squared target units
     min_weight: float  # of a branch (C4.5), in the user's weights
     many_levels: float  # a category with as many is left out of the average gain
-    min_gain: float  # times the weight of the node in units
+    min_gain: float  # least gain times the weight of the node, in units; -inf: any
     truth_unit: float  # turns a target into units of the sums (numbers)
 
 
 class TextbookNodes(NamedTuple):
-    """The tree as it grows; tree, enlarged. All but `distributions` are (room,)."""
+    """The tree as it grows; all but `distributions` are (room,). Life: tree; kernels write, Python enlarges."""
 
     test: NDArray[np.int64]  # as `kernels.common.layout` packs it
     first_child: NDArray[np.int64]  # 0: a leaf
@@ -701,15 +798,15 @@ class TextbookNodes(NamedTuple):
 
 
 class TextbookStack(NamedTuple):
-    """The open nodes, the next one last, and the driver's counters; tree, enlarged."""
+    """The open nodes, the next one last, and the driver's counters. Life: tree; kernels write, Python enlarges."""
 
-    node: NDArray[np.int64]  # (room,)
-    depth: NDArray[np.int64]  # (room,)
+    node: NDArray[np.int64]  # (room,): number of the node
+    depth: NDArray[np.int64]  # (room,): its depth, the root's being 0
     state: NDArray[np.int64]  # (TEXTBOOK_STATE_SIZE,): N_NODES, N_QUEUED, N_MIXED, N_ENTRIES
 
 
 class Figures(NamedTuple):
-    """How good the best test of each feature of a node is; node. All are (n_features,)."""
+    """How good the best test of each feature of a node is; all are (n_features,). Life: node; kernels write."""
 
     gain: NDArray[np.float64]  # bits, Gini or variance (SD) per unit of the node's weight; C4.5: less its penalty
     split_info: NDArray[np.float64]  # bits
@@ -725,31 +822,31 @@ class Figures(NamedTuple):
 
 
 class Cuts(NamedTuple):
-    """Every cut of a number in a node, in order, for people; node. All are (room,)."""
+    """Every cut of a number in a node, in order, for people; all are (room,). Life: node; kernels write."""
 
     gain: NDArray[np.float64]  # without C4.5's penalty
-    split_info: NDArray[np.float64]
-    ratio: NDArray[np.float64]
-    is_valid: NDArray[np.bool_]
-    last_below: NDArray[np.int64]  # codes around the cut, as in `Figures`
-    first_above: NDArray[np.int64]
+    split_info: NDArray[np.float64]  # bits
+    ratio: NDArray[np.float64]  # gain / split information
+    is_valid: NDArray[np.bool_]  # the cut may be made
+    last_below: NDArray[np.int64]  # last code below the cut
+    first_above: NDArray[np.int64]  # first code above; -1: known rows are set against missing ones
 
 
 class ScanScratch(NamedTuple):
-    """What the scan of a node writes to; node."""
+    """What the scan of a node writes to. Life: node; kernels write, Python enlarges `column`."""
 
     column: NDArray[np.uint16]  # (n_entries, 1): codes of the feature at hand
-    keys: NDArray[np.uint64]  # (2, n_rows): codes and positions, to be sorted
+    keys: NDArray[np.uint64]  # (2, n_rows): code << 32 | position, and room to sort
     counts: NDArray[np.int32]  # (MOST_BUCKETS,): of the sort
-    cells: NDArray[np.int64]  # sums per code (and class); zero between uses
-    totals: NDArray[np.int64]  # (TOTALS_SIZE,)
-    groups: Any  # (GROUP_ROWS, most codes) int64; None: classes
-    sums: Any  # (TEXTBOOK_CLASS_ROWS, n_classes) int64; None: numbers
-    figures: Figures
+    cells: NDArray[np.int64]  # (at most (codes + 1) * (4 or n_classes + 1),): sums by code, class; zero between uses
+    totals: NDArray[np.int64]  # (TOTALS_SIZE,): sums of the node, and of its entries with a missing value
+    groups: Any  # (GROUP_ROWS, most codes, at least 2) int64: sums of the entries with one code; None: classes
+    sums: Any  # (TEXTBOOK_CLASS_ROWS, n_classes) int64: weights per class, see `_types`; None: numbers
+    figures: Figures  # of the best test of each feature
 
 
 class Branches(NamedTuple):
-    """The branches of the node at hand; node."""
+    """The branches of the node at hand. Life: node; kernels write, Python enlarges."""
 
     of_entry: NDArray[np.int32]  # (n_entries,): the branch that an entry takes; -1: every one
     weight: NDArray[np.int64]  # (most branches,): of the entries that take it alone
@@ -759,138 +856,144 @@ class Branches(NamedTuple):
 
 
 class TextbookScratch(NamedTuple):
-    """What the driver writes to pass it on; node."""
+    """What the driver writes to pass it on. Life: node; kernels write."""
 
-    scan: ScanScratch
-    branches: Branches
+    scan: ScanScratch  # of the search
+    branches: Branches  # of the split
 
 
 class ClassSpan(NamedTuple):
-    """A node of classes whose features are scanned; `ScanScratch.sums` and `totals` hold its sums."""
+    """A node of classes whose features are scanned; `ScanScratch.sums` and `totals` hold its sums.
 
-    lo: int
-    hi: int  # its entries are lo .. hi
+    Life: node; kernels make it.
+    """
+
+    lo: int  # its entries are lo .. hi
+    hi: int  # behind its last entry
     n_present: int  # classes that it has
 
 
 class ValueSpan(NamedTuple):
-    """A node of numbers whose features are scanned; `ScanScratch.totals` hold its sums."""
+    """A node of numbers whose features are scanned; `ScanScratch.totals` hold its sums. Life: node; kernels make it."""
 
-    lo: int
-    hi: int  # its entries are lo .. hi
-    centre: int  # what its targets are taken from
+    lo: int  # its entries are lo .. hi
+    hi: int  # behind its last entry
+    centre: int  # what its targets are taken from, in units of the sums
     score: float  # see `kernels.common.criteria`
-    slack: float  # gains that differ by less are equal
+    slack: float  # gains per unit of weight that are smaller count as 0
 
 
 class CodeRange(NamedTuple):
-    """The codes of a feature in a node."""
+    """The codes of a feature in a node. Life: node; kernels make it."""
 
-    lowest: int
+    lowest: int  # of the known codes; meaningless if none is known
     highest: int  # 0: none is known; some other known code than the lowest where that is all one asks
-    n_missing: int
+    n_missing: int  # entries with a missing value
 
 
 class CutSearch(NamedTuple):
-    """What all cuts of a feature in a node of classes have in common."""
+    """What all cuts of a feature in a node of classes have in common. Life: node; kernels make it."""
 
-    feature: int
+    feature: int  # that is cut
     n_present: int  # classes of the node
     base: float  # score that the branches must exceed, in the user's units
-    apart: int  # f of the missing entries
+    apart: int  # f of the missing entries' weight, f(w) = w log2 w in fixed point
     least: float  # weight that C4.5 wants on each side
 
 
 class Cut(NamedTuple):
-    """A cut of a number in a node of classes: what lies below it."""
+    """A cut of a number in a node of classes: what lies below it. Life: node; kernels make it."""
 
     last: int  # last code below
     code: int  # first code above; -1: known entries against missing ones
-    n_left: int
-    w_left: int
-    power: int  # f over the classes, of both sides
+    n_left: int  # entries below
+    w_left: int  # their weight, in units of the sums
+    power: int  # sum of f over the classes of both sides, f(w) = w log2 w in fixed point
 
 
 class CutTally(NamedTuple):
-    """The cuts of a feature so far."""
+    """The cuts of a feature so far. Life: node; kernels make it."""
 
-    n_tried: int
-    n_valid: int
+    n_tried: int  # cuts
+    n_valid: int  # those that may be made
     best: float  # gain (BY_RATIO: ratio) of the best
 
 
 class NodeWeights(NamedTuple):
-    """What decides whether a node may be split."""
+    """What decides whether a node may be split. Life: node; kernels make it."""
 
     weight: int  # in units of the sums
-    heaviest: int  # of its classes; 0: numbers
+    heaviest: int  # weight of its heaviest class; 0: numbers
     n_present: int  # classes; 0: numbers
 
 
 class Split(NamedTuple):
-    """A test that was chosen, in codes."""
+    """A test that was chosen, in codes. Life: node; kernels make it."""
 
-    feature: int
+    feature: int  # that is asked for
     kind: int  # THRESHOLD, MULTIWAY
     cut: int  # last code of branch 0
     following: int  # first code of branch 1; -1: known rows are set against missing ones
     missing: int  # branch of missing values; -1: no entry has one, or such entries take every branch
-    n_branches: int
+    n_branches: int  # with that of missing values
 
 
 class Parting(NamedTuple):
-    """How the entries of a node are shared out."""
+    """How the entries of a node are shared out. Life: node; kernels make it."""
 
-    n_branches: int
+    n_branches: int  # of the node
     n_entries: int  # of all branches
     heaviest: int  # branch by weight of known entries, the first among equals
     known: int  # sum of the branches' shares
 
 
 class TextbookUnits(NamedTuple):
-    """How targets of a regression tree are summed and scaled; fit."""
+    """How targets of a regression tree are summed and scaled. Life: tree; Python makes it."""
 
     is_whole: bool  # weights are whole numbers
     centre: float  # targets are taken from here ...
     stretch: float  # ... and multiplied by this power of two
     share: float  # worth of a unit of weight
     rough_scale: float  # units of a first sum, which says how fine the next may be
-    criterion: int
+    criterion: int  # SQUARED_ERROR or SDR
     value_unit: float  # turns targets into the user's units in two steps: a square may leave a float's range
-    value_unit_2: float
+    value_unit_2: float  # the second step
 
 
 class TextbookStats(NamedTuple):
-    """What is written about the nodes of a regression tree; all are (n_nodes,)."""
+    """What is written about the nodes of a regression tree; all are (n_nodes,). Life: tree; `settle_values` writes."""
 
     mean: NDArray[np.float64]  # centred, stretched: scratch
     value: NDArray[np.float64]  # of leaves with rows, in the user's units
-    impurity: NDArray[np.float64]
+    impurity: NDArray[np.float64]  # variance or standard deviation, in units of 2 ** `Tree.impurity_exponent`
 
 
 class PruneTable(NamedTuple):
-    """The rows that a tree is pruned with; fit."""
+    """The rows that a tree is pruned with. Life: tree; Python makes it, kernels only read."""
 
     values: NDArray[np.float64]  # (n_features, n_rows): the rows of a node lie close together in a column
-    times: NDArray[np.int64]  # as in `TextbookTable`
-    subsets: NDArray[np.uint64]  # `Tree.subsets`
+    times: NDArray[np.int64]  # (n_rows,) whole weights, or (1,): as in `TextbookTable`
+    subsets: NDArray[np.uint64]  # (words,): `Tree.subsets`, bitsets of levels that go to branch 0
 
 
 class PruneSettings(NamedTuple):
-    """Scalars of one pruning."""
+    """Scalars of one pruning. Life: tree; Python makes it."""
 
     is_pruned: bool  # False: only settle what the nodes hold
-    confidence: float
+    confidence: float  # probability that the true errors exceed the limit that is estimated; less prunes more
     z: float  # normal quantile of 1 - confidence
     weight_unit: float  # worth of a unit of weight
 
 
 class PruneNodes(NamedTuple):
-    """The tree that is pruned, changed in place; nodes that no path reaches are gone. (n_nodes,) unless said."""
+    """The tree that is pruned, changed in place; nodes that no path reaches are gone. (n_nodes,) unless said.
 
-    test: NDArray[np.int64]
+    Life: tree; kernels write.
+    """
+
+    test: NDArray[np.int64]  # as `common.layout` packs it
     first_child: NDArray[np.int64]  # 0: a leaf
-    n_branches: NDArray[np.int64]
+    n_branches: NDArray[np.int64]  # 0: a leaf
     n_rows: NDArray[np.int64]  # entries
     weight: NDArray[np.int64]  # of the entries, in units of the sums
     error: NDArray[np.int64]  # weight of all but the heaviest class
@@ -900,37 +1003,37 @@ class PruneNodes(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """A node under way."""
+    """A node under way. Life: node; kernels make it."""
 
-    node: int
-    lo: int
-    hi: int  # its entries are lo .. hi
+    node: int  # number of the node
+    lo: int  # its entries are lo .. hi
+    hi: int  # behind its last entry
     top: int  # end of the arena that is in use
 
 
 class PruneFrames(NamedTuple):
-    """Frames behind each other; all are (n_nodes + 1,)."""
+    """Frames behind each other; all are (n_nodes + 1,). Life: tree; kernels write."""
 
-    node: NDArray[np.int64]
-    lo: NDArray[np.int64]
-    hi: NDArray[np.int64]
-    top: NDArray[np.int64]
+    node: NDArray[np.int64]  # number of the node
+    lo: NDArray[np.int64]  # first entry
+    hi: NDArray[np.int64]  # behind the last entry
+    top: NDArray[np.int64]  # end of the arena that is in use
     phase: NDArray[np.int64]  # SETTLE, ENTER, DECIDE
 
 
 class PruneStack(NamedTuple):
-    """What is under way, and counters; one pruning."""
+    """What is under way, and counters. Life: tree; kernels write."""
 
-    frames: PruneFrames
+    frames: PruneFrames  # the open nodes, the next one last
     state: NDArray[np.int64]  # (TEXTBOOK_STATE_SIZE,): N_QUEUED, N_RAISED, N_ENTRIES
 
 
 class PruneScratch(NamedTuple):
-    """What pruning writes to pass it on; node."""
+    """What pruning writes to pass it on. Life: node; kernels write, Python enlarges it with the arena."""
 
     spare: Entries  # as large as the arena
-    branches: Branches
-    class_sums: NDArray[np.int64]  # (n_classes,)
+    branches: Branches  # of the node that was parted last
+    class_sums: NDArray[np.int64]  # (n_classes,): weight of each class in the node at hand
     path: PruneFrames  # nodes that entries still have to go to
 
 
@@ -938,238 +1041,257 @@ class PruneScratch(NamedTuple):
 
 
 class PackedTrees(NamedTuple):
-    """Trees end to end, as prediction reads them. Life of the model; read only, shared by threads."""
+    """Trees end to end, as prediction reads them. Life: model; Python makes it, kernels only read."""
 
     cuts: NDArray[np.float64]  # (n_nodes, 2); column 0: threshold, first word of a subset, or what a leaf says
     links: NDArray[np.uint64]  # (n_nodes, 2), the same memory; column 1: the link, see `layout`
     first_node: NDArray[np.int64]  # (n_trees,): the root of each tree
-    subsets: NDArray[np.uint64]  # bitsets of levels
+    subsets: NDArray[np.uint64]  # (words,): bitsets of levels that go to branch 0, those of all trees behind each other
     first_word: NDArray[np.int64]  # (n_trees,): where the subsets of each tree begin
 
 
 class PackedTree(NamedTuple):
-    """One of those trees. Life of a call."""
+    """One of those trees. Life: tree; Python makes it, kernels only read."""
 
-    cuts: NDArray[np.float64]
-    links: NDArray[np.uint64]
-    subsets: NDArray[np.uint64]
+    cuts: NDArray[np.float64]  # (n_nodes, 2): of all trees, as in `PackedTrees`
+    links: NDArray[np.uint64]  # (n_nodes, 2): of all trees
+    subsets: NDArray[np.uint64]  # (words,): of all trees
     root: int  # its node among all
-    first_word: int  # of its subsets
+    first_word: int  # where its subsets begin in `subsets`
 
 
 class LeafShares(NamedTuple):
-    """Class shares of the mixed leaves of trees end to end. Life of the model; read only."""
+    """Class shares of the mixed leaves of trees end to end. Life: model; Python makes it, kernels only read."""
 
     shares: NDArray[np.float64]  # (n_mixed, n_classes); one row of zeros where there are none
     first: NDArray[np.int64]  # (n_trees,): the first row of each tree
 
 
 class LaneScratch(NamedTuple):
-    """Scratch of one thread in `lanes`."""
+    """Scratch of one thread in `lanes`. Life: call; kernels write."""
 
-    block: NDArray[Any]  # (any, n_features + 1), of the type of the values: rows on their way, and a column for leaves
+    block: NDArray[Any]  # (any, n_features + 1) float32 or float64: rows on their way, and a column for leaves
     ends: NDArray[np.uint64]  # (LANES,): nodes where rows that go down together have arrived
 
 
 class Descent(NamedTuple):
-    """What LANES rows need on their way down one tree; made within `lanes`."""
+    """What LANES rows need on their way down one tree. Life: call; `lanes` makes it."""
 
-    root: np.uint64
-    first_word: np.uint64
+    root: np.uint64  # node of the root among all
+    first_word: np.uint64  # where the subsets of the tree begin
     is_easy: bool  # no value of the block is missing, no test is a subset
-    block: NDArray[Any]
-    cuts: NDArray[np.float64]
-    links: NDArray[np.uint64]
-    subsets: NDArray[np.uint64]
+    block: NDArray[Any]  # (any, n_features + 1): of `LaneScratch`
+    cuts: NDArray[np.float64]  # (n_nodes, 2): as in `PackedTrees`
+    links: NDArray[np.uint64]  # (n_nodes, 2): as in `PackedTrees`
+    subsets: NDArray[np.uint64]  # (words,): as in `PackedTrees`
 
 
 class FloatTable(NamedTuple):
-    """A table of values that is looked up by bits as well. Life of a call; read only."""
+    """A table of values that is looked up by bits as well. Life: call; Python makes it, kernels only read."""
 
-    values: NDArray[Any]  # float32 or float64
-    bits: NDArray[Any]  # the same memory as signed integers of that size
-    lowest: int  # of those integers
+    values: NDArray[Any]  # (n_rows, n_features), or (n_columns, n_rows) for binning; float32 or float64
+    bits: NDArray[Any]  # the same memory and shape as int32 or int64
+    lowest: int  # least number of that integer type
 
 
 class BitTrees(NamedTuple):
-    """Trees of few leaves as tests and bits, see `bits`. Life of the model; read only once laid out.
+    """Trees of few leaves as tests and bits, see `bits`.
 
     A test has a line for each plane of leaves that it touches; the lines of a tree stand end to end.
+    Life: model; `lay_bits` writes, all but `first_leaf`.
     """
 
     first_line: NDArray[np.int64]  # (n_trees + 1,): where the lines of each tree begin, and the end
     column: NDArray[np.uint16]  # (n_lines,): place of the feature among those that are asked for
-    missing: NDArray[np.uint16]  # (n_lines,): branch of missing values
+    missing: NDArray[np.uint16]  # (n_lines,): branch of missing values, 0 or 1
     rank: NDArray[np.uint16]  # (n_lines,): of the threshold among those of its feature
     mask: NDArray[np.uint16]  # (n_lines,): leaves of the plane that stay for a row in branch 1
-    plane: NDArray[np.uint16]  # (n_lines,)
+    plane: NDArray[np.uint16]  # (n_lines,): the plane of leaves that the mask is for
     first_leaf: NDArray[np.int64]  # (n_trees + 1,): where the leaves of each tree begin, and the end
-    leaf_values: NDArray[np.float64]  # (n_leaves,): from left to right
+    leaf_values: NDArray[np.float64]  # (n_leaves,): what leaves say, from left to right
 
 
 class LeafRanges(NamedTuple):
-    """Leaves below each node, numbered from left to right in their tree. Scratch of laying out bits."""
+    """Leaves below each node, numbered from left to right in their tree: scratch of laying out bits.
 
-    n_below: NDArray[np.int64]  # (n_nodes,)
-    first_below: NDArray[np.int64]  # (n_nodes,)
+    Life: call; `count_leaves` writes.
+    """
+
+    n_below: NDArray[np.int64]  # (n_nodes,): how many there are
+    first_below: NDArray[np.int64]  # (n_nodes,): number of the first
 
 
 class ScoreSpan(NamedTuple):
-    """Rows and trees of one call of `bits.score`."""
+    """Rows and trees of one call of `bits.score`. Life: call; Python makes it."""
 
     lo: int  # rows lo .. hi
-    hi: int
-    first_tree: int
-    last_tree: int
+    hi: int  # behind the last row
+    first_tree: int  # the first tree
+    last_tree: int  # behind the last tree
     n_raw: int  # sums to which trees add values by turns; 0: each adds shares of classes
 
 
 class BitScratch(NamedTuple):
-    """Scratch of one thread in `bits`, but for the constants."""
+    """Scratch of one thread in `bits`; the constants are the model's. Width: rows of a block.
 
-    constants: NDArray[np.uint16]  # 0; all bits; 1; leaves of a plane; each bit of a place, and where it is set
+    Life: call; kernels write.
+    """
+
+    constants: NDArray[np.uint16]  # (12,): 0; all bits; 1; leaves of a plane; each bit of a place, and where it is set
     ranks: NDArray[np.uint16]  # (2 * n_columns, width): of values; then of those whose missing ones are above all
-    live: NDArray[np.uint16]  # (planes, width): leaves that a row can still reach
-    word: NDArray[np.uint16]  # (width,): the lowest of a row
-    place: NDArray[np.uint16]  # (width,): its number
+    live: NDArray[np.uint16]  # (planes of the largest tree, width): leaves that a row can still reach, as bits
+    word: NDArray[np.uint16]  # (width,): the lowest plane of a row that has a bit, then that bit
+    place: NDArray[np.uint16]  # (width,): number of the leaf
 
 
 class AnyTree(NamedTuple):
-    """A tree of any kind. Life of the model; read only."""
+    """A tree of any kind. Life: model; Python makes it, kernels only read."""
 
-    test: NDArray[np.uint32]  # (n_nodes,)
-    first_child: NDArray[np.int32]  # (n_nodes,)
+    test: NDArray[np.uint32]  # (n_nodes,): as `common.layout` packs it
+    first_child: NDArray[np.int32]  # (n_nodes,): 0: a leaf
     cut: NDArray[np.float64]  # (n_nodes,): `Tree.threshold`
-    weight: NDArray[np.float64]  # (n_nodes,)
-    n_branches: NDArray[np.int64]  # (n_nodes,)
-    subsets: NDArray[np.uint64]
+    weight: NDArray[np.float64]  # (n_nodes,): of the training rows, in the user's units
+    n_branches: NDArray[np.int64]  # (n_nodes,): 0: a leaf
+    subsets: NDArray[np.uint64]  # (words,): `Tree.subsets`, bitsets of levels that go to branch 0
 
 
 class SurrogateTests(NamedTuple):
-    """The surrogate tests of a tree, node by node, best first. Life of the model; read only."""
+    """The surrogate tests of a tree, node by node, best first. Life: model; Python makes it, kernels only read."""
 
     first: NDArray[np.int32]  # (n_nodes + 1,): where those of each node begin; (1,): the tree has none
-    test: NDArray[np.uint32]  # (n,); branch of missing values 1: its branches are swapped
-    cut: NDArray[np.float64]  # (n,)
+    test: NDArray[np.uint32]  # (n,): as `common.layout` packs it; branch of missing values 1: its branches are swapped
+    cut: NDArray[np.float64]  # (n,): threshold, or first word of its bitsets
     n_words: NDArray[np.int64]  # (n,): words of a bitset of levels; the levels that are known stand behind it
 
 
 class LeafAnswers(NamedTuple):
-    """What the leaves of a tree say. Life of a call; read only."""
+    """What the leaves of a tree say. Life: call; Python makes it, kernels only read."""
 
     row_of: NDArray[np.int32]  # (n_nodes,): row of each leaf in `values`
-    values: NDArray[np.float64]  # (n_leaves, width)
+    values: NDArray[np.float64]  # (n_leaves, width): class shares, or whatever is asked for
 
 
 class OpenNodes(NamedTuple):
-    """Nodes that a row has yet to visit in `any_tree`: scratch of one thread."""
+    """Nodes that a row has yet to visit in `any_tree`: scratch of one thread, each array (room,).
 
-    node: NDArray[np.int32]  # (most branches * depth + 1,)
-    share: NDArray[np.float64]  # the same: of the row, that goes there
+    Room: most branches * depth + 1, or the nodes of the tree if these are fewer.
+    Life: call; kernels write.
+    """
+
+    node: NDArray[np.int32]  # number of the node
+    share: NDArray[np.float64]  # of the row, that goes there
 
 
 class ForestArrays(NamedTuple):
-    """A forest as a file has it, with ends. Life of a check; read only."""
+    """A forest as a file has it, with ends. Life: call; Python makes it, kernels only read."""
 
-    cuts: NDArray[np.float64]  # as in `PackedTrees`
-    links: NDArray[np.uint64]
-    first_node: NDArray[np.int64]  # (n_trees + 1,), as are the next two; that they part the arrays has been checked
-    first_word: NDArray[np.int64]
-    first_mixed: NDArray[np.int64]
-    n_levels: NDArray[np.int32]  # (n_features,), none negative
-    distributions: NDArray[np.float64]  # (n_mixed, n_classes)
+    cuts: NDArray[np.float64]  # (n_nodes, 2): as in `PackedTrees`
+    links: NDArray[np.uint64]  # (n_nodes, 2): as in `PackedTrees`
+    first_node: NDArray[np.int64]  # (n_trees + 1,): where nodes begin; it and the next two have been checked
+    first_word: NDArray[np.int64]  # (n_trees + 1,): where the words of subsets begin
+    first_mixed: NDArray[np.int64]  # (n_trees + 1,): where the mixed leaves begin
+    n_levels: NDArray[np.int32]  # (n_features,): levels of a category, none negative; 0: a number
+    distributions: NDArray[np.float64]  # (n_mixed, n_classes): weight per class of mixed leaves
 
 
 class ForestSums(NamedTuple):
-    """What the nodes of a forest have counted. Life of a check; read only.
+    """What the nodes of a forest have counted.
 
     Where there are two types the array of the other one is empty: one signature for all forests, so that no file waits
     for a compiler.
+    Life: call; Python makes it, kernels only read.
     """
 
-    n_rows: NDArray[np.uint32]  # (n_nodes,); (0,): a compact forest, without any of these
-    weights: NDArray[np.float64]  # (n_nodes,), or
-    whole_weights: NDArray[np.uint32]
-    impurities: NDArray[np.float64]  # (n_nodes,), or
-    single_impurities: NDArray[np.float32]
+    n_rows: NDArray[np.uint32]  # (n_nodes,): training rows; (0,): a compact forest, without any of these
+    weights: NDArray[np.float64]  # (n_nodes,): weight of the rows, or (0,)
+    whole_weights: NDArray[np.uint32]  # (n_nodes,): the same where weights are whole, or (0,)
+    impurities: NDArray[np.float64]  # (n_nodes,): impurity, or (0,)
+    single_impurities: NDArray[np.float32]  # (n_nodes,): the same as float32, or (0,)
 
 
 class CheckTolerances(NamedTuple):
-    """By how much sums of branches may differ from those of their node."""
+    """By how much sums of branches may differ from those of their node. Life: call; Python makes it."""
 
     sums: float  # relative
     impurity: float  # relative to the largest of the tree
 
 
 class CheckMarks(NamedTuple):
-    """Scratch of a check: what has been met in the tree at hand."""
+    """Scratch of a check: what has been met in the tree at hand. Life: call; kernels write."""
 
-    is_child: NDArray[np.uint8]  # (nodes of the largest tree,)
-    is_used: NDArray[np.uint8]  # (most mixed leaves of a tree,)
+    is_child: NDArray[np.uint8]  # (nodes of the largest tree,): 1: some node leads there
+    is_used: NDArray[np.uint8]  # (most mixed leaves of a tree,): 1: some leaf has this row of `distributions`
 
 
 class Branching(NamedTuple):
-    """A node and its branches; made within `validate`."""
+    """A node and its branches. Life: node; `validate` makes it."""
 
-    node: int
-    first_child: int
-    n_branches: int
+    node: int  # number among all
+    first_child: int  # number of branch 0 among all
+    n_branches: int  # 2 or 3
 
 
 class LinearTerms(NamedTuple):
-    """Terms of the linear models of leaves, see `LinearLeaves`. Life of the model; read only."""
+    """Terms of the linear models of leaves, see `LinearLeaves`. Life: model; Python makes it, kernels only read."""
 
     first: NDArray[np.int64]  # (n_nodes + 1,): where the terms of each node begin
-    feature: NDArray[np.int32]  # (n_terms,)
-    coefficient: NDArray[np.float64]  # (n_terms,)
+    feature: NDArray[np.int32]  # (n_terms,): that is multiplied
+    coefficient: NDArray[np.float64]  # (n_terms,): per unit of the feature, taken from `fill`
     fill: NDArray[np.float64]  # (n_terms,): what a missing value counts as
 
 
 class AskedTest(NamedTuple):
-    """The test of a node, unpacked; made within `permutation`."""
+    """The test of a node, unpacked. Life: node; `permutation` makes it."""
 
-    feature: int
-    kind: int
+    feature: int  # that is asked for; of a leaf the number of features
+    kind: int  # THRESHOLD or SUBSET
     cut: float  # threshold, or first word of the subset among all
     missing: int  # branch of missing values
 
 
 class Permuted(NamedTuple):
-    """Which features are permuted, and how. Life of a call; read only."""
+    """Which features are permuted, and how. Life: call; Python makes it, kernels only read."""
 
     unit_of: NDArray[np.int32]  # (n_features,): unit of each feature; -1: it stays
     source: NDArray[np.int32]  # (n_units, n): the place that a place takes the unit's values from
 
 
 class RouteChanges(NamedTuple):
-    """Rows that a permuted unit parts from their path; written."""
+    """Rows that a permuted unit parts from their path; m being the places of a call. Life: call; `reroute` writes."""
 
-    unit: NDArray[np.int32]  # (at least m * n_units,), m being the places of a call
-    place: NDArray[np.int32]
-    leaf: NDArray[np.int32]  # where they end
+    unit: NDArray[np.int32]  # (at least m * n_units,): the unit
+    place: NDArray[np.int32]  # (at least m * n_units,): place of the row
+    leaf: NDArray[np.int32]  # (at least m * n_units,): where the row ends, counted from the root
 
 
 class RouteStack(NamedTuple):
-    """Open nodes of `permutation.reroute`, with their places and walkers as ranges of lists. Scratch of one thread."""
+    """Open nodes of `permutation.reroute`, with their places and walkers as ranges of lists.
 
-    node: NDArray[np.int64]  # (at least the nodes of the tree + MOST_BRANCHES,), as are all
-    lo: NDArray[np.int64]
-    hi: NDArray[np.int64]
-    walk_lo: NDArray[np.int64]
-    walk_hi: NDArray[np.int64]
+    Each array has room for the nodes of the tree + MOST_BRANCHES, at least.
+    Life: call; kernels write.
+    """
+
+    node: NDArray[np.int64]  # number of the node among all
+    lo: NDArray[np.int64]  # its places are lo .. hi of row 0 of the lists
+    hi: NDArray[np.int64]  # behind its last place
+    walk_lo: NDArray[np.int64]  # its walkers are walk_lo .. walk_hi of theirs
+    walk_hi: NDArray[np.int64]  # behind its last walker
 
 
 class RouteScratch(NamedTuple):
-    """Scratch of one thread in `permutation.reroute`."""
+    """Scratch of one thread in `permutation.reroute`; m being the places of a call. Life: call; kernels write."""
 
-    places: NDArray[np.int32]  # (3, at least m + 1), a row for each branch; m being the places of a call
-    walkers: NDArray[np.int64]  # (3, at least m * n_units + 1)
-    has_parted: NDArray[np.uint8]  # (n_units, m), zeros at the beginning
-    stack: RouteStack
+    places: NDArray[np.int32]  # (3, at least m + 1): places of rows, a row for each branch
+    walkers: NDArray[np.int64]  # (3, at least m * n_units + 1): unit << 32 | place, a row for each branch
+    has_parted: NDArray[np.uint8]  # (n_units, m), zeros at the beginning: 1: the unit has parted from the row's path
+    stack: RouteStack  # the open nodes
 
 
 class Members(NamedTuple):
-    """The rows of every bag, by tree and leaf, repeated as often as drawn. Life of the model; read only."""
+    """The rows of every bag, by tree and leaf, repeated as often as drawn.
+
+    Life: model; Python makes it, kernels only read.
+    """
 
     ids: NDArray[np.int32]  # (n_members,): training rows
     first: NDArray[np.int64]  # (n_nodes + 1 of each tree, end to end): where each node's members begin
@@ -1177,42 +1299,43 @@ class Members(NamedTuple):
 
 
 class PlaceScratch(NamedTuple):
-    """Scratch of one thread in `quantiles`."""
+    """Scratch of one thread in `quantiles`. Life: call; kernels write."""
 
     sums: NDArray[np.float64]  # (n_rows,), zeros before and after a call: weights at places
     touched: NDArray[np.int32]  # (2, n_rows): places with a weight, and room to sort them
-    buckets: NDArray[np.int64]  # (N_DIGITS,)
+    buckets: NDArray[np.int64]  # (N_DIGITS,): counts of that sort
 
 
 # --- Data -------------------------------------------------------------------------------------------------------
 
 
 class BinCells(NamedTuple):
-    """Where the bins of columns begin, and cells that find them without a search, see `binning`. Life of the bins.
+    """Where the bins of columns begin, and cells that find them without a search, see `binning`.
 
-    Python lays out `low`; `lay_cells` writes the rest.
+    Of the thresholds of `BitTrees` they last as long as the model.
+    Life: fit; Python lays out `low`, `lay_cells` writes the rest.
     """
 
-    low: NDArray[Any]  # (n_columns, any) of the type of the values: where bins begin, then NaN
+    low: NDArray[Any]  # (n_columns, any) float32 or float64, as the values: where bins begin, then NaN
     n_below: NDArray[np.uint16]  # (n_columns, n_cells): bins that begin in the cells below
-    base: NDArray[Any]  # (n_columns,) as `low`: where cells of equal width begin
-    scale: NDArray[Any]  # as `low`: cells per unit
-    top: NDArray[Any]  # as `low`: the last cell
-    base_bits: NDArray[np.int64]  # (n_columns,): where cells by bits begin
-    shift: NDArray[np.int64]  # bits that do not matter to a cell; 0: cells are of equal width
-    n_steps: NDArray[np.int64]  # halvings that find a bin from its cell
+    base: NDArray[Any]  # (n_columns,) as `low`: where cells of equal width begin, as a value
+    scale: NDArray[Any]  # (n_columns,) as `low`: cells per unit of the value; 0: all values are in the first
+    top: NDArray[Any]  # (n_columns,) as `low`: number of the last cell, n_cells - 1
+    base_bits: NDArray[np.int64]  # (n_columns,): bits >> shift where cells by bits begin; not used where `shift` is 0
+    shift: NDArray[np.int64]  # (n_columns,): low bits that do not matter to a cell; 0: cells are of equal width
+    n_steps: NDArray[np.int64]  # (n_columns,): halvings that find a bin from its cell
 
 
 class ByteTable(NamedTuple):
-    """A table in codes of one or two bytes. Life of the fit; read only once written."""
+    """A table in codes of one or two bytes. Life: fit; `data.binning` writes `rows`."""
 
-    rows: NDArray[np.uint8]  # (n_rows, stride)
+    rows: NDArray[np.uint8]  # (n_rows, stride): codes of one or two bytes; 0: missing
     place: NDArray[np.int64]  # (n_columns,): first byte of each column in a row
     is_wide: NDArray[np.bool_]  # (n_columns,): whether it has two
 
 
 class DrawStrata(NamedTuple):
-    """What a bag is drawn from. Life of the ensemble; read only."""
+    """What a bag is drawn from. Life: fit; Python makes it, kernels only read."""
 
     order: NDArray[np.int32]  # (n_units,): units that can be drawn, those of one stratum side by side
     begin: NDArray[np.int64]  # (n_strata + 1,): where each stratum begins in `order`
@@ -1220,16 +1343,19 @@ class DrawStrata(NamedTuple):
 
 
 class DrawGuide(NamedTuple):
-    """How a place on the line of all weights leads to its unit. Life of the ensemble; read only."""
+    """How a place on the line of all weights leads to its unit. Life: fit; Python makes it, kernels only read."""
 
     line: NDArray[np.int64]  # (n_units + 1,): weight of the units before each place in `order`, and of all
-    start: NDArray[np.int32]  # the place that holds `bucket << shift`
+    start: NDArray[np.int32]  # (n_buckets + 1,): the place in `order` whose weight holds `bucket << shift`
     shift: int  # a bucket is 2**shift wide
 
 
 class PoissonRates(NamedTuple):
-    """Poisson means of the units in small pieces; one entry if all are alike. Life of the ensemble; read only."""
+    """Poisson means of the units in small pieces; one entry in place of n_units if all are alike.
 
-    n_pieces: NDArray[np.int64]  # (n_units,)
-    mean: NDArray[np.float64]  # (n_units,): of a piece
+    Life: fit; Python makes it, kernels only read.
+    """
+
+    n_pieces: NDArray[np.int64]  # (n_units,): pieces of a unit's mean
+    mean: NDArray[np.float64]  # (n_units,): Poisson mean of a piece
     none: NDArray[np.float64]  # (n_units,): exp(-mean), the chance that a piece is 0

@@ -12,7 +12,7 @@ import numpy as np
 from spinney._jit import kernel
 from spinney._types import HIGH, IS_BINNED, LOW, OFFSET
 
-SAME_VALUE = 1e-6  # C4.5, as J48 has it: a value that exceeds the midpoint by less is not above it
+from .ties import C45_SMALL
 
 
 @kernel
@@ -44,7 +44,7 @@ def place_threshold(
     if not (middle >= low and middle < high):  # neighbours one ulp apart, and infinities
         return low
     if is_value:
-        return edges[HIGH, at + last_below(edges, at, cut, following - 1, middle + SAME_VALUE)]
+        return edges[HIGH, at + last_below(edges, at, cut, following - 1, middle + C45_SMALL)]
     if features[IS_BINNED, feature] == 0:
         return middle
     return max(middle, edges[HIGH, at + last_below(edges, at, cut, following - 1, middle)])

@@ -1,8 +1,9 @@
-"""When a candidate beats the best so far: one rule for every search.
+"""When a candidate beats the best so far: one rule for the searches of trees, one for those of the textbooks.
 
 Two candidates whose scores differ by less than a share TIE of the score are a tie: four roundings of a float64 and some
 room. Mathematically equal gains then go to the first feature and the lowest threshold, as promised
-(docs/decisions/0004), or, where ties are broken at random, to each of those that tie with equal chance.
+(docs/decisions/0004), or, where ties are broken at random, to each of those that tie with equal chance. Boosting has
+no slack between candidates, only one against no gain at all: its sums are rounded, but the same ones everywhere.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import inlined
+from spinney._types import BY_C45, BY_RATIO
 
 from .rng import below
 
@@ -27,15 +29,21 @@ C45_MARGIN = 0.1  # errors by which a smaller tree may be worse
 
 
 @inlined
+def slack_of(score: float) -> float:
+    """By which a score may be off."""
+    return abs(score) * TIE
+
+
+@inlined
 def bar_above(best: float) -> float:
     """What a score must exceed to beat `best`."""
-    return best + abs(best) * TIE
+    return best + slack_of(best)
 
 
 @inlined
 def floor_below(best: float) -> float:
     """What a score must reach to tie with `best`."""
-    return best - abs(best) * TIE
+    return best - slack_of(best)
 
 
 @inlined
@@ -53,10 +61,20 @@ def judge(
     blur: rounding of the scores beyond TIE. The k-th candidate to tie wins with chance 1 / (k + 1), and keeps the score
     of the first, so that slacks do not add up.
     """
-    slack = abs(best) * TIE + blur
+    slack = slack_of(best) + blur
     if score > best + slack:
         return True, score, np.int64(0)
     if has_random_ties and score >= best - slack:
         n_ties += 1
         return below(key, n_ties, n_ties + 1) == 0, best, n_ties
     return False, best, n_ties
+
+
+@inlined
+def is_better(gain: float, split_info: float, best: float, slack: float, rule: int) -> bool:
+    """Textbook trees: whether a test beats the best so far, whose gain (BY_RATIO: ratio) is `best`."""
+    if rule == BY_C45:
+        return gain - best > C45_SMALL
+    if rule == BY_RATIO:
+        return gain > best * split_info + slack
+    return gain > best + slack

@@ -12,7 +12,7 @@ import numpy as np
 
 from spinney._jit import door, inlined
 
-from ..common.rng import S11, below, fold
+from ..common.rng import S11, STEP, below, fold, fraction
 from ..common.structs import DrawGuide, DrawStrata, PoissonRates
 
 # Purposes of a draw, so that no two share their numbers: the letters of "bag", "part" and "last".
@@ -20,7 +20,6 @@ BAG = np.uint64(0x626167)
 PART = np.uint64(0x70617274)
 LAST = np.uint64(0x6C617374)
 ONE = np.uint64(1)
-UNIT = 1.0 / 9007199254740992.0  # 2**-53
 
 
 @inlined
@@ -99,7 +98,7 @@ def fill_fractions(seed: np.uint64, tree: np.uint64, order: np.ndarray, fraction
     key = bag_key(seed, tree)
     for place in range(len(order)):
         word = fold(key, np.uint64(order[place])) >> S11
-        fractions[place] = np.float64(word + ONE) * UNIT
+        fractions[place] = np.float64(word + ONE) * STEP
 
 
 @door
@@ -123,7 +122,7 @@ def draw_poisson(seed: np.uint64, tree: np.uint64, order: np.ndarray, rates: Poi
         for piece in range(n_pieces[kind]):
             # the first piece takes the key itself: most units have but one
             word = unit_key if piece == 0 else fold(unit_key, np.uint64(piece))
-            at = np.float64(word >> S11) * UNIT
+            at = fraction(word)
             chance = rates.none[kind]
             k = np.int64(0)
             while at >= chance > 0.0:

@@ -37,7 +37,7 @@ from spinney._types import (
 )
 
 from ..common.layout import pack_test
-from ..common.means import settle_value_leaf
+from ..common.means import join_values, settle_value_leaf
 from ..common.structs import (
     ClassSpan,
     Cuts,
@@ -506,16 +506,7 @@ def settle_values(
             out.value[node] = mean * units.value_unit * units.value_unit_2
             continue
         end = child + nodes.n_branches[node]
-        mean = 0.0
-        for b in range(child, end):
-            mean += np.float64(weights[b]) * means[b]
-        mean /= np.float64(weight)
-        square = 0.0
-        for b in range(child, end):
-            off = means[b] - mean
-            square += np.float64(weights[b]) * (impurity[b] + off * off)
-        means[node] = mean
-        impurity[node] = square / np.float64(weight)
+        join_values(node, child, end, weights, means, impurity)
     if units.criterion == SDR:
         for node in range(n_nodes):
             impurity[node] = np.sqrt(impurity[node])

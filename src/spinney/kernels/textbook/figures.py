@@ -19,7 +19,7 @@ from spinney._types import BY_C45, BY_RATIO, HIGH, IS_CATEGORICAL, LOW, MISSING_
 
 from ..common.elementary import any_log2, log2
 from ..common.structs import CodeRange, Cuts, Figures, TextbookSettings
-from ..common.ties import C45_AVERAGE_SLACK, C45_NEAR, C45_SMALL
+from ..common.ties import C45_AVERAGE_SLACK, C45_NEAR, C45_SMALL, is_better
 
 LEAST_SHARE = 0.1  # C4.5: least weight of a side of a cut, in shares of the mean weight of a class ...
 MOST_LEAST = 25.0  # ... and no more than this
@@ -92,16 +92,6 @@ def least_weight(w_known: float, settings: TextbookSettings) -> float:
     if least - MOST_LEAST > C45_SMALL:
         return MOST_LEAST
     return least
-
-
-@inlined
-def is_better(gain: float, split_info: float, best: float, slack: float, rule: int) -> bool:
-    """Whether a test beats the best so far, whose gain (BY_RATIO: ratio) is `best`."""
-    if rule == BY_C45:
-        return gain - best > C45_SMALL
-    if rule == BY_RATIO:
-        return gain > best * split_info + slack
-    return gain > best + slack
 
 
 # --- The figures of a feature --------------------------------------------------------------------------------------

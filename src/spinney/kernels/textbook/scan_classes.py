@@ -34,7 +34,7 @@ from spinney._types import (
     WEIGHT,
 )
 
-from ..common.criteria import score_classes
+from ..common.criteria import pure_score, score_classes
 from ..common.sorting import make_keys
 from ..common.structs import (
     ClassSpan,
@@ -47,7 +47,7 @@ from ..common.structs import (
     TextbookSettings,
     TextbookTable,
 )
-from ..common.ties import C45_SMALL, TEXTBOOK_TIE
+from ..common.ties import C45_SMALL, TEXTBOOK_TIE, is_better
 from .figures import (
     best_figure,
     clear_figures,
@@ -56,7 +56,6 @@ from .figures import (
     entropy_power,
     gather,
     is_apart,
-    is_better,
     keep_cut,
     keep_levels,
     least_weight,
@@ -108,7 +107,7 @@ def class_impurity(
     """
     score = class_score(sums, side, weight, n_present, settings, xlogx)
     x = np.float64(weight) * settings.weight_unit
-    return max((-score if settings.criterion == ENTROPY else x - score) / x, 0.0)
+    return max((pure_score(settings.criterion) * x - score) / x, 0.0)
 
 
 @inlined

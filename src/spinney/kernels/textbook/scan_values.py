@@ -43,7 +43,7 @@ from ..common.structs import (
     TextbookTable,
     ValueSpan,
 )
-from ..common.ties import TEXTBOOK_TIE
+from ..common.ties import TEXTBOOK_TIE, is_better
 from .figures import (
     best_figure,
     clear_figures,
@@ -51,7 +51,6 @@ from .figures import (
     count_full,
     entropy_power,
     gather,
-    is_better,
     keep_cut,
     keep_levels,
     note_cut,

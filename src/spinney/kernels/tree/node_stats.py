@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import door, inlined, kernel
-from spinney._types import ENTROPY, MOST_BRANCHES, SDR, TARGET, WEIGHT
+from spinney._types import MOST_BRANCHES, SDR, TARGET, WEIGHT
 
-from ..common.criteria import impurity_of_classes, impurity_of_two
+from ..common.criteria import impurity_of_classes, impurity_of_two, pure_score
 from ..common.layout import missing_of, pack_leaf, pack_link
-from ..common.means import settle_value_leaf
+from ..common.means import join_values, settle_value_leaf
 from ..common.structs import Nodes, NodeSums, RowRange, StatUnits, Targets, TreeArrays
 
 
@@ -122,26 +122,6 @@ def fill_class_leaf(
 
 
 @inlined
-def join_values(
-    node: int, child: int, end: int, weight: np.ndarray, means: np.ndarray | None, impurity: np.ndarray
-) -> None:
-    """Mean and variance of an inner node from those of its branches, child .. end."""
-    if means is None:
-        return
-    total = np.float64(weight[node])
-    mean = 0.0
-    for b in range(child, end):
-        mean += np.float64(weight[b]) * means[b]
-    mean /= total
-    square = 0.0
-    for b in range(child, end):
-        off = means[b] - mean
-        square += np.float64(weight[b]) * (impurity[b] + off * off)
-    means[node] = mean
-    impurity[node] = square / total
-
-
-@inlined
 def join_classes(
     node: int,
     child: int,
@@ -161,9 +141,8 @@ def join_classes(
             ones += sums.ones[b]
         sums.ones[node] = ones
     else:
-        base = 0.0 if units.criterion == ENTROPY else 1.0
         share = score / np.float64(sums.weight[node])
-        impurity[node] = max(base - share * units.score_unit, 0.0)
+        impurity[node] = max(pure_score(units.criterion) - share * units.score_unit, 0.0)
 
 
 @inlined

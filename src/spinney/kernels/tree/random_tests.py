@@ -40,7 +40,7 @@ from spinney._types import (
 )
 
 from ..common.branch import has_level
-from ..common.rng import below, fold
+from ..common.rng import below, fold, fraction
 from ..common.structs import (
     Candidate,
     ClassScratch,
@@ -59,8 +59,6 @@ from .candidates import cut_between, none_better
 from .scan_classes import power_kind, power_step, try_cut
 from .scan_moments import scan_moments
 
-UNIT = 1.0 / 9007199254740992.0
-S11 = np.uint64(11)
 NONE, ONE = np.uint64(0), np.uint64(1)
 
 
@@ -97,7 +95,7 @@ def draw_threshold(
     at = features[OFFSET, feature] - 1
     low = edges[LOW, at + lowest]
     high = edges[LOW, at + highest]
-    threshold = low + (high - low) * (np.float64(fold(key, np.uint64(feature)) >> S11) * UNIT)
+    threshold = low + (high - low) * fraction(fold(key, np.uint64(feature)))
     if not (threshold >= low and threshold < high):  # infinite values, or a rounding at the upper end
         cut = lowest + below(key, feature, highest - lowest)
         return cut, edges[LOW, at + cut]
@@ -152,7 +150,7 @@ def mark_left(
 
     The code is 0 where the draw fails, by infinite values or by a rounding at the upper end.
     """
-    threshold = low + (high - low) * (np.float64(fold(key, np.uint64(feature)) >> S11) * UNIT)
+    threshold = low + (high - low) * fraction(fold(key, np.uint64(feature)))
     if not (threshold >= low and threshold < high):
         return np.int64(0), threshold
     cut = np.int32(0)

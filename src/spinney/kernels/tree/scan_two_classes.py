@@ -180,7 +180,7 @@ def scan_buckets(
     cells: np.ndarray,
 ) -> Candidate:
     """Best cut of n rows, more than PAIR_ROWS. Cells are zero before and after."""
-    column, labels, picked = packed.column, packed.labels, packed.bucket_keys
+    column, labels, bucket_keys = packed.column, packed.labels, packed.bucket_keys
     weight, total = totals[W_ALL], totals[S_ALL]
     top = best.score
     n_buckets = highest - lowest + 1
@@ -225,16 +225,16 @@ def scan_buckets(
     if cut >= 0:
         cut_code = lowest + ((cut + 1) << drop) - 1
     if n_open > 0:
-        n_picked = np.uint64(0)
+        n_open_rows = np.uint64(0)
         for k in range(np.uint64(n)):
             code = np.uint64(column[k])
-            picked[0, n_picked] = np.uint32((code << np.uint64(16)) | k)
-            n_picked += np.uint64(cells[(code - least) >> shift] < 0)
-        side = sort_keys(picked, np.int64(n_picked), 16, lowest, highest, counts)
+            bucket_keys[0, n_open_rows] = np.uint32((code << np.uint64(16)) | k)
+            n_open_rows += np.uint64(cells[(code - least) >> shift] < 0)
+        side = sort_keys(bucket_keys, np.int64(n_open_rows), 16, lowest, highest, counts)
         bucket = np.int64(-1)
         code = np.int64(-1)
-        for k in range(n_picked):
-            key = np.int64(picked[side, k])
+        for k in range(n_open_rows):
+            key = np.int64(bucket_keys[side, k])
             if code != key >> 16 and (key >> 16) - lowest >> drop == bucket:
                 rise, run = score_cut(left >> 32, left & LOW_HALF, weight, total)
                 if rise > bar * run:
