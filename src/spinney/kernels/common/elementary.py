@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinney._jit import door, inlined
+from spinney._jit import door, inlined, kernel
 
 # exp(r + k ln 2) = 2**k * (1 + r + r * r * q(r)), |r| <= ln(2) / 2; q meets the series at ten Chebyshev points, within
 # 1.6e-17 of exp; ln 2 is HIGH, whose products with k are exact, and LOW
@@ -210,11 +210,13 @@ def log2(x: float) -> float:
     return high + low
 
 
-@inlined
+@kernel
 def any_log2(x: float) -> float:
     """Log of any positive and finite number, not of an array, to the base 2, within 0.56 units in the last place.
 
     Of subnormal numbers within 0.8. Large ones are as exact by the plainer way (C4.5 with holes: 0.24 s without it).
+    Not inlined: what reads a table first, and computes what that lacks, would be too long to be inlined itself (ID3 on
+    letter took 64 ms instead of 52).
     """
     if x >= LARGE:
         return weight_log2(x)
