@@ -13,8 +13,10 @@ from random import Random
 
 import atheris
 
-with atheris.instrument_imports(include=["spinney.model", "spinney.tree", "spinney.table", "spinney.estimators.saved"]):
-    import spinney.estimators.saved
+with atheris.instrument_imports(
+    include=["spinney.model", "spinney.tree", "spinney.table", "spinney.estimators.saving"]
+):
+    import spinney.estimators.saving
     import spinney.model.io  # noqa: F401
 
 from fuzz.corpus import read_corpus, write_corpus

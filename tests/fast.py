@@ -11,9 +11,9 @@ import naive
 from spinney import _jit
 from spinney._types import LEARNED, OWN_BRANCH, SUBSET, SURROGATE
 from spinney.table.coding import code_table
+from spinney.table.fixed_point import class_target, fix_weights, value_target
 from spinney.table.schema import Schema
 from spinney.tree.grow import GrowParams, grow_tree
-from spinney.tree.target import class_target, fix_weights, value_target
 
 CLOSE = 1e-9
 MISSING = {"learned": LEARNED, "branch": OWN_BRANCH, "surrogate": SURROGATE}

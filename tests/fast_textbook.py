@@ -9,11 +9,11 @@ import numpy as np
 
 import fast
 import naive_textbook
+from spinney._packing import pack_test
 from spinney._types import EVERY_BRANCH, LEAF, MAX_CODES, MULTIWAY, THRESHOLD
 from spinney.table.coding import code_table
-from spinney.tree.packing import pack_test
+from spinney.table.fixed_point import class_target, fix_weights, value_target
 from spinney.tree.structure import Tree
-from spinney.tree.target import class_target, fix_weights, value_target
 from spinney.tree.textbook import TextbookParams, grow_textbook
 
 CLOSE = 1e-9

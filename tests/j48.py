@@ -11,10 +11,10 @@ from spinney import _jit
 from spinney.estimators.cart import CARTClassifier
 from spinney.estimators.checks import open_x
 from spinney.table.coding import code_table
+from spinney.table.fixed_point import class_target, fix_weights
 from spinney.table.ingest import read_columns
 from spinney.table.schema import encode
 from spinney.tree.pessimistic import collapse, prune_pessimistic
-from spinney.tree.target import class_target, fix_weights
 from spinney.tree.textbook import TextbookParams, grow_textbook
 
 TARGETS = {"mushroom": "class", "soybean": "Class", "letter": "lettr", "adult": "income", "vowel": "Class"}

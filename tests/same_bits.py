@@ -11,12 +11,12 @@ import numpy as np
 
 import spinney
 from spinney.ensemble.adaboost import distances, find_alpha
+from spinney.ensemble.links import respond
 from spinney.ensemble.sampling import Draw
-from spinney.model.links import respond
-from spinney.model.margins import bound_rounds
+from spinney.model.adaboost_bounds import bound_rounds
+from spinney.table.fixed_point import fix_weights
 from spinney.tree.grow import entropy_table
-from spinney.tree.measures import class_impurity, times_log
-from spinney.tree.target import fix_weights
+from spinney.tree.split_measures import class_impurity, times_log
 
 
 def make_table():

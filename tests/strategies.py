@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from spinney.tree.criteria import CLASS_CRITERIA, VALUE_CRITERIA
+from spinney._criteria import CLASS_CRITERIA, VALUE_CRITERIA
 
 MAX_ROWS = 40
 MAX_FEATURES = 5

@@ -18,8 +18,8 @@ from threadpoolctl import threadpool_limits
 
 from boosting_cases import ARRAYS, raw_of, same_forest
 from spinney import GradientBoostingClassifier, GradientBoostingRegressor, _jit
+from spinney._threads import Team
 from spinney._types import THRESHOLD
-from spinney.ensemble.pool import Team
 from spinney.tree.boost import BoostGrowth
 
 NUMBERS = ["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"]
@@ -74,7 +74,7 @@ def test_threads_and_shares_of_any_size_change_no_bit(monkeypatch, loss, way):
     if loss in {"squared_error", "four classes"}:
         options |= {"subsample": 0.7, "max_features": 3}
     alone = make_model(loss, n_jobs=1, random_state=0, **options).fit(X, y)
-    monkeypatch.setattr("spinney.estimators.boosting.SHARED_ROWS", 1)
+    monkeypatch.setattr("spinney.estimators.base_boosting.SHARED_ROWS", 1)
     monkeypatch.setattr("spinney.ensemble.boosting.ROWS_AT_ONCE", 1)
     monkeypatch.setattr("spinney.tree.boost.SHARE_CELLS", 1)
     plain, run, counts = BoostGrowth.settings, Team.run, {"shares": 0}

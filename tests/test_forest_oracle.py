@@ -13,10 +13,14 @@ import fast
 import naive
 import strategies
 from spinney import _jit
+from spinney._packing import kind_of_link, pack_test
 from spinney._types import SUBSET
 from spinney.estimators.extra_trees import ExtraTreesClassifier, ExtraTreesRegressor
 from spinney.estimators.random_forest import RandomForestClassifier, RandomForestRegressor
-from spinney.model.predict import (
+from spinney.table.coding import code_table
+from spinney.table.fixed_point import fix_weights
+from spinney.tree.forest import Forest, join_forests, join_trees
+from spinney.tree.predict import (
     add_votes,
     find_all_leaves,
     find_coded_leaves,
@@ -24,11 +28,7 @@ from spinney.model.predict import (
     predict_shares,
     predict_values,
 )
-from spinney.table.coding import code_table
-from spinney.tree.forest import Forest, join_forests, join_trees
-from spinney.tree.packing import kind_of_link, pack_test
 from spinney.tree.structure import BrokenTreeError
-from spinney.tree.target import fix_weights
 
 BAGS = {
     "bootstrap": {},
@@ -159,7 +159,7 @@ def test_votes_of_some_rows_and_in_any_blocks(case, n_block, first):
     add_votes(forest, values, 0, len(values), whole)
     part = np.zeros_like(whole)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("spinney.model.predict.BLOCK_ROWS", n_block)
+        patch.setattr("spinney.tree.predict.BLOCK_ROWS", n_block)
         add_votes(forest, values, first, len(values) - first, part)
     inside = slice(first, len(values) - first)
     np.testing.assert_array_equal(part[inside], whole[inside])

@@ -169,12 +169,15 @@ INEXACT = {
     *(f"{a}{name}{h}" for a in ("", "a", "arc") for name in ("sin", "cos", "tan") for h in ("", "h", "2")),
 }
 EXEMPT = {  # file: (what it may use, why)
-    "model/voters.py": ({"math.log", "math.log1p", "math.exp", "**"}, "theory of votes: figures to read, no model"),
+    "model/ensemble_theory.py": (
+        {"math.log", "math.log1p", "math.exp", "**"},
+        "theory of votes: figures to read, no model",
+    ),
     "tree/pessimistic.py": ({"statistics"}, "a quantile; it takes a logarithm for confidences below 0.075 only"),
     "estimators/bagging.py": ({"math.log2"}, "seconds that a fit will take"),
-    "estimators/boosting.py": ({"math.log2"}, "seconds that a fit will take"),
-    "estimators/coded.py": ({"math.log2"}, "seconds that a fit will take"),
-    "estimators/forest.py": ({"math.log2"}, "seconds that a fit will take"),
+    "estimators/base_boosting.py": ({"math.log2"}, "seconds that a fit will take"),
+    "estimators/training.py": ({"math.log2"}, "seconds that a fit will take"),
+    "estimators/base_forest.py": ({"math.log2"}, "seconds that a fit will take"),
     "estimators/trace.py": ({"math.log2"}, "seconds that a trace will take"),
 }
 ARITHMETIC_FILES = [path for name in FIXED_ARITHMETIC for path in sorted((PACKAGE / name).rglob("*.py"))]

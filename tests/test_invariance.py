@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import strategies
 from spinney import C45Classifier, ID3Classifier
+from spinney._criteria import CLASS_CRITERIA, VALUE_CRITERIA
 from spinney.estimators.cart import CARTClassifier, CARTRegressor
-from spinney.tree.criteria import CLASS_CRITERIA, VALUE_CRITERIA
 
 
 @st.composite

@@ -9,7 +9,7 @@ import pytest
 
 import j48
 from spinney.estimators.c45 import C45Classifier
-from spinney.model.predict import predict_classes
+from spinney.tree.predict import predict_classes
 from spinney.tree.textbook import TextbookParams
 
 # table: leaves, size, training error in percent; the same without pruning

@@ -16,8 +16,8 @@ import naive_pruning
 import naive_textbook
 import strategies
 from spinney import C45Classifier, ID3Classifier, ID3Regressor, _jit
-from spinney.model.predict import find_leaves, predict_classes, predict_shares, predict_values
 from spinney.tree import pessimistic, prune
+from spinney.tree.predict import find_leaves, predict_classes, predict_shares, predict_values
 from spinney.tree.reduced_error import prune_on_rows
 
 CLOSE = 1e-9

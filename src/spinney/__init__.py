@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from spinney.estimators.id3 import ID3Classifier, ID3Regressor
     from spinney.estimators.importances import OOBSelector
     from spinney.estimators.random_forest import RandomForestClassifier, RandomForestRegressor
-    from spinney.estimators.saved import load_model
+    from spinney.estimators.saving import load_model
     from spinney.estimators.trace import trace
+    from spinney.model.adaboost_bounds import rounds_to_fit, training_bound
     from spinney.model.container import BrokenFileError
+    from spinney.model.ensemble_theory import decompose_error, decompose_variance, strength_and_correlation, vote_error
     from spinney.model.io import load_predictor
-    from spinney.model.margins import rounds_to_fit, training_bound
     from spinney.model.predictor import Predictor
-    from spinney.model.voters import decompose_error, decompose_variance, strength_and_correlation, vote_error
     from spinney.table.binning import equal_density_bins
     from spinney.table.ingest import read_table
 
@@ -51,20 +51,20 @@ _HOMES = {
     "RandomForestClassifier": "spinney.estimators.random_forest",
     "RandomForestRegressor": "spinney.estimators.random_forest",
     "datasets": "",  # a package of its own
-    "decompose_error": "spinney.model.voters",
-    "decompose_variance": "spinney.model.voters",
+    "decompose_error": "spinney.model.ensemble_theory",
+    "decompose_variance": "spinney.model.ensemble_theory",
     "equal_density_bins": "spinney.table.binning",
-    "load_model": "spinney.estimators.saved",
+    "load_model": "spinney.estimators.saving",
     "load_predictor": "spinney.model.io",
     "plot": "",  # a module of its own
     "read_table": "spinney.table.ingest",
-    "rounds_to_fit": "spinney.model.margins",
+    "rounds_to_fit": "spinney.model.adaboost_bounds",
     "show_versions": "spinney._versions",
-    "strength_and_correlation": "spinney.model.voters",
+    "strength_and_correlation": "spinney.model.ensemble_theory",
     "study": "",  # a package of its own
     "trace": "spinney.estimators.trace",
-    "training_bound": "spinney.model.margins",
-    "vote_error": "spinney.model.voters",
+    "training_bound": "spinney.model.adaboost_bounds",
+    "vote_error": "spinney.model.ensemble_theory",
     "warmup": "spinney._warmup",
 }
 

@@ -110,8 +110,8 @@ def _boost(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
     from spinney import _jit
     from spinney.estimators.adaboost import AdaBoostClassifier
     from spinney.estimators.gradient_boosting import GradientBoostingClassifier, GradientBoostingRegressor
-    from spinney.model.packed import pack_values
-    from spinney.model.predict import FEWEST_TREES
+    from spinney.model.packed_forest import pack_values
+    from spinney.tree.predict import FEWEST_TREES
 
     one: dict[str, Any] = {"n_estimators": 1, "min_samples_leaf": 1}
     tall = np.resize(X, (8192, 64))  # enough for two threads

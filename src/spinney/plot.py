@@ -371,8 +371,8 @@ def growth(model: Any, X: Any, y: Any, *, metric: str | None = None) -> Chart:
     from sklearn.utils.validation import check_is_fitted
 
     from spinney.study.evidence import Growth
-    from spinney.study.growths import answer_on_the_way
     from spinney.study.metrics import choose_metric
+    from spinney.study.staged import answer_on_the_way
 
     check_is_fitted(model)
     classes = getattr(model, "classes_", None)
@@ -415,7 +415,7 @@ def pruning(model: Any, X: Any, y: Any) -> Chart:
     <Chart: Pruning: error against size of the tree>
     """
     from spinney.estimators.cart import CARTClassifier, CARTRegressor
-    from spinney.study.tree_story import tell_tree
+    from spinney.study.tree_view import tell_tree
 
     if not isinstance(model, CARTClassifier | CARTRegressor):
         raise TypeError(f"pruning paths are those of CARTClassifier and CARTRegressor, not of {_name(model)}")

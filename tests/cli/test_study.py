@@ -22,7 +22,7 @@ from pyarrow import parquet
 import spinney
 from spinney.cli import main
 from spinney.cli.report import beside
-from spinney.cli.sinks import Sink
+from spinney.cli.writers import Sink
 from spinney.study import Study
 from spinney.study import housing as figures
 from spinney.study.result import Figure

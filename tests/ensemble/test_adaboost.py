@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from spinney._types import CONTROL_SIZE
 from spinney.ensemble.adaboost import AdaBoost, RowWeights, ValueTarget, distances, find_alpha, mistakes
-from spinney.model.margins import find_normalisers
-from spinney.tree.target import fix_weights, value_target
+from spinney.model.adaboost_bounds import find_normalisers
+from spinney.table.fixed_point import fix_weights, value_target
 
 NO_CONTROL = np.zeros(CONTROL_SIZE, np.int64)
 

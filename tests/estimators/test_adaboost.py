@@ -32,7 +32,7 @@ from spinney import (
     rounds_to_fit,
     training_bound,
 )
-from spinney.model.committee import find_medians
+from spinney.model.weighted_votes import find_medians
 
 NODE_FIELDS = ("test", "first_child", "threshold", "subsets", "n_rows", "weight", "impurity", "distributions")
 FOREST_FIELDS = ("hot", "n_rows", "weight", "impurity", "subsets", "distributions", "first_node", "first_mixed")

@@ -34,7 +34,7 @@ from spinney import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from spinney.ensemble.bagging import Subspaces, member_seed, narrow_tree, widen_tree
+from spinney.ensemble.subspaces import Subspaces, member_seed, narrow_tree, widen_tree
 
 KINDS = [BaggingClassifier, BaggingRegressor]
 TREES = {BaggingClassifier: CARTClassifier, BaggingRegressor: CARTRegressor}

@@ -22,8 +22,8 @@ from sklearn.model_selection import KFold
 from boosting_cases import make, make_frame, make_table, raw_of, same_forest, scripted
 from spinney import GradientBoostingClassifier, GradientBoostingRegressor
 from spinney.ensemble.sampling import draw_key
-from spinney.estimators.boosting import HOLDOUT
-from spinney.estimators.stopping import draw_held
+from spinney.estimators.base_boosting import HOLDOUT
+from spinney.estimators.early_stopping import draw_held
 
 EXACT = {"max_bins": None, "min_samples_leaf": 1, "min_child_weight": 0.0}  # as scikit-learn's GradientBoosting
 

@@ -25,7 +25,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from boosting_cases import make, make_frame, make_table, raw_of, same_forest, scripted
 from contract import parametrize_with_contract
 from spinney import GradientBoostingClassifier, GradientBoostingRegressor
-from spinney.estimators.boosting import check_interactions
+from spinney.estimators.base_boosting import check_interactions
 from spinney.tree.forest import Forest
 
 

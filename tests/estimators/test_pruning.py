@@ -14,12 +14,12 @@ from sklearn.model_selection import GroupKFold, TimeSeriesSplit
 from sklearn.utils._param_validation import InvalidParameterError
 
 from spinney import AdaBoostClassifier, BaggingClassifier, C45Classifier, CARTClassifier, CARTRegressor
-from spinney.estimators.cross_pruning import deal_folds
-from spinney.estimators.stopping import draw_held
-from spinney.model.predict import find_leaves
+from spinney.estimators.cross_validated_pruning import deal_folds
+from spinney.estimators.early_stopping import draw_held
+from spinney.tree.predict import find_leaves
 from spinney.tree.prune import merge_leaves, node_risk, prune_by_gain, prune_to_alpha, snip
+from spinney.tree.pruning_report import PruningReport
 from spinney.tree.reduced_error import prune_on_rows
-from spinney.tree.report import PruningReport
 
 CANCER = load_breast_cancer(return_X_y=True)
 DIABETES = load_diabetes(return_X_y=True)

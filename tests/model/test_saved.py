@@ -16,7 +16,7 @@ from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 
 import saved_models
 import spinney
-from spinney.model import voting
+from spinney.model import forest_votes
 from spinney.model.container import BrokenFileError, read
 from spinney.model.state import read_codes
 
@@ -212,12 +212,14 @@ def test_the_number_of_threads_is_looked_at(name):
 
 @pytest.mark.parametrize("name", ["adaboost", "adaboost classes", "adaboost numbers"])
 def test_threads_of_adaboost_say_the_same(name, monkeypatch):
-    monkeypatch.setattr(voting, "FEWEST_ROWS", 16)
+    monkeypatch.setattr(forest_votes, "FEWEST_ROWS", 16)
     model, X = saved_models.fit(name)
     predictor = model.predictor()
     calls = []
-    run_tasks = voting.run_tasks
-    monkeypatch.setattr(voting, "run_tasks", lambda *args, **options: (calls.append(args), run_tasks(*args, **options)))
+    run_tasks = forest_votes.run_tasks
+    monkeypatch.setattr(
+        forest_votes, "run_tasks", lambda *args, **options: (calls.append(args), run_tasks(*args, **options))
+    )
     values = predictor.encode(X)
     assert predictor.answer(values, 3).tobytes() == predictor.answer(values, 1).tobytes()
     assert [n_workers for _, _, n_workers in calls] == [3, 1]

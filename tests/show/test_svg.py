@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spinney.reading.layout import text_width
 from spinney.show.chart import Chart
-from spinney.show.look import DARK, LIGHT, N_LOOKS, contrast
 from spinney.show.marks import NEUTRAL, Axis, Band, Bars, Cells, Columns, Line, Points, Rows, Rule
 from spinney.show.style import make_style
 from spinney.show.svg import to_svg
-from spinney.tree.layout import text_width
+from spinney.show.theme import DARK, LIGHT, N_LOOKS, contrast
 
 NASTY = '</title><script>alert("1")</script>&amp;\'<b>'
 LEVELS = tuple(f"level {k}" for k in range(4))

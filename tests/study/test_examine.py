@@ -22,11 +22,11 @@ from spinney.study import Evidence, Witness, compare, examine, examine_figure, h
 from spinney.study.clock import Clock
 from spinney.study.dependence import find_answer, make_grid, nearest, trace_columns
 from spinney.study.examine import rehearse_figure
+from spinney.study.fold_record import Stages
 from spinney.study.folds import make_folds, recall_folds
 from spinney.study.methods import choose_methods
 from spinney.study.result import Curve, Figure
-from spinney.study.tree_story import tell_tree
-from spinney.study.witness import Stages
+from spinney.study.tree_view import tell_tree
 
 compiled_only = pytest.mark.compiled(reason="takes minutes interpreted")
 
@@ -384,7 +384,7 @@ def test_a_witness_that_fails_does_not_end_the_study(monkeypatch):
     def fail(*_, **__):
         raise ValueError("no answer")
 
-    monkeypatch.setattr("spinney.study.witness.answer_on_the_way", fail)
+    monkeypatch.setattr("spinney.study.fold_record.answer_on_the_way", fail)
     data, witness = make_data(), Witness()
     study = compare(data, methods=["id3"], n_splits=2, n_repeats=1, witness=witness)
     assert study.method("id3").error is None
@@ -424,7 +424,7 @@ def test_a_part_of_the_rows_shows_the_way_and_all_the_end(metric, monkeypatch):
     data = make_data(n_rows=400)
     study, scores = None, []
     for most in (2000, 100):
-        monkeypatch.setattr("spinney.study.witness.MAX_ROWS", most)
+        monkeypatch.setattr("spinney.study.fold_record.MAX_ROWS", most)
         witness = Witness()
         study = compare(data, methods=["adaboost", "bagging"], metric=metric, n_splits=2, n_repeats=1, witness=witness)
         assert witness.troubles == {}

@@ -15,7 +15,7 @@ import fast
 from packed import leaf_score, leaf_value, pack
 from spinney import _jit
 from spinney._types import CONTROL_SIZE, CONTROL_STOP, IS_CATEGORICAL, N_CODES, N_WORDS
-from spinney.ensemble.bagging import Subspaces
+from spinney.ensemble.subspaces import Subspaces
 from spinney.kernels.common.structs import BoostNodes, PackedUnits
 from spinney.table.binning import bin_table
 from spinney.tree import boost

@@ -13,12 +13,12 @@ import fast
 import naive
 import strategies
 from spinney import _jit
+from spinney._criteria import CLASS_CRITERIA
+from spinney._packing import pack_test
 from spinney.estimators.cart import CARTClassifier, CARTRegressor
-from spinney.model.predict import find_leaves
 from spinney.table import coding
 from spinney.tree import grow
-from spinney.tree.criteria import CLASS_CRITERIA
-from spinney.tree.packing import pack_test
+from spinney.tree.predict import find_leaves
 
 
 def assert_grows_as_naive(table, parameters):

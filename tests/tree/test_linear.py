@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 import fast
 from spinney import _jit
-from spinney.model.predict import find_leaves, predict_values
-from spinney.tree.cutting import cut_nodes
 from spinney.tree.linear import LinearLeaves, LinearParams, Rows, fit_leaves
+from spinney.tree.predict import find_leaves, predict_values
 from spinney.tree.refit import refit_leaves
 from spinney.tree.structure import BrokenTreeError
+from spinney.tree.subtree import cut_nodes
 
 NAN = float("nan")
 

@@ -8,9 +8,9 @@ import pytest
 import fast
 import j48
 from spinney import _jit
-from spinney.model.predict import predict_classes
+from spinney.table.fixed_point import class_target, fix_weights
 from spinney.tree.pessimistic import added_errors, collapse, prune_pessimistic, quinlan_limit
-from spinney.tree.target import class_target, fix_weights
+from spinney.tree.predict import predict_classes
 from spinney.tree.textbook import TextbookParams, grow_textbook
 
 # Quinlan, C4.5 (1993), section 4.2, congressional voting: U25%(E, N)
@@ -159,8 +159,8 @@ def raised_by_hand():
 
 
 def test_raising_keeps_the_tests_of_the_branch_and_moves_the_rows():
+    from spinney._packing import pack_test
     from spinney._types import EVERY_BRANCH, THRESHOLD
-    from spinney.tree.packing import pack_test
     from spinney.tree.structure import Tree
 
     x0, x1, y = raised_by_hand()

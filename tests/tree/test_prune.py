@@ -16,10 +16,10 @@ import naive
 import strategies
 from spinney._types import SUBSET
 from spinney.estimators.cart import CARTClassifier, CARTRegressor
-from spinney.tree import cutting
-from spinney.tree.cutting import cut_nodes
+from spinney.tree import subtree
 from spinney.tree.prune import cut_sequence, from_units, node_risk, prune_to_alpha
 from spinney.tree.reduced_error import prune_on_rows
+from spinney.tree.subtree import cut_nodes
 
 
 @st.composite
@@ -471,7 +471,7 @@ def test_many_classes_are_judged_in_blocks(has_ties, monkeypatch):
     truth, weight = rng.integers(0, 7, 300), rng.random(300)
     at_once = prune_on_rows(tree, leaf, truth, weight)
     assert 1 < at_once.n_nodes < tree.n_nodes
-    monkeypatch.setattr(cutting, "BLOCK_CELLS", 3 * tree.n_nodes)
+    monkeypatch.setattr(subtree, "BLOCK_CELLS", 3 * tree.n_nodes)
     assert fast.arrays_of(prune_on_rows(tree, leaf, truth, weight)) == fast.arrays_of(at_once)
 
 

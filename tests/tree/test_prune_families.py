@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 
 import fast
 import strategies
+from spinney._packing import pack_test
 from spinney._types import EVERY_BRANCH, MULTIWAY, SUBSET, THRESHOLD
-from spinney.model.predict import find_leaves, predict_classes, predict_shares, predict_values
-from spinney.tree.cutting import cut_nodes
 from spinney.tree.linear import LinearLeaves
-from spinney.tree.packing import pack_test
+from spinney.tree.predict import find_leaves, predict_classes, predict_shares, predict_values
 from spinney.tree.prune import (
     cut_sequence,
     from_units,
@@ -29,6 +28,7 @@ from spinney.tree.prune import (
     snip,
 )
 from spinney.tree.structure import Tree
+from spinney.tree.subtree import cut_nodes
 from spinney.tree.surrogates import Surrogates
 
 

@@ -13,7 +13,7 @@ import fast
 import naive
 import strategies
 from spinney._types import SUBSET
-from spinney.tree import cutting
+from spinney.tree import subtree
 from spinney.tree.refit import refit_leaves
 
 
@@ -225,7 +225,7 @@ def test_many_classes_are_summed_in_blocks(criterion, monkeypatch):
     leaf = np.array([leaf_of(tree, row) for row in rng.normal(size=(300, 2))])
     truth, weight = rng.integers(0, 7, 300), rng.random(300)
     at_once = refit_leaves(tree, leaf, truth, weight, criterion=criterion)
-    monkeypatch.setattr(cutting, "BLOCK_CELLS", 3 * at_once.n_nodes)
+    monkeypatch.setattr(subtree, "BLOCK_CELLS", 3 * at_once.n_nodes)
     in_blocks = refit_leaves(tree, leaf, truth, weight, criterion=criterion)
     np.testing.assert_allclose(in_blocks.impurity, at_once.impurity, rtol=1e-12, atol=1e-15)
     np.testing.assert_array_equal(in_blocks.distributions, at_once.distributions)

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import fast
 import strategies
 from spinney import _jit
+from spinney._packing import pack_test
 from spinney._types import MULTIWAY, SUBSET, THRESHOLD
 from spinney.estimators.cart import CARTClassifier, CARTRegressor
-from spinney.model import predict
-from spinney.tree.packing import pack_test
+from spinney.tree import predict
 from spinney.tree.structure import BrokenTreeError, Tree
 
 

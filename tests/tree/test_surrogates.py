@@ -18,9 +18,9 @@ from spinney._types import SUBSET, THRESHOLD
 from spinney.estimators.bagging import BaggingClassifier
 from spinney.estimators.cart import CARTClassifier, CARTRegressor
 from spinney.estimators.trace import trace
-from spinney.model.predict import find_leaves
-from spinney.tree.cutting import cut_nodes
+from spinney.tree.predict import find_leaves
 from spinney.tree.structure import BrokenTreeError
+from spinney.tree.subtree import cut_nodes
 from spinney.tree.surrogates import Surrogates, surrogate_importances
 
 # Small tables go to the interpreted kernels: each family of targets has a compiled driver of its own for surrogates.

@@ -12,10 +12,10 @@ import fast
 from spinney import _jit
 from spinney._types import BY_C45, CONTROL_STOP, EVERY_BRANCH, MULTIWAY, N_NODES, THRESHOLD
 from spinney.kernels.common.structs import Branches, Entries
-from spinney.model.predict import predict_classes, predict_shares, predict_values
 from spinney.table.coding import code_table
+from spinney.table.fixed_point import class_target, fix_weights, value_target
 from spinney.tree import textbook
-from spinney.tree.target import class_target, fix_weights, value_target
+from spinney.tree.predict import predict_classes, predict_shares, predict_values
 from spinney.tree.textbook import Textbook, TextbookParams
 
 NAN = math.nan

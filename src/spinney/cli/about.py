@@ -55,7 +55,7 @@ def datasets(name: str | None, out: str | None, force: bool, as_json: bool) -> N
 def write_table(table: Any, out: str, *, force: bool) -> None:
     """Write a table as the suffix of the file asks."""
     from spinney._files import replacing
-    from spinney.cli.sinks import Sink, kind_of
+    from spinney.cli.writers import Sink, kind_of
 
     kind = kind_of(out)
     check_new(out, force=force)

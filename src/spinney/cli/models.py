@@ -60,7 +60,7 @@ def train(
     give the same model: random_state is 0 unless set. A forest is scored by its out-of-bag rows and keeps their votes,
     with which `predict --interval` works; --set oob_score=false leaves both out.
     """
-    from spinney.study.doubts import doubt_columns
+    from spinney.study.column_checks import doubt_columns
 
     check_new(out, force=force)
     params = read_settings(settings)

@@ -256,7 +256,7 @@ def count_rows(n_rows: int | None, *, is_shown: bool) -> Iterator[Callable[[int]
 def open_sink(out: str | None) -> Iterator[Callable[[pa.Table], None]]:
     """What writes batches: into a file that is whole at the end or not there, or to stdout."""
     from spinney._files import replacing
-    from spinney.cli.sinks import Sink, kind_of
+    from spinney.cli.writers import Sink, kind_of
 
     kind = "csv" if out is None else kind_of(out)
     if out is None:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from spinney.cli.study_text import Writer
     from spinney.study.clock import Clock
+    from spinney.study.fold_record import Witness
     from spinney.study.result import Study
     from spinney.study.tables import Data
-    from spinney.study.witness import Witness
 
 COMPARING = 0.8  # of a budget, where a report is to be made of what is left
 
@@ -72,11 +72,11 @@ def _study_table(source: str, options: dict[str, Any], clock: Clock, writer: Wri
     """Compare on a table, print, save; why it stopped early, or None."""
     from spinney.cli.study_text import print_study, print_summary
     from spinney.study.compare import compare
+    from spinney.study.fold_record import Witness
     from spinney.study.folds import make_folds
     from spinney.study.methods import choose_methods
     from spinney.study.metrics import choose_metric
     from spinney.study.tables import prepare
-    from spinney.study.witness import Witness
 
     if options["save"] is not None:
         check_new(options["save"], force=options["force"])
@@ -176,7 +176,7 @@ def _draw(options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
     from spinney.show.report import make_figure_report
     from spinney.study import housing
     from spinney.study.examine import examine_figure
-    from spinney.study.witness import Witness
+    from spinney.study.fold_record import Witness
 
     for option in ("target", "drop", "methods", "metric", "folds", "groups", "time_column", "tune", "save"):
         if options[option]:

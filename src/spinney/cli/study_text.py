@@ -9,7 +9,7 @@ import numpy as np
 from spinney.cli.group import PLAIN_LETTERS, printable
 from spinney.cli.tables import show_name
 from spinney.show import numbers
-from spinney.study.verdict import LEVEL
+from spinney.study.significance import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

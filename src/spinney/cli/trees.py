@@ -111,7 +111,7 @@ def tree(
 
 def grow_tree(training: Training, method: str, params: dict[str, Any], *, is_told: bool) -> tuple[Any, str]:
     """A tree, and a line about it."""
-    from spinney.tree.wording import count
+    from spinney.reading.wording import count
 
     model = fit_single(training, method, params, is_told=is_told)
     kind = "regression" if training.is_regression else "classification"
@@ -129,7 +129,7 @@ def fit_single(training: Training, method: str, params: dict[str, Any], *, is_to
 def take_tree(path: str, number: int | None) -> tuple[Any, str]:
     """A tree of a model, and a line about it."""
     from spinney import load_model
-    from spinney.tree.wording import count
+    from spinney.reading.wording import count
 
     estimator = load_model(path)
     trees = list_trees(estimator)

@@ -32,8 +32,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spinney._elementary import exp, expm1, log_one
-from spinney.ensemble.pool import run_tasks
-from spinney.tree.target import Target, Weights, quantise, sum_bits, value_target, weigh, weighted_sum
+from spinney._threads import run_tasks
+from spinney.table.fixed_point import Target, Weights, quantise, sum_bits, value_target, weigh, weighted_sum
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,7 +120,7 @@ class AdaBoost:
     ----------
     fit_member : callable
         ``fit_member(number, rows, control)`` returns a member and what it says of the rows; `rows.weights` are those
-        to fit it with, and ``control[CONTROL_STOP]`` = 1 asks it to end soon, see `ensemble.pool`.
+        to fit it with, and ``control[CONTROL_STOP]`` = 1 asks it to end soon, see `_threads`.
     find_losses : callable
         ``find_losses(said)`` returns the loss of each row, float64 within [0, 1].
     rows : RowWeights

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney._jit import SameTypes
+from spinney._threads import Team
 from spinney._types import IS_CATEGORICAL, N_CODES, N_WORDS, SUM_BITS
-from spinney.ensemble.bagging import Subspaces
 from spinney.ensemble.losses import RoundRows, row_weights, weighted_mean, weighted_quantile
-from spinney.ensemble.pool import Team
 from spinney.ensemble.sampling import Draw, draw_key
+from spinney.ensemble.subspaces import Subspaces
 from spinney.kernels.common.structs import Gradients, LeafSettings, LeafSums, PackedUnits, StoredTrees
-from spinney.model.predict import add_votes
 from spinney.table.binning import code_mass, rebin
 from spinney.tree.boost import BoostGrowth, BoostParams, bag_size, packed_units, power_below
 from spinney.tree.forest import Forest, starts
+from spinney.tree.predict import add_votes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

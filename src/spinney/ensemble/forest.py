@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spinney._jit import SameTypes
+from spinney._threads import run_tasks
 from spinney._types import ROW
-from spinney.ensemble.pool import run_tasks
 from spinney.ensemble.sampling import Draw, draw_key, split_bag
-from spinney.model.predict import find_coded_leaves, leaf_shares
 from spinney.table.coding import Codes
-from spinney.tree.cutting import find_tiers
+from spinney.table.fixed_point import Target, Weights, bag_target, class_target, fix_weights
 from spinney.tree.forest import Forest, ForestParts
 from spinney.tree.grow import FIRST_NODES, GrowParams, Growth
+from spinney.tree.predict import find_coded_leaves, leaf_shares
 from spinney.tree.prune import prune_to_alpha
 from spinney.tree.reduced_error import prune_on_rows
 from spinney.tree.refit import refit_leaves
 from spinney.tree.structure import Legend, Tree
-from spinney.tree.target import Target, Weights, bag_target, class_target, fix_weights
+from spinney.tree.subtree import find_tiers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,7 +33,7 @@ class Plan:
     """What the trees of a forest share."""
 
     codes: Codes
-    weights: Weights  # of the table, with room for counts; see `tree.target.with_room`
+    weights: Weights  # of the table, with room for counts; see `table.fixed_point.with_room`
     target: Target
     draw: Draw
     params: GrowParams

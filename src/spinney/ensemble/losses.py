@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 
 from spinney._elementary import LEAST, log_one
 from spinney._jit import Kernels, interpreted, kernels
+from spinney.ensemble.links import respond
 from spinney.kernels.common.structs import Gradients
-from spinney.model.links import respond
-from spinney.tree.target import Weights, fix_weights, scale, sum_bits, weigh, weighted_sum
+from spinney.table.fixed_point import Weights, fix_weights, scale, sum_bits, weigh, weighted_sum
 
 _codes = interpreted().boost.gradients  # the constants of the kernels, without Numba
 
@@ -195,7 +195,7 @@ class Loss:
 
     @property
     def link(self) -> str:
-        """How raw scores become answers; see `model.links`."""
+        """How raw scores become answers; see `ensemble.links`."""
         if self.n_classes == 0:
             return "identity"
         return "logistic" if self.n_raw == 1 else "softmax"

@@ -22,7 +22,7 @@ from spinney._jit import Kernels, interpreted, kernels
 from spinney._types import ROW
 from spinney._warnings import warn
 from spinney.kernels.common.structs import DrawGuide, DrawStrata, PoissonRates
-from spinney.tree.target import fix_weights
+from spinney.table.fixed_point import fix_weights
 
 KINDS = ("whole", "bootstrap", "paste", "poisson")
 WEIGHT_BITS = 51  # weights of all units sum to less than 2**52: a draw has 53 random bits, one must be left to round

@@ -13,10 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from spinney._elementary import log
 from spinney._warnings import warn
 from spinney.ensemble.adaboost import distances, mistakes
+from spinney.estimators.base_adaboost import ADABOOST_CONSTRAINTS, Guard, Reweighted, measure_accuracy, measure_distance
 from spinney.estimators.cart import CARTClassifier, CARTRegressor
 from spinney.estimators.checks import all_or_nothing, check_classes, check_known, check_numbers
-from spinney.estimators.reweighted import ADABOOST_CONSTRAINTS, Guard, Reweighted, measure_accuracy, measure_distance
-from spinney.model.committee import (
+from spinney.model.adaboost_bounds import bound_rounds, find_normalisers, vote_margins
+from spinney.model.weighted_votes import (
     ClassVotes,
     MedianVotes,
     choose_by_votes,
@@ -24,7 +25,6 @@ from spinney.model.committee import (
     find_medians,
     spread,
 )
-from spinney.model.margins import bound_rounds, find_normalisers, vote_margins
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

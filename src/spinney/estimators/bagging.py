@@ -14,12 +14,34 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from spinney._criteria import CRITERIA
 from spinney._elementary import log
 from spinney._jit import kernels
-from spinney.ensemble.bagging import SubspaceGrowth, Subspaces, narrow_tree
+from spinney._threads import count_workers
 from spinney.ensemble.forest import Plan
-from spinney.ensemble.pool import count_workers
 from spinney.ensemble.sampling import Draw
+from spinney.ensemble.subspaces import SubspaceGrowth, Subspaces, narrow_tree
+from spinney.estimators.base_estimators import (
+    Bags,
+    MemberFits,
+    MemberPlan,
+    Rows,
+    Template,
+    hear_all,
+    hold_rows,
+    is_fast,
+    list_templates,
+    mark_rows,
+    open_sparse,
+)
+from spinney.estimators.base_forest import (
+    COMPILED_SHARE,
+    MOST_BITS,
+    OOB_RESULTS,
+    forget,
+    hush_target,
+    positive_chance,
+)
 from spinney.estimators.cart import VISIT_SECONDS, CARTClassifier, CARTRegressor
 from spinney.estimators.checks import (
     CheckedParams,
@@ -35,45 +57,23 @@ from spinney.estimators.checks import (
     open_x,
     weigh_classes,
 )
-from spinney.estimators.coded import make_legend
-from spinney.estimators.forest import (
-    COMPILED_SHARE,
-    MOST_BITS,
-    OOB_RESULTS,
-    forget,
-    hush_target,
-    positive_chance,
-)
-from spinney.estimators.members import (
-    Bags,
-    MemberFits,
-    MemberPlan,
-    Rows,
-    Template,
-    hear_all,
-    hold_rows,
-    is_fast,
-    list_templates,
-    mark_rows,
-    open_sparse,
-)
 from spinney.estimators.out_of_bag import OutOfBag
 from spinney.estimators.random_forest import RandomForestClassifier
-from spinney.estimators.saved import Saved
+from spinney.estimators.saving import Saved
+from spinney.estimators.training import make_legend
+from spinney.model.forest_votes import SHORT_SECONDS
 from spinney.model.predictors import VotePredictor
-from spinney.model.voting import SHORT_SECONDS
 from spinney.table.coding import code_table
+from spinney.table.fixed_point import class_target, fix_weights, value_target, with_room
 from spinney.table.ingest import read_columns
 from spinney.table.schema import Schema, encode
-from spinney.tree.criteria import CRITERIA
 from spinney.tree.forest import Forest, join_forests
-from spinney.tree.target import class_target, fix_weights, value_target, with_room
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spinney.table.columns import Columns
-    from spinney.tree.target import Target, Weights
+    from spinney.table.fixed_point import Target, Weights
 
 BAGGING_CONSTRAINTS: dict[str, list[Any]] = {
     "estimator": [HasMethods(["fit", "predict"]), list, None],

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from spinney._types import MAX_CODES
+from spinney.estimators.base_tree import ClassTree
 from spinney.estimators.pruning import CLASS_CONSTRAINTS
-from spinney.estimators.single import ClassTree
 from spinney.estimators.textbook import TEXTBOOK_CONSTRAINTS, TextbookTree
 from spinney.tree.pessimistic import collapse
 from spinney.tree.textbook import TextbookParams
@@ -18,7 +18,7 @@ from spinney.tree.textbook import TextbookParams
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from spinney.estimators.cross_pruning import Training
+    from spinney.estimators.cross_validated_pruning import Training
     from spinney.table.ingest import Table
     from spinney.tree.structure import Tree
 

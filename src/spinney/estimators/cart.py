@@ -10,8 +10,10 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from spinney._criteria import BY_RATIO, CLASS_CRITERIA, CRITERIA, VALUE_CRITERIA
 from spinney._jit import kernels
 from spinney._types import LEARNED, MAX_CODES, OWN_BRANCH, SURROGATE
+from spinney.estimators.base_tree import ClassTree, ValueTree
 from spinney.estimators.checks import (
     check_classes,
     check_monotone,
@@ -22,25 +24,23 @@ from spinney.estimators.checks import (
     row_count,
     weigh_classes,
 )
-from spinney.estimators.coded import code_rows, make_legend
-from spinney.estimators.cross_pruning import Training
+from spinney.estimators.cross_validated_pruning import Training
 from spinney.estimators.pruning import CLASS_CONSTRAINTS, VALUE_CONSTRAINTS, PrunableTree
-from spinney.estimators.single import ClassTree, ValueTree
-from spinney.model.predict import find_leaves
+from spinney.estimators.training import code_rows, make_legend
+from spinney.table.fixed_point import class_target, value_target
 from spinney.table.ingest import Table, read_columns
 from spinney.table.schema import encode, refuse_infinite
-from spinney.tree.criteria import BY_RATIO, CLASS_CRITERIA, CRITERIA, VALUE_CRITERIA
 from spinney.tree.grow import GrowParams, grow_tree
 from spinney.tree.linear import LinearParams, Rows, fit_leaves
+from spinney.tree.predict import find_leaves
 from spinney.tree.structure import Tree
 from spinney.tree.surrogates import surrogate_importances
-from spinney.tree.target import class_target, value_target
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from spinney.table.columns import Columns
-    from spinney.tree.target import Target, Weights
+    from spinney.table.fixed_point import Target, Weights
 
 VISIT_SECONDS = 6e-6  # one row of one feature at one level, interpreted
 PRODUCT_SECONDS = 4e-7  # of two numbers, interpreted

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_array
 
 from spinney.estimators.hints import explain_arguments, hint_parameter
 from spinney.table.columns import Columns, check_names, is_missing_type, open_columns
-from spinney.tree.target import WHOLE_LIMIT
+from spinney.table.fixed_point import WHOLE_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

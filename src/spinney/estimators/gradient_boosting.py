@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from spinney._elementary import log
 from spinney.ensemble.losses import CLASSES, NUMBERS, make_loss
-from spinney.estimators.boosting import BOOST_CONSTRAINTS, Boosted
+from spinney.estimators.base_boosting import BOOST_CONSTRAINTS, Boosted
 from spinney.estimators.checks import (
     MODERATE,
     all_or_nothing,

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
+from spinney._criteria import VALUE_CRITERIA
 from spinney._types import MAX_CODES
+from spinney.estimators.base_tree import ClassTree, ValueTree
 from spinney.estimators.checks import row_count
 from spinney.estimators.pruning import CLASS_CONSTRAINTS, VALUE_CONSTRAINTS
-from spinney.estimators.single import ClassTree, ValueTree
 from spinney.estimators.textbook import ID3_CONSTRAINTS, TextbookTree
-from spinney.tree.criteria import VALUE_CRITERIA
 from spinney.tree.textbook import TextbookParams
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from spinney.estimators.cross_pruning import Training
+    from spinney.estimators.cross_validated_pruning import Training
 
 
 class _ID3(TextbookTree):

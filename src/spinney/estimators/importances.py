@@ -14,11 +14,12 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._jit import kernels
+from spinney._threads import count_workers, run_tasks
 from spinney._types import ROW
 from spinney._warnings import warn
-from spinney.ensemble.pool import count_workers, run_tasks
 from spinney.estimators.checks import CheckedParams, all_or_nothing, draw_seed, open_x
 from spinney.estimators.out_of_bag import KnownAnswers, find_score
+from spinney.model.forest_votes import SHORT_SECONDS
 from spinney.model.importance import (
     ImportanceTable,
     LeftOut,
@@ -28,8 +29,7 @@ from spinney.model.importance import (
     tabulate,
     unbiased_decrease,
 )
-from spinney.model.predict import leaf_shares
-from spinney.model.voting import SHORT_SECONDS
+from spinney.tree.predict import leaf_shares
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,7 @@ from sklearn.metrics._scorer import _BaseScorer, _PassthroughScorer
 from spinney._types import ROW
 from spinney._warnings import warn
 from spinney.ensemble.forest import ForestGrowth, say
-from spinney.model.predict import find_coded_leaves
+from spinney.tree.predict import find_coded_leaves
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,16 +13,16 @@ from sklearn.utils import Bunch
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
+from spinney.estimators.base_tree import SingleTree
 from spinney.estimators.checks import all_or_nothing, check_known, check_numbers, check_weights, check_y, weigh_classes
-from spinney.estimators.cross_pruning import Fold, PathErrors, Training, check_folds, cross_validate
-from spinney.estimators.single import SingleTree
+from spinney.estimators.cross_validated_pruning import Fold, PathErrors, Training, check_folds, cross_validate
 from spinney.estimators.trace import keep_trace
-from spinney.model.predict import predict_classes, predict_values, spread_rows
-from spinney.tree.cutting import cut_nodes
 from spinney.tree.pessimistic import prune_pessimistic
+from spinney.tree.predict import predict_classes, predict_values, spread_rows
 from spinney.tree.prune import cut_sequence, from_units, merge_leaves, prune_by_gain, prune_to_alpha, snip
+from spinney.tree.pruning_report import PruningReport, training_error
 from spinney.tree.reduced_error import prune_on_rows
-from spinney.tree.report import PruningReport, training_error
+from spinney.tree.subtree import cut_nodes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -137,7 +137,7 @@ class PrunableTree(SingleTree):
 
     def _draw_validation(self, training: Training) -> NDArray[np.bool_]:
         """Rows that judge the tree and do not grow it."""
-        from spinney.estimators.stopping import draw_held
+        from spinney.estimators.early_stopping import draw_held
 
         is_used = None if training.weight is None else training.weight > 0.0
         strata = training.truth.astype(np.int32) if hasattr(self, "classes_") else None

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from spinney._types import MAX_CODES
-from spinney.estimators.forest import CLASSIFIER_CONSTRAINTS, REGRESSOR_CONSTRAINTS, ForestClassifier, ForestRegressor
+from spinney.estimators.base_forest import (
+    CLASSIFIER_CONSTRAINTS,
+    REGRESSOR_CONSTRAINTS,
+    ForestClassifier,
+    ForestRegressor,
+)
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
+from spinney._criteria import CRITERIA
 from spinney._types import MAX_CODES
 from spinney.estimators.checks import check_classes, check_numbers, check_weights, draw_seed, open_x, weigh_classes
-from spinney.estimators.coded import code_rows, make_legend
-from spinney.estimators.cross_pruning import Training
+from spinney.estimators.cross_validated_pruning import Training
 from spinney.estimators.pruning import PrunableTree
+from spinney.estimators.training import code_rows, make_legend
+from spinney.table.fixed_point import class_target, value_target
 from spinney.table.ingest import Table, read_columns
 from spinney.table.schema import encode
-from spinney.tree.criteria import CRITERIA
 from spinney.tree.structure import Tree
-from spinney.tree.target import class_target, value_target
 from spinney.tree.textbook import TextbookParams, grow_textbook
 
 if TYPE_CHECKING:

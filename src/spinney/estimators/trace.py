@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from spinney._criteria import CRITERIA
 from spinney._jit import kernels
+from spinney.estimators.base_tree import SingleTree
 from spinney.estimators.checks import (
     check_classes,
     check_known,
@@ -19,24 +21,22 @@ from spinney.estimators.checks import (
     row_count,
     weigh_classes,
 )
-from spinney.estimators.single import SingleTree
 from spinney.table.coding import code_table
+from spinney.table.fixed_point import class_target, fix_weights, value_target
 from spinney.table.ingest import read_columns
-from spinney.tree.candidates import Rules
-from spinney.tree.criteria import CRITERIA
-from spinney.tree.replay import NotTheRowsError, class_rows, textbook_rules, value_rows
-from spinney.tree.target import class_target, fix_weights, value_target
+from spinney.tracing.candidates import Rules
+from spinney.tracing.replay import NotTheRowsError, class_rows, textbook_rules, value_rows
+from spinney.tracing.trace import make_trace
 from spinney.tree.textbook import Textbook
-from spinney.tree.trace import make_trace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spinney.table.coding import Codes
+    from spinney.table.fixed_point import Weights
     from spinney.table.ingest import Table
-    from spinney.tree.target import Weights
+    from spinney.tracing.trace import Trace
     from spinney.tree.textbook import TextbookParams
-    from spinney.tree.trace import Trace
 
 MAX_NODES = 1000
 VISIT_SECONDS = 2e-6  # one row of one feature at one level: only the search of large subsets is by kernels

@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from spinney._threads import count_workers, run_tasks
 from spinney._warnings import warn
 from spinney.ensemble.forest import first_members, say
-from spinney.ensemble.pool import count_workers, run_tasks
 from spinney.ensemble.sampling import split_bag
 from spinney.estimators.checks import check_weights
 from spinney.kernels.common.structs import Members
-from spinney.model.predict import find_all_leaves, find_leaves
+from spinney.model.forest_votes import ROUTE_SECONDS, SHORT_SECONDS, ask_trees, lower_values
 from spinney.model.uncertainty import (
     Correction,
     PerTree,
@@ -38,7 +38,7 @@ from spinney.model.uncertainty import (
     sets_oob,
     variance_over_trees,
 )
-from spinney.model.voting import ROUTE_SECONDS, SHORT_SECONDS, ask_trees, lower_values
+from spinney.tree.predict import find_all_leaves, find_leaves
 
 if TYPE_CHECKING:
     from collections.abc import Callable

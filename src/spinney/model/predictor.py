@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._cached import once
 from spinney._jit import kernels
-from spinney._once import once
 from spinney.table.columns import check_names, open_columns
 from spinney.table.schema import Schema, encode
 from spinney.tree.structure import BrokenTreeError

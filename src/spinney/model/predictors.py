@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._cached import once
 from spinney._elementary import exp_one
-from spinney._once import once
-from spinney.ensemble.pool import check_jobs
-from spinney.model.boosted import add_rounds, begin_raw
-from spinney.model.committee import (
+from spinney._threads import check_jobs
+from spinney.ensemble.links import LINKS, choose_class, respond, two_shares
+from spinney.model.boosted_scores import add_rounds, begin_raw
+from spinney.model.forest_votes import ask_trees, lower_values, run_blocks, sum_votes
+from spinney.model.packed_forest import pack_shares, pack_values
+from spinney.model.predictor import Predictor
+from spinney.model.weighted_votes import (
     choose_by_votes,
     decide,
     forest_medians,
@@ -22,9 +26,9 @@ from spinney.model.committee import (
     sum_weights,
     weigh_forest,
 )
-from spinney.model.links import LINKS, choose_class, respond, two_shares
-from spinney.model.packed import pack_shares, pack_values
-from spinney.model.predict import (
+from spinney.table.schema import refuse_infinite
+from spinney.tree.forest import Forest, join_trees
+from spinney.tree.predict import (
     find_all_leaves,
     find_leaves,
     predict_answers,
@@ -33,16 +37,12 @@ from spinney.model.predict import (
     predict_values,
     smooth_shares,
 )
-from spinney.model.predictor import Predictor
-from spinney.model.voting import ask_trees, lower_values, run_blocks, sum_votes
-from spinney.table.schema import refuse_infinite
-from spinney.tree.forest import Forest, join_trees
 from spinney.tree.structure import BrokenTreeError, Tree, check_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from spinney.model.committee import ClassVotes
+    from spinney.model.weighted_votes import ClassVotes
 
 MOST_EXPONENT = 2048  # a power of two that float64 can lose
 
@@ -184,7 +184,7 @@ class RoundPredictor(Predictor):
     start : float64 (n_raw,)
         Raw scores before the first round.
     link : str
-        From raw scores to answers; see `model.links`.
+        From raw scores to answers; see `ensemble.links`.
     n_rounds : int
         How many rounds count.
     exponent : int

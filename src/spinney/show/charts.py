@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spinney.reading.wording import count
 from spinney.show.chart import Chart
 from spinney.show.marks import NEUTRAL, Axis, Band, Bars, Cells, Columns, Ends, Line, Mark, Points, Rows, Rule
 from spinney.show.names import shown as caption
 from spinney.show.numbers import short
-from spinney.tree.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

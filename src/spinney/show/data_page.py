@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from spinney.reading.wording import percent, rounded
 from spinney.show.markup import Html, join, tag
 from spinney.show.names import shown
 from spinney.show.page import explained, listed, scrolled
-from spinney.tree.wording import percent, rounded
 
 if TYPE_CHECKING:
     from spinney.study.result import Column, TableSummary

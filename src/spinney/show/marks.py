@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from spinney.tree.wording import rounded
+from spinney.reading.wording import rounded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from spinney.show.look import LIGHT, N_LOOKS, dash
+from spinney.reading.layout import shorten
 from spinney.show.marks import NEUTRAL, Band, Bars, Cells, Columns, Ends, Line, Mark, Points, Rows, Rule
 from spinney.show.scale import find_ends, log_ticks, tick_texts
-from spinney.tree.layout import shorten
+from spinney.show.theme import LIGHT, N_LOOKS, dash
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spinney.tree.wording import caption
+from spinney.reading.wording import caption
 
 MAX_LETTERS = 120
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from spinney.reading.wording import count
 from spinney.show.charts import capital
 from spinney.show.markup import Html, tag
 from spinney.show.numbers import short
 from spinney.show.scale import Scale, round_numbers, tick_texts
-from spinney.tree.wording import count
 
 if TYPE_CHECKING:
     from spinney.study.evidence import TreeStory

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spinney.show.look import DARK, LIGHT, N_LOOKS, Theme
+from spinney.show.theme import DARK, LIGHT, N_LOOKS, Theme
 
 TEXT, TITLE, SMALL = 12.0, 14.0, 9.0  # sizes of text, in pixels
 THEMES = {"light": LIGHT, "dark": DARK}

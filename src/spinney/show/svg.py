@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from spinney.show.look import N_LOOKS, dash
+from spinney.reading.layout import shorten, text_width, wrap
 from spinney.show.marks import NEUTRAL, Band, Bars, Cells, Columns, Ends, Line, Mark, Points, Rows, Rule, say
 from spinney.show.markup import Html, join, tag, written
 from spinney.show.scale import Scale, find_ends, tick_texts
 from spinney.show.style import SMALL, TEXT, TITLE, make_style
-from spinney.tree.layout import shorten, text_width, wrap
+from spinney.show.theme import N_LOOKS, dash
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

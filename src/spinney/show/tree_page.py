@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from spinney.reading.colours import DOTTED, GREY, PALETTE, STRIPED, class_colour, shade
+from spinney.reading.wording import count
 from spinney.show.charts import capital
 from spinney.show.markup import Html, join, tag
 from spinney.show.names import clip, shown
@@ -15,8 +17,6 @@ from spinney.show.numbers import rows as write_rows
 from spinney.show.numbers import short
 from spinney.show.page import explained, folded, table
 from spinney.show.path_chart import PathChart
-from spinney.tree.colours import DOTTED, GREY, PALETTE, STRIPED, class_colour, shade
-from spinney.tree.wording import count
 
 if TYPE_CHECKING:
     from spinney.study.evidence import TreeNode, TreeStory

@@ -12,10 +12,10 @@ Examples
 from spinney.study.compare import compare, refit
 from spinney.study.evidence import Evidence
 from spinney.study.examine import examine, examine_figure
+from spinney.study.fold_record import Witness
 from spinney.study.housing import draw_figure
 from spinney.study.result import Figure, Study
 from spinney.study.tables import prepare
-from spinney.study.witness import Witness
 
 __all__ = [
     "Evidence",

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spinney.ensemble.pool import n_cores
+from spinney._threads import n_cores
 from spinney.study.clock import Clock
+from spinney.study.fold_record import Fit, Witness, align
 from spinney.study.folds import Folds, make_folds
 from spinney.study.methods import Method, choose_methods
 from spinney.study.metrics import COUNTED, Metric, choose_metric
 from spinney.study.result import MethodResult, Study, say
-from spinney.study.verdict import find_best, find_differences, note_problems, recommend
-from spinney.study.witness import Fit, Witness, align
+from spinney.study.significance import find_best, find_differences, note_problems, recommend
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

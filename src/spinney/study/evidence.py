@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from spinney.study.plain import read_json, write_json
+from spinney.study.json_io import read_json, write_json
 
 
 @dataclass(frozen=True, slots=True)

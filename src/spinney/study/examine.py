@@ -13,13 +13,13 @@ from spinney.study.answers import calibrate, confuse, measure_coverage, measure_
 from spinney.study.clock import Clock
 from spinney.study.dependence import trace_columns
 from spinney.study.evidence import Evidence, Growth
+from spinney.study.fold_record import Witness, align
 from spinney.study.folds import recall_folds
 from spinney.study.importance import weigh_columns
 from spinney.study.methods import Method, choose_methods
-from spinney.study.recipe import write_figure_recipe, write_recipe
+from spinney.study.reproduce import write_figure_recipe, write_recipe
 from spinney.study.result import say
-from spinney.study.tree_story import tell_tree
-from spinney.study.witness import Witness, align
+from spinney.study.tree_view import tell_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable

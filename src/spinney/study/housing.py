@@ -14,16 +14,16 @@ import numpy as np
 
 from spinney.study.clock import Clock
 from spinney.study.evidence import Growth
+from spinney.study.fold_record import Answers
 from spinney.study.result import Curve, Figure
-from spinney.study.witness import Answers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
+    from spinney.study.fold_record import Witness
     from spinney.study.tables import Data
-    from spinney.study.witness import Witness
 
 TABLE, TARGET = "california_housing", "MedHouseVal"
 TREES = tuple(range(50, 501, 50))
@@ -102,9 +102,9 @@ def draw_figure(
         Seconds are of growing alone, with kernels loaded before.
     """
     from spinney import _jit
+    from spinney._threads import n_cores
     from spinney._versions import find_versions
     from spinney._warmup import compiling_beside
-    from spinney.ensemble.pool import n_cores
 
     clock = clock or Clock()
     models = ensembles()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Self
 
-from spinney.study.plain import read_json, write_json
+from spinney.study.json_io import read_json, write_json
 
 
 def say(error: Exception) -> str:
@@ -171,7 +171,7 @@ class Study:
 
     def standard_error(self, result: MethodResult) -> float | None:
         """Of a method's mean score, corrected for folds that share training rows; None with fewer than two folds."""
-        from spinney.study.verdict import standard_error
+        from spinney.study.significance import standard_error
 
         return standard_error(result.scores, self.test_rows / self.train_rows)
 
@@ -212,7 +212,7 @@ class Figure:
     def standard_error(self, values: tuple[float, ...]) -> float | None:
         """Of the mean of one number for each finished fold, corrected as that of a study."""
         from spinney.study.housing import N_FOLDS
-        from spinney.study.verdict import standard_error
+        from spinney.study.significance import standard_error
 
         return standard_error(values, 1.0 / (N_FOLDS - 1))
 

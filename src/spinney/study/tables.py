@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spinney.study.doubts import count_copies, doubt_text
+from spinney.study.column_checks import count_copies, doubt_text
 from spinney.study.result import Column, TableSummary
 
 if TYPE_CHECKING:

@@ -418,7 +418,7 @@ def check_column(
     x: ArrayLike, n_bins: Any, sample_weight: ArrayLike | None
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """The rows of x that have a weight, and the weights in fixed point; one entry where all are equal."""
-    from spinney.tree.target import fix_weights
+    from spinney.table.fixed_point import fix_weights
 
     is_whole = isinstance(n_bins, int | np.integer) and not isinstance(n_bins, bool)
     if not is_whole or not 2 <= n_bins <= MAX_CODES:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spinney._jit import fixed
+from spinney._packing import feature_of_link, missing_of_link
 from spinney._types import PLANE_LEAVES
 from spinney.kernels.common.structs import BinCells, BitTrees, LeafRanges
 from spinney.table.binning import lay_cells
-from spinney.tree.packing import feature_of_link, missing_of_link
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._cached import derive, once
 from spinney._jit import fixed, kernels
-from spinney._once import derive, once
+from spinney._packing import child_of_link, feature_of_link, pack_leaf, test_of_link
 from spinney.kernels.common.structs import (
     CheckMarks,
     CheckTolerances,
@@ -19,7 +20,6 @@ from spinney.kernels.common.structs import (
     PackedTrees,
 )
 from spinney.tree.bitvectors import Bitvectors, can_be_bits, lay_bits
-from spinney.tree.packing import child_of_link, feature_of_link, pack_leaf, test_of_link
 from spinney.tree.structure import (
     IMPURITY_TOLERANCE,
     SUM_TOLERANCE,

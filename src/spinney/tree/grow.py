@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._criteria import BY_RATIO, CRITERIA
 from spinney._elementary import log2
 from spinney._jit import SameTypes, compiled
 from spinney._types import (
@@ -71,11 +72,10 @@ from spinney.kernels.common.structs import (
     ValueUnits,
 )
 from spinney.table.coding import Codes
-from spinney.tree.criteria import BY_RATIO, CRITERIA
-from spinney.tree.drive import Driven
+from spinney.table.fixed_point import Target, Weights, scale, sum_bits, weigh, weight_unit, weighted_sum
+from spinney.tree.interruptible import Driven
 from spinney.tree.structure import Tree
 from spinney.tree.surrogates import Surrogates, gather_surrogates
-from spinney.tree.target import Target, Weights, scale, sum_bits, weigh, weight_unit, weighted_sum
 
 FIRST_SLOTS = 128  # of open nodes
 FIRST_NODES = 64  # room is doubled as needed; each time interpreted kernels are asked how long they have taken

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._types import SUM, SUM_BITS
+from spinney.table.fixed_point import quantise, sum_bits
 from spinney.tree.structure import BrokenTreeError
-from spinney.tree.target import quantise, sum_bits
 
 if TYPE_CHECKING:
     from spinney.tree.structure import Tree

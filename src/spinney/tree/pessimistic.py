@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spinney._criteria import CLASS_CRITERIA
 from spinney._jit import interpreted, kernels
 from spinney._types import CONTROL_SIZE, LEAF, N_ENTRIES, N_RAISED, NEEDS_ROOM, ROW, SUM, TEXTBOOK_STATE_SIZE
 from spinney.kernels.common.structs import (
@@ -25,12 +26,11 @@ from spinney.kernels.common.structs import (
     PruneStack,
     PruneTable,
 )
-from spinney.tree.criteria import CLASS_CRITERIA
-from spinney.tree.cutting import cut_mask, cut_nodes, find_tiers, heaviest_classes, pack_classes
-from spinney.tree.drive import Driven
-from spinney.tree.measures import class_impurity
+from spinney.table.fixed_point import fix_weights, weight_unit
+from spinney.tree.interruptible import Driven
 from spinney.tree.reduced_error import require_rows
-from spinney.tree.target import fix_weights, weight_unit
+from spinney.tree.split_measures import class_impurity
+from spinney.tree.subtree import cut_mask, cut_nodes, find_tiers, heaviest_classes, pack_classes
 from spinney.tree.textbook import MOST_SHIFT, make_branches, spare_of, widen
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from spinney.tree.cutting import Tier, cut_mask, cut_nodes, find_tiers, heaviest_classes
-from spinney.tree.target import scale
+from spinney.table.fixed_point import scale
+from spinney.tree.subtree import Tier, cut_mask, cut_nodes, find_tiers, heaviest_classes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

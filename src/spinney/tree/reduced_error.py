@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spinney._types import SUM
-from spinney.tree.cutting import Tier, add_branches, class_blocks, cut_mask, find_tiers, heaviest_classes
-from spinney.tree.target import Weights, fix_weights, sum_bits, weigh, weighted_sum
+from spinney.table.fixed_point import Weights, fix_weights, sum_bits, weigh, weighted_sum
+from spinney.tree.subtree import Tier, add_branches, class_blocks, cut_mask, find_tiers, heaviest_classes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinney.tree.criteria import CLASS_CRITERIA, CRITERIA, VALUE_CRITERIA
-from spinney.tree.cutting import Tier, class_blocks, find_tiers, keep_tests, plan_cut
+from spinney._criteria import CLASS_CRITERIA, CRITERIA, VALUE_CRITERIA
+from spinney.table.fixed_point import MAX_EXPONENT, value_target, weight_unit
 from spinney.tree.grow import range_means
-from spinney.tree.measures import class_impurity, join_impurity
 from spinney.tree.reduced_error import GivenRows, add_classes, add_rows, take_rows
-from spinney.tree.target import MAX_EXPONENT, value_target, weight_unit
+from spinney.tree.split_measures import class_impurity, join_impurity
+from spinney.tree.subtree import Tier, class_blocks, find_tiers, keep_tests, plan_cut
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,19 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._jit import fixed
+from spinney._packing import MOST_FEATURES, WORD_BITS, feature_of, kind_of, missing_of, pack_leaf, pack_link
 from spinney._types import EVERY_BRANCH, LEAF, MULTIWAY, SUBSET, THRESHOLD
 from spinney.kernels.common.structs import PackedTrees
-from spinney.tree.packing import MOST_FEATURES, feature_of, kind_of, missing_of, pack_leaf, pack_link
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from spinney.tree.explaining import Explanation
+    from spinney.reading.explaining import Explanation
+    from spinney.reading.rules import Rules
     from spinney.tree.linear import LinearLeaves
-    from spinney.tree.rules import Rules
     from spinney.tree.surrogates import Surrogates
 
-WORD_BITS = 64
 IMPURITY_TOLERANCE = 1e-6  # relative to the root's: a forest of weighted trees holds impurities as float32
 SUM_TOLERANCE = 1e-9  # relative; weights of children add up to their parent's, but for float roundings
 MOST_CLASSES = 1 << 31
@@ -375,7 +374,7 @@ class Tree:
         ├─ x0 <= 2.5: no (2 rows)
         └─ x0 > 2.5: yes (2 rows)
         """
-        from spinney.tree.text import draw
+        from spinney.reading.text import draw
 
         return draw(self, max_depth, numbers=numbers)
 
@@ -399,7 +398,7 @@ class Tree:
         if 2.5 < x0 <= 4.5 then yes (2 rows, 40 %, accuracy 100 %)
         if x0 > 4.5 then no (1 row, 20 %, accuracy 100 %)
         """
-        from spinney.tree.rules import find_rules
+        from spinney.reading.rules import find_rules
 
         return find_rules(self)
 
@@ -420,7 +419,7 @@ class Tree:
         >>> print(model.tree_.to_dot().splitlines()[-3])
           n0 -> n1 [label="≤ 2.5"];
         """
-        from spinney.tree.diagrams import to_dot
+        from spinney.reading.diagrams import to_dot
 
         check_limits(max_leaves, max_depth)
         return to_dot(self, max_leaves, max_depth)
@@ -440,7 +439,7 @@ class Tree:
         >>> print(model.tree_.to_mermaid().splitlines()[4])
           n0 -->|"≤ 2.5"| n1
         """
-        from spinney.tree.diagrams import to_mermaid
+        from spinney.reading.diagrams import to_mermaid
 
         check_limits(max_leaves, max_depth)
         return to_mermaid(self, max_leaves, max_depth)
@@ -468,7 +467,7 @@ class Tree:
         >>> model.tree_.to_svg().startswith("<svg")
         True
         """
-        from spinney.tree.drawing import to_svg
+        from spinney.reading.drawing import to_svg
 
         check_limits(max_leaves, max_depth)
         if direction not in {"auto", "down", "right"}:
@@ -502,7 +501,7 @@ class Tree:
         x0 is 3.3, above 2.5: yes (2 rows)
         => yes (yes 100 %)
         """
-        from spinney.tree.explaining import explain
+        from spinney.reading.explaining import explain
 
         return explain(self, values)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spinney._criteria import BY_RATIO, CRITERIA
 from spinney._types import (
     CLASS_ROWS,
     CONTROL_STOP,
@@ -26,14 +27,13 @@ from spinney._types import (
     WEIGHT,
 )
 from spinney.kernels.common.structs import Order, RootSplit, StumpClassScratch, StumpScratch, Targets
-from spinney.tree.criteria import BY_RATIO, CRITERIA
 from spinney.tree.grow import GrowParams, Growth, make_frontier, make_nodes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spinney.table.coding import Codes
-    from spinney.tree.target import Target, Weights
+    from spinney.table.fixed_point import Target, Weights
 
 MOST_CELLS = 1 << 28  # of an order: 1 GB
 CELLS_AT_ONCE = 1 << 24  # that a kernel looks at before it can be stopped: some 50 ms

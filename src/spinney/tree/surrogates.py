@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._packing import WORD_BITS, feature_of, kind_of, missing_of
 from spinney._types import (
     SUBSET,
     THRESHOLD,
 )
-from spinney.tree.packing import feature_of, kind_of, missing_of
-from spinney.tree.wording import count
+from spinney.reading.wording import count
 
 if TYPE_CHECKING:
     from spinney.kernels.common.structs import KeptSurrogates
     from spinney.tree.structure import Tree
 
-WORD_BITS = 64
 SURROGATE_TYPES: dict[str, tuple[Any, ...]] = {  # axes, type
     "first": (1, np.int32),
     "test": (1, np.uint32),

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._criteria import CRITERIA
 from spinney._elementary import log2_one
 from spinney._jit import compiled
 from spinney._types import (
@@ -62,11 +63,10 @@ from spinney.kernels.common.structs import (
     TextbookUnits,
 )
 from spinney.table.coding import Codes
-from spinney.tree.criteria import CRITERIA
-from spinney.tree.drive import Driven
+from spinney.table.fixed_point import Target, Weights, scale, sum_bits, weight_unit
 from spinney.tree.grow import FIRST_NODES, GAIN_SLACK, INTERPRETED_SECONDS, MAX_CELLS, enlarge, entropy_table
+from spinney.tree.interruptible import Driven
 from spinney.tree.structure import Tree
-from spinney.tree.target import Target, Weights, scale, sum_bits, weight_unit
 
 RULES = {"gain": BY_GAIN, "gain_ratio": BY_RATIO, "c45": BY_C45}
 MOST_SHIFT = 48  # bits of a piece of a row: 3e-15 of it; a float64 holds it
@@ -456,7 +456,7 @@ def grow_textbook(codes: Codes, target: Target, weights: Weights, params: Textbo
     Parameters
     ----------
     codes, target, weights
-        The table: see `table.coding` and `tree.target`. Nothing of it is changed.
+        The table: see `table.coding` and `table.fixed_point`. Nothing of it is changed.
     params : TextbookParams
     kernels : kernel modules
         Compiled or interpreted.

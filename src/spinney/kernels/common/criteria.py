@@ -104,7 +104,7 @@ def pure_score(criterion: int) -> float:
     return 1.0 if criterion in (GINI, MISCLASSIFICATION) else 0.0
 
 
-# --- Impurities: what a node of a tree holds; `tree.measures` has the forms for arrays --------------------------------
+# --- Impurities: what a node of a tree holds; `tree.split_measures` has the forms for arrays --------------------------
 
 
 @inlined

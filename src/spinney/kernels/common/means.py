@@ -10,7 +10,7 @@ from spinney._types import SUM_BITS, WEIGHT
 from .structs import RowRange, Targets, ValueUnits
 
 LOW_LIMB = 2.0**30  # units of the second limb in one of the first: sums of both stay below 2**62
-MARGIN = 1.0 + 2.0**-20  # as `tree.target.MARGIN`: absorbs roundings of the sum that a scale is taken from
+MARGIN = 1.0 + 2.0**-20  # as `table.fixed_point.MARGIN`: absorbs roundings of the sum that a scale is taken from
 
 
 @kernel
@@ -69,7 +69,7 @@ def sum_targets(targets: Targets, lo: int, hi: int, units: ValueUnits, scale: fl
 
 @kernel
 def finest_scale(magnitude: float) -> float:
-    """Power of two that leaves a sum of magnitudes below 2**SUM_BITS; see `tree.target.sum_bits`."""
+    """Power of two that leaves a sum of magnitudes below 2**SUM_BITS; see `table.fixed_point.sum_bits`."""
     rest = magnitude * MARGIN
     scale = np.float64(np.int64(1) << np.int64(SUM_BITS - 1))
     while rest >= 1.0:

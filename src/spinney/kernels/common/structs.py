@@ -12,7 +12,7 @@ enlarges>.` The words:
 Where a field lives for another time than its group, its comment or the docstring says so. Sums, weights and targets are
 whole numbers of a unit that Python has chosen (fixed point) unless their type is float.
 
-Python makes the groups (`tree/grow.py`, `tree/boost.py`, `tree/textbook.py`, `model/predict.py`, ...); kernels write
+Python makes the groups (`tree/grow.py`, `tree/boost.py`, `tree/textbook.py`, `tree/predict.py`, ...); kernels write
 into the arrays and never into the tuples. A group that may be None as a whole selects a variant of the kernel at
 compile time, so that a first fit compiles what it needs: it must reach the function that asks `is None` as an argument
 of its own, since Numba drops dead branches for arguments, not for fields (docs/decisions/0001).

@@ -14,9 +14,9 @@ Which way a row goes is decided in `common/branch.py` and nowhere else. Who goes
     any_tree         many      one tree: a branch for each level,       AnyTree, with a stack of open nodes
                                surrogates, rows in pieces
 
-`model/predict.py` chooses: bits where there are rows and trees enough and no subsets, else lanes; any_tree for a tree
-with other tests than these. `model/packed.py` lays out the array of one_row, `tree/bitvectors.py` the bits. All add up
-leaves in the order of the trees, so all give the same bits.
+`tree/predict.py` chooses: bits where there are rows and trees enough and no subsets, else lanes; any_tree for a tree
+with other tests than these. `model/packed_forest.py` lays out the array of one_row, `tree/bitvectors.py` the bits. All
+add up leaves in the order of the trees, so all give the same bits.
 
     Forest ──► PackedTrees ──────► lanes.find, lanes.vote ──┐
            ──► BitTrees, BinCells ► bits.score ─────────────┼──► leaves, sums of what they say

@@ -1,7 +1,7 @@
 """One row through all trees of a forest in one call: a single packed array, nothing but the answer written.
 
-`model.packed` lays the array out, in words of 64 bits: a head, the start of each sum, the root of each tree, the nodes,
-the words of subsets, the shares of mixed leaves. A node is two words:
+`model.packed_forest` lays the array out, in words of 64 bits: a head, the start of each sum, the root of each tree, the
+nodes, the words of subsets, the shares of mixed leaves. A node is two words:
 
     inner    threshold, or number of levels and place of the bitset, packed as a link    link to the first child
     leaf     value, or class, or place of its row of shares                              link to itself, without a test

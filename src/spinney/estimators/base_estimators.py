@@ -1,0 +1,374 @@
+"""Members of any kind: scikit-learn estimators, each fitted on its own bag of rows and columns."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sklearn import config_context, get_config
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.utils.validation import check_array, has_fit_parameter
+
+from spinney._threads import run_tasks
+from spinney.ensemble.subspaces import member_seed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from spinney.ensemble.sampling import Draw
+    from spinney.ensemble.subspaces import Subspaces
+    from spinney.table.columns import Columns
+
+
+HASHED_ROWS = 1 << 14  # of a block that is hashed at once
+
+
+class Template(NamedTuple):
+    """What members are copied from."""
+
+    name: str
+    estimator: Any
+
+
+def list_templates(owner: Any, default: Any) -> list[Template]:
+    """The estimators that members take turns in, from `owner.estimator`: one, a list, a list of pairs, or None."""
+    given = owner.estimator
+    if given is None:
+        return [Template(type(default).__name__, default)]
+    if not isinstance(given, list):
+        return [check_template(owner, "estimator", given)]
+    if not given:
+        raise ValueError("estimator is an empty list: give at least one estimator, or None for CART trees")
+    return [check_template(owner, f"estimator[{place}]", item) for place, item in enumerate(given)]
+
+
+def check_template(owner: Any, place: str, item: Any) -> Template:
+    """An estimator, or a pair of name and estimator, that can be a member."""
+    name, estimator = item if isinstance(item, tuple) and len(item) == 2 else (type(item).__name__, item)
+    kind = type(owner).__name__
+    if isinstance(estimator, type):
+        raise TypeError(
+            f"{place} of {kind} is the class {estimator.__name__}: give an instance, {estimator.__name__}()"
+        )
+    if not (hasattr(estimator, "fit") and hasattr(estimator, "predict")):
+        raise TypeError(
+            f"{place} of {kind} is {estimator!r}, which has no fit and predict: "
+            "give an estimator, or a pair (name, estimator)"
+        )
+    wanted, is_wrong = ("classifier", is_regressor) if is_classifier(owner) else ("regressor", is_classifier)
+    if hasattr(estimator, "__sklearn_tags__") and is_wrong(estimator):
+        raise ValueError(f"{place} of {kind} is {estimator!r}, which is no {wanted}: give one")
+    return Template(str(name), estimator)
+
+
+def is_fast(templates: list[Template], kind: type) -> bool:
+    """Whether the members are CART trees of one kind, which grow as a forest does."""
+    return len(templates) == 1 and grows_in_forests(templates[0].estimator, kind)
+
+
+def grows_in_forests(estimator: Any, kind: type) -> bool:
+    """Whether an estimator is a CART tree whose parameters a forest knows."""
+    return type(estimator) is kind and bool(getattr(estimator, "_grows_in_forests", True))
+
+
+class Bags(NamedTuple):
+    """Which rows and columns each member sees, and what else it draws: all pure functions of its number."""
+
+    draw: Draw
+    spaces: Subspaces
+    seed: int
+
+    def columns(self, member: int) -> NDArray[np.int64] | None:
+        """The columns of a member; None: all of them, as they are."""
+        return None if self.spaces.is_whole else self.spaces.columns(member)
+
+
+# --- rows -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rows:
+    """X as members take it: a frame stays one, with its names; anything else is an array or a sparse matrix."""
+
+    data: Any
+    n_rows: int
+
+    def take(self, rows: NDArray[np.int64] | None, columns: NDArray[np.int64] | None) -> Any:
+        """Some rows, as often as they are named, and some columns; None: all."""
+        data = self.data
+        if hasattr(data, "iloc"):  # pandas and its kin, whose names need not be text
+            data = data if rows is None else data.iloc[rows]
+            return data if columns is None else data.iloc[:, columns]
+        if isinstance(data, np.ndarray) or hasattr(data, "tocsr"):
+            data = data if rows is None else data[rows]
+            return data if columns is None else data[:, columns]
+        import narwhals.stable.v2 as nw
+
+        frame = nw.from_native(data, eager_only=True)
+        frame = frame if rows is None else frame[rows]
+        return (frame if columns is None else frame[:, columns.tolist()]).to_native()
+
+
+def hold_rows(X: Any, columns: Columns) -> Rows:
+    """X after `open_x` has looked at it."""
+    if columns.is_frame:
+        import narwhals.stable.v2 as nw
+
+        return Rows(nw.to_native(X, pass_through=True), columns.n_rows)
+    if columns.matrix is not None:
+        return Rows(columns.matrix, columns.n_rows)
+    return Rows(X if isinstance(X, np.ndarray) else np.array(X, dtype=object), columns.n_rows)
+
+
+def open_sparse(owner: Any, X: Any, *, is_fit: bool) -> Rows:
+    """A sparse X, its width recorded or compared."""
+    matrix = check_array(X, accept_sparse="csr", dtype=None, ensure_all_finite=False, input_name="X")
+    if is_fit:
+        owner.n_features_in_ = matrix.shape[1]
+        vars(owner).pop("feature_names_in_", None)
+    elif matrix.shape[1] != owner.n_features_in_:
+        raise ValueError(
+            f"X has {matrix.shape[1]} features, but {type(owner).__name__} is expecting "
+            f"{owner.n_features_in_} features as input."
+        )
+    return Rows(matrix, matrix.shape[0])
+
+
+def mark_rows(owner: Any, rows: Rows, y: NDArray[Any]) -> str:
+    """Hash of the training data, to know it again: X as the members take it, names, classes, and the target."""
+    names, classes = (getattr(owner, name, np.zeros(0)).tolist() for name in ("feature_names_in_", "classes_"))
+    digest = hashlib.sha256(repr((rows.n_rows, owner.n_features_in_, names, classes)).encode())
+    for part in list_parts(rows, owner.n_features_in_):
+        if part.dtype.kind in "OTV":  # bytes would be addresses
+            digest.update(f"{part.dtype} {part.tolist()!r}".encode())
+        else:
+            digest.update(str(part.dtype).encode())
+            digest.update(np.ascontiguousarray(part).tobytes())
+    digest.update(np.ascontiguousarray(y).tobytes())
+    return digest.hexdigest()
+
+
+def list_parts(rows: Rows, n_features: int) -> Iterator[NDArray[Any]]:
+    """All there is in X as arrays: those of a sparse matrix, blocks of rows of an array, columns of a frame."""
+    data = rows.data
+    if hasattr(data, "tocsr"):
+        yield from (data.indptr, data.indices, data.data)
+    elif isinstance(data, np.ndarray):
+        for first in range(0, rows.n_rows, HASHED_ROWS):
+            yield data[first : first + HASHED_ROWS]
+    else:
+        for j in range(n_features):
+            yield np.asarray(rows.take(None, np.array([j])))
+
+
+# --- one member -------------------------------------------------------------------------------------------------
+
+
+def make_member(template: Template, seed: int, member: int) -> Any:
+    """An unfitted copy whose generators, also those of its parts, begin at seeds of its own."""
+    copy = clone(template.estimator)
+    names = [name for name in sorted(copy.get_params()) if name.split("__")[-1] == "random_state"]
+    if names:
+        copy.set_params(**{name: member_seed(seed, member, index) for index, name in enumerate(names)})
+    return copy
+
+
+def fit_bag(
+    member: Any,
+    rows: Rows,
+    columns: NDArray[np.int64] | None,
+    y: NDArray[Any],
+    counts: NDArray[np.int32],
+    weight: NDArray[np.float64] | None,
+) -> None:
+    """Fit a member on a bag, by weights where it takes them, else on the rows of the bag, repeated as often as drawn.
+
+    By weights it gets all rows, each with its count as weight, 0 outside the bag, as in scikit-learn: it then knows
+    every class, and a bag that lacks one is no error. Rows of weight 0 for all members stay out.
+    """
+    if has_fit_parameter(member, "sample_weight"):
+        held = counts * (1.0 if weight is None else weight)
+        kept = None
+        if weight is not None and not np.all(weight > 0.0):
+            kept = np.flatnonzero(weight > 0.0)
+            y, held = y[kept], held[kept]
+        X = rows.take(kept, columns)
+        if np.all(held == 1.0):
+            member.fit(X, y)
+        else:
+            member.fit(X, y, sample_weight=held)
+        return
+    if weight is not None and np.ptp(weight[weight > 0.0]) > 0.0:
+        raise ValueError(
+            f"{type(member).__name__}.fit takes no sample_weight, and only bags of rows with replacement are drawn by "
+            "weight: set bootstrap=True, without groups, block_size and strata, or leave out sample_weight"
+        )
+    bag = np.repeat(np.arange(len(counts)), counts)
+    member.fit(rows.take(bag, columns), y[bag])
+
+
+def hear(member: Any, X: Any, classes: NDArray[Any] | None, *, is_soft: bool, shift: int = 0) -> NDArray[np.float64]:
+    """What a member says of rows: class shares or one vote, shape (n_rows, n_classes); or numbers, (n_rows, 1).
+
+    A class that its bag did not hold gets nothing. Numbers are in units of 2**shift, so that their sum stays a float64.
+    """
+    if classes is None:
+        return np.ldexp(np.asarray(member.predict(X), np.float64).reshape(-1, 1), -shift)
+    if is_soft:
+        given = np.asarray(member.predict_proba(X), np.float64)
+        votes = np.zeros((len(given), len(classes)))
+        votes[:, np.searchsorted(classes, member.classes_)] = given
+        return votes
+    named = np.searchsorted(classes, np.asarray(member.predict(X)).ravel())
+    votes = np.zeros((len(named), len(classes)))
+    votes[np.arange(len(named)), named] = 1.0
+    return votes
+
+
+# --- all of them ------------------------------------------------------------------------------------------------
+
+
+class Fitted(NamedTuple):
+    """One member, and what it says of the rows outside its bag."""
+
+    member: Any
+    oob_rows: NDArray[np.int64]
+    oob_votes: NDArray[np.float64]
+
+
+class MemberTarget(NamedTuple):
+    """What members learn."""
+
+    n_classes: int  # 0 for regression
+
+
+@dataclass(frozen=True)
+class MemberPlan:
+    """What members share; where `ensemble.forest.Plan` has the same, by the same name: their votes are kept alike."""
+
+    templates: list[Template]
+    rows: Rows
+    y: NDArray[Any]  # classes or numbers
+    classes: NDArray[Any] | None
+    weight: NDArray[np.float64] | None  # of the rows, as members see it
+    bags: Bags
+    is_hard: bool  # members name a class, or give no shares
+    has_oob: bool
+    shift: int  # numbers are added up in units of 2**shift
+
+    @property
+    def draw(self) -> Draw:
+        """Of the rows."""
+        return self.bags.draw
+
+    @property
+    def target(self) -> MemberTarget:
+        """How many classes there are."""
+        return MemberTarget(0 if self.classes is None else len(self.classes))
+
+    @property
+    def is_weighed(self) -> NDArray[np.bool_] | None:
+        """Rows of positive weight, where others stay out of every bag; None: all."""
+        return None if self.weight is None or np.all(self.weight > 0.0) else self.weight > 0.0
+
+
+class MemberFits:
+    """Members under way: fitted in any order, taken in theirs."""
+
+    def __init__(self, plan: MemberPlan) -> None:
+        self.plan = plan
+        n_rows = plan.rows.n_rows if plan.has_oob else 0
+        self.votes = np.zeros((n_rows, max(plan.target.n_classes, 1)))
+        self.n_votes = np.zeros(n_rows, np.int64)
+        self.on_votes: Any = None  # called after each member, for a curve over their number
+        self.members: list[Any] = []
+
+    def fit_one(self, member: int) -> Fitted:
+        """Fit member number `member`."""
+        plan = self.plan
+        template = plan.templates[member % len(plan.templates)]
+        counts = plan.draw.counts(member)
+        is_out = counts == 0
+        if plan.weight is not None:
+            is_out &= plan.weight > 0.0
+        columns = plan.bags.columns(member)
+        with self.named(member, template, counts):
+            fitted = make_member(template, plan.bags.seed, member)  # kept itself: some fits return nothing
+            fit_bag(fitted, plan.rows, columns, plan.y, counts, plan.weight)
+            oob = np.flatnonzero(is_out) if plan.has_oob else np.zeros(0, np.int64)
+            if len(oob) == 0:
+                return Fitted(fitted, oob, self.votes[:0])
+            X = plan.rows.take(oob, columns)
+            said = hear(fitted, X, plan.classes, is_soft=not plan.is_hard, shift=plan.shift)
+            return Fitted(fitted, oob, said)
+
+    @contextlib.contextmanager
+    def named(self, member: int, template: Template, counts: NDArray[np.int32]) -> Iterator[None]:
+        """Let an error say whose it is, and whether the bag is the reason."""
+        try:
+            yield
+        except Exception as error:
+            error.add_note(f"raised by member {member} of {template.name!r}: {template.estimator!r}")
+            bag = np.unique(self.plan.y[counts > 0])
+            if len(bag) == 1 < self.plan.target.n_classes:
+                error.add_note(f"its bag holds class {bag.item()!r} only; stratify='class' draws from every class")
+            raise
+
+    def add(self, _: int, fitted: Fitted) -> None:
+        """Take the next member."""
+        self.members.append(fitted.member)
+        if self.plan.has_oob:
+            self.votes[fitted.oob_rows] += fitted.oob_votes
+            self.n_votes[fitted.oob_rows] += 1
+            self.on_votes(self.votes, self.n_votes)
+
+    def run(self, first: int, n_members: int, n_workers: int, *, verbose: bool) -> list[Any]:
+        """Fit members first .. first + n_members."""
+        config = get_config()  # of this thread; others have their own
+
+        def work(task: int, _: Any) -> Fitted:
+            with config_context(**config):
+                return self.fit_one(first + task)
+
+        run_tasks(
+            work,
+            n_members,
+            n_workers,
+            on_done=self.add,
+            label="fitting",
+            unit="members",
+            verbose=verbose,
+            is_short=n_workers == 1 and not verbose,
+        )
+        return self.members
+
+
+def hear_all(
+    members: list[Any],
+    rows: Rows,
+    bags: Bags,
+    classes: NDArray[Any] | None,
+    n_workers: int,
+    *,
+    is_soft: bool,
+    shift: int,
+) -> NDArray[np.float64]:
+    """What all members say, added up in their order; numbers in units of 2**shift."""
+    config = get_config()
+    total = np.zeros((rows.n_rows, 1 if classes is None else len(classes)))
+
+    def work(task: int, _: Any) -> NDArray[np.float64]:
+        with config_context(**config):
+            X = rows.take(None, bags.columns(task))
+            return hear(members[task], X, classes, is_soft=is_soft, shift=shift)
+
+    def add(_: int, votes: NDArray[np.float64]) -> None:
+        np.add(total, votes, out=total)
+
+    run_tasks(work, len(members), n_workers, on_done=add, label="predicting", unit="members", is_short=n_workers == 1)
+    return total

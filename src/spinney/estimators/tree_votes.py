@@ -1,0 +1,256 @@
+"""What single trees of a forest say: of one row as a table, of many rows as numbers that tell why a forest works."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from spinney.estimators.checks import check_known
+from spinney.model.ensemble_theory import (
+    ErrorParts,
+    Strength,
+    VarianceParts,
+    decompose_error,
+    decompose_variance,
+    strength_and_correlation,
+)
+from spinney.model.forest_votes import ask_trees, tree_shares, tree_values
+from spinney.tree.predict import find_all_leaves
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+    from spinney.ensemble.sampling import Draw
+    from spinney.tree.forest import Forest
+
+ROWS_AT_ONCE = 4096  # whose leaves in all trees are held together
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class VoteTable:
+    """What each tree of a forest says of one row; `print` shows the sum, `to_frame` every tree.
+
+    Attributes
+    ----------
+    leaf : int64 (n_trees,)
+        Leaf of the row in each tree.
+    said : (n_trees,)
+        Class of that leaf, or its value.
+    share : float64 (n_trees, n_classes), or None for numbers
+        Class shares of that leaf; 0 and 1 with hard voting.
+    classes : (n_classes,), or None for numbers
+    """
+
+    leaf: NDArray[np.int64]
+    said: NDArray[Any]
+    share: NDArray[np.float64] | None = None
+    classes: NDArray[Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self.leaf)
+
+    @property
+    def votes(self) -> NDArray[np.int64]:
+        """Trees that vote for each class, shape (n_classes,)."""
+        if self.classes is None:
+            raise AttributeError("a forest of numbers has no votes: `said` holds what each tree says")
+        return np.count_nonzero(self.said[:, None] == self.classes, axis=0).astype(np.int64)
+
+    @property
+    def mean(self) -> Any:
+        """The answer of the forest: class shares, shape (n_classes,), or a number."""
+        if self.share is not None:
+            return self.share.mean(axis=0)
+        said, shift = self._scaled()
+        return math.ldexp(float(said.mean()), shift)
+
+    @property
+    def sd(self) -> Any:
+        """Standard deviation over the trees of what `mean` is the mean of (n - 1); NaN for one tree."""
+        answers, shift = self._scaled() if self.share is None else (self.share, 0)
+        if len(self) < 2:
+            return np.full(answers.shape[1:], np.nan)[()]
+        with np.errstate(over="ignore"):  # of numbers near the end of float64
+            return np.ldexp(answers.std(axis=0, ddof=1), shift)[()]
+
+    def _scaled(self) -> tuple[NDArray[np.float64], int]:
+        """Numbers within [-1, 1] and the power of two they stand in units of: sums and squares have their limits."""
+        shift = math.frexp(float(np.max(np.abs(self.said))))[1]
+        return np.ldexp(self.said, -shift), shift
+
+    def __repr__(self) -> str:
+        return str(self)  # arrays of all trees say nothing at a prompt
+
+    def __str__(self) -> str:
+        if self.classes is None:
+            numbers = {"mean": self.mean, "sd": self.sd, "lowest": self.said.min(), "highest": self.said.max()}
+            return "\n".join([f"{len(self)} trees", *(f"  {name:<8}{value:>12.6g}" for name, value in numbers.items())])
+        names = [str(label) for label in self.classes.tolist()]
+        width = max(map(len, [*names, "class"]))
+        lines = [f"{len(self)} trees", f"  {'class':<{width}}  votes  share"]
+        for name, n_votes, share in zip(names, self.votes.tolist(), self.mean, strict=True):
+            lines.append(f"  {name:<{width}}  {n_votes:>5}  {share:.3f}")
+        return "\n".join(lines)
+
+    def to_frame(self) -> Any:
+        """One line a tree: tree, leaf, and its class with the share of it in the leaf, or its value.
+
+        A pandas frame where pandas is installed, else a `pyarrow.Table`.
+        """
+        columns: dict[str, Any] = {"tree": np.arange(len(self)), "leaf": self.leaf}
+        if self.share is None:
+            columns["value"] = self.said
+        else:
+            columns["class"] = self.said
+            columns["share"] = self.share.max(axis=1)
+        try:
+            import pandas as pd  # type: ignore[import-untyped]
+        except ImportError:
+            import pyarrow as pa
+
+            return pa.table({name: column.tolist() for name, column in columns.items()})
+        return pd.DataFrame(columns)
+
+
+class Votes:
+    """Methods of forests that ask single trees."""
+
+    forest_: Forest
+    classes_: NDArray[Any]
+
+    def vote_table(self, x: Any) -> VoteTable:
+        """What each tree says of one row.
+
+        Parameters
+        ----------
+        x : array-like (n_features,), or array or frame of one row
+
+        Returns
+        -------
+        VoteTable
+            `print` shows the votes and shares of the classes, or mean and spread; `to_frame()` one line a tree.
+        """
+        check_is_fitted(self, "forest_")
+        values = self._values(one_row(x))  # type: ignore[attr-defined]
+        if len(values) != 1:
+            raise ValueError(f"vote_table is about one row, but x has {len(values)}: give one of them")
+        leaf = find_all_leaves(self.forest_, values)
+        if not self.forest_.n_classes:
+            return VoteTable(leaf[0].astype(np.int64), tree_values(self.forest_, leaf)[0])
+        share = tree_shares(self.forest_, leaf)[0]
+        codes = share.argmax(axis=1)
+        if getattr(self, "voting", "soft") == "hard":
+            share = np.eye(share.shape[1])[codes]
+        return VoteTable(leaf[0].astype(np.int64), self.classes_[codes], share, self.classes_)
+
+    def decision_path(self, X: Any) -> tuple[csr_matrix, NDArray[np.int64]]:
+        """Mark the nodes that each row passes, in all trees side by side.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        indicator : sparse matrix (n_rows, n_nodes of all trees)
+            1 where the row passes the node.
+        first_node : int64 (n_trees + 1,)
+            The columns of tree t are first_node[t] .. first_node[t + 1].
+        """
+        from scipy.sparse import csr_matrix
+
+        check_is_fitted(self, "forest_")
+        forest = self.forest_
+        leaf = find_all_leaves(forest, self._values(X))  # type: ignore[attr-defined]
+        depths = np.stack([tree.depths[leaf[:, t]] for t, tree in enumerate(forest)], axis=1)
+        ends = np.concatenate([[0], np.cumsum(depths.ravel() + 1)])
+        nodes = np.empty(ends[-1], np.int64)
+        last_places = ends[1:].reshape(leaf.shape) - 1
+        for t, tree in enumerate(forest):
+            last, at = leaf[:, t].astype(np.int64), last_places[:, t]  # of the rows still under way to the root
+            while len(last):
+                nodes[at] = forest.first_node[t] + last
+                is_below = last > 0
+                last, at = tree.parent[last[is_below]], at[is_below] - 1
+        row_ends = ends[:: len(forest)]
+        shape = len(leaf), forest.n_nodes
+        return csr_matrix((np.ones(len(nodes), np.int64), nodes, row_ends), shape=shape), forest.first_node.copy()
+
+    def decompose(self, X: Any, y: Any = None, *, label: Any = None) -> VarianceParts | ErrorParts:
+        """Why averaging helps: split the variance, or with y the squared error, of the forest over its trees.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+            New rows; on training rows trees agree more than they should.
+        y : array-like (n_rows,), optional
+            The target of these rows: classes that fit has seen, or numbers.
+        label : class, optional
+            Whose probability is meant; by default the second of two classes. Not for numbers.
+
+        Returns
+        -------
+        VarianceParts, or ErrorParts with y
+            See `spinney.decompose_variance` and `spinney.decompose_error`. With y, `rho` is the correlation of errors.
+        """
+        check_is_fitted(self, "forest_")
+        column = self._find_label(label)
+        if y is not None and column is not None:
+            check_known(y, self.classes_)
+        values = self._values(X)  # type: ignore[attr-defined]
+        forest = self.forest_.hardened if getattr(self, "voting", "soft") == "hard" else self.forest_
+        answers = np.empty((len(forest), len(values)))
+        for first in range(0, len(values), ROWS_AT_ONCE):
+            rows = slice(first, first + ROWS_AT_ONCE)
+            said = ask_trees(forest, values[rows])
+            answers[:, rows] = said if column is None else said[:, :, column]
+        if y is None:
+            return decompose_variance(answers)
+        target = np.asarray(y) if column is None else np.asarray(y) == self.classes_[column]
+        return decompose_error(answers, target)
+
+    def _find_label(self, label: Any) -> int | None:
+        """Position of the class that is asked for; None for numbers."""
+        if not self.forest_.n_classes:
+            if label is not None:
+                raise ValueError(f"label={label!r} names a class, but this forest predicts numbers: leave it out")
+            return None
+        if label is None:
+            if len(self.classes_) != 2:
+                raise ValueError(
+                    f"label must say which of the {len(self.classes_)} classes is meant: {self.classes_.tolist()[:10]}"
+                )
+            return 1
+        known = self.classes_.tolist()
+        if label not in known:
+            raise ValueError(f"label={label!r} is not among the classes {known[:10]}")
+        return known.index(label)
+
+
+def measure_strength(trees: Forest, draw: Draw, values: NDArray[Any], codes: NDArray[np.int64]) -> Strength:
+    """Strength and correlation by the out-of-bag votes on the training rows: their values and class codes."""
+    votes = np.empty((len(trees), len(values)), np.int32)
+    for first in range(0, len(values), ROWS_AT_ONCE):
+        leaf = find_all_leaves(trees, values[first : first + ROWS_AT_ONCE])
+        votes[:, first : first + len(leaf)] = tree_shares(trees, leaf).argmax(axis=2).T
+    is_oob = np.stack([draw.counts(t) == 0 for t in range(len(trees))])
+    if draw.probability is not None:
+        is_oob &= draw.probability > 0.0
+    if not is_oob.any():
+        raise ValueError("strength is measured on out-of-bag rows, but every row is in every bag: set bootstrap=True")
+    return strength_and_correlation(votes, codes, is_oob)
+
+
+def one_row(x: Any) -> Any:
+    """A row as a table of one."""
+    if hasattr(x, "to_frame") and getattr(x, "ndim", 0) == 1:  # a row of a pandas frame
+        return x.to_frame().T.infer_objects()
+    is_flat = isinstance(x, list | tuple) and not any(isinstance(cell, list | tuple | np.ndarray) for cell in x)
+    if is_flat or (isinstance(x, np.ndarray) and x.ndim == 1):
+        return [list(x)]
+    return x

@@ -1,0 +1,81 @@
+"""What boosted forests say: raw scores as sums over rounds, and gains as importances.
+
+A round has `n_raw` trees; tree t of the forest adds to row t % n_raw of the raw scores. Sums are in the order of the
+rounds, from the start of the model on: the very additions of training, so that both give the same bits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spinney._jit import fixed, kernels
+from spinney._packing import child_of_link, feature_of_link
+from spinney.kernels.common.structs import LeafShares
+from spinney.tree.predict import BLOCK_ROWS, STEP_SECONDS, can_score, make_scratch, score_bits
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spinney.tree.forest import Forest
+
+TYPICAL_DEPTH = 8  # of a boosted tree
+
+
+def begin_raw(start: NDArray[np.float64], n_rows: int, offset: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """Raw scores before the first round, (n_raw, n_rows)."""
+    raw = np.repeat(start, n_rows).reshape(len(start), n_rows)
+    if offset is not None:
+        raw += offset
+    return raw
+
+
+def add_rounds(forest: Forest, rounds: range, values: NDArray[Any], lo: int, hi: int, raw: NDArray[np.float64]) -> None:
+    """Add what rounds of trees say of rows lo .. hi to raw scores.
+
+    Parameters
+    ----------
+    forest : Forest
+        Of len(raw) trees a round.
+    rounds : range
+        Consecutive rounds.
+    values : float32 or float64 (n_rows, n_features)
+    lo, hi : int
+    raw : float64 (n_raw, n_rows), C-contiguous
+        Added to.
+    """
+    n_raw = len(raw)
+    n_trees = len(rounds) * n_raw
+    k = kernels((hi - lo) * n_trees * TYPICAL_DEPTH * STEP_SECONDS)
+    if can_score(forest, len(rounds), hi - lo, k):
+        score_bits(forest, range(rounds.start * n_raw, rounds.stop * n_raw), values, lo, hi, raw, k, n_raw=n_raw)
+        return
+    scratch = make_scratch(values, min(BLOCK_ROWS, hi - lo), forest.n_features)
+    no_shares = LeafShares(fixed(np.zeros((1, 1))), fixed(np.zeros(len(rounds), np.int64)))
+    first, last = rounds.start * n_raw, rounds.stop * n_raw
+    for row in range(n_raw):
+        trees = slice(first + row, last, n_raw)
+        packed = forest.packed._replace(
+            first_node=fixed(np.ascontiguousarray(forest.first_node[trees])),
+            first_word=fixed(np.ascontiguousarray(forest.first_word[trees])),
+        )
+        k.predict.lanes.vote(fixed(values), lo, hi, packed, no_shares, scratch, raw[row].reshape(-1, 1))
+
+
+def sum_gains(forest: Forest, n_trees: int) -> NDArray[np.float64]:
+    """Gain of the tests on each feature in the first trees, scaled to sum 1, shape (n_features,).
+
+    The impurity of a node of a boosted tree, times its weight, is the gain of all tests below it.
+    """
+    end = int(forest.first_node[n_trees])
+    link = forest.hot[:end, 1]
+    inner = np.flatnonzero(~forest.is_leaf[:end])
+    root = np.repeat(forest.first_node[:n_trees], np.diff(forest.first_node[: n_trees + 1]))
+    child = child_of_link(link[inner]) + root[inner]
+    below = forest.weight[:end] * forest.impurity[:end].astype(np.float64)
+    gain = np.maximum(below[inner] - below[child] - below[child + 1], 0.0)
+    feature = feature_of_link(link[inner])
+    total = np.bincount(feature, gain, minlength=forest.n_features)
+    scale = total.sum()
+    return total / (scale if scale > 0.0 else 1.0)

@@ -1,0 +1,86 @@
+"""Forests that vote: what single trees say, and the sum of all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spinney._cached import derive
+from spinney._threads import count_workers, run_tasks
+from spinney.tree.predict import add_votes, find_all_leaves
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from spinney.tree.forest import Forest
+
+ROUTE_SECONDS = 1e-7  # a row through a tree
+FEWEST_ROWS, MOST_ROWS = 1 << 12, 1 << 15  # of a task of prediction
+SHORT_SECONDS = 0.02  # over before anyone could interrupt it
+
+
+def run_blocks(add: Callable[[int, int], None], n_rows: int, n_trees: int, n_jobs: int | None) -> None:
+    """Call add(lo, hi) for blocks of rows that go through trees, in threads where these pay."""
+    seconds = n_rows * n_trees * ROUTE_SECONDS
+    n_at_once = min(max(n_rows // 4, FEWEST_ROWS), MOST_ROWS)
+    n_tasks = -(-n_rows // n_at_once)
+    n_workers = count_workers(n_jobs, n_tasks, seconds)
+
+    def work(task: int, _: Any) -> None:
+        add(task * n_at_once, min((task + 1) * n_at_once, n_rows))
+
+    run_tasks(work, n_tasks, n_workers, label="predicting", unit="blocks", is_short=seconds < SHORT_SECONDS)
+
+
+def sum_votes(forest: Forest, values: NDArray[Any], n_jobs: int | None) -> NDArray[np.float64]:
+    """What the trees say of each row, added up in the order of the trees, shape (n_rows, n_classes or 1)."""
+    out = np.zeros((len(values), max(forest.n_classes, 1)))
+
+    def add(lo: int, hi: int) -> None:
+        add_votes(forest, values, lo, hi, out)
+
+    run_blocks(add, len(values), len(forest), n_jobs)
+    return out
+
+
+def ask_trees(forest: Forest, values: NDArray[Any]) -> NDArray[np.float64]:
+    """What each tree says of each row, (n_trees, n_rows), or (n_trees, n_rows, n_classes)."""
+    leaf = find_all_leaves(forest, values)
+    if not forest.n_classes:
+        return tree_values(forest, leaf).T
+    return tree_shares(forest, leaf).swapaxes(0, 1)
+
+
+def lower_values(forest: Forest, shift: int) -> Forest:
+    """The same forest with its leaf values divided by 2**shift; kept with the forest."""
+    if shift == 0:
+        return forest
+
+    def lower() -> Forest:
+        hot = forest.hot.copy()
+        values = hot[:, 0].view(np.float64)
+        values[forest.is_leaf] = np.ldexp(values[forest.is_leaf], -shift)
+        return replace(forest, hot=hot)
+
+    return derive(forest, f"values divided by 2**{shift}", lower)
+
+
+def tree_values(forest: Forest, leaf: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Value of the leaf of each row in each tree, shape (n_rows, n_trees) as `leaf`; for classes a code, see `Tree`."""
+    node = forest.first_node[:-1] + leaf
+    return np.ascontiguousarray(forest.hot[node, 0]).view(np.float64)
+
+
+def tree_shares(forest: Forest, leaf: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Class shares of the leaf of each row in each tree, shape (n_rows, n_trees, n_classes)."""
+    code = tree_values(forest, leaf).astype(np.int64)
+    shares = np.zeros((*code.shape, forest.n_classes))
+    row, tree = np.nonzero(code >= 0)
+    shares[row, tree, code[row, tree]] = 1.0
+    row, tree = np.nonzero(code < 0)
+    shares[row, tree] = forest.shares[forest.first_mixed[tree] - 1 - code[row, tree]]
+    return shares

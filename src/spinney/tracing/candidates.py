@@ -1,0 +1,538 @@
+"""The tests that one feature offers at a node: every cut of a number, the best subset or all levels of a category.
+
+The rows of a node with one code make a *group*; tests are sums over groups. Nothing here depends on how a tree was
+grown but for the `Rules`, so the same tables serve CART, ID3 and C4.5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._elementary import log2_one
+from spinney._jit import interpreted
+from spinney._types import EXHAUSTIVE_LEVELS, LEAF, MULTIWAY, SUBSET, THRESHOLD
+from spinney.tree.split_measures import Worth, mean_impurity, measure, share_of, weigh_sums
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spinney.tree.split_measures import Sums
+
+    FindSubset = Callable[[], tuple[NDArray[np.bool_], int] | None]
+
+MOST_CUTS = 64  # of a feature that are all kept; of more, the best one
+DENSE = 4  # codes per row up to which groups are found by counting instead of sorting
+TIE = 2.0**-46  # impurities that differ by a smaller share are equal: twice the kernels', sums are floats here
+TIE_SCORE = 1e-12  # scores that differ by a smaller share of the node's impurity are equal
+MEAN_SLACK = 2.0**-40  # means of levels that differ by less are equal: ordered by level
+GAIN_SLACK = 2.0**-40  # by which a test may miss min_impurity_decrease: sums here are rounded otherwise than in growing
+C45_SHARE, C45_MOST = 0.1, 25.0  # least weight of a side of a cut: a tenth of the mean class, at most 25 (J48)
+C45_SLACK = interpreted().common.ties.C45_SMALL  # weights and gains that differ by less are equal to J48
+
+
+@dataclass(frozen=True)
+class Rules:
+    """By which rules a tree was grown.
+
+    Attributes
+    ----------
+    criterion : {"gini", "entropy", "misclassification", "squared_error", "sdr"}
+    search : {"binary", "multiway"}
+        Whether a category is tested by a subset of its levels or by a branch for each.
+    choice : {"decrease", "gain_ratio", "guarded_ratio", "c45"}
+        What the best test has most of: decrease of the criterion; gain ratio; gain ratio among the features' tests of
+        largest gain, if that is at least the average; or this by all the rules of C4.5.
+    missing : {"learned", "branch", "every", "surrogate"}
+        Where rows with a missing value go: to the better branch, to one of their own, or they do not count.
+    min_weight_leaf : float
+        Least weight of a branch.
+    n_try : int
+        Features drawn per node; 0 for all.
+    monotone : int8 (n_features,), optional
+    pruning : str
+        What may have cut the grown tree, in words; "" for nothing.
+    """
+
+    criterion: str
+    search: str = "binary"
+    choice: str = "decrease"
+    missing: str = "learned"
+    max_depth: int | None = None
+    max_leaf_nodes: int | None = None
+    min_samples_split: int = 2
+    min_samples_leaf: int = 1
+    min_weight_leaf: float = 0.0
+    min_impurity_decrease: float = 0.0
+    min_target_std: float = 0.0
+    n_try: int = 0
+    has_random_ties: bool = False
+    monotone: NDArray[np.int8] | None = None
+    pruning: str = ""
+
+
+@dataclass(frozen=True)
+class Tests:
+    """Tests of one feature at one node.
+
+    Attributes
+    ----------
+    kind : THRESHOLD, SUBSET, MULTIWAY, or LEAF where the feature offers no test.
+    cuts : float64 (n_tests,)
+        Thresholds; inf sets known values against missing ones.
+    last : int64 (n_tests,)
+        Highest code of branch 0.
+    missing : int64 (n_tests,)
+        Branch of the rows with a missing value; -1 where the node has none, or they are in no branch.
+    levels : bool (n_tests, n_levels)
+        Levels of branch 0, of those that the node has; (n_tests, 0) but for subsets.
+    present : bool (n_levels,)
+        Levels that the node has.
+    branches : float64 (n_tests, n_branches, n_sums)
+    unknown : float
+        Weight of the rows that no branch counts.
+    worth : Worth
+    score : float64 (n_tests,)
+        What the tree compares.
+    is_admissible : bool (n_tests,)
+    reasons : list of str
+        Why not, "" otherwise.
+    penalty : float
+        What the gain of each has been lowered by (C4.5).
+    best : int
+        Position of the best test, of those that are admissible if any is.
+    """
+
+    feature: int
+    kind: int
+    cuts: NDArray[np.float64]
+    last: NDArray[np.int64]
+    missing: NDArray[np.int64]
+    levels: NDArray[np.bool_]
+    branches: Sums
+    worth: Worth
+    score: NDArray[np.float64]
+    is_admissible: NDArray[np.bool_]
+    reasons: list[str]
+    unknown: float = 0.0
+    penalty: float = 0.0
+    best: int = 0
+    present: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+
+    def __len__(self) -> int:
+        return len(self.cuts)
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The rows of a node by the code of one feature."""
+
+    codes: NDArray[np.int64]  # (n_groups,) ascending, without missing
+    sums: Sums  # (n_groups, n_sums)
+    missing: Sums  # (n_sums,)
+    n_levels: int  # 0 for a number
+    low: NDArray[np.float64]  # lowest and highest value behind each code of the feature, from code 1
+    high: NDArray[np.float64]
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether rows of the node lack the value."""
+        return bool(self.missing[0] > 0)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the rows cannot be told apart."""
+        return len(self.codes) + self.has_missing < 2
+
+
+def sum_groups(column: NDArray[np.int64], labels: Sums, n_codes: int, n_classes: int) -> tuple[NDArray[np.int64], Sums]:
+    """Codes that occur, ascending, and the sums of their rows.
+
+    labels: (2, n_rows): class and weight; or (3, n_rows): weight, weighted target, weighted square.
+    """
+    if n_codes <= DENSE * len(column) + 64:
+        counts = np.bincount(column, minlength=n_codes + 1)
+        present = np.flatnonzero(counts)
+        place = np.zeros(n_codes + 1, np.int64)
+        place[present] = np.arange(len(present))
+        group = place[column]
+        n_rows = counts[present]
+    else:
+        present, group, n_rows = np.unique(column, return_inverse=True, return_counts=True)
+    n = len(present)
+    if n_classes:
+        cells = np.bincount(group * n_classes + labels[0].astype(np.int64), labels[1], n * n_classes)
+        return present, np.column_stack([n_rows, cells.reshape(n, n_classes)])
+    return present, np.column_stack([n_rows, *(np.bincount(group, label, n) for label in labels)])
+
+
+def middle_of(groups: Groups, *, is_value: bool) -> NDArray[np.float64]:
+    """Thresholds between neighbouring groups: the array form of `kernels.common.thresholds.place_threshold`.
+
+    is_value: moved down to the next value of all rows, as C4.5 does.
+    """
+    cut, following = groups.codes[:-1], groups.codes[1:]
+    low, high = groups.high[cut - 1], groups.low[following - 1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        middle = low + (high - low) / 2.0
+    is_between = (middle >= low) & (middle < high)
+    below = middle + C45_SLACK if is_value else middle
+    last = np.clip(np.searchsorted(groups.low, below, side="right"), cut, following - 1)  # code at or below it
+    value = groups.high[last - 1]
+    return np.where(is_between, value if is_value else np.maximum(middle, value), low)
+
+
+def every_subset(n: int) -> NDArray[np.bool_]:
+    """The subsets of n groups that hold the first, shape (2**(n - 1), n), the whole set last."""
+    return (((2 * np.arange(1 << (n - 1)) + 1)[:, None] >> np.arange(n)) & 1).astype(bool)
+
+
+def level_order(sums: Sums, n_classes: int) -> NDArray[np.int64]:
+    """Groups by their mean target (share of class 1), equal ones by level."""
+    mean = share_of(sums[:, 2], weigh_sums(sums, n_classes))
+    order = np.argsort(mean, kind="stable")
+    slack = MEAN_SLACK * max(float(np.max(np.abs(mean))), 1e-300)
+    rank = np.cumsum(np.diff(mean[order], prepend=mean[order[0]]) > slack)
+    return order[np.lexsort((order, rank))]
+
+
+def first_best(score: NDArray[np.float64], slack: float) -> int:
+    """Position of the largest score, the first of those that differ from it by no more than the slack."""
+    return int(np.argmax(score >= np.max(score) - slack))
+
+
+def put(tests: Tests, own: Tests) -> tuple[Tests, int]:
+    """Put the tree's own test among those of its feature, and say where.
+
+    It takes the place of the same test, or of the only one if that is just as good; else it stands behind the others.
+    """
+    if own.kind == THRESHOLD:
+        is_same = (tests.last == own.last[0]) & (np.isinf(tests.cuts) == np.isinf(own.cuts[0]))
+    else:
+        is_same = np.all(tests.levels == own.levels, axis=1) if tests.kind == own.kind else np.zeros(1, np.bool_)
+    n = len(tests)
+    order = [*range(n), n]
+    at = int(np.argmax(is_same)) if is_same.any() else n
+    if at == n and n == 1 and abs(tests.score[0] - own.score[0]) <= TIE_SCORE * float(tests.worth.before[0]):
+        at = 0
+    if at < n or tests.kind == LEAF:
+        at = min(at, n - 1)
+        order[at] = n
+        order.pop()
+    return replace(take(join(tests, own), order), best=at if tests.best == at else tests.best), at
+
+
+def join(tests: Tests, own: Tests) -> Tests:
+    """Tests of one feature end to end; branches that one has not are empty."""
+    n_branches = max(tests.branches.shape[1], own.branches.shape[1])
+    branches = np.zeros((len(tests) + len(own), n_branches, own.branches.shape[2]))
+    branches[: len(tests), : tests.branches.shape[1]] = tests.branches
+    branches[len(tests) :, : own.branches.shape[1]] = own.branches
+    n_levels = max(tests.levels.shape[1], own.levels.shape[1])
+    levels = np.zeros((len(branches), n_levels), np.bool_)
+    levels[: len(tests), : tests.levels.shape[1]] = tests.levels
+    levels[len(tests) :, : own.levels.shape[1]] = own.levels
+    worth = [np.concatenate([getattr(t.worth, name) for t in (tests, own)]) for name in Worth.__dataclass_fields__]
+    return replace(
+        own,
+        cuts=np.concatenate([tests.cuts, own.cuts]),
+        last=np.concatenate([tests.last, own.last]),
+        missing=np.concatenate([tests.missing, own.missing]),
+        levels=levels,
+        branches=branches,
+        worth=Worth(*worth),
+        score=np.concatenate([tests.score, own.score]),
+        is_admissible=np.concatenate([tests.is_admissible, own.is_admissible]),
+        reasons=tests.reasons + own.reasons,
+        present=tests.present,
+    )
+
+
+def take(tests: Tests, keep: list[int]) -> Tests:
+    """Some of the tests, in this order."""
+    return replace(
+        tests,
+        cuts=tests.cuts[keep],
+        last=tests.last[keep],
+        missing=tests.missing[keep],
+        levels=tests.levels[keep],
+        branches=tests.branches[keep],
+        worth=Worth(*(getattr(tests.worth, name)[keep] for name in Worth.__dataclass_fields__)),
+        score=tests.score[keep],
+        is_admissible=tests.is_admissible[keep],
+        reasons=[tests.reasons[k] for k in keep],
+    )
+
+
+class NodeScan:
+    """Scans of the features of one node.
+
+    Parameters
+    ----------
+    rules : Rules
+    n_classes : int
+        0 for numbers.
+    total : float64 (n_sums,)
+        Sums of the node.
+    root_weight : float
+        Weight of all rows.
+    bounds : (float, float)
+        Of the values of branches, where a feature above is monotone.
+    exponent : int
+        A decrease of the criterion is in units of 2**exponent.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        n_classes: int,
+        total: Sums,
+        root_weight: float,
+        bounds: tuple[float, float],
+        exponent: int = 0,
+    ) -> None:
+        self.rules = rules
+        self.n_classes = n_classes
+        self.total = total
+        self.weight = float(weigh_sums(total, n_classes))
+        self.share = self.weight / root_weight
+        self.bounds = bounds
+        self.exponent = exponent
+
+    def scan(
+        self, feature: int, groups: Groups, find_subset: FindSubset, open_cuts: NDArray[np.int64] | None = None
+    ) -> Tests:
+        """Tests of a feature.
+
+        find_subset(): the grower's best subset of many levels, for many classes. open_cuts: the highest codes below the
+        cuts that the grower could make; by default the rules say.
+        """
+        if groups.is_constant or (len(groups.codes) < 2 and not self.counts_missing):
+            return self.no_test(feature, "constant here")
+        if not groups.n_levels:
+            return self.scan_cuts(feature, groups, open_cuts)
+        is_multiway = self.rules.search == "multiway"
+        tests = self.scan_levels(feature, groups) if is_multiway else self.scan_subsets(feature, groups, find_subset)
+        return replace(tests, present=np.isin(np.arange(groups.n_levels), groups.codes - 1))
+
+    @property
+    def counts_missing(self) -> bool:
+        """Whether rows with a missing value are in a branch when a test is scored."""
+        return self.rules.missing in {"learned", "branch"}
+
+    def no_test(self, feature: int, reason: str) -> Tests:
+        """The feature offers nothing."""
+        branches = self.total[None, None]
+        return Tests(
+            feature=feature,
+            kind=LEAF,
+            cuts=np.full(1, np.nan),
+            last=np.zeros(1, np.int64),
+            missing=np.full(1, -1),
+            levels=np.zeros((1, 0), np.bool_),
+            branches=branches,
+            worth=self.measure(branches),
+            score=np.full(1, -np.inf),
+            is_admissible=np.zeros(1, np.bool_),
+            reasons=[reason],
+        )
+
+    # --- branches ---
+
+    def part(self, left: Sums, groups: Groups) -> tuple[Sums, NDArray[np.int64]]:
+        """Branches of tests and the branch of the missing rows, given the sums of branch 0, every known row last.
+
+        That last test, known against missing, is there only where missing rows count.
+        """
+        known, missing = left[-1], groups.missing
+        if not (groups.has_missing and self.counts_missing):
+            left = left[:-1]
+            return np.stack([left, known - left], axis=1), np.full(len(left), -1)
+        right = known - left
+        if self.rules.missing == "branch":
+            apart = np.broadcast_to(missing, left.shape).copy()
+            right[-1], apart[-1] = missing, 0.0
+            return np.stack([left, right, apart], axis=1), np.append(np.full(len(left) - 1, 2), 1)
+        to_right, to_left = np.stack([left, right + missing], axis=1), np.stack([left + missing, right], axis=1)
+        after = self.after(to_right)
+        is_left = self.after(to_left) < after - TIE * np.abs(after)  # equal: to the right
+        is_left[-1] = False
+        return np.where(is_left[:, None, None], to_left, to_right), np.where(is_left, 0, 1)
+
+    def part_given(self, is_left: NDArray[np.bool_], missing: int, groups: Groups) -> tuple[Sums, NDArray[np.int64]]:
+        """Branches of one given test: which groups take branch 0, and the branch of the missing rows."""
+        counts = groups.has_missing and self.counts_missing
+        branches = np.zeros((1, 3 if counts and missing == 2 else 2, groups.sums.shape[1]))
+        branches[0, 0] = groups.sums[is_left].sum(axis=0)
+        branches[0, 1] = groups.sums[~is_left].sum(axis=0)
+        if counts:
+            branches[0, missing] += groups.missing
+        return branches, np.full(1, missing if counts else -1)
+
+    def after(self, branches: Sums) -> NDArray[np.float64]:
+        """Impurity after tests, (n_tests,)."""
+        return mean_impurity(branches, self.rules.criterion, self.n_classes)
+
+    def unknown_of(self, groups: Groups) -> float:
+        """Weight of the missing rows that no branch counts."""
+        return 0.0 if self.counts_missing else float(weigh_sums(groups.missing, self.n_classes))
+
+    # --- kinds of tests ---
+
+    def scan_cuts(self, feature: int, groups: Groups, open_cuts: NDArray[np.int64] | None) -> Tests:
+        """Every cut of a number."""
+        branches, missing = self.part(np.cumsum(groups.sums, axis=0), groups)
+        cuts = np.append(middle_of(groups, is_value=self.rules.choice == "c45"), np.inf)[: len(branches)]
+        last = groups.codes[: len(branches)]
+        unknown = self.unknown_of(groups)
+        return self.judge(feature, THRESHOLD, branches, cuts, last, missing, unknown=unknown, open_cuts=open_cuts)
+
+    def scan_levels(self, feature: int, groups: Groups) -> Tests:
+        """A branch for each level of the vocabulary, and one more for missing values where they have their own."""
+        has_own = groups.has_missing and self.rules.missing == "branch"
+        branches = np.zeros((1, groups.n_levels + has_own, groups.sums.shape[1]))
+        branches[0, groups.codes - 1] = groups.sums
+        if has_own:
+            branches[0, -1] = groups.missing
+        missing = np.full(1, groups.n_levels if has_own else -1)
+        nothing = np.full(1, np.nan), np.zeros(1, np.int64)
+        return self.judge(feature, MULTIWAY, branches, *nothing, missing, unknown=self.unknown_of(groups))
+
+    def scan_subsets(self, feature: int, groups: Groups, find_subset: FindSubset) -> Tests:
+        """The best subset of the levels against the others."""
+        n = len(groups.codes)
+        if self.n_classes <= 2:
+            order = level_order(groups.sums, self.n_classes)
+            branches, missing = self.part(np.cumsum(groups.sums[order], axis=0), groups)
+            tests = self.judge_subsets(feature, branches, missing, groups)
+            masks = np.zeros((1, n), np.bool_)
+            masks[0, order[: int(tests.last[0]) + 1]] = True
+        elif n <= EXHAUSTIVE_LEVELS:
+            subsets = every_subset(n)
+            branches, missing = self.part(subsets.astype(np.float64) @ groups.sums, groups)
+            tests = self.judge_subsets(feature, branches, missing, groups)
+            masks = subsets[tests.last]
+        else:
+            found = find_subset()
+            if found is None:
+                return self.no_test(feature, "no admissible subset")
+            masks = found[0][groups.codes - 1][None]
+            tests = self.judge_subsets(feature, *self.part_given(masks[0], found[1], groups), groups)
+        levels = np.zeros((1, groups.n_levels), np.bool_)
+        levels[:, groups.codes - 1] = masks
+        return replace(tests, levels=levels)
+
+    def judge_subsets(self, feature: int, branches: Sums, missing: NDArray[np.int64], groups: Groups) -> Tests:
+        """The best of these tests; `last` is its position."""
+        n = len(branches)
+        unknown = self.unknown_of(groups)
+        return self.judge(feature, SUBSET, branches, np.full(n, np.nan), np.arange(n), missing, unknown=unknown)
+
+    # --- what they are worth ---
+
+    def measure(self, branches: Sums, unknown: float = 0.0, penalty: float = 0.0) -> Worth:
+        """Measure tests by the tree's criterion."""
+        return measure(branches, self.rules.criterion, self.n_classes, unknown, penalty)
+
+    def judge(
+        self,
+        feature: int,
+        kind: int,
+        branches: Sums,
+        cuts: NDArray[np.float64],
+        last: NDArray[np.int64],
+        missing: NDArray[np.int64],
+        *,
+        unknown: float = 0.0,
+        penalty: float | None = None,
+        open_cuts: NDArray[np.int64] | None = None,
+    ) -> Tests:
+        """Say which tests are admissible and which is best, and measure those that are kept.
+
+        penalty: off the gain, where the tests are not all that the feature has.
+        """
+        rules = self.rules
+        faults = self.find_faults(feature, kind, branches)
+        if open_cuts is not None:
+            faults[(faults == "") & ~np.isin(last, open_cuts)] = "values too close to tell apart"
+        is_open = faults == ""
+        if penalty is None:
+            is_chosen_among = rules.choice == "c45" and kind == THRESHOLD and is_open.any()
+            penalty = log2_one(int(np.count_nonzero(is_open))) / self.weight if is_chosen_among else 0.0
+        keeps_all = kind == THRESHOLD and len(branches) <= MOST_CUTS
+        worth = self.measure(branches, unknown, penalty) if keeps_all or rules.choice == "gain_ratio" else None
+        if worth is None:
+            rough = -self.after(branches)
+        else:
+            rough = np.nan_to_num(worth.gain_ratio, nan=-1.0) if rules.choice == "gain_ratio" else -worth.after
+        slack = C45_SLACK if rules.choice == "c45" else TIE * float(np.max(np.abs(rough), initial=0.0))
+        best = first_best(np.where(is_open, rough, -np.inf) if is_open.any() else rough, slack)
+        keep = list(range(len(branches))) if keeps_all else [best]
+        if worth is None or not keeps_all:
+            worth = self.measure(branches[keep], unknown, penalty)
+        score = worth.decrease if rules.choice == "decrease" else np.nan_to_num(worth.gain_ratio, nan=-1.0)
+        faults = faults[keep]
+        faults[(faults == "") & self.is_short(worth)] = self.short_of
+        return Tests(
+            feature, kind, cuts[keep], last[keep], missing[keep], np.zeros((len(keep), 0), np.bool_), branches[keep],
+            worth, score, faults == "", faults.tolist(), unknown, penalty, keep.index(best),
+        )  # fmt: skip
+
+    def find_faults(self, feature: int, kind: int, branches: Sums) -> NDArray[np.object_]:
+        """What keeps each test from being made, "" where nothing does: too few rows or weight, a constraint."""
+        rules = self.rules
+        weight = weigh_sums(branches, self.n_classes)
+        faults = np.full(len(branches), "", np.object_)
+        if rules.choice == "c45":
+            has_room, fault = self.has_room_c45(kind, weight)
+            faults[~has_room] = fault
+            return faults
+        rows = branches[..., 0]
+        is_empty = rows == 0
+        if rules.monotone is not None and rules.monotone.any():
+            faults[~self.keeps_order(branches, int(rules.monotone[feature]))] = "against monotonic_cst"
+        if rules.min_weight_leaf > 0.0:
+            has_weight = is_empty | (weight >= rules.min_weight_leaf * (1.0 - TIE))
+            faults[~has_weight.all(axis=1)] = "a branch below min_weight_fraction_leaf"
+        has_rows = is_empty | (rows >= rules.min_samples_leaf)
+        faults[~has_rows.all(axis=1)] = f"a branch with fewer than min_samples_leaf={rules.min_samples_leaf} rows"
+        return faults
+
+    def has_room_c45(self, kind: int, weight: NDArray[np.float64]) -> tuple[NDArray[np.bool_], str]:
+        """The rules of J48: two branches of weight M; each side of a cut a tenth of the mean class, at most 25."""
+        least = float(self.rules.min_samples_leaf)
+        if kind != THRESHOLD:
+            n_large = np.count_nonzero(weight >= least - C45_SLACK, axis=1)
+            return n_large >= 2, f"fewer than two branches of weight {least:g}"
+        side = C45_SHARE * float(weight[0].sum()) / self.n_classes
+        side = least if side <= least + C45_SLACK else min(side, C45_MOST)
+        return np.all(weight >= side - C45_SLACK, axis=1), f"a side of weight below {side:g}"
+
+    def keeps_order(self, branches: Sums, sign: int) -> NDArray[np.bool_]:
+        """Whether the values of two branches respect a monotone constraint and the bounds from above."""
+        weight = weigh_sums(branches[:, :2], self.n_classes)
+        value = share_of(branches[:, :2, 2], weight)
+        slack = MEAN_SLACK * max(float(np.max(np.abs(value), initial=0.0)), 1e-300)
+        lower, upper = self.bounds
+        is_inside = (value.min(axis=1) >= lower - slack) & (value.max(axis=1) <= upper + slack)
+        return is_inside & (sign * (value[:, 1] - value[:, 0]) >= -slack)
+
+    def is_short(self, worth: Worth) -> NDArray[np.bool_]:
+        """Which tests gain less than the rules ask for."""
+        if self.rules.choice == "c45":
+            return worth.gain <= C45_SLACK
+        least = self.rules.min_impurity_decrease
+        if least <= 0.0:
+            return np.zeros(len(worth.gain), np.bool_)
+        with np.errstate(over="ignore"):
+            return np.ldexp(worth.decrease * self.share, self.exponent) < least - GAIN_SLACK
+
+    @property
+    def short_of(self) -> str:
+        """What such a test lacks."""
+        if self.rules.choice == "c45":
+            return "no gain"
+        return f"lowers the impurity by less than min_impurity_decrease={self.rules.min_impurity_decrease:g}"

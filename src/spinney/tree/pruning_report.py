@@ -1,0 +1,98 @@
+"""What a pruning has done: leaves, depth and error, before and after."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from spinney.tree.prune import from_units, node_risk
+
+if TYPE_CHECKING:
+    from spinney.tree.structure import Tree
+
+
+@dataclass(frozen=True, repr=False)
+class PruningReport:
+    """A pruning, before and after; prints as a table.
+
+    Attributes
+    ----------
+    method : str
+        As the estimators call it: "cost_complexity", "reduced_error", "pessimistic", "min_gain", "merge" or "snip".
+    options : dict
+        What the method was told, and what it has found by itself: the alpha of a cross-validation.
+    n_leaves, depth : (int, int)
+        Of the tree before and after.
+    error : (float, float)
+        Share of the weight whose class is missed, or mean squared error.
+    judged_on : str
+        The rows that the error was found on.
+
+    Examples
+    --------
+    >>> from spinney.tree.pruning_report import PruningReport
+    >>> print(PruningReport("merge", {}, (9, 7), (4, 4), (0.02, 0.02), "training rows"))
+    merge
+                          before  after
+    leaves                     9      7
+    depth                      4      4
+    error, training rows    0.02   0.02
+    """
+
+    method: str
+    options: dict[str, Any] = field(default_factory=dict)
+    n_leaves: tuple[int, int] = (1, 1)
+    depth: tuple[int, int] = (0, 0)
+    error: tuple[float, float] = (0.0, 0.0)
+    judged_on: str = "training rows"
+
+    @property
+    def title(self) -> str:
+        """The method and its options."""
+        options = ", ".join(f"{name}={show(value)}" for name, value in self.options.items())
+        return f"{self.method} ({options})" if options else self.method
+
+    @property
+    def cells(self) -> list[tuple[str, str, str]]:
+        """The lines of the table: what, before, after."""
+        lines: list[tuple[str, tuple[float, float]]] = [
+            ("leaves", self.n_leaves),
+            ("depth", self.depth),
+            (f"error, {self.judged_on}", self.error),
+        ]
+        return [("", "before", "after"), *((name, show(pair[0]), show(pair[1])) for name, pair in lines)]
+
+    def __str__(self) -> str:
+        cells = self.cells
+        widths = [max(len(line[column]) for line in cells) for column in range(3)]
+        rows = [
+            f"{name:<{widths[0]}}  {before:>{widths[1]}}  {after:>{widths[2]}}".rstrip()
+            for name, before, after in cells
+        ]
+        return "\n".join([self.title, *rows])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        head, *body = [[html.escape(cell) for cell in line] for line in self.cells]
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{name}</th><td>{before}</td><td>{after}</td></tr>"
+            for name, before, after in body
+        )
+        top = "".join(f"<th>{cell}</th>" for cell in head)
+        return (
+            f"<table><caption>{html.escape(self.title)}</caption>"
+            f"<thead><tr>{top}</tr></thead><tbody>{rows}</tbody></table>"
+        )
+
+
+def show(value: Any) -> str:
+    """A number as people read it, anything else as Python writes it."""
+    return f"{value:.6g}" if isinstance(value, float) else repr(value)
+
+
+def training_error(tree: Tree, risk: str = "error") -> float:
+    """Error of the tree on the rows that grew it, by what its leaves hold; risk as in `node_risk`."""
+    return from_units(tree, float(node_risk(tree, risk)[tree.is_leaf].sum()), risk)
