@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -13,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from spinney._elementary import log
 from spinney._warnings import warn
 from spinney.ensemble.adaboost import distances, mistakes
+from spinney.estimators.base import Classifier, Regressor
 from spinney.estimators.base_adaboost import ADABOOST_CONSTRAINTS, Guard, Reweighted, measure_accuracy, measure_distance
 from spinney.estimators.cart import CARTClassifier, CARTRegressor
 from spinney.estimators.checks import all_or_nothing, check_classes, check_known, check_numbers
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class AdaBoostClassifier(ClassifierMixin, Reweighted):
+class AdaBoostClassifier(Classifier, Reweighted):
     """AdaBoost for classes: each member learns from rows whose weight grows where those before it were wrong.
 
     Two classes are boosted as in Freund and Schapire (1997), three or more as in SAMME (Zhu, Zou, Rosset and Hastie
@@ -314,7 +314,7 @@ class AdaBoostClassifier(ClassifierMixin, Reweighted):
         return vote_margins(votes.votes, votes.total, self._read_y(y, len(votes.votes)))
 
 
-class AdaBoostRegressor(RegressorMixin, Reweighted):
+class AdaBoostRegressor(Regressor, Reweighted):
     """AdaBoost for numbers: R2 of Drucker (1997).
 
     Each member learns from rows whose weight grows with the error of those before it. The loss L of a row is its error

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -21,12 +21,14 @@ from spinney._threads import count_workers
 from spinney.ensemble.forest import Plan
 from spinney.ensemble.sampling import Draw
 from spinney.ensemble.subspaces import SubspaceGrowth, Subspaces, narrow_tree
+from spinney.estimators.base import Classifier, Estimator, Regressor
 from spinney.estimators.base_estimators import (
     Bags,
     MemberFits,
     MemberPlan,
     Rows,
     Template,
+    check_members,
     hear_all,
     hold_rows,
     is_fast,
@@ -37,6 +39,7 @@ from spinney.estimators.base_estimators import (
 from spinney.estimators.base_forest import (
     COMPILED_SHARE,
     MOST_BITS,
+    OOB_KEPT,
     OOB_RESULTS,
     forget,
     hush_target,
@@ -44,7 +47,6 @@ from spinney.estimators.base_forest import (
 )
 from spinney.estimators.cart import VISIT_SECONDS, CARTClassifier, CARTRegressor
 from spinney.estimators.checks import (
-    CheckedParams,
     all_or_nothing,
     check_classes,
     check_codes,
@@ -57,9 +59,9 @@ from spinney.estimators.checks import (
     open_x,
     weigh_classes,
 )
+from spinney.estimators.kept import Kept
 from spinney.estimators.out_of_bag import OutOfBag
 from spinney.estimators.random_forest import RandomForestClassifier
-from spinney.estimators.saving import Saved
 from spinney.estimators.training import make_legend
 from spinney.model.forest_votes import SHORT_SECONDS
 from spinney.model.predictors import VotePredictor
@@ -95,14 +97,25 @@ BAGGING_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-class _Bagging(OutOfBag, CheckedParams, Saved, BaseEstimator):
+class _Bagging(OutOfBag, Estimator):
     """What both kinds of bagging share: bags of rows and columns, fitting, adding up.
 
     A bag of our own trees is a forest, and takes its ways: codes are made once, and prediction runs through all trees
     at once. Other members are fitted one by one.
     """
 
-    _learnt: ClassVar[tuple[str, ...]] = ("_bags", "_is_soft")
+    _keeps: ClassVar[dict[str, Kept]] = {
+        "_schema": Kept(Schema, is_needed=False),
+        "forest_": Kept(Forest, is_needed=False),
+        "_members": Kept(list, is_needed=False, check=check_members),
+        "estimator_": Kept(BaseEstimator | list),
+        "_base": Kept(BaseEstimator, is_needed=False),
+        "_bags": Kept(Bags),
+        "_is_soft": Kept(bool),
+        "_fingerprint": Kept(str),
+        "_shift": Kept(int, is_needed=False),
+        **OOB_KEPT,
+    }
     _default: ClassVar[type]
     _bags: Bags
     _fingerprint: str
@@ -374,6 +387,13 @@ class _Bagging(OutOfBag, CheckedParams, Saved, BaseEstimator):
         classes = self.classes_ if self.forest_.n_classes else None
         return VotePredictor(self._schema, classes, self.forest_, self._is_hard, self._shift)
 
+    def _has_predictor(self) -> bool:
+        return hasattr(self, "forest_")
+
+    def _find_fault(self) -> str | None:
+        has_members = hasattr(self, "forest_") or hasattr(self, "_members")
+        return None if has_members else f"a fitted {type(self).__name__} has trees or other members"
+
     @property
     def _has_trees(self) -> bool:
         """Whether the members are trees of one forest."""
@@ -433,7 +453,7 @@ class _Bagging(OutOfBag, CheckedParams, Saved, BaseEstimator):
         return tree
 
 
-class BaggingClassifier(ClassifierMixin, _Bagging):
+class BaggingClassifier(Classifier, _Bagging):
     """Bagging for classes: members on bags of rows or columns, or both, that vote (Breiman 1996).
 
     Members are CART trees, any other classifiers, or several kinds of them in turn. Bags of trees grow as fast as a
@@ -608,7 +628,7 @@ class BaggingClassifier(ClassifierMixin, _Bagging):
         return log(self._hear(X))
 
 
-class BaggingRegressor(RegressorMixin, _Bagging):
+class BaggingRegressor(Regressor, _Bagging):
     """Bagging for numbers: the mean of members on bags of rows or columns, or both (Breiman 1996).
 
     Intervals, quantiles and permutation importance are those of the forests: `RandomForestRegressor(max_features=None)`

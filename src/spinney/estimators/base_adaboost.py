@@ -19,9 +19,11 @@ from spinney._jit import kernels
 from spinney.ensemble.adaboost import AdaBoost, RowWeights, ValueTarget
 from spinney.ensemble.adaboost_trees import TreeMembers
 from spinney.ensemble.sampling import Draw, draw_key
+from spinney.estimators.base import Estimator
 from spinney.estimators.base_estimators import (
     Rows,
     Template,
+    check_members,
     check_template,
     grows_in_forests,
     hold_rows,
@@ -30,16 +32,16 @@ from spinney.estimators.base_estimators import (
 )
 from spinney.estimators.base_forest import COMPILED_SHARE, forget
 from spinney.estimators.cart import VISIT_SECONDS
-from spinney.estimators.checks import CheckedParams, check_monotone, check_weights, draw_seed, open_x, weigh_classes
+from spinney.estimators.checks import check_monotone, check_weights, draw_seed, open_x, weigh_classes
 from spinney.estimators.early_stopping import draw_held
-from spinney.estimators.saving import Saved
+from spinney.estimators.kept import Kept
 from spinney.estimators.training import make_legend
 from spinney.model.forest_votes import SHORT_SECONDS
 from spinney.model.predictors import WeightedPredictor
 from spinney.table.coding import code_table
 from spinney.table.fixed_point import fix_weights, scale, weight_unit, weighted_sum
 from spinney.table.ingest import read_columns
-from spinney.table.schema import encode
+from spinney.table.schema import Schema, encode
 from spinney.tree.forest import Forest, join_trees
 from spinney.tree.predict import find_leaves
 
@@ -71,13 +73,25 @@ ADABOOST_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-class Reweighted(CheckedParams, Saved, BaseEstimator):
+class Reweighted(Estimator):
     """What AdaBoost for classes and for numbers share: the rounds, their members and weights.
 
     CART trees grow on codes that are made once, and vote as one forest; other members are fitted one by one.
     """
 
-    _learnt: ClassVar[tuple[str, ...]] = ("estimator_weights_",)
+    _keeps: ClassVar[dict[str, Kept]] = {
+        "_schema": Kept(Schema, is_needed=False),
+        "forest_": Kept(Forest, is_needed=False),
+        "_members": Kept(list, is_needed=False, check=check_members),
+        "estimator_": Kept(BaseEstimator),
+        "_base": Kept(BaseEstimator, is_needed=False),
+        "estimator_weights_": Kept(np.ndarray),
+        "estimator_errors_": Kept(np.ndarray),
+        "_unit": Kept(float),
+        "n_iter_": Kept(int),
+        "best_iteration_": Kept(int),
+        "validation_scores_": Kept(np.ndarray, is_needed=False),
+    }
     _default: ClassVar[Any]
     _members: list[Any]  # members that are not trees of a forest
     forest_: Forest  # those that are
@@ -255,6 +269,13 @@ class Reweighted(CheckedParams, Saved, BaseEstimator):
         raise NotImplementedError
 
     # --- reading ---
+
+    def _has_predictor(self) -> bool:
+        return hasattr(self, "forest_")
+
+    def _find_fault(self) -> str | None:
+        has_members = hasattr(self, "forest_") or hasattr(self, "_members")
+        return None if has_members else f"a fitted {type(self).__name__} has trees or other members"
 
     @property
     def _has_trees(self) -> bool:

@@ -10,7 +10,6 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
@@ -22,12 +21,13 @@ from spinney._warnings import warn
 from spinney.ensemble.boosting import Boosting
 from spinney.ensemble.initial_score import find_start
 from spinney.ensemble.links import respond
+from spinney.ensemble.losses import Loss
 from spinney.ensemble.sampling import draw_key
+from spinney.estimators.base import Estimator
 from spinney.estimators.base_forest import COMPILED_SHARE, forget
 from spinney.estimators.cart import SHARED_CONSTRAINTS, VISIT_SECONDS, count_features
 from spinney.estimators.checks import (
     MODERATE,
-    CheckedParams,
     check_monotone,
     check_weights,
     draw_seed,
@@ -38,7 +38,7 @@ from spinney.estimators.checks import (
     scale_down,
 )
 from spinney.estimators.early_stopping import Holdout, Monitor, Watch, draw_held, grow_rounds
-from spinney.estimators.saving import Saved
+from spinney.estimators.kept import Kept
 from spinney.estimators.training import make_legend
 from spinney.model.boosted_scores import begin_raw, sum_gains
 from spinney.model.forest_votes import SHORT_SECONDS
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spinney._jit import Kernels
-    from spinney.ensemble.losses import Loss
     from spinney.table.schema import Schema
 
 HOLDOUT = 0x484F4C44  # the part of the seed's key that the held-out rows are drawn from
@@ -145,21 +144,32 @@ class Data:
         return self.y[rows], weight, offset
 
 
-class Boosted(CheckedParams, Saved, BaseEstimator):
+class Boosted(Estimator):
     """Trees grown one round after the other, each on what those before have left."""
 
-    _learnt: ClassVar[tuple[str, ...]] = ("forest_", "_schema")
+    _keeps: ClassVar[dict[str, Kept]] = {
+        "forest_": Kept(Forest),
+        "max_features_": Kept(int),
+        "_loss": Kept(Loss),
+        "_seed": Kept(int),
+        "_start": Kept(np.ndarray),
+        "_exponent": Kept(int, is_needed=False),
+        "_marks": Kept(dict),
+        "_class_factors": Kept(np.ndarray | None, is_needed=False),
+        "init_": Kept(np.ndarray),
+        "n_trees_per_iteration_": Kept(int),
+        "n_estimators_": Kept(int),
+        "n_iter_": Kept(int),
+        "best_iteration_": Kept(int),
+        "evals_result_": Kept(dict),
+        "train_score_": Kept(np.ndarray, is_needed=False),
+        "validation_score_": Kept(np.ndarray, is_needed=False),
+    }
     _loss: Loss
     _seed: int
     _start: NDArray[np.float64]  # (n_raw,) raw scores before the first round
     _exponent: int = 0  # raw scores are in units of 2**_exponent, where targets are near the ends of float64
     _marks: dict[str, str]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        return tags
 
     # --- what differs between classes and numbers ---
 

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_array, has_fit_parameter
 
 from spinney._threads import run_tasks
 from spinney.ensemble.subspaces import member_seed
+from spinney.estimators.kept import is_fitted, kept_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,6 +75,23 @@ def is_fast(templates: list[Template], kind: type) -> bool:
 def grows_in_forests(estimator: Any, kind: type) -> bool:
     """Whether an estimator is a CART tree whose parameters a forest knows."""
     return type(estimator) is kind and bool(getattr(estimator, "_grows_in_forests", True))
+
+
+def check_members(members: list[Any], model: Any) -> str | None:
+    """What is wrong with the members of a model that was read from a file; None: nothing.
+
+    Members of ours must be fitted, and know no class that the model does not know: their votes go into its columns.
+    """
+    ours = [member for member in members if kept_by(type(member))]
+    if not all(is_fitted(member) for member in ours):
+        return "a member is not fitted"
+    labels = model._labels  # noqa: SLF001
+    if labels is None or not ours:
+        return None
+    known = {label for member in ours for label in member._labels or ()}  # noqa: SLF001
+    if list(labels) != sorted(set(labels)) or not known <= set(labels):
+        return "a member has other classes than the model, or these are out of order"
+    return None
 
 
 class Bags(NamedTuple):

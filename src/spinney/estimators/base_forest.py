@@ -7,7 +7,6 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,9 +18,9 @@ from spinney._types import LEARNED, OWN_BRANCH
 from spinney._warnings import warn
 from spinney.ensemble.forest import ForestGrowth, Plan
 from spinney.ensemble.sampling import Draw, draw_size
+from spinney.estimators.base import Classifier, Estimator, Regressor
 from spinney.estimators.cart import SHARED_CONSTRAINTS, VISIT_SECONDS, CARTClassifier, CARTRegressor, count_features
 from spinney.estimators.checks import (
-    CheckedParams,
     all_or_nothing,
     check_classes,
     check_codes,
@@ -36,8 +35,8 @@ from spinney.estimators.checks import (
     weigh_classes,
 )
 from spinney.estimators.importances import Importances
+from spinney.estimators.kept import Kept
 from spinney.estimators.out_of_bag import OutOfBag
-from spinney.estimators.saving import Saved
 from spinney.estimators.training import make_legend
 from spinney.estimators.tree_votes import Votes, measure_strength
 from spinney.estimators.uncertainty import UncertainClasses, UncertainNumbers
@@ -101,6 +100,15 @@ OOB_RESULTS = (
     *("oob_score_", "oob_curve_", "oob_decision_function_", "oob_prediction_"),
     *("_oob_votes", "_oob_n_votes", "_oob_is_hard"),
 )
+OOB_KEPT = {
+    "_oob_votes": Kept(np.ndarray, is_needed=False),
+    "_oob_n_votes": Kept(np.ndarray, is_needed=False),
+    "_oob_is_hard": Kept(bool, is_needed=False),
+    "oob_curve_": Kept(np.ndarray, is_needed=False),
+    "oob_score_": Kept(float, is_needed=False),
+    "oob_decision_function_": Kept(np.ndarray, is_needed=False),
+    "oob_prediction_": Kept(np.ndarray, is_needed=False),
+}
 MEMBERS = ("_members",)
 TRUTH = ("_y", "_weight")
 
@@ -129,10 +137,23 @@ def hush_target(y: NDArray[np.float64], weight: NDArray[np.float64] | None) -> N
     return np.where(weight > 0.0, y, y[weight > 0.0].max())
 
 
-class _Forest(OutOfBag, Votes, Importances, CheckedParams, Saved, BaseEstimator):
+class _Forest(OutOfBag, Votes, Importances, Estimator):
     """What all forests share: bags, growing, adding up."""
 
-    _learnt: ClassVar[tuple[str, ...]] = ("forest_", "_schema")
+    _keeps: ClassVar[dict[str, Kept]] = {
+        "forest_": Kept(Forest),
+        "max_features_": Kept(int),
+        "_draw": Kept(Draw),
+        "_seed": Kept(int),
+        "_fingerprint": Kept(str),
+        "_weight_mark": Kept(str),
+        "_honest_fraction": Kept(float | None),
+        "_shift": Kept(int, is_needed=False),
+        "_y": Kept(np.ndarray, is_needed=False),
+        "_weight": Kept(np.ndarray | None, is_needed=False),
+        "_members": Kept(list, is_needed=False),
+        **OOB_KEPT,
+    }
     _has_random_tests: ClassVar[bool] = False
     _seed: int
     _draw: Draw
@@ -140,12 +161,6 @@ class _Forest(OutOfBag, Votes, Importances, CheckedParams, Saved, BaseEstimator)
     _weight_mark: str  # of the weights that trees have seen
     _honest_fraction: float | None  # of the trees there are
     _shift: int = 0  # sums over trees are in units of 2**_shift, so that they stay within float64
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        return tags
 
     # --- growing ---
 
@@ -467,7 +482,7 @@ class _Forest(OutOfBag, Votes, Importances, CheckedParams, Saved, BaseEstimator)
         return tree
 
 
-class ForestClassifier(ClassifierMixin, UncertainClasses, _Forest):
+class ForestClassifier(Classifier, UncertainClasses, _Forest):
     """Forests that vote."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, strata: Any = None) -> Self:
@@ -557,7 +572,7 @@ class ForestClassifier(ClassifierMixin, UncertainClasses, _Forest):
         return measure_strength(self.forest_, self._draw, values, codes)
 
 
-class ForestRegressor(RegressorMixin, UncertainNumbers, _Forest):
+class ForestRegressor(Regressor, UncertainNumbers, _Forest):
     """Forests that average."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, strata: Any = None) -> Self:

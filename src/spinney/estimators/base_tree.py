@@ -5,17 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._elementary import log
-from spinney.estimators.checks import CheckedParams, open_x
+from spinney.estimators.base import Classifier, Estimator, Regressor
+from spinney.estimators.checks import open_x
+from spinney.estimators.kept import Kept
 from spinney.estimators.one_row import open_row, unseen_levels
-from spinney.estimators.saving import Saved
 from spinney.model.predictors import TreePredictor
 from spinney.reading.explaining import explain
 from spinney.table.schema import encode, refuse_infinite
 from spinney.tree.predict import smooth_shares
+from spinney.tree.pruning_report import PruningReport
+from spinney.tree.structure import Tree
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,23 +25,22 @@ if TYPE_CHECKING:
 
     from spinney.reading.explaining import Explanation
     from spinney.table.schema import Schema
-    from spinney.tree.structure import Tree
 
 
-class SingleTree(CheckedParams, Saved, BaseEstimator):
+class SingleTree(Estimator):
     """An estimator whose model is `tree_`; `_schema` says what its columns are."""
 
-    _learnt: ClassVar[tuple[str, ...]] = ("tree_", "_schema")
+    _keeps: ClassVar[dict[str, Kept]] = {
+        "tree_": Kept(Tree),
+        "max_features_": Kept(int, is_needed=False),
+        "pruning_": Kept(PruningReport | None, is_needed=False),
+        "ccp_alpha_": Kept(float, is_needed=False),
+        "cv_results_": Kept(dict, is_needed=False),
+    }
 
     tree_: Tree
     _schema: Schema
     smoothing: float | str | None = None  # of probabilities; C4.5 makes it a parameter
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        return tags
 
     def _values(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self, "tree_")
@@ -128,7 +129,7 @@ class SingleTree(CheckedParams, Saved, BaseEstimator):
         return self.tree_.importances()
 
 
-class ClassTree(ClassifierMixin, SingleTree):
+class ClassTree(Classifier, SingleTree):
     """A single tree that predicts classes."""
 
     classes_: NDArray[Any]
@@ -147,7 +148,7 @@ class ClassTree(ClassifierMixin, SingleTree):
         return log(self.predict_proba(X))
 
 
-class ValueTree(RegressorMixin, SingleTree):
+class ValueTree(Regressor, SingleTree):
     """A single tree that predicts numbers."""
 
     def predict(self, X: Any) -> NDArray[np.float64]:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import inspect
 import math
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils import check_random_state, column_or_1d
-from sklearn.utils._param_validation import Interval, InvalidParameterError
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array
 
-from spinney.estimators.hints import explain_arguments, hint_parameter
 from spinney.table.columns import Columns, check_names, is_missing_type, open_columns
 from spinney.table.fixed_point import WHOLE_LIMIT
 
@@ -41,49 +38,6 @@ def all_or_nothing(estimator: Any) -> Iterator[None]:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
-
-
-class CheckedParams:
-    """Parameters by scikit-learn's rules, and stricter: no misspelt names, no booleans for numbers."""
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]]
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Keep the signature of `__init__` visible, which `__new__` would hide; let `fit` explain unknown arguments."""
-        super().__init_subclass__(**options)
-        if "fit" in vars(cls):
-            cls.fit = explain_arguments(vars(cls)["fit"])  # type: ignore[attr-defined]
-        signature = inspect.signature(cls.__init__)
-        cls.__signature__ = signature.replace(  # type: ignore[attr-defined]
-            parameters=list(signature.parameters.values())[1:]
-        )
-
-    def __new__(cls, *_: Any, **params: Any) -> Any:
-        """Check the spelling, and say which name was probably meant; `__init__` does the rest."""
-        if not params:
-            return super().__new__(cls)
-        known = inspect.signature(cls.__init__).parameters
-        if any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
-            return super().__new__(cls)  # a subclass that passes names on
-        for name in params:
-            if name not in known:
-                hint = hint_parameter(cls, name, list(known)[1:])
-                raise TypeError(f"{cls.__name__} has no parameter {name!r}. {hint}")
-        return super().__new__(cls)
-
-    def _store(self, params: dict[str, Any]) -> None:
-        """Set the parameters, given the local names of `__init__`."""
-        vars(self).update({name: value for name, value in params.items() if name not in {"self", "__class__"}})
-
-    def _validate_params(self) -> None:
-        """Check the values."""
-        super()._validate_params()  # type: ignore[misc]
-        for name, rules in self._parameter_constraints.items():
-            value = getattr(self, name)
-            # True is 1 to Python, but max_depth=True is a mistake
-            if isinstance(value, bool | np.bool_) and any(isinstance(rule, Interval) for rule in rules):
-                message = f"The {name!r} parameter of {type(self).__name__} must be a number. Got {value} instead."
-                raise InvalidParameterError(message)
 
 
 def open_x(estimator: Any, X: Any, *, is_fit: bool) -> Columns:

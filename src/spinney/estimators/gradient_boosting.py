@@ -7,11 +7,11 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from spinney._elementary import log
 from spinney.ensemble.losses import CLASSES, NUMBERS, make_loss
+from spinney.estimators.base import Classifier, Regressor
 from spinney.estimators.base_boosting import BOOST_CONSTRAINTS, Boosted
 from spinney.estimators.checks import (
     MODERATE,
@@ -36,7 +36,7 @@ SCALE_FREE = ("squared_error", "absolute_error", "huber", "quantile")  # y times
 POSITIVE = ("poisson", "gamma", "tweedie")
 
 
-class GradientBoostingClassifier(ClassifierMixin, Boosted):
+class GradientBoostingClassifier(Classifier, Boosted):
     """Gradient boosting for classes: trees one after the other, each on the derivatives of the loss so far.
 
     Takes what single trees take: arrays and frames, text and category columns, missing values, weights. The same model
@@ -366,7 +366,7 @@ class GradientBoostingClassifier(ClassifierMixin, Boosted):
             yield self.classes_[decide(raw)]
 
 
-class GradientBoostingRegressor(RegressorMixin, Boosted):
+class GradientBoostingRegressor(Regressor, Boosted):
     """Gradient boosting for numbers: trees one after the other, each on the derivatives of the loss so far.
 
     Parameters

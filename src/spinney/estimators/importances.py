@@ -17,7 +17,8 @@ from spinney._jit import kernels
 from spinney._threads import count_workers, run_tasks
 from spinney._types import ROW
 from spinney._warnings import warn
-from spinney.estimators.checks import CheckedParams, all_or_nothing, draw_seed, open_x
+from spinney.estimators import parameters
+from spinney.estimators.checks import all_or_nothing, draw_seed, open_x
 from spinney.estimators.out_of_bag import KnownAnswers, find_score
 from spinney.model.forest_votes import SHORT_SECONDS
 from spinney.model.importance import (
@@ -312,7 +313,7 @@ def check_asked(kind: Any, n_repeats: Any, scoring: Any, threshold: Any) -> None
 # --- The selector -----------------------------------------------------------------------------------------------
 
 
-class OOBSelector(SelectorMixin, MetaEstimatorMixin, CheckedParams, BaseEstimator):
+class OOBSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
     """Select features by their permutation importance on out-of-bag rows.
 
     No rows are held out and no model is fitted twice. Importances can be negative; a feature that does nothing is
@@ -357,6 +358,21 @@ class OOBSelector(SelectorMixin, MetaEstimatorMixin, CheckedParams, BaseEstimato
         self.estimator = estimator
         self.threshold = threshold
         self.max_features = max_features
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let a class explain names that it does not know."""
+        super().__init_subclass__(**options)
+        parameters.finish_class(cls)
+
+    def __new__(cls, *_: Any, **params: Any) -> Any:
+        """Check the spelling of parameters; `__init__` does the rest."""
+        parameters.check_spelling(cls, params)
+        return super().__new__(cls)
+
+    def _validate_params(self) -> None:
+        """Check the values of the parameters."""
+        super()._validate_params()
+        parameters.refuse_booleans(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -406,6 +422,9 @@ class OOBSelector(SelectorMixin, MetaEstimatorMixin, CheckedParams, BaseEstimato
         if isinstance(frame, nw.DataFrame):
             return frame[:, kept.tolist()].to_native()
         return np.asarray(X)[:, kept]
+
+
+parameters.finish_class(OOBSelector)
 
 
 def find_threshold(threshold: float | str | None, table: ImportanceTable) -> Any:

@@ -5,37 +5,30 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import InconsistentVersionWarning
-from sklearn.utils.validation import check_is_fitted
 
 from spinney._warnings import warn
 from spinney.ensemble import losses
 from spinney.ensemble.losses import Loss
 from spinney.ensemble.sampling import Draw
 from spinney.ensemble.subspaces import Subspaces
-from spinney.estimators.base_estimators import Bags, Template
+from spinney.estimators.base_estimators import Bags
+from spinney.estimators.kept import VALUE, is_fitted, is_of, kept_by, take_fitted
 from spinney.model.container import BrokenFileError, dump, read
 from spinney.model.io import MissingLossError, ModelFile, save
 from spinney.model.state import KINDS, Kind, Reader, Unstorable, Writer, of_dataclass
-from spinney.table.schema import Schema
-from spinney.tree.forest import Forest
 from spinney.tree.pruning_report import PruningReport
-from spinney.tree.structure import Tree
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
 
-    from spinney.model.predictor import Predictor
-
-NOT_STORED = ("trace_",)
-"""A trace is made from the training data again: `spinney.trace`."""
+TEMPORARY = ("trace_",)
+"""Fitted attributes that no file holds: a trace is made from the training data again, by `spinney.trace`."""
 
 LOSSES = (
     "SquaredError", "AbsoluteError", "Quantile", "Huber", "Poisson", "Gamma", "Tweedie", "LogLoss", "Exponential",
@@ -43,165 +36,106 @@ LOSSES = (
 )  # fmt: skip
 
 NUMBER = (bool, int, float, np.bool_, np.integer, np.floating)
-FITTED: dict[str, Any] = {  # attributes, and the types of what they may hold
-    "n_features_in_": int, "feature_names_in_": np.ndarray, "n_outputs_": int, "classes_": np.ndarray,
-    "n_classes_": int, "max_features_": int, "_schema": Schema, "tree_": Tree, "forest_": Forest,
-    "pruning_": PruningReport | None, "ccp_alpha_": float, "cv_results_": dict,
-    "_draw": Draw, "_seed": int, "_fingerprint": str, "_weight_mark": str, "_honest_fraction": float | None,
-    "_shift": int, "_oob_votes": np.ndarray, "_oob_n_votes": np.ndarray, "_oob_is_hard": bool,
-    "oob_curve_": np.ndarray, "oob_score_": float, "oob_decision_function_": np.ndarray, "oob_prediction_": np.ndarray,
-    "_y": np.ndarray, "_weight": np.ndarray | None,
-    "estimator_": BaseEstimator, "_base": BaseEstimator, "_bags": Bags, "_is_soft": bool, "_members": list,
-    "_templates": list, "_template": Template,
-    "_start": np.ndarray, "_exponent": int, "_loss": Loss, "_marks": dict, "_class_factors": np.ndarray | None,
-    "init_": np.ndarray, "n_trees_per_iteration_": int, "n_estimators_": int, "n_iter_": int, "best_iteration_": int,
-    "evals_result_": dict, "train_score_": np.ndarray, "validation_score_": np.ndarray,
-    "estimator_weights_": np.ndarray, "estimator_errors_": np.ndarray, "_unit": float, "validation_scores_": np.ndarray,
-}  # fmt: skip
 
 
-class Saved:
-    """Methods of estimators that can be saved.
+# --- Checking what was read -----------------------------------------------------------------------------------------
 
-    The arrays of a model are written as they are; whoever reads them, from a file or from a pickle, checks them before
-    a kernel sees them.
+
+def check_kept(estimator: Any) -> None:
+    """Raise `BrokenFileError` unless the fitted attributes of an estimator, just read, go together.
+
+    An estimator without any is as good as new, and passes.
     """
-
-    _learnt: ClassVar[tuple[str, ...]]  # attributes without which none can predict
-
-    def _make_predictor(self) -> Predictor:
-        """What predicts; of a fitted estimator whose trees are of one forest."""
-        raise NotImplementedError
-
-    def _has_predictor(self) -> bool:
-        """Whether the model is trees of one forest."""
-        return hasattr(self, "tree_") or hasattr(self, "forest_")
-
-    def _is_learnt(self) -> bool:
-        """Whether it has all that predicting asks for."""
-        has_all = all(hasattr(self, name) for name in ("n_features_in_", *self._learnt))
-        return has_all and (self._has_predictor() or hasattr(self, "_members"))
-
-    def predictor(self) -> Predictor:
-        """What predicts, without the rest: for one row in microseconds, see `Predictor`.
-
-        Returns
-        -------
-        Predictor
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from spinney import CARTRegressor
-        >>> ask = CARTRegressor().fit([[1.0], [2.0], [3.0]], [10.0, 20.0, 30.0]).predictor()
-        >>> ask(np.array([2.2]))
-        20.0
-        """
-        check_is_fitted(self, "n_features_in_")
-        if not self._has_predictor():
-            raise ValueError(f"the members of this {type(self).__name__} are no trees of one forest: use predict")
-        return self._make_predictor()
-
-    def save_model(self, path: str | os.PathLike[str]) -> None:
-        """Save the fitted model in a file that is safe to open; see `spinney.load_model`.
-
-        Parameters
-        ----------
-        path : path
-            By custom with the suffix `.spn`. The file that was there is whole until the new one is.
-
-        Examples
-        --------
-        >>> import os, tempfile
-        >>> from spinney import CARTRegressor, load_model
-        >>> model = CARTRegressor().fit([[1.0], [2.0], [3.0]], [10.0, 20.0, 30.0])
-        >>> path = os.path.join(tempfile.mkdtemp(), "model.spn")
-        >>> model.save_model(path)
-        >>> load_model(path).predict([[2.2]])
-        array([20.])
-        """
-        check_is_fitted(self, "n_features_in_")
-        kind = type(self).__name__
-        if type(self) not in estimator_names():
-            raise TypeError(f"{kind} is not one of Spinney's estimators: only these can be saved; pickle keeps others")
-        self._validate_params()  # type: ignore[attr-defined]
-        kinds = all_kinds(named_losses({}), is_file=True)
-        try:
-            save(path, kind, self._make_predictor() if self._has_predictor() else None, self, kinds)
-        except BrokenFileError as error:
-            raise ValueError(f"save_model: no file is written, for it could not be loaded again: {error}") from None
-        except Unstorable as error:
-            raise ValueError(
-                f"save_model cannot store this {kind}: {error}. A model file holds trees and numbers, no code; "
-                "pickle keeps what it can import."
-            ) from None
-
-    def _check_fitted(self) -> None:
-        """Raise unless the fitted attributes go together: before a kernel sees them."""
-        values = vars(self)
-        if "n_features_in_" not in values:
-            if self._has_predictor():
-                raise BrokenFileError("trees without n_features_in_: they could not be checked against the columns")
-            return
-        if values["n_features_in_"] < 1:
-            raise BrokenFileError("a model has columns")
-        members = [member for member in values.get("_members", ()) if isinstance(member, Saved)]
-        if not all(member._is_learnt() for member in members):  # noqa: SLF001
-            raise BrokenFileError("a member is not fitted")
-        check_member_classes(values.get("classes_"), members)
-        schema, names = values.get("_schema"), values.get("feature_names_in_")
-        if schema is not None and schema.n_features != values["n_features_in_"]:
-            raise BrokenFileError("n_features_in_ is not that of the schema")
-        if schema is not None and names is not None and tuple(names.tolist()) != schema.names:
-            raise BrokenFileError("feature_names_in_ are not those of the schema")
-        is_counted = "n_classes_" in values or (isinstance(self, ClassifierMixin) and self._is_learnt())
-        if is_counted and values.get("n_classes_") != len(values.get("classes_", ())):
-            raise BrokenFileError("n_classes_ is not the number of classes_")
-        if self._has_predictor():
-            if not self._is_learnt():
-                raise BrokenFileError(f"a fitted {type(self).__name__} has {', '.join(self._learnt)}")
-            self._make_predictor().check()
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Text and arrays, as in a model file, and beside them what a file could not hold."""
-        from spinney import __version__
-
-        foreign: list[Any] = []
-        writer = Writer(all_kinds(KEPT_LOSS), foreign)
-        content = writer.write(vars(self), "")
-        return {
-            "version": __version__,
-            "content": dump(content).decode(),
-            "arrays": writer.all_arrays(),
-            "foreign": foreign,
-        }
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore the attributes, checked as those of a model file are."""
-        from spinney import __version__
-
-        if state["version"] != __version__:
-            warn(
-                InconsistentVersionWarning(
-                    estimator_name=type(self).__name__,
-                    current_sklearn_version=__version__,
-                    original_sklearn_version=state["version"],
-                )
-            )
-        reader = Reader(all_kinds(KEPT_LOSS), state["arrays"], state["foreign"])
-        values = reader.read(json.loads(state["content"]))
-        vars(self).update(values)
-        self._check_fitted()
-
-
-def check_member_classes(classes: NDArray[Any] | None, members: list[Any]) -> None:
-    """Members know classes of the model's, which are in order: their votes are put in its columns."""
-    if not members or classes is None:
+    declared, values = kept_by(type(estimator)), take_fitted(estimator)
+    kind = type(estimator).__name__
+    for name, value in values.items():
+        if not is_of(value, declared[name].types):
+            raise BrokenFileError(f"{name!r} of a {kind} cannot be {value!r:.60}")
+    if not is_fitted(estimator):
         return
-    known = classes.tolist()
-    heard = {label for member in members if hasattr(member, "classes_") for label in member.classes_.tolist()}
-    if known != sorted(set(known)) or not heard <= set(known):
-        raise BrokenFileError("a member has other classes than the model, or these are out of order")
+    missing = [name for name, kept in declared.items() if kept.is_needed and name not in values]
+    if missing:
+        raise BrokenFileError(f"a fitted {kind} has {', '.join(missing)}")
+    check_columns(values)
+    if "classes_" in values and values["n_classes_"] != len(values["classes_"]):
+        raise BrokenFileError("n_classes_ is not the number of classes_")
+    fault = estimator._find_fault()
+    if fault is not None:
+        raise BrokenFileError(fault)
+    if estimator._has_predictor():
+        estimator._make_predictor().check()
+    for name, value in values.items():
+        check = declared[name].check
+        fault = None if check is None else check(value, estimator)
+        if fault is not None:
+            raise BrokenFileError(f"{name} of a {kind}: {fault}")
+
+
+def check_columns(values: dict[str, Any]) -> None:
+    """The number and names of columns are those of the schema."""
+    if values["n_features_in_"] < 1:
+        raise BrokenFileError("a model has columns")
+    schema, names = values.get("_schema"), values.get("feature_names_in_")
+    if schema is not None and schema.n_features != values["n_features_in_"]:
+        raise BrokenFileError("n_features_in_ is not that of the schema")
+    if schema is not None and names is not None and tuple(names.tolist()) != schema.names:
+        raise BrokenFileError("feature_names_in_ are not those of the schema")
+
+
+# --- Files and pickles ---------------------------------------------------------------------------------------------
+
+
+def save_estimator(estimator: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator to a model file; see `Estimator.save_model`."""
+    kind = type(estimator).__name__
+    if type(estimator) not in estimator_names():
+        raise TypeError(f"{kind} is not one of Spinney's estimators: only these can be saved; pickle keeps others")
+    kinds = all_kinds(named_losses({}), is_file=True)
+    try:
+        save(path, kind, estimator._make_predictor() if estimator._has_predictor() else None, estimator, kinds)
+    except BrokenFileError as error:
+        raise ValueError(f"save_model: no file is written, for it could not be loaded again: {error}") from None
+    except Unstorable as error:
+        raise ValueError(
+            f"save_model cannot store this {kind}: {error}. A model file holds trees and numbers, no code; "
+            "pickle keeps what it can import."
+        ) from None
+
+
+def to_pickle(estimator: Any) -> dict[str, Any]:
+    """The state of an estimator: text and arrays, as in a model file, and beside them what a file could not hold."""
+    from spinney import __version__
+
+    foreign: list[Any] = []
+    writer = Writer(all_kinds(KEPT_LOSS), foreign)
+    others = {name: value for name, value in vars(estimator).items() if name != VALUE}
+    content = writer.write({**others, **take_fitted(estimator)}, "")
+    return {
+        "version": __version__,
+        "content": dump(content).decode(),
+        "arrays": writer.all_arrays(),
+        "foreign": foreign,
+    }
+
+
+def from_pickle(estimator: Any, state: dict[str, Any]) -> None:
+    """Restore the attributes of an estimator from its state, checked as those of a model file are."""
+    from spinney import __version__
+
+    if state["version"] != __version__:
+        warn(
+            InconsistentVersionWarning(
+                estimator_name=type(estimator).__name__,
+                current_sklearn_version=__version__,
+                original_sklearn_version=state["version"],
+            )
+        )
+    reader = Reader(all_kinds(KEPT_LOSS), state["arrays"], state["foreign"])
+    values = reader.read(json.loads(state["content"]))
+    kept = {name: value for name, value in values.items() if name in kept_by(type(estimator))}
+    vars(estimator).update({name: value for name, value in values.items() if name not in kept})
+    estimator._set_fitted(kept)
+    estimator._check_fitted()
 
 
 # --- Estimators as values ------------------------------------------------------------------------------------------
@@ -213,7 +147,7 @@ def estimator_names() -> dict[type, str]:
     import spinney
 
     public = {getattr(spinney, name): name for name in spinney.__all__ if name.endswith(("Classifier", "Regressor"))}
-    return {cls: name for cls, name in public.items() if issubclass(cls, Saved)}
+    return {cls: name for cls, name in public.items() if kept_by(cls)}
 
 
 def all_kinds(custom: Kind, *, is_file: bool = False) -> dict[str, Kind]:
@@ -224,7 +158,6 @@ def all_kinds(custom: Kind, *, is_file: bool = False) -> dict[str, Kind]:
         "Draw": Kind(Draw, Draw.__getstate__, make_draw),
         "Subspaces": of_dataclass(Subspaces, lambda _: None),
         "Bags": Kind(Bags, Bags._asdict, make_bags),
-        "Template": Kind(Template, Template._asdict, lambda parts: Template(**parts)),
         "CustomLoss": custom,
     }
     for name in LOSSES:
@@ -238,17 +171,16 @@ def all_kinds(custom: Kind, *, is_file: bool = False) -> dict[str, Kind]:
 def take_estimator(estimator: Any) -> dict[str, Any]:
     """Parameters, and fitted attributes."""
     parameters = estimator.get_params(deep=False)
-    fitted = {name: value for name, value in sorted(vars(estimator).items()) if name not in parameters}
     for name, value in parameters.items():
         if isinstance(value, np.random.RandomState | np.random.Generator) or (callable(value) and name == "scoring"):
             warn_not_stored(f"{name}={value!r:.60}", f"the loaded model has {name}=None")
             parameters[name] = None
-    for name in sorted(fitted.keys() - FITTED.keys() - {*NOT_STORED}):
+    fitted = take_fitted(estimator)
+    for name in sorted(vars(estimator).keys() - parameters.keys() - fitted.keys() - {*TEMPORARY, VALUE}):
         warn_not_stored(f"the attribute {name}", "it is none of Spinney's; pickle keeps it")
     if isinstance(parameters.get("loss"), tuple | list):
         parameters["loss"] = fitted.get("_loss", losses.make_loss(parameters["loss"]))
-    kept = {name: value for name, value in fitted.items() if name in FITTED}
-    return {"parameters": dict(sorted(parameters.items())), "fitted": kept}
+    return {"parameters": dict(sorted(parameters.items())), "fitted": fitted}
 
 
 def warn_not_stored(what: str, why: str) -> None:
@@ -268,9 +200,9 @@ def estimator_maker(cls: Any) -> Callable[[dict[str, Any]], Any]:
         estimator = cls(**parameters)
         estimator._validate_params()
         for name, value in fitted.items():
-            if name not in FITTED or not isinstance(value, FITTED[name]):
+            if name not in kept_by(cls) or not is_of(value, kept_by(cls)[name].types):
                 raise BrokenFileError(f"{name!r} of a {cls.__name__} cannot be {value!r:.60}")
-        vars(estimator).update(fitted)
+        estimator._set_fitted(fitted)
         estimator._check_fitted()
         return estimator
 

@@ -125,7 +125,7 @@ class ModelFile:
         estimator = self.reader.read(self.content["estimator"])
         if type(estimator).__name__ != self.method:
             raise BrokenFileError(f"the estimator is not the {self.method} that the file names")
-        if not estimator._is_learnt():  # noqa: SLF001
+        if not estimator._is_fitted():  # noqa: SLF001
             raise BrokenFileError("the estimator is not fitted")
         if (self.predictor is not None) != estimator._has_predictor():  # noqa: SLF001
             raise BrokenFileError("the estimator has no trees, but the predictor has, or the other way round")

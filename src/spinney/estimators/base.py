@@ -1,0 +1,174 @@
+"""What every estimator shares: checked parameters, a model that can be saved, and what it predicts, classes or numbers.
+
+An estimator is three classes deep: `Estimator` < a family, which adds how it is fitted and what its model can tell <
+the public class, which has the parameters and their meaning. `Classifier` or `Regressor` beside says what it predicts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from spinney.estimators import parameters, saving
+from spinney.estimators.kept import Kept, is_fitted
+from spinney.table.schema import Schema
+
+if TYPE_CHECKING:
+    import os
+
+    from numpy.typing import NDArray
+
+    from spinney.model.predictor import Predictor
+
+
+class Classifier(ClassifierMixin):
+    """An estimator that predicts classes."""
+
+    _keeps: ClassVar[dict[str, Kept]] = {"classes_": Kept(np.ndarray), "n_classes_": Kept(int)}
+
+    classes_: NDArray[Any]  # (n_classes,) ascending
+    n_classes_: int
+
+    @property
+    def _labels(self) -> tuple[Any, ...] | None:
+        """The classes as Python's own values, in order."""
+        return tuple(self.classes_.tolist())
+
+
+class Regressor(RegressorMixin):
+    """An estimator that predicts numbers."""
+
+    @property
+    def _labels(self) -> tuple[Any, ...] | None:
+        """None: there are no classes."""
+        return None
+
+
+class Estimator(BaseEstimator):
+    """An estimator of this library.
+
+    A class declares in `_keeps` which fitted attributes files and pickles hold, and what each may be; those of its
+    bases come with it. What it needs while it is fitted travels as arguments, never as attributes.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]]
+    _keeps: ClassVar[dict[str, Kept]] = {
+        "n_features_in_": Kept(int),
+        "feature_names_in_": Kept(np.ndarray, is_needed=False),
+        "n_outputs_": Kept(int, is_needed=False),
+        "_schema": Kept(Schema),
+    }
+    n_features_in_: int
+
+    # --- parameters ---
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let a class explain names that it does not know."""
+        super().__init_subclass__(**options)
+        parameters.finish_class(cls)
+
+    def __new__(cls, *_: Any, **params: Any) -> Any:
+        """Check the spelling of parameters; `__init__` does the rest."""
+        parameters.check_spelling(cls, params)
+        return super().__new__(cls)
+
+    def _store(self, params: dict[str, Any]) -> None:
+        """Set the parameters, given the local names of `__init__`."""
+        parameters.store(self, params)
+
+    def _validate_params(self) -> None:
+        """Check the values of the parameters."""
+        super()._validate_params()
+        parameters.refuse_booleans(self)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        return tags
+
+    # --- the model without the rest ---
+
+    @property
+    def _labels(self) -> tuple[Any, ...] | None:
+        """The classes of a fitted classifier; None of a regressor."""
+        raise NotImplementedError
+
+    def _make_predictor(self) -> Predictor:
+        """What predicts; of a fitted estimator whose trees are of one forest."""
+        raise NotImplementedError
+
+    def _has_predictor(self) -> bool:
+        """Whether the model is trees of one forest; of a fitted estimator."""
+        return True
+
+    def predictor(self) -> Predictor:
+        """What predicts, without the rest: for one row in microseconds, see `Predictor`.
+
+        Returns
+        -------
+        Predictor
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from spinney import CARTRegressor
+        >>> ask = CARTRegressor().fit([[1.0], [2.0], [3.0]], [10.0, 20.0, 30.0]).predictor()
+        >>> ask(np.array([2.2]))
+        20.0
+        """
+        check_is_fitted(self, "n_features_in_")
+        if not self._has_predictor():
+            raise ValueError(f"the members of this {type(self).__name__} are no trees of one forest: use predict")
+        return self._make_predictor()
+
+    # --- files and pickles ---
+
+    def save_model(self, path: str | os.PathLike[str]) -> None:
+        """Save the fitted model in a file that is safe to open; see `spinney.load_model`.
+
+        Parameters
+        ----------
+        path : path
+            By custom with the suffix `.spn`. The file that was there is whole until the new one is.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from spinney import CARTRegressor, load_model
+        >>> model = CARTRegressor().fit([[1.0], [2.0], [3.0]], [10.0, 20.0, 30.0])
+        >>> path = os.path.join(tempfile.mkdtemp(), "model.spn")
+        >>> model.save_model(path)
+        >>> load_model(path).predict([[2.2]])
+        array([20.])
+        """
+        check_is_fitted(self, "n_features_in_")
+        self._validate_params()
+        saving.save_estimator(self, path)
+
+    def _is_fitted(self) -> bool:
+        """Whether there is anything to be saved."""
+        return is_fitted(self)
+
+    def _set_fitted(self, values: dict[str, Any]) -> None:
+        """Set fitted attributes, given by the names that files have; they are not checked yet."""
+        self.__dict__.update(values)
+
+    def _find_fault(self) -> str | None:
+        """What is wrong with the fitted attributes as a whole; each by itself is known to be of its type."""
+        return None
+
+    def _check_fitted(self) -> None:
+        """Raise `BrokenFileError` unless the fitted attributes, just read, go together: before a kernel sees them."""
+        saving.check_kept(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Text and arrays, as in a model file, and beside them what a file could not hold."""
+        return saving.to_pickle(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore the attributes, checked as those of a model file are."""
+        saving.from_pickle(self, state)

@@ -1,0 +1,105 @@
+"""What an estimator keeps of a fit, declared by its class attribute by attribute: all that files and pickles hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+VALUE = "_fitted"  # the attribute that holds a fitted model as one value; its parts are kept by their own names
+
+
+class _Absent:
+    """There is no such attribute; None may be the value of one."""
+
+
+ABSENT = _Absent()
+
+
+class Part:
+    """A fitted attribute that is a part of `_fitted`, the fitted model.
+
+    Parameters
+    ----------
+    path : str
+        Names of fields, such as "forest" or "out_of_bag.votes". Where a group on the way is None there is no attribute.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """Remember what messages call it."""
+        self.name = name
+
+    def find(self, estimator: Any) -> Any:
+        """The value, or ABSENT."""
+        value = vars(estimator).get(VALUE)
+        if value is None:
+            return ABSENT
+        *groups, last = self.path.split(".")
+        for group in groups:
+            value = getattr(value, group)
+            if value is None:
+                return ABSENT
+        return getattr(value, last)
+
+    def __get__(self, estimator: Any, owner: type) -> Any:
+        """The value; an AttributeError where scikit-learn's rules want one."""
+        if estimator is None:
+            return self
+        value = self.find(estimator)
+        if value is ABSENT:
+            raise AttributeError(f"this {type(estimator).__name__} has no attribute {self.name!r}")
+        return value
+
+
+class Kept(NamedTuple):
+    """A fitted attribute that files and pickles hold.
+
+    Attributes
+    ----------
+    types : type or union of types
+        Of the values that it may have.
+    is_needed : bool
+        Whether every fitted estimator of the class has it.
+    check : callable, optional
+        Of (value, estimator), after all attributes of the estimator have been set and are of their types: what is wrong
+        with the value, or None. Kernels and methods trust what has passed.
+    """
+
+    types: Any
+    is_needed: bool = True
+    check: Callable[[Any, Any], str | None] | None = None
+
+
+def kept_by(cls: Any) -> dict[str, Kept]:
+    """The declarations of a class and its bases; those of the class itself go before."""
+    declared: dict[str, Kept] = {}
+    for base in reversed(cls.__mro__):
+        declared |= vars(base).get("_keeps", {})
+    return declared
+
+
+def take_fitted(estimator: Any) -> dict[str, Any]:
+    """The fitted attributes that an estimator keeps and has, by name."""
+    cls, own = type(estimator), vars(estimator)
+    found = {}
+    for name in sorted(kept_by(cls)):
+        part = getattr(cls, name, None)
+        value = part.find(estimator) if isinstance(part, Part) else own.get(name, ABSENT)
+        if value is not ABSENT:
+            found[name] = value
+    return found
+
+
+def is_fitted(estimator: Any) -> bool:
+    """Whether an estimator has any of the attributes that every fitted one of its class has."""
+    needed = {name for name, kept in kept_by(type(estimator)).items() if kept.is_needed}
+    return not needed.isdisjoint(take_fitted(estimator))
+
+
+def is_of(value: Any, types: Any) -> bool:
+    """Whether a value is of the declared types; True and False are no numbers."""
+    return isinstance(value, types) and not (isinstance(value, bool) and types in {int, float})

@@ -1,0 +1,47 @@
+"""Parameters by scikit-learn's rules, and stricter: no misspelt names, no booleans for numbers."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, InvalidParameterError
+
+from spinney.estimators.hints import explain_arguments, hint_parameter
+
+
+def finish_class(cls: Any) -> None:
+    """Keep the signature of `__init__` visible, which `__new__` would hide; let `fit` explain unknown arguments."""
+    if "fit" in vars(cls):
+        cls.fit = explain_arguments(vars(cls)["fit"])
+    signature = inspect.signature(cls.__init__)
+    cls.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])
+
+
+def check_spelling(cls: Any, params: dict[str, Any]) -> None:
+    """Refuse the name of a parameter that the class does not have, and say which one was probably meant."""
+    if not params:
+        return
+    known = inspect.signature(cls.__init__).parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
+        return  # a subclass that passes names on
+    for name in params:
+        if name not in known:
+            hint = hint_parameter(cls, name, list(known)[1:])
+            raise TypeError(f"{cls.__name__} has no parameter {name!r}. {hint}")
+
+
+def store(estimator: Any, params: dict[str, Any]) -> None:
+    """Set the parameters, given the local names of `__init__`."""
+    vars(estimator).update({name: value for name, value in params.items() if name not in {"self", "__class__"}})
+
+
+def refuse_booleans(estimator: Any) -> None:
+    """Refuse True and False where a number is wanted: True is 1 to Python, but `max_depth=True` is a mistake."""
+    for name, rules in estimator._parameter_constraints.items():  # noqa: SLF001
+        value = getattr(estimator, name)
+        if isinstance(value, bool | np.bool_) and any(isinstance(rule, Interval) for rule in rules):
+            raise InvalidParameterError(
+                f"The {name!r} parameter of {type(estimator).__name__} must be a number. Got {value} instead."
+            )
