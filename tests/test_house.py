@@ -174,11 +174,7 @@ EXEMPT = {  # file: (what it may use, why)
         "theory of votes: figures to read, no model",
     ),
     "tree/pessimistic.py": ({"statistics"}, "a quantile; it takes a logarithm for confidences below 0.075 only"),
-    "estimators/bagging.py": ({"math.log2"}, "seconds that a fit will take"),
     "estimators/base_boosting.py": ({"math.log2"}, "seconds that a fit will take"),
-    "estimators/training.py": ({"math.log2"}, "seconds that a fit will take"),
-    "estimators/base_forest.py": ({"math.log2"}, "seconds that a fit will take"),
-    "estimators/trace.py": ({"math.log2"}, "seconds that a trace will take"),
 }
 ARITHMETIC_FILES = [path for name in FIXED_ARITHMETIC for path in sorted((PACKAGE / name).rglob("*.py"))]
 

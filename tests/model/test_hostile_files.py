@@ -262,11 +262,10 @@ def test_members_vote_for_classes_of_the_model(tmp_path):
     for classes in (["ash", "cedar"], ["birch", "ash"], ["ash"]):
 
         def change(content, classes=classes):
-            content["estimator"]["fitted"]["items"] = [
-                [name, {**value, "items": classes, "shape": [len(classes)]} if name == "classes_" else value]
-                for name, value in content["estimator"]["fitted"]["items"]
-                if name != "n_classes_"
-            ]
+            pairs = dict(content["estimator"]["fitted"]["items"])
+            pairs["classes_"] |= {"items": classes, "shape": [len(classes)]}
+            pairs["n_classes_"] = len(classes)
+            content["estimator"]["fitted"]["items"] = [list(pair) for pair in pairs.items()]
 
         with pytest.raises(BrokenFileError, match="a member has other classes than the model"):
             load_model(rewritten(path, change_json=change))

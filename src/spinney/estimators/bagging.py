@@ -14,6 +14,7 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from spinney._cost import COMPILED_SHARE, SHORT_SECONDS, growing_seconds
 from spinney._criteria import CRITERIA
 from spinney._elementary import log
 from spinney._jit import kernels
@@ -37,7 +38,6 @@ from spinney.estimators.base_estimators import (
     open_sparse,
 )
 from spinney.estimators.base_forest import (
-    COMPILED_SHARE,
     MOST_BITS,
     OOB_KEPT,
     OOB_RESULTS,
@@ -45,7 +45,7 @@ from spinney.estimators.base_forest import (
     hush_target,
     positive_chance,
 )
-from spinney.estimators.cart import VISIT_SECONDS, CARTClassifier, CARTRegressor
+from spinney.estimators.cart import CARTClassifier, CARTRegressor
 from spinney.estimators.checks import (
     all_or_nothing,
     check_classes,
@@ -63,7 +63,6 @@ from spinney.estimators.kept import Kept
 from spinney.estimators.out_of_bag import OutOfBag
 from spinney.estimators.random_forest import RandomForestClassifier
 from spinney.estimators.training import make_legend
-from spinney.model.forest_votes import SHORT_SECONDS
 from spinney.model.predictors import VotePredictor
 from spinney.table.coding import code_table
 from spinney.table.fixed_point import class_target, fix_weights, value_target, with_room
@@ -293,7 +292,7 @@ class _Bagging(OutOfBag, Estimator):
             weight = weigh_classes(base.class_weight, classes, y, weight)
         n_new = self.n_estimators - n_old
         n_drawn = bags.spaces.n_drawn
-        seconds = table.n_rows * n_drawn * max(math.log2(table.n_rows), 1.0) * VISIT_SECONDS * n_new
+        seconds = growing_seconds(table.n_rows, n_drawn, n_new)
         chosen = kernels(seconds)
         weights = fix_weights(weight, table.n_rows)
         target = self._make_target(base, y if classes is not None else hush_target(y, weight), weights)

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from spinney.estimators import parameters, saving
+from spinney.estimators.checks import check_classes, check_numbers
 from spinney.estimators.kept import Kept, is_fitted
 from spinney.table.schema import Schema
 
@@ -37,6 +38,12 @@ class Classifier(ClassifierMixin):
         """The classes as Python's own values, in order."""
         return tuple(self.classes_.tolist())
 
+    def _read_target(self, y: Any, n_rows: int) -> NDArray[np.int64]:
+        """Check the target of `fit`, set the classes in it, and return the code of each row's class."""
+        self.classes_, codes = check_classes(self, y, n_rows)
+        self.n_classes_ = len(self.classes_)
+        return codes
+
 
 class Regressor(RegressorMixin):
     """An estimator that predicts numbers."""
@@ -45,6 +52,10 @@ class Regressor(RegressorMixin):
     def _labels(self) -> tuple[Any, ...] | None:
         """None: there are no classes."""
         return None
+
+    def _read_target(self, y: Any, n_rows: int) -> NDArray[np.float64]:
+        """Check the target of `fit`, and return it as numbers."""
+        return check_numbers(self, y, n_rows)
 
 
 class Estimator(BaseEstimator):

@@ -14,6 +14,7 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from spinney._cost import COMPILED_SHARE, SHORT_SECONDS, VISIT_SECONDS
 from spinney._criteria import CRITERIA
 from spinney._jit import kernels
 from spinney.ensemble.adaboost import AdaBoost, RowWeights, ValueTarget
@@ -30,13 +31,11 @@ from spinney.estimators.base_estimators import (
     make_member,
     open_sparse,
 )
-from spinney.estimators.base_forest import COMPILED_SHARE, forget
-from spinney.estimators.cart import VISIT_SECONDS
+from spinney.estimators.base_forest import forget
 from spinney.estimators.checks import check_monotone, check_weights, draw_seed, open_x, weigh_classes
 from spinney.estimators.early_stopping import draw_held
 from spinney.estimators.kept import Kept
 from spinney.estimators.training import make_legend
-from spinney.model.forest_votes import SHORT_SECONDS
 from spinney.model.predictors import WeightedPredictor
 from spinney.table.coding import code_table
 from spinney.table.fixed_point import fix_weights, scale, weight_unit, weighted_sum

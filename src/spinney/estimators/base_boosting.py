@@ -14,6 +14,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from spinney._cost import BAR_SECONDS, COMPILED_SHARE, SHORT_SECONDS, VISIT_SECONDS
 from spinney._jit import kernels
 from spinney._threads import count_workers
 from spinney._types import IS_BINNED, MAX_CODES
@@ -24,8 +25,8 @@ from spinney.ensemble.links import respond
 from spinney.ensemble.losses import Loss
 from spinney.ensemble.sampling import draw_key
 from spinney.estimators.base import Estimator
-from spinney.estimators.base_forest import COMPILED_SHARE, forget
-from spinney.estimators.cart import SHARED_CONSTRAINTS, VISIT_SECONDS, count_features
+from spinney.estimators.base_forest import forget
+from spinney.estimators.cart import SHARED_CONSTRAINTS, count_features
 from spinney.estimators.checks import (
     MODERATE,
     check_monotone,
@@ -41,7 +42,6 @@ from spinney.estimators.early_stopping import Holdout, Monitor, Watch, draw_held
 from spinney.estimators.kept import Kept
 from spinney.estimators.training import make_legend
 from spinney.model.boosted_scores import begin_raw, sum_gains
-from spinney.model.forest_votes import SHORT_SECONDS
 from spinney.model.predictors import RoundPredictor
 from spinney.table.binning import bin_table
 from spinney.table.fixed_point import fix_weights, scale
@@ -60,7 +60,6 @@ if TYPE_CHECKING:
 
 HOLDOUT = 0x484F4C44  # the part of the seed's key that the held-out rows are drawn from
 CELLS_AT_ONCE = 1 << 20  # of the values that are read together
-BAR_SECONDS = 0.5  # a fit that is over before a bar would be of use
 SHARED_ROWS = 4096  # of a piece of a round that goes to a thread of its own
 
 BOOST_CONSTRAINTS: dict[str, list[Any]] = {

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from spinney._cost import COMPILED_SHARE, SHORT_SECONDS, growing_seconds
 from spinney._criteria import CLASS_CRITERIA, CRITERIA, VALUE_CRITERIA
 from spinney._elementary import log
 from spinney._jit import kernels
@@ -19,7 +20,7 @@ from spinney._warnings import warn
 from spinney.ensemble.forest import ForestGrowth, Plan
 from spinney.ensemble.sampling import Draw, draw_size
 from spinney.estimators.base import Classifier, Estimator, Regressor
-from spinney.estimators.cart import SHARED_CONSTRAINTS, VISIT_SECONDS, CARTClassifier, CARTRegressor, count_features
+from spinney.estimators.cart import SHARED_CONSTRAINTS, CARTClassifier, CARTRegressor, count_features
 from spinney.estimators.checks import (
     all_or_nothing,
     check_classes,
@@ -40,7 +41,6 @@ from spinney.estimators.out_of_bag import OutOfBag
 from spinney.estimators.training import make_legend
 from spinney.estimators.tree_votes import Votes, measure_strength
 from spinney.estimators.uncertainty import UncertainClasses, UncertainNumbers
-from spinney.model.forest_votes import SHORT_SECONDS
 from spinney.model.predictors import VotePredictor
 from spinney.table.coding import code_table
 from spinney.table.fixed_point import class_target, fix_weights, value_target, with_room
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from spinney.model.ensemble_theory import Strength
     from spinney.table.fixed_point import Target, Weights
 
-COMPILED_SHARE = 1 / 200  # of the time that interpreted kernels take
 MOST_BITS = 1000  # of a target: a sum over 2**23 trees is still a float64
 
 FOREST_CONSTRAINTS: dict[str, list[Any]] = {
@@ -186,7 +185,7 @@ class _Forest(OutOfBag, Votes, Importances, Estimator):
             self._check_draw(draw, held, honest_fraction)
         keeps_members = bool(getattr(self, "keep_members", False))
         n_new = self.n_estimators - (0 if old is None else len(old))
-        seconds = table.n_rows * schema.n_features * max(math.log2(table.n_rows), 1.0) * VISIT_SECONDS * n_new
+        seconds = growing_seconds(table.n_rows, schema.n_features, n_new)
         chosen = kernels(seconds)
         weights = fix_weights(held, table.n_rows)
         target = self._make_target(y if classes is not None else hush_target(y, held), weights)

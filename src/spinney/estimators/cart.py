@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from spinney._cost import VISIT_SECONDS
 from spinney._criteria import BY_RATIO, CLASS_CRITERIA, CRITERIA, VALUE_CRITERIA
 from spinney._jit import kernels
 from spinney._types import LEARNED, MAX_CODES, OWN_BRANCH, SURROGATE
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from spinney.table.columns import Columns
     from spinney.table.fixed_point import Target, Weights
 
-VISIT_SECONDS = 6e-6  # one row of one feature at one level, interpreted
 PRODUCT_SECONDS = 4e-7  # of two numbers, interpreted
 MISSING = {"learned": LEARNED, "branch": OWN_BRANCH, "surrogate": SURROGATE}
 

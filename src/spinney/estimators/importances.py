@@ -13,6 +13,7 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
+from spinney._cost import SHORT_SECONDS
 from spinney._jit import kernels
 from spinney._threads import count_workers, run_tasks
 from spinney._types import ROW
@@ -20,7 +21,6 @@ from spinney._warnings import warn
 from spinney.estimators import parameters
 from spinney.estimators.checks import all_or_nothing, draw_seed, open_x
 from spinney.estimators.out_of_bag import KnownAnswers, find_score
-from spinney.model.forest_votes import SHORT_SECONDS
 from spinney.model.importance import (
     ImportanceTable,
     LeftOut,

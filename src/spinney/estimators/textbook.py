@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
+from spinney._cost import TEXTBOOK_VISIT_SECONDS
 from spinney._criteria import CRITERIA
 from spinney._types import MAX_CODES
 from spinney.estimators.checks import check_classes, check_numbers, check_weights, draw_seed, open_x, weigh_classes
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from spinney.table.columns import Columns
 
-VISIT_SECONDS = 2e-5  # one row of one feature at one level, interpreted
 
 TEXTBOOK_CONSTRAINTS: dict[str, list[Any]] = {
     "max_depth": [Interval(Integral, 1, None, closed="left"), None],
@@ -92,7 +92,7 @@ class TextbookTree(PrunableTree):
 
     def _grow(self, table: Table, truth: NDArray[Any], weight: NDArray[np.float64] | None) -> Tree:
         """Grow a tree on the rows that have a weight, not yet pruned."""
-        rows = code_rows(table, weight, int(self.max_bins), VISIT_SECONDS)
+        rows = code_rows(table, weight, int(self.max_bins), TEXTBOOK_VISIT_SECONDS)
         truth = truth if rows.keep is None else truth[rows.keep]
         params = self._textbook_params(rows.n_rows)
         classes = tuple(self.classes_.tolist()) if hasattr(self, "classes_") else None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from spinney._cost import TRACE_VISIT_SECONDS, growing_seconds
 from spinney._criteria import CRITERIA
 from spinney._jit import kernels
 from spinney.estimators.base_tree import SingleTree
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from spinney.tree.textbook import TextbookParams
 
 MAX_NODES = 1000
-VISIT_SECONDS = 2e-6  # one row of one feature at one level: only the search of large subsets is by kernels
 
 
 def trace(
@@ -112,7 +111,7 @@ def trace_rows(
     if keep is not None and weight is not None:
         weight, truth = weight[keep], truth[keep]
     n_rows = len(truth)
-    chosen = kernels(n_rows * table.schema.n_features * max(math.log2(n_rows), 1.0) * VISIT_SECONDS)
+    chosen = kernels(growing_seconds(n_rows, table.schema.n_features, visit_seconds=TRACE_VISIT_SECONDS))
     weights = fix_weights(weight, n_rows)
     codes = code_table(table, weights.values, int(est.max_bins), chosen, keep)
     rows = class_rows(codes, truth, weights, tree.n_classes) if tree.n_classes else value_rows(codes, truth, weights)

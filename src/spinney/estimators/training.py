@@ -1,24 +1,53 @@
-"""The training rows of a single tree as codes, and the names of what grows on them."""
+"""The training data of every estimator: checked, read, weighed and coded in one place.
+
+X, y, sample_weight ──read_training──► TrainingData: columns, table, y (codes of classes, or numbers), weights
+──code_rows──► CodedRows: codes, fixed-point weights, kernels
+"""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from spinney._cost import growing_seconds
 from spinney._jit import kernels
+from spinney.estimators.checks import check_weights, open_x, weigh_classes
 from spinney.table.coding import code_table
 from spinney.table.fixed_point import fix_weights
+from spinney.table.ingest import read_columns
 from spinney.tree.structure import Legend
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spinney.table.coding import Codes
+    from spinney.table.columns import Columns
     from spinney.table.fixed_point import Weights
     from spinney.table.ingest import Table
     from spinney.table.schema import Schema
+
+
+class TrainingData(NamedTuple):
+    """What a fit was given, checked and read."""
+
+    columns: Columns
+    table: Table
+    y: NDArray[Any]  # (n_rows,) codes of classes int64, or numbers float64
+    weight: NDArray[np.float64] | None  # (n_rows,) of rows times those of classes; None: 1 each
+
+
+def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight: Any = None) -> TrainingData:
+    """Check and read what `fit` was given.
+
+    Sets `n_features_in_`, `feature_names_in_` and, of a classifier, `classes_` and `n_classes_`.
+    """
+    columns = open_x(estimator, X, is_fit=True)
+    target = estimator._read_target(y, columns.n_rows)  # noqa: SLF001
+    weight = check_weights(sample_weight, columns.n_rows)
+    if estimator._labels is not None:  # noqa: SLF001
+        weight = weigh_classes(class_weight, estimator.classes_, target, weight)
+    return TrainingData(columns, read_columns(columns, estimator.categorical_features), target, weight)
 
 
 class CodedRows(NamedTuple):
@@ -37,7 +66,7 @@ def code_rows(table: Table, weight: NDArray[np.float64] | None, max_bins: int, v
     if keep is not None and weight is not None:
         weight = weight[keep]
     n_rows = table.n_rows if keep is None else int(np.count_nonzero(keep))
-    chosen = kernels(n_rows * table.schema.n_features * max(math.log2(n_rows), 1.0) * visit_seconds)
+    chosen = kernels(growing_seconds(n_rows, table.schema.n_features, visit_seconds=visit_seconds))
     weights = fix_weights(weight, n_rows)
     return CodedRows(code_table(table, weights.values, max_bins, chosen, keep), weights, keep, n_rows, chosen)
 

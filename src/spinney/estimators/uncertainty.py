@@ -18,13 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from spinney._cost import ROUTE_SECONDS, SHORT_SECONDS
 from spinney._threads import count_workers, run_tasks
 from spinney._warnings import warn
 from spinney.ensemble.forest import first_members, say
 from spinney.ensemble.sampling import split_bag
 from spinney.estimators.checks import check_weights
 from spinney.kernels.common.structs import Members
-from spinney.model.forest_votes import ROUTE_SECONDS, SHORT_SECONDS, ask_trees, lower_values
+from spinney.model.forest_votes import ask_trees, lower_values
 from spinney.model.uncertainty import (
     Correction,
     PerTree,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney._cached import derive
+from spinney._cost import ROUTE_SECONDS, SHORT_SECONDS
 from spinney._threads import count_workers, run_tasks
 from spinney.tree.predict import add_votes, find_all_leaves
 
@@ -18,9 +19,7 @@ if TYPE_CHECKING:
 
     from spinney.tree.forest import Forest
 
-ROUTE_SECONDS = 1e-7  # a row through a tree
 FEWEST_ROWS, MOST_ROWS = 1 << 12, 1 << 15  # of a task of prediction
-SHORT_SECONDS = 0.02  # over before anyone could interrupt it
 
 
 def run_blocks(add: Callable[[int, int], None], n_rows: int, n_trees: int, n_jobs: int | None) -> None:
