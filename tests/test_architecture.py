@@ -61,3 +61,27 @@ def test_the_picture_needs_no_other_file_and_is_drawn_for_dark_pages_too():
     assert "sans-serif" in text
     assert set(re.findall(r"https?://\S+?(?=\")", text)) == {"http://www.w3.org/2000/svg"}
     assert "@import" not in text
+
+
+# --- README and CONTRIBUTING tell the same story -------------------------------------------------------------
+
+
+def test_the_layout_of_the_readme_has_every_folder_in_the_order_of_the_layers():
+    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    layout = text[text.index("## Layout") :].split("```")[1]
+    listed = re.findall(r"^(?:src/spinney/| {12})(\w+)(?:/|\.py) ", layout, re.MULTILINE)
+    folders = [path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()]
+    assert sorted(listed) == sorted([*folders, "plot"])
+    place = {name: i for i, names in enumerate(contract_layers()) for name in names}
+    assert [place[name] for name in listed] == sorted(place[name] for name in listed)
+    tops = [path.name for path in REPOSITORY.iterdir() if path.is_dir() and not path.name.startswith((".", "_"))]
+    kept = [name for name in tops if name not in {"src", "build", "dist"} and "egg" not in name]
+    assert [name for name in kept if not re.search(rf"^{name}/ ", layout, re.MULTILINE)] == []
+
+
+def test_contributing_lists_the_layers_of_the_contract():
+    text = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (line,) = [line for line in text.splitlines() if line.startswith("`cli` > ")]
+    told = [re.findall(r"`(\w+)`", part) for part in line.rstrip(";").split(" > ")]
+    layers = [[name for name in names if name == "_jit" or not name.startswith("_")] for names in contract_layers()]
+    assert told == [names for names in layers if names]

@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+REPOSITORY = Path(__file__).resolve().parents[1]
+EXAMPLES = REPOSITORY / "examples"
+LIST = REPOSITORY / "docs" / "examples.md"
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
 MOST_LINES = 40  # that a script prints: a screen
 
 
 def test_there_are_examples_and_the_list_names_each():
-    listed = [line.split("`")[1] for line in (EXAMPLES / "README.md").read_text().splitlines() if "| [`" in line]
+    listed = [line.split("`")[1] for line in LIST.read_text(encoding="utf-8").splitlines() if "| [`" in line]
     assert sorted(listed) == [path.name for path in SCRIPTS]
     assert len(SCRIPTS) >= 8
 

@@ -28,8 +28,9 @@ def is_there(path, folder):
 
 
 def code_paths(text):
-    """Paths in backticks, outside of fences."""
-    spans = [span.split(":")[0] for span in re.findall(r"`([^`\n]+)`", FENCE.sub("", text))]
+    """Paths in backticks, outside of fences and links: where links lead is tested with the pages."""
+    text = re.sub(r"\[[^\]]*\]\([^)]*\)", "", FENCE.sub("", text))
+    spans = [span.split(":")[0] for span in re.findall(r"`([^`\n]+)`", text)]
     paths = [span for span in spans if re.fullmatch(r"[\w.*-]+(/[\w.*-]*)*", span) and not span.startswith(MADE)]
     return [path for path in paths if re.search(r"\w\.py$", path) or ("/" in path and path.split("/")[0] in TOPS)]
 
