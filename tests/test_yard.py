@@ -61,6 +61,19 @@ def test_the_workflow_calls_entries_of_the_menu_and_leaves_none_out_that_a_chang
     assert [command for command in commands if not command.startswith("make ")] == [".venv/bin/spinney doctor"]
 
 
+PAGES = [
+    *REPOSITORY.glob("*.md"),
+    *(REPOSITORY / "docs").glob("*.md"),
+    *(REPOSITORY / "docs" / "tutorials").glob("*.md"),
+]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_entries_that_a_page_names_are_in_the_menu(path):
+    named = set(re.findall(r"`make ([a-z-]+)`", path.read_text(encoding="utf-8")))
+    assert named <= set(recipes())
+
+
 def test_the_check_of_calls_can_fail():
     workflow = yaml.safe_load("jobs: {a: {steps: [{run: make lint}, {uses: x}, {run: make tset a}, {run: other b}]}}")
     assert called_entries(run_steps(workflow)) == ["lint", "tset", "a"]
