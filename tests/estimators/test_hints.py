@@ -1,8 +1,8 @@
 """F11: a name of another library gets the hint that is right for the estimator at hand, or none.
 
 The table (`names_of_others.txt`) was written from the peers' own documentation, name by name: what the parameter is
-there, and which of ours is that in each family of estimators. A dash: there is no such thing in that family, and nothing
-may be guessed. Where only some estimators of a family have our parameter (`alpha`: regression), the others give no hint.
+there, and which of ours is that in each family of estimators. A dash: there is no such thing in that family, and no
+guess is right. Where only some estimators of a family have our parameter (`alpha`: regression), the others give no hint.
 """
 
 import inspect
