@@ -2,7 +2,7 @@
 
 The table (`names_of_others.txt`) was written from the peers' own documentation, name by name: what the parameter is
 there, and which of ours is that in each family of estimators. A dash: there is no such thing in that family, and no
-guess is right. Where only some estimators of a family have our parameter (`alpha`: regression), the others give no hint.
+guess is right. Where some estimators of a family lack our parameter (`alpha` is for regression), they give no hint.
 """
 
 import inspect
