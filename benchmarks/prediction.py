@@ -3,7 +3,7 @@
 All sides predict the same 100,000 rows, each with its own trees of the same shape, grown on the same rows: boosted
 trees of 31 and of 63 leaves, and forests of full depth. Ours goes through the public `predict` or `predict_proba`,
 checks included. One thread is judged by CPU time, two by the clock. One row goes through `predictor()`, and through
-its kernel alone.
+its kernel alone; as a dict it is compared with the same row as a frame.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ GROW_ROWS = 50_000
 FOREST_ROWS = 20_000
 MOST_SECONDS = 4.0  # of the turns of one side on one table
 ONE_ROWS = 2_000
+DICT_ROWS = 5_000  # to grow on: the categories make another model
+LEAST_DICT_RATIO = 30.0
 MOST_MICROSECONDS = {"boosted 100 x 31 leaves": 5.0, "classification forest": 25.0, "regression forest": 25.0}
 SHAPES = (
     Shape("boosted 100 x 31 leaves", 100, 31, is_regression=True),
@@ -125,6 +127,38 @@ def ask_one(answers: list[Answer], shape: Shape, model: Any, rows: NDArray[Any],
         )
 
 
+def ask_dict(answers: list[Answer], shape: Shape, X: NDArray[Any], y: NDArray[Any], repeats: int) -> None:
+    """A row by name through `predictor()`, as a dict and as a frame of one row; every fourth column is a category."""
+    import pyarrow as pa
+
+    columns = {
+        f"column {j}": column if j % 4 else np.char.add("level ", (column * 4 // 1 % 8).astype(int).astype(str))
+        for j, column in enumerate(X.T)
+    }
+    table = pa.table(columns)
+    predictor = fit_ours(shape, table, y).predictor()
+    table = table.slice(0, BUNCH_ROWS)
+    records, frames = table.to_pylist(), [table.slice(i, 1) for i in range(len(table))]
+    ask = predictor.predict if predictor.classes is None else predictor.predict_proba
+    for record, frame in zip(records, frames, strict=True):
+        assert np.array_equal(predictor(record), ask(frame)[0])
+    by_name = time_rows(predictor, records, 2 * repeats)
+    by_frame = time_rows(ask, frames, repeats)
+    report(
+        answers,
+        Answer(
+            "prediction",
+            f"one row as a dict, {shape.name}, {X.shape[1]} columns",
+            f"{by_name * 1e6:.3g} us",
+            f"the same row as a frame {by_frame * 1e6:,.0f} us",
+            by_frame / by_name,
+            " x",
+            LEAST_DICT_RATIO,
+            note="the same answers",
+        ),
+    )
+
+
 def run(scale: Scale, shapes: list[str] | None = None) -> list[Answer]:
     """Measure all shapes, or those of these names alone."""
     unknown = set(shapes or ()) - {shape.name for shape in SHAPES}
@@ -139,6 +173,7 @@ def run(scale: Scale, shapes: list[str] | None = None) -> list[Answer]:
             X, y, rows = tables(scaled, scale)
             model = fit_ours(scaled, X, y)
             ask_one(answers, scaled, model, rows, scale.repeats)
+            ask_dict(answers, scaled, X[:DICT_ROWS], y[:DICT_ROWS], scale.repeats)
             peers = boosted_peers(scaled, X, y, Path(folder)) if scaled.n_leaves else forest_peers(scaled, X, y)
             ask_many(answers, scaled, our_engine(model), peers, rows, scale.repeats)
     return answers

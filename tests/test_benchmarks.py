@@ -30,7 +30,7 @@ TINY = Scale(2e-4, 1, 5)
         pytest.param("ranks", 0, marks=pytest.mark.slow),
         pytest.param("textbook", 1, marks=pytest.mark.slow),
         pytest.param("files", 4, marks=pytest.mark.slow),
-        pytest.param("prediction", 16, marks=pytest.mark.slow),
+        pytest.param("prediction", 20, marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.compiled(reason="measures the speed of compiled kernels")
@@ -77,6 +77,7 @@ def test_shapes_of_prediction_are_taken_alone(monkeypatch):
 
     asked = []
     monkeypatch.setattr(prediction, "ask_one", lambda _, shape, *__: asked.append(shape.name))
+    monkeypatch.setattr(prediction, "ask_dict", lambda *_: None)
     monkeypatch.setattr(prediction, "ask_many", lambda *_: None)
     monkeypatch.setattr(prediction, "forest_peers", lambda *_: [])
     prediction.run(TINY, ["classification forest"])

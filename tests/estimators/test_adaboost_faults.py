@@ -104,8 +104,7 @@ def test_fault_011_to_015_names_of_columns(kind):
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     model = make(kind).fit(frame, y)
     assert model.feature_names_in_.tolist() == model[0].feature_names_in_.tolist() == ["a", "b", "c"]
-    with refuses(ValueError, "must be in the same order as they were in fit", "b in place of a"):
-        model.predict(frame[["b", "a", "c"]])
+    np.testing.assert_array_equal(model.predict(frame[["b", "c", "a"]]), model.predict(frame))
     with refuses(ValueError, "unseen at fit time:\n- new", "yet now missing:\n- b"):
         model.predict(frame.rename(columns={"b": "new"}))
     with pytest.warns(UserWarning, match="X does not have valid feature names"):

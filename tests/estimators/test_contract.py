@@ -615,6 +615,8 @@ def names_of_others():
     for kind, title, own_cell in [
         (spinney.GradientBoostingRegressor, "### Parameters", 0),
         (BOOSTING, "### Parameters", 0),
+        (RandomForestClassifier, "## Forests", 0),
+        (RandomForestRegressor, "## Forests", 0),
         (CARTClassifier, "## Coming from rpart", 1),
         (C45Classifier, "## Coming from Weka", 1),
     ]:
@@ -623,7 +625,7 @@ def names_of_others():
             cells = [cell.strip() for cell in line.strip("|").split("|")]
             ours = re.findall(r"\w+", cells[own_cell].split(" of ")[0]) if line.startswith("| ") else []
             for cell in [*cells[:own_cell], *cells[own_cell + 1 :]]:
-                for name in re.findall(r"`(?:fit\(\.\.\., ?)?([A-Za-z_]+)(?:=[^`]*)?\)?`", cell):
+                for name in re.findall(r"`(?:fit\(\.\.\., ?)?([A-Za-z_.]+)(?:=[^`]*)?\)?`", cell):
                     yield kind, name, ours
 
 

@@ -117,7 +117,7 @@ def test_fault_007_three_dimensional(kind):
         kind().fit([[1.0, 2.0]], [0]).predict(np.zeros((2, 2, 2)))
 
 
-@pytest.mark.parametrize("X", [None, 3, 2.5, "table.csv", b"bytes", {"a": [1, 2]}, object()])
+@pytest.mark.parametrize("X", [None, 3, 2.5, "table.csv", b"bytes", object()])
 def test_fault_008_no_table_at_all(kind, X):
     with refuses((TypeError, ValueError), "Expected 2D array, got scalar array"):
         kind().fit(X, [0, 1])
@@ -142,8 +142,10 @@ def test_fault_010_other_number_of_columns(kind):
 def test_fault_011_columns_reordered(kind, frame_of):
     X, y = make_table()
     model = kind().fit(frame_of({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2]}), y)
-    with refuses(ValueError, "must be in the same order as they were in fit", "b in place of a", "a in place of b"):
-        model.predict(frame_of({"b": X[:, 1], "a": X[:, 0], "c": X[:, 2]}))
+    expected = model.apply(frame_of({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2]}))
+    moved = frame_of({"b": X[:, 1], "c": X[:, 2], "a": X[:, 0]})
+    np.testing.assert_array_equal(model.apply(moved), expected)
+    np.testing.assert_array_equal(model.predictor().apply(moved), expected)
 
 
 def test_fault_012_missing_and_extra_names(kind, frame_of):
@@ -151,9 +153,11 @@ def test_fault_012_missing_and_extra_names(kind, frame_of):
     model = kind().fit(frame_of({"a": X[:, 0], "b": X[:, 1]}), y)
     with refuses(ValueError, "unseen at fit time:\n- new", "yet now missing:\n- b"):
         model.predict(frame_of({"a": X[:, 0], "new": X[:, 1]}))
-    with refuses(ValueError, "unseen at fit time:\n- c"):
+    with refuses(ValueError, "unseen at fit time:\n- c", "Leave those out: `feature_names_in_` has the names of fit"):
         model.predict(frame_of({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2]}))
-    with refuses(ValueError, "yet now missing:\n- b"):
+    with refuses(ValueError, "unseen at fit time:\n- c", "Leave those out: `feature_names` has the names of fit"):
+        model.predictor().predict(frame_of({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2]}))
+    with refuses(ValueError, "yet now missing:\n- b", "Give every column of fit, None or NaN where a value is missing"):
         model.predict(frame_of({"a": X[:, 0]}))
 
 

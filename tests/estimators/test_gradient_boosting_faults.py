@@ -559,7 +559,8 @@ def test_predictions_are_refused_for_other_tables(kind):
     with pytest.raises(ValueError, match="expecting 4 features"):
         model.predict(np.zeros((3, 5)))
     with pytest.raises(ValueError, match="feature names"):
-        model.predict(X[["b", "a", "c", "colour"]])
+        model.predict(X[["b", "a", "colour"]])
+    np.testing.assert_array_equal(raw_of(model, X[["b", "a", "c", "colour"]]), raw_of(model, X))
     unseen = X[:5].assign(colour=pd.Categorical(["violet"] * 5))
     missing = X[:5].assign(colour=pd.Categorical([None] * 5, categories=["red"]))
     np.testing.assert_array_equal(raw_of(model, unseen), raw_of(model, missing))

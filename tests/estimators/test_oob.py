@@ -339,10 +339,12 @@ def test_vote_table_takes_one_row_in_any_form(kind):
     frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(d=np.array(["u", "v"])[y % 2])
     model = make(kind).fit(frame, y)
     expected = model.vote_table(frame.iloc[[5]]).leaf.tolist()
-    assert model.vote_table(frame.iloc[5]).leaf.tolist() == expected
-    with pytest.raises(ValueError, match="vote_table is about one row, but x has 2"):
+    as_dict = frame.iloc[5].to_dict()
+    for row in (frame.iloc[5], frame.iloc[5].tolist(), as_dict, dict(reversed(as_dict.items())), [as_dict]):
+        assert model.vote_table(row).leaf.tolist() == expected
+    with pytest.raises(ValueError, match="row has 2 rows: give one"):
         model.vote_table(frame.iloc[:2])
-    with pytest.raises(ValueError, match="X has 2 features"):
+    with pytest.raises(ValueError, match="row has 2 values; the model was fitted on 3 features"):
         make(kind).fit(X, y).vote_table([1.0, 2.0])
 
 

@@ -170,8 +170,8 @@ def test_every_way_to_write_a_row():
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"outlok": "rainy"}, "row has 'outlok', which is not a column of fit. Did you mean 'outlook'?"),
-        ({"outlook": "rainy"}, "row lacks 'temperature', 'humidity', 'wind': give every column"),
+        ({"outlok": "rainy"}, "is 'outlok' meant to be 'outlook'?"),
+        ({"outlook": "rainy"}, "missing:\n- humidity\n- temperature\n- wind\nGive every column of fit, None or NaN"),
         (["rainy", "hot"], "row has 2 values; the model was fitted on 4 features"),
         (play_tennis()[0], "row has 14 rows: give one"),
     ],
@@ -183,7 +183,7 @@ def test_faulty_rows_are_refused(row, message):
 
 
 def test_faulty_values_are_refused():
-    with pytest.raises(ValueError, match="fitted without: give the values"):
+    with pytest.raises(ValueError, match="fitted without names: give the values of a row as a list"):
         CARTRegressor().fit([[1], [2]], [1, 2]).explain({"a": 1})
     with pytest.raises(ValueError, match=r"values has shape \(2,\): give one value for each of the 3 features"):
         hand_trees.weather_tree().explain([1.0, 2.0])

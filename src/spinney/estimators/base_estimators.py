@@ -133,11 +133,14 @@ class Rows:
 
 
 def hold_rows(X: Any, columns: Columns) -> Rows:
-    """X after `open_x` has looked at it."""
+    """X after `open_x` has looked at it, its columns in the order of fit."""
+    if columns.is_records:
+        raise TypeError("X is a dict or a list of them, but must be a table: give a frame, say pandas.DataFrame(X).")
     if columns.is_frame:
         import narwhals.stable.v2 as nw
 
-        return Rows(nw.to_native(X, pass_through=True), columns.n_rows)
+        rows = Rows(nw.to_native(X, pass_through=True), columns.n_rows)
+        return rows if columns.order is None else Rows(rows.take(None, np.array(columns.order)), columns.n_rows)
     if columns.matrix is not None:
         return Rows(columns.matrix, columns.n_rows)
     return Rows(X if isinstance(X, np.ndarray) else np.array(X, dtype=object), columns.n_rows)

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array
 
-from spinney.table.columns import Columns, check_names, is_missing_type, open_columns
+from spinney.table.columns import Columns, is_missing_type, match_names, open_columns
 from spinney.table.fixed_point import WHOLE_LIMIT
 
 if TYPE_CHECKING:
@@ -41,16 +41,19 @@ def all_or_nothing(estimator: Any) -> Iterator[None]:
 
 
 def open_x(estimator: Any, X: Any, *, is_fit: bool) -> Columns:
-    """The columns of X, its names and width recorded (fit) or compared with those of fit."""
+    """The columns of X: in fit its names and width are recorded, later they are brought into the order of fit."""
     columns = open_columns(X)
     if is_fit:
+        if columns.is_records:
+            message = "fit takes tables, and X is a dict or a list of them: give a frame, say pandas.DataFrame(X)."
+            raise TypeError(message)
         estimator.n_features_in_ = columns.n_columns
         if columns.names is not None:
             estimator.feature_names_in_ = np.array(columns.names, dtype=object)
         elif hasattr(estimator, "feature_names_in_"):
             del estimator.feature_names_in_
         return columns
-    check_names(columns.names, getattr(estimator, "feature_names_in_", None), type(estimator).__name__)
+    columns = match_names(columns, getattr(estimator, "feature_names_in_", None), type(estimator).__name__)
     if columns.n_columns != estimator.n_features_in_:
         message = (
             f"X has {columns.n_columns} features, but {type(estimator).__name__} is expecting "

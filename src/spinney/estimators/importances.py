@@ -19,6 +19,7 @@ from spinney._threads import count_workers, run_tasks
 from spinney._types import ROW
 from spinney._warnings import warn
 from spinney.estimators import parameters
+from spinney.estimators.base_estimators import hold_rows
 from spinney.estimators.checks import all_or_nothing, draw_seed, open_x
 from spinney.estimators.out_of_bag import KnownAnswers, find_score
 from spinney.model.importance import (
@@ -411,17 +412,12 @@ class OOBSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
 
     def transform(self, X: Any) -> Any:
         """Keep the selected columns: of a frame as a frame of the same kind; of anything else as an array."""
-        import narwhals as nw
-
         check_is_fitted(self, "importance_")
-        open_x(self, X, is_fit=False)
+        columns = open_x(self, X, is_fit=False)
         kept = self.get_support(indices=True)
         if len(kept) == 0:
             warn("No features were selected: either the data is too noisy or the selection test too strict.")
-        frame = nw.from_native(X, eager_only=True, pass_through=True)
-        if isinstance(frame, nw.DataFrame):
-            return frame[:, kept.tolist()].to_native()
-        return np.asarray(X)[:, kept]
+        return hold_rows(X, columns).take(None, kept)
 
 
 parameters.finish_class(OOBSelector)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +18,10 @@ if TYPE_CHECKING:
 
 
 def open_row(estimator: Any, row: Any) -> Columns:
-    """The columns of a row, in the order of fit."""
+    """The columns of one row, in the order of fit: values by name are found by name, others are in that order."""
     schema: Schema = estimator._schema  # noqa: SLF001, the estimator's own reading of its columns
     if getattr(row, "ndim", None) == 1 and hasattr(row, "to_dict") and hasattr(row, "index"):
         row = dict(row.items()) if schema.names is not None else list(row)  # a row of a pandas frame
-    if isinstance(row, Mapping):
-        return open_cells(order_cells(row, schema), schema)
     if is_flat(row):
         return open_cells(list(row), schema)
     columns = open_x(estimator, row, is_fit=False)
@@ -47,22 +44,6 @@ def open_cells(cells: list[Any], schema: Schema) -> Columns:
     table = np.empty((1, len(cells)), object)
     table[0, :] = cells
     return open_columns(table)
-
-
-def order_cells(row: Mapping[Any, Any], schema: Schema) -> list[Any]:
-    """The values of a row by name."""
-    if schema.names is None:
-        raise ValueError("row has names, but the model was fitted without: give the values in the order of fit.")
-    for name in row:
-        if name not in schema.names:
-            close = difflib.get_close_matches(str(name), schema.names, n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise ValueError(f"row has {name!r}, which is not a column of fit.{hint}")
-    lacking = [name for name in schema.names if name not in row]
-    if lacking:
-        names = ", ".join(map(repr, lacking[:5])) + (", ..." if len(lacking) > 5 else "")
-        raise ValueError(f"row lacks {names}: give every column of fit, None where a value is missing.")
-    return [row[name] for name in schema.names]
 
 
 def unseen_levels(columns: Columns, schema: Schema, values: NDArray[Any]) -> dict[int, Any]:

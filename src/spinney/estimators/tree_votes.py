@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from spinney.estimators.checks import check_known
+from spinney.estimators.one_row import open_row
 from spinney.model.ensemble_theory import (
     ErrorParts,
     Strength,
@@ -20,12 +21,14 @@ from spinney.model.ensemble_theory import (
     strength_and_correlation,
 )
 from spinney.model.forest_votes import ask_trees, tree_shares, tree_values
+from spinney.table.schema import encode
 from spinney.tree.predict import find_all_leaves
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
     from spinney.ensemble.sampling import Draw
+    from spinney.table.schema import Schema
     from spinney.tree.forest import Forest
 
 ROWS_AT_ONCE = 4096  # whose leaves in all trees are held together
@@ -122,13 +125,15 @@ class Votes:
 
     forest_: Forest
     classes_: NDArray[Any]
+    _schema: Schema
 
     def vote_table(self, x: Any) -> VoteTable:
         """What each tree says of one row.
 
         Parameters
         ----------
-        x : array-like (n_features,), or array or frame of one row
+        x : dict, sequence, one-row frame or array
+            The values by name or in the order of the columns, None where one is missing.
 
         Returns
         -------
@@ -136,9 +141,7 @@ class Votes:
             `print` shows the votes and shares of the classes, or mean and spread; `to_frame()` one line a tree.
         """
         check_is_fitted(self, "forest_")
-        values = self._values(one_row(x))  # type: ignore[attr-defined]
-        if len(values) != 1:
-            raise ValueError(f"vote_table is about one row, but x has {len(values)}: give one of them")
+        values = encode(open_row(self, x), self._schema)
         leaf = find_all_leaves(self.forest_, values)
         if not self.forest_.n_classes:
             return VoteTable(leaf[0].astype(np.int64), tree_values(self.forest_, leaf)[0])
@@ -244,13 +247,3 @@ def measure_strength(trees: Forest, draw: Draw, values: NDArray[Any], codes: NDA
     if not is_oob.any():
         raise ValueError("strength is measured on out-of-bag rows, but every row is in every bag: set bootstrap=True")
     return strength_and_correlation(votes, codes, is_oob)
-
-
-def one_row(x: Any) -> Any:
-    """A row as a table of one."""
-    if hasattr(x, "to_frame") and getattr(x, "ndim", 0) == 1:  # a row of a pandas frame
-        return x.to_frame().T.infer_objects()
-    is_flat = isinstance(x, list | tuple) and not any(isinstance(cell, list | tuple | np.ndarray) for cell in x)
-    if is_flat or (isinstance(x, np.ndarray) and x.ndim == 1):
-        return [list(x)]
-    return x

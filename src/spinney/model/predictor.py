@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 
 from spinney._cached import once
 from spinney._jit import kernels
-from spinney.table.columns import check_names, open_columns
+from spinney.table.columns import match_names, open_columns
+from spinney.table.records import RecordReader
 from spinney.table.schema import Schema, encode
 from spinney.tree.structure import BrokenTreeError
 
@@ -27,8 +29,9 @@ class Predictor:
     """What a fitted model needs to predict, and nothing else.
 
     `predictor()` of an estimator gives one, or `spinney.load_predictor`. It can be called: `predictor(x)` with one row
-    of values gives a number, or the probabilities of the classes, in microseconds; it looks at nothing but the shape.
-    `predict` and the other methods read frames and compare names, as those of the estimators do. Threads may share one.
+    gives a number, or the probabilities of the classes, in microseconds. The row is a dict, by name, or an array of
+    values, of which nothing but the shape is looked at. `predict` and the other methods read tables and find columns by
+    name, as those of the estimators do. Threads may share one.
 
     Attributes
     ----------
@@ -119,14 +122,19 @@ class Predictor:
         raise NotImplementedError
 
     @once
-    def _one_row(self) -> tuple[Any, NDArray[np.uint64] | None, tuple[int], int, bool]:
-        """The kernel and what it reads; the shape of a row, how many sums it has, whether it has categories.
+    def _one_row(self) -> tuple[Any, NDArray[np.uint64] | None, int]:
+        """The kernel and what it reads; how many sums a row has.
 
         Made at the first single row: tables do not need it, and it is memory of this process alone.
         """
         packed = self.pack()
         add_up = None if packed is None else kernels(math.inf).predict.one_row.add_up
-        return add_up, packed, (self.n_features,), self._width, self._level_columns is not None
+        return add_up, packed, self._width
+
+    @once
+    def _shape(self) -> tuple[int]:
+        """The shape of a row."""
+        return (self.n_features,)
 
     @once
     def _level_columns(self) -> NDArray[np.intp] | None:
@@ -145,13 +153,16 @@ class Predictor:
         return max(self.n_classes, 1)
 
     def __call__(self, x: Any) -> Any:
-        """Answer for values: no names, no frames, nothing looked at but the shape.
+        """Answer for one row by name, or for values.
 
         Parameters
         ----------
-        x : float64 or float32 array (n_features,) or (n_rows, n_features)
-            A category as the index of its level (`encode` of a table gives that), a missing value as NaN. Lists and
-            other arrays of numbers are converted; frames are refused, since nobody would look at their names.
+        x : dict, or float64 or float32 array (n_features,) or (n_rows, n_features)
+            A dict has a cell for each name of fit, in any order: a number, a level, None where it is missing; a level
+            that fit has not seen is missing. A list of dicts is rows.
+            Of an array nothing is looked at but the shape: a category is the index of its level (`encode` of a table
+            gives that), a missing value is NaN. Lists and other arrays of numbers are converted; frames are refused,
+            since nobody would look at their names.
 
         Returns
         -------
@@ -159,19 +170,33 @@ class Predictor:
             The very numbers of `predict` and `predict_proba`.
         """
         if not (type(x) is np.ndarray and x.flags.carray and x.dtype in FLOATS):
-            x = read_floats(x)
+            if isinstance(x, Mapping):
+                return self._answer_row(self._read_record(x))
+            x = self.encode(x) if is_records(x) else read_floats(x)
         if x.ndim == 2 and x.shape[1] == self.n_features:
             return self.answer(x if self._level_columns is None else self._know_levels(x))
-        add_up, packed, shape, width, has_levels = self._one_row
-        if x.shape != shape:
+        if x.shape != self._shape:
             raise ValueError(f"x has shape {x.shape}: a row has {self.n_features} values")
-        if has_levels:
-            x = self._know_levels(x)
+        return self._answer_row(x if self._level_columns is None else self._know_levels(x))
+
+    def _answer_row(self, x: NDArray[Any]) -> Any:
+        """Answer for the values of one row, of which every level is one."""
+        add_up, packed, width = self._one_row
         if packed is None:
             return self.answer(x[None])[0]
         out = np.empty(width)
         add_up(packed, x, out)
         return self.finish(out)
+
+    @once
+    def _records(self) -> RecordReader:
+        """What reads dicts."""
+        return RecordReader(self.schema)
+
+    def _read_record(self, record: Mapping[str, Any]) -> NDArray[np.float64]:
+        """The values of one row by name: of a table of one where that is needed."""
+        values = self._records.read(record)
+        return self.encode(record)[0] if values is None else values
 
     def _know_levels(self, x: NDArray[Any]) -> NDArray[Any]:
         """X with what is no level made missing: kernels look levels up in bitsets."""
@@ -188,8 +213,7 @@ class Predictor:
 
     def encode(self, X: Any) -> NDArray[Any]:
         """A table as values, (n_rows, n_features): categories as the index of their level, missing as NaN."""
-        columns = open_columns(X)
-        check_names(columns.names, self.schema.names, type(self).__name__)
+        columns = match_names(open_columns(X), self.schema.names, type(self).__name__, "feature_names")
         return encode(columns, self.schema)
 
     def predict(self, X: Any, *, n_jobs: int | None = None) -> NDArray[Any]:
@@ -197,7 +221,8 @@ class Predictor:
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        X : array-like or frame of shape (n_rows, n_features), dict of one row, or list of dicts
+            Columns with names are found by them, in any order.
         n_jobs : int, optional
             Threads at most; None: as many as the work pays for.
         """
@@ -222,6 +247,11 @@ class Predictor:
         Of gradient boosting: the raw score that each tree adds.
         """
         return self.ask(self.encode(X))
+
+
+def is_records(x: Any) -> bool:
+    """Whether these are rows by name."""
+    return isinstance(x, list | tuple) and len(x) > 0 and isinstance(x[0], Mapping)
 
 
 def read_floats(x: Any) -> NDArray[Any]:

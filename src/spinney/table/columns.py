@@ -1,8 +1,8 @@
 """What the columns of any table are: numbers, or categories.
 
-`open_columns` takes whatever a user calls X (array, list, frame of any library, Arrow stream) and gives its
-columns one by one, each as `Numbers` or `Categories`. Nothing is decided about models here: `schema` turns
-categories into levels, `ingest` reads whole tables.
+`open_columns` takes whatever a user calls X (array, list, dict, frame of any library, Arrow stream) and gives its
+columns one by one, each as `Numbers` or `Categories`; `match_names` brings them into the order of fit. Nothing is
+decided about models here: `schema` turns categories into levels, `ingest` reads whole tables.
 
 Words: a *cell* is one Python object of an object array; *missing* is None, NaN, NA or null, all the same;
 *wide* numbers are those of 2**53 and more, where float64 no longer holds every integer.
@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import difflib
 import numbers
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -24,7 +26,7 @@ import numpy as np
 from spinney._warnings import warn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -108,7 +110,11 @@ Column = Numbers | Categories
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The columns of one X. `matrix` is the 2-D array of a real dtype behind them, where there is one."""
+    """The columns of one X. `matrix` is the 2-D array of a real dtype behind them, where there is one.
+
+    `is_records` says that X is a dict, or a list of them: it has names, and no order of columns. `order` is the
+    position in X of each column, where `match_names` has moved some.
+    """
 
     names: tuple[str, ...] | None
     n_rows: int
@@ -116,6 +122,8 @@ class Columns:
     is_frame: bool
     read: Callable[[int], Column]
     matrix: NDArray[Any] | None = None
+    is_records: bool = False
+    order: tuple[int, ...] | None = None
 
 
 def label(names: Sequence[str] | None, j: int) -> str:
@@ -131,7 +139,10 @@ def may_be_wide(values: NDArray[Any]) -> bool:
 
 
 def open_columns(X: Any) -> Columns:
-    """The columns of an array, list of rows, array-like, eager frame of any library, or of Arrow data."""
+    """The columns of an array, list of rows, array-like, eager frame of any library, Arrow data, or of dicts.
+
+    A dict is one row by name, a list of dicts is rows.
+    """
     # Plain arrays of numbers skip every check that cannot fail for them.
     if type(X) is np.ndarray and X.ndim == 2 and X.size and X.dtype.kind in "fiub":
         return _matrix_columns(X)
@@ -139,28 +150,61 @@ def open_columns(X: Any) -> Columns:
         frame = _open_frame(X)
         if frame is not None:
             return frame
+    if isinstance(X, Mapping):
+        _check_row(X)
+        return _open_records([X])
+    if isinstance(X, list | tuple) and X and isinstance(X[0], Mapping):
+        return _open_records(X)
     return _open_array(X)
 
 
-def check_names(names: Sequence[str] | None, fitted: Iterable[str] | None, kind: str) -> None:
-    """Compare column names with those of fit: scikit-learn's rule, for every kind of frame."""
-    if names is None and fitted is not None:
-        warn(f"X does not have valid feature names, but {kind} was fitted with feature names")
-    if names is None or (fitted is not None and tuple(names) == tuple(fitted)):
-        return
+def match_names(
+    columns: Columns, fitted: Sequence[str] | None, kind: str, listed: str = "feature_names_in_"
+) -> Columns:
+    """The columns in the order of fit: found by name where both sides have names, else taken as they stand.
+
+    kind: what a message calls the model; listed: its attribute that lists the names of fit.
+    """
+    names = columns.names
+    if names is None:
+        if fitted is not None:
+            warn(f"X does not have valid feature names, but {kind} was fitted with feature names")
+        return columns
     if fitted is None:
+        if columns.is_records:
+            raise ValueError(
+                f"X has names and no order, but {kind} was fitted without names: give the values of a row as a list, "
+                "in the order of the columns in fit."
+            )
         warn(f"X has feature names, but {kind} was fitted without feature names")
-        return
+        return columns
+    fitted = tuple(fitted)
+    if names == fitted:
+        return columns
+    place = {name: j for j, name in enumerate(names)}
+    if len(names) != len(fitted) or any(name not in place for name in fitted):
+        _refuse_names(names, fitted, listed)
+    order = tuple(place[name] for name in fitted)
+    return replace(columns, names=fitted, read=lambda j: columns.read(order[j]), order=order)
+
+
+def _refuse_names(names: tuple[str, ...], fitted: tuple[str, ...], listed: str) -> NoReturn:
+    """Say which columns there should and should not be, in scikit-learn's words, and what to do about it."""
     unseen, missing = sorted(set(names) - set(fitted)), sorted(set(fitted) - set(names))
     parts = ["The feature names should match those that were passed during fit."]
     if unseen:
         parts += ["Feature names unseen at fit time:", *some_lines(unseen)]
     if missing:
         parts += ["Feature names seen at fit time, yet now missing:", *some_lines(missing)]
-    if not unseen and not missing:
-        moved = [f"{new} in place of {old}" for old, new in zip(fitted, names, strict=True) if old != new]
-        parts += ["Feature names must be in the same order as they were in fit.", *some_lines(moved)]
-    raise ValueError("\n".join(parts) + "\n")
+    close = {name: difflib.get_close_matches(name, missing, n=1) for name in unseen[:5]}
+    alike = [f"is {name!r} meant to be {found[0]!r}?" for name, found in close.items() if found]
+    if alike:
+        fix = f"Rename: {' '.join(alike)}"
+    elif missing:
+        fix = "Give every column of fit, None or NaN where a value is missing."
+    else:
+        fix = f"Leave those out: `{listed}` has the names of fit."
+    raise ValueError("\n".join([*parts, f"{fix} Columns may stand in any order."]) + "\n")
 
 
 def some_lines(names: list[str]) -> list[str]:
@@ -219,6 +263,44 @@ def _rows_to_array(rows: Any) -> Any:
         array.dtype.kind == "f" and array.size > 0 and bool((np.abs(array) >= WIDE).any())
     )
     return np.array(rows, dtype=object) if is_lossy else array
+
+
+# --- dicts --------------------------------------------------------------------------------------------------
+
+
+def _check_row(record: Mapping[Any, Any]) -> None:
+    """Refuse a dict of columns, which a dict of values must not be taken for."""
+    for name, cell in record.items():
+        if hasattr(cell, "__len__") and not isinstance(cell, str | bytes | bytearray):
+            raise ValueError(
+                f"X is a dict whose {name!r} holds a {type(cell).__name__}; a dict is one row, one value a name. "
+                "Make a frame of columns, for example by pandas.DataFrame(X), or give rows as a list of dicts."
+            )
+
+
+def _open_records(records: Sequence[Any]) -> Columns:
+    """Rows by name, all with the same names; those of the first row say in which order they are listed."""
+    first = records[0]
+    names = tuple(first)
+    if not names:
+        raise ValueError(f"Found array with 0 feature(s) (shape=({len(records)}, 0)) while a minimum of 1 is required.")
+    odd = next((name for name in names if not isinstance(name, str)), None)
+    if odd is not None:
+        raise TypeError(f"The names of a row must be text, but {odd!r} is {type(odd).__name__}. Use str(name).")
+    for i, record in enumerate(records):
+        if not isinstance(record, Mapping):
+            raise TypeError(f"Row 0 of X is a dict, row {i} is {type(record).__name__}. Make all rows dicts.")
+        if record.keys() != first.keys():
+            others = sorted(map(repr, record.keys() ^ first.keys()))
+            raise ValueError(
+                f"Rows 0 and {i} of X have different names: only one of them has {', '.join(others[:5])}. "
+                "Give every row the same names, None where a value is missing."
+            )
+
+    def read(j: int) -> Column:
+        return read_cells([record[names[j]] for record in records], label(names, j))
+
+    return Columns(names, len(records), len(names), True, read, is_records=True)
 
 
 # --- cells --------------------------------------------------------------------------------------------------
