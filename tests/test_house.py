@@ -1,12 +1,14 @@
 """The house rules, as tests."""
 
 import ast
+import graphlib
 import inspect
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
+import grimp
 import pytest
 
 import spinney
@@ -312,6 +314,41 @@ def test_the_version_stands_in_one_place():
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
     assert "version" in project["project"]["dynamic"]
     assert project["tool"]["hatch"]["version"]["path"] == "src/spinney/__init__.py"
+
+
+# --- Imports ------------------------------------------------------------------------------------------------
+
+
+def find_cycle(imports):
+    """Modules that import each other, the first of them again at the end; none if there are none.
+
+    `imports` is {module: modules that it imports, inside its functions too}.
+    """
+    try:
+        graphlib.TopologicalSorter(imports).prepare()
+    except graphlib.CycleError as error:
+        return error.args[1]
+    return []
+
+
+def test_no_modules_import_each_other():
+    graph = grimp.build_graph("spinney", exclude_type_checking_imports=True, cache_dir=None)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    assert imports["spinney.cli.models"] >= {"spinney.cli.output"}
+    assert find_cycle(imports) == []
+
+
+def test_the_check_of_imports_can_fail(tmp_path, monkeypatch):
+    assert sorted(set(find_cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}}))) == ["b", "c"]
+    assert find_cycle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+    package = tmp_path / "rooms_of_a_test"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "first.py").write_text("from rooms_of_a_test import second")
+    (package / "second.py").write_text("def late():\n    from rooms_of_a_test import first")
+    monkeypatch.syspath_prepend(tmp_path)
+    graph = grimp.build_graph("rooms_of_a_test", exclude_type_checking_imports=True, cache_dir=None)
+    assert find_cycle({module: graph.find_modules_directly_imported_by(module) for module in graph.modules})
 
 
 # --- Start-up -----------------------------------------------------------------------------------------------

@@ -21,9 +21,10 @@ from spinney import (
 from spinney.study import Evidence, Witness, compare, examine, examine_figure, housing, prepare
 from spinney.study.clock import Clock
 from spinney.study.dependence import find_answer, make_grid, nearest, trace_columns
-from spinney.study.examine import rehearse_figure
 from spinney.study.fold_record import Stages
 from spinney.study.folds import make_folds, recall_folds
+from spinney.study.housing_evidence import find_best_ensemble, list_growths, rehearse_figure
+from spinney.study.housing_setup import cut_rows
 from spinney.study.methods import choose_methods
 from spinney.study.result import Curve, Figure
 from spinney.study.tree_view import tell_tree
@@ -466,14 +467,14 @@ def test_the_figure_is_examined():
     figure = replace(housing.draw_figure((5, 10), n_folds=2, witness=witness), seconds=600.0)
     evidence = examine_figure(figure, witness)
     assert evidence.left_out == ()
-    assert evidence.key == housing.find_best(figure) == "random forest"
+    assert evidence.key == find_best_ensemble(figure) == "random forest"
     assert [one.key for one in evidence.growths] == [curve.name for curve in figure.curves]
     growth, curve = evidence.growths[0], figure.curves[0]
     assert growth.scores == pytest.approx(np.mean(curve.scores, axis=0))
     assert growth.trees == (5, 10)
     table = datasets.load("california_housing")
     y = table["MedHouseVal"].to_numpy()
-    rows = np.concatenate([test for _, test in housing.cut_rows(len(y))[:2]])
+    rows = np.concatenate([test for _, test in cut_rows(len(y))[:2]])
     assert evidence.residuals.n_rows == len(rows)
     said = witness.pool("random forest").said
     assert evidence.residuals.rmse == pytest.approx(np.sqrt(np.mean((said - y[rows]) ** 2)))
@@ -498,7 +499,7 @@ def test_a_rehearsal_makes_every_part_that_calls_kernels():
 
 def test_a_figure_without_folds_has_no_best():
     figure = Figure("t", "", 5, (5,), (Curve("a", (), ()), Curve("b", ((0.5,),), ((1.0,),))), 1, {}, 1.0)
-    assert housing.find_best(figure) == "b"
-    assert housing.list_growths(figure) == ()
+    assert find_best_ensemble(figure) == "b"
+    assert list_growths(figure) == ()
     with pytest.raises(ValueError, match="nothing to examine"):
-        housing.find_best(Figure("t", "", 5, (5,), figure.curves[:1], 1, {}, 1.0))
+        find_best_ensemble(Figure("t", "", 5, (5,), figure.curves[:1], 1, {}, 1.0))

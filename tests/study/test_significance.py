@@ -9,16 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spinney.study.metrics import METRICS
+from spinney.study.resampling import corrected_t_test, standard_error
 from spinney.study.result import Column, MethodResult, TableSummary
-from spinney.study.significance import (
-    adjust_by_holm,
-    corrected_t_test,
-    find_best,
-    find_differences,
-    note_problems,
-    recommend,
-    standard_error,
-)
+from spinney.study.significance import adjust_by_holm, find_best, find_differences, note_problems, recommend
 
 
 def t_test_by_integral(values, ratio):

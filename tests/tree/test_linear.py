@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 import fast
 from spinney import _jit
+from spinney.tree.broken import BrokenTreeError
 from spinney.tree.linear import LinearLeaves, LinearParams, Rows, fit_leaves
 from spinney.tree.predict import find_leaves, predict_values
 from spinney.tree.refit import refit_leaves
-from spinney.tree.structure import BrokenTreeError
 from spinney.tree.subtree import cut_nodes
 
 NAN = float("nan")

@@ -174,9 +174,10 @@ def _draw(options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
     """The lectures' figure; why it stopped early, or None."""
     from spinney.cli.study_text import print_figure
     from spinney.show.report import make_figure_report
-    from spinney.study import housing
-    from spinney.study.examine import examine_figure
     from spinney.study.fold_record import Witness
+    from spinney.study.housing import draw_figure
+    from spinney.study.housing_evidence import examine_figure, prepare_table
+    from spinney.study.housing_setup import SEED, TABLE, list_settings
 
     for option in ("target", "drop", "methods", "metric", "folds", "groups", "time_column", "tune", "save"):
         if options[option]:
@@ -184,11 +185,11 @@ def _draw(options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
             raise ValueError(
                 f"--{name} needs DATA; `spinney study california_housing` compares all methods on that table"
             )
-    place = place_report(housing.TABLE, options)
+    place = place_report(TABLE, options)
     witness = None if place is None else Witness()
     with progress() as on_step:
         part = clock if place is None else clock.share(COMPARING)
-        figure = housing.draw_figure(clock=part, on_step=on_step, witness=witness)
+        figure = draw_figure(clock=part, on_step=on_step, witness=witness)
     if options["as_json"]:
         click.echo(figure.to_json())
     else:
@@ -203,9 +204,9 @@ def _draw(options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
         make_figure_report,
         figure,
         evidence,
-        summary=housing.prepare_table().summary,
-        settings=housing.list_settings(),
-        seed=housing.SEED,
+        summary=prepare_table().summary,
+        settings=list_settings(),
+        seed=SEED,
     )
     _say_report(write_report(place, make), options, writer)
     return figure.stopped or (None if evidence is None else evidence.stopped)

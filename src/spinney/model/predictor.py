@@ -13,7 +13,7 @@ from spinney._cached import once
 from spinney._jit import kernels
 from spinney.table.columns import check_names, open_columns
 from spinney.table.schema import Schema, encode
-from spinney.tree.structure import BrokenTreeError
+from spinney.tree.broken import BrokenTreeError
 
 if TYPE_CHECKING:
     from spinney.tree.forest import Forest

@@ -11,9 +11,10 @@ Examples
 
 from spinney.study.compare import compare, refit
 from spinney.study.evidence import Evidence
-from spinney.study.examine import examine, examine_figure
+from spinney.study.examine import examine
 from spinney.study.fold_record import Witness
 from spinney.study.housing import draw_figure
+from spinney.study.housing_evidence import examine_figure
 from spinney.study.result import Figure, Study
 from spinney.study.tables import prepare
 

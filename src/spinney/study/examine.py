@@ -11,13 +11,14 @@ import numpy as np
 
 from spinney.study.answers import calibrate, confuse, measure_coverage, measure_residuals, separate
 from spinney.study.clock import Clock
+from spinney.study.compare import compare
 from spinney.study.dependence import trace_columns
 from spinney.study.evidence import Evidence, Growth
 from spinney.study.fold_record import Witness, align
 from spinney.study.folds import recall_folds
 from spinney.study.importance import weigh_columns
 from spinney.study.methods import Method, choose_methods
-from spinney.study.reproduce import write_figure_recipe, write_recipe
+from spinney.study.reproduce import write_recipe
 from spinney.study.result import say
 from spinney.study.tree_view import tell_tree
 
@@ -28,14 +29,13 @@ if TYPE_CHECKING:
 
     from spinney.study.evidence import Coverage
     from spinney.study.folds import Folds
-    from spinney.study.result import Figure, MethodResult, Study
+    from spinney.study.result import MethodResult, Study
     from spinney.study.tables import Data
 
 N_COLUMNS = 6  # whose dependence is drawn
 LEVELS = (0.5, 0.7, 0.8, 0.9, 0.95)  # of intervals and sets
 COVERED_ROWS = 300  # held-out rows that intervals are made for: more would take long
 SHARE, LEAST_SECONDS = 0.5, 60.0  # of the study's time that may be spent (about 0.2 are), and seconds for compilers
-REHEARSED_ROWS, REHEARSED_SECONDS = 2000, 600.0
 BUDGET, TOO_LONG, INTERRUPT = "the budget was spent", "it would have taken too long", "it was interrupted"
 ONE_FOLD, NO_ENSEMBLE = "no ensemble has finished two folds", "no ensemble took part"
 
@@ -108,73 +108,6 @@ def examine(
     return gather(subject, data, witness, parts)
 
 
-def examine_figure(
-    figure: Figure,
-    witness: Witness | None = None,
-    *,
-    clock: Clock | None = None,
-    on_step: Callable[[str, int, int], object] | None = None,
-) -> Evidence:
-    """Look closer at the best ensemble of the housing figure; see `examine`.
-
-    Parameters
-    ----------
-    figure : Figure
-        In which an ensemble has finished a fold.
-    witness : Witness, optional
-        That `draw_figure` has filled. Without one there are no residuals.
-    clock, on_step
-        As in `examine`.
-
-    Returns
-    -------
-    Evidence
-        Of the largest number of trees; importances and coverage are of a random forest of the usual size.
-    """
-    from spinney import CARTRegressor, RandomForestRegressor
-    from spinney.study import housing
-
-    data = housing.prepare_table()
-    best = housing.find_best(figure)
-    splits = housing.cut_rows(data.n_rows)
-    subject = Subject(
-        key=best,
-        name=best,
-        recipe=write_figure_recipe(best, figure.trees[-1]),
-        model=housing.ensembles()[best].set_params(n_estimators=figure.trees[-1], random_state=housing.SEED),
-        forest=RandomForestRegressor(n_jobs=-1, random_state=housing.SEED),
-        tree=CARTRegressor(random_state=housing.SEED),
-        growths=housing.list_growths(figure),
-        has_ensembles=True,
-        splits=splits,
-        seed=housing.SEED,
-    )
-    parts = Parts(clock or Clock(), SHARE * figure.seconds + LEAST_SECONDS, on_step)
-    return gather(subject, data, witness or Witness(), parts)
-
-
-def rehearse_figure() -> Evidence:
-    """Compile the kernels of `examine_figure`, or read them from the store: the same parts with few rows and trees."""
-    from spinney import CARTRegressor, RandomForestRegressor
-    from spinney.study import housing
-
-    data = housing.prepare_table(REHEARSED_ROWS)
-    forest = RandomForestRegressor(n_estimators=10, random_state=0)
-    subject = Subject(
-        key="",
-        name="",
-        recipe="",
-        model=forest,
-        forest=forest,
-        tree=CARTRegressor(),
-        growths=(),
-        has_ensembles=False,
-        splits=housing.cut_rows(data.n_rows),
-        seed=0,
-    )
-    return gather(subject, data, Witness(), Parts(Clock(), REHEARSED_SECONDS, None))
-
-
 class Subject(NamedTuple):
     """What is examined: a method, and the estimators, unfitted, that the parts are made with."""
 
@@ -224,8 +157,6 @@ def _settle(method: Method, result: MethodResult | None, seed: int) -> Any:
 
 def _see_again(study: Study, data: Data, result: MethodResult, folds: Folds, clock: Clock) -> Witness:
     """The answers of one method in the folds of the first repeat."""
-    from spinney.study.compare import compare
-
     witness = Witness()
     again = compare(
         data,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spinney.study.evidence import Growth
+from spinney.study.resampling import standard_error
 from spinney.study.result import say
-from spinney.study.significance import standard_error
 from spinney.study.staged import answer_on_the_way
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from spinney.study.housing_setup import SEED, TABLE, TARGET
 from spinney.study.tables import ASKED
 
 if TYPE_CHECKING:
@@ -48,13 +49,11 @@ def write_recipe(study: Study, data: Data, folds: Folds) -> str:
 
 def write_figure_recipe(best: str, n_trees: int) -> str:
     """The lines for the housing figure and its best ensemble."""
-    from spinney.study.housing import SEED, TABLE, TARGET
-
     return "\n".join(
         [
             "import spinney",
-            "from spinney.study import prepare",
-            "from spinney.study.housing import draw_figure, ensembles",
+            "from spinney.study import draw_figure, prepare",
+            "from spinney.study.housing_setup import ensembles",
             "",
             "figure = draw_figure()",
             f"data = prepare(spinney.datasets.load({TABLE!r}), {TARGET!r})",

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Self
 
+from spinney.study.housing_setup import N_FOLDS
 from spinney.study.json_io import read_json, write_json
+from spinney.study.metrics import METRICS
+from spinney.study.resampling import standard_error
 
 
 def say(error: Exception) -> str:
@@ -155,8 +158,6 @@ class Study:
     @property
     def metric_title(self) -> str:
         """The metric as people call it."""
-        from spinney.study.metrics import METRICS
-
         return METRICS[self.metric].title
 
     @property
@@ -171,8 +172,6 @@ class Study:
 
     def standard_error(self, result: MethodResult) -> float | None:
         """Of a method's mean score, corrected for folds that share training rows; None with fewer than two folds."""
-        from spinney.study.significance import standard_error
-
         return standard_error(result.scores, self.test_rows / self.train_rows)
 
     def to_json(self) -> str:
@@ -211,9 +210,6 @@ class Figure:
 
     def standard_error(self, values: tuple[float, ...]) -> float | None:
         """Of the mean of one number for each finished fold, corrected as that of a study."""
-        from spinney.study.housing import N_FOLDS
-        from spinney.study.significance import standard_error
-
         return standard_error(values, 1.0 / (N_FOLDS - 1))
 
     def to_json(self) -> str:

@@ -20,14 +20,13 @@ from spinney.kernels.common.structs import (
     PackedTrees,
 )
 from spinney.tree.bitvectors import Bitvectors, can_be_bits, lay_bits
+from spinney.tree.broken import BrokenTreeError, check_types
 from spinney.tree.structure import (
     IMPURITY_TOLERANCE,
     SUM_TOLERANCE,
-    BrokenTreeError,
     Legend,
     Tree,
     check_numbers,
-    check_types,
 )
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from spinney._types import SUM, SUM_BITS
 from spinney.table.fixed_point import quantise, sum_bits
-from spinney.tree.structure import BrokenTreeError
+from spinney.tree.broken import BrokenTreeError
 
 if TYPE_CHECKING:
     from spinney.tree.structure import Tree

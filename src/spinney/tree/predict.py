@@ -19,7 +19,7 @@ from spinney.kernels.common.structs import (
     ScoreSpan,
     SurrogateTests,
 )
-from spinney.tree.structure import BrokenTreeError
+from spinney.tree.broken import BrokenTreeError
 from spinney.tree.surrogates import count_words
 
 if TYPE_CHECKING:

@@ -14,14 +14,15 @@ from spinney._jit import fixed
 from spinney._packing import MOST_FEATURES, WORD_BITS, feature_of, kind_of, missing_of, pack_leaf, pack_link
 from spinney._types import EVERY_BRANCH, LEAF, MULTIWAY, SUBSET, THRESHOLD
 from spinney.kernels.common.structs import PackedTrees
+from spinney.tree.broken import BrokenTreeError, check_types
+from spinney.tree.linear import LINEAR_TYPES, LinearLeaves
+from spinney.tree.surrogates import SURROGATE_TYPES, Surrogates, find_fault
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from spinney.reading.explaining import Explanation
     from spinney.reading.rules import Rules
-    from spinney.tree.linear import LinearLeaves
-    from spinney.tree.surrogates import Surrogates
 
 IMPURITY_TOLERANCE = 1e-6  # relative to the root's: a forest of weighted trees holds impurities as float32
 SUM_TOLERANCE = 1e-9  # relative; weights of children add up to their parent's, but for float roundings
@@ -46,19 +47,6 @@ def check_limits(max_leaves: int | None, max_depth: int | None) -> None:
         if value is not None and value < least:
             message = f"{name}={value}: it must be at least {least}"
             raise ValueError(message)
-
-
-class BrokenTreeError(ValueError):
-    """The arrays do not describe a tree."""
-
-
-def check_types(holder: Any, field_types: dict[str, tuple[Any, ...]], prefix: str = "") -> None:
-    """Every array has its type and number of dimensions: a kernel is compiled for these alone."""
-    for name, (n_axes, *types) in field_types.items():
-        array = getattr(holder, name, None)
-        if not (isinstance(array, np.ndarray) and array.ndim == n_axes and array.dtype in types):
-            what = " or ".join(np.dtype(kind).name for kind in types)
-            raise BrokenTreeError(f"{prefix}{name} must be an array of {n_axes} axes and type {what}")
 
 
 def check_numbers(holder: Any) -> None:
@@ -604,8 +592,6 @@ class Tree:
 
     def check_surrogates(self) -> None:
         """Surrogates belong to tests, and what they ask exists."""
-        from spinney.tree.surrogates import SURROGATE_TYPES, find_fault
-
         if self.surrogates is None:
             return
         check_types(self.surrogates, SURROGATE_TYPES, "surrogates.")
@@ -615,8 +601,6 @@ class Tree:
 
     def check_linear(self) -> None:
         """Linear models belong to leaves, and their features exist."""
-        from spinney.tree.linear import LINEAR_TYPES
-
         if self.linear is not None:
             check_types(self.linear, LINEAR_TYPES, "linear.")
             self.linear.check(self)
