@@ -273,6 +273,39 @@ def test_source_files_are_short_documented_and_plainly_named(path):
     assert not {"utils", "util", "helper", "helpers", "manager", "handler", "common"} & set(path.stem.split("_"))
 
 
+SHARED_NAMES = {  # folder: (names that several of its modules define, why)
+    "kernels/predict": ({"descend", "step"}, "one row and rows side by side take the same steps, in other registers"),
+    "kernels/textbook": (
+        {"gain_of", "scan_cuts", "scan_feature", "scan_levels"},
+        "the driver calls the scan of classes or that of values by the same names",
+    ),
+    "estimators": ({"check_levels", "forget"}, "to be renamed"),
+    "model": ({"pack", "read_floats"}, "to be renamed"),
+}
+
+
+def shared_names(sources):
+    """Functions and classes that more than one of these modules defines, as {name: modules}; sources by module."""
+    homes = {}
+    for module, source in sources.items():
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                homes.setdefault(node.name, set()).add(module)
+    return {name: sorted(modules) for name, modules in homes.items() if len(modules) > 1}
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in SOURCE_FILES}), ids=lambda path: path.name)
+def test_a_name_has_one_home_in_its_folder(folder):
+    known, _ = SHARED_NAMES.get(folder.relative_to(PACKAGE).as_posix(), (set(), ""))
+    found = shared_names({path.stem: path.read_text() for path in folder.glob("*.py")})
+    assert {name: modules for name, modules in found.items() if name not in known} == {}, "say which of them it is"
+
+
+def test_the_check_of_names_can_fail():
+    sources = {"a": "def say(): pass\nclass Rows: pass", "b": "class Rows:\n    def say(self): pass", "c": "say = 1"}
+    assert shared_names(sources) == {"Rows": ["a", "b"]}
+
+
 @pytest.mark.parametrize("name", PUBLIC)
 def test_public_names_are_documented_with_an_example(name):
     text = inspect.getdoc(getattr(spinney, name)) or ""

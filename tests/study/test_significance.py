@@ -113,18 +113,18 @@ def test_what_is_recommended():
     far = result("far", top - 0.2)
     alone = advise([base, forest, far])
     assert alone.startswith("Forest is best (accuracy 0.9")
-    assert alone.endswith("better than every other method beyond chance.")
+    assert alone.endswith("significantly better than every other method.")
     equal = advise([base, forest, near, far])
-    assert "near is not distinguishable from it by these 5 folds, and near is 3 times faster to fit." in equal
+    assert "near is not significantly worse by these 5 folds, and near is 3 times faster to fit." in equal
     assert "tree is a single tree, of 7 leaves, that can be read" in advise([base, forest, tree, far], {"tree"})
     assert "No method beats the baseline" in advise([result("baseline", top), far])
-    assert "do not distinguish it from the baseline" in advise(
+    assert "do not separate it from the baseline" in advise(
         [result("baseline", top - 0.001 * rng.normal(size=5) ** 2), forest]
     )
     assert "on one fold only" in advise([result("baseline", [0.5]), result("a", [0.9])])
     assert "on one fold only" in advise([result("baseline", [0.5] * 5), result("a", [0.9])])
     broken = result("broken", [], error="no")
-    assert "every other method that was scored beyond chance" in advise([base, forest, far, broken])
+    assert "significantly better than every other method that was scored." in advise([base, forest, far, broken])
     assert "No method finished a fold but the baseline" in advise([base, broken])
     assert "nothing to recommend" in recommend([], None, [], METRICS["accuracy"], 0.25, one_tree=set())
 

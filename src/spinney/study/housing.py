@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spinney.study.clock import Clock
-from spinney.study.fold_record import Answers
+from spinney.study.fold_record import HeldOutPredictions
 from spinney.study.housing_evidence import rehearse_figure
 from spinney.study.housing_setup import N_FOLDS, TABLE, TREES, ensembles, is_boosting, load_folds
 from spinney.study.result import Curve, Figure
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spinney.study.fold_record import Witness
+    from spinney.study.fold_record import FoldRecord
 
 WARMUP_TREES = 2
 
@@ -34,7 +34,7 @@ def draw_figure(
     n_folds: int = N_FOLDS,
     clock: Clock | None = None,
     on_step: Callable[[str, int, int], object] | None = None,
-    witness: Witness | None = None,
+    record: FoldRecord | None = None,
 ) -> Figure:
     """Measure the figure.
 
@@ -48,8 +48,8 @@ def draw_figure(
         With a budget: ensembles that would not be done in time are left out.
     on_step : callable, optional
         Called with (method, steps done, steps in all) before each ensemble is grown.
-    witness : Witness, optional
-        Is filled with the answers of the largest ensembles, by name.
+    record : FoldRecord, optional
+        Is filled with the predictions of the largest ensembles, by name.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def draw_figure(
     steps = [(fold, name) for part in (names, forests) for fold in range(n_folds) for name in part]
     stopped = None
     try:
-        task = compile_forests if witness is None else compile_report
+        task = compile_forests if record is None else compile_report
         with compiling_beside(f"{__name__}:{task.__name__}", "tree.driver.grow") as wait:
             _jit.load_compiled()
             X, y, splits = load_folds()
@@ -88,11 +88,11 @@ def draw_figure(
                         wait()
                     if fold == 0:  # load the kernels; on all rows, since their number decides which are used
                         _measure(models[name], (WARMUP_TREES,), *parts)
-                    found, spent, said = _measure(models[name], trees, *parts)
+                    found, spent, predicted = _measure(models[name], trees, *parts)
                 scores[name].append(tuple(found))
                 seconds[name].append(tuple(spent))
-                if witness is not None:
-                    witness.keep(name, Answers(test, said, None))
+                if record is not None:
+                    record.add(name, HeldOutPredictions(test, predicted, None))
     except KeyboardInterrupt as stop:
         if type(stop) is not KeyboardInterrupt:  # SIGTERM
             raise
@@ -130,11 +130,11 @@ def compile_report() -> None:
 
 
 class Measured(NamedTuple):
-    """R² on held-out rows and seconds to grow, at each number of trees; what the most trees answer for these rows."""
+    """R² on held-out rows and seconds to grow, at each number of trees; the predictions of the most trees."""
 
     scores: list[float]
     seconds: list[float]
-    said: NDArray[np.float64]
+    predicted: NDArray[np.float64]
 
 
 def _measure(
@@ -153,19 +153,19 @@ def _grow_blocks(
     from sklearn.metrics import r2_score
 
     size, X, y = trees[0], *held_out
-    answers, spent = [], []
+    predictions, spent = [], []
     for seed in range(trees[-1] // size):
         block = clone(model).set_params(n_estimators=size, random_state=seed)
         start = time.perf_counter()
         block.fit(*training)
         spent.append(time.perf_counter() - start)
-        answers.append(block.predict(X))
+        predictions.append(block.predict(X))
     scores, seconds = [], []
     for n_blocks in (n_trees // size for n_trees in trees):
-        forests = [slice(first, first + n_blocks) for first in range(0, len(answers) - n_blocks + 1, n_blocks)]
-        scores.append(float(np.mean([r2_score(y, np.mean(answers[one], axis=0)) for one in forests])))
+        forests = [slice(first, first + n_blocks) for first in range(0, len(predictions) - n_blocks + 1, n_blocks)]
+        scores.append(float(np.mean([r2_score(y, np.mean(predictions[one], axis=0)) for one in forests])))
         seconds.append(float(np.mean([np.sum(spent[one]) for one in forests])))
-    return Measured(scores, seconds, np.mean(answers, axis=0))
+    return Measured(scores, seconds, np.mean(predictions, axis=0))
 
 
 def _boost(
@@ -185,5 +185,5 @@ def _boost(
     X, y = held_out
     start = time.perf_counter()
     model.fit(*training, callbacks=[note])
-    answers = [said for n_trees, said in enumerate(model.staged_predict(X), 1) if n_trees in trees]
-    return Measured([float(r2_score(y, said)) for said in answers], seconds, answers[-1])
+    predictions = [predicted for n_trees, predicted in enumerate(model.staged_predict(X), 1) if n_trees in trees]
+    return Measured([float(r2_score(y, predicted)) for predicted in predictions], seconds, predictions[-1])

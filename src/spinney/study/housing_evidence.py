@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spinney.study.clock import Clock
-from spinney.study.evidence import Growth
-from spinney.study.examine import LEAST_SECONDS, SHARE, Parts, Subject, gather
-from spinney.study.fold_record import Witness
+from spinney.study.evidence import LearningCurve
+from spinney.study.examine import LEAST_SECONDS, SHARE, EvidenceParts, Subject, gather
+from spinney.study.fold_record import FoldRecord
 from spinney.study.housing_setup import SEED, TABLE, TARGET, cut_rows, ensembles
 from spinney.study.reproduce import write_figure_recipe
 from spinney.study.tables import prepare
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
     from spinney.study.evidence import Evidence
     from spinney.study.result import Figure
-    from spinney.study.tables import Data
+    from spinney.study.tables import StudyData
 
 REHEARSED_ROWS, REHEARSED_SECONDS = 2000, 600.0
 
 
 def examine_figure(
     figure: Figure,
-    witness: Witness | None = None,
+    record: FoldRecord | None = None,
     *,
     clock: Clock | None = None,
     on_step: Callable[[str, int, int], object] | None = None,
@@ -37,7 +37,7 @@ def examine_figure(
     ----------
     figure : Figure
         In which an ensemble has finished a fold.
-    witness : Witness, optional
+    record : FoldRecord, optional
         That `draw_figure` has filled. Without one there are no residuals.
     clock, on_step
         As in `examine`.
@@ -59,13 +59,13 @@ def examine_figure(
         model=ensembles()[best].set_params(n_estimators=figure.trees[-1], random_state=SEED),
         forest=RandomForestRegressor(n_jobs=-1, random_state=SEED),
         tree=CARTRegressor(random_state=SEED),
-        growths=list_growths(figure),
+        curves=list_learning_curves(figure),
         has_ensembles=True,
         splits=splits,
         seed=SEED,
     )
-    parts = Parts(clock or Clock(), SHARE * figure.seconds + LEAST_SECONDS, on_step)
-    return gather(subject, data, witness or Witness(), parts)
+    parts = EvidenceParts(clock or Clock(), SHARE * figure.seconds + LEAST_SECONDS, on_step)
+    return gather(subject, data, record or FoldRecord(), parts)
 
 
 def rehearse_figure() -> Evidence:
@@ -81,15 +81,15 @@ def rehearse_figure() -> Evidence:
         model=forest,
         forest=forest,
         tree=CARTRegressor(),
-        growths=(),
+        curves=(),
         has_ensembles=False,
         splits=cut_rows(data.n_rows),
         seed=0,
     )
-    return gather(subject, data, Witness(), Parts(Clock(), REHEARSED_SECONDS, None))
+    return gather(subject, data, FoldRecord(), EvidenceParts(Clock(), REHEARSED_SECONDS, None))
 
 
-def prepare_table(n_rows: int | None = None) -> Data:
+def prepare_table(n_rows: int | None = None) -> StudyData:
     """The table made ready, or its first rows."""
     from spinney import datasets
 
@@ -105,10 +105,10 @@ def find_best_ensemble(figure: Figure) -> str:
     return max(whole, key=lambda curve: float(np.mean([fold[-1] for fold in curve.scores]))).name
 
 
-def list_growths(figure: Figure) -> tuple[Growth, ...]:
+def list_learning_curves(figure: Figure) -> tuple[LearningCurve, ...]:
     """The curves as means over folds with standard errors, of those with two folds at least."""
     return tuple(
-        Growth(
+        LearningCurve(
             key=curve.name,
             name=curve.name,
             trees=figure.trees,

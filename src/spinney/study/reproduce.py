@@ -10,10 +10,10 @@ from spinney.study.tables import ASKED
 if TYPE_CHECKING:
     from spinney.study.folds import Folds
     from spinney.study.result import Study
-    from spinney.study.tables import Data
+    from spinney.study.tables import StudyData
 
 
-def write_recipe(study: Study, data: Data, folds: Folds) -> str:
+def write_recipe(study: Study, data: StudyData, folds: Folds) -> str:
     """The lines for a study of these data."""
     from spinney import datasets
     from spinney.study.methods import all_methods
@@ -39,8 +39,8 @@ def write_recipe(study: Study, data: Data, folds: Folds) -> str:
         "from spinney.study import compare, prepare, refit",
         "",
         f"table = spinney.{opened}({summary.name!r})",
-        f"data = prepare(table, {summary.target!r}, {say(options)})",
-        f"study = compare(data, {say(choices)})",
+        f"data = prepare(table, {summary.target!r}, {format_arguments(options)})",
+        f"study = compare(data, {format_arguments(choices)})",
     ]
     if study.best not in {None, "baseline"}:
         lines.append("model = refit(study, data)")
@@ -63,6 +63,6 @@ def write_figure_recipe(best: str, n_trees: int) -> str:
     )
 
 
-def say(options: dict[str, Any]) -> str:
+def format_arguments(options: dict[str, Any]) -> str:
     """Arguments by name."""
     return ", ".join(f"{name}={value!r}" for name, value in options.items())

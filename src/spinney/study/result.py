@@ -12,7 +12,7 @@ from spinney.study.metrics import METRICS
 from spinney.study.resampling import standard_error
 
 
-def say(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """What went wrong, in one line."""
     return " ".join(str(error).split()) or type(error).__name__
 
@@ -22,7 +22,7 @@ class Column:
     """One column of the inputs.
 
     `kind` is "number", "category" or "other". Of a number there are `lowest`, `median` and `highest`; of a category
-    `top`, its commonest levels with their counts. `suspicion` says why a column may leak the answer or carry nothing.
+    `top`, its commonest levels with their counts. `suspicion` says why a column may leak the target or carry nothing.
     """
 
     name: str
@@ -59,8 +59,8 @@ class TableSummary:
         return tuple(column for column in self.columns if column.name not in self.dropped)
 
     @property
-    def doubt(self) -> str | None:
-        """What is suspicious about the rows."""
+    def copies_warning(self) -> str | None:
+        """A warning where many rows are copies of others, else None."""
         if not self.n_copies:
             return None
         share = self.n_copies / self.n_rows
@@ -75,7 +75,7 @@ class MethodResult:
     """One method over the folds it finished.
 
     `folds` are the numbers of these folds, and the other tuples are in their order: the score on the held-out rows,
-    seconds of the fit alone, seconds to answer for the held-out rows. `model_bytes` (pickled) and `n_leaves` (of all
+    seconds of the fit alone, seconds to predict the held-out rows. `model_bytes` (pickled) and `n_leaves` (of all
     trees together) are means over the folds. `parameters` are those that differ from the estimator's defaults;
     `chosen`, with tuning, those that each fold's search chose. `error` is why a fold failed, `left_out` why folds are
     missing.
