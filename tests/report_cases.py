@@ -8,13 +8,13 @@ from spinney.study.evidence import (
     Coverage,
     Dependence,
     Evidence,
-    Growth,
     Importance,
+    LearningCurve,
     PruningStep,
     Residuals,
     Separation,
     TreeNode,
-    TreeStory,
+    TreeView,
 )
 from spinney.study.result import Column, Curve, Difference, Figure, MethodResult, Study, TableSummary
 
@@ -79,7 +79,7 @@ def make_tree(test="weight", *, is_classes=True):
             parent, branch, asks, answer, n_rows, counts if is_classes else None, None if is_classes else counts[0], cut
         )
 
-    return TreeStory(
+    return TreeView(
         name="CART",
         classes=("apple", "plum") if is_classes else (),
         target="kind",
@@ -110,7 +110,7 @@ def make_evidence(name="weight", *, is_classes=True):
         key="forest",
         name="random forest",
         recipe="import spinney\nprint('<b>')",
-        growths=(Growth("forest", "random forest", (1, 10), (0.6, 0.8), (0.02, 0.02), (0.1, 0.2)),),
+        growths=(LearningCurve("forest", "random forest", (1, 10), (0.6, 0.8), (0.02, 0.02), (0.1, 0.2)),),
         coverages=(Coverage("forest", (0.5, 0.9), (0.55, 0.88), (0.5, 0.85), (0.6, 0.91), (1.0, 1.5), 120),),
         importances=(Importance(name, 0.6, 0.1, 0.2, 0.03), Importance("colour", 0.4, None, 0.1, None)),
         dependences=(

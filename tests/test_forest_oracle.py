@@ -19,6 +19,7 @@ from spinney.estimators.extra_trees import ExtraTreesClassifier, ExtraTreesRegre
 from spinney.estimators.random_forest import RandomForestClassifier, RandomForestRegressor
 from spinney.table.coding import code_table
 from spinney.table.fixed_point import fix_weights
+from spinney.tree.broken import BrokenTreeError
 from spinney.tree.forest import Forest, join_forests, join_trees
 from spinney.tree.predict import (
     add_votes,
@@ -28,7 +29,6 @@ from spinney.tree.predict import (
     predict_shares,
     predict_values,
 )
-from spinney.tree.structure import BrokenTreeError
 
 BAGS = {
     "bootstrap": {},

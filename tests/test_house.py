@@ -1,12 +1,14 @@
 """The house rules, as tests."""
 
 import ast
+import graphlib
 import inspect
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
+import grimp
 import pytest
 
 import spinney
@@ -267,6 +269,39 @@ def test_source_files_are_short_documented_and_plainly_named(path):
     assert not {"utils", "util", "helper", "helpers", "manager", "handler", "common"} & set(path.stem.split("_"))
 
 
+SHARED_NAMES = {  # folder: (names that several of its modules define, why)
+    "kernels/predict": ({"descend", "step"}, "one row and rows side by side take the same steps, in other registers"),
+    "kernels/textbook": (
+        {"gain_of", "scan_cuts", "scan_feature", "scan_levels"},
+        "the driver calls the scan of classes or that of values by the same names",
+    ),
+    "estimators": ({"check_levels", "forget"}, "to be renamed"),
+    "model": ({"pack", "read_floats"}, "to be renamed"),
+}
+
+
+def shared_names(sources):
+    """Functions and classes that more than one of these modules defines, as {name: modules}; sources by module."""
+    homes = {}
+    for module, source in sources.items():
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                homes.setdefault(node.name, set()).add(module)
+    return {name: sorted(modules) for name, modules in homes.items() if len(modules) > 1}
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in SOURCE_FILES}), ids=lambda path: path.name)
+def test_a_name_has_one_home_in_its_folder(folder):
+    known, _ = SHARED_NAMES.get(folder.relative_to(PACKAGE).as_posix(), (set(), ""))
+    found = shared_names({path.stem: path.read_text() for path in folder.glob("*.py")})
+    assert {name: modules for name, modules in found.items() if name not in known} == {}, "say which of them it is"
+
+
+def test_the_check_of_names_can_fail():
+    sources = {"a": "def say(): pass\nclass Rows: pass", "b": "class Rows:\n    def say(self): pass", "c": "say = 1"}
+    assert shared_names(sources) == {"Rows": ["a", "b"]}
+
+
 @pytest.mark.parametrize("name", PUBLIC)
 def test_public_names_are_documented_with_an_example(name):
     text = inspect.getdoc(getattr(spinney, name)) or ""
@@ -308,6 +343,41 @@ def test_the_version_stands_in_one_place():
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
     assert "version" in project["project"]["dynamic"]
     assert project["tool"]["hatch"]["version"]["path"] == "src/spinney/__init__.py"
+
+
+# --- Imports ------------------------------------------------------------------------------------------------
+
+
+def find_cycle(imports):
+    """Modules that import each other, the first of them again at the end; none if there are none.
+
+    `imports` is {module: modules that it imports, inside its functions too}.
+    """
+    try:
+        graphlib.TopologicalSorter(imports).prepare()
+    except graphlib.CycleError as error:
+        return error.args[1]
+    return []
+
+
+def test_no_modules_import_each_other():
+    graph = grimp.build_graph("spinney", exclude_type_checking_imports=True, cache_dir=None)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    assert imports["spinney.cli.models"] >= {"spinney.cli.output"}
+    assert find_cycle(imports) == []
+
+
+def test_the_check_of_imports_can_fail(tmp_path, monkeypatch):
+    assert sorted(set(find_cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}}))) == ["b", "c"]
+    assert find_cycle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+    package = tmp_path / "rooms_of_a_test"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "first.py").write_text("from rooms_of_a_test import second")
+    (package / "second.py").write_text("def late():\n    from rooms_of_a_test import first")
+    monkeypatch.syspath_prepend(tmp_path)
+    graph = grimp.build_graph("rooms_of_a_test", exclude_type_checking_imports=True, cache_dir=None)
+    assert find_cycle({module: graph.find_modules_directly_imported_by(module) for module in graph.modules})
 
 
 # --- Start-up -----------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from spinney import (
     RandomForestRegressor,
     plot,
 )
-from spinney.show.marks import Bars, Line, Points, Rows
+from spinney.show.marks import Bars, Line, Points, RowStrip
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 3))
@@ -155,7 +155,7 @@ def test_dependence_is_the_mean_answer_with_the_column_set(kind):
     model = CARTRegressor(max_depth=4).fit(rows, NUMBERS[:200])
     chart = plot.dependence(model, rows, 1)
     (mean,) = [mark for mark in marks_of(chart, Line) if mark.name == "mean"]
-    (counts,) = marks_of(chart, Rows)
+    (counts,) = marks_of(chart, RowStrip)
     assert sum(counts.counts) == 200
     assert set(mean.x) <= set(columns["b"])
     bare = CARTRegressor(max_depth=4).fit(values, NUMBERS[:200])
@@ -196,11 +196,11 @@ def test_growth_is_that_of_smaller_ensembles(forest):
 def test_the_pruning_path_is_scikit_learns():
     chart = plot.pruning(CARTClassifier(), X, TWO)
     lines = {mark.name: mark for mark in marks_of(chart, Line)}
-    assert set(lines) == {"on its own rows", "cross-validated"}
+    assert set(lines) == {"on the training rows", "cross-validated"}
     alphas = DecisionTreeClassifier(random_state=0).cost_complexity_pruning_path(X, TWO).ccp_alphas
     peers = [DecisionTreeClassifier(ccp_alpha=alpha + 1e-9, random_state=0).fit(X, TWO) for alpha in alphas[-4:]]
     errors = {peer.get_n_leaves(): 1 - peer.score(X, TWO) for peer in peers}
-    own = dict(zip(lines["on its own rows"].x, lines["on its own rows"].y, strict=True))
+    own = dict(zip(lines["on the training rows"].x, lines["on the training rows"].y, strict=True))
     assert {n: own[n] for n in errors} == pytest.approx(errors)
     assert len(errors) == 4
     assert min(own) == 1
@@ -209,13 +209,13 @@ def test_the_pruning_path_is_scikit_learns():
 def test_what_cannot_be_drawn_says_so(forest, regressor):
     x, y = X[TEST], TWO[TEST]
     bad = [
-        (lambda: plot.roc(regressor, x, y), TypeError, "answers numbers: see residuals"),
+        (lambda: plot.roc(regressor, x, y), TypeError, "predicts numbers: see residuals"),
         (lambda: plot.roc(forest, x, np.repeat("low", 150)), ValueError, "one class only"),
         (lambda: plot.roc(forest, x, np.repeat(["low", "odd"], 75)), ValueError, "does not know: 'odd'"),
         (lambda: plot.confusion(forest, x, y[:-1]), ValueError, "inconsistent numbers of samples"),
         (lambda: plot.confusion(forest, x[:0], y[:0]), ValueError, "no rows"),
         (lambda: plot.confusion(CARTClassifier(), x, y), ValueError, "not fitted"),
-        (lambda: plot.residuals(forest, x, y), TypeError, "answers classes: see confusion"),
+        (lambda: plot.residuals(forest, x, y), TypeError, "predicts classes: see confusion"),
         (lambda: plot.residuals(regressor, x, NUMBERS[TEST], kind="bars"), ValueError, "'points' or 'histogram'"),
         (lambda: plot.coverage(CARTRegressor().fit(X, NUMBERS), x, NUMBERS[TEST]), TypeError, "use a forest"),
         (lambda: plot.importances(regressor, X[TRAIN]), ValueError, "both X and y"),

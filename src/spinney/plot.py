@@ -1,7 +1,7 @@
 """Pictures of fitted models and studies: each function gives a `Chart`.
 
 A chart is shown by notebooks as it is; `to_svg()` and `save("picture.svg")` need nothing else, `show()`,
-`to_matplotlib()` and `save("picture.png")` need matplotlib (`pip install "spinney[plot]"`). Most functions ask for rows
+`to_matplotlib()` and `save("picture.png")` need matplotlib (`pip install "spinney[plot]"`). Most functions take rows
 that the model has not seen: on its own rows every model looks better than it is.
 """
 
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-N_ROWS = 300  # that dependence asks about
+N_ROWS = 300  # that `dependence` predicts at each point
 
 
 def roc(model: Any, X: Any, y: Any) -> Chart:
@@ -66,9 +66,9 @@ def roc(model: Any, X: Any, y: Any) -> Chart:
     >>> plot.roc(forest, X[200:], y[200:])
     <Chart: ROC: rows found against false alarms>
     """
-    from spinney.study.answers import separate
+    from spinney.study.held_out import separation_curves
 
-    return charts.roc(separate(*_ask_shares(model, X, y)))
+    return charts.roc(separation_curves(*_read_probabilities(model, X, y)))
 
 
 def precision_recall(model: Any, X: Any, y: Any) -> Chart:
@@ -95,9 +95,9 @@ def precision_recall(model: Any, X: Any, y: Any) -> Chart:
     >>> plot.precision_recall(forest, X[200:], y[200:])
     <Chart: Precision against recall>
     """
-    from spinney.study.answers import separate
+    from spinney.study.held_out import separation_curves
 
-    return charts.precision_recall(separate(*_ask_shares(model, X, y)))
+    return charts.precision_recall(separation_curves(*_read_probabilities(model, X, y)))
 
 
 def calibration(model: Any, X: Any, y: Any) -> Chart:
@@ -125,13 +125,13 @@ def calibration(model: Any, X: Any, y: Any) -> Chart:
     >>> plot.calibration(forest, X[300:], y[300:])
     <Chart: Calibration: what probabilities are worth>
     """
-    from spinney.study.answers import calibrate
+    from spinney.study.held_out import calibration_bins
 
-    return charts.calibration(calibrate(*_ask_shares(model, X, y)))
+    return charts.calibration(calibration_bins(*_read_probabilities(model, X, y)))
 
 
 def confusion(model: Any, X: Any, y: Any) -> Chart:
-    """Draw rows by true class and answer.
+    """Draw rows by true and predicted class.
 
     Parameters
     ----------
@@ -152,14 +152,14 @@ def confusion(model: Any, X: Any, y: Any) -> Chart:
     >>> plot.confusion(C45Classifier().fit(X, y), X, y).to_table().rows[0]  # its own rows, for shortness
     ('hard', '3', '1', '0')
     """
-    from spinney.study.answers import confuse
+    from spinney.study.held_out import count_confusion
 
     classes = _classes(model, "confusion")
-    return charts.confusion(confuse(_read_classes(y, X, classes), np.asarray(model.predict(X)), classes))
+    return charts.confusion(count_confusion(_read_classes(y, X, classes), np.asarray(model.predict(X)), classes))
 
 
 def residuals(model: Any, X: Any, y: Any, *, kind: str = "points") -> Chart:
-    """Draw the errors of answers that are numbers.
+    """Draw the errors of predicted numbers.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def residuals(model: Any, X: Any, y: Any, *, kind: str = "points") -> Chart:
     X, y : array-like or frame of shape (n_rows, n_features), array-like of shape (n_rows,)
         Rows that the model has not seen, and their true values.
     kind : {"points", "histogram"}
-        True values against answers, of at most 2000 rows; or how often answers are wrong by how much.
+        True against predicted values, of at most 2000 rows; or how often predictions are wrong by how much.
 
     Returns
     -------
@@ -181,15 +181,15 @@ def residuals(model: Any, X: Any, y: Any, *, kind: str = "points") -> Chart:
     >>> X = np.linspace(0.0, 6.0, 200)[:, None]
     >>> tree = CARTRegressor(max_depth=3).fit(X[::2], np.sin(X[::2, 0]))
     >>> plot.residuals(tree, X[1::2], np.sin(X[1::2, 0]))
-    <Chart: True values against answers>
+    <Chart: True against predicted values>
     """
-    from spinney.study.answers import measure_residuals
+    from spinney.study.held_out import measure_residuals
 
     draw = {"points": charts.residuals, "histogram": charts.residual_histogram}
     if kind not in draw:
         raise ValueError(f"kind is 'points' or 'histogram', not {kind!r}")
     if hasattr(model, "classes_"):
-        raise TypeError(f"residuals are of answers that are numbers; {_name(model)} answers classes: see confusion")
+        raise TypeError(f"residuals are errors of predicted numbers; {_name(model)} predicts classes: see confusion")
     truth = _read_numbers(y, X)
     return draw[kind](measure_residuals(truth, np.asarray(model.predict(X), np.float64)))
 
@@ -204,7 +204,7 @@ def coverage(model: Any, X: Any, y: Any, *, levels: Sequence[float] = LEVELS, tr
     X, y : array-like or frame of shape (n_rows, n_features), array-like of shape (n_rows,)
         Rows that the model has not seen, and their true values or classes.
     levels : sequence of float
-        Shares of the rows to ask for.
+        Nominal coverages: the shares of rows whose truth is to be held.
     train : (X, y), optional
         The training data again; not needed after a fit with `oob_score`.
 
@@ -223,15 +223,15 @@ def coverage(model: Any, X: Any, y: Any, *, levels: Sequence[float] = LEVELS, tr
     >>> plot.coverage(forest, X[200:], y[200:], levels=[0.5, 0.9])
     <Chart: Coverage: how often the truth was inside>
     """
-    from spinney.study.answers import measure_coverage
+    from spinney.study.held_out import measure_coverage
 
     classes = getattr(model, "classes_", None)
-    ask = getattr(model, "predict_interval" if classes is None else "predict_set", None)
-    if ask is None:
+    predict = getattr(model, "predict_interval" if classes is None else "predict_set", None)
+    if predict is None:
         raise TypeError(f"{_name(model)} has neither intervals nor sets: use a forest")
     truth = _read_numbers(y, X) if classes is None else _read_classes(y, X, classes)
-    said = {float(level): ask(X, level, train=train) for level in levels}
-    return charts.coverage([measure_coverage(_name(model), truth, said, classes)])
+    regions = {float(level): predict(X, level, train=train) for level in levels}
+    return charts.coverage([measure_coverage(_name(model), truth, regions, classes)])
 
 
 def importances(model: Any, X: Any = None, y: Any = None) -> Chart:
@@ -259,7 +259,7 @@ def importances(model: Any, X: Any = None, y: Any = None) -> Chart:
     'MedInc'
     """
     from spinney.study.evidence import Importance
-    from spinney.study.importance import weigh_columns
+    from spinney.study.importance import list_importances
 
     if (X is None) != (y is None):
         raise ValueError("importances by permutation need both X and y, the rows that the model was fitted on")
@@ -269,7 +269,7 @@ def importances(model: Any, X: Any = None, y: Any = None) -> Chart:
                 f"{_name(model)} does not permute columns among out-of-bag rows, forests do: leave X and y out for "
                 "importances by impurity, or use sklearn.inspection.permutation_importance on rows held out"
             )
-        return charts.permutation_importances(weigh_columns(model, X, y))
+        return charts.permutation_importances(list_importances(model, X, y))
     errors: Sequence[float]
     if hasattr(model, "importance"):
         table = model.importance("impurity")
@@ -286,7 +286,7 @@ def importances(model: Any, X: Any = None, y: Any = None) -> Chart:
 
 
 def dependence(model: Any, X: Any, feature: str | int, *, label: Any = None, random_state: int = 0) -> Chart:
-    """Draw how the answer moves with one column, the others staying as they are: on average, and for single rows.
+    """Draw how the prediction changes with one column, the others staying as they are: on average, and for single rows.
 
     Parameters
     ----------
@@ -297,7 +297,7 @@ def dependence(model: Any, X: Any, feature: str | int, *, label: Any = None, ran
     feature : str or int
         Name or position of the column.
     label : optional
-        The class whose probability is the answer: of two the second, else the one that is answered most often.
+        The class whose probability is drawn: of two the second, else the one that is predicted most often.
     random_state : int
         Seed of the draw.
 
@@ -329,7 +329,7 @@ def dependence(model: Any, X: Any, feature: str | int, *, label: Any = None, ran
     rows = np.random.default_rng(random_state).permutation(table.num_rows)[:N_ROWS]
     if not hasattr(model, "classes_"):
         found = depend(lambda changed: model.predict(back(changed)), table, str(feature), rows, None)
-        return charts.dependence(found, "answer")
+        return charts.dependence(found, "target")
     place = _choose_class(model, back(table.take(rows)), label)
     found = depend(
         lambda changed: model.predict_proba(back(changed))[:, place],
@@ -338,7 +338,7 @@ def dependence(model: Any, X: Any, feature: str | int, *, label: Any = None, ran
         rows,
         str(model.classes_[place]),
     )
-    return charts.dependence(found, "answer")
+    return charts.dependence(found, "target")
 
 
 def growth(model: Any, X: Any, y: Any, *, metric: str | None = None) -> Chart:
@@ -370,9 +370,9 @@ def growth(model: Any, X: Any, y: Any, *, metric: str | None = None) -> Chart:
     """
     from sklearn.utils.validation import check_is_fitted
 
-    from spinney.study.evidence import Growth
+    from spinney.study.evidence import LearningCurve
     from spinney.study.metrics import choose_metric
-    from spinney.study.staged import answer_on_the_way
+    from spinney.study.staged import staged_predictions
 
     check_is_fitted(model)
     classes = getattr(model, "classes_", None)
@@ -381,13 +381,13 @@ def growth(model: Any, X: Any, y: Any, *, metric: str | None = None) -> Chart:
     known = np.empty(0) if classes is None else classes
     rows = np.asarray(X) if isinstance(X, list | tuple) else X
     found = [
-        (n, score.score(truth, said, known))
-        for n, said in answer_on_the_way(model, rows, needs_shares=score.needs_shares)
+        (n, score.score(truth, predicted, known))
+        for n, predicted in staged_predictions(model, rows, needs_probabilities=score.needs_probabilities)
     ]
     if not found:
         raise TypeError(f"{_name(model)} has no trees to count: growth is drawn of ensembles of trees")
     trees, values = zip(*found, strict=True)
-    return charts.growth_scores([Growth("", _name(model), trees, values, (), ())], score.title)
+    return charts.scores_by_trees([LearningCurve("", _name(model), trees, values, (), ())], score.title)
 
 
 def pruning(model: Any, X: Any, y: Any) -> Chart:
@@ -415,11 +415,11 @@ def pruning(model: Any, X: Any, y: Any) -> Chart:
     <Chart: Pruning: error against size of the tree>
     """
     from spinney.estimators.cart import CARTClassifier, CARTRegressor
-    from spinney.study.tree_view import tell_tree
+    from spinney.study.tree_view import view_tree
 
     if not isinstance(model, CARTClassifier | CARTRegressor):
         raise TypeError(f"pruning paths are those of CARTClassifier and CARTRegressor, not of {_name(model)}")
-    story = tell_tree(model, X, _read_truth(y, X), name=_name(model), target="y")
+    story = view_tree(model, X, _read_truth(y, X), name=_name(model), target="y")
     return charts.pruning(story.steps, story.chosen, story.one_error, story.measure)
 
 
@@ -459,12 +459,12 @@ def _classes(model: Any, what: str) -> NDArray[Any]:
 
     check_is_fitted(model)
     if not hasattr(model, "classes_"):
-        raise TypeError(f"{what} is of classes; {_name(model)} answers numbers: see residuals")
+        raise TypeError(f"{what} is of classes; {_name(model)} predicts numbers: see residuals")
     return np.asarray(model.classes_)
 
 
 def _read_truth(y: Any, X: Any) -> NDArray[Any]:
-    """True answers, one for each row of X."""
+    """True values or classes, one for each row of X."""
     from sklearn.utils import check_consistent_length, column_or_1d
 
     truth = column_or_1d(np.asarray(y))
@@ -497,14 +497,14 @@ def _read_classes(y: Any, X: Any, classes: NDArray[Any]) -> NDArray[Any]:
     return truth
 
 
-def _ask_shares(model: Any, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[Any]]:
+def _read_probabilities(model: Any, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[Any]]:
     """True classes, probabilities and the classes they are in order of."""
     classes = _classes(model, "this picture")
     if not hasattr(model, "predict_proba"):
         raise TypeError(f"{_name(model)} has no probabilities (predict_proba)")
     truth = _read_classes(y, X, classes)
     if len(np.unique(truth)) < 2:
-        raise ValueError("y holds one class only: there is nothing to tell apart")
+        raise ValueError("y holds one class only: two are needed")
     return truth, np.asarray(model.predict_proba(X), np.float64), classes
 
 
@@ -524,7 +524,7 @@ def _open(X: Any) -> tuple[pa.Table, Callable[[pa.Table], Any]]:
 
 
 def _choose_class(model: Any, X: Any, label: Any) -> int:
-    """Position of the class that is asked about."""
+    """Position of the class whose probability is drawn."""
     classes = model.classes_.tolist()
     if label is not None:
         if label not in classes:

@@ -3,7 +3,6 @@
 import datetime as dt
 import errno
 import html
-import importlib
 import json
 import os
 import re
@@ -23,7 +22,7 @@ import spinney
 from spinney.cli import main
 from spinney.cli.report import beside
 from spinney.cli.writers import Sink
-from spinney.study import Study
+from spinney.study import Study, housing_evidence
 from spinney.study import housing as figures
 from spinney.study.result import Figure
 
@@ -410,8 +409,7 @@ def test_ctrl_c_leaves_a_table_and_exit_code_130(tmp_path):
 def small(monkeypatch):
     """A figure of few trees."""
     whole = figures.draw_figure
-    examining = importlib.import_module("spinney.study.examine")  # whose name in the package is that of its function
-    monkeypatch.setattr(examining, "examine_figure", lambda *_, **__: None)  # it takes its time
+    monkeypatch.setattr(housing_evidence, "examine_figure", lambda *_, **__: None)  # it takes its time
     monkeypatch.setattr(figures, "draw_figure", lambda **options: whole((2, 4), n_folds=1, **options))
 
 

@@ -14,9 +14,10 @@ import fast
 from spinney import _jit
 from spinney._packing import kind_of_link, missing_of_link, pack_test
 from spinney._types import EVERY_BRANCH, MULTIWAY, SUBSET, THRESHOLD
+from spinney.tree.broken import BrokenTreeError
 from spinney.tree.forest import Forest, join_trees
 from spinney.tree.linear import LinearLeaves
-from spinney.tree.structure import BrokenTreeError, Legend, Tree
+from spinney.tree.structure import Legend, Tree
 
 RNG = np.random.default_rng(0)
 N_ROWS = 60

@@ -142,7 +142,7 @@ def test_what_a_box_says():
     assert "missing values go down every branch, by its share of the rows" in drawn.words
     titles = [title.text for title in drawn.root.iter(f"{SPACE}title")]
     assert titles[0] == "Decision tree for classes: 6 leaves, depth 2, 14 rows."
-    assert "node 3: [yes] (5 rows, weight 4.5: yes 2.5, no 2)\nasks for wind" in titles
+    assert "node 3: [yes] (5 rows, weight 4.5: yes 2.5, no 2)\nsplits on wind" in titles
     assert "humidity: ≤ 77.5" in titles
     assert drawn.root.find(f"{SPACE}desc").text == hand_trees.weather_tree().to_text()
     assert drawn.root.get("role") == "img"

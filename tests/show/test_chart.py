@@ -5,7 +5,7 @@ import math
 import pytest
 
 from spinney.show.chart import MAX_TABLE_ROWS, Chart
-from spinney.show.marks import Axis, Band, Bars, Cells, Columns, Line, Points, Rows, Rule
+from spinney.show.marks import Axis, Band, Bars, Cells, Guide, Histogram, Line, Points, RowStrip
 
 X, Y = Axis("size"), Axis("error")
 LEVELS = Axis("fruit", levels=("apple", "pear"))
@@ -22,7 +22,7 @@ def make(*marks, x=X, y=Y):
         ([Line((1.0, math.nan), (1.0, 2.0), "bent")], {}, "'bent' has numbers that are not finite"),
         ([Points((1.0,), (2.0,), y_ends=((0.0, math.inf),))], {}, "not finite"),
         ([Points((1.0, 2.0), (2.0, 3.0), x_ends=(None,))], {}, "do not fit together"),
-        ([Columns((0.0, 1.0), (3.0, 4.0))], {}, "do not fit together"),
+        ([Histogram((0.0, 1.0), (3.0, 4.0))], {}, "do not fit together"),
         ([Bars((1.0, 2.0))], {}, "do not fit together"),
         ([Bars((1.0, 2.0, 3.0))], {"y": LEVELS}, "do not fit together"),
         ([Line((0.0, 2.0), (1.0, 2.0))], {"x": Axis("size", is_log=True)}, "'size', a logarithmic axis"),
@@ -38,8 +38,8 @@ def test_marks_on_the_same_places_share_rows_of_the_table():
         Line((1.0, 2.0), (0.5, 0.25), "line"),
         Points((1.0, 2.0), (0.5, 0.125), "points", y_ends=(None, (0.1, 0.2))),
         Band((1.0, 2.0), (0.0, 0.0), (1.0, 1.5), "band"),
-        Rows((1.0, 2.0), (30, 40)),
-        Rule(y=0.0, name="nothing"),
+        RowStrip((1.0, 2.0), (30, 40)),
+        Guide(y=0.0, name="nothing"),
     ).to_table()
     assert table.header == (
         "size", "line, error", "points, error", "points, from", "points, to", "band, from", "band, to", "rows",
@@ -77,7 +77,7 @@ def test_long_series_are_thinned_with_both_ends():
 def test_tables_of_levels_histograms_and_cells():
     table = make(Bars((1.0, 2.0), ends=((0.5, 1.5), None)), x=Axis("worth"), y=LEVELS).to_table()
     assert table == (("fruit", "worth", "from", "to"), (("apple", "1", "0.5", "1.5"), ("pear", "2", "", "")), "")
-    table = make(Columns((0.0, 0.5, 1.0), (3.0, 4.0)), y=Axis("rows")).to_table()
+    table = make(Histogram((0.0, 0.5, 1.0), (3.0, 4.0)), y=Axis("rows")).to_table()
     assert table == (("size", "rows"), (("0 to 0.5", "3"), ("0.5 to 1", "4")), "")
     cells = Cells(((1.0, 0.0), (0.5, 0.5)), (("7", "0"), ("2", "3")))
     table = make(cells, x=Axis("said", levels=("apple", "pear")), y=LEVELS).to_table()

@@ -7,9 +7,15 @@ import numpy as np
 import pytest
 
 from spinney.show import charts
-from spinney.show.marks import Bars, Line, Points, Rule
-from spinney.study.answers import calibrate, confuse, measure_coverage, measure_residuals, separate
-from spinney.study.evidence import Confusion, Dependence, Growth, Importance, PruningStep
+from spinney.show.marks import Bars, Guide, Line, Points
+from spinney.study.evidence import Confusion, Dependence, Importance, LearningCurve, PruningStep
+from spinney.study.held_out import (
+    calibration_bins,
+    count_confusion,
+    measure_coverage,
+    measure_residuals,
+    separation_curves,
+)
 from spinney.study.result import MethodResult, Study, TableSummary
 
 CLASSES = np.array(["no", "yes"])
@@ -17,15 +23,15 @@ RNG = np.random.default_rng(0)
 TRUTH = RNG.integers(0, 2, 300)
 SHARE = np.clip(RNG.normal(0.35 + 0.3 * TRUTH, 0.2), 0, 1)
 SHARES = np.column_stack((1 - SHARE, SHARE))
-SEPARATIONS = separate(CLASSES[TRUTH], SHARES, CLASSES)
-CALIBRATIONS = calibrate(CLASSES[TRUTH], SHARES, CLASSES)
-CONFUSION = confuse(CLASSES[TRUTH], CLASSES[(SHARE > 0.5).astype(int)], CLASSES)
+SEPARATIONS = separation_curves(CLASSES[TRUTH], SHARES, CLASSES)
+CALIBRATIONS = calibration_bins(CLASSES[TRUTH], SHARES, CLASSES)
+CONFUSION = count_confusion(CLASSES[TRUTH], CLASSES[(SHARE > 0.5).astype(int)], CLASSES)
 Y = RNG.normal(size=300)
 RESIDUALS = measure_residuals(Y, Y + RNG.normal(size=300))
 COVERAGE = measure_coverage("forest", Y, {0.5: np.tile([-1.0, 1.0], (300, 1)), 0.9: np.tile([-2.0, 2.0], (300, 1))})
 GROWTHS = (
-    Growth("rf", "random forest", (10, 50), (0.7, 0.8), (0.01, 0.02), (0.1, 0.5)),
-    Growth("et", "extra-trees", (10, 50), (0.6, 0.9), (0.01, 0.02), (0.2, 0.4)),
+    LearningCurve("rf", "random forest", (10, 50), (0.7, 0.8), (0.01, 0.02), (0.1, 0.5)),
+    LearningCurve("et", "extra-trees", (10, 50), (0.6, 0.9), (0.01, 0.02), (0.2, 0.4)),
 )
 IMPORTANCES = (Importance("age", 0.2, None, 0.01, 0.005), Importance("<pay>", 0.8, 0.1, 0.3, None))
 NUMBER = Dependence("age", True, (20.0, 40.0, 60.0), (0.1, 0.3, 0.2), ((0.0, 0.5, 0.1),), (5, 9, 1), "yes")
@@ -57,8 +63,8 @@ def make_study(*, is_greater_better=True):
 
 ALL = {
     "scores": charts.scores(make_study()),
-    "growth_scores": charts.growth_scores(GROWTHS, "R²"),
-    "growth_seconds": charts.growth_seconds(GROWTHS),
+    "scores_by_trees": charts.scores_by_trees(GROWTHS, "R²"),
+    "seconds_by_trees": charts.seconds_by_trees(GROWTHS),
     "roc": charts.roc(SEPARATIONS),
     "precision_recall": charts.precision_recall(SEPARATIONS),
     "calibration": charts.calibration(CALIBRATIONS),
@@ -99,7 +105,7 @@ def test_scores_are_in_order_with_their_errors():
     error = study.standard_error(study.method("rf"))
     assert [float(cell) for cell in table.rows[0][1:]] == pytest.approx([0.85, 0.85 - error, 0.85 + error], abs=1e-4)
     assert "random forest, 0.850" in ALL["scores"].description
-    assert any(isinstance(mark, Rule) and mark.x == 0.5 for mark in ALL["scores"].marks)
+    assert any(isinstance(mark, Guide) and mark.x == 0.5 for mark in ALL["scores"].marks)
 
 
 def test_a_baseline_that_is_far_off_is_told_in_words():
@@ -109,15 +115,15 @@ def test_a_baseline_that_is_far_off_is_told_in_words():
     chart = charts.scores(study)
     assert chart.y.levels == ("random forest", "CART")
     assert chart.x.label == "accuracy, higher is better (far off: commonest class, -0.005)"
-    assert not [mark for mark in chart.marks if isinstance(mark, Rule)]
+    assert not [mark for mark in chart.marks if isinstance(mark, Guide)]
     alone = charts.scores(replace(study, methods=study.methods[:1]))
     assert alone.y.levels == ("commonest class",)
 
 
 def test_growths_are_told_by_number_of_trees():
-    table = ALL["growth_scores"].to_table()
+    table = ALL["scores_by_trees"].to_table()
     assert table.rows[1] == ("50", "0.8", "0.78", "0.82", "0.9", "0.88", "0.92")
-    assert ALL["growth_seconds"].to_table().rows[0] == ("10", "0.1", "0.2")
+    assert ALL["seconds_by_trees"].to_table().rows[0] == ("10", "0.1", "0.2")
 
 
 def test_curves_are_those_of_the_separation():
@@ -146,7 +152,7 @@ def test_confusion_of_many_classes_is_folded():
     assert table.rows[-1][0] == table.header[-1] == "19 others"
     assert "c7" in table.header
     assert sum(int(cell) for row in table.rows for cell in row[1:]) == counts.sum()
-    assert f"{np.trace(counts)} were answered rightly" in chart.description
+    assert f"{np.trace(counts)} were predicted correctly" in chart.description
     k = table.header.index("c7")
     assert int(table.rows[k - 1][k]) == counts[7, 7]
 
@@ -176,7 +182,7 @@ def test_dependence_on_numbers_and_levels():
 
 def test_the_pruning_path_has_its_choice():
     chart = ALL["pruning"]
-    assert [mark.name for mark in chart.marks if isinstance(mark, Rule)] == ["chosen: 4 leaves"]
+    assert [mark.name for mark in chart.marks if isinstance(mark, Guide)] == ["chosen: 4 leaves"]
     assert "chose 4 leaves, error rate 0.220 ± 0.020" in chart.description
     assert chart.x.is_log
     bare = charts.pruning([PruningStep(0.0, 3, 0.1, None, None), PruningStep(0.2, 1, 0.4, None, None)], 0, 0, "error")

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from spinney.show.chart import Chart
-from spinney.show.marks import Axis, Band, Bars, Cells, Columns, Line, Points, Rows, Rule
+from spinney.show.marks import Axis, Band, Bars, Cells, Guide, Histogram, Line, Points, RowStrip
 
 X = (0.0, 1.0, 4.0)
 LINE = Chart("A title", "", Axis("size", is_whole=True), Axis("error", lowest=0.0), (Line(X, (1.0, 2.0, 3.0), "a"),))
@@ -35,8 +35,8 @@ def test_lines_points_and_words(figure):
         (
             Line((1.0, 10.0), (3.0, 4.0), "a"),
             Points((1.0, 10.0), (3.0, 4.0), "a", x_ends=(None, (5.0, 20.0)), y_ends=((2.5, 3.5), None)),
-            Rule(y=3.5, name="level"),
-            Rule(x=2.0),
+            Guide(y=3.5, name="level"),
+            Guide(x=2.0),
             Band((1.0, 10.0), (2.0, 2.0), (5.0, 5.0)),
         ),
     )  # fmt: skip
@@ -74,7 +74,7 @@ def test_cells_columns_rows_and_dots(figure):
     many = tuple(map(float, range(100)))
     ax = figure().add_subplot()
     step = Line(X, X, is_step=True, is_faint=True)
-    marks = (Points(many, many), Columns(X, (3.0, 4.0)), Rows(X, (1, 2, 3)), Rule(), step)
+    marks = (Points(many, many), Histogram(X, (3.0, 4.0)), RowStrip(X, (1, 2, 3)), Guide(), step)
     Chart("A title", "", Axis("x"), Axis("y"), marks).to_matplotlib(ax)
     assert ax.collections[0].get_offsets().tolist() == [[x, x] for x in many]
     assert ax.patches[0].get_data().values.tolist() == [3.0, 4.0]

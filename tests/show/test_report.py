@@ -66,8 +66,8 @@ def page(request):
 
 def test_a_page_has_all_sections_in_order(page):
     keys = [one["attributes"]["id"] for one in page.all("section")]
-    assert keys == ["advice", "methods", "growth", "answers", "coverage", "importances", "dependence", "tree",
-                    "question", "data", "run"]  # fmt: skip
+    assert keys == ["advice", "methods", "learning-curves", "predictions", "coverage", "importances", "dependence",
+                    "tree", "first-split", "data", "run"]  # fmt: skip
     links = [one["attributes"]["href"] for one in page.all("a")]
     assert links == ["#report", *(f"#{key}" for key in keys)]
     assert len(page.all("h1")) == 1

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spinney.reading.layout import text_width
 from spinney.show.chart import Chart
-from spinney.show.marks import NEUTRAL, Axis, Band, Bars, Cells, Columns, Line, Points, Rows, Rule
+from spinney.show.marks import NEUTRAL, Axis, Band, Bars, Cells, Guide, Histogram, Line, Points, RowStrip
 from spinney.show.style import make_style
 from spinney.show.svg import to_svg
 from spinney.show.theme import DARK, LIGHT, N_LOOKS, contrast
@@ -35,11 +35,11 @@ def make_all(name="a"):
         Line(x, (1.0, 2.0, 3.0), "faint", NEUTRAL, is_faint=True),
         Points(x, (1.0, 2.0, 3.0), name, 3, x_ends=((0.0, 1.0), None, None), y_ends=((0.0, 1.0), None, (2.0, 4.0))),
         Points(tuple(range(100)), tuple(range(100)), "many", 4),
-        Columns((0.0, 1.0, 2.0), (3.0, 0.0), "columns", 5),
-        Rows(x, (1, 5, 0), "rows"),
-        Rule(x=2.0, name="upright"),
-        Rule(y=2.0, name="level"),
-        Rule(name="diagonal"),
+        Histogram((0.0, 1.0, 2.0), (3.0, 0.0), "columns", 5),
+        RowStrip(x, (1, 5, 0), "rows"),
+        Guide(x=2.0, name="upright"),
+        Guide(y=2.0, name="level"),
+        Guide(name="diagonal"),
     )
     bars = chart_of(
         Bars((1.0, -2.0, 3.0, 0.0), name, ends=(None, (-3.0, -1.0), None, None)),
@@ -187,7 +187,7 @@ def test_long_levels_are_shortened_and_whole_in_a_tooltip():
 
 
 def test_rows_have_a_strip_of_their_own_below_the_numbers():
-    svg = to_svg(chart_of(Line((0.0, 1.0), (0.0, 5.0), series=1), Rows((0.0, 1.0), (3, 9))), embed_style=False)
+    svg = to_svg(chart_of(Line((0.0, 1.0), (0.0, 5.0), series=1), RowStrip((0.0, 1.0), (3, 9))), embed_style=False)
     root, *rest = elements(svg)
     floor = float(root.get("data-frame").split()[3])
     boxes = [one for one in rest if one.get("class") == "f-n"]

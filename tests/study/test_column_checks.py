@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spinney.study.column_checks import count_copies, doubt_text
+from spinney.study.column_checks import check_text, count_copies
 from spinney.study.tables import prepare
 
 HUNDRED = range(100, 200)
@@ -26,7 +26,7 @@ HUNDRED = range(100, 200)
     ],
 )
 def test_text_that_is_something_else(levels, words):
-    doubt = doubt_text(levels, 105)
+    doubt = check_text(levels, 105)
     assert words in doubt
     assert len(doubt) < 150
 
@@ -42,7 +42,7 @@ def test_text_that_is_something_else(levels, words):
     ],
 )
 def test_text_that_is_text(levels):
-    assert doubt_text(levels, 1000) is None
+    assert check_text(levels, 1000) is None
 
 
 def test_rows_that_are_there_twice():
@@ -58,5 +58,5 @@ def test_rows_that_are_there_twice():
     assert count_copies(more.select(["k", "y"])) == 0  # bound to be equal
     summary = prepare(more, "y").summary
     assert summary.n_copies == 10
-    assert summary.doubt.startswith("10 rows (3.2%) equal an earlier one")
-    assert prepare(table, "y").summary.doubt is None
+    assert summary.copies_warning.startswith("10 rows (3.2%) equal an earlier one")
+    assert prepare(table, "y").summary.copies_warning is None

@@ -18,15 +18,16 @@ from spinney import (
     datasets,
     trace,
 )
-from spinney.study import Evidence, Witness, compare, examine, examine_figure, housing, prepare
+from spinney.study import Evidence, FoldRecord, compare, examine, examine_figure, housing, prepare
 from spinney.study.clock import Clock
-from spinney.study.dependence import find_answer, make_grid, nearest, trace_columns
-from spinney.study.examine import rehearse_figure
+from spinney.study.dependence import choose_output, make_grid, nearest, trace_columns
 from spinney.study.fold_record import Stages
 from spinney.study.folds import make_folds, recall_folds
+from spinney.study.housing_evidence import find_best_ensemble, list_learning_curves, rehearse_figure
+from spinney.study.housing_setup import cut_rows
 from spinney.study.methods import choose_methods
 from spinney.study.result import Curve, Figure
-from spinney.study.tree_view import tell_tree
+from spinney.study.tree_view import view_tree
 
 compiled_only = pytest.mark.compiled(reason="takes minutes interpreted")
 
@@ -43,10 +44,10 @@ def make_data(n_rows=160, *, is_regression=False, **options):
 
 @pytest.fixture(scope="module", params=[False, True], ids=["classes", "numbers"])
 def case(request):
-    """Data, a study of two repeats, its witness and its evidence."""
-    data, witness = make_data(is_regression=request.param), Witness()
-    study = compare(data, methods=["forest", "boosting"], n_splits=3, n_repeats=2, seed=1, witness=witness)
-    return data, study, examine(study, data, witness)
+    """Data, a study of two repeats, its record and its evidence."""
+    data, record = make_data(is_regression=request.param), FoldRecord()
+    study = compare(data, methods=["forest", "boosting"], n_splits=3, n_repeats=2, seed=1, record=record)
+    return data, study, examine(study, data, record)
 
 
 @compiled_only
@@ -204,7 +205,7 @@ def test_the_nearest_is_found():
 def test_of_many_classes_the_commonest_is_asked_for():
     y = np.array(["a", "b", "b", "c"] * 5)
     data = prepare(pa.table({"x": np.arange(20.0) % 4, "y": y}), "y")
-    ask, label = find_answer(CARTClassifier().fit(data.X, data.y), data)
+    ask, label = choose_output(CARTClassifier().fit(data.X, data.y), data)
     assert label == "b"
     assert ask(data.X)[:4].tolist() == [0.0, 1.0, 1.0, 0.0]
 
@@ -226,7 +227,7 @@ def leaves_at(story, step):
 def test_the_steps_of_a_tree_are_those_of_cart(is_regression, most):
     data = make_data(is_regression=is_regression)
     model = (CARTRegressor if is_regression else CARTClassifier)(random_state=1, ccp_alpha="cv")
-    story = tell_tree(model, data.X, data.y, name="CART", target="y", most=most)
+    story = view_tree(model, data.X, data.y, name="CART", target="y", most=most)
     path = model.cost_complexity_pruning_path(data.X, data.y)
     first = next(k for k, n in enumerate(path.n_leaves) if n <= most)
     assert (first == 0) == (most == 200)
@@ -260,7 +261,7 @@ def test_the_steps_of_a_tree_are_those_of_cart(is_regression, most):
 
 def test_the_first_question_is_told_with_its_rivals():
     data = make_data()
-    story = tell_tree(CARTClassifier(random_state=1), data.X, data.y, name="CART", target="y")
+    story = view_tree(CARTClassifier(random_state=1), data.X, data.y, name="CART", target="y")
     frame = trace(CARTClassifier(random_state=1).fit(data.X, data.y), data.X, data.y, max_depth=0).to_frame()
     best = frame[frame.is_best_of_feature].sort_values("gini_decrease", ascending=False)
     assert [row[0] for row in story.trace_rows] == best.test.tolist()
@@ -274,7 +275,7 @@ def test_the_first_question_is_told_with_its_rivals():
 
 def test_a_tree_that_asks_nothing_has_a_story():
     X = pa.table({"x": [1.0, 1.0, 1.0, 2.0] * 3})
-    story = tell_tree(CARTRegressor(), X, np.full(12, 1.5), name="CART", target="y")
+    story = view_tree(CARTRegressor(), X, np.full(12, 1.5), name="CART", target="y")
     (node,) = story.nodes
     assert (node.test, node.answer, node.cut) == (None, "1.5", 0)
     (step,) = story.steps
@@ -308,7 +309,7 @@ def test_relatives_are_on_one_side_in_the_evidence_too():
     study = compare(data, methods=["cart", "forest"], n_splits=3)
     evidence = examine(study, data)
     assert min(step.error for step in evidence.tree.steps) > 0.5 * np.var(y)
-    by_rows = tell_tree(CARTRegressor(), data.X, data.y, name="CART", target="y")
+    by_rows = view_tree(CARTRegressor(), data.X, data.y, name="CART", target="y")
     assert min(step.error for step in by_rows.steps) < 0.1 * np.var(y)  # what folds of single rows would have said
     model = choose_methods("regression")[5].make(0).fit(data.X, data.y, groups=data.groups)
     by_hand = model.importance("permutation", data.X, data.y).importance
@@ -325,23 +326,23 @@ def test_the_folds_behind_the_parts_are_told():
     data = make_data()
     study = compare(data, methods=["cart"], n_splits=2, n_repeats=3)
     assert "first of the 3 times" in dict(examine(study, data).remarks)["confusion"]
-    assert dict(examine(study, data, Witness()).remarks)["confusion"] == "They are of 0 of 2 folds."
+    assert dict(examine(study, data, FoldRecord()).remarks)["confusion"] == "They are of 0 of 2 folds."
 
 
 @compiled_only
 def test_without_a_witness_the_best_is_fitted_again():
-    data, witness = make_data(), Witness()
-    study = compare(data, methods=["cart", "id3"], n_splits=3, n_repeats=2, seed=1, witness=witness)
-    with_it, without = examine(study, data, witness), examine(study, data)
+    data, record = make_data(), FoldRecord()
+    study = compare(data, methods=["cart", "id3"], n_splits=3, n_repeats=2, seed=1, record=record)
+    with_it, without = examine(study, data, record), examine(study, data)
     assert without.confusion == with_it.confusion
     assert without.separations == with_it.separations
 
 
 @compiled_only
 def test_a_budget_leaves_out_what_is_late():
-    data, witness = make_data(), Witness()
-    study = compare(data, methods=["id3"], n_splits=2, n_repeats=1, witness=witness)
-    evidence = examine(study, data, witness, clock=Clock(1e-9))
+    data, record = make_data(), FoldRecord()
+    study = compare(data, methods=["id3"], n_splits=2, n_repeats=1, record=record)
+    evidence = examine(study, data, record, clock=Clock(1e-9))
     assert evidence.confusion is not None  # the answers are at hand
     late = dict.fromkeys(["tree", "importances", "dependences", "coverages"], "the budget was spent")
     assert dict(evidence.left_out) == late | {"growths": "no ensemble took part"}
@@ -350,15 +351,15 @@ def test_a_budget_leaves_out_what_is_late():
 
 @compiled_only
 def test_an_interrupt_leaves_what_is_done():
-    data, witness = make_data(), Witness()
-    study = compare(data, methods=["id3"], n_splits=2, n_repeats=1, witness=witness)
+    data, record = make_data(), FoldRecord()
+    study = compare(data, methods=["id3"], n_splits=2, n_repeats=1, record=record)
 
     def stop(what, n_done, n_all):
         assert n_done < n_all
         if what == "importances":
             raise KeyboardInterrupt
 
-    evidence = examine(study, data, witness, on_step=stop)
+    evidence = examine(study, data, record, on_step=stop)
     assert evidence.confusion is not None
     assert evidence.tree is not None
     missing = dict.fromkeys(["importances", "dependences", "coverages"], "it was interrupted")
@@ -368,14 +369,14 @@ def test_an_interrupt_leaves_what_is_done():
 
 @compiled_only
 def test_a_part_that_fails_is_said(monkeypatch):
-    data, witness = make_data(), Witness()
-    study = compare(data, methods=["id3"], n_splits=2, n_repeats=1, witness=witness)
+    data, record = make_data(), FoldRecord()
+    study = compare(data, methods=["id3"], n_splits=2, n_repeats=1, record=record)
 
     def fail(*_):
         raise ValueError("no such  thing")
 
-    monkeypatch.setattr(import_module("spinney.study.examine"), "weigh_columns", fail)
-    evidence = examine(study, data, witness)
+    monkeypatch.setattr(import_module("spinney.study.examine"), "list_importances", fail)
+    evidence = examine(study, data, record)
     assert dict(evidence.left_out) == {"growths": "no ensemble took part", "importances": "no such thing"}
     assert [one.feature for one in evidence.dependences] == ["x", "z", "noise", "g"]
 
@@ -384,38 +385,38 @@ def test_a_witness_that_fails_does_not_end_the_study(monkeypatch):
     def fail(*_, **__):
         raise ValueError("no answer")
 
-    monkeypatch.setattr("spinney.study.fold_record.answer_on_the_way", fail)
-    data, witness = make_data(), Witness()
-    study = compare(data, methods=["id3"], n_splits=2, n_repeats=1, witness=witness)
+    monkeypatch.setattr("spinney.study.fold_record.staged_predictions", fail)
+    data, record = make_data(), FoldRecord()
+    study = compare(data, methods=["id3"], n_splits=2, n_repeats=1, record=record)
     assert study.method("id3").error is None
-    assert witness.troubles["id3"] == "no answer"
+    assert record.failures["id3"] == "no answer"
     with pytest.raises(ValueError, match="no fold was finished"):
-        witness.pool("cart")
+        record.pool("cart")
 
 
 @compiled_only
 def test_where_the_baseline_is_best_the_next_is_examined():
     rng = np.random.default_rng(0)
     noise = pa.table({"x": rng.normal(size=60), "y": rng.permutation(["a"] * 50 + ["b"] * 10)})
-    data, witness = prepare(noise, "y"), Witness()
-    study = compare(data, methods=["id3"], n_splits=3, n_repeats=1, witness=witness)
+    data, record = prepare(noise, "y"), FoldRecord()
+    study = compare(data, methods=["id3"], n_splits=3, n_repeats=1, record=record)
     assert study.best == "baseline"
-    evidence = examine(study, data, witness)
+    evidence = examine(study, data, record)
     assert evidence.key == "id3"
     assert "refit(" not in evidence.recipe
 
 
 @compiled_only
 def test_a_tuned_method_is_examined_with_what_most_folds_chose():
-    data, witness = make_data(), Witness()
-    study = compare(data, methods=["id3"], n_splits=3, n_repeats=1, is_tuned=True, witness=witness)
-    evidence = examine(study, data, witness)
+    data, record = make_data(), FoldRecord()
+    study = compare(data, methods=["id3"], n_splits=3, n_repeats=1, is_tuned=True, record=record)
+    evidence = examine(study, data, record)
     assert evidence.name == "ID3, tuned"
     assert "is_tuned=True" in evidence.recipe
     assert dict(evidence.left_out) == {"growths": "no ensemble took part"}
 
 
-# --- The witness ----------------------------------------------------------------------------------------------
+# --- The record ----------------------------------------------------------------------------------------------
 
 
 @compiled_only
@@ -425,11 +426,11 @@ def test_a_part_of_the_rows_shows_the_way_and_all_the_end(metric, monkeypatch):
     study, scores = None, []
     for most in (2000, 100):
         monkeypatch.setattr("spinney.study.fold_record.MAX_ROWS", most)
-        witness = Witness()
-        study = compare(data, methods=["adaboost", "bagging"], metric=metric, n_splits=2, n_repeats=1, witness=witness)
-        assert witness.troubles == {}
+        record = FoldRecord()
+        study = compare(data, methods=["adaboost", "bagging"], metric=metric, n_splits=2, n_repeats=1, record=record)
+        assert record.failures == {}
         for key in ("adaboost", "bagging"):
-            growth = witness.grow(key, key, 1.0)
+            growth = record.learning_curve(key, key, 1.0)
             assert growth.scores[-1] == pytest.approx(study.method(key).mean)
             scores.append(growth.scores)
     assert scores[2] != pytest.approx(scores[0])  # of other rows
@@ -438,19 +439,19 @@ def test_a_part_of_the_rows_shows_the_way_and_all_the_end(metric, monkeypatch):
 
 @compiled_only
 def test_ensembles_without_two_folds_are_said():
-    data, witness = make_data(), Witness()
-    study = compare(data, methods=["id3", "forest"], n_splits=2, n_repeats=1, witness=witness)
-    for folds in witness.stages.values():
+    data, record = make_data(), FoldRecord()
+    study = compare(data, methods=["id3", "forest"], n_splits=2, n_repeats=1, record=record)
+    for folds in record.stages.values():
         folds.pop()
-    assert dict(examine(study, data, witness).left_out) == {"growths": "no ensemble has finished two folds"}
+    assert dict(examine(study, data, record).left_out) == {"growths": "no ensemble has finished two folds"}
 
 
 def test_one_fold_has_no_growth():
-    witness = Witness()
-    witness.stages["forest"] = [Stages({1: 0.5, 100: 0.7}, 2.0)]
-    assert witness.grow("forest", "random forest", 0.25) is None
-    witness.stages["forest"].append(Stages({1: 0.7, 50: 0.7}, 4.0))
-    growth = witness.grow("forest", "random forest", 0.25)
+    record = FoldRecord()
+    record.stages["forest"] = [Stages({1: 0.5, 100: 0.7}, 2.0)]
+    assert record.learning_curve("forest", "random forest", 0.25) is None
+    record.stages["forest"].append(Stages({1: 0.7, 50: 0.7}, 4.0))
+    growth = record.learning_curve("forest", "random forest", 0.25)
     assert (growth.trees, growth.scores) == ((1,), (0.6,))
     assert growth.seconds == pytest.approx((np.mean([2.0 / 100, 4.0 / 50]),))
     assert growth.errors == pytest.approx((np.std([0.5, 0.7], ddof=1) * np.sqrt(0.5 + 0.25),))
@@ -462,20 +463,20 @@ def test_one_fold_has_no_growth():
 @pytest.mark.slow
 @compiled_only
 def test_the_figure_is_examined():
-    witness = Witness()
-    figure = replace(housing.draw_figure((5, 10), n_folds=2, witness=witness), seconds=600.0)
-    evidence = examine_figure(figure, witness)
+    record = FoldRecord()
+    figure = replace(housing.draw_figure((5, 10), n_folds=2, record=record), seconds=600.0)
+    evidence = examine_figure(figure, record)
     assert evidence.left_out == ()
-    assert evidence.key == housing.find_best(figure) == "random forest"
+    assert evidence.key == find_best_ensemble(figure) == "random forest"
     assert [one.key for one in evidence.growths] == [curve.name for curve in figure.curves]
     growth, curve = evidence.growths[0], figure.curves[0]
     assert growth.scores == pytest.approx(np.mean(curve.scores, axis=0))
     assert growth.trees == (5, 10)
     table = datasets.load("california_housing")
     y = table["MedHouseVal"].to_numpy()
-    rows = np.concatenate([test for _, test in housing.cut_rows(len(y))[:2]])
+    rows = np.concatenate([test for _, test in cut_rows(len(y))[:2]])
     assert evidence.residuals.n_rows == len(rows)
-    said = witness.pool("random forest").said
+    said = record.pool("random forest").said
     assert evidence.residuals.rmse == pytest.approx(np.sqrt(np.mean((said - y[rows]) ** 2)))
     first = len(rows) // 2
     assert curve.scores[0][-1] == pytest.approx(r2_score(y[rows[:first]], said[:first]))
@@ -498,7 +499,7 @@ def test_a_rehearsal_makes_every_part_that_calls_kernels():
 
 def test_a_figure_without_folds_has_no_best():
     figure = Figure("t", "", 5, (5,), (Curve("a", (), ()), Curve("b", ((0.5,),), ((1.0,),))), 1, {}, 1.0)
-    assert housing.find_best(figure) == "b"
-    assert housing.list_growths(figure) == ()
+    assert find_best_ensemble(figure) == "b"
+    assert list_learning_curves(figure) == ()
     with pytest.raises(ValueError, match="nothing to examine"):
-        housing.find_best(Figure("t", "", 5, (5,), figure.curves[:1], 1, {}, 1.0))
+        find_best_ensemble(Figure("t", "", 5, (5,), figure.curves[:1], 1, {}, 1.0))

@@ -37,7 +37,7 @@ def test_few_rows_are_cut_again(n_rows, n_repeats):
     expected = RepeatedStratifiedKFold(n_splits=4, n_repeats=n_repeats, random_state=1)
     folds = make_folds(table, 4, seed=1)
     assert same(folds.splits, list(expected.split(table.y, table.y)))
-    assert f"{n_repeats} times" in folds.words
+    assert f"{n_repeats} times" in folds.description
     assert len(make_folds(table, 4, 1).splits) == 4
 
 

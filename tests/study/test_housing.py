@@ -6,7 +6,8 @@ from sklearn.model_selection import KFold
 
 from spinney import GradientBoostingRegressor, RandomForestRegressor, datasets
 from spinney.study.clock import Clock
-from spinney.study.housing import XGBOOST, draw_figure
+from spinney.study.housing import draw_figure
+from spinney.study.housing_setup import XGBOOST
 from spinney.study.result import Figure
 
 pytestmark = pytest.mark.compiled(reason="takes minutes interpreted")

@@ -9,16 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spinney.study.metrics import METRICS
+from spinney.study.resampling import corrected_t_test, standard_error
 from spinney.study.result import Column, MethodResult, TableSummary
-from spinney.study.significance import (
-    adjust_by_holm,
-    corrected_t_test,
-    find_best,
-    find_differences,
-    note_problems,
-    recommend,
-    standard_error,
-)
+from spinney.study.significance import adjust_by_holm, find_best, find_differences, note_problems, recommend
 
 
 def t_test_by_integral(values, ratio):
@@ -120,18 +113,18 @@ def test_what_is_recommended():
     far = result("far", top - 0.2)
     alone = advise([base, forest, far])
     assert alone.startswith("Forest is best (accuracy 0.9")
-    assert alone.endswith("better than every other method beyond chance.")
+    assert alone.endswith("significantly better than every other method.")
     equal = advise([base, forest, near, far])
-    assert "near is not distinguishable from it by these 5 folds, and near is 3 times faster to fit." in equal
+    assert "near is not significantly worse by these 5 folds, and near is 3 times faster to fit." in equal
     assert "tree is a single tree, of 7 leaves, that can be read" in advise([base, forest, tree, far], {"tree"})
     assert "No method beats the baseline" in advise([result("baseline", top), far])
-    assert "do not distinguish it from the baseline" in advise(
+    assert "do not separate it from the baseline" in advise(
         [result("baseline", top - 0.001 * rng.normal(size=5) ** 2), forest]
     )
     assert "on one fold only" in advise([result("baseline", [0.5]), result("a", [0.9])])
     assert "on one fold only" in advise([result("baseline", [0.5] * 5), result("a", [0.9])])
     broken = result("broken", [], error="no")
-    assert "every other method that was scored beyond chance" in advise([base, forest, far, broken])
+    assert "significantly better than every other method that was scored." in advise([base, forest, far, broken])
     assert "No method finished a fold but the baseline" in advise([base, broken])
     assert "nothing to recommend" in recommend([], None, [], METRICS["accuracy"], 0.25, one_tree=set())
 

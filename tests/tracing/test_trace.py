@@ -212,7 +212,7 @@ def test_reasons_of_c45(shared_data):
     table = read(shared_data, "toy_weather_numeric")
     X, y = table.drop(columns="play"), table["play"]
     trace = grow_traced(X, y, C45)
-    assert trace.records[0].verdict == "largest gain ratio among tests of at least the average gain 0.147438"
+    assert trace.records[0].reason == "largest gain ratio among tests of at least the average gain 0.147438"
     frame = trace.to_frame()
     root = best_of(frame)
     assert root.reason["windy"] == "gain below the average 0.147438"
@@ -268,7 +268,7 @@ def test_the_trace_of_a_textbook_tree_agrees_with_it(table, model):
     frame, y, weight = frame_of(table)
     trace = grow_traced(frame, y, model, weight)
     check_textbook(trace, model)
-    assert isinstance(model, C45Classifier) or not any("raised" in record.verdict for record in trace.records)
+    assert isinstance(model, C45Classifier) or not any("raised" in record.reason for record in trace.records)
 
 
 @settings(max_examples=20, deadline=None)
@@ -282,16 +282,16 @@ def test_the_trace_of_a_textbook_tree_of_numbers_agrees_with_it(table, criterion
 def test_a_subtree_that_was_raised():
     """Pruning leads rows to a test that did not grow for them; the trace says so where another would be better."""
     rng = np.random.default_rng(0)
-    verdicts = set()
+    reasons = set()
     for _ in range(12):
         X = pd.DataFrame({"a": rng.integers(0, 6, 60), "b": rng.normal(size=60).round(1)})
         X["c"] = pd.Categorical.from_codes(rng.integers(0, 3, 60), list("wxy"))
         y = (X.a > 2) ^ (X.c == "w") ^ (rng.random(60) < 0.2)
         trace = C45Classifier().fit(X, y, trace=True).trace_
-        verdicts |= {record.verdict.split(":")[0] for record in trace.records}
+        reasons |= {record.reason.split(":")[0] for record in trace.records}
         plain = C45Classifier(raising=False).fit(X, y, trace=True).trace_
-        assert not any("raised" in record.verdict for record in plain.records)
-    assert "raised from below by pruning" in verdicts
+        assert not any("raised" in record.reason for record in plain.records)
+    assert "raised from below by pruning" in reasons
 
 
 @pytest.mark.parametrize("missing", ["learned", "branch", "surrogate"])
@@ -357,7 +357,7 @@ def check_agreement(model, tolerance=1e-9):
         rows = frame[frame.node == record.node]
         chosen = rows[rows.chosen]
         assert len(chosen) == (0 if tree.is_leaf[record.node] else 1)
-        assert record.verdict
+        assert record.reason
         if tree.is_leaf[record.node]:
             continue
         won = chosen.iloc[0]
@@ -447,10 +447,10 @@ def test_figures_of_numbers_by_a_plain_count():
 def test_reasons_of_nodes_and_tests():
     X = pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 1, 0, 1], "c": [5, 5, 5, 5]})
     model = CARTClassifier(trace=True).fit(X, ["no", "yes", "yes", "no"])
-    verdicts = {record.node: record.verdict for record in model.trace_.records}
-    assert verdicts[0] == "no test lowers the impurity; tie with b: the first feature wins"
-    assert verdicts[1] == "the only admissible test"
-    assert verdicts[3] == "pure"
+    reasons = {record.node: record.reason for record in model.trace_.records}
+    assert reasons[0] == "no test lowers the impurity; tie with b: the first feature wins"
+    assert reasons[1] == "the only admissible test"
+    assert reasons[3] == "pure"
     frame = model.trace_.to_frame()
     root = frame[frame.node == 0].set_index("feature")
     assert root.reason[["b", "c"]].tolist() == ["tie with a", "constant here"]
@@ -464,7 +464,7 @@ def test_reasons_of_nodes_and_tests():
         ({"min_samples_split": 6}, "fewer than min_samples_split=6 rows"),
         ({"min_samples_leaf": 3}, "fewer rows than two branches of min_samples_leaf=3 need"),
         ({"min_impurity_decrease": 0.15}, "lowers the impurity by less than min_impurity_decrease=0.15"),
-        ({"ccp_alpha": 0.15}, "cut back by cost-complexity pruning, ccp_alpha=0.15"),
+        ({"ccp_alpha": 0.15}, "its split was removed by cost-complexity pruning, ccp_alpha=0.15"),
         ({"max_leaf_nodes": 2}, "max_leaf_nodes=2 reached"),
     ],
 )
@@ -473,7 +473,7 @@ def test_reasons_of_leaves(params, reason):
     model = CARTClassifier(trace=True, **params).fit(X, y)
     leaves = [record for record in model.trace_.records if record.chosen is None and record.impurity > 0]
     assert leaves
-    assert any(reason in record.verdict for record in leaves)
+    assert any(reason in record.reason for record in leaves)
 
 
 def test_features_that_were_not_drawn():
@@ -482,7 +482,7 @@ def test_features_that_were_not_drawn():
     model = CARTClassifier(max_features=1, max_depth=3, random_state=0, trace=True).fit(X, X[:, 5] > 1)
     frame = model.trace_.to_frame()
     assert "not among the features drawn" in set(frame.reason)
-    assert "among 1 features drawn" in model.trace_.records[0].verdict
+    assert "among 1 features drawn" in model.trace_.records[0].reason
 
 
 # ---------------------------------------------------------------------------------------------- input

@@ -10,8 +10,8 @@ from spinney import GradientBoostingClassifier, GradientBoostingRegressor, Rando
 from spinney.model import boosted_scores
 from spinney.tree import bitvectors, predict
 from spinney.tree.bitvectors import round_down
+from spinney.tree.broken import BrokenTreeError
 from spinney.tree.forest import join_trees
-from spinney.tree.structure import BrokenTreeError
 
 
 def draw_table(n_rows, seed, dtype, share_missing=0.1):

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 import fast
 from spinney import _jit
-from spinney.tree.linear import LinearLeaves, LinearParams, Rows, fit_leaves
+from spinney.tree.broken import BrokenTreeError
+from spinney.tree.linear import LeafRows, LinearLeaves, LinearParams, fit_leaves
 from spinney.tree.predict import find_leaves, predict_values
 from spinney.tree.refit import refit_leaves
-from spinney.tree.structure import BrokenTreeError
 from spinney.tree.subtree import cut_nodes
 
 NAN = float("nan")
@@ -56,7 +56,7 @@ def fit_root(columns, y, weights=None, alpha=1.0, kernels=None):
     """Terms of the model of one leaf: which features, coefficients, means."""
     values = np.array(columns, np.float64).T.copy()
     weight = None if weights is None else np.array(weights, np.float64)
-    rows = Rows(values, np.array(y, np.float64), weight)
+    rows = LeafRows(values, np.array(y, np.float64), weight)
     leaf = np.zeros(len(values), np.int32)
     kernels = kernels or fast.compiled()
     tree = fit_leaves(leaf_of(columns, y, weights), leaf, rows, LinearParams("all", alpha), kernels)
@@ -218,7 +218,7 @@ def grown(max_depth=3, features="path", n_rows=60):
     tree = fast.grow(columns, y, criterion="squared_error", max_depth=max_depth, **kinds)
     values = columns.T.copy()
     leaf = find_leaves(tree, values)
-    return fit_leaves(tree, leaf, Rows(values, y, None), LinearParams(features), fast.compiled()), values, y
+    return fit_leaves(tree, leaf, LeafRows(values, y, None), LinearParams(features), fast.compiled()), values, y
 
 
 @pytest.mark.parametrize("features", ["path", "all"])

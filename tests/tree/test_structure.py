@@ -18,7 +18,8 @@ from spinney._packing import pack_test
 from spinney._types import MULTIWAY, SUBSET, THRESHOLD
 from spinney.estimators.cart import CARTClassifier, CARTRegressor
 from spinney.tree import predict
-from spinney.tree.structure import BrokenTreeError, Tree
+from spinney.tree.broken import BrokenTreeError
+from spinney.tree.structure import Tree
 
 
 @given(strategies.growing(), st.booleans())

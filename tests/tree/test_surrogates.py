@@ -18,8 +18,8 @@ from spinney._types import SUBSET, THRESHOLD
 from spinney.estimators.bagging import BaggingClassifier
 from spinney.estimators.cart import CARTClassifier, CARTRegressor
 from spinney.estimators.trace import trace
+from spinney.tree.broken import BrokenTreeError
 from spinney.tree.predict import find_leaves
-from spinney.tree.structure import BrokenTreeError
 from spinney.tree.subtree import cut_nodes
 from spinney.tree.surrogates import Surrogates, surrogate_importances
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from spinney.cli.output import check_new, force_option, json_option, say, say_json, say_pairs, width
+from spinney.cli.output import check_new, force_option, json_option, print_json, print_lines, print_pairs, width
 
 OPTIONAL = {  # packages, and what they are for
     "pandas": "frames of pandas as X; Trace.to_frame",
@@ -26,7 +26,10 @@ OPTIONAL = {  # packages, and what they are for
 @force_option
 @json_option
 def datasets(name: str | None, out: str | None, force: bool, as_json: bool) -> None:
-    """List the embedded tables, with source and licence; or show or write the one called NAME."""
+    """List the embedded tables; or show or write one.
+
+    Each is listed with its source and licence. With NAME, that table alone.
+    """
     from spinney import datasets as tables
     from spinney.cli.group import Problem
 
@@ -39,21 +42,21 @@ def datasets(name: str | None, out: str | None, force: bool, as_json: bool) -> N
     if name is not None:
         found[name]["columns"] = tables.load(name).column_names
     if as_json:
-        say_json([{"name": key, **about} for key, about in found.items()])
+        print_json([{"name": key, **about} for key, about in found.items()])
     elif name is not None:
         about = found[name]
         pairs = {key: value for key, value in about.items() if key not in {"file", "columns"} and value != ""}
-        say_pairs([("name", name), *pairs.items(), ("columns", ", ".join(about["columns"]))])
+        print_pairs([("name", name), *pairs.items(), ("columns", ", ".join(about["columns"]))])
     else:
         for key, about in found.items():
-            say(key)
+            print_lines(key)
             more = [f"{about['rows']:,} rows, {about['task']} of {about['target']}", about["origin"], about["licence"]]
             for line in more:
-                say(*textwrap.wrap(line, width(), initial_indent="  ", subsequent_indent="    "))
+                print_lines(*textwrap.wrap(line, width(), initial_indent="  ", subsequent_indent="    "))
 
 
 def write_table(table: Any, out: str, *, force: bool) -> None:
-    """Write a table as the suffix of the file asks."""
+    """Write a table in the form that the suffix of the file names."""
     from spinney._files import replacing
     from spinney.cli.writers import Sink, kind_of
 
@@ -71,13 +74,16 @@ def warmup() -> None:
 
     compile_kernels()
     place = _jit.cache_directory() or "memory only: no cache directory is writable"
-    say(f"kernels are compiled; kept in {place}")
+    print_lines(f"kernels are compiled; kept in {place}")
 
 
 @click.command()
 @json_option
 def doctor(as_json: bool) -> None:
-    """Say what Spinney runs on: versions, cores, where compiled kernels are kept, what is optional and missing."""
+    """Show what Spinney runs on.
+
+    Versions, cores, where compiled kernels are kept, and what is optional and missing.
+    """
     from joblib import cpu_count
 
     from spinney import _jit
@@ -98,11 +104,11 @@ def doctor(as_json: bool) -> None:
         "missing": missing,
     }
     if as_json:
-        say_json(facts)
+        print_json(facts)
         return
-    say_pairs((name, version or "not installed") for name, version in facts["versions"].items())
-    say("")
-    say_pairs(
+    print_pairs((name, version or "not installed") for name, version in facts["versions"].items())
+    print_lines("")
+    print_pairs(
         [
             ("cores", f"{facts['cores_to_use']} to use, {facts['cores']} in the machine"),
             ("cache", str(cache) if cache else "none is writable: every process compiles anew; set SPINNEY_CACHE_DIR"),
@@ -110,8 +116,8 @@ def doctor(as_json: bool) -> None:
         ]
     )
     if facts["numba_changes"]:
-        say("", "kernels may compile slowly or anew in each process, since names of Numba have changed:")
-        say(*(f"  {change}" for change in facts["numba_changes"]))
+        print_lines("", "kernels may compile slowly or anew in each process, since names of Numba have changed:")
+        print_lines(*(f"  {change}" for change in facts["numba_changes"]))
     if missing:
-        say("", "optional, and not installed:")
-        say_pairs((f"  {name}", purpose) for name, purpose in missing.items())
+        print_lines("", "optional, and not installed:")
+        print_pairs((f"  {name}", purpose) for name, purpose in missing.items())

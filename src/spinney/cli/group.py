@@ -163,19 +163,19 @@ def raise_at_sigterm() -> Iterator[None]:
 
 @contextlib.contextmanager
 def warnings_in_lines() -> Iterator[None]:
-    """Say what is to be warned of in a line on stderr, without files and source lines."""
+    """Print each warning as one line on stderr, without files and source lines."""
     if sys.warnoptions:  # python -W: the user has chosen
         yield
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", UserWarning)
-        told: set[str] = set()
+        printed: set[str] = set()
 
         def show(message: Any, *_: Any, **__: Any) -> None:
             line = in_one_line(message)
-            if line not in told:
-                told.add(line)
+            if line not in printed:
+                printed.add(line)
                 click.echo(f"Warning: {line}", err=True)
 
         warnings.showwarning = show

@@ -9,8 +9,25 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spinney.cli.methods import METHODS, find_method, make_estimator, read_settings
-from spinney.cli.output import check_new, force_option, json_option, say, say_json, say_pairs, say_table, show
-from spinney.cli.tables import Training, drop_option, open_data, show_name, split_target, target_option, task_option
+from spinney.cli.output import (
+    check_new,
+    force_option,
+    json_option,
+    print_json,
+    print_lines,
+    print_pairs,
+    print_table,
+    show,
+)
+from spinney.cli.tables import (
+    TrainingTable,
+    drop_option,
+    open_data,
+    show_name,
+    split_target,
+    target_option,
+    task_option,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,14 +77,14 @@ def train(
     give the same model: random_state is 0 unless set. A forest is scored by its out-of-bag rows and keeps their votes,
     with which `predict --interval` works; --set oob_score=false leaves both out.
     """
-    from spinney.study.column_checks import doubt_columns
+    from spinney.study.column_checks import check_text_columns
 
     check_new(out, force=force)
     params = read_settings(settings)
     table = open_data(data)
     training = split_target(table, target, task, drop)
-    for name, doubt in doubt_columns(training.X):
-        click.echo(f"Warning: column {show_name(name)}: {doubt}", err=True)
+    for name, suspicion in check_text_columns(training.X):
+        click.echo(f"Warning: column {show_name(name)}: {suspicion}", err=True)
     cls = find_method(method, is_regression=training.is_regression, is_told=task != "auto")
     if isinstance(params.get("estimator"), str):
         base = find_method(params["estimator"], is_regression=training.is_regression, is_told=False)
@@ -89,14 +106,14 @@ def train(
     }
     score = score_training(estimator, training)
     if as_json:
-        say_json({**facts, "score": score})
+        print_json({**facts, "score": score})
         return
     if score is not None:
         facts[f"{score['measure']}, {score['rows']} rows"] = score["value"]
-    say_pairs(facts.items())
+    print_pairs(facts.items())
 
 
-def score_training(estimator: Any, training: Training) -> dict[str, Any] | None:
+def score_training(estimator: Any, training: TrainingTable) -> dict[str, Any] | None:
     """The score of a fit, and of which rows: those outside the bags if there are bags, else those it has seen."""
     measure = "accuracy" if hasattr(estimator, "classes_") else "R2"
     if hasattr(estimator, "oob_score_"):
@@ -141,7 +158,10 @@ def list_trees(estimator: Any) -> Any:
 @click.option("--all", "is_all", is_flag=True, help=f"List every feature, not the first {MOST_LISTED} by importance.")
 @json_option
 def inspect(model: str, is_all: bool, as_json: bool) -> None:
-    """Show what is in a MODEL file: method, parameters, columns, importances, size, versions."""
+    """Show what is in a MODEL file.
+
+    Its method, parameters, columns, importances, size and versions.
+    """
     from spinney import load_model
     from spinney.model.container import read
 
@@ -164,7 +184,7 @@ def inspect(model: str, is_all: bool, as_json: bool) -> None:
     labels = estimator.classes_.tolist() if hasattr(estimator, "classes_") else None
     if as_json:
         names = {name.replace(" ", "_").replace("-", "_"): value for name, value in facts.items()}
-        say_json({**names, "parameters": parameters, "classes": labels, "features": features})
+        print_json({**names, "parameters": parameters, "classes": labels, "features": features})
         return
     if labels is not None:
         facts["classes"] = f"{len(labels)}: {', '.join(map(str, labels[:MOST_LISTED]))}"
@@ -173,8 +193,8 @@ def inspect(model: str, is_all: bool, as_json: bool) -> None:
     facts["parameters"] = f"{', '.join(changed)}; others at their defaults" if changed else "defaults"
     if getattr(estimator, "pruning_", None) is not None:
         facts["pruning"] = estimator.pruning_.title
-    say_pairs(facts.items())
-    say_features(features, is_all=is_all)
+    print_pairs(facts.items())
+    print_features(features, is_all=is_all)
 
 
 def describe_features(estimator: Any) -> Iterator[dict[str, Any]]:
@@ -205,17 +225,17 @@ def importances_of(estimator: Any) -> Any:
         return None
 
 
-def say_features(features: list[dict[str, Any]], *, is_all: bool) -> None:
+def print_features(features: list[dict[str, Any]], *, is_all: bool) -> None:
     """Print the features, those that matter most first."""
     ranked = sorted(features, key=lambda feature: -(feature["importance"] or 0.0))
     shown = ranked if is_all else ranked[:MOST_LISTED]
-    say("")
+    print_lines("")
     rows = []
     for feature in shown:
         levels = feature.get("levels")
         kind = feature.get("kind", "") if levels is None else f"{len(levels)} levels"
         importance = "" if feature["importance"] is None else show(round(feature["importance"], 4))
         rows.append([feature["name"], kind, importance])
-    say_table(["feature", "kind", "importance"], rows)
+    print_table(["feature", "kind", "importance"], rows)
     if len(shown) < len(ranked):
-        say(f"... {len(ranked) - len(shown)} more: --all lists them")
+        print_lines(f"... {len(ranked) - len(shown)} more: --all lists them")

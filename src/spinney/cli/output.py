@@ -22,7 +22,7 @@ PIPE_WIDTH = 100  # columns where there is no terminal
 LEAST_VALUE = 16  # columns for a value; where there are fewer, it gets a line of its own
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
-force_option = click.option("--force", is_flag=True, help="Replace a file that is there.")
+force_option = click.option("--force", is_flag=True, help="Replace an existing file.")
 
 
 def width() -> int:
@@ -30,7 +30,7 @@ def width() -> int:
     return shutil.get_terminal_size((PIPE_WIDTH, 24)).columns
 
 
-def say_pairs(pairs: Iterable[tuple[str, Any]]) -> None:
+def print_pairs(pairs: Iterable[tuple[str, Any]]) -> None:
     """Print names and values in two columns; values that are too long go on below."""
     texts = [(name, printable(show(value))) for name, value in pairs if value is not None]
     left = max((len(name) for name, _ in texts), default=0) + 2
@@ -38,25 +38,25 @@ def say_pairs(pairs: Iterable[tuple[str, Any]]) -> None:
     for name, text in texts:
         if room >= LEAST_VALUE or len(text) <= room:
             first, *rest = textwrap.wrap(text, max(room, LEAST_VALUE)) or [""]
-            say(f"{name:<{left}}{first}", *(" " * left + line for line in rest))
+            print_lines(f"{name:<{left}}{first}", *(" " * left + line for line in rest))
         else:
-            say(name, *textwrap.wrap(text, width(), initial_indent="  ", subsequent_indent="  "))
+            print_lines(name, *textwrap.wrap(text, width(), initial_indent="  ", subsequent_indent="  "))
 
 
-def say(*lines: str) -> None:
+def print_lines(*lines: str) -> None:
     """Print lines."""
     for line in lines:
         click.echo(line.rstrip(), file=sys.stdout)  # by default click takes a terminal of ASCII for one of UTF-8
 
 
-def say_table(head: list[str], rows: list[list[str]]) -> None:
+def print_table(head: list[str], rows: list[list[str]]) -> None:
     """Print a table: the first column to the left, shortened where the terminal is narrow; the others to the right."""
     cells = [[printable(cell) for cell in row] for row in [head, *rows]]
     widths = [max(len(row[j]) for row in cells) for j in range(len(head))]
     widths[0] = max(min(widths[0], width() - sum(widths[1:]) - 2 * len(widths[1:])), 8)
     for row in cells:
         name = row[0] if len(row[0]) <= widths[0] else f"{row[0][: widths[0] - 3]}..."
-        say("  ".join([name.ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]))
+        print_lines("  ".join([name.ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]))
 
 
 def show(value: Any) -> str:
@@ -68,7 +68,7 @@ def show(value: Any) -> str:
     return "-" if math.isnan(value) else f"{value:.4g}"
 
 
-def say_json(content: Any) -> None:
+def print_json(content: Any) -> None:
     """Print JSON in ASCII; what is no number in JSON is null."""
     click.echo(json.dumps(as_plain(content), indent=2, allow_nan=False))
 

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spinney.cli.group import Problem
-from spinney.cli.output import check_new, force_option, json_option, say, say_json, say_pairs, say_table, show
+from spinney.cli.output import (
+    check_new,
+    force_option,
+    json_option,
+    print_json,
+    print_lines,
+    print_pairs,
+    print_table,
+    show,
+)
 from spinney.cli.tables import as_target, join_names, show_name
 
 if TYPE_CHECKING:
@@ -23,12 +32,12 @@ if TYPE_CHECKING:
     from spinney.table.batches import Batches
     from spinney.table.schema import Schema
 
-MOST_CLASSES = 12  # whose confusions are printed
+MOST_CLASSES = 12  # of a confusion matrix that is printed
 
 
 @dataclass(frozen=True)
-class Answerer:
-    """A model that answers: what `load_predictor` gives, or the estimator where that cannot."""
+class LoadedModel:
+    """A model that predicts: what `load_predictor` gives, or the estimator where that cannot."""
 
     model: Any
     names: tuple[str, ...] | None
@@ -42,7 +51,7 @@ class Answerer:
         return self.classes is not None and self.classes.dtype.kind in "UO" and isinstance(self.classes[0], str)
 
 
-def open_answerer(path: str, *, is_whole: bool = False) -> Answerer:
+def open_model(path: str, *, is_whole: bool = False) -> LoadedModel:
     """The model in a file; `is_whole`: the estimator, with all that it can do."""
     from spinney import load_model, load_predictor
     from spinney.model.container import BrokenFileError
@@ -50,14 +59,14 @@ def open_answerer(path: str, *, is_whole: bool = False) -> Answerer:
     if not is_whole:
         try:
             model = load_predictor(path)
-            return Answerer(model, model.feature_names, model.n_features, model.classes, model.schema)
+            return LoadedModel(model, model.feature_names, model.n_features, model.classes, model.schema)
         except BrokenFileError:
             raise
         except ValueError:  # its members are no trees of one forest
             pass
     estimator = load_model(path)
     names = getattr(estimator, "feature_names_in_", None)
-    return Answerer(
+    return LoadedModel(
         estimator,
         None if names is None else tuple(names.tolist()),
         estimator.n_features_in_,
@@ -66,7 +75,7 @@ def open_answerer(path: str, *, is_whole: bool = False) -> Answerer:
     )
 
 
-def open_rows(path: str, answerer: Answerer) -> Batches:
+def open_rows(path: str, loaded: LoadedModel) -> Batches:
     """A file, stdin or an embedded table in batches; whole, with kinds guessed, where the model knows no columns."""
     from pathlib import Path
 
@@ -76,7 +85,7 @@ def open_rows(path: str, answerer: Answerer) -> Batches:
     from spinney.table.batches import Batches, open_batches
 
     is_embedded = not Path(path).exists() and path in datasets.names()
-    if is_embedded or answerer.schema is None:
+    if is_embedded or loaded.schema is None:
         table = open_data(path).table
         rows = iter([table] if table.num_rows else [])
         return Batches(table.column_names, is_text=False, rows=rows, n_rows=table.num_rows)
@@ -94,10 +103,10 @@ def open_rows(path: str, answerer: Answerer) -> Batches:
 class Features:
     """How the features of a model are found among the columns of a file."""
 
-    def __init__(self, answerer: Answerer, batches: Batches, path: str, target: str | None = None) -> None:
-        self.answerer = answerer
+    def __init__(self, loaded: LoadedModel, batches: Batches, path: str, target: str | None = None) -> None:
+        self.loaded = loaded
         self.is_text = batches.is_text
-        self.columns = find_columns(answerer, batches.names, path, target)
+        self.columns = find_columns(loaded, batches.names, path, target)
         self.n_read = 0
 
     def take(self, table: pa.Table) -> pa.Table:
@@ -105,34 +114,34 @@ class Features:
         from spinney.table.batches import convert
 
         X = table.select(self.columns)
-        if self.is_text and self.answerer.schema is not None:
-            X = convert(X, self.answerer.schema, self.n_read)
+        if self.is_text and self.loaded.schema is not None:
+            X = convert(X, self.loaded.schema, self.n_read)
         self.n_read += table.num_rows
-        if self.answerer.names is None:  # it was fitted without names: give none
+        if self.loaded.names is None:  # it was fitted without names: give none
             import numpy as np
 
             return np.column_stack([column.to_numpy() for column in X.columns])
         return X
 
 
-def find_columns(answerer: Answerer, names: list[str], path: str, target: str | None = None) -> list[int]:
+def find_columns(loaded: LoadedModel, names: list[str], path: str, target: str | None = None) -> list[int]:
     """Positions of a model's features in a file: by name, in any order; without names by position."""
-    if answerer.names is None:
+    if loaded.names is None:
         rest = [j for j, name in enumerate(names) if name != target]
-        if len(rest) != answerer.n_features:
+        if len(rest) != loaded.n_features:
             raise Problem(
-                f"the model has {answerer.n_features} features without names, and {path} has {len(rest)} columns"
+                f"the model has {loaded.n_features} features without names, and {path} has {len(rest)} columns"
             )
         return rest
-    missing = [name for name in answerer.names if name not in names]
+    missing = [name for name in loaded.names if name not in names]
     if missing:
-        close = difflib.get_close_matches(missing[0], [name for name in names if name not in answerer.names], n=1)
+        close = difflib.get_close_matches(missing[0], [name for name in names if name not in loaded.names], n=1)
         hint = f" Is {show_name(close[0])} meant?" if close else ""
         raise Problem(f"{path} lacks columns that the model was fitted on: {join_names(missing)}.{hint}")
-    twice = [name for name in answerer.names if names.count(name) > 1]
+    twice = [name for name in loaded.names if names.count(name) > 1]
     if twice:
         raise Problem(f"{path} has more than one column {show_name(twice[0])}; rename or remove all but one")
-    return [names.index(name) for name in answerer.names]
+    return [names.index(name) for name in loaded.names]
 
 
 # --- predict ------------------------------------------------------------------------------------------------------
@@ -144,15 +153,15 @@ def find_columns(answerer: Answerer, names: list[str], path: str, target: str | 
 @click.option(
     "--out", metavar="FILE", type=click.Path(), help="Write CSV, Parquet or Arrow, by the suffix; else CSV to stdout."
 )
-@click.option("--keep", is_flag=True, help="The columns of DATA too, before the predictions.")
-@click.option("--probabilities", is_flag=True, help="The probability of each class too.")
+@click.option("--keep", is_flag=True, help="Write the columns of DATA too, before the predictions.")
+@click.option("--probabilities", is_flag=True, help="Write the probability of each class too.")
 @click.option(
     "--interval",
     type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
     metavar="COVERAGE",
-    help="An interval too that holds the truth with this probability, such as 0.9; for forests that predict numbers.",
+    help="Write a prediction interval of this coverage too, such as 0.9; for forests that predict numbers.",
 )
-@click.option("--name", default="prediction", show_default=True, help="What to call the column of predictions.")
+@click.option("--name", default="prediction", show_default=True, help="Name of the column of predictions.")
 @force_option
 def predict(
     model: str,
@@ -164,72 +173,70 @@ def predict(
     name: str,
     force: bool,
 ) -> None:
-    """Predict the rows of DATA by a MODEL file, in their order.
+    """Predict the rows of DATA with a MODEL file.
 
-    DATA is read and answered in batches, however long it is. Columns are found by name; those that the model does not
-    know do not matter.
+    DATA is read and predicted in batches, however long it is. Columns are found by name; those that the model does not
+    know are ignored.
     """
     if out is not None:
         check_new(out, force=force)
-    answerer = open_answerer(model, is_whole=interval is not None)
-    asks = make_asks(answerer, name, probabilities=probabilities, interval=interval)
-    batches = open_rows(data, answerer)
-    features = Features(answerer, batches, data)
+    loaded = open_model(model, is_whole=interval is not None)
+    outputs = make_outputs(loaded, name, probabilities=probabilities, interval=interval)
+    batches = open_rows(data, loaded)
+    features = Features(loaded, batches, data)
     kept = list(batches.names) if keep else []
-    added = [column for ask in asks for column in ask.columns]
+    added = [column for output in outputs for column in output.columns]
     clash = next((column for column in added if column in kept), None)
     if clash is not None:
         raise Problem(f"{data} has a column {show_name(clash)} already: give another --name, or leave out --keep")
     with open_sink(out) as write, count_rows(batches.n_rows, is_shown=out is not None) as count:
         for table in batches.rows:
             X = features.take(table)
-            answers = [array for ask in asks for array in ask.answer(X)]
-            write(join_columns(table if keep else None, added, answers))
+            arrays = [array for output in outputs for array in output.predict(X)]
+            write(join_columns(table if keep else None, added, arrays))
             count(table.num_rows)
         if not features.n_read:
             raise Problem(f"{data} has no rows")
 
 
 @dataclass(frozen=True)
-class Ask:
-    """One question to a model: the columns of its answer, and how they are found."""
+class Output:
+    """Columns of the output, and the function that predicts them for a batch of rows."""
 
     columns: list[str]
-    answer: Callable[[Any], list[NDArray[Any]]]
+    predict: Callable[[Any], list[NDArray[Any]]]
 
 
-def make_asks(answerer: Answerer, name: str, *, probabilities: bool, interval: float | None) -> list[Ask]:
-    """What a model is to be asked."""
-    model = answerer.model
-    asks = [Ask([name], lambda X: [model.predict(X)])]
+def make_outputs(loaded: LoadedModel, name: str, *, probabilities: bool, interval: float | None) -> list[Output]:
+    """What is to be predicted: numbers or classes, then probabilities or an interval if wanted."""
+    model = loaded.model
+    outputs = [Output([name], lambda X: [model.predict(X)])]
     if probabilities:
-        if answerer.classes is None:
+        if loaded.classes is None:
             raise Problem("--probabilities: this model predicts numbers, which have no classes")
         if not hasattr(model, "predict_proba"):
             raise Problem("--probabilities: the members of this model give none")
         stem = "probability" if name == "prediction" else f"{name}_probability"
-        columns = [f"{stem}_{label}" for label in answerer.classes.tolist()]
-        asks.append(Ask(columns, lambda X: list(model.predict_proba(X).T)))
+        columns = [f"{stem}_{label}" for label in loaded.classes.tolist()]
+        outputs.append(Output(columns, lambda X: list(model.predict_proba(X).T)))
     if interval is not None:
-        if answerer.classes is not None or not hasattr(model, "predict_interval"):
+        if loaded.classes is not None or not hasattr(model, "predict_interval"):
             raise Problem(f"--interval: {type(model).__name__} has none; forests that predict numbers have")
         if not hasattr(model, "_oob_votes"):
-            raise Problem(
-                "--interval: the forest was trained without oob_score, whose left-out rows tell how wide it is"
-            )
+            raise Problem("--interval: the forest was trained without oob_score, which says how wide intervals must be")
         stem = "" if name == "prediction" else f"{name}_"
-        asks.append(Ask([f"{stem}low", f"{stem}high"], lambda X: list(model.predict_interval(X, interval).T)))
-    return asks
+        outputs.append(Output([f"{stem}low", f"{stem}high"], lambda X: list(model.predict_interval(X, interval).T)))
+    return outputs
 
 
 def join_columns(kept: pa.Table | None, names: list[str], arrays: list[NDArray[Any]]) -> pa.Table:
-    """Kept columns and answers, side by side."""
+    """Kept columns and predictions, side by side."""
     import pyarrow as pa
 
-    answers = [pa.array(array) for array in arrays]
+    predictions = [pa.array(array) for array in arrays]
     if kept is None:
-        return pa.table(answers, names=names)
-    return pa.table([*kept.columns, *answers], names=[*kept.column_names, *names])
+        return pa.table(predictions, names=names)
+    return pa.table([*kept.columns, *predictions], names=[*kept.column_names, *names])
 
 
 @contextlib.contextmanager
@@ -275,50 +282,55 @@ def open_sink(out: str | None) -> Iterator[Callable[[pa.Table], None]]:
 @click.command()
 @click.argument("model", type=click.Path())
 @click.argument("data", type=click.Path())
-@click.option("--target", metavar="COLUMN", help="The true answers; by default the one column that is no feature.")
+@click.option("--target", metavar="COLUMN", help="The column of true values; by default the one that is no feature.")
 @json_option
 def evaluate(model: str, data: str, target: str | None, as_json: bool) -> None:
-    """Score a MODEL file on the rows of DATA, which should be others than it was trained on."""
+    """Score a MODEL file on rows with known true values.
+
+    The rows of DATA should not be those that it was trained on.
+    """
     import numpy as np
 
     from spinney.cli.scores import score_classes, score_numbers
 
-    answerer = open_answerer(model)
-    target, pairs = read_pairs(answerer, data, target)
-    truth, answers = [], []
+    loaded = open_model(model)
+    target, pairs = read_pairs(loaded, data, target)
+    truth, predictions = [], []
     for X, y in pairs:
         truth.append(y)
-        answers.append(answerer.model.predict(X) if answerer.classes is None else ask_classes(answerer, X))
-    y, said = np.concatenate(truth), np.concatenate(answers)
-    if answerer.classes is None:
-        scores = {"target": target, "rows": len(y), **score_numbers(y, said)}
+        predictions.append(loaded.model.predict(X) if loaded.classes is None else predict_classes(loaded, X))
+    y, predicted = np.concatenate(truth), np.concatenate(predictions)
+    if loaded.classes is None:
+        scores = {"target": target, "rows": len(y), **score_numbers(y, predicted)}
         if as_json:
-            say_json(scores)
+            print_json(scores)
         else:
-            say_pairs((name.replace("_", " "), value) for name, value in scores.items())
+            print_pairs((name.replace("_", " "), value) for name, value in scores.items())
         return
-    codes = find_codes(answerer.classes, y, target)
-    report = score_classes(codes, said[:, 0].astype(np.int64), said[:, 1:], answerer.classes.tolist())
+    codes = find_codes(loaded.classes, y, target)
+    report = score_classes(codes, predicted[:, 0].astype(np.int64), predicted[:, 1:], loaded.classes.tolist())
     if as_json:
-        say_json({"target": target, "rows": len(y), **report})
+        print_json({"target": target, "rows": len(y), **report})
         return
-    say_pairs([("target", target), ("rows", len(y)), *((k.replace("_", " "), v) for k, v in report["scores"].items())])
-    say("")
-    say_classes(report)
+    print_pairs(
+        [("target", target), ("rows", len(y)), *((k.replace("_", " "), v) for k, v in report["scores"].items())]
+    )
+    print_lines("")
+    print_classes(report)
 
 
-def read_pairs(answerer: Answerer, path: str, target: str | None) -> tuple[str, Iterator[tuple[Any, NDArray[Any]]]]:
-    """The column of true answers, and features and answers of each batch."""
-    batches = open_rows(path, answerer)
-    if answerer.names is not None:
-        find_columns(answerer, batches.names, path)
-    found = find_target(answerer, batches.names, path, target)
-    features = Features(answerer, batches, path, found)
+def read_pairs(loaded: LoadedModel, path: str, target: str | None) -> tuple[str, Iterator[tuple[Any, NDArray[Any]]]]:
+    """The column of true values, and features and true values of each batch."""
+    batches = open_rows(path, loaded)
+    if loaded.names is not None:
+        find_columns(loaded, batches.names, path)
+    found = find_truth(loaded, batches.names, path, target)
+    features = Features(loaded, batches, path, found)
     at = batches.names.index(found)
 
     def read() -> Iterator[tuple[Any, NDArray[Any]]]:
         for table in batches.rows:
-            y = read_truth(answerer, table.column(at), found, batches, features.n_read)
+            y = read_truth(loaded, table.column(at), found, batches, features.n_read)
             yield features.take(table), y
         if not features.n_read:
             raise Problem(f"{path} has no rows")
@@ -326,25 +338,25 @@ def read_pairs(answerer: Answerer, path: str, target: str | None) -> tuple[str, 
     return found, read()
 
 
-def ask_classes(answerer: Answerer, X: Any) -> NDArray[Any]:
+def predict_classes(loaded: LoadedModel, X: Any) -> NDArray[Any]:
     """Code of the class, then the probabilities, of each row."""
     import numpy as np
 
-    model = answerer.model
-    assert answerer.classes is not None
-    code = np.searchsorted(answerer.classes, model.predict(X))
+    model = loaded.model
+    assert loaded.classes is not None
+    code = np.searchsorted(loaded.classes, model.predict(X))
     return np.column_stack([code, model.predict_proba(X)])
 
 
-def find_target(answerer: Answerer, names: list[str], path: str, target: str | None) -> str:
-    """The column of true answers."""
-    if target is None and answerer.names is None:
+def find_truth(loaded: LoadedModel, names: list[str], path: str, target: str | None) -> str:
+    """The column of true values."""
+    if target is None and loaded.names is None:
         raise Problem(f"--target is missing: the model has no names of columns. {path} has {join_names(names)}")
     if target is None:
-        rest = [name for name in names if name not in (answerer.names or ())]
+        rest = [name for name in names if name not in (loaded.names or ())]
         if len(rest) != 1:
             found = f"beside the features it has {join_names(rest)}" if rest else "it has no column beside the features"
-            raise Problem(f"--target is missing: which column of {path} has the true answers? {found}")
+            raise Problem(f"--target is missing: which column of {path} has the true values? {found}")
         return rest[0]
     if target not in names:
         close = difflib.get_close_matches(target, names, n=1)
@@ -352,19 +364,19 @@ def find_target(answerer: Answerer, names: list[str], path: str, target: str | N
         raise Problem(f"no column {show_name(target)} in {path}. {hint}")
     if names.count(target) > 1:
         raise Problem(f"{path} has more than one column {show_name(target)}; rename or remove all but one")
-    if answerer.names is not None and target in answerer.names:
+    if loaded.names is not None and target in loaded.names:
         raise Problem(f"--target {show_name(target)} is a feature of the model")
     return target
 
 
 def read_truth(
-    answerer: Answerer, column: pa.ChunkedArray, target: str, batches: Batches, first_row: int
+    loaded: LoadedModel, column: pa.ChunkedArray, target: str, batches: Batches, first_row: int
 ) -> NDArray[Any]:
-    """The true answers of a batch, as NumPy has them."""
+    """The true values of a batch, as NumPy has them."""
     from spinney.table.batches import as_category, as_numbers
 
     if batches.is_text:
-        column = as_category(column) if answerer.has_text else as_numbers(column, show_name(target), first_row)
+        column = as_category(column) if loaded.has_text else as_numbers(column, show_name(target), first_row)
     return as_target(column, target).to_numpy()
 
 
@@ -387,16 +399,16 @@ def find_codes(classes: NDArray[Any], y: NDArray[Any], target: str) -> NDArray[A
     return codes
 
 
-def say_classes(report: dict[str, Any]) -> None:
-    """Print what is said of each class, and which are taken for which."""
+def print_classes(report: dict[str, Any]) -> None:
+    """Print the scores of each class, and the confusion matrix."""
     rows = [
         [str(one["class"]), *(show(one[name]) for name in ("rows", "precision", "recall", "f1"))]
         for one in report["classes"]
     ]
-    say_table(["class", "rows", "precision", "recall", "f1"], rows)
+    print_table(["class", "rows", "precision", "recall", "f1"], rows)
     if len(rows) <= MOST_CLASSES:
-        say("", "true classes by what they are taken for")
+        print_lines("", "true class (rows) by predicted class")
         labels = [row[0] for row in rows]
-        say_table(
+        print_table(
             ["", *labels], [[a, *map(show, counts)] for a, counts in zip(labels, report["confusion"], strict=True)]
         )

@@ -23,7 +23,10 @@ DATA_ENDINGS = (".gz", ".csv", ".tsv", ".txt", ".parquet", ".pq", ".arrow", ".fe
 KNOWN_BYTES = 4096  # of a file, by which a report is known
 
 report_option = click.option(
-    "--report", metavar="FILE.html", type=click.Path(), help="The report.  [default: DATA's name, .report.html]"
+    "--report",
+    metavar="FILE.html",
+    type=click.Path(),
+    help="Where to write the report.  [default: DATA's name, .report.html]",
 )
 no_report_option = click.option("--no-report", is_flag=True, help="Write no report.")
 
@@ -77,7 +80,7 @@ def is_ours(place: Path) -> bool:
 
 
 def write_report(place: Path, make: Callable[..., str]) -> str:
-    """Make a page and write it whole; what is to be said of it."""
+    """Make a page and write it whole; return the line that says where it is."""
     from spinney.show.numbers import size
 
     page = make(made=today(), command=shlex.join(["spinney", *sys.argv[1:]])).encode("utf-8", "replace")

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from spinney.cli.study_text import Writer
     from spinney.study.clock import Clock
-    from spinney.study.fold_record import Witness
+    from spinney.study.fold_record import FoldRecord
     from spinney.study.result import Study
-    from spinney.study.tables import Data
+    from spinney.study.tables import StudyData
 
 COMPARING = 0.8  # of a budget, where a report is to be made of what is left
 
@@ -36,9 +36,9 @@ COMPARING = 0.8  # of a budget, where a report is to be made of what is left
     "--metric", help="accuracy, balanced_accuracy, log_loss, roc_auc; r2, mae, rmse.  [default: accuracy, r2]"
 )
 @click.option("--folds", metavar="K[xR]", help="K folds, R times.  [default: 5; 5x2 below 1000 rows, 5x5 below 200]")
-@click.option("--groups", metavar="COLUMN", help="Rows that are equal here stay together in a fold.")
+@click.option("--groups", metavar="COLUMN", help="Rows with the same value here stay in one fold.")
 @click.option("--time", "time_column", metavar="COLUMN", help="Hold out later rows than those trained on.")
-@click.option("--budget", metavar="TIME", help="Stop after so long, with what is done: 60s, 5m.")
+@click.option("--budget", metavar="TIME", help="Stop after this time, with what is done: 60s, 5m.")
 @click.option("--tune", is_flag=True, help="Search a few settings of each method inside each fold's training rows.")
 @click.option("--save", metavar="FILE.spn", type=click.Path(), help="Fit the best method to all rows and save it.")
 @report_option
@@ -46,9 +46,11 @@ COMPARING = 0.8  # of a budget, where a report is to be made of what is left
 @force_option
 @json_option
 @click.option("--plain", is_flag=True, help="Plain ASCII text without frames and colours.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of folds and methods.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of folds and methods.")
 def study(data: str | None, **options: Any) -> None:
-    """Compare every method on the table DATA (CSV, Parquet, Arrow; or the name of an embedded table).
+    """Compare all methods on a table, and write a report.
+
+    DATA is a CSV, Parquet or Arrow file, or the name of an embedded table.
 
     Without DATA: the lectures' figure on California housing, R² and fit time of four ensembles by number of trees.
     """
@@ -72,7 +74,7 @@ def _study_table(source: str, options: dict[str, Any], clock: Clock, writer: Wri
     """Compare on a table, print, save; why it stopped early, or None."""
     from spinney.cli.study_text import print_study, print_summary
     from spinney.study.compare import compare
-    from spinney.study.fold_record import Witness
+    from spinney.study.fold_record import FoldRecord
     from spinney.study.folds import make_folds
     from spinney.study.methods import choose_methods
     from spinney.study.metrics import choose_metric
@@ -102,9 +104,9 @@ def _study_table(source: str, options: dict[str, Any], clock: Clock, writer: Wri
     folds = make_folds(ready, n_splits, n_repeats, options["seed"])
     if not options["as_json"]:
         tuned = ", tuned inside each fold" if options["tune"] else ""
-        plan = f"{len(methods)} methods{tuned}, {metric.title}, {folds.words}"
+        plan = f"{len(methods)} methods{tuned}, {metric.title}, {folds.description}"
         print_summary(ready.summary, data.form, plan, writer)
-    witness = None if place is None else Witness()
+    record = None if place is None else FoldRecord()
     with progress() as on_fold:
         result = compare(
             ready,
@@ -116,7 +118,7 @@ def _study_table(source: str, options: dict[str, Any], clock: Clock, writer: Wri
             seed=options["seed"],
             clock=clock if place is None else clock.share(COMPARING),
             on_fold=on_fold,
-            witness=witness,
+            record=record,
         )
     if options["as_json"]:
         click.echo(result.to_json())
@@ -131,7 +133,7 @@ def _study_table(source: str, options: dict[str, Any], clock: Clock, writer: Wri
     errors = [None if one.folds else one.error for one in result.methods if not one.is_baseline]
     if all(errors):
         trouble = ValueError(f"every method failed: {errors[0]}")
-    stopped = result.stopped if place is None else _report(place, result, ready, witness, options, clock, writer)
+    stopped = result.stopped if place is None else _report(place, result, ready, record, options, clock, writer)
     if trouble is not None and stopped != "interrupt":
         raise trouble
     return stopped
@@ -140,8 +142,8 @@ def _study_table(source: str, options: dict[str, Any], clock: Clock, writer: Wri
 def _report(
     place: Path,
     result: Study,
-    ready: Data,
-    witness: Witness | None,
+    ready: StudyData,
+    record: FoldRecord | None,
     options: dict[str, Any],
     clock: Clock,
     writer: Writer,
@@ -153,12 +155,12 @@ def _report(
     evidence = None
     if result.stopped != "interrupt" and has_subject(result):
         with progress() as on_step:
-            evidence = examine(result, ready, witness, clock=clock, on_step=on_step)
-    _say_report(write_report(place, partial(make_report, result, evidence)), options, writer)
+            evidence = examine(result, ready, record, clock=clock, on_step=on_step)
+    _print_place(write_report(place, partial(make_report, result, evidence)), options, writer)
     return result.stopped or (None if evidence is None else evidence.stopped)
 
 
-def _save(result: Study, data: Data, options: dict[str, Any], writer: Writer) -> None:
+def _save(result: Study, data: StudyData, options: dict[str, Any], writer: Writer) -> None:
     """Fit the best method to all rows and save it."""
     from spinney.study.compare import refit
 
@@ -174,9 +176,10 @@ def _draw(options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
     """The lectures' figure; why it stopped early, or None."""
     from spinney.cli.study_text import print_figure
     from spinney.show.report import make_figure_report
-    from spinney.study import housing
-    from spinney.study.examine import examine_figure
-    from spinney.study.fold_record import Witness
+    from spinney.study.fold_record import FoldRecord
+    from spinney.study.housing import draw_figure
+    from spinney.study.housing_evidence import examine_figure, prepare_table
+    from spinney.study.housing_setup import SEED, TABLE, list_settings
 
     for option in ("target", "drop", "methods", "metric", "folds", "groups", "time_column", "tune", "save"):
         if options[option]:
@@ -184,11 +187,11 @@ def _draw(options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
             raise ValueError(
                 f"--{name} needs DATA; `spinney study california_housing` compares all methods on that table"
             )
-    place = place_report(housing.TABLE, options)
-    witness = None if place is None else Witness()
+    place = place_report(TABLE, options)
+    record = None if place is None else FoldRecord()
     with progress() as on_step:
         part = clock if place is None else clock.share(COMPARING)
-        figure = housing.draw_figure(clock=part, on_step=on_step, witness=witness)
+        figure = draw_figure(clock=part, on_step=on_step, record=record)
     if options["as_json"]:
         click.echo(figure.to_json())
     else:
@@ -198,20 +201,20 @@ def _draw(options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
     evidence = None
     if figure.stopped != "interrupt" and any(curve.scores for curve in figure.curves):
         with progress() as on_step:
-            evidence = examine_figure(figure, witness, clock=clock, on_step=on_step)
+            evidence = examine_figure(figure, record, clock=clock, on_step=on_step)
     make = partial(
         make_figure_report,
         figure,
         evidence,
-        summary=housing.prepare_table().summary,
-        settings=housing.list_settings(),
-        seed=housing.SEED,
+        summary=prepare_table().summary,
+        settings=list_settings(),
+        seed=SEED,
     )
-    _say_report(write_report(place, make), options, writer)
+    _print_place(write_report(place, make), options, writer)
     return figure.stopped or (None if evidence is None else evidence.stopped)
 
 
-def _say_report(words: str, options: dict[str, Any], writer: Writer) -> None:
+def _print_place(words: str, options: dict[str, Any], writer: Writer) -> None:
     """Where the report is; on stderr where stdout is a program's."""
     if options["as_json"]:
         click.echo(words, err=True)

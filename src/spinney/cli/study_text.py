@@ -91,8 +91,8 @@ def print_summary(summary: TableSummary, form: str | None, plan: str, writer: Wr
     for column in summary.used:
         if column.suspicion is not None:
             writer.line(f"suspicious: {show_name(column.name)}, {column.suspicion}")
-    if summary.doubt is not None:
-        writer.line(f"suspicious: {summary.doubt}")
+    if summary.copies_warning is not None:
+        writer.line(f"suspicious: {summary.copies_warning}")
     writer.line(plan)
 
 
@@ -105,7 +105,7 @@ def _name_inputs(summary: TableSummary, kind: str, words: str) -> str:
 
 
 def _brief(name: str) -> str:
-    """A name that others stand beside: cut if it is long, in quotes if one could not see where it ends."""
+    """A name in a list: shortened if long, quoted if its end would be unclear."""
     text = f"{name[: MOST_LETTERS - 3]}..." if len(name) > MOST_LETTERS else name
     return text if text.replace("_", "").isalnum() else repr(text)
 
@@ -129,7 +129,7 @@ def print_study(study: Study, writer: Writer) -> None:
         f"{'; a fit has its search in it' if study.is_tuned else ''}."
     )
     for note in study.notes:
-        if not note.startswith("column ") and note != study.summary.doubt:  # said before the work
+        if not note.startswith("column ") and note != study.summary.copies_warning:  # printed before the work
             writer.line(f"note: {note}")
     writer.line()
     writer.line(study.recommendation, style="bold")

@@ -23,15 +23,15 @@ task_option = click.option(
     type=click.Choice(["auto", "classification", "regression"]),
     default="auto",
     show_default=True,
-    help="auto: regression if the target has fractions, more than 20 distinct numbers, or few equal ones.",
+    help="auto: regression if the target has fractions, more than 20 distinct numbers, or few repeats.",
 )
 target_option = click.option("--target", metavar="COLUMN", help="The column to predict. Embedded tables know theirs.")
 drop_option = click.option(
-    "--drop", metavar="COLUMN", multiple=True, help="A column to leave out, such as a number of the row; repeatable."
+    "--drop", metavar="COLUMN", multiple=True, help="A column to leave out, such as a row number; repeatable."
 )
 
 
-class Data(NamedTuple):
+class OpenedTable(NamedTuple):
     """A table, the column that it is about if that is known, and how its file was read, if it is of one."""
 
     name: str
@@ -40,7 +40,7 @@ class Data(NamedTuple):
     form: str | None
 
 
-class Training(NamedTuple):
+class TrainingTable(NamedTuple):
     """What a method is fitted on."""
 
     X: pa.Table
@@ -49,16 +49,16 @@ class Training(NamedTuple):
     is_regression: bool
 
 
-def open_data(path: str) -> Data:
+def open_data(path: str) -> OpenedTable:
     """The table in a file or, for `-`, in stdin; or the embedded one of this name."""
     from spinney import datasets, read_table
     from spinney.cli.stdin import NAME, as_file, naming
 
     if not Path(path).exists() and path in datasets.names():
-        return Data(path, datasets.load(path), datasets.source(path).target, None)
+        return OpenedTable(path, datasets.load(path), datasets.source(path).target, None)
     place = as_file(path)
     with naming(place, path):
-        return Data(NAME if path == "-" else path, read_table(place), None, describe_form(place))
+        return OpenedTable(NAME if path == "-" else path, read_table(place), None, describe_form(place))
 
 
 def describe_form(place: Path) -> str:
@@ -71,8 +71,10 @@ def describe_form(place: Path) -> str:
     return "Parquet" if kind == "parquet" else "Arrow"
 
 
-def split_target(data: Data, target: str | None, task: str = "auto", drop: tuple[str, ...] = ()) -> Training:
-    """Features and target; without missing values, and of a kind that is found or told."""
+def split_target(
+    data: OpenedTable, target: str | None, task: str = "auto", drop: tuple[str, ...] = ()
+) -> TrainingTable:
+    """Features and target; the target has no missing values, and its task is found or given."""
     target = find_target(data, target, drop)
     if not data.table.num_rows:
         raise Problem(f"{data.name} has no rows")
@@ -83,10 +85,10 @@ def split_target(data: Data, target: str | None, task: str = "auto", drop: tuple
     from spinney.study.tables import looks_continuous
 
     is_regression = looks_continuous(y) if task == "auto" else task == "regression"
-    return Training(X, y.to_numpy(), target, is_regression)
+    return TrainingTable(X, y.to_numpy(), target, is_regression)
 
 
-def find_target(data: Data, target: str | None, drop: tuple[str, ...]) -> str:
+def find_target(data: OpenedTable, target: str | None, drop: tuple[str, ...]) -> str:
     """The column to predict; it and those to leave out are in the table, once, and are not the same."""
     target = target or data.target
     if target is None:
@@ -98,7 +100,7 @@ def find_target(data: Data, target: str | None, drop: tuple[str, ...]) -> str:
     return target
 
 
-def check_column(data: Data, name: str) -> None:
+def check_column(data: OpenedTable, name: str) -> None:
     """The table has a column of this name, and one only."""
     names = data.table.column_names
     if name not in names:
@@ -123,7 +125,7 @@ def as_target(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     return column
 
 
-def listed(data: Data) -> str:
+def listed(data: OpenedTable) -> str:
     """The columns of a table, in words."""
     return f"Its columns: {join_names(data.table.column_names)}"
 

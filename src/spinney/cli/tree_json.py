@@ -33,8 +33,8 @@ def describe_tree(tree: Tree, max_depth: int | None = None) -> dict[str, Any]:
 
 
 def describe_node(tree: Tree, node: int, values: NDArray[Any], classes: list[Any] | None) -> dict[str, Any]:
-    """One node: its place, its rows, what it would answer, and its test."""
-    told: dict[str, Any] = {
+    """One node: its place, its rows, what it would predict, and its test."""
+    described: dict[str, Any] = {
         "node": node,
         "parent": None if node == 0 else int(tree.parent[node]),
         "depth": int(tree.depths[node]),
@@ -42,15 +42,15 @@ def describe_node(tree: Tree, node: int, values: NDArray[Any], classes: list[Any
         "weight": float(tree.weight[node]),
     }
     if classes is None:
-        told["prediction"] = float(values[node])
+        described["prediction"] = float(values[node])
     else:
-        told["prediction"] = classes[int(values[node].argmax())]
-        told["shares"] = values[node].tolist()
-    return told | {"test": None if tree.is_leaf[node] else describe_test(tree, node)}
+        described["prediction"] = classes[int(values[node].argmax())]
+        described["shares"] = values[node].tolist()
+    return described | {"test": None if tree.is_leaf[node] else describe_test(tree, node)}
 
 
 def describe_test(tree: Tree, node: int) -> dict[str, Any]:
-    """The feature that is asked for, and who goes where: a threshold's rows up to it go to the first child."""
+    """The feature of a test, and where rows go: those up to a threshold go to the first child."""
     feature = int(tree.feature[node])
     legend = tree.legend
     first, n_children = int(tree.first_child[node]), int(tree.n_branches[node])

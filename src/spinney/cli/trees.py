@@ -1,4 +1,4 @@
-"""`spinney tree`, `spinney trace` and `spinney prune`: single trees, to be read and cut."""
+"""`spinney tree`, `spinney trace` and `spinney prune`: single trees, to be read and pruned."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import click
 from spinney.cli.group import Problem
 from spinney.cli.methods import find_method, read_settings
 from spinney.cli.models import list_trees, set_option
-from spinney.cli.output import check_new, force_option, json_option, say, say_json
-from spinney.cli.tables import Training, drop_option, open_data, split_target, target_option, task_option
+from spinney.cli.output import check_new, force_option, json_option, print_json, print_lines
+from spinney.cli.tables import TrainingTable, drop_option, open_data, split_target, target_option, task_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,20 +41,20 @@ single_option = click.option(
 @drop_option
 @single_option
 @click.option("--criterion", help="How a split is judged: gini, entropy, ...; default: that of the method.")
-@click.option("--max-depth", type=click.IntRange(min=1), help="No leaf is deeper than this.")
-@click.option("--max-leaf-nodes", type=click.IntRange(min=2), help="Grow the best node first, to this many leaves.")
-@click.option("--min-samples-leaf", type=click.IntRange(min=1), help="Rows in a leaf at least.")
-@click.option("--ccp-alpha", type=click.FloatRange(min=0), help="Prune by this cost of a leaf.")
+@click.option("--max-depth", type=click.IntRange(min=1), help="Most tests from the root to a leaf.")
+@click.option("--max-leaf-nodes", type=click.IntRange(min=2), help="Grow best first, to this many leaves.")
+@click.option("--min-samples-leaf", type=click.IntRange(min=1), help="Fewest rows of a leaf.")
+@click.option("--ccp-alpha", type=click.FloatRange(min=0), help="Cost-complexity pruning with this cost per leaf.")
 @set_option
-@click.option("--tree", "number", type=click.IntRange(min=0), help="Which tree of a model of many; the first is 0.")
+@click.option("--tree", "number", type=click.IntRange(min=0), help="Which tree of an ensemble; the first is 0.")
 @click.option("--text", "form", flag_value="text", help="As text; this is the default.")
 @click.option("--rules", "form", flag_value="rules", help="As if-then rules, one for each leaf.")
 @click.option("--svg", "form", flag_value="svg", help="As an SVG picture, for a browser.")
 @click.option("--dot", "form", flag_value="dot", help="In the language of Graphviz.")
 @click.option("--mermaid", "form", flag_value="mermaid", help="In the language of Mermaid.")
 @click.option("--show-depth", type=click.IntRange(min=0), help="Show no node deeper than this.")
-@click.option("--numbers", is_flag=True, help="The number of each node, in text.")
-@click.option("--out", metavar="FILE", type=click.Path(), help="Write a file instead; its suffix tells the form.")
+@click.option("--numbers", is_flag=True, help="Show the number of each node, in text.")
+@click.option("--out", metavar="FILE", type=click.Path(), help="Write a file instead; its suffix decides the form.")
 @force_option
 @json_option
 def tree(
@@ -71,7 +71,7 @@ def tree(
     out: str | None,
     force: bool,
     as_json: bool,
-    **growth: Any,
+    **limits: Any,
 ) -> None:
     """Show a tree: one grown on DATA, or one of a MODEL file.
 
@@ -82,7 +82,7 @@ def tree(
     if out is not None:
         check_new(out, force=force)
         form = form or next((kind for suffix, kind in SUFFIXES.items() if out.lower().endswith(suffix)), None)
-    params = {name: value for name, value in growth.items() if value is not None} | read_settings(settings)
+    params = {name: value for name, value in limits.items() if value is not None} | read_settings(settings)
     if source.lower().endswith(".spn"):
         if params or target or drop:
             raise Problem(f"{source} is a model, grown already: --target, --drop and parameters are for DATA")
@@ -95,7 +95,7 @@ def tree(
     if as_json:
         from spinney.cli.tree_json import describe_tree
 
-        say_json({"about": note, **describe_tree(shown, show_depth)})
+        print_json({"about": note, **describe_tree(shown, show_depth)})
         return
     text = FORMS[form or "text"](shown, show_depth, numbers).rstrip() + "\n"
     if out is not None:
@@ -104,12 +104,12 @@ def tree(
         with replacing(out) as file:
             file.write(text.encode("utf-8", "backslashreplace"))
         return
-    say(text)
+    print_lines(text)
     if form in {None, "text", "rules"}:
-        say(note)
+        print_lines(note)
 
 
-def grow_tree(training: Training, method: str, params: dict[str, Any], *, is_told: bool) -> tuple[Any, str]:
+def grow_tree(training: TrainingTable, method: str, params: dict[str, Any], *, is_told: bool) -> tuple[Any, str]:
     """A tree, and a line about it."""
     from spinney.reading.wording import count
 
@@ -120,7 +120,7 @@ def grow_tree(training: Training, method: str, params: dict[str, Any], *, is_tol
     return model.tree_, f"{kind} of {training.target!r}: {', '.join(parts)}"
 
 
-def fit_single(training: Training, method: str, params: dict[str, Any], *, is_told: bool) -> Any:
+def fit_single(training: TrainingTable, method: str, params: dict[str, Any], *, is_told: bool) -> Any:
     """A fitted estimator of one tree."""
     cls = find_method(method, is_regression=training.is_regression, is_told=is_told)
     return cls(**params).fit(training.X, training.y)
@@ -152,11 +152,15 @@ def take_tree(path: str, number: int | None) -> tuple[Any, str]:
 @target_option
 @task_option
 @drop_option
-@click.option("--method", type=click.Choice(SINGLE), default="id3", show_default=True, help="Whose steps are shown.")
+@click.option(
+    "--method", type=click.Choice(SINGLE), default="id3", show_default=True, help="The method whose steps are shown."
+)
 @set_option
 @click.option("--node", type=click.IntRange(min=0), help="One node alone; the root is 0.")
 @click.option("--max-depth", type=click.IntRange(min=0), help="Nodes down to this depth.")
-@click.option("--cuts/--no-cuts", default=None, help="All cuts of numbers, or the best alone; default: all if few.")
+@click.option(
+    "--cuts/--no-cuts", default=None, help="All thresholds of numbers, or the best alone; default: all if few."
+)
 @json_option
 def trace(
     data: str,
@@ -170,9 +174,10 @@ def trace(
     cuts: bool | None,
     as_json: bool,
 ) -> None:
-    """Show step by step why a tree is what it is: at each node every test with its figures, and why one won.
+    """Show why a tree splits as it does, node by node.
 
-    DATA is a file or the name of an embedded table; without it the weather table of the lectures.
+    Every test that a node could have, with its figures, and why one won. DATA is a file or the name of an embedded
+    table; without it the weather table of the lectures.
     """
     import spinney
 
@@ -182,14 +187,14 @@ def trace(
     if as_json:
         columns = found.to_columns()
         names = list(columns)
-        say_json([dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)])
+        print_json([dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)])
         return
     if sys.stdout.isatty():
         found.show(node=node, max_depth=max_depth, cuts=cuts)
     else:
-        say(found.to_text(node=node, max_depth=max_depth, cuts=cuts))
+        print_lines(found.to_text(node=node, max_depth=max_depth, cuts=cuts))
     if node is None:
-        say("", model.tree_.to_text(max_depth, numbers=True))
+        print_lines("", model.tree_.to_text(max_depth, numbers=True))
 
 
 # --- prune --------------------------------------------------------------------------------------------------------
@@ -205,15 +210,15 @@ def trace(
     help="How branches are judged. pessimistic: classes only; reduced_error: by rows that did not grow the tree.",
 )
 @click.option(
-    "--target", metavar="COLUMN", help="The true answers in DATA; by default the one column that is no feature."
+    "--target", metavar="COLUMN", help="The column of true values in DATA; by default the one that is no feature."
 )
 @click.option(
     "--ccp-alpha", metavar="NUMBER", help="cost_complexity: the cost of a leaf; cv: by cross-validation on DATA."
 )
-@click.option("--ccp-risk", type=click.Choice(["impurity", "error"]), help="cost_complexity: what leaves are to lower.")
-@click.option("--confidence", type=float, help="pessimistic: the lower, the more is cut; J48 has 0.25.")
+@click.option("--ccp-risk", type=click.Choice(["impurity", "error"]), help="cost_complexity: the risk of a leaf.")
+@click.option("--confidence", type=float, help="pessimistic: the lower, the more is pruned; J48 has 0.25.")
 @click.option("--raising/--no-raising", default=None, help="pessimistic: whether a branch may take its parent's place.")
-@click.option("--min-gain", type=float, help="min_gain: splits that gain less go.")
+@click.option("--min-gain", type=float, help="min_gain: splits of a smaller gain are removed.")
 @click.option("--out", metavar="MODEL", required=True, type=click.Path(), help="The model file to write.")
 @force_option
 @json_option
@@ -252,9 +257,11 @@ def prune(
         report = pruned.pruning_
         pairs = {name: getattr(report, name) for name in ("n_leaves", "depth", "error")}
         parts = {name: dict(zip(("before", "after"), pair, strict=True)) for name, pair in pairs.items()}
-        say_json({"model": out, "method": report.method, "options": report.options, **parts, "rows": report.judged_on})
+        print_json(
+            {"model": out, "method": report.method, "options": report.options, **parts, "rows": report.judged_on}
+        )
     else:
-        say(str(pruned.pruning_))
+        print_lines(str(pruned.pruning_))
 
 
 def read_alpha(text: str) -> float | str:
@@ -266,13 +273,13 @@ def read_alpha(text: str) -> float | str:
 
 
 def read_rows(model: str, data: str, target: str | None) -> tuple[Any, Any]:
-    """All rows of a file as a model reads them, and the true answers."""
+    """All rows of a file as a model reads them, and the true values."""
     import numpy as np
     import pyarrow as pa
 
-    from spinney.cli.predictions import open_answerer, read_pairs
+    from spinney.cli.predictions import open_model, read_pairs
 
-    _, pairs = read_pairs(open_answerer(model), data, target)
+    _, pairs = read_pairs(open_model(model), data, target)
     parts, truth = zip(*pairs, strict=True)
     X = pa.concat_tables(parts).unify_dictionaries() if isinstance(parts[0], pa.Table) else np.concatenate(parts)
     return X, np.concatenate(truth)

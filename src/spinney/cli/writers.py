@@ -25,7 +25,7 @@ KINDS = {
 
 
 def kind_of(path: str) -> str:
-    """The kind of file that a name asks for."""
+    """The kind of file that a suffix names."""
     for suffix, kind in KINDS.items():
         if path.lower().endswith(suffix):
             return kind

@@ -1,4 +1,4 @@
-"""Tables that are defined rather than collected: made when asked for, the same on every machine."""
+"""Tables that are defined rather than collected: made when they are loaded, the same on every machine."""
 
 from __future__ import annotations
 

@@ -129,8 +129,8 @@ class Draw:
         """Whether all rows are alike."""
         return self.probability is None and self.strata is None and self.groups is None
 
-    # Tables of up to 44 bytes a row are made when first asked for: a model that is opened and predicts needs none, and
-    # a number of rows in a stranger's file must not cost memory. Threads that ask at once make the same.
+    # Tables of up to 44 bytes a row are made when first needed: a model that is opened and predicts needs none, and
+    # a number of rows in a stranger's file must not cost memory. Threads that need them at once make the same.
 
     @cached_property
     def units(self) -> DrawUnits:

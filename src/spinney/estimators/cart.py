@@ -32,7 +32,7 @@ from spinney.table.fixed_point import class_target, value_target
 from spinney.table.ingest import Table, read_columns
 from spinney.table.schema import encode, refuse_infinite
 from spinney.tree.grow import GrowParams, grow_tree
-from spinney.tree.linear import LinearParams, Rows, fit_leaves
+from spinney.tree.linear import LeafRows, LinearParams, fit_leaves
 from spinney.tree.predict import find_leaves
 from spinney.tree.structure import Tree
 from spinney.tree.surrogates import surrogate_importances
@@ -564,7 +564,7 @@ class CARTRegressor(ValueTree, _CART):
         n_terms = tree.depth if self.leaf_features == "path" else self.n_features_in_
         chosen = kernels(len(values) * (n_terms + 1) ** 2 * PRODUCT_SECONDS)
         params = LinearParams(self.leaf_features, float(self.leaf_alpha))
-        return fit_leaves(tree, find_leaves(tree, values), Rows(values, numbers, weight), params, chosen)
+        return fit_leaves(tree, find_leaves(tree, values), LeafRows(values, numbers, weight), params, chosen)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, trace: bool | None = None) -> Self:
         """Grow the tree.

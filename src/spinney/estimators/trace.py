@@ -24,7 +24,7 @@ from spinney.estimators.checks import (
 from spinney.table.coding import code_table
 from spinney.table.fixed_point import class_target, fix_weights, value_target
 from spinney.table.ingest import read_columns
-from spinney.tracing.candidates import Rules
+from spinney.tracing.candidates import SplitRules
 from spinney.tracing.replay import NotTheRowsError, class_rows, textbook_rules, value_rows
 from spinney.tracing.trace import make_trace
 from spinney.tree.textbook import Textbook
@@ -165,11 +165,11 @@ def check_levels(est: SingleTree, table: Table) -> None:
             )
 
 
-def rules_of(est: Any, table: Table, weight: float, n_rows: int) -> Rules:
+def rules_of(est: Any, table: Table, weight: float, n_rows: int) -> SplitRules:
     """By which rules CART grew its tree."""
     n_try = est.max_features_ if est.max_features is not None else 0
     is_ratio = est.criterion == "gain_ratio"
-    return Rules(
+    return SplitRules(
         criterion="entropy" if is_ratio else est.criterion,
         choice="guarded_ratio" if is_ratio else "decrease",
         missing=est.missing,

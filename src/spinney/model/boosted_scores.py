@@ -13,7 +13,7 @@ import numpy as np
 from spinney._jit import fixed, kernels
 from spinney._packing import child_of_link, feature_of_link
 from spinney.kernels.common.structs import LeafShares
-from spinney.tree.predict import BLOCK_ROWS, STEP_SECONDS, can_score, make_scratch, score_bits
+from spinney.tree.predict import BLOCK_ROWS, STEP_SECONDS, can_score, make_lane_scratch, score_bits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,7 +51,7 @@ def add_rounds(forest: Forest, rounds: range, values: NDArray[Any], lo: int, hi:
     if can_score(forest, len(rounds), hi - lo, k):
         score_bits(forest, range(rounds.start * n_raw, rounds.stop * n_raw), values, lo, hi, raw, k, n_raw=n_raw)
         return
-    scratch = make_scratch(values, min(BLOCK_ROWS, hi - lo), forest.n_features)
+    scratch = make_lane_scratch(values, min(BLOCK_ROWS, hi - lo), forest.n_features)
     no_shares = LeafShares(fixed(np.zeros((1, 1))), fixed(np.zeros(len(rounds), np.int64)))
     first, last = rounds.start * n_raw, rounds.stop * n_raw
     for row in range(n_raw):

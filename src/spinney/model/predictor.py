@@ -15,7 +15,7 @@ from spinney._jit import kernels
 from spinney.table.columns import match_names, open_columns
 from spinney.table.records import RecordReader
 from spinney.table.schema import Schema, encode
-from spinney.tree.structure import BrokenTreeError
+from spinney.tree.broken import BrokenTreeError
 
 if TYPE_CHECKING:
     from spinney.tree.forest import Forest

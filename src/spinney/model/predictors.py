@@ -27,6 +27,7 @@ from spinney.model.weighted_votes import (
     weigh_forest,
 )
 from spinney.table.schema import refuse_infinite
+from spinney.tree.broken import BrokenTreeError, check_types
 from spinney.tree.forest import Forest, join_trees
 from spinney.tree.predict import (
     find_all_leaves,
@@ -37,7 +38,7 @@ from spinney.tree.predict import (
     predict_values,
     smooth_shares,
 )
-from spinney.tree.structure import BrokenTreeError, Tree, check_types
+from spinney.tree.structure import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

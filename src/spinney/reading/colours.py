@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 # Okabe and Ito's, the most different first; their black is grey here, to be seen on a dark ground too.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442", "#606060")
 # From blue to amber, lighter all the way, and to be seen on light and dark ground.
@@ -13,6 +18,16 @@ def class_colour(place: int) -> tuple[str, int]:
     """Colour and texture of class number `place`: eight colours plain, striped, dotted, then grey."""
     texture = min(place // len(PALETTE), GREY)
     return (PALETTE[place % len(PALETTE)] if texture < GREY else PALETTE[-1]), texture
+
+
+def class_places(weights: Sequence[float]) -> list[int]:
+    """Place of each class among the colours: its own, or by weight where the colours do not suffice."""
+    n_classes = len(weights)
+    order = sorted(range(n_classes), key=lambda k: -weights[k]) if n_classes > len(PALETTE) else range(n_classes)
+    places = [0] * n_classes
+    for place, k in enumerate(order):
+        places[k] = place
+    return places
 
 
 def shade(t: float) -> str:

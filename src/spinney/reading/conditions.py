@@ -1,4 +1,4 @@
-"""What a branch asks of a value: an interval or a set of levels, and whether a missing one may come this way."""
+"""The condition of a branch: an interval or a set of levels, and whether a missing value may come this way."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PARTLY = 1  # as all branches get a share of the row, or as a surrogate decides
 ALWAYS = 2
 
 
-Possible = dict[int, "Condition"]  # of features asked on the way: the levels that can reach a node, and missing values
+Possible = dict[int, "Condition"]  # by feature tested on the way: the levels that can reach a node, and missing values
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class Condition:
     missing: int = ALWAYS
 
     def __and__(self, other: Condition) -> Condition:
-        """What both say of the feature."""
+        """What must hold for both to hold."""
         lows = [low for low in (self.low, other.low) if low is not None]
         highs = [high for high in (self.high, other.high) if high is not None]
         return replace(
@@ -90,7 +90,7 @@ class Condition:
 
 
 def branch_condition(tree: Tree, node: int, branch: int) -> Condition:
-    """What the value that a node asks for must be to take a branch."""
+    """What the value of a node's feature must be to take a branch."""
     feature, kind = int(tree.feature[node]), int(tree.kind[node])
     own = int(tree.missing_branch[node])
     missing = ALWAYS if branch == own else NEVER
@@ -119,7 +119,7 @@ def surrogates_of(tree: Tree, node: int) -> range:
 
 
 def surrogate_condition(tree: Tree, place: int, branch: int) -> Condition:
-    """What the value that a surrogate asks for must be to take a branch."""
+    """What the value of a surrogate's feature must be to take a branch."""
     assert tree.surrogates is not None
     feature, is_reversed, kind = unpack_test(int(tree.surrogates.test[place]))
     cut = float(tree.surrogates.threshold[place])
@@ -131,22 +131,22 @@ def surrogate_condition(tree: Tree, place: int, branch: int) -> Condition:
     return Condition(feature, levels=np.flatnonzero((is_set == is_first) & is_known), missing=NEVER)
 
 
-def say(tree: Tree, condition: Condition, *, most: int = MAX_LEVELS) -> str:
+def describe_condition(tree: Tree, condition: Condition, *, most: int = MAX_LEVELS) -> str:
     """A condition in words: `x <= 2.5`, `2 < x <= 5`, `x in {a, b}`, `x = a`, `x is missing`, ... `or missing`.
 
-    That missing values come this way is said only where the training rows had some.
+    Missing values are mentioned only where the training rows had some.
     """
     name = feature_name(tree, condition.feature)
     if not condition.has_known and condition.missing != NEVER:
         return f"{name} is missing"
     text = f"{name} is known"
     if condition.is_bounded:
-        text = say_values(tree, condition, name, most)
-    is_said = condition.missing == ALWAYS and has_missing(tree, condition.feature)
-    return f"{text} or missing" if is_said else text
+        text = describe_values(tree, condition, name, most)
+    has_mention = condition.missing == ALWAYS and has_missing(tree, condition.feature)
+    return f"{text} or missing" if has_mention else text
 
 
-def say_values(tree: Tree, condition: Condition, name: str, most: int) -> str:
+def describe_values(tree: Tree, condition: Condition, name: str, most: int) -> str:
     """The known values of a condition."""
     if condition.levels is not None:
         return f"{name} {one_of(level_names(tree, condition.feature, condition.levels, most))}"
@@ -161,7 +161,7 @@ def say_values(tree: Tree, condition: Condition, name: str, most: int) -> str:
 
 
 def narrow(tree: Tree, node: int, branch: int, possible: Possible) -> tuple[Condition, Possible]:
-    """What a branch asks of the values that can reach its node, and what can then be met below.
+    """The condition of a branch on the values that can reach its node, and what can then be met below.
 
     Levels that a test above has sent elsewhere are left out, and missing values that cannot come so far; the bounds of
     numbers stay those of the test.
@@ -173,12 +173,14 @@ def narrow(tree: Tree, node: int, branch: int, possible: Possible) -> tuple[Cond
         levels = before.levels_among(condition.levels) if tree.kind[node] == SUBSET else condition.levels
         missing = NEVER if before.missing == NEVER else condition.missing
         left = replace(condition, levels=levels, missing=missing)
-        condition = left if left.has_known or left.missing != NEVER else condition  # nothing comes: say what is asked
+        condition = (
+            left if left.has_known or left.missing != NEVER else condition
+        )  # no value comes here: keep the test's own
     return condition, {**possible, feature: condition}
 
 
 def narrow_surrogate(tree: Tree, place: int, branch: int, possible: Possible) -> Condition:
-    """What a surrogate asks of the levels that can reach its node."""
+    """The condition of a surrogate on the levels that can reach its node."""
     condition = surrogate_condition(tree, place, branch)
     before = possible.get(condition.feature)
     if before is None:

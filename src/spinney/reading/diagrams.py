@@ -24,7 +24,7 @@ MERMAID_CODES = {"#": "#35;", "&": "#amp;", '"': "#quot;", "<": "#lt;", ">": "#g
 def to_dot(tree: Tree, max_leaves: int | None, max_depth: int | None) -> str:
     """Graphviz source of a tree."""
     items = make_outline(tree, max_leaves, max_depth)
-    words = Contents(tree)
+    contents = Contents(tree)
     colours = leaf_colours(tree, items)
     lines = [
         "digraph tree {",
@@ -32,7 +32,7 @@ def to_dot(tree: Tree, max_leaves: int | None, max_depth: int | None) -> str:
         '  edge [fontname="Helvetica"];',
     ]
     for place, item in enumerate(items):
-        label = "\\n".join(map(escape_dot, node_lines(tree, item, words)))
+        label = "\\n".join(map(escape_dot, node_lines(tree, item, contents)))
         look = f', fillcolor="{colours[place]}"' if place in colours else ""
         look += ', style="rounded,dashed"' if item.n_hidden else ""
         lines.append(f'  n{place} [label="{label}"{look}];')
@@ -47,10 +47,10 @@ def to_dot(tree: Tree, max_leaves: int | None, max_depth: int | None) -> str:
 def to_mermaid(tree: Tree, max_leaves: int | None, max_depth: int | None) -> str:
     """Mermaid source of a tree."""
     items = make_outline(tree, max_leaves, max_depth)
-    words = Contents(tree)
+    contents = Contents(tree)
     lines = ["flowchart TD"]
     for place, item in enumerate(items):
-        label = "<br/>".join(map(escape_mermaid, node_lines(tree, item, words)))
+        label = "<br/>".join(map(escape_mermaid, node_lines(tree, item, contents)))
         lines.append(f'  n{place}["{label}"]' if item.is_open else f'  n{place}(["{label}"])')
     for place, item in enumerate(items[1:], 1):
         label = escape_mermaid(str(edge_label(tree, items[item.parent].node, item, MAX_LEVELS)))
@@ -62,15 +62,15 @@ def to_mermaid(tree: Tree, max_leaves: int | None, max_depth: int | None) -> str
     return "\n".join(lines) + "\n"
 
 
-def node_lines(tree: Tree, item: Item, words: Contents) -> list[str]:
+def node_lines(tree: Tree, item: Item, contents: Contents) -> list[str]:
     """What stands in the box of an item, line by line."""
     if item.n_hidden:
         return [closed_words(item), count(item.rows(tree), "row")]
-    title = feature_caption(tree, item.node) if item.is_open else words.answer(item.node)
+    title = feature_caption(tree, item.node) if item.is_open else contents.prediction(item.node)
     lines = [title, row_count(tree, item.node)]
     if tree.n_classes == 0 and item.is_open:
-        lines.append(words.answer(item.node))
-    shares = words.shares(item.node)
+        lines.append(contents.prediction(item.node))
+    shares = contents.shares(item.node)
     return [*lines, shares] if shares else lines
 
 

@@ -1,8 +1,8 @@
-"""A tree as an SVG picture, laid out here: no other program, font or network is asked.
+"""A tree as an SVG picture, laid out here: no other program, font or network is used.
 
-Every box shows what its node asks or answers, its rows, and a bar: the classes side by side, or how high the value is.
-Branches are as thick as the rows they carry. Colours can be told apart with any colour vision, and are named too. What
-is shortened is whole in a tooltip.
+Every box shows the feature its node splits on or its prediction, its rows, and a bar: the classes side by side, or how
+high the value is. Branches are as thick as the rows they carry. Colours can be told apart with any colour vision, and
+are named too. What is shortened is whole in a tooltip.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spinney.reading.colours import DOTTED, PALETTE, STRIPED, class_colour, shade
-from spinney.reading.conditions import say, surrogate_condition, surrogates_of
+from spinney.reading.colours import DOTTED, STRIPED, class_colour, class_places, shade
+from spinney.reading.conditions import describe_condition, surrogate_condition, surrogates_of
 from spinney.reading.layout import place_across, place_along, shorten, stack_ends, text_width, wrap
 from spinney.reading.outline import Item, Label, closed_words, edge_label, feature_caption, make_outline
 from spinney.reading.text import SHARED, Contents, draw, shares_missing, summary
@@ -100,21 +100,21 @@ class Box:
 def to_svg(tree: Tree, max_leaves: int, max_depth: int | None, direction: str) -> str:
     """SVG source of a tree."""
     items = make_outline(tree, max_leaves, max_depth)
-    words = Contents(tree)
+    contents = Contents(tree)
     if direction == AUTO:
-        drafts = {way: arrange(make_boxes(tree, items, words, way), way) for way in (DOWN, RIGHT)}
+        drafts = {way: arrange(make_boxes(tree, items, contents, way), way) for way in (DOWN, RIGHT)}
         is_narrow = width_of(drafts[DOWN]) <= max(MAX_WIDTH, width_of(drafts[RIGHT]))
         direction = DOWN if is_narrow else RIGHT
         boxes = drafts[direction]
     else:
-        boxes = arrange(make_boxes(tree, items, words, direction), direction)
-    return Painter(tree, words, boxes, direction).paint()
+        boxes = arrange(make_boxes(tree, items, contents, direction), direction)
+    return TreePainter(tree, contents, boxes, direction).paint()
 
 
 # --- boxes ---
 
 
-def make_boxes(tree: Tree, items: Sequence[Item], words: Contents, direction: str) -> list[Box]:
+def make_boxes(tree: Tree, items: Sequence[Item], contents: Contents, direction: str) -> list[Box]:
     """The items with their words and sizes."""
     boxes: list[Box] = []
     for item in items:
@@ -124,7 +124,7 @@ def make_boxes(tree: Tree, items: Sequence[Item], words: Contents, direction: st
             asks = edge_label(tree, items[item.parent].node, item, MAX_NAMES, is_brief=True)
             label = fit_label(asks, MAX_LABEL[direction])
         is_flat = direction == RIGHT and not item.is_open
-        name, more = name_of(tree, item, words), more_of(tree, item, words)
+        name, more = name_of(tree, item, contents), more_of(tree, item, contents)
         wide, also = text_width(name, TITLE, is_bold=True), text_width(more, SMALL)
         width = wide + also + SPACE if is_flat else max(wide, also)
         width = min(max(width + 2 * PAD, MIN_BOX), MAX_BOX[is_flat])
@@ -155,8 +155,8 @@ def fit_label(label: Label, width: float) -> str:
     return label.head(n)
 
 
-def name_of(tree: Tree, item: Item, words: Contents) -> str:
-    """What an item asks, or answers."""
+def name_of(tree: Tree, item: Item, contents: Contents) -> str:
+    """The feature that an item splits on, or its prediction."""
     if item.n_hidden:
         return closed_words(item)
     if item.is_open:
@@ -164,19 +164,19 @@ def name_of(tree: Tree, item: Item, words: Contents) -> str:
     if tree.n_classes:
         k = int(tree.leaf_class[item.node])
         return caption(tree.legend.classes[k]) if tree.legend and tree.legend.classes else str(k)
-    return words.answer(item.node) if tree.linear is not None else rounded(float(tree.threshold[item.node]))
+    return contents.prediction(item.node) if tree.linear is not None else rounded(float(tree.threshold[item.node]))
 
 
-def more_of(tree: Tree, item: Item, words: Contents) -> str:
+def more_of(tree: Tree, item: Item, contents: Contents) -> str:
     """Rows of an item; the share of a leaf's class, the mean of a test."""
     rows = count(item.rows(tree), "row")
     if item.n_hidden or len(item.nodes) > 1:
         return rows
     if tree.n_classes == 0:
-        return f"{rows} · {rounded(float(words.values[item.node]))}" if item.is_open else rows
-    if item.is_open or words.weights is None or words.weights[item.node].sum() == 0.0:
+        return f"{rows} · {rounded(float(contents.values[item.node]))}" if item.is_open else rows
+    if item.is_open or contents.weights is None or contents.weights[item.node].sum() == 0.0:
         return rows
-    shares = words.weights[item.node]
+    shares = contents.weights[item.node]
     share = float(shares.max() / shares.sum())
     return rows if share == 1.0 else f"{rows} · {percent(round(share, 2))}"
 
@@ -233,16 +233,18 @@ def element(tag: str, *inside: str, **attributes: str | float | None) -> str:
     return f"{head}>{''.join(inside)}</{tag}>" if inside else f"{head}/>"
 
 
-class Painter:
+class TreePainter:
     """Writes the elements of one picture."""
 
-    def __init__(self, tree: Tree, words: Contents, boxes: list[Box], direction: str) -> None:
+    def __init__(self, tree: Tree, contents: Contents, boxes: list[Box], direction: str) -> None:
         self.tree = tree
-        self.words = words
+        self.contents = contents
         self.boxes = boxes
         self.widest = widest_labels(boxes)
         self.is_down = direction == DOWN
-        self.place_of = class_places(tree, words)
+        self.place_of = class_places(
+            [0.0] * tree.n_classes if contents.weights is None else contents.weights[0].tolist()
+        )
         self.textured: set[int] = set()  # places of classes whose patterns are used
         values = tree.threshold[tree.is_leaf] if not tree.n_classes else np.zeros(1)
         self.low, self.high = float(values.min()), float(values.max())
@@ -303,7 +305,7 @@ class Painter:
         return element("path", class_=look, stroke_width=thick, d=path)
 
     def label(self, box: Box) -> str:
-        """What the branch to a box asks, where its line ends."""
+        """The condition of the branch to a box, where its line ends."""
         width = box.label_width
         if self.is_down:
             x, y = box.x + box.width / 2 - width / 2, box.y - LABEL
@@ -362,10 +364,10 @@ class Painter:
 
     def class_parts(self, item: Item) -> list[tuple[str, float]]:
         """Fill and share of each class of an item, in the order of the classes."""
-        if self.words.weights is None:
+        if self.contents.weights is None:
             is_leaf = not item.is_open and not item.n_hidden
             return [(self.fill(self.place_of[int(self.tree.leaf_class[item.node])]), 1.0)] if is_leaf else []
-        weights = self.words.weights[list(item.nodes)].sum(axis=0)
+        weights = self.contents.weights[list(item.nodes)].sum(axis=0)
         total = float(weights.sum())
         return [(self.fill(self.place_of[k]), float(weights[k]) / total) for k in np.flatnonzero(weights).tolist()]
 
@@ -390,7 +392,7 @@ class Painter:
             return 1.0
         nodes = list(item.nodes)
         weight = self.tree.weight[nodes]
-        levels = (self.words.values[nodes] / 2 - self.low / 2) / half
+        levels = (self.contents.values[nodes] / 2 - self.low / 2) / half
         return min(max(float(np.average(levels, weights=weight if weight.sum() > 0 else None)), LOWEST), 1.0)
 
     def shade_of(self, item: Item) -> str:
@@ -402,12 +404,12 @@ class Painter:
         tree = self.tree
         if len(item.nodes) > 1:
             return f"{count(len(item.nodes), 'branch')}, {count(item.rows(tree), 'row')}"
-        lines = [f"node {item.node}: {self.words.describe(item.node)}"]
+        lines = [f"node {item.node}: {self.contents.describe(item.node)}"]
         if not tree.is_leaf[item.node]:
-            lines.append(f"asks for {feature_caption(tree, item.node)}")
+            lines.append(f"splits on {feature_caption(tree, item.node)}")
         places = surrogates_of(tree, item.node)
         if places:
-            others = ", else ".join(say(tree, surrogate_condition(tree, place, 0)) for place in places)
+            others = ", else ".join(describe_condition(tree, surrogate_condition(tree, place, 0)) for place in places)
             lines.append(f"where it is missing, first branch: {others}")
         return "\n".join(lines)
 
@@ -445,7 +447,11 @@ class Painter:
     def class_key(self, key: Key) -> None:
         """A swatch for each class that has rows."""
         tree = self.tree
-        held = range(tree.n_classes) if self.words.weights is None else np.flatnonzero(self.words.weights[0]).tolist()
+        held = (
+            range(tree.n_classes)
+            if self.contents.weights is None
+            else np.flatnonzero(self.contents.weights[0]).tolist()
+        )
         classes = sorted(held, key=lambda k: self.place_of[k])
         for k in classes[:MAX_KEYS]:
             name = caption(tree.legend.classes[k]) if tree.legend and tree.legend.classes else str(k)
@@ -493,16 +499,6 @@ class Key:
             self.elements.append(element("rect", fill=shade(part / (SCALE - 1)), x=x, y=y, width=10, height=10))
         self.x += SCALE * 10 + 2
         self.add(high, None)
-
-
-def class_places(tree: Tree, words: Contents) -> list[int]:
-    """Place of each class among the colours: its own, or by weight where the colours do not suffice."""
-    if tree.n_classes <= len(PALETTE) or words.weights is None:
-        return list(range(tree.n_classes))
-    order = np.argsort(-words.weights[0], kind="stable")
-    places = np.empty(tree.n_classes, np.int64)
-    places[order] = np.arange(tree.n_classes)
-    return places.tolist()
 
 
 def alternative(tree: Tree) -> str:

@@ -14,9 +14,9 @@ from spinney.reading.conditions import (
     Condition,
     Possible,
     branch_condition,
+    describe_condition,
     narrow,
     narrow_surrogate,
-    say,
     surrogate_condition,
     surrogates_of,
 )
@@ -51,7 +51,7 @@ class Step:
     Attributes
     ----------
     node, child : int
-        Where the test is asked, and where its branch leads.
+        The node of the test, and the one that its branch leads to.
     feature : str
     value : object
         The row's value: a number, a level, or None if missing.
@@ -77,7 +77,7 @@ class Step:
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """How a tree comes to its answer for one row; prints in words.
+    """How a tree comes to its prediction for one row; prints in words.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ def explain(
     """The path of one row of values.
 
     unseen : features whose level fit has not seen, and that level.
-    smoothed : (n_nodes, n_classes), shares of the classes that leaves answer with instead of their own.
+    smoothed : (n_nodes, n_classes), shares of the classes that leaves predict instead of their own.
     """
     row = np.asarray(values, np.float64)
     if row.shape == (1, tree.n_features):
@@ -292,7 +292,7 @@ class Walk:
         return shares, names[k], f"{class_name(tree, k)} ({', '.join(shown)}{how})"
 
     def leaf_shares(self, leaf: int) -> NDArray[np.float64]:
-        """Share of each class that a leaf answers with."""
+        """Share of each class that a leaf predicts."""
         if self.smoothed is not None:
             return self.smoothed[leaf]
         code = int(self.tree.threshold[leaf])
@@ -302,7 +302,7 @@ class Walk:
         return weights / weights.sum()
 
     def leaf_value(self, leaf: int) -> float:
-        """What a leaf of numbers says of the row: its mean, or its linear model."""
+        """The prediction of a leaf for the row: its mean, or its linear model."""
         linear = self.tree.linear
         value = float(self.tree.threshold[leaf])
         if linear is None:
@@ -318,4 +318,4 @@ class Walk:
 
 def say_briefly(tree: Tree, condition: Condition) -> str:
     """The known values of a branch that has some, shortened."""
-    return say(tree, replace(condition, missing=NEVER), most=MAX_LEVELS)
+    return describe_condition(tree, replace(condition, missing=NEVER), most=MAX_LEVELS)

@@ -35,7 +35,7 @@ class Item:
     n_hidden : int
         Leaves that it hides; 0 for tests shown and for leaves.
     condition : Condition, optional
-        What its branch asks of the values that can come so far; None for the root, and for several branches.
+        Of its branch, on the values that can come so far; None for the root, and for several branches.
     """
 
     nodes: tuple[int, ...]
@@ -74,10 +74,10 @@ def make_outline(tree: Tree, max_leaves: int | None = None, max_depth: int | Non
         n_hidden = 0 if groups or is_end else int(n_leaves[list(nodes)].sum())
         items.append(Item(nodes, parent, bool(groups), n_hidden, condition))
         for group in reversed(groups):
-            asks, left = None, possible
+            condition, left = None, possible
             if len(group) == 1:
-                asks, left = narrow(tree, nodes[0], group[0] - int(tree.first_child[nodes[0]]), possible)
-            stack.append((group, len(items) - 1, asks, left))
+                condition, left = narrow(tree, nodes[0], group[0] - int(tree.first_child[nodes[0]]), possible)
+            stack.append((group, len(items) - 1, condition, left))
     return items
 
 
@@ -113,7 +113,7 @@ def gather(tree: Tree, groups: list[tuple[int, ...]], most: int) -> list[tuple[i
 
 @dataclass(frozen=True)
 class Label:
-    """What the branch to an item asks, without the name of the feature."""
+    """The condition of the branch to an item, without the name of the feature."""
 
     names: tuple[str, ...]  # a bound, or the first of the levels that can come this way
     suffix: str = ""
@@ -129,7 +129,7 @@ class Label:
 
 
 def edge_label(tree: Tree, parent: int, item: Item, most: int, *, is_brief: bool = False) -> Label:
-    """What the branch from a node to an item asks, with at most so many names; brief: a threshold in four digits."""
+    """The condition of the branch to an item, with at most `most` names; brief: a threshold in four digits."""
     feature, condition = int(tree.feature[parent]), item.condition
     if condition is None:
         first = int(tree.first_child[parent])
@@ -154,11 +154,11 @@ def label_levels(tree: Tree, feature: int, levels: Sequence[int] | NDArray[np.in
 
 
 def closed_words(item: Item) -> str:
-    """What an item that hides leaves says of them."""
+    """How many leaves or branches an item hides."""
     return f"+ {count(len(item.nodes), 'branch')}" if len(item.nodes) > 1 else f"+ {count(item.n_hidden, 'leaf')}"
 
 
 def feature_caption(tree: Tree, node: int) -> str:
-    """The feature that a node asks for."""
+    """The feature that a node splits on."""
     feature = int(tree.feature[node])
     return caption(tree.legend.features[feature]) if tree.legend else f"x{feature}"

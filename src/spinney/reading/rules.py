@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from spinney._criteria import CRITERIA, VALUE_CRITERIA
-from spinney.reading.conditions import Condition, branch_condition, say, surrogates_of
+from spinney.reading.conditions import Condition, branch_condition, describe_condition, surrogates_of
 from spinney.reading.text import SHARED, Contents, shares_missing
 from spinney.reading.wording import count, has_missing, number, percent, row_count
 
@@ -23,18 +23,18 @@ BY_SURROGATES = "a missing value goes by the surrogates of its test"
 
 @dataclass(frozen=True)
 class Rule:
-    """The way to one leaf, and what it says.
+    """The path to one leaf, and its prediction.
 
     Attributes
     ----------
     leaf : int
         The node.
     conditions : tuple of str
-        What must hold, in words; one for each feature, in the order in which the tree asks.
+        What must hold, in words; one for each feature, in the order in which the tree tests them.
     prediction : object
         The class, or the mean.
     n_rows : int
-        Training rows in the leaf, those of which it has only a part too; 0 where it answers as its parent does.
+        Training rows in the leaf, those of which it has only a part too; 0 where it predicts as its parent does.
     share : float
         Their share of the weight of all rows.
     accuracy : float, optional
@@ -111,7 +111,7 @@ def find_rules(tree: Tree) -> Rules:
 
 
 def leaves_in_order(tree: Tree) -> Iterator[tuple[int, tuple[Condition, ...]]]:
-    """The leaves from left to right, each with what must hold of the features asked on the way, by first asking."""
+    """The leaves from left to right, each with its conditions, by feature in the order of the first test."""
     stack: list[tuple[int, dict[int, Condition]]] = [(0, {})]
     while stack:
         node, merged = stack.pop()
@@ -132,7 +132,7 @@ def asks_surrogates(tree: Tree) -> bool:
 
 
 def node_deviations(tree: Tree) -> NDArray[np.float64] | None:
-    """Standard deviation of the target in each node, where the impurity is known to say it."""
+    """Standard deviation of the target in each node, where it is known that the impurity is the variance."""
     criterion = tree.legend.criterion if tree.legend else None
     if criterion not in VALUE_CRITERIA:
         return None
@@ -164,13 +164,13 @@ def make_rule(
         accuracy = leaf_purity(tree, leaf) if has_rows else None
     return Rule(
         leaf=leaf,
-        conditions=tuple(say(tree, condition) for condition in merged),
+        conditions=tuple(describe_condition(tree, condition) for condition in merged),
         prediction=prediction,
         n_rows=int(tree.n_rows[leaf]),
         share=float(tree.weight[leaf] / tree.weight[0]),
         accuracy=accuracy,
         deviation=float(deviations[leaf]) if deviations is not None and has_rows else None,
         rows=row_count(tree, leaf),
-        answer=contents.answer(leaf),
+        answer=contents.prediction(leaf),
         merged=merged,
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spinney._types import MULTIWAY
-from spinney.reading.conditions import NEVER, Possible, narrow, narrow_surrogate, say, surrogates_of
+from spinney.reading.conditions import NEVER, Possible, describe_condition, narrow, narrow_surrogate, surrogates_of
 from spinney.reading.wording import (
     MAX_CLASSES,
     class_name,
@@ -48,20 +48,20 @@ def draw(tree: Tree, max_depth: int | None = None, *, numbers: bool = False) -> 
     """Draw a tree down to `max_depth`, with the index of each node if `numbers`."""
     contents = Contents(tree)
     lines = [("#0 " if numbers else "") + contents.describe(0)]
-    n_told, size = 1, len(lines[0])
+    n_shown, size = 1, len(lines[0])
     stack: list[tuple[Branch, str, int, Possible]] = []
     if max_depth != 0:
         stack = [(branch, "", 1, {}) for branch in reversed(branches(tree, 0))]
     while stack:
         branch, indent, depth, possible = stack.pop()
-        asks, left = tell(tree, branch, possible)
+        condition, left = describe_branch(tree, branch, possible)
         node = branch.children[0]
-        n_told += len(branch.children)
+        n_shown += len(branch.children)
         name = f"#{node} " if numbers and len(branch.children) == 1 else ""
-        lines.append(f"{indent}{'└─ ' if branch.is_last else '├─ '}{asks}: {name}{contents.describe(node)}")
+        lines.append(f"{indent}{'└─ ' if branch.is_last else '├─ '}{condition}: {name}{contents.describe(node)}")
         size += len(lines[-1])
-        if (len(lines) >= MAX_LINES or size >= MAX_CHARACTERS) and n_told < tree.n_nodes:
-            lines.append(f"... ({count(tree.n_nodes - n_told, 'more node')})")
+        if (len(lines) >= MAX_LINES or size >= MAX_CHARACTERS) and n_shown < tree.n_nodes:
+            lines.append(f"... ({count(tree.n_nodes - n_shown, 'more node')})")
             break
         if tree.is_leaf[node]:
             continue
@@ -95,7 +95,7 @@ def branches(tree: Tree, node: int) -> list[Branch]:
     return [Branch(node, group, group is groups[-1]) for group in groups]
 
 
-def tell(tree: Tree, branch: Branch, possible: Possible) -> tuple[str, Possible]:
+def describe_branch(tree: Tree, branch: Branch, possible: Possible) -> tuple[str, Possible]:
     """What a row must satisfy to take a branch, and the levels that can then be met below."""
     node, feature = branch.node, int(tree.feature[branch.node])
     first = int(tree.first_child[node])
@@ -104,18 +104,18 @@ def tell(tree: Tree, branch: Branch, possible: Possible) -> tuple[str, Possible]
         return f"{feature_name(tree, feature)} in {{{', '.join(names)}}}", possible
     at = branch.children[0] - first
     condition, left = narrow(tree, node, at, possible)
-    return say(tree, condition) + stand_ins(tree, node, at, possible), left
+    return describe_condition(tree, condition) + surrogate_text(tree, node, at, possible), left
 
 
-def stand_ins(tree: Tree, node: int, branch: int, possible: Possible) -> str:
+def surrogate_text(tree: Tree, node: int, branch: int, possible: Possible) -> str:
     """The first surrogates of a branch, where missing values can come so far, and the training rows had some."""
     feature = int(tree.feature[node])
     is_known = feature in possible and possible[feature].missing == NEVER
     if branch > 1 or is_known or not has_missing(tree, feature):
         return ""
     places = surrogates_of(tree, node)
-    asks = [say(tree, narrow_surrogate(tree, s, branch, possible)) for s in places[:MAX_SURROGATES]]
-    text = "".join(f", else {ask}" for ask in asks)
+    condition = [describe_condition(tree, narrow_surrogate(tree, s, branch, possible)) for s in places[:MAX_SURROGATES]]
+    text = "".join(f", else {ask}" for ask in condition)
     return text if len(places) <= MAX_SURROGATES else f"{text}, else ..."
 
 
@@ -131,14 +131,14 @@ class Contents:
 
     def describe(self, node: int) -> str:
         """Value and rows of a node; the value in brackets where it is split further."""
-        answer, rows = self.answer(node), row_count(self.tree, node)
+        prediction, rows = self.prediction(node), row_count(self.tree, node)
         shares = self.shares(node)
         if shares:
             rows = f"{rows}: {shares}"
-        return f"{answer} ({rows})" if self.tree.is_leaf[node] else f"[{answer}] ({rows})"
+        return f"{prediction} ({rows})" if self.tree.is_leaf[node] else f"[{prediction}] ({rows})"
 
-    def answer(self, node: int) -> str:
-        """What a node says of a row that ends there: the formula, the mean, or the heaviest class."""
+    def prediction(self, node: int) -> str:
+        """What a node predicts for a row that ends there: the formula, the mean, or the heaviest class."""
         tree = self.tree
         if tree.n_classes == 0:
             is_linear = tree.linear is not None and tree.linear.first[node] < tree.linear.first[node + 1]

@@ -98,7 +98,7 @@ def level_names(
 
 
 def one_of(names: Sequence[str]) -> str:
-    """What is asked of a category: to be the one level, or one of several."""
+    """The condition on a category: to be the one level, or one of several."""
     return f"= {names[0]}" if len(names) == 1 else f"in {{{', '.join(names)}}}"
 
 

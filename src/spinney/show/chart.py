@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spinney.show.marks import Axis, Bars, Cells, Columns, Line, Mark, Part, Points
+from spinney.show.marks import Axis, Bars, Cells, Histogram, Line, Mark, Part, Points
 
 MAX_TABLE_ROWS = 40  # of a series; longer ones are thinned
 
 
-class Table(NamedTuple):
+class ChartTable(NamedTuple):
     """The numbers of a chart as texts; `note` says what was left out, or is empty."""
 
     header: tuple[str, ...]
@@ -75,7 +75,7 @@ class Chart:
 
         return to_svg(self, width)
 
-    def to_table(self) -> Table:
+    def to_table(self) -> ChartTable:
         """The numbers as texts, at most 40 rows of each series.
 
         Returns
@@ -132,7 +132,7 @@ def check(mark: Mark, x: Axis, y: Axis) -> None:
                 f"{kind} {mark.name!r} has numbers of {axis.label!r}, a logarithmic axis, that are not > 0"
             )
     sizes = {name: len(value) for name in mark.__slots__ if isinstance(value := getattr(mark, name), tuple)}
-    if isinstance(mark, Columns):
+    if isinstance(mark, Histogram):
         sizes["edges"] -= 1
     if isinstance(mark, Bars | Cells):
         sizes["levels of y"] = len(y.levels or ())
@@ -143,27 +143,27 @@ def check(mark: Mark, x: Axis, y: Axis) -> None:
 # --- the numbers as a table ---
 
 
-def tabulate(chart: Chart) -> Table:
+def tabulate(chart: Chart) -> ChartTable:
     """The numbers of a chart: one row for each place where all marks share their places, else one for each point."""
     dotted = {(mark.x, mark.y) for mark in chart.marks if isinstance(mark, Points)}
-    told = [mark for mark in chart.marks if not isinstance(mark, Line) or (mark.x, mark.y) not in dotted]
-    parts = [part for mark in told if (part := mark.to_part(chart.x, chart.y)) is not None and part.places]
+    listed = [mark for mark in chart.marks if not isinstance(mark, Line) or (mark.x, mark.y) not in dotted]
+    parts = [part for mark in listed if (part := mark.to_part(chart.x, chart.y)) is not None and part.places]
     place = chart.x.label if chart.y.levels is None else chart.y.label
     if all(part.places == parts[0].places for part in parts):
         return join_parts(parts, place)
     return stack_parts(parts, place)
 
 
-def join_parts(parts: list[Part], place: str) -> Table:
+def join_parts(parts: list[Part], place: str) -> ChartTable:
     """The columns of all marks side by side."""
     if not parts:
-        return Table((), (), "")
+        return ChartTable((), (), "")
     named = [(head(part.name, heading, len(parts)), texts) for part in parts for heading, texts in part.columns]
     rows, note = thin(list(zip(parts[0].places, *(texts for _, texts in named), strict=True)))
-    return Table((place, *(heading for heading, _ in named)), rows, note)
+    return ChartTable((place, *(heading for heading, _ in named)), rows, note)
 
 
-def stack_parts(parts: list[Part], place: str) -> Table:
+def stack_parts(parts: list[Part], place: str) -> ChartTable:
     """The rows of one mark after those of the other, with their names."""
     headings = list(dict.fromkeys(heading for part in parts for heading, _ in part.columns))
     found: list[tuple[str, ...]] = []
@@ -173,7 +173,7 @@ def stack_parts(parts: list[Part], place: str) -> Table:
         rows, note = thin(list(zip(part.places, *(texts.get(one, blank) for one in headings), strict=True)))
         found += [(part.name, *row) for row in rows]
         notes.append(note and f"{part.name}: {note}".removeprefix(": "))
-    return Table(("series", place, *headings), tuple(found), "; ".join(filter(None, notes)))
+    return ChartTable(("series", place, *headings), tuple(found), "; ".join(filter(None, notes)))
 
 
 def head(name: str, heading: str, n_parts: int) -> str:
@@ -182,7 +182,7 @@ def head(name: str, heading: str, n_parts: int) -> str:
 
 
 def thin(rows: list[tuple[str, ...]]) -> tuple[tuple[tuple[str, ...], ...], str]:
-    """At most so many rows, evenly chosen with both ends, and what to say of it."""
+    """At most so many rows, evenly chosen with both ends, and a note that says so."""
     if len(rows) <= MAX_TABLE_ROWS:
         return tuple(rows), ""
     step = (len(rows) - 1) / (MAX_TABLE_ROWS - 1)

@@ -8,7 +8,7 @@ import numpy as np
 
 from spinney.reading.wording import count
 from spinney.show.chart import Chart
-from spinney.show.marks import NEUTRAL, Axis, Band, Bars, Cells, Columns, Ends, Line, Mark, Points, Rows, Rule
+from spinney.show.marks import NEUTRAL, Axis, Band, Bars, Cells, Ends, Guide, Histogram, Line, Mark, Points, RowStrip
 from spinney.show.names import shown as caption
 from spinney.show.numbers import short
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
         Confusion,
         Coverage,
         Dependence,
-        Growth,
         Importance,
+        LearningCurve,
         PruningStep,
         Residuals,
         Separation,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 BASE = "baseline"
 FAR = 1.5  # times the range of all others: a baseline so far off is not drawn
-MAX_SERIES = 8  # told apart in one picture
+MAX_SERIES = 8  # in one picture: more could not be told apart
 MAX_INTERVALS = 3  # series whose error bars do not hide each other
 MAX_CLASSES = 12  # of a confusion, the last for all others
 MAX_FEATURES = 15
@@ -43,7 +43,7 @@ MANY_LEAVES = 20  # from here on leaves are counted on a logarithmic axis
 def scores(study: Study) -> Chart:
     """The mean score of each method with its standard error, the best first.
 
-    A baseline that is far off is told in words: beside it all others would be one point.
+    A baseline that is far off is named in the label instead: beside it all others would be one point.
     """
     shown = {one.key: (one, mean, study.standard_error(one)) for one in study.ranked if (mean := one.mean) is not None}
     ends = [mean + side * (error or 0.0) for key, (_, mean, error) in shown.items() for side in (-1, 1) if key != BASE]
@@ -56,7 +56,7 @@ def scores(study: Study) -> Chart:
             label += f" (far off: {name})"
             del shown[BASE]
         else:
-            rules = [Rule(x=mean, name=name)]
+            rules = [Guide(x=mean, name=name)]
     names = tuple(caption(one.name) for one, _, _ in shown.values())
     means, errors = tuple(mean for _, mean, _ in shown.values()), [error for *_, error in shown.values()]
     best = f" Best: {names[0]}, {short(means[0])}{plus_minus(errors[0])}." if shown else ""
@@ -69,10 +69,10 @@ def scores(study: Study) -> Chart:
     )
 
 
-def growth_scores(growths: Sequence[Growth], metric: str) -> Chart:
+def scores_by_trees(curves: Sequence[LearningCurve], metric: str) -> Chart:
     """Held-out scores against the number of trees; `metric` names them."""
     marks: list[Mark] = []
-    for series, one in enumerate(growths[:MAX_SERIES]):
+    for series, one in enumerate(curves[:MAX_SERIES]):
         x, name = tuple(map(float, one.trees)), caption(one.name)
         none = (None,) * len(x)
         marks += [
@@ -80,10 +80,10 @@ def growth_scores(growths: Sequence[Growth], metric: str) -> Chart:
             Points(x, one.scores, name, series, y_ends=ends_of(one.scores, one.errors or none)),
         ]
     last = "; ".join(
-        f"{caption(one.name)} {short(one.scores[-1])} with {one.trees[-1]}" for one in growths if one.trees
+        f"{caption(one.name)} {short(one.scores[-1])} with {one.trees[-1]} trees" for one in curves if one.trees
     )
-    trees = [n for one in growths for n in one.trees]
-    spread = ", with the standard error over folds" if any(one.errors for one in growths) else ""
+    trees = [n for one in curves for n in one.trees]
+    spread = ", with the standard error over folds" if any(one.errors for one in curves) else ""
     return Chart(
         title=f"{capital(metric)} against the number of trees",
         description=f"On held-out rows{spread}. {last}.",
@@ -93,13 +93,15 @@ def growth_scores(growths: Sequence[Growth], metric: str) -> Chart:
     )
 
 
-def growth_seconds(growths: Sequence[Growth]) -> Chart:
+def seconds_by_trees(curves: Sequence[LearningCurve]) -> Chart:
     """Seconds to fit against the number of trees."""
     marks: list[Mark] = []
-    for series, one in enumerate(growths[:MAX_SERIES]):
+    for series, one in enumerate(curves[:MAX_SERIES]):
         x, name = tuple(map(float, one.trees)), caption(one.name)
         marks += [Line(x, one.seconds, name, series), Points(x, one.seconds, name, series)]
-    last = "; ".join(f"{caption(one.name)} {one.seconds[-1]:.3g} s for {one.trees[-1]}" for one in growths if one.trees)
+    last = "; ".join(
+        f"{caption(one.name)} {one.seconds[-1]:.3g} s for {one.trees[-1]} trees" for one in curves if one.trees
+    )
     return Chart(
         title="Time to fit against the number of trees",
         description=f"Mean seconds over folds. {last}.",
@@ -120,7 +122,7 @@ def roc(separations: Sequence[Separation]) -> Chart:
         x=Axis("false positive rate", 0.0, 1.0),
         y=Axis("true positive rate", 0.0, 1.0),
         marks=(
-            Rule(name="chance"),
+            Guide(name="chance"),
             *(curve(one.roc, f"{caption(one.label)}, area {one.roc_auc:.3f}", k) for k, one in enumerate(shown)),
         ),
         is_square=True,
@@ -130,7 +132,7 @@ def roc(separations: Sequence[Separation]) -> Chart:
 def precision_recall(separations: Sequence[Separation]) -> Chart:
     """Precision against recall, a curve for each class."""
     shown = separations[:MAX_SERIES]
-    base = [Rule(y=one.n_positive / one.n_rows, name="chance") for one in shown if len(shown) == 1]
+    base = [Guide(y=one.n_positive / one.n_rows, name="chance") for one in shown if len(shown) == 1]
     return Chart(
         title="Precision against recall",
         description=f"{rows_of(shown)} "
@@ -150,9 +152,9 @@ def precision_recall(separations: Sequence[Separation]) -> Chart:
 
 
 def calibration(calibrations: Sequence[Calibration]) -> Chart:
-    """How often a class came against the probability that it was given."""
+    """How often rows were of a class against the predicted probability of the class."""
     shown = calibrations[:MAX_SERIES]
-    marks: list[Mark] = [Rule(name="as often as said")]
+    marks: list[Mark] = [Guide(name="as often as predicted")]
     for k, one in enumerate(shown):
         name = f"{caption(one.label)}, Brier score {one.brier:.3f}"
         ends = tuple(zip(one.low, one.high, strict=True)) if len(shown) <= MAX_INTERVALS else None
@@ -162,10 +164,10 @@ def calibration(calibrations: Sequence[Calibration]) -> Chart:
         ]
     return Chart(
         title="Calibration: what probabilities are worth",
-        description="How often held-out rows were of a class, by the probability it was given, with 95% intervals. "
+        description="How often held-out rows were of a class, by its predicted probability, with 95% intervals. "
         + "; ".join(f"{caption(one.label)}: Brier score {one.brier:.3f}" for one in shown)
         + ". Below the diagonal probabilities are too high, above it too low.",
-        x=Axis("probability given", 0.0, 1.0),
+        x=Axis("predicted probability", 0.0, 1.0),
         y=Axis("share of rows that were of the class", 0.0, 1.0),
         marks=tuple(marks),
         is_square=True,
@@ -173,15 +175,15 @@ def calibration(calibrations: Sequence[Calibration]) -> Chart:
 
 
 def confusion(found: Confusion) -> Chart:
-    """Rows by true class and answer, shaded by their share of the true class."""
+    """Rows by true and predicted class, shaded by their share of the true class."""
     names, counts = fold_classes(found)
     totals = np.maximum(counts.sum(axis=1, keepdims=True), 1)
     right, n_rows = int(np.trace(np.array(found.counts))), int(counts.sum())
     return Chart(
-        title="Answers by true class",
-        description=f"Of {n_rows} held-out rows {right} were answered rightly: those on the diagonal. "
-        "Rows are true classes, columns are answers.",
-        x=Axis("answer", levels=names),
+        title="Confusion: predicted against true class",
+        description=f"Of {n_rows} held-out rows {right} were predicted correctly: those on the diagonal. "
+        "Rows are true classes, columns are predicted classes.",
+        x=Axis("predicted class", levels=names),
         y=Axis("true class", levels=names),
         marks=(
             Cells(
@@ -192,38 +194,38 @@ def confusion(found: Confusion) -> Chart:
 
 
 def residuals(found: Residuals) -> Chart:
-    """True values against answers."""
+    """True against predicted values."""
     low, high = min(found.predicted + found.actual), max(found.predicted + found.actual)
     shown = len(found.predicted)
     sample = "" if shown == found.n_rows else f" {shown} of them are drawn."
     return Chart(
-        title="True values against answers",
+        title="True against predicted values",
         description=f"{found.n_rows} held-out rows: root mean squared error {short(found.rmse)}, mean absolute error "
-        f"{short(found.mae)}.{sample} A perfect answer is on the diagonal.",
-        x=Axis("answer", low, high),
+        f"{short(found.mae)}.{sample} A perfect prediction is on the diagonal.",
+        x=Axis("predicted value", low, high),
         y=Axis("true value", low, high),
-        marks=(Points(found.predicted, found.actual, "held-out rows"), Rule(name="right")),
+        marks=(Points(found.predicted, found.actual, "held-out rows"), Guide(name="right")),
         is_square=True,
     )
 
 
 def residual_histogram(found: Residuals) -> Chart:
-    """How often answers were wrong by how much."""
+    """How often predictions were wrong by how much."""
     return Chart(
-        title="Errors of the answers",
-        description=f"True value minus answer of {found.n_rows} held-out rows: root mean squared error "
+        title="Residuals: true minus predicted value",
+        description=f"Residuals of {found.n_rows} held-out rows: root mean squared error "
         f"{short(found.rmse)}, mean absolute error {short(found.mae)}. The outermost columns hold what lies beyond.",
-        x=Axis("true value minus answer"),
+        x=Axis("true minus predicted value"),
         y=Axis("rows", is_whole=True),
-        marks=(Columns(found.edges, tuple(map(float, found.counts))), Rule(x=0.0, name="no error")),
+        marks=(Histogram(found.edges, tuple(map(float, found.counts))), Guide(x=0.0, name="no error")),
     )
 
 
 def coverage(coverages: Sequence[Coverage]) -> Chart:
-    """Share of rows whose truth was held against the share that was asked for."""
+    """Share of rows whose true value or class was covered, against the nominal coverage."""
     shown = coverages[:MAX_SERIES]
     lowest = min((min((*one.nominal, *one.low)) for one in shown), default=0.0)
-    marks: list[Mark] = [Rule(name="as asked for")]
+    marks: list[Mark] = [Guide(name="as promised")]
     for k, one in enumerate(shown):
         name = caption(one.name)
         marks += [
@@ -232,13 +234,13 @@ def coverage(coverages: Sequence[Coverage]) -> Chart:
         ]
     return Chart(
         title="Coverage: how often the truth was inside",
-        description="Share of held-out rows whose truth was held, with 95% intervals. "
+        description="Share of held-out rows whose true value or class was covered, with 95% intervals. "
         + "; ".join(
-            f"{caption(one.name)}: {one.covered[-1]:.1%} where {one.nominal[-1]:.0%} were asked for" for one in shown
+            f"{caption(one.name)}: {one.covered[-1]:.1%} where {one.nominal[-1]:.0%} is nominal" for one in shown
         )
         + ". Above the diagonal intervals or sets are wider than they need to be, below it too narrow.",
-        x=Axis("share asked for", lowest, 1.0),
-        y=Axis("share covered", lowest, 1.0),
+        x=Axis("nominal coverage", lowest, 1.0),
+        y=Axis("share of rows covered", lowest, 1.0),
         marks=tuple(marks),
         is_square=True,
     )
@@ -251,7 +253,7 @@ def permutation_importances(importances: Sequence[Importance]) -> Chart:
     return Chart(
         title="Importance by permutation",
         description="How much the error of trees on their out-of-bag rows rises when a column is permuted, with "
-        "standard errors. " + tell_first([one.feature for one in shown], values),
+        "standard errors. " + list_first([one.feature for one in shown], values),
         x=Axis("rise of the error when permuted"),
         y=Axis("column", levels=tuple(caption(one.feature) for one in shown)),
         marks=(Bars(values, ends=ends_of(values, [one.permutation_error for one in shown])),),
@@ -265,7 +267,7 @@ def impurity_importances(importances: Sequence[Importance]) -> Chart:
     return Chart(
         title="Importance by impurity",
         description="The share of the fall in impurity that splits on a column brought, on the training rows; columns "
-        "of many values are flattered. " + tell_first([one.feature for one in shown], values),
+        "of many values are flattered. " + list_first([one.feature for one in shown], values),
         x=Axis("share of the fall in impurity"),
         y=Axis("column", levels=tuple(caption(one.feature) for one in shown)),
         marks=(Bars(values, series=1, ends=ends_of(values, [one.impurity_error for one in shown])),),
@@ -273,8 +275,10 @@ def impurity_importances(importances: Sequence[Importance]) -> Chart:
 
 
 def dependence(found: Dependence, target: str) -> Chart:
-    """The mean answer as one column varies; `target` names what is answered."""
-    answer = f"probability of {caption(found.label)}" if found.label is not None else f"{caption(target)}, mean answer"
+    """The mean prediction as one column varies; `target` names what is predicted."""
+    output = (
+        f"probability of {caption(found.label)}" if found.label is not None else f"{caption(target)}, mean prediction"
+    )
     feature = caption(found.feature)
     title = f"Dependence on {feature}"
     if found.is_number:
@@ -282,24 +286,24 @@ def dependence(found: Dependence, target: str) -> Chart:
         low, high = min(found.mean), max(found.mean)
         return Chart(
             title=title,
-            description=f"As {feature} goes from {short(grid[0])} to {short(grid[-1])}, the {answer} lies between "
+            description=f"As {feature} goes from {short(grid[0])} to {short(grid[-1])}, the {output} lies between "
             f"{short(low)} and {short(high)}. Thin lines are single rows; the strip below shows where rows are.",
             x=Axis(feature),
-            y=Axis(answer),
+            y=Axis(output),
             marks=(
                 *(
                     Line(grid, one, "" if k else "single rows", NEUTRAL, is_faint=True)
                     for k, one in enumerate(found.lines[:MAX_LINES])
                 ),
-                Rows(grid, found.counts),
+                RowStrip(grid, found.counts),
                 Line(grid, found.mean, "mean"),
             ),
         )
-    return level_dependence(found, title, answer)
+    return level_dependence(found, title, output)
 
 
-def level_dependence(found: Dependence, title: str, answer: str) -> Chart:
-    """The mean answer by level of a category, the commonest levels first, with what most single rows get."""
+def level_dependence(found: Dependence, title: str, output: str) -> Chart:
+    """The mean prediction by level of a category, the commonest first, with the range of most single rows."""
     order = sorted(range(len(found.grid)), key=lambda k: -found.counts[k])[:MAX_LEVELS]
     means = tuple(found.mean[k] for k in order)
     spread: Ends | None = None
@@ -308,9 +312,9 @@ def level_dependence(found: Dependence, title: str, answer: str) -> Chart:
         spread = tuple(zip(lows, highs, strict=True))
     return Chart(
         title=title,
-        description=f"The {answer} by level, the commonest first, with its number of rows; bars hold the middle 80% of "
+        description=f"The {output} by level, the commonest first, with its number of rows; bars hold the middle 80% of "
         "single rows.",
-        x=Axis(answer),
+        x=Axis(output),
         y=Axis(
             caption(found.feature),
             levels=tuple(caption(found.grid[k]) for k in order),
@@ -332,10 +336,10 @@ def pruning(steps: Sequence[PruningStep], chosen: int, one_error: int, measure: 
     if held and all(ends):
         low, high = zip(*(pair for pair in ends if pair is not None), strict=True)
         marks.append(Band(x, low, high, "± standard error"))
-    marks.append(Line(leaves, tuple(step.training_error for step in steps), "on its own rows", 1))
+    marks.append(Line(leaves, tuple(step.training_error for step in steps), "on the training rows", 1))
     if held:
         marks.append(Line(x, errors, "cross-validated"))
-    marks.append(Rule(x=leaves[chosen], name=f"chosen: {count(steps[chosen].n_leaves, 'leaf')}"))
+    marks.append(Guide(x=leaves[chosen], name=f"chosen: {count(steps[chosen].n_leaves, 'leaf')}"))
     if one_error != chosen:
         simple = steps[one_error]
         marks.append(
@@ -347,11 +351,11 @@ def pruning(steps: Sequence[PruningStep], chosen: int, one_error: int, measure: 
             )
         )
     best = steps[chosen]
-    said = "" if best.error is None else f", {measure} {short(best.error)}{plus_minus(best.standard_error)}"
+    score = "" if best.error is None else f", {measure} {short(best.error)}{plus_minus(best.standard_error)}"
     return Chart(
         title="Pruning: error against size of the tree",
         description=f"{capital(measure)} of the tree from {count(steps[0].n_leaves, 'leaf')} to the root. "
-        f"Cross-validation chose {count(best.n_leaves, 'leaf')}{said}.",
+        f"Cross-validation chose {count(best.n_leaves, 'leaf')}{score}.",
         x=Axis("leaves", is_log=max(leaves) > MANY_LEAVES, is_whole=True),
         y=Axis(measure, lowest=0.0),
         marks=tuple(marks),
@@ -408,7 +412,7 @@ def by_worth(importances: Sequence[Importance]) -> list[Importance]:
     return sorted(importances, key=lambda one: -one.permutation)[:MAX_FEATURES]
 
 
-def tell_first(features: Sequence[str], values: Sequence[float]) -> str:
+def list_first(features: Sequence[str], values: Sequence[float]) -> str:
     """The first few values in words."""
-    told = [f"{caption(name)} {short(value)}" for name, value in zip(features[:3], values, strict=False)]
-    return f"The first: {', '.join(told)}."
+    first = [f"{caption(name)} {short(value)}" for name, value in zip(features[:3], values, strict=False)]
+    return f"The first: {', '.join(first)}."

@@ -25,7 +25,7 @@ def describe_data(summary: TableSummary) -> Html:
     odd = [f"{shown(column.name)}: {column.suspicion}" for column in summary.used if column.suspicion is not None]
     if len(odd) > MAX_NOTES:
         odd = [*odd[:MAX_NOTES], f"and {len(odd) - MAX_NOTES:,} more columns"]
-    odd += [] if summary.doubt is None else [summary.doubt]
+    odd += [] if summary.copies_warning is None else [summary.copies_warning]
     suspicions = [tag("h3", "To look at before trusting the scores"), listed(odd)] if odd else []
     return join(tag("p", words), *suspicions, describe_classes(summary), list_columns(summary))
 

@@ -130,7 +130,7 @@ class Bars:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class Histogram:
     """Columns from 0 upward between neighbouring edges: a histogram."""
 
     edges: tuple[float, ...]
@@ -149,7 +149,7 @@ class Columns:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowStrip:
     """How many rows there are about each x, as a strip along the foot of the chart."""
 
     x: tuple[float, ...]
@@ -183,7 +183,7 @@ class Cells:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class Guide:
     """A thin straight line for the eye: upright at x, level at y, or with neither the diagonal y = x."""
 
     x: float | None = None
@@ -195,11 +195,11 @@ class Rule:
         return [] if self.x is None else [self.x], [] if self.y is None else [self.y]
 
     def to_part(self, _: Axis, __: Axis) -> Part | None:
-        """None: what it says is in the key."""
+        """None: its name is in the key."""
         return None
 
 
-Mark = Line | Band | Points | Bars | Columns | Rows | Cells | Rule
+Mark = Line | Band | Points | Bars | Histogram | RowStrip | Cells | Guide
 
 
 def flat(ends: Ends | None) -> Iterable[float]:
@@ -211,16 +211,16 @@ def columns_of(ends: Ends | None) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Error bars as two columns, or none."""
     if ends is None or not any(ends):
         return ()
-    lows = tuple("" if pair is None else say(pair[0]) for pair in ends)
-    highs = tuple("" if pair is None else say(pair[1]) for pair in ends)
+    lows = tuple("" if pair is None else number_text(pair[0]) for pair in ends)
+    highs = tuple("" if pair is None else number_text(pair[1]) for pair in ends)
     return ("from", lows), ("to", highs)
 
 
 def texts_of(values: Sequence[float]) -> tuple[str, ...]:
     """Numbers as texts."""
-    return tuple(map(say, values))
+    return tuple(map(number_text, values))
 
 
-def say(x: float) -> str:
+def number_text(x: float) -> str:
     """A number as text: whole ones whole, others in four digits."""
     return f"{int(x)}" if x == int(x) and abs(x) < 1e15 else rounded(x)

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from spinney.reading.layout import shorten
-from spinney.show.marks import NEUTRAL, Band, Bars, Cells, Columns, Ends, Line, Mark, Points, Rows, Rule
+from spinney.show.marks import NEUTRAL, Band, Bars, Cells, Ends, Guide, Histogram, Line, Mark, Points, RowStrip
 from spinney.show.scale import find_ends, log_ticks, tick_texts
 from spinney.show.theme import LIGHT, N_LOOKS, dash
 
@@ -96,7 +96,7 @@ def set_axes(chart: Chart, ax: Any) -> None:
         if axis.levels is None or has_cells:
             getattr(ax, f"set_{name}label")(plain(axis.label))
         low, high = find_ends(axis, (value for reach in reaches for value in reach[place]))
-        if name == "y" and any(isinstance(mark, Rows) for mark in chart.marks):
+        if name == "y" and any(isinstance(mark, RowStrip) for mark in chart.marks):
             low -= 1.3 * STRIP * (high - low)  # room for the strip
         if axis.is_log:
             ticks = log_ticks(low, high, 8)
@@ -132,15 +132,15 @@ def draw_mark(mark: Mark, ax: Any) -> None:
             )
         case Points():
             draw_points(mark, ax)
-        case Columns():
+        case Histogram():
             ax.stairs(
                 mark.heights, mark.edges, fill=True, color=LIGHT.colour(mark.series), alpha=0.75, label=label(mark)
             )
-        case Rows():
+        case RowStrip():
             draw_rows(mark, ax)
         case Cells():
             draw_cells(mark, ax)
-        case Rule():
+        case Guide():
             draw_rule(mark, ax)
 
 
@@ -164,7 +164,7 @@ def dashes(series: int) -> tuple[float, ...]:
     return tuple(part / 1.6 for part in dash(series)) or (None, None)  # type: ignore[return-value]
 
 
-def marker(series: int) -> str:
+def marker_of(series: int) -> str:
     """The marker of a series."""
     return MARKERS[0 if series == NEUTRAL else series % N_LOOKS]
 
@@ -175,13 +175,15 @@ def draw_points(mark: Points, ax: Any) -> None:
     if len(mark.x) > MAX_MARKERS:
         ax.scatter(mark.x, mark.y, s=6, color=colour, alpha=0.35, linewidths=0, label=label(mark))
         return
-    ax.plot(mark.x, mark.y, linestyle="", marker=marker(mark.series), markersize=5, color=colour, label=label(mark))
+    ax.plot(
+        mark.x, mark.y, linestyle="", marker_of=marker_of(mark.series), markersize=5, color=colour, label=label(mark)
+    )
     for k, pair in enumerate(mark.x_ends or ()):
         if pair is not None:
-            ax.plot(pair, (mark.y[k], mark.y[k]), color=colour, linewidth=1.2, marker="|", markersize=5)
+            ax.plot(pair, (mark.y[k], mark.y[k]), color=colour, linewidth=1.2, marker_of="|", markersize=5)
     for k, pair in enumerate(mark.y_ends or ()):
         if pair is not None:
-            ax.plot((mark.x[k], mark.x[k]), pair, color=colour, linewidth=1.2, marker="_", markersize=5)
+            ax.plot((mark.x[k], mark.x[k]), pair, color=colour, linewidth=1.2, marker_of="_", markersize=5)
 
 
 def draw_bars(mark: Bars, ax: Any, place: int, n_bars: int) -> None:
@@ -192,10 +194,10 @@ def draw_bars(mark: Bars, ax: Any, place: int, n_bars: int) -> None:
     ends: Ends = mark.ends or ()
     for middle, pair in zip(middles, ends, strict=mark.ends is not None):
         if pair is not None:
-            ax.plot(pair, (middle, middle), color=LIGHT.soft, linewidth=1.2, marker="|", markersize=5)
+            ax.plot(pair, (middle, middle), color=LIGHT.soft, linewidth=1.2, marker_of="|", markersize=5)
 
 
-def draw_rows(mark: Rows, ax: Any) -> None:
+def draw_rows(mark: RowStrip, ax: Any) -> None:
     """Rows as low columns along the foot, in shares of the height."""
     middles = [(a + b) / 2 for a, b in pairwise(mark.x)]
     edges = [mark.x[0], *middles, mark.x[-1]]
@@ -218,7 +220,7 @@ def draw_cells(mark: Cells, ax: Any) -> None:
             ax.text(column, row, plain(text), ha="center", va="center", fontsize="small")
 
 
-def draw_rule(mark: Rule, ax: Any) -> None:
+def draw_rule(mark: Guide, ax: Any) -> None:
     """A dashed line across."""
     look = {"color": LIGHT.soft, "linewidth": 1.0, "linestyle": (0, (4, 4)), "label": label(mark)}
     if mark.x is not None:

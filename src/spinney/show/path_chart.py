@@ -14,7 +14,7 @@ from spinney.show.numbers import short
 from spinney.show.scale import Scale, round_numbers, tick_texts
 
 if TYPE_CHECKING:
-    from spinney.study.evidence import TreeStory
+    from spinney.study.evidence import TreeView
 
 HEIGHT, TOP, BOTTOM = 180.0, 14.0, 24.0  # pixels
 MAX_LABELS, MAX_GRID = 6, 4
@@ -24,7 +24,7 @@ MAX_LARGE = 40  # steps that are drawn with large points
 class PathChart:
     """The chart of one tree's path."""
 
-    def __init__(self, tree: TreeStory) -> None:
+    def __init__(self, tree: TreeView) -> None:
         self.tree = tree
         self.last = len(tree.steps) - 1
         errors = [step.error + (step.standard_error or 0.0) for step in tree.steps if step.error is not None]

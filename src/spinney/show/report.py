@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from spinney.study.result import Figure, MethodResult, Study, TableSummary
 
 WIDTH = 400.0  # pixels of a chart: its text can be read on a phone, and two stand side by side on a screen
-MAX_TRACE = 12  # questions of the root
-MAX_SENTENCE = 600  # letters of what it says of the root
+MAX_TRACE = 12  # candidate splits of the root
+MAX_SENTENCE = 600  # letters of the sentence on the root
 KIND = "Comparison of tree methods"
 UNSEEN = "This part was not looked at."
 STOPS = {
-    "budget": "The time was spent before the study was done: what is said here rests on the folds that were finished.",
-    "interrupt": "The study was interrupted: what is said here rests on the folds that were finished.",
+    "budget": "The budget was spent before the study was done: everything here rests on the folds that were finished.",
+    "interrupt": "The study was interrupted: everything here rests on the folds that were finished.",
 }
 
 
@@ -75,7 +75,7 @@ def make_report(
         Section("methods", "Methods compared", "Methods", compare_methods(study)),
         *show_evidence(evidence, study.metric_title),
         Section("data", "The data", "Data", describe_data(summary)),
-        Section("run", "What was run", "What was run", tell_run(study, evidence, command, study.seed, runs)),
+        Section("run", "What was run", "What was run", describe_run(study, evidence, command, study.seed, runs)),
     ]
     return write(study, shown(summary.name), about, sections, made)
 
@@ -97,7 +97,7 @@ def make_figure_report(
     about = f"R² and fit time of ensembles by their number of trees · mean of {figure.folds}"
     n_done = {curve.name: str(len(curve.scores)) for curve in figure.curves}
     runs = [
-        (name, kind, say_settings(parameters), n_done.get(name, "0"))
+        (name, kind, format_settings(parameters), n_done.get(name, "0"))
         for name, (kind, parameters) in (settings or {}).items()
     ]
     sections = [
@@ -105,7 +105,7 @@ def make_figure_report(
         Section("methods", "Methods compared", "Methods", compare_curves(figure)),
         *show_evidence(evidence, "R²"),
         *([] if summary is None else [Section("data", "The data", "Data", describe_data(summary))]),
-        Section("run", "What was run", "What was run", tell_run(figure, evidence, command, seed, runs)),
+        Section("run", "What was run", "What was run", describe_run(figure, evidence, command, seed, runs)),
     ]
     return write(figure, shown(figure.table), about, sections, made)
 
@@ -135,11 +135,11 @@ def advise(study: Study) -> Html:
         pairs.append(("Best method", capital(best.name)))
         pairs.append((capital(study.metric_title), with_error(best.mean, error)))
         if base is not None and base.mean is not None and base.key != study.best:
-            pairs.append((f"Without a method ({base.name})", with_error(base.mean, study.standard_error(base))))
+            pairs.append((f"Baseline ({base.name})", with_error(base.mean, study.standard_error(base))))
         pairs.append((f"To fit {study.train_rows:,.0f} rows", f"{seconds(fmean(best.fit_seconds))} s"))
-        pairs.append((f"To answer {study.test_rows:,.0f} rows", f"{seconds(fmean(best.predict_seconds))} s"))
+        pairs.append((f"To predict {study.test_rows:,.0f} rows", f"{seconds(fmean(best.predict_seconds))} s"))
     return join(
-        tag("p", study.recommendation, class_="verdict"),
+        tag("p", study.recommendation, class_="conclusion"),
         *halt(study),
         facts(pairs) if pairs else join(),
         listed([capital(note) for note in study.notes if not note.startswith("column ")]),  # those are with the data
@@ -153,15 +153,15 @@ def compare_methods(study: Study) -> Html:
     return join(
         explained(
             f"{capital(study.metric_title)}: {better} is better. Dots are means over {done}{study.folds}, bars one "
-            "standard error to each side (corrected for folds that share training rows), ticks the folds. Filled dots "
-            "cannot be told from the best; hollow ones are worse beyond chance (p below 0.05, starred).",
+            "standard error to each side (corrected for folds that share training rows), ticks the folds. Hollow "
+            "dots are significantly worse than the best (p below 0.05, starred); filled ones are not.",
         ),
         show_methods(study),
         explained(
             "Behind: mean difference to the best in the same folds. p: corrected resampled t-test (Nadeau and Bengio "
             f"2003) with Holm's correction. Times are means per fold, of {study.train_rows:,.0f} rows to fit and "
-            f"{study.test_rows:,.0f} to answer, on {cores(study.n_cores)}; the fit alone"
-            f"{', with its search for settings' if study.is_tuned else ''}, compiled before.",
+            f"{study.test_rows:,.0f} to predict, on {cores(study.n_cores)}; of the fit alone"
+            f"{', with its search for settings' if study.is_tuned else ''}, with kernels compiled before.",
         ),
     )
 
@@ -170,7 +170,7 @@ def sum_up(figure: Figure) -> Html:
     """The best ensemble at its most trees."""
     done = [curve for curve in figure.curves if curve.scores]
     if not done:
-        return join(tag("p", "No ensemble was finished.", class_="verdict"), *halt(figure))
+        return join(tag("p", "No ensemble was finished.", class_="conclusion"), *halt(figure))
     finals = {curve.name: tuple(fold[-1] for fold in curve.scores) for curve in done}
     best = max(done, key=lambda curve: fmean(finals[curve.name]))
     score, spent = mean_of(figure, finals[best.name]), fmean(fold[-1] for fold in best.seconds)
@@ -180,7 +180,7 @@ def sum_up(figure: Figure) -> Html:
         second = max(rivals, key=lambda curve: fmean(finals[curve.name]))
         gaps = tuple(a - b for a, b in zip(finals[best.name], finals[second.name], strict=True))
         words += f" {capital(second.name)} is {mean_of(figure, gaps)} behind in the same folds."
-    return join(tag("p", words, class_="verdict"), *halt(figure))
+    return join(tag("p", words, class_="conclusion"), *halt(figure))
 
 
 def mean_of(figure: Figure, values: tuple[float, ...]) -> str:
@@ -209,25 +209,25 @@ def halt(study: Study | Figure) -> list[Html]:
 
 
 def show_evidence(evidence: Evidence | None, metric: str) -> list[Section]:
-    """The sections on how a method answers, what it uses, and the tree."""
+    """The sections on how well a method predicts, what it uses, and the tree."""
     shows = (
-        ("growth", "Learning curves", "Learning curves", lambda e: show_growths(e, metric), "growths"),
+        ("learning-curves", "Learning curves", "Learning curves", lambda e: show_learning_curves(e, metric), "growths"),
         (
-            "answers",
-            "Answers for held-out rows",
-            "Answers",
-            show_answers,
+            "predictions",
+            "Predictions for held-out rows",
+            "Predictions",
+            show_predictions,
             "separations calibrations confusion residuals",
         ),
-        ("coverage", "How sure answers are", "Intervals", show_coverage, "coverages"),
+        ("coverage", "How sure predictions are", "Intervals", show_coverage, "coverages"),
         ("importances", "Which columns matter", "Importances", show_importances, "importances"),
-        ("dependence", "How answers depend on columns", "Dependence", show_dependences, "dependences"),
+        ("dependence", "How predictions depend on columns", "Dependence", show_dependences, "dependences"),
         ("tree", "A tree to read", "The tree", show_tree, "tree"),
-        ("question", "Its first question", "First question", show_question, "tree"),
+        ("first-split", "Its first split", "First split", show_root_split, "tree"),
     )
     return [
         Section(key, title, brief, join(*show(evidence)) if evidence is not None and has(evidence, parts) else
-                missing(say_why(evidence, parts)))
+                missing(explain_missing(evidence, parts)))
         for key, title, brief, show, parts in shows
     ]  # fmt: skip
 
@@ -243,23 +243,23 @@ def note(evidence: Evidence, *parts: str) -> list[Html]:
     return [explained(known[part]) for part in parts if part in known]
 
 
-def say_why(evidence: Evidence | None, parts: str) -> str:
+def explain_missing(evidence: Evidence | None, parts: str) -> str:
     """Why there is none of these parts."""
     known = {} if evidence is None else dict(evidence.left_out)
     reasons = dict.fromkeys(known[part] for part in parts.split() if part in known)
     return f"Not shown: {'; '.join(reasons)}." if reasons else UNSEEN
 
 
-def show_growths(evidence: Evidence, metric: str) -> list[Html]:
+def show_learning_curves(evidence: Evidence, metric: str) -> list[Html]:
     """Ensembles by their number of trees."""
     return [
-        explained("What more trees bring, and what they cost: ensembles read on their way, on held-out rows."),
+        explained("The score on held-out rows and the time to fit, as trees are added."),
         *note(evidence, "growths"),
-        pictures(charts.growth_scores(evidence.growths, metric), charts.growth_seconds(evidence.growths)),
+        pictures(charts.scores_by_trees(evidence.growths, metric), charts.seconds_by_trees(evidence.growths)),
     ]
 
 
-def show_answers(evidence: Evidence) -> list[Html]:
+def show_predictions(evidence: Evidence) -> list[Html]:
     """Curves and counts of classes, or errors of numbers."""
     made: list[Chart] = []
     if evidence.separations:
@@ -271,7 +271,7 @@ def show_answers(evidence: Evidence) -> list[Html]:
     if evidence.residuals is not None:
         made += [charts.residuals(evidence.residuals), charts.residual_histogram(evidence.residuals)]
     return [
-        explained(f"{capital(evidence.name)}: what it said of held-out rows, which it had not seen."),
+        explained(f"{capital(evidence.name)}: predictions for held-out rows, which it was not fitted on."),
         *note(evidence, "confusion", "residuals"),
         pictures(*made),
     ]
@@ -281,8 +281,8 @@ def show_coverage(evidence: Evidence) -> list[Html]:
     """How often intervals and sets hold the truth."""
     return [
         explained(
-            "A random forest gives intervals for numbers and sets of classes, made to hold the truth of a given share "
-            "of rows. On the diagonal they keep their word; below it they promise too much.",
+            "A random forest gives intervals for numbers and sets of classes, made to hold the true value of a given "
+            "share of rows. On the diagonal they do so as often as promised; below it, less often.",
         ),
         pictures(charts.coverage(evidence.coverages)),
     ]
@@ -292,9 +292,9 @@ def show_importances(evidence: Evidence) -> list[Html]:
     """What each column is worth."""
     return [
         explained(
-            "By permutation: how much worse a random forest answers out-of-bag rows when a column is shuffled; near "
-            "zero it does without. By impurity: how much the column's tests cleared up while growing, which favours "
-            "columns of many values.",
+            "By permutation: how much worse a random forest predicts out-of-bag rows when a column is shuffled; near "
+            "zero the forest does without it. By impurity: how much the column's splits lowered the impurity "
+            "while growing, which favours columns of many values.",
         ),
         *note(evidence, "importances"),
         pictures(
@@ -304,12 +304,12 @@ def show_importances(evidence: Evidence) -> list[Html]:
 
 
 def show_dependences(evidence: Evidence) -> list[Html]:
-    """Answers against the columns that matter most."""
-    target = evidence.tree.target if evidence.tree is not None else "the answer"
+    """Predictions against the columns that matter most."""
+    target = evidence.tree.target if evidence.tree is not None else "the prediction"
     return [
         explained(
-            f"The mean answer of {evidence.name} as one column varies and the others stay as they are; thin lines are "
-            "single rows. Where rows are few, a curve is a guess.",
+            f"The mean prediction of {evidence.name} as one column varies and the others stay as they are; thin lines "
+            "are single rows. Where rows are few, a curve is a guess.",
         ),
         pictures(*(charts.dependence(one, target) for one in evidence.dependences)),
     ]
@@ -321,13 +321,13 @@ def show_tree(evidence: Evidence) -> list[Html]:
     return [*note(evidence, "tree"), explore(evidence.tree)]
 
 
-def show_question(evidence: Evidence) -> list[Html]:
-    """Why the root asks what it asks."""
+def show_root_split(evidence: Evidence) -> list[Html]:
+    """Why the root splits as it does."""
     assert evidence.tree is not None
     tree = evidence.tree
     rows = [tuple(map(clip, row)) for row in tree.trace_rows[:MAX_TRACE]]
     more = len(tree.trace_rows) - len(rows)
-    title = "What the root could have asked, best first"
+    title = "Candidate splits of the root, best first"
     return [
         tag("p", clip(tree.trace_words, MAX_SENTENCE)),
         table(title if more <= 0 else f"{title}: {len(rows)} of {len(tree.trace_rows)}", tree.trace_columns, rows,
@@ -356,7 +356,7 @@ def picture(chart: Chart) -> Html:
 # --- The run --------------------------------------------------------------------------------------------------
 
 
-def tell_run(
+def describe_run(
     study: Study | Figure,
     evidence: Evidence | None,
     command: str | None,
@@ -382,14 +382,14 @@ def tell_run(
 
 def settings_of(result: MethodResult) -> tuple[str, ...]:
     """A method, its class, its settings, the folds that it finished."""
-    parameters = say_settings(result.parameters)
-    chosen = dict.fromkeys(map(say_settings, result.chosen))
+    parameters = format_settings(result.parameters)
+    chosen = dict.fromkeys(map(format_settings, result.chosen))
     if chosen:
         parameters = "; ".join([*([parameters] if result.parameters else []), f"tuned to {' or '.join(chosen)}"])
     return result.name, result.estimator, parameters, str(len(result.folds))
 
 
-def say_settings(parameters: Mapping[str, Any]) -> str:
+def format_settings(parameters: Mapping[str, Any]) -> str:
     """Parameters in one line."""
     return ", ".join(f"{name}={value!r}" for name, value in parameters.items()) or "defaults"
 

@@ -27,7 +27,7 @@ SURE = 0.05  # p-values below it are starred
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A score with its standard error, and those of the folds; `is_behind`: worse than the best beyond chance."""
+    """A score with its standard error, and those of the folds; `is_behind`: significantly worse than the best."""
 
     mean: float
     error: float | None

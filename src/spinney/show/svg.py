@@ -8,7 +8,20 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from spinney.reading.layout import shorten, text_width, wrap
-from spinney.show.marks import NEUTRAL, Band, Bars, Cells, Columns, Ends, Line, Mark, Points, Rows, Rule, say
+from spinney.show.marks import (
+    NEUTRAL,
+    Band,
+    Bars,
+    Cells,
+    Ends,
+    Guide,
+    Histogram,
+    Line,
+    Mark,
+    Points,
+    RowStrip,
+    number_text,
+)
 from spinney.show.markup import Html, join, tag, written
 from spinney.show.scale import Scale, find_ends, tick_texts
 from spinney.show.style import SMALL, TEXT, TITLE, make_style
@@ -68,7 +81,7 @@ def to_svg(
     has_title : bool
         Whether the title is written above. It is always there for screen readers.
     """
-    return Painter(chart, width).paint(name, embed_style=embed_style, has_title=has_title)
+    return ChartPainter(chart, width).paint(name, embed_style=embed_style, has_title=has_title)
 
 
 def stroke(series: int) -> str:
@@ -91,7 +104,7 @@ def path_of(points: Iterable[tuple[float, float]]) -> str:
     return "M" + "L".join(f"{written(round(x, 1))} {written(round(y, 1))}" for x, y in points)
 
 
-def marker(series: int, x: float, y: float, tip: str = "") -> Html:
+def draw_marker(series: int, x: float, y: float, tip: str = "") -> Html:
     """The marker of a series, with a tooltip."""
     shape = MARKERS[0 if series == NEUTRAL else series % N_LOOKS]
     at = f"translate({written(x)} {written(y)}) scale({RADIUS:g})"
@@ -111,7 +124,7 @@ class Pile:
         self.y += LINE
 
 
-class Painter:
+class ChartPainter:
     """Draws one chart."""
 
     def __init__(self, chart: Chart, width: float) -> None:
@@ -147,7 +160,7 @@ class Painter:
         pile.y += 4
         height = self.find_height()
         self.x = Scale(*self.x_ends, self.left, self.right, self.chart.x.is_log)
-        strip = STRIP + 4 if any(isinstance(mark, Rows) for mark in self.chart.marks) else 0.0
+        strip = STRIP + 4 if any(isinstance(mark, RowStrip) for mark in self.chart.marks) else 0.0
         first, last = (height - strip, 0.0) if self.chart.y.levels is None else (0.0, height)
         self.y = Scale(*self.y_ends, pile.y + first, pile.y + last, self.chart.y.is_log)
         self.top, self.foot = pile.y, pile.y + height
@@ -297,9 +310,9 @@ class Painter:
                 return self.draw_points(mark)
             case Bars():
                 return self.draw_bars(mark)
-            case Columns() | Rows():
+            case Histogram() | RowStrip():
                 return self.draw_columns(mark)
-            case Cells() | Rule():
+            case Cells() | Guide():
                 return self.draw_cells(mark) if isinstance(mark, Cells) else [self.draw_rule(mark)]
 
     def path(self, points: Iterable[tuple[float, float]]) -> str:
@@ -334,8 +347,8 @@ class Painter:
         levels = self.chart.y.levels
         for k, (x, y) in enumerate(places):
             ends = (mark.x_ends or mark.y_ends or (None,) * len(places))[k]
-            where = levels[round(mark.y[k])] if levels else say(mark.x[k])
-            parts.append(marker(mark.series, x, y, tip_of(where, mark.x[k] if levels else mark.y[k], ends)))
+            where = levels[round(mark.y[k])] if levels else number_text(mark.x[k])
+            parts.append(draw_marker(mark.series, x, y, tip_of(where, mark.x[k] if levels else mark.y[k], ends)))
         return parts
 
     def draw_ends(self, series: int, ends: Ends | None, places: Sequence[float], *, is_level: bool) -> list[Html]:
@@ -378,16 +391,16 @@ class Painter:
         ends = self.draw_ends(NEUTRAL, mark.ends, middles, is_level=True)
         return [*parts, *ends]
 
-    def draw_columns(self, mark: Columns | Rows) -> list[Html]:
+    def draw_columns(self, mark: Histogram | RowStrip) -> list[Html]:
         """Columns from 0, or low ones along the foot of the chart by the largest count."""
-        if isinstance(mark, Columns):
+        if isinstance(mark, Histogram):
             look, opacity = fill(mark.series), 0.75
             boxes = [
                 (self.x(low), self.x(high), self.y(0.0) - self.y(height))
                 for (low, high), height in zip(pairwise(mark.edges), mark.heights, strict=True)
             ]
             tips = [
-                f"{say(low)} to {say(high)}: {say(n)}"
+                f"{number_text(low)} to {number_text(high)}: {number_text(n)}"
                 for (low, high), n in zip(pairwise(mark.edges), mark.heights, strict=True)
             ]
         else:
@@ -398,7 +411,7 @@ class Painter:
                 (low, high, STRIP * n / most)
                 for low, high, n in zip([places[0], *middles], [*middles, places[-1]], mark.counts, strict=True)
             ]
-            tips = [f"about {say(x)}: {n} rows" for x, n in zip(mark.x, mark.counts, strict=True)]
+            tips = [f"about {number_text(x)}: {n} rows" for x, n in zip(mark.x, mark.counts, strict=True)]
         return [
             tag(
                 "rect", tag("title", tip), class_=look, fill_opacity=opacity, x=low + 0.3, y=self.foot - tall,
@@ -427,7 +440,7 @@ class Painter:
                     parts.append(tag("text", text, class_=look, x=x, y=y + 4, text_anchor="middle"))
         return parts
 
-    def draw_rule(self, mark: Rule) -> Html:
+    def draw_rule(self, mark: Guide) -> Html:
         """A dashed line across the plot."""
         if mark.x is not None:
             ends = [(self.x(mark.x), self.top), (self.x(mark.x), self.foot)]
@@ -440,8 +453,8 @@ class Painter:
 
 
 def tip_of(where: str, value: float, ends: tuple[float, float] | None) -> str:
-    """What a tooltip says of a number."""
-    return f"{where}: {say(value)}" + (f" ({say(ends[0])} to {say(ends[1])})" if ends else "")
+    """The text of a tooltip."""
+    return f"{where}: {number_text(value)}" + (f" ({number_text(ends[0])} to {number_text(ends[1])})" if ends else "")
 
 
 def glyph(mark: Mark, x: float, y: float) -> list[Html]:
@@ -460,12 +473,12 @@ def glyph(mark: Mark, x: float, y: float) -> list[Html]:
                     **faint,
                 )
             ]
-        case Rule():
+        case Guide():
             return [tag("path", class_=stroke(NEUTRAL), d=level, fill="none", stroke_dasharray="4 4")]
         case Points():
-            return [marker(mark.series, x + GLYPH / 2, y)]
+            return [draw_marker(mark.series, x + GLYPH / 2, y)]
         case Band():
             return [tag("rect", class_=fill(mark.series), fill_opacity=0.18, x=x, y=y - 5, width=GLYPH, height=10)]
         case _:
-            series = mark.series if isinstance(mark, Bars | Columns) else NEUTRAL
+            series = mark.series if isinstance(mark, Bars | Histogram) else NEUTRAL
             return [tag("rect", class_=fill(series), fill_opacity=0.75, x=x + 5, y=y - 5, width=GLYPH - 10, height=10)]

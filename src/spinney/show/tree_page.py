@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from spinney.reading.colours import DOTTED, GREY, PALETTE, STRIPED, class_colour, shade
+from spinney.reading.colours import DOTTED, GREY, PALETTE, STRIPED, class_colour, class_places, shade
 from spinney.reading.wording import count
 from spinney.show.charts import capital
 from spinney.show.markup import Html, join, tag
@@ -19,9 +19,9 @@ from spinney.show.page import explained, folded, table
 from spinney.show.path_chart import PathChart
 
 if TYPE_CHECKING:
-    from spinney.study.evidence import TreeNode, TreeStory
+    from spinney.study.evidence import TreeNode, TreeView
 
-MAX_PARTS = 24  # classes of a node that are told apart; the rest are one
+MAX_PARTS = 24  # classes of a node that have a colour; the rest share one
 MAX_KEYS = 16
 FEW_LEAVES = 10  # that are taken in at a glance
 MAX_TEXT_LEAVES = 60  # of the tree as text
@@ -32,12 +32,12 @@ TEXTURES = {
 LOWEST = 0.03  # of a bar: that of the lowest value is seen
 
 
-def explore(tree: TreeStory) -> Html:
+def explore(tree: TreeView) -> Html:
     """The path, the slider, the tree, and what stands in for them."""
     n_all, n_chosen = (count(tree.steps[step].n_leaves, "leaf") for step in (0, tree.chosen))
     return join(
         explained(
-            f"{tree.name}, grown on all rows to {n_all} and cut back. Move the slider from the root alone, on "
+            f"{tree.name}, grown on all rows to {n_all} and pruned. Move the slider from the root alone, on "
             "the left, to the whole tree, on the right. Branches are as thick as the rows they carry; click a node to "
             "read its rule, the sign on it to fold or unfold what is below.",
         ),
@@ -61,7 +61,7 @@ def explore(tree: TreeStory) -> Html:
 # --- The pruning path -----------------------------------------------------------------------------------------
 
 
-def show_path(tree: TreeStory) -> Html:
+def show_path(tree: TreeView) -> Html:
     """The chart of the path, the slider below it, and how to read them."""
     last = len(tree.steps) - 1
     return tag(
@@ -71,17 +71,17 @@ def show_path(tree: TreeStory) -> Html:
             "input", type="range", id="tree-step", class_="live", min=0, max=last, value=last - tree.chosen,
             aria_label="Leaves of the tree, along its pruning path",
         ),
-        tag("output", for_="tree-step", id="tree-said", class_="live"),
+        tag("output", for_="tree-step", id="tree-caption", class_="live"),
         explained(
             f"{capital(tree.measure)} against leaves: points with a standard error are cross-validated, the dotted "
-            "line is of the tree's own rows. The dashed line is one standard error above the lowest; ringed are the "
-            "lowest and the smallest tree below the line.",
+            "line is the error on the training rows. The dashed line is one standard error above the lowest; ringed "
+            "are the lowest and the smallest tree below the line.",
         ),
         class_="path",
     )  # fmt: skip
 
 
-def list_steps(tree: TreeStory) -> Html:
+def list_steps(tree: TreeView) -> Html:
     """The path as a table."""
     lines = [
         (
@@ -92,14 +92,14 @@ def list_steps(tree: TreeStory) -> Html:
         )
         for number, step in enumerate(tree.steps)
     ]  # fmt: skip
-    head = ("leaves", "alpha", f"{tree.measure}, own rows", "cross-validated", "±", "")
+    head = ("leaves", "alpha", f"{tree.measure}, training rows", "cross-validated", "±", "")
     return table("From the whole tree to its root", head, lines)
 
 
 # --- Around the tree ------------------------------------------------------------------------------------------
 
 
-def show_tools(tree: TreeStory) -> Html:
+def show_tools(tree: TreeView) -> Html:
     """Buttons that jump along the path, choose a layout, zoom and search."""
     few = next(k for k, step in enumerate(tree.steps) if step.n_leaves <= FEW_LEAVES or k == len(tree.steps) - 1)
     stops = {tree.one_error: "Smallest within one error", tree.chosen: "Lowest error", 0: "Whole tree"}
@@ -142,7 +142,7 @@ def show_tools(tree: TreeStory) -> Html:
     )
 
 
-def show_key(tree: TreeStory) -> Html:
+def show_key(tree: TreeView) -> Html:
     """What the colours of bars mean."""
     if not tree.classes:
         values = leaf_values(tree)
@@ -153,7 +153,7 @@ def show_key(tree: TreeStory) -> Html:
         scale = tag("svg", swatches, width=108, height=10, aria_hidden="true")
         words = f"mean of {tree.target}, from {short(ends[0])} to {short(ends[1])}"
         return tag("ul", tag("li", scale, clip(words)), class_="keys live")
-    places, defs = class_places(tree), make_patterns(tree)
+    places, defs = class_places(tree.nodes[0].counts or [0.0] * len(tree.classes)), make_patterns(tree)
     order = sorted(range(len(tree.classes)), key=lambda k: places[k])
     entries = [
         tag("li", tag("svg", tag("rect", width=11, height=10, fill=fill_of(places[k])), width=11, height=10,
@@ -165,7 +165,7 @@ def show_key(tree: TreeStory) -> Html:
     return join(defs, tag("ul", *entries, class_="keys live", aria_label=f"Classes of {shown(tree.target)}"))
 
 
-def make_patterns(tree: TreeStory) -> Html:
+def make_patterns(tree: TreeView) -> Html:
     """Stripes and dots for classes beyond the colours."""
     found = []
     for place in range(len(PALETTE), min(len(tree.classes), GREY * len(PALETTE))):
@@ -177,24 +177,13 @@ def make_patterns(tree: TreeStory) -> Html:
     return tag("svg", tag("defs", *found), class_="unseen", aria_hidden="true") if found else join()
 
 
-def class_places(tree: TreeStory) -> list[int]:
-    """Place of each class among the colours: its own, or by rows where the colours do not suffice."""
-    n_classes, counts = len(tree.classes), tree.nodes[0].counts
-    if n_classes <= len(PALETTE) or counts is None:
-        return list(range(n_classes))
-    places = [0] * n_classes
-    for place, k in enumerate(sorted(range(n_classes), key=lambda k: -counts[k])):
-        places[k] = place
-    return places
-
-
 def fill_of(place: int) -> str:
     """Fill of a class by its place."""
     colour, texture = class_colour(place)
     return f"url(#class-{place})" if texture in TEXTURES else colour
 
 
-def leaf_values(tree: TreeStory) -> list[float]:
+def leaf_values(tree: TreeView) -> list[float]:
     """Values of the leaves of the whole tree."""
     return [node.value for node in tree.nodes if node.test is None and node.value is not None] or [0.0]
 
@@ -202,9 +191,9 @@ def leaf_values(tree: TreeStory) -> list[float]:
 # --- The tree as data and as text -----------------------------------------------------------------------------
 
 
-def carry(tree: TreeStory) -> Html:
+def carry(tree: TreeView) -> Html:
     """What the script draws the tree from."""
-    places = class_places(tree)
+    places = class_places(tree.nodes[0].counts or [0.0] * len(tree.classes))
     values = leaf_values(tree)
     content = {
         "label": f"{tree.name} for {shown(tree.target)}",
@@ -232,7 +221,7 @@ def carry(tree: TreeStory) -> Html:
 
 
 def pack(node: TreeNode, low: float, high: float) -> tuple[object, ...]:
-    """A node as a list: parent, branch, test, answer, rows, rows by class, step of its cut, fill of its value."""
+    """A node as a list: parent, branch, test, prediction, rows, rows by class, pruning step, fill of its value."""
     parts = fill = None
     if node.counts is not None:
         held = sorted(((n_rows, k) for k, n_rows in enumerate(node.counts) if n_rows), reverse=True)[:MAX_PARTS]
@@ -245,7 +234,7 @@ def pack(node: TreeNode, low: float, high: float) -> tuple[object, ...]:
     return (node.parent, clip(node.branch), test, clip(node.answer), round(node.n_rows, 3), parts, node.cut, fill)
 
 
-def draw_text(tree: TreeStory) -> str:
+def draw_text(tree: TreeView) -> str:
     """The chosen tree, a line for each node; the smallest below it where it is too large to read."""
     step = next(
         (k for k in range(tree.chosen, len(tree.steps)) if tree.steps[k].n_leaves <= MAX_TEXT_LEAVES),

@@ -11,17 +11,18 @@ Examples
 
 from spinney.study.compare import compare, refit
 from spinney.study.evidence import Evidence
-from spinney.study.examine import examine, examine_figure
-from spinney.study.fold_record import Witness
+from spinney.study.examine import examine
+from spinney.study.fold_record import FoldRecord
 from spinney.study.housing import draw_figure
+from spinney.study.housing_evidence import examine_figure
 from spinney.study.result import Figure, Study
 from spinney.study.tables import prepare
 
 __all__ = [
     "Evidence",
     "Figure",
+    "FoldRecord",
     "Study",
-    "Witness",
     "compare",
     "draw_figure",
     "examine",

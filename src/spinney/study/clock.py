@@ -40,7 +40,7 @@ class Clock:
     def alarm(self) -> Iterator[None]:
         """Raise KeyboardInterrupt in what is run here once the budget is spent, where the system has such alarms.
 
-        Fits end cleanly by it, as by Ctrl-C. `left` tells one from the other.
+        Fits end cleanly by it, as by Ctrl-C. A `left` above 0 means that it was Ctrl-C.
         """
         is_main = threading.current_thread() is threading.main_thread()
         if self.budget is None or not is_main or not hasattr(signal, "setitimer"):

@@ -20,7 +20,7 @@ COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+")
 NUMBER = re.compile(r"[€$£]?\s?[+-]?\d[\d.,' ]*([eE][+-]?\d+)?\s?[%€$£]?")
 
 
-def doubt_columns(table: pa.Table) -> Iterator[tuple[str, str]]:
+def check_text_columns(table: pa.Table) -> Iterator[tuple[str, str]]:
     """Columns of text that may not be what they are taken for, and why."""
     import pyarrow as pa
 
@@ -28,12 +28,12 @@ def doubt_columns(table: pa.Table) -> Iterator[tuple[str, str]]:
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
             known = column.cast(kind).drop_null()
-            doubt = doubt_text(known.unique().to_pylist(), len(known))
-            if doubt is not None:
-                yield name, doubt
+            suspicion = check_text(known.unique().to_pylist(), len(known))
+            if suspicion is not None:
+                yield name, suspicion
 
 
-def doubt_text(levels: Sequence[str], n_known: int) -> str | None:
+def check_text(levels: Sequence[str], n_known: int) -> str | None:
     """Why a column of these distinct texts in `n_known` rows may not be what it is taken for, or None."""
     if len(levels) < MIN_LEVELS:
         return None
@@ -42,13 +42,13 @@ def doubt_text(levels: Sequence[str], n_known: int) -> str | None:
         return f"its text looks like dates ({example(dates)}): derive numbers from it (year, month, days since a date)"
     numbers = [level for level in levels if NUMBER.fullmatch(level)]
     if len(numbers) >= MOST * len(levels):
-        return doubt_numbers(levels, numbers)
+        return explain_numbers(levels, numbers)
     if len(levels) >= MOST * n_known:
         return f"nearly every value is different text ({len(levels):,} in {n_known:,} rows): does it name the rows?"
     return None
 
 
-def doubt_numbers(levels: Sequence[str], numbers: Sequence[str]) -> str:
+def explain_numbers(levels: Sequence[str], numbers: Sequence[str]) -> str:
     """Why numbers are read as text, and what to do."""
     commas = [level for level in numbers if COMMA.fullmatch(level)]
     if 2 * len(commas) > len(numbers):

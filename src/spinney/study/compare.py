@@ -16,11 +16,11 @@ import numpy as np
 
 from spinney._threads import n_cores
 from spinney.study.clock import Clock
-from spinney.study.fold_record import Fit, Witness, align
+from spinney.study.fold_record import Fit, FoldRecord, align
 from spinney.study.folds import Folds, make_folds
 from spinney.study.methods import Method, choose_methods
 from spinney.study.metrics import COUNTED, Metric, choose_metric
-from spinney.study.result import MethodResult, Study, say
+from spinney.study.result import MethodResult, Study, describe_error
 from spinney.study.significance import find_best, find_differences, note_problems, recommend
 
 if TYPE_CHECKING:
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spinney.study.tables import Data
+    from spinney.study.tables import StudyData
 
 WARMUP_ROWS = 1000
 INNER_FOLDS = 3  # of the search inside the training rows of a fold
 
 
-class Fold(NamedTuple):
+class FoldResult(NamedTuple):
     """What one fit gave."""
 
     number: int
@@ -52,10 +52,10 @@ class Run:
 
     method: Method
     estimator: Any
-    folds: list[Fold] = field(default_factory=list)
+    folds: list[FoldResult] = field(default_factory=list)
     error: str | None = None
     left_out: str | None = None
-    said: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)  # of its fits
 
     @property
     def is_over(self) -> bool:
@@ -69,7 +69,7 @@ class Run:
 
 
 def compare(
-    data: Data,
+    data: StudyData,
     *,
     methods: Sequence[str] | None = None,
     metric: str | None = None,
@@ -79,13 +79,13 @@ def compare(
     seed: int = 0,
     clock: Clock | None = None,
     on_fold: Callable[[str, int, int], object] | None = None,
-    witness: Witness | None = None,
+    record: FoldRecord | None = None,
 ) -> Study:
     """Compare methods on a table.
 
     Parameters
     ----------
-    data : Data
+    data : StudyData
         Of `spinney.study.tables.prepare`.
     methods : sequence of str, optional
         Keys of `spinney.study.methods.all_methods`; the baseline always takes part.
@@ -99,7 +99,7 @@ def compare(
         With a budget: no fit is begun that would not end in time, and one that goes on too long is stopped.
     on_fold : callable, optional
         Called with (method, folds done, folds in all) before each fit, for progress.
-    witness : Witness, optional
+    record : FoldRecord, optional
         Is filled with what `examine` needs of the fits.
 
     Returns
@@ -126,7 +126,7 @@ def compare(
     stopped = None
     try:
         _jit.load_compiled()
-        _run(runs, data, folds, score, clock, on_fold or (lambda *_: None), witness)
+        _run(runs, data, folds, score, clock, on_fold or (lambda *_: None), record)
     except KeyboardInterrupt as stop:
         if type(stop) is not KeyboardInterrupt:  # SIGTERM: whoever sent it does not wait for a table
             raise
@@ -138,13 +138,13 @@ def compare(
     step = 1.0 / folds.n_test if score.name in COUNTED else 0.0
     best = find_best(results, ratio, is_greater_better=score.is_greater_better, step=step)
     differences = find_differences(results, best, ratio, is_greater_better=score.is_greater_better, step=step)
-    texts = dict.fromkeys(text for run in runs for text in run.said)
-    said = tuple(f"{text} ({', '.join(run.method.name for run in runs if text in run.said)})" for text in texts)
+    texts = dict.fromkeys(text for run in runs for text in run.warnings)
+    warned = tuple(f"{text} ({', '.join(run.method.name for run in runs if text in run.warnings)})" for text in texts)
     return Study(
         summary=data.summary,
         metric=score.name,
         is_greater_better=score.is_greater_better,
-        folds=folds.words,
+        folds=folds.description,
         n_folds=len(folds.splits),
         train_rows=folds.n_train,
         test_rows=folds.n_test,
@@ -154,7 +154,7 @@ def compare(
         recommendation=recommend(
             results, best, differences, score, ratio, one_tree={m.key for m in chosen if m.is_one_tree}
         ),
-        notes=(*note_problems(data.summary, score, results, len(folds.splits)), *said),
+        notes=(*note_problems(data.summary, score, results, len(folds.splits)), *warned),
         seed=seed,
         is_tuned=is_tuned,
         n_cores=n_cores(),
@@ -165,7 +165,7 @@ def compare(
     )
 
 
-def refit(study: Study, data: Data) -> Any:
+def refit(study: Study, data: StudyData) -> Any:
     """The study's best method, fitted to every row; tuned by a search of its own where the study was."""
     if study.best is None:
         raise ValueError("no method finished a fold: there is no model to save")
@@ -176,7 +176,7 @@ def refit(study: Study, data: Data) -> Any:
     estimator = _estimator(method, data, metric, study.seed, is_tuned=study.is_tuned)
     rows = np.arange(data.n_rows) if data.times is None else np.argsort(data.times, kind="stable")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # said in the study's notes
+        warnings.simplefilter("ignore")  # they are in the study's notes
         _fit(estimator, data, data.X.take(rows), rows)
     return getattr(estimator, "best_estimator_", estimator)
 
@@ -186,12 +186,12 @@ def refit(study: Study, data: Data) -> Any:
 
 def _run(
     runs: list[Run],
-    data: Data,
+    data: StudyData,
     folds: Folds,
     metric: Metric,
     clock: Clock,
     on_fold: Callable[[str, int, int], object],
-    witness: Witness | None,
+    record: FoldRecord | None,
 ) -> None:
     n_all = len(runs) * len(folds.splits)
     for number, (train, test) in enumerate(folds.splits):
@@ -204,31 +204,31 @@ def _run(
                 run.left_out = "the budget was spent"
                 continue
             try:
-                with clock.alarm(), warnings.catch_warnings(record=True) as said:
+                with clock.alarm(), warnings.catch_warnings(record=True) as caught:
                     warnings.simplefilter("always")
                     if number == 0:
                         _warm_up(run, data, X, train, held_out)
-                    fold, fit = _try(run, data, metric, number, (X, train), (held_out, test))
+                    fold, fit = _fit_and_score(run, data, metric, number, (X, train), (held_out, test))
                 run.folds.append(fold)
-                if witness is not None and number < folds.n_splits:
-                    witness.see(run.method.key, fit, data.y, metric)
-                run.said += [str(one.message) for one in said if issubclass(one.category, UserWarning)]
+                if record is not None and number < folds.n_splits:
+                    record.add_fit(run.method.key, fit, data.y, metric)
+                run.warnings += [str(one.message) for one in caught if issubclass(one.category, UserWarning)]
             except KeyboardInterrupt:
                 if clock.left > 0:
                     raise
                 run.left_out = "the budget was spent"
             except Exception as error:  # noqa: BLE001  one method's failure is a line of the table, not the end of it
-                run.error = say(error)
+                run.error = describe_error(error)
 
 
-def _try(
+def _fit_and_score(
     run: Run,
-    data: Data,
+    data: StudyData,
     metric: Metric,
     number: int,
     training: tuple[Any, NDArray[np.int64]],
     held_out: tuple[Any, NDArray[np.int64]],
-) -> tuple[Fold, Fit]:
+) -> tuple[FoldResult, Fit]:
     """Fit and score."""
     from sklearn.base import clone
 
@@ -237,34 +237,34 @@ def _try(
     _fit(model, data, *training)
     fit_seconds = time.perf_counter() - start
     X, rows = held_out
-    ask = model.predict_proba if metric.needs_shares else model.predict
-    if number == 0:  # how trees are asked depends on their number and size: the warm-up's few may be asked otherwise
-        ask(X)
+    predict = model.predict_proba if metric.needs_probabilities else model.predict
+    if number == 0:  # the number and size of trees choose the kernel that predicts: the warm-up's may have been another
+        predict(X)
     start = time.perf_counter()
-    said = ask(X)
+    predicted = predict(X)
     predict_seconds = time.perf_counter() - start
     classes = np.unique(data.y) if not data.is_regression else np.empty(0)
-    if metric.needs_shares:
-        said = align(said, model.classes_, classes)
-    score = metric.score(data.y[rows], said, classes)
+    if metric.needs_probabilities:
+        predicted = align(predicted, model.classes_, classes)
+    score = metric.score(data.y[rows], predicted, classes)
     if not np.isfinite(score):
         raise ValueError(f"{metric.title} of fold {number + 1} is {score}")
     best = getattr(model, "best_estimator_", model)
     n_bytes, n_leaves = len(pickle.dumps(best, protocol=5)), _count_leaves(best)
     chosen = dict(getattr(model, "best_params_", {}))
     seconds = getattr(model, "refit_time_", fit_seconds)  # a search is more than the fit of its best
-    fold = Fold(number, score, fit_seconds, predict_seconds, n_bytes, n_leaves, chosen)
-    return fold, Fit(best, seconds, X, rows, said, score)
+    fold = FoldResult(number, score, fit_seconds, predict_seconds, n_bytes, n_leaves, chosen)
+    return fold, Fit(best, seconds, X, rows, predicted, score)
 
 
-def _fit(model: Any, data: Data, X: Any, rows: NDArray[np.int64]) -> None:
+def _fit(model: Any, data: StudyData, X: Any, rows: NDArray[np.int64]) -> None:
     if data.groups is not None and hasattr(model, "param_grid"):  # a search, whose folds are of whole groups too
         model.fit(X, data.y[rows], groups=data.groups[rows])
     else:
         model.fit(X, data.y[rows])
 
 
-def _warm_up(run: Run, data: Data, X: Any, rows: NDArray[np.int64], held_out: Any) -> None:
+def _warm_up(run: Run, data: StudyData, X: Any, rows: NDArray[np.int64], held_out: Any) -> None:
     """Fit once before the clock runs, so that no time is of the compiler or of loading code."""
     from sklearn.base import clone
 
@@ -273,11 +273,11 @@ def _warm_up(run: Run, data: Data, X: Any, rows: NDArray[np.int64], held_out: An
     if not run.method.warmup and len(rows) > WARMUP_ROWS:
         part = np.sort(np.random.default_rng(0).choice(len(rows), WARMUP_ROWS, replace=False))
         X, rows = X.take(part), rows[part]
-    with contextlib.suppress(Exception):  # the fit that counts will say it
+    with contextlib.suppress(Exception):  # the fit that is timed will raise it again
         model.set_params(**run.method.warmup).fit(X, data.y[rows]).predict(held_out)
 
 
-def _estimator(method: Method, data: Data, metric: Metric, seed: int, *, is_tuned: bool) -> Any:
+def _estimator(method: Method, data: StudyData, metric: Metric, seed: int, *, is_tuned: bool) -> Any:
     """The estimator of a method, inside a search of its grid if it is to be tuned."""
     from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedKFold, TimeSeriesSplit
 

@@ -1,8 +1,8 @@
-"""How an answer moves with one column: partial dependence and single rows (Friedman 2001; Goldstein et al. 2015).
+"""How a prediction changes with one column: partial dependence and single rows (Friedman 2001; Goldstein et al. 2015).
 
-A column is set to one value of a grid in all rows of a sample, the others staying as they are, and the model is asked.
-The numbers are those of scikit-learn's `partial_dependence` by brute force; here rows of any kind of column are asked
-in one call.
+In all rows of a sample one column is set to a value of a grid, the others stay as they are, and the model predicts.
+The numbers are those of scikit-learn's `partial_dependence` by brute force; here a column of any kind takes one call
+of the model.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from spinney.study.tables import Data
+    from spinney.study.tables import StudyData
 
-N_ROWS = 300  # that are asked
+N_ROWS = 300  # of the sample
 N_LINES = 40  # of single rows that are kept
 N_POINTS = 40  # of a grid of numbers
 N_LEVELS = 20  # of a grid of levels, the commonest
-N_CELLS = 2**24  # of the rows that are asked at once, each repeated at every point: of wide tables fewer rows are asked
+N_CELLS = 2**24  # of the rows that are predicted in one call, each repeated at every point: wide tables get fewer rows
 FEWEST_ROWS = 20
 TAIL = 0.01  # share of the rows beyond the grid at either end: single far values would be most of its width
 
 
-def trace_columns(model: Any, data: Data, columns: Sequence[str], *, seed: int = 0) -> tuple[Dependence, ...]:
-    """How the answer of a fitted model depends on each of some columns.
+def trace_columns(model: Any, data: StudyData, columns: Sequence[str], *, seed: int = 0) -> tuple[Dependence, ...]:
+    """How the prediction of a fitted model depends on each of some columns.
 
-    Of classes it is the probability of the second of two, else of the commonest.
+    For classes the prediction is the probability of the second of two, else of the commonest.
     """
     most = max(min(N_ROWS, N_CELLS // (N_POINTS * data.X.num_columns)), FEWEST_ROWS)
     rows = np.random.default_rng(seed).permutation(data.n_rows)[:most]
-    ask, label = find_answer(model, data)
-    return tuple(depend(ask, data.X, column, rows, label) for column in columns)
+    predict, label = choose_output(model, data)
+    return tuple(depend(predict, data.X, column, rows, label) for column in columns)
 
 
-def find_answer(model: Any, data: Data) -> tuple[Callable[[Any], NDArray[np.float64]], str | None]:
-    """What is asked of a model, one number for each row, and which class it is about."""
+def choose_output(model: Any, data: StudyData) -> tuple[Callable[[Any], NDArray[np.float64]], str | None]:
+    """The function that predicts one number for each row, and the class whose probability it is (None for numbers)."""
     if data.is_regression:
         return model.predict, None
     classes = model.classes_
@@ -53,20 +53,20 @@ def find_answer(model: Any, data: Data) -> tuple[Callable[[Any], NDArray[np.floa
 
 
 def depend(
-    ask: Callable[[Any], NDArray[np.float64]], X: pa.Table, column: str, rows: NDArray[np.int64], label: str | None
+    predict: Callable[[Any], NDArray[np.float64]], X: pa.Table, column: str, rows: NDArray[np.int64], label: str | None
 ) -> Dependence:
-    """The answers for some rows, on average and one by one, along a grid of one column."""
+    """The predictions for some rows, on average and one by one, along a grid of one column."""
     grid = make_grid(X[column])
     n_points, at = len(grid.rows), X.column_names.index(column)
     changed = X.take(np.tile(rows, n_points))
     changed = changed.set_column(at, X.schema.field(at), X[column].take(np.repeat(grid.rows, len(rows))))
-    said = np.asarray(ask(changed), np.float64).reshape(n_points, len(rows))
+    predicted = np.asarray(predict(changed), np.float64).reshape(n_points, len(rows))
     return Dependence(
         feature=column,
         is_number=grid.is_number,
         grid=grid.values,
-        mean=tuple(said.mean(axis=1).tolist()),
-        lines=tuple(map(tuple, said[:, :N_LINES].T.tolist())),
+        mean=tuple(predicted.mean(axis=1).tolist()),
+        lines=tuple(map(tuple, predicted[:, :N_LINES].T.tolist())),
         counts=grid.counts,
         label=label,
     )

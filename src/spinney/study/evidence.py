@@ -1,6 +1,6 @@
-"""What a report shows beside the scores, as plain data: how the best method answers, what it uses, and a tree to read.
+"""What a report shows beside the scores, as plain data: how well the best method predicts, by what, and a tree.
 
-Every number is of rows that the model did not see, but for impurity importances and the tree's own counts.
+Every number is of rows that the model did not see, except for impurity importances and the tree's own counts.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from spinney.study.json_io import read_json, write_json
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
-    """An ensemble at growing numbers of trees: held-out score, its standard error over folds, seconds to fit.
+class LearningCurve:
+    """An ensemble by its number of trees: held-out score, its standard error over folds, seconds to fit.
 
-    Of a study's methods the seconds are those of the whole ensemble, dealt out among its trees evenly.
+    For a study's methods the seconds are those of the whole ensemble, shared evenly among its trees.
     """
 
     key: str
@@ -59,7 +59,7 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """Held-out rows by true class (rows of the matrix) and answer (columns)."""
+    """Held-out rows by true class (rows of the matrix) and predicted class (columns)."""
 
     classes: tuple[str, ...]
     counts: tuple[tuple[int, ...], ...]
@@ -67,9 +67,9 @@ class Confusion:
 
 @dataclass(frozen=True, slots=True)
 class Residuals:
-    """Answers and truths of held-out rows, a sample of at most two thousand; errors are over all `n_rows`.
+    """Predicted and true values of held-out rows, a sample of at most two thousand; errors are over all `n_rows`.
 
-    `edges` and `counts` are the histogram of truth minus answer; its ends hold what lies beyond them too.
+    `edges` and `counts` are the histogram of true minus predicted value; its ends hold what lies beyond them too.
     """
 
     predicted: tuple[float, ...]
@@ -111,9 +111,9 @@ class Importance:
 
 @dataclass(frozen=True, slots=True)
 class Dependence:
-    """The answer as one column varies: the mean over rows, and `lines` of single rows.
+    """The prediction as one column varies: the mean over rows, and `lines` of single rows.
 
-    `grid` are numbers, or texts of a category's levels (then `is_number` is False). For classes the answer is the
+    `grid` are numbers, or texts of a category's levels (then `is_number` is False). For classes the prediction is the
     probability of `label`. `counts` are the rows nearest to each point of the grid: where they are few, a curve is a
     guess.
     """
@@ -131,10 +131,10 @@ class Dependence:
 class TreeNode:
     """A node of the drawn tree, parents before children.
 
-    `branch` says what leads here from `parent` (-1 and "" for the root), `test` what is asked (None in a leaf of the
-    whole tree), `answer` what the node would say as a leaf. `counts` are rows by class, `value` the mean of numbers.
-    `cut` is the step of the pruning path at which the node becomes a leaf (0: a leaf of the whole tree), so that at
-    step s the tree consists of the nodes with no ancestor whose `cut` is at most s.
+    `branch` is the condition that leads here from `parent` (-1 and "" for the root), `test` the feature of the split
+    (None in a leaf of the whole tree), `answer` the prediction of the node as a leaf. `counts` are rows by class,
+    `value` is the mean of numbers. `cut` is the step of the pruning path at which the node becomes a leaf (0: a leaf of
+    the whole tree), so that at step s the tree consists of the nodes with no ancestor whose `cut` is at most s.
     """
 
     parent: int
@@ -149,7 +149,7 @@ class TreeNode:
 
 @dataclass(frozen=True, slots=True)
 class PruningStep:
-    """The tree from one alpha on: leaves, error on its own rows, cross-validated error and its standard error."""
+    """The tree from one alpha on: leaves, error on the training rows, cross-validated error and its standard error."""
 
     alpha: float
     n_leaves: int
@@ -159,8 +159,8 @@ class PruningStep:
 
 
 @dataclass(frozen=True, slots=True)
-class TreeStory:
-    """One tree, grown on all rows: its nodes, its pruning path from the whole tree to the root, and its first question.
+class TreeView:
+    """One tree, grown on all rows: its nodes, its pruning path from the whole tree to the root, and its first split.
 
     `chosen` is the step that cross-validation chose, `one_error` the simplest within one standard error of it.
     `measure` names the errors ("error rate", "mean squared error"). `trace_columns`, `trace_rows` and `trace_words` are
@@ -191,7 +191,7 @@ class Evidence:
     key: str
     name: str
     recipe: str
-    growths: tuple[Growth, ...] = ()
+    growths: tuple[LearningCurve, ...] = ()
     separations: tuple[Separation, ...] = ()
     calibrations: tuple[Calibration, ...] = ()
     confusion: Confusion | None = None
@@ -199,7 +199,7 @@ class Evidence:
     coverages: tuple[Coverage, ...] = ()
     importances: tuple[Importance, ...] = ()
     dependences: tuple[Dependence, ...] = ()
-    tree: TreeStory | None = None
+    tree: TreeView | None = None
     left_out: tuple[tuple[str, str], ...] = ()
     remarks: tuple[tuple[str, str], ...] = ()
     seconds: float = 0.0

@@ -1,4 +1,4 @@
-"""Evidence for a report: how the best method of a study answers, what it uses, and a tree to read."""
+"""Evidence for a report: how well the best method of a study predicts, what it uses, and a tree to read."""
 
 from __future__ import annotations
 
@@ -9,17 +9,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spinney.study.answers import calibrate, confuse, measure_coverage, measure_residuals, separate
 from spinney.study.clock import Clock
+from spinney.study.compare import compare
 from spinney.study.dependence import trace_columns
-from spinney.study.evidence import Evidence, Growth
-from spinney.study.fold_record import Witness, align
+from spinney.study.evidence import Evidence, LearningCurve
+from spinney.study.fold_record import FoldRecord, align
 from spinney.study.folds import recall_folds
-from spinney.study.importance import weigh_columns
+from spinney.study.held_out import (
+    calibration_bins,
+    count_confusion,
+    measure_coverage,
+    measure_residuals,
+    separation_curves,
+)
+from spinney.study.importance import list_importances
 from spinney.study.methods import Method, choose_methods
-from spinney.study.reproduce import write_figure_recipe, write_recipe
-from spinney.study.result import say
-from spinney.study.tree_view import tell_tree
+from spinney.study.reproduce import write_recipe
+from spinney.study.result import describe_error
+from spinney.study.tree_view import view_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,22 +35,21 @@ if TYPE_CHECKING:
 
     from spinney.study.evidence import Coverage
     from spinney.study.folds import Folds
-    from spinney.study.result import Figure, MethodResult, Study
-    from spinney.study.tables import Data
+    from spinney.study.result import MethodResult, Study
+    from spinney.study.tables import StudyData
 
 N_COLUMNS = 6  # whose dependence is drawn
 LEVELS = (0.5, 0.7, 0.8, 0.9, 0.95)  # of intervals and sets
 COVERED_ROWS = 300  # held-out rows that intervals are made for: more would take long
 SHARE, LEAST_SECONDS = 0.5, 60.0  # of the study's time that may be spent (about 0.2 are), and seconds for compilers
-REHEARSED_ROWS, REHEARSED_SECONDS = 2000, 600.0
 BUDGET, TOO_LONG, INTERRUPT = "the budget was spent", "it would have taken too long", "it was interrupted"
 ONE_FOLD, NO_ENSEMBLE = "no ensemble has finished two folds", "no ensemble took part"
 
 
 def examine(
     study: Study,
-    data: Data,
-    witness: Witness | None = None,
+    data: StudyData,
+    record: FoldRecord | None = None,
     *,
     clock: Clock | None = None,
     on_step: Callable[[str, int, int], object] | None = None,
@@ -54,13 +60,13 @@ def examine(
     ----------
     study : Study
         In which a method has finished a fold.
-    data : Data
+    data : StudyData
         What it was made of.
-    witness : Witness, optional
+    record : FoldRecord, optional
         That `compare` has filled. Without one the best method is fitted again in each fold, and there are no learning
         curves of the others.
     clock : Clock, optional
-        With a budget, or where it takes much longer than the study: parts are left out, and `left_out` says so.
+        Parts that it has no time for, or that would take much longer than the study, are left out; see `left_out`.
     on_step : callable, optional
         Called with (part, parts done, parts in all) before each part, for progress.
 
@@ -73,110 +79,43 @@ def examine(
     Examples
     --------
     >>> from spinney import datasets
-    >>> from spinney.study import Witness, compare, examine, prepare
+    >>> from spinney.study import FoldRecord, compare, examine, prepare
     >>> data = prepare(datasets.load("contact_lenses"), "contact-lenses")
-    >>> witness = Witness()
-    >>> study = compare(data, methods=["c45"], n_splits=2, n_repeats=1, witness=witness)
-    >>> evidence = examine(study, data, witness)
+    >>> record = FoldRecord()
+    >>> study = compare(data, methods=["c45"], n_splits=2, n_repeats=1, record=record)
+    >>> evidence = examine(study, data, record)
     >>> evidence.name, sum(map(sum, evidence.confusion.counts))
     ('C4.5', 24)
     """
     result = choose_subject(study)
     methods = {method.key: method for method in choose_methods(data.summary.task)}
     folds = recall_folds(data, study)
-    parts = Parts(clock or Clock(), SHARE * study.seconds + LEAST_SECONDS, on_step)
-    if witness is None:
-        witness = parts.make(
-            "growths", "fits of the best method", lambda: _see_again(study, data, result, folds, parts.limit)
+    parts = EvidenceParts(clock or Clock(), SHARE * study.seconds + LEAST_SECONDS, on_step)
+    if record is None:
+        record = parts.make(
+            "growths", "fits of the best method", lambda: _record_again(study, data, result, folds, parts.limit)
         )
-        witness = witness or Witness()
+        record = record or FoldRecord()
     ratio = study.test_rows / study.train_rows
-    grown = (witness.grow(one.key, one.name, ratio) for one in study.methods)
+    curves = (record.learning_curve(one.key, one.name, ratio) for one in study.methods)
     subject = Subject(
         key=result.key,
         name=result.name,
         recipe=write_recipe(study, data, folds),
-        model=_settle(methods[result.key], result, study.seed),
-        forest=_settle(methods["forest"], _find(study, "forest"), study.seed),
+        model=_tuned_estimator(methods[result.key], result, study.seed),
+        forest=_tuned_estimator(methods["forest"], _find(study, "forest"), study.seed),
         tree=methods["cart"].make(study.seed),
-        growths=tuple(growth for growth in grown if growth is not None),
+        curves=tuple(curve for curve in curves if curve is not None),
         has_ensembles=any(methods[one.key].is_ensemble for one in study.methods),
         splits=folds.splits[: folds.n_splits],
         seed=study.seed,
         n_repeats=len(folds.splits) // folds.n_splits,
     )
-    return gather(subject, data, witness, parts)
-
-
-def examine_figure(
-    figure: Figure,
-    witness: Witness | None = None,
-    *,
-    clock: Clock | None = None,
-    on_step: Callable[[str, int, int], object] | None = None,
-) -> Evidence:
-    """Look closer at the best ensemble of the housing figure; see `examine`.
-
-    Parameters
-    ----------
-    figure : Figure
-        In which an ensemble has finished a fold.
-    witness : Witness, optional
-        That `draw_figure` has filled. Without one there are no residuals.
-    clock, on_step
-        As in `examine`.
-
-    Returns
-    -------
-    Evidence
-        Of the largest number of trees; importances and coverage are of a random forest of the usual size.
-    """
-    from spinney import CARTRegressor, RandomForestRegressor
-    from spinney.study import housing
-
-    data = housing.prepare_table()
-    best = housing.find_best(figure)
-    splits = housing.cut_rows(data.n_rows)
-    subject = Subject(
-        key=best,
-        name=best,
-        recipe=write_figure_recipe(best, figure.trees[-1]),
-        model=housing.ensembles()[best].set_params(n_estimators=figure.trees[-1], random_state=housing.SEED),
-        forest=RandomForestRegressor(n_jobs=-1, random_state=housing.SEED),
-        tree=CARTRegressor(random_state=housing.SEED),
-        growths=housing.list_growths(figure),
-        has_ensembles=True,
-        splits=splits,
-        seed=housing.SEED,
-    )
-    parts = Parts(clock or Clock(), SHARE * figure.seconds + LEAST_SECONDS, on_step)
-    return gather(subject, data, witness or Witness(), parts)
-
-
-def rehearse_figure() -> Evidence:
-    """Compile the kernels of `examine_figure`, or read them from the store: the same parts with few rows and trees."""
-    from spinney import CARTRegressor, RandomForestRegressor
-    from spinney.study import housing
-
-    data = housing.prepare_table(REHEARSED_ROWS)
-    forest = RandomForestRegressor(n_estimators=10, random_state=0)
-    subject = Subject(
-        key="",
-        name="",
-        recipe="",
-        model=forest,
-        forest=forest,
-        tree=CARTRegressor(),
-        growths=(),
-        has_ensembles=False,
-        splits=housing.cut_rows(data.n_rows),
-        seed=0,
-    )
-    return gather(subject, data, Witness(), Parts(Clock(), REHEARSED_SECONDS, None))
+    return gather(subject, data, record, parts)
 
 
 class Subject(NamedTuple):
-    """What is examined: a method, and the estimators, unfitted, that the parts are made with."""
+    """What is examined: a method, and the unfitted estimators that the parts are made with."""
 
     key: str
     name: str
@@ -184,7 +123,7 @@ class Subject(NamedTuple):
     model: Any
     forest: Any
     tree: Any
-    growths: tuple[Growth, ...]
+    curves: tuple[LearningCurve, ...]
     has_ensembles: bool  # among the methods that took part
     splits: list[tuple[NDArray[np.int64], NDArray[np.int64]]]
     seed: int
@@ -212,7 +151,7 @@ def _find(study: Study, key: str) -> MethodResult | None:
     return next((one for one in study.methods if one.key == key), None)
 
 
-def _settle(method: Method, result: MethodResult | None, seed: int) -> Any:
+def _tuned_estimator(method: Method, result: MethodResult | None, seed: int) -> Any:
     """The estimator of a method; tuned, with what most folds chose."""
     estimator = method.make(seed)
     if result is None or not result.chosen:
@@ -222,11 +161,9 @@ def _settle(method: Method, result: MethodResult | None, seed: int) -> Any:
     return estimator.set_params(**next(one for one in result.chosen if repr(sorted(one.items())) == most))
 
 
-def _see_again(study: Study, data: Data, result: MethodResult, folds: Folds, clock: Clock) -> Witness:
-    """The answers of one method in the folds of the first repeat."""
-    from spinney.study.compare import compare
-
-    witness = Witness()
+def _record_again(study: Study, data: StudyData, result: MethodResult, folds: Folds, clock: Clock) -> FoldRecord:
+    """The predictions of one method in the folds of the first repeat."""
+    record = FoldRecord()
     again = compare(
         data,
         methods=[result.key],
@@ -236,18 +173,18 @@ def _see_again(study: Study, data: Data, result: MethodResult, folds: Folds, clo
         is_tuned=study.is_tuned,
         seed=study.seed,
         clock=clock,
-        witness=witness,
+        record=record,
     )
     if again.stopped == "interrupt":
         raise KeyboardInterrupt
-    return witness
+    return record
 
 
 # --- The parts ------------------------------------------------------------------------------------------------
 
 
 @dataclass
-class Parts:
+class EvidenceParts:
     """Parts of the evidence, made one after the other: what was found, and why others are missing."""
 
     clock: Clock
@@ -273,7 +210,7 @@ class Parts:
                     self.on_step(what, self.n_done, self.n_all)
                 if is_cheap or self.limit.left > 0.0:
                     with (Clock() if is_cheap else self.limit).alarm(), warnings.catch_warnings():
-                        warnings.simplefilter("ignore")  # said in the study's notes
+                        warnings.simplefilter("ignore")  # they are in the study's notes
                         return work()
                 why = self._why_late()
             except KeyboardInterrupt as stop:
@@ -281,8 +218,8 @@ class Parts:
                     raise
                 self.is_stopped = is_cheap or self.limit.left > 0.0
                 why = INTERRUPT if self.is_stopped else self._why_late()
-            except Exception as error:  # noqa: BLE001  a missing part is said in its place
-                why = say(error)
+            except Exception as error:  # noqa: BLE001  the report gives it in place of the part
+                why = describe_error(error)
             finally:
                 self.n_done += 1
         self.left_out |= dict.fromkeys(names.split(), why)
@@ -292,19 +229,21 @@ class Parts:
         return BUDGET if self.clock.left <= 0.0 else TOO_LONG
 
 
-def gather(subject: Subject, data: Data, witness: Witness, parts: Parts) -> Evidence:
-    """Make the parts, the cheap and telling ones first."""
+def gather(subject: Subject, data: StudyData, record: FoldRecord, parts: EvidenceParts) -> Evidence:
+    """Make the parts, those first that are cheap and tell most."""
     found: dict[str, Any] = {}
     parts.n_all = 5
-    answers = "residuals" if data.is_regression else "separations calibrations confusion"
-    found |= parts.make(answers, "held-out answers", lambda: judge(data, witness, subject), is_cheap=True) or {}
-    found["growths"] = subject.growths
-    if not subject.growths:
+    names = "residuals" if data.is_regression else "separations calibrations confusion"
+    found |= (
+        parts.make(names, "held-out predictions", lambda: evaluate_held_out(data, record, subject), is_cheap=True) or {}
+    )
+    found["growths"] = subject.curves
+    if not subject.curves:
         parts.left_out.setdefault("growths", ONE_FOLD if subject.has_ensembles else NO_ENSEMBLE)
     found["tree"] = parts.make(
         "tree",
         "a tree",
-        lambda: tell_tree(
+        lambda: view_tree(
             subject.tree,
             data.X,
             data.y,
@@ -313,8 +252,8 @@ def gather(subject: Subject, data: Data, witness: Witness, parts: Parts) -> Evid
             cv=None if data.groups is None and data.times is None else subject.splits,
         ),
     )
-    fitted = Fitted(data)
-    found["importances"] = parts.make("importances", "importances", lambda: fitted.weigh(subject.forest)) or ()
+    fitted = FittedModels(data)
+    found["importances"] = parts.make("importances", "importances", lambda: fitted.importances(subject.forest)) or ()
     columns = [one.feature for one in found["importances"] if one.permutation > 0.0] or list(data.X.column_names)
     found["dependences"] = (
         parts.make(
@@ -324,23 +263,23 @@ def gather(subject: Subject, data: Data, witness: Witness, parts: Parts) -> Evid
         )
         or ()
     )
-    found["coverages"] = parts.make("coverages", "coverage", lambda: (cover(subject, data),)) or ()
+    found["coverages"] = parts.make("coverages", "coverage", lambda: (measure_forest_coverage(subject, data),)) or ()
     return Evidence(
         key=subject.key,
         name=subject.name,
         recipe=subject.recipe,
         **found,
         left_out=tuple(parts.left_out.items()),
-        remarks=tuple(remark(subject, data, len(witness.answers.get(subject.key, ()))).items()),
+        remarks=tuple(remark(subject, data, len(record.predictions.get(subject.key, ()))).items()),
         seconds=parts.limit.seconds,
         stopped="interrupt" if parts.is_stopped else "budget" if BUDGET in parts.left_out.values() else None,
     )
 
 
-class Fitted:
+class FittedModels:
     """Models of all rows, each fitted once."""
 
-    def __init__(self, data: Data) -> None:
+    def __init__(self, data: StudyData) -> None:
         self.data = data
         self.known: dict[str, Any] = {}
 
@@ -353,57 +292,57 @@ class Fitted:
             self.known[name] = clone(estimator).fit(self.data.X, self.data.y)
         return self.known[name]
 
-    def weigh(self, forest: Any) -> Any:
-        """Importances of the columns; out-of-bag rows have no relatives in the bag."""
+    def importances(self, forest: Any) -> Any:
+        """Importances of the columns; rows of one group are in a bag together or not at all."""
         from sklearn.base import clone
 
         X, y, groups = self.data.X, self.data.y, self.data.groups
-        return weigh_columns(self.model(forest) if groups is None else clone(forest).fit(X, y, groups=groups), X, y)
+        return list_importances(self.model(forest) if groups is None else clone(forest).fit(X, y, groups=groups), X, y)
 
 
-def remark(subject: Subject, data: Data, n_folds: int) -> dict[str, str]:
-    """What to know beside the parts, by field; answers are of so many folds."""
-    answers = "residuals" if data.is_regression else "confusion"
-    remarks = {answers: "Each row is held out once."}
+def remark(subject: Subject, data: StudyData, n_folds: int) -> dict[str, str]:
+    """What to know beside the parts, by field; `n_folds`: how many folds the held-out predictions are of."""
+    held_out = "residuals" if data.is_regression else "confusion"
+    remarks = {held_out: "Each row is held out once."}
     if subject.n_repeats > 1:
-        first = f"the first of the {subject.n_repeats} times that the rows were cut into folds"
-        remarks[answers] = f"Each row is held out once: these answers are of {first}."
+        first = f"the first of the {subject.n_repeats} times that the rows were split into folds"
+        remarks[held_out] = f"Each row is held out once: these predictions are of {first}."
         remarks["growths"] = f"The curves are of {first}, the table is of all."
     if data.groups is not None:
         remarks["importances"] = "Bags are of whole groups: an out-of-bag row has no relative in the bag."
     if data.times is not None:
-        remarks[answers] = "The earliest rows are never held out."
+        remarks[held_out] = "The earliest rows are never held out."
         remarks["importances"] = (
-            "Out-of-bag rows are of the same times as those of the bag; later, a column may be worth less."
+            "Out-of-bag rows are of the same times as those in the bag; for later rows a column may be worth less."
         )
     if data.groups is not None or data.times is not None:
         remarks["tree"] = "Errors of the path are cross-validated by the folds of the study."
     if n_folds < len(subject.splits):
-        remarks[answers] = f"They are of {n_folds} of {len(subject.splits)} folds."
+        remarks[held_out] = f"They are of {n_folds} of {len(subject.splits)} folds."
     return remarks
 
 
-def judge(data: Data, witness: Witness, subject: Subject) -> dict[str, Any]:
-    """Parts that are made of answers for held-out rows."""
-    rows, said, shares = witness.pool(subject.key)
+def evaluate_held_out(data: StudyData, record: FoldRecord, subject: Subject) -> dict[str, Any]:
+    """Parts that are made of the predictions for held-out rows."""
+    rows, predicted, probabilities = record.pool(subject.key)
     y = data.y[rows]
-    if shares is None:
-        return {"residuals": measure_residuals(y, said, seed=subject.seed)}
+    if probabilities is None:
+        return {"residuals": measure_residuals(y, predicted, seed=subject.seed)}
     classes = np.unique(data.y)
     return {
-        "separations": separate(y, shares, classes),
-        "calibrations": calibrate(y, shares, classes),
-        "confusion": confuse(y, said, classes),
+        "separations": separation_curves(y, probabilities, classes),
+        "calibrations": calibration_bins(y, probabilities, classes),
+        "confusion": count_confusion(y, predicted, classes),
     }
 
 
-def cover(subject: Subject, data: Data) -> Coverage:
+def measure_forest_coverage(subject: Subject, data: StudyData) -> Coverage:
     """How often the forest's intervals or sets hold the truth of held-out rows, as many folds as are needed."""
     from sklearn.base import clone
 
     classes = None if data.is_regression else np.unique(data.y)
     truths: list[NDArray[Any]] = []
-    said: dict[float, list[NDArray[Any]]] = {level: [] for level in LEVELS}
+    predicted: dict[float, list[NDArray[Any]]] = {level: [] for level in LEVELS}
     rng = np.random.default_rng(subject.seed)
     for train, test in subject.splits:
         room = COVERED_ROWS - sum(map(len, truths))
@@ -414,13 +353,13 @@ def cover(subject: Subject, data: Data) -> Coverage:
         model = clone(subject.forest).set_params(oob_score=True).fit(data.X.take(train), data.y[train], **related)
         X = data.X.take(rows)
         for level in LEVELS:
-            said[level].append(_hold(model, X, level, classes))
+            predicted[level].append(_predict_regions(model, X, level, classes))
         truths.append(data.y[rows])
-    whole = {level: np.concatenate(blocks) for level, blocks in said.items()}
+    whole = {level: np.concatenate(blocks) for level, blocks in predicted.items()}
     return measure_coverage("random forest", np.concatenate(truths), whole, classes)
 
 
-def _hold(model: Any, X: Any, level: float, classes: NDArray[Any] | None) -> NDArray[Any]:
+def _predict_regions(model: Any, X: Any, level: float, classes: NDArray[Any] | None) -> NDArray[Any]:
     """Intervals, or sets of all the classes of the table."""
     if classes is None:
         return np.asarray(model.predict_interval(X, level))

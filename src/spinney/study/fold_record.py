@@ -1,7 +1,7 @@
-"""What is kept of the fits of a study while they are at hand: answers for held-out rows, and scores on the way.
+"""What is kept of each fit of a study: its predictions for held-out rows, and its score by number of trees.
 
-Models themselves are not: forests of full-grown trees would fill the memory. Of repeated folds, the first repeat is
-kept: in it every row is held out once.
+Models are not kept, since forests of full-grown trees would fill the memory. Where folds are repeated, the first repeat
+is kept: every row is held out once in it.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spinney.study.evidence import Growth
-from spinney.study.result import say
-from spinney.study.significance import standard_error
-from spinney.study.staged import answer_on_the_way
+from spinney.study.evidence import LearningCurve
+from spinney.study.resampling import standard_error
+from spinney.study.result import describe_error
+from spinney.study.staged import staged_predictions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from spinney.study.metrics import Metric
 
 
-MAX_ROWS = 2000  # of a fold that are asked for on the way
+MAX_ROWS = 2000  # of a fold for which staged predictions are made
 
 
 class Fit(NamedTuple):
@@ -33,16 +33,16 @@ class Fit(NamedTuple):
     seconds: float  # of the fit
     X: pa.Table  # the rows
     rows: NDArray[np.int64]  # (n_rows,) their numbers in the whole table
-    said: NDArray[Any]  # answers as the metric takes them
+    predicted: NDArray[Any]  # as the metric takes them: numbers, classes or class probabilities
     score: float
 
 
-class Answers(NamedTuple):
-    """What a method said of rows that it had not seen."""
+class HeldOutPredictions(NamedTuple):
+    """The predictions of a method for rows that it was not fitted on."""
 
     rows: NDArray[np.int64]  # (n_rows,) of the table
-    said: NDArray[Any]  # (n_rows,) numbers or classes
-    shares: NDArray[np.float64] | None  # (n_rows, n_classes) probabilities of all classes of the table
+    predicted: NDArray[Any]  # (n_rows,) numbers or classes
+    probabilities: NDArray[np.float64] | None  # (n_rows, n_classes) probabilities of all classes of the table
 
 
 class Stages(NamedTuple):
@@ -52,48 +52,48 @@ class Stages(NamedTuple):
     seconds: float
 
 
-class Witness:
-    """Answers and stages by method, one for each fold that was seen; `troubles` says why a method has none."""
+class FoldRecord:
+    """Held-out predictions and staged scores by method, one for each fold; `failures` has why a method has none."""
 
     def __init__(self) -> None:
-        self.answers: dict[str, list[Answers]] = {}
+        self.predictions: dict[str, list[HeldOutPredictions]] = {}
         self.stages: dict[str, list[Stages]] = {}
-        self.troubles: dict[str, str] = {}
+        self.failures: dict[str, str] = {}
 
-    def see(self, key: str, fit: Fit, y: NDArray[Any], metric: Metric) -> None:
-        """Keep what a fit says of its held-out rows; y is the target of all rows. What goes wrong ends nothing."""
+    def add_fit(self, key: str, fit: Fit, y: NDArray[Any], metric: Metric) -> None:
+        """Add the predictions and scores of a fit; `y` is the target of all rows. An error is kept, not raised."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the fit has said them
+            warnings.simplefilter("ignore")  # the fit has given them already
             try:
-                self.keep(key, answer(fit, y, metric))
-                scores = score_on_the_way(fit, y, metric)
+                self.add(key, predict_both(fit, y, metric))
+                scores = staged_scores(fit, y, metric)
             except Exception as error:  # noqa: BLE001  the study does not depend on it
-                self.troubles[key] = say(error)
+                self.failures[key] = describe_error(error)
                 return
         if scores:
             self.stages.setdefault(key, []).append(Stages(scores, fit.seconds))
 
-    def keep(self, key: str, answers: Answers) -> None:
-        """Remember the answers of a method for one more fold."""
-        self.answers.setdefault(key, []).append(answers)
+    def add(self, key: str, predictions: HeldOutPredictions) -> None:
+        """Add the predictions of a method for one more fold."""
+        self.predictions.setdefault(key, []).append(predictions)
 
-    def pool(self, key: str) -> Answers:
-        """The answers of a method for the rows of all folds together."""
-        folds = self.answers.get(key)
+    def pool(self, key: str) -> HeldOutPredictions:
+        """The predictions of a method for the held-out rows of all folds together."""
+        folds = self.predictions.get(key)
         if not folds:
-            raise ValueError(self.troubles.get(key, "no fold was finished"))
-        shares = [fold.shares for fold in folds if fold.shares is not None]
-        return Answers(
+            raise ValueError(self.failures.get(key, "no fold was finished"))
+        probabilities = [fold.probabilities for fold in folds if fold.probabilities is not None]
+        return HeldOutPredictions(
             np.concatenate([fold.rows for fold in folds]),
-            np.concatenate([fold.said for fold in folds]),
-            np.concatenate(shares) if shares else None,
+            np.concatenate([fold.predicted for fold in folds]),
+            np.concatenate(probabilities) if probabilities else None,
         )
 
-    def grow(self, key: str, name: str, ratio: float) -> Growth | None:
-        """Score and seconds of an ensemble against its number of trees; None of others, and with fewer than two folds.
+    def learning_curve(self, key: str, name: str, ratio: float) -> LearningCurve | None:
+        """Score and seconds by number of trees; None for a method without trees to count, or with fewer than two folds.
 
-        `ratio` is held-out rows over training rows, for the standard errors. The seconds of a fit are dealt out among
-        its trees evenly.
+        `ratio` is held-out rows over training rows, for the standard errors. The seconds of a fit are shared evenly
+        among its trees.
         """
         folds = self.stages.get(key, [])
         if len(folds) < 2:
@@ -101,7 +101,7 @@ class Witness:
         trees = sorted(set.intersection(*(set(fold.scores) for fold in folds)))
         scores = np.array([[fold.scores[n] for n in trees] for fold in folds])
         spent = np.array([[fold.seconds * n / max(fold.scores) for n in trees] for fold in folds])
-        return Growth(
+        return LearningCurve(
             key=key,
             name=name,
             trees=tuple(trees),
@@ -111,34 +111,38 @@ class Witness:
         )
 
 
-def answer(fit: Fit, y: NDArray[Any], metric: Metric) -> Answers:
-    """What a model says of its rows in both ways, only one of which the metric has asked for."""
+def predict_both(fit: Fit, y: NDArray[Any], metric: Metric) -> HeldOutPredictions:
+    """Classes and their probabilities; the metric needed only one of the two, and the other is predicted here."""
     if metric.task == "regression":
-        return Answers(fit.rows, fit.said, None)
-    if metric.needs_shares:
-        return Answers(fit.rows, fit.model.predict(fit.X), fit.said)
-    return Answers(fit.rows, fit.said, align(fit.model.predict_proba(fit.X), fit.model.classes_, np.unique(y)))
+        return HeldOutPredictions(fit.rows, fit.predicted, None)
+    if metric.needs_probabilities:
+        return HeldOutPredictions(fit.rows, fit.model.predict(fit.X), fit.predicted)
+    return HeldOutPredictions(
+        fit.rows, fit.predicted, align(fit.model.predict_proba(fit.X), fit.model.classes_, np.unique(y))
+    )
 
 
-def score_on_the_way(fit: Fit, y: NDArray[Any], metric: Metric) -> dict[int, float]:
+def staged_scores(fit: Fit, y: NDArray[Any], metric: Metric) -> dict[int, float]:
     """The score of an ensemble at numbers of trees; none of other models.
 
-    Of many rows, a part that is spread evenly over the target shows how far the ensemble is from its end, where all
-    rows tell the score.
+    Of many rows only a part is predicted in stages, spread evenly over the target. It gives the difference to the whole
+    ensemble, whose score on all rows is known.
     """
     truth = y[fit.rows]
     order = np.argsort(truth, kind="stable")
     part = np.sort(order[np.linspace(0, len(order) - 1, min(len(order), MAX_ROWS)).astype(np.int64)])
     classes = np.unique(y) if metric.task == "classification" else np.empty(0)
     scores = {}
-    for n_trees, said in answer_on_the_way(fit.model, fit.X.take(part), needs_shares=metric.needs_shares):
-        whole = align(said, fit.model.classes_, classes) if metric.needs_shares else said
+    for n_trees, predicted in staged_predictions(
+        fit.model, fit.X.take(part), needs_probabilities=metric.needs_probabilities
+    ):
+        whole = align(predicted, fit.model.classes_, classes) if metric.needs_probabilities else predicted
         scores[n_trees] = metric.score(truth[part], whole, classes)
     return {n_trees: fit.score + score - scores[max(scores)] for n_trees, score in scores.items()}
 
 
-def align(shares: NDArray[Any], seen: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
+def align(probabilities: NDArray[Any], seen: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
     """Class probabilities with a column for each class, those too that the training rows did not hold."""
-    whole = np.zeros((len(shares), len(classes)))
-    whole[:, np.searchsorted(classes, seen)] = shares
+    whole = np.zeros((len(probabilities), len(classes)))
+    whole[:, np.searchsorted(classes, seen)] = probabilities
     return whole

@@ -10,18 +10,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spinney.study.result import Study
-    from spinney.study.tables import Data
+    from spinney.study.tables import StudyData
 
-FEW_ROWS = 1000  # below it folds are repeated: the choice of one partition then weighs as much as many differences
+FEW_ROWS = 1000  # below it folds are repeated: which rows share a fold then matters as much as many differences
 VERY_FEW_ROWS = 200
 MIN_EARLIER = 2  # rows before those that a fold by time holds out
 
 
 class Folds(NamedTuple):
-    """Row numbers of every fold, what they are in words, and how many there are in one repeat."""
+    """Row numbers of every fold, their description, and how many there are in one repeat."""
 
     splits: list[tuple[NDArray[np.int64], NDArray[np.int64]]]
-    words: str
+    description: str
     n_splits: int
 
     @property
@@ -35,18 +35,18 @@ class Folds(NamedTuple):
         return float(np.mean([len(test) for _, test in self.splits]))
 
 
-def make_folds(data: Data, n_splits: int = 5, n_repeats: int | None = None, seed: int = 0) -> Folds:
-    """Cut the rows of a table into folds.
+def make_folds(data: StudyData, n_splits: int = 5, n_repeats: int | None = None, seed: int = 0) -> Folds:
+    """Split the rows of a table into folds.
 
     Parameters
     ----------
-    data : Data
+    data : StudyData
         With `times`, each fold holds out later rows than all it trains on, so that rows of one time are never on both
         sides; with `groups`, no group is on both sides; else rows are shuffled, and for classes every fold has about
         the same shares.
     n_splits : int, at least 2
     n_repeats : int, optional
-        How often the rows are cut anew. By default once, twice below 1,000 rows and five times below 200; folds of
+        How often the rows are split anew. By default once, twice below 1,000 rows and five times below 200; folds of
         groups or times are not repeated.
     seed : int
 
@@ -71,16 +71,16 @@ def make_folds(data: Data, n_splits: int = 5, n_repeats: int | None = None, seed
     return _stratified(data, n_splits, n_repeats, seed)
 
 
-def recall_folds(data: Data, study: Study) -> Folds:
-    """The folds of a study, cut again; its words begin with how many there are in a repeat."""
+def recall_folds(data: StudyData, study: Study) -> Folds:
+    """The folds of a study, made again; their description begins with how many there are in a repeat."""
     n_splits = int(study.folds.partition(" ")[0])
     folds = make_folds(data, n_splits, study.n_folds // n_splits, study.seed)
-    if folds.words != study.folds:
-        raise ValueError(f"these data make {folds.words}, the study had {study.folds}: pass the data of the study")
+    if folds.description != study.folds:
+        raise ValueError(f"the data make {folds.description}, the study had {study.folds}: pass the data of the study")
     return folds
 
 
-def _shuffled(data: Data, n_splits: int, n_repeats: int, seed: int) -> Folds:
+def _shuffled(data: StudyData, n_splits: int, n_repeats: int, seed: int) -> Folds:
     from sklearn.model_selection import KFold, RepeatedKFold
 
     if n_repeats == 1:
@@ -90,7 +90,7 @@ def _shuffled(data: Data, n_splits: int, n_repeats: int, seed: int) -> Folds:
     return Folds(list(cut.split(data.y)), f"{n_splits} shuffled folds{_repeated(n_repeats)}", n_splits)
 
 
-def _stratified(data: Data, n_splits: int, n_repeats: int, seed: int) -> Folds:
+def _stratified(data: StudyData, n_splits: int, n_repeats: int, seed: int) -> Folds:
     from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedKFold
 
     classes, counts = np.unique(data.y, return_counts=True)
@@ -107,11 +107,11 @@ def _stratified(data: Data, n_splits: int, n_repeats: int, seed: int) -> Folds:
         cut: Any = StratifiedKFold(n_splits, shuffle=True, random_state=seed)
     else:
         cut = RepeatedStratifiedKFold(n_splits=n_splits, n_repeats=n_repeats, random_state=seed)
-    words = f"{n_splits} folds stratified by class{_repeated(n_repeats)}"
-    return Folds(list(cut.split(data.y, data.y)), words, n_splits)
+    description = f"{n_splits} folds stratified by class{_repeated(n_repeats)}"
+    return Folds(list(cut.split(data.y, data.y)), description, n_splits)
 
 
-def _by_group(data: Data, n_splits: int) -> Folds:
+def _by_group(data: StudyData, n_splits: int) -> Folds:
     from sklearn.model_selection import GroupKFold
 
     assert data.groups is not None
@@ -122,7 +122,7 @@ def _by_group(data: Data, n_splits: int) -> Folds:
     return Folds(splits, f"{n_splits} folds of whole groups of {data.group_column!r}", n_splits)
 
 
-def _by_time(data: Data, n_splits: int) -> Folds:
+def _by_time(data: StudyData, n_splits: int) -> Folds:
     from sklearn.model_selection import TimeSeriesSplit
 
     assert data.times is not None
@@ -136,8 +136,8 @@ def _by_time(data: Data, n_splits: int) -> Folds:
                 "ask for fewer folds, or give times that differ more"
             )
         splits.append((before, order[test]))
-    words = f"{n_splits} folds in the order of {data.time_column!r}, each later than its training rows"
-    return Folds(splits, words, n_splits)
+    description = f"{n_splits} folds in the order of {data.time_column!r}, each later than its training rows"
+    return Folds(splits, description, n_splits)
 
 
 def _repeated(n_repeats: int) -> str:

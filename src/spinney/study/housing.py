@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spinney.study.clock import Clock
-from spinney.study.evidence import Growth
-from spinney.study.fold_record import Answers
+from spinney.study.fold_record import HeldOutPredictions
+from spinney.study.housing_evidence import rehearse_figure
+from spinney.study.housing_setup import N_FOLDS, TABLE, TREES, ensembles, is_boosting, load_folds
 from spinney.study.result import Curve, Figure
 
 if TYPE_CHECKING:
@@ -22,55 +23,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spinney.study.fold_record import Witness
-    from spinney.study.tables import Data
+    from spinney.study.fold_record import FoldRecord
 
-TABLE, TARGET = "california_housing", "MedHouseVal"
-TREES = tuple(range(50, 501, 50))
-N_FOLDS, SEED = 5, 42
 WARMUP_TREES = 2
-
-# XGBoost's defaults in our words; the text sets the rate and the depth.
-XGBOOST: dict[str, Any] = {
-    "learning_rate": 0.1,
-    "max_depth": 5,
-    "max_leaf_nodes": None,
-    "min_samples_leaf": 1,
-    "min_child_weight": 1.0,
-    "reg_lambda": 1.0,
-}
-# Friedman's method as the text sets it: at most ten leaves, each with a tenth of the rows, make it weak.
-WEAK: dict[str, Any] = {
-    "newton": False,
-    "learning_rate": 0.2,
-    "max_depth": 8,
-    "max_leaf_nodes": None,
-    "min_samples_split": 5,
-    "min_samples_leaf": 3,
-    "min_weight_fraction_leaf": 0.1,
-}
-
-
-def ensembles() -> dict[str, Any]:
-    """The four ensembles of the figure by name, unfitted."""
-    from spinney import ExtraTreesRegressor, GradientBoostingRegressor, RandomForestRegressor
-
-    return {
-        "random forest": RandomForestRegressor(n_jobs=-1),
-        "extra-trees": ExtraTreesRegressor(n_jobs=-1),
-        "XGBoost's form": GradientBoostingRegressor(**XGBOOST),
-        "weak boosting": GradientBoostingRegressor(**WEAK),
-    }
-
-
-def list_settings() -> dict[str, tuple[str, dict[str, Any]]]:
-    """Class and parameters of each ensemble, but for trees, threads and what is at its default."""
-    found = {}
-    for name, model in ensembles().items():
-        usual = type(model)().get_params()
-        changed = {key: value for key, value in model.get_params().items() if value != usual[key] and key != "n_jobs"}
-        found[name] = type(model).__name__, changed
-    return found
 
 
 def draw_figure(
@@ -79,7 +34,7 @@ def draw_figure(
     n_folds: int = N_FOLDS,
     clock: Clock | None = None,
     on_step: Callable[[str, int, int], object] | None = None,
-    witness: Witness | None = None,
+    record: FoldRecord | None = None,
 ) -> Figure:
     """Measure the figure.
 
@@ -93,8 +48,8 @@ def draw_figure(
         With a budget: ensembles that would not be done in time are left out.
     on_step : callable, optional
         Called with (method, steps done, steps in all) before each ensemble is grown.
-    witness : Witness, optional
-        Is filled with the answers of the largest ensembles, by name.
+    record : FoldRecord, optional
+        Is filled with the predictions of the largest ensembles, by name.
 
     Returns
     -------
@@ -116,10 +71,10 @@ def draw_figure(
     steps = [(fold, name) for part in (names, forests) for fold in range(n_folds) for name in part]
     stopped = None
     try:
-        task = compile_forests if witness is None else compile_report
+        task = compile_forests if record is None else compile_report
         with compiling_beside(f"{__name__}:{task.__name__}", "tree.driver.grow") as wait:
             _jit.load_compiled()
-            X, y, splits = _folds()
+            X, y, splits = load_folds()
             for n_done, (fold, name) in enumerate(steps):
                 if on_step is not None:
                     on_step(name, n_done, len(steps))
@@ -133,11 +88,11 @@ def draw_figure(
                         wait()
                     if fold == 0:  # load the kernels; on all rows, since their number decides which are used
                         _measure(models[name], (WARMUP_TREES,), *parts)
-                    found, spent, said = _measure(models[name], trees, *parts)
+                    found, spent, predicted = _measure(models[name], trees, *parts)
                 scores[name].append(tuple(found))
                 seconds[name].append(tuple(spent))
-                if witness is not None:
-                    witness.keep(name, Answers(test, said, None))
+                if record is not None:
+                    record.add(name, HeldOutPredictions(test, predicted, None))
     except KeyboardInterrupt as stop:
         if type(stop) is not KeyboardInterrupt:  # SIGTERM
             raise
@@ -161,7 +116,7 @@ def compile_forests() -> None:
     from spinney import _jit
 
     _jit.load_compiled()
-    X, y, splits = _folds()
+    X, y, splits = load_folds()
     train, test = splits[0]
     for model in ensembles().values():
         if not is_boosting(model):
@@ -170,72 +125,16 @@ def compile_forests() -> None:
 
 def compile_report() -> None:
     """Compile what forests need, and then what a report adds."""
-    from spinney.study.examine import rehearse_figure
-
     compile_forests()
     rehearse_figure()
 
 
-def is_boosting(model: Any) -> bool:
-    """Whether a model can be read on the way to its last tree."""
-    return hasattr(model, "staged_predict")
-
-
-def _folds() -> tuple[NDArray[Any], NDArray[Any], list[tuple[NDArray[np.int64], NDArray[np.int64]]]]:
-    """Inputs, target, and the (training rows, held-out rows) of each fold."""
-    from spinney import datasets
-
-    table = datasets.load(TABLE)
-    X = np.column_stack([table[name].to_numpy() for name in table.column_names if name != TARGET])
-    return X, table[TARGET].to_numpy(), cut_rows(len(X))
-
-
-def prepare_table(n_rows: int | None = None) -> Data:
-    """The table made ready, or its first rows."""
-    from spinney import datasets
-    from spinney.study.tables import prepare
-
-    return prepare(datasets.load(TABLE).slice(0, n_rows), TARGET, name=TABLE)
-
-
-def cut_rows(n_rows: int) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """The figure's folds: training rows and held-out rows."""
-    from sklearn.model_selection import KFold
-
-    return list(KFold(N_FOLDS, shuffle=True, random_state=SEED).split(np.empty(n_rows)))
-
-
 class Measured(NamedTuple):
-    """R² on held-out rows and seconds to grow, at each number of trees; what the most trees answer for these rows."""
+    """R² on held-out rows and seconds to grow, at each number of trees; the predictions of the most trees."""
 
     scores: list[float]
     seconds: list[float]
-    said: NDArray[np.float64]
-
-
-def find_best(figure: Figure) -> str:
-    """The name of the ensemble with the highest mean R² at the most trees, among those with the most folds."""
-    most = max(len(curve.scores) for curve in figure.curves)
-    if most == 0:
-        raise ValueError("no ensemble finished a fold: there is nothing to examine")
-    whole = [curve for curve in figure.curves if len(curve.scores) == most]
-    return max(whole, key=lambda curve: float(np.mean([fold[-1] for fold in curve.scores]))).name
-
-
-def list_growths(figure: Figure) -> tuple[Growth, ...]:
-    """The curves as means over folds with standard errors, of those with two folds at least."""
-    return tuple(
-        Growth(
-            key=curve.name,
-            name=curve.name,
-            trees=figure.trees,
-            scores=tuple(np.mean(curve.scores, axis=0).tolist()),
-            errors=tuple(figure.standard_error(tuple(column)) or 0.0 for column in zip(*curve.scores, strict=True)),
-            seconds=tuple(np.mean(curve.seconds, axis=0).tolist()),
-        )
-        for curve in figure.curves
-        if len(curve.scores) > 1
-    )
+    predicted: NDArray[np.float64]
 
 
 def _measure(
@@ -254,19 +153,19 @@ def _grow_blocks(
     from sklearn.metrics import r2_score
 
     size, X, y = trees[0], *held_out
-    answers, spent = [], []
+    predictions, spent = [], []
     for seed in range(trees[-1] // size):
         block = clone(model).set_params(n_estimators=size, random_state=seed)
         start = time.perf_counter()
         block.fit(*training)
         spent.append(time.perf_counter() - start)
-        answers.append(block.predict(X))
+        predictions.append(block.predict(X))
     scores, seconds = [], []
     for n_blocks in (n_trees // size for n_trees in trees):
-        forests = [slice(first, first + n_blocks) for first in range(0, len(answers) - n_blocks + 1, n_blocks)]
-        scores.append(float(np.mean([r2_score(y, np.mean(answers[one], axis=0)) for one in forests])))
+        forests = [slice(first, first + n_blocks) for first in range(0, len(predictions) - n_blocks + 1, n_blocks)]
+        scores.append(float(np.mean([r2_score(y, np.mean(predictions[one], axis=0)) for one in forests])))
         seconds.append(float(np.mean([np.sum(spent[one]) for one in forests])))
-    return Measured(scores, seconds, np.mean(answers, axis=0))
+    return Measured(scores, seconds, np.mean(predictions, axis=0))
 
 
 def _boost(
@@ -286,5 +185,5 @@ def _boost(
     X, y = held_out
     start = time.perf_counter()
     model.fit(*training, callbacks=[note])
-    answers = [said for n_trees, said in enumerate(model.staged_predict(X), 1) if n_trees in trees]
-    return Measured([float(r2_score(y, said)) for said in answers], seconds, answers[-1])
+    predictions = [predicted for n_trees, predicted in enumerate(model.staged_predict(X), 1) if n_trees in trees]
+    return Measured([float(r2_score(y, predicted)) for predicted in predictions], seconds, predictions[-1])

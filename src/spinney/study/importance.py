@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 MAX_COLUMNS = 50  # the best by permutation
 
 
-def weigh_columns(forest: Any, X: Any, y: NDArray[Any]) -> tuple[Importance, ...]:
+def list_importances(forest: Any, X: Any, y: NDArray[Any]) -> tuple[Importance, ...]:
     """The importances of a forest that was fitted on X and y, the largest by permutation first."""
     impurity = forest.importance("impurity")
     permuted = forest.importance("permutation", X, y)

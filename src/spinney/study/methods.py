@@ -1,4 +1,4 @@
-"""The methods of a study: each of the library at its usual settings, and the answer that needs no method."""
+"""The methods of a study: each of the library at its usual settings, and a baseline that uses no column."""
 
 from __future__ import annotations
 

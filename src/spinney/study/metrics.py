@@ -18,50 +18,50 @@ if TYPE_CHECKING:
 
 
 class Metric(NamedTuple):
-    """A score: `score(y, said, classes)` of the answers for held-out rows.
+    """A score: `score(y, predicted, classes)` of the predictions for held-out rows.
 
-    `said` are the predictions, or with `needs_shares` the class probabilities (n_rows, n_classes) in the order of
-    `classes`. `scorer` is scikit-learn's name for it, whose sign is turned where less is better.
+    `predicted` are numbers or classes, or with `needs_probabilities` the class probabilities (n_rows, n_classes) in
+    the order of `classes`. `scorer` is scikit-learn's name for it, whose sign is turned where less is better.
     """
 
     name: str
     title: str
     task: str
     is_greater_better: bool
-    needs_shares: bool
+    needs_probabilities: bool
     score: Callable[[NDArray[Any], NDArray[Any], NDArray[Any]], float]
     scorer: str
 
 
-def _accuracy(y: NDArray[Any], said: NDArray[Any], _: NDArray[Any]) -> float:
-    return float(np.mean(y == said))
+def _accuracy(y: NDArray[Any], predicted: NDArray[Any], _: NDArray[Any]) -> float:
+    return float(np.mean(y == predicted))
 
 
-def _balanced(y: NDArray[Any], said: NDArray[Any], _: NDArray[Any]) -> float:
-    return float(np.mean([np.mean(said[y == name] == name) for name in np.unique(y)]))
+def _balanced(y: NDArray[Any], predicted: NDArray[Any], _: NDArray[Any]) -> float:
+    return float(np.mean([np.mean(predicted[y == name] == name) for name in np.unique(y)]))
 
 
-def _log_loss(y: NDArray[Any], shares: NDArray[Any], classes: NDArray[Any]) -> float:
+def _log_loss(y: NDArray[Any], probabilities: NDArray[Any], classes: NDArray[Any]) -> float:
     from sklearn.metrics import log_loss
 
-    return float(log_loss(y, shares, labels=classes))
+    return float(log_loss(y, probabilities, labels=classes))
 
 
-def _roc_auc(y: NDArray[Any], shares: NDArray[Any], classes: NDArray[Any]) -> float:
+def _roc_auc(y: NDArray[Any], probabilities: NDArray[Any], classes: NDArray[Any]) -> float:
     from sklearn.metrics import roc_auc_score
 
     if len(np.unique(y)) < len(classes):
         raise ValueError("a fold does not hold every class: roc_auc is not defined there, choose another metric")
     if len(classes) == 2:
-        return float(roc_auc_score(y == classes[1], shares[:, 1]))
-    return float(roc_auc_score(y, shares, multi_class="ovr", labels=classes))
+        return float(roc_auc_score(y == classes[1], probabilities[:, 1]))
+    return float(roc_auc_score(y, probabilities, multi_class="ovr", labels=classes))
 
 
-def _r2(y: NDArray[Any], said: NDArray[Any], _: NDArray[Any]) -> float:
+def _r2(y: NDArray[Any], predicted: NDArray[Any], _: NDArray[Any]) -> float:
     from sklearn.metrics import r2_score
 
     exponent = _exponent(y)
-    return float(r2_score(np.ldexp(y, -exponent), np.ldexp(said, -exponent)))
+    return float(r2_score(np.ldexp(y, -exponent), np.ldexp(predicted, -exponent)))
 
 
 def _exponent(y: NDArray[Any]) -> int:
@@ -69,13 +69,13 @@ def _exponent(y: NDArray[Any]) -> int:
     return int(np.frexp(np.abs(y).max())[1])
 
 
-def _mae(y: NDArray[Any], said: NDArray[Any], _: NDArray[Any]) -> float:
-    return float(np.mean(np.abs(y - said)))
+def _mae(y: NDArray[Any], predicted: NDArray[Any], _: NDArray[Any]) -> float:
+    return float(np.mean(np.abs(y - predicted)))
 
 
-def _rmse(y: NDArray[Any], said: NDArray[Any], _: NDArray[Any]) -> float:
+def _rmse(y: NDArray[Any], predicted: NDArray[Any], _: NDArray[Any]) -> float:
     exponent = _exponent(y)
-    return float(np.ldexp(np.sqrt(np.mean(np.ldexp(y - said, -exponent) ** 2)), exponent))
+    return float(np.ldexp(np.sqrt(np.mean(np.ldexp(y - predicted, -exponent) ** 2)), exponent))
 
 
 _ALL = (

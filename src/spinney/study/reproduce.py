@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from spinney.study.housing_setup import SEED, TABLE, TARGET
 from spinney.study.tables import ASKED
 
 if TYPE_CHECKING:
     from spinney.study.folds import Folds
     from spinney.study.result import Study
-    from spinney.study.tables import Data
+    from spinney.study.tables import StudyData
 
 
-def write_recipe(study: Study, data: Data, folds: Folds) -> str:
+def write_recipe(study: Study, data: StudyData, folds: Folds) -> str:
     """The lines for a study of these data."""
     from spinney import datasets
     from spinney.study.methods import all_methods
@@ -38,8 +39,8 @@ def write_recipe(study: Study, data: Data, folds: Folds) -> str:
         "from spinney.study import compare, prepare, refit",
         "",
         f"table = spinney.{opened}({summary.name!r})",
-        f"data = prepare(table, {summary.target!r}, {say(options)})",
-        f"study = compare(data, {say(choices)})",
+        f"data = prepare(table, {summary.target!r}, {format_arguments(options)})",
+        f"study = compare(data, {format_arguments(choices)})",
     ]
     if study.best not in {None, "baseline"}:
         lines.append("model = refit(study, data)")
@@ -48,13 +49,11 @@ def write_recipe(study: Study, data: Data, folds: Folds) -> str:
 
 def write_figure_recipe(best: str, n_trees: int) -> str:
     """The lines for the housing figure and its best ensemble."""
-    from spinney.study.housing import SEED, TABLE, TARGET
-
     return "\n".join(
         [
             "import spinney",
-            "from spinney.study import prepare",
-            "from spinney.study.housing import draw_figure, ensembles",
+            "from spinney.study import draw_figure, prepare",
+            "from spinney.study.housing_setup import ensembles",
             "",
             "figure = draw_figure()",
             f"data = prepare(spinney.datasets.load({TABLE!r}), {TARGET!r})",
@@ -64,6 +63,6 @@ def write_figure_recipe(best: str, n_trees: int) -> str:
     )
 
 
-def say(options: dict[str, Any]) -> str:
+def format_arguments(options: dict[str, Any]) -> str:
     """Arguments by name."""
     return ", ".join(f"{name}={value!r}" for name, value in options.items())

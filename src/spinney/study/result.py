@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Self
 
+from spinney.study.housing_setup import N_FOLDS
 from spinney.study.json_io import read_json, write_json
+from spinney.study.metrics import METRICS
+from spinney.study.resampling import standard_error
 
 
-def say(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """What went wrong, in one line."""
     return " ".join(str(error).split()) or type(error).__name__
 
@@ -19,7 +22,7 @@ class Column:
     """One column of the inputs.
 
     `kind` is "number", "category" or "other". Of a number there are `lowest`, `median` and `highest`; of a category
-    `top`, its commonest levels with their counts. `suspicion` says why a column may leak the answer or carry nothing.
+    `top`, its commonest levels with their counts. `suspicion` says why a column may leak the target or carry nothing.
     """
 
     name: str
@@ -56,8 +59,8 @@ class TableSummary:
         return tuple(column for column in self.columns if column.name not in self.dropped)
 
     @property
-    def doubt(self) -> str | None:
-        """What is suspicious about the rows."""
+    def copies_warning(self) -> str | None:
+        """A warning where many rows are copies of others, else None."""
         if not self.n_copies:
             return None
         share = self.n_copies / self.n_rows
@@ -72,7 +75,7 @@ class MethodResult:
     """One method over the folds it finished.
 
     `folds` are the numbers of these folds, and the other tuples are in their order: the score on the held-out rows,
-    seconds of the fit alone, seconds to answer for the held-out rows. `model_bytes` (pickled) and `n_leaves` (of all
+    seconds of the fit alone, seconds to predict the held-out rows. `model_bytes` (pickled) and `n_leaves` (of all
     trees together) are means over the folds. `parameters` are those that differ from the estimator's defaults;
     `chosen`, with tuning, those that each fold's search chose. `error` is why a fold failed, `left_out` why folds are
     missing.
@@ -155,8 +158,6 @@ class Study:
     @property
     def metric_title(self) -> str:
         """The metric as people call it."""
-        from spinney.study.metrics import METRICS
-
         return METRICS[self.metric].title
 
     @property
@@ -171,8 +172,6 @@ class Study:
 
     def standard_error(self, result: MethodResult) -> float | None:
         """Of a method's mean score, corrected for folds that share training rows; None with fewer than two folds."""
-        from spinney.study.significance import standard_error
-
         return standard_error(result.scores, self.test_rows / self.train_rows)
 
     def to_json(self) -> str:
@@ -211,9 +210,6 @@ class Figure:
 
     def standard_error(self, values: tuple[float, ...]) -> float | None:
         """Of the mean of one number for each finished fold, corrected as that of a study."""
-        from spinney.study.housing import N_FOLDS
-        from spinney.study.significance import standard_error
-
         return standard_error(values, 1.0 / (N_FOLDS - 1))
 
     def to_json(self) -> str:

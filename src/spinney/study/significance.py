@@ -1,9 +1,4 @@
-"""What a study may say: the best method, how sure that is, and one sentence of advice.
-
-Folds share training rows, so that scores of folds are not independent and the plain t-test finds differences that are
-none. Nadeau and Bengio (2003, Machine Learning 52, equation 8) widen the variance of the mean of k differences from
-s²/k to s² (1/k + n_test/n_train); the same factor is in the error bars here.
-"""
+"""What a study may conclude: the best method, whether the others are significantly worse, and advice in a sentence."""
 
 from __future__ import annotations
 
@@ -12,52 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spinney.study.resampling import corrected_t_test, standard_error
 from spinney.study.result import Difference, MethodResult, TableSummary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from collections.abc import Set as AbstractSet
 
-    from numpy.typing import NDArray
-
     from spinney.study.metrics import Metric
 
 LEVEL = 0.05  # below it a difference is called one
-MANY = 0.9  # share of the commonest class from which accuracy says little
-
-
-def standard_error(values: Sequence[float] | NDArray[np.float64], ratio: float, step: float = 0.0) -> float | None:
-    """Corrected standard error of the mean of scores or differences; `ratio` is held-out rows over training rows.
-
-    Shares of few rows are multiples of a `step`, and may be equal by that alone: their spread is never taken for less
-    than that of rounding to it.
-    """
-    if len(values) < 2:
-        return None
-    return max(float(np.std(values, ddof=1)), step / math.sqrt(12.0)) * math.sqrt(1.0 / len(values) + ratio)
-
-
-def corrected_t_test(
-    differences: Sequence[float] | NDArray[np.float64], ratio: float, step: float = 0.0
-) -> float | None:
-    """The two-sided p-value that the mean difference is 0, by the corrected resampled t-test.
-
-    None with fewer than two differences; without a step, with differences that are all equal 1 if they are 0, else 0.
-
-    Examples
-    --------
-    >>> round(corrected_t_test([0.02, 0.01, 0.03, 0.02, 0.02], ratio=0.25), 4)
-    0.0135
-    """
-    from scipy.special import stdtr
-
-    error = standard_error(differences, ratio, step)
-    if error is None:
-        return None
-    mean = float(np.mean(differences))
-    if error == 0.0:
-        return 1.0 if mean == 0.0 else 0.0
-    return float(2.0 * stdtr(len(differences) - 1, -abs(mean / error)))
+MANY = 0.9  # share of the commonest class above which accuracy means little
 
 
 def adjust_by_holm(p_values: Sequence[float | None]) -> list[float | None]:
@@ -82,7 +42,7 @@ def find_best(
 ) -> str | None:
     """The key of the best method without an error: by its mean among those that finished the most folds.
 
-    One that finished fewer takes its place where it is better beyond chance in the folds that both finished; that of
+    One that finished fewer takes its place where it is significantly better in the folds that both finished; that of
     the baseline, which costs no time and so has most folds, where it is better at all.
     """
     sound = [result for result in results if result.scores and result.error is None]
@@ -154,9 +114,9 @@ def recommend(
     if top.is_baseline and len(unseen) == len(results) - 1:
         return f"No method finished a fold but the baseline ({top.name}, {score}): there is nothing to recommend."
     if len(top.scores) < 2:
-        return f"{first}, on one fold only: too little to tell methods apart."
+        return f"{first}, on one fold only: too little to compare methods."
     if top.is_baseline:
-        return f"No method beats the baseline ({top.name}, {score}): nothing here says that these columns predict it."
+        return f"No method beats the baseline ({top.name}, {score}): these columns do not seem to predict the target."
     return first + _set_apart(top, tied, named["baseline"], one_tree, is_all=not unseen)
 
 
@@ -168,20 +128,20 @@ def _set_apart(
     *,
     is_all: bool,
 ) -> str:
-    """What is said of the best beside the others: `tied` cannot be told from it; `is_all`: each method was scored."""
+    """The best method against the others: `tied` are not significantly worse; `is_all`: each method was scored."""
     if any(result.is_baseline for result in tied):
         base = f"{baseline.name}, {np.mean(baseline.scores):.3f}"
-        return f", but {len(top.scores)} folds do not distinguish it from the baseline ({base}): rely on none yet."
+        return f", but {len(top.scores)} folds do not separate it from the baseline ({base}): rely on no method yet."
     if not tied:
-        return f", and better than every other method{'' if is_all else ' that was scored'} beyond chance."
+        return f", and significantly better than every other method{'' if is_all else ' that was scored'}."
     names = _list([result.name for result in tied])
     verb = "is" if len(tied) == 1 else "are"
     folds = f"by these {len(top.scores)} folds"
-    return f"; {names} {verb} not distinguishable from it {folds}{_advise(top, tied, one_tree)}."
+    return f"; {names} {verb} not significantly worse {folds}{_advise(top, tied, one_tree)}."
 
 
 def _advise(top: MethodResult, tied: Sequence[MethodResult], one_tree: AbstractSet[str]) -> str:
-    """Which of the equals has something else to say for itself."""
+    """Why one of the tied methods may be preferred: it is a single tree, or much faster to fit."""
     if top.key not in one_tree:
         readable = [result for result in tied if result.key in one_tree]
         if readable:
@@ -198,7 +158,7 @@ def note_problems(
     """What a reader of the table must know beside it."""
     notes = [f"column {name!r} was left out: {why}" for name, why in summary.dropped.items()]
     notes += [f"column {one.name!r}: {one.suspicion}" for one in summary.used if one.suspicion is not None]
-    notes += [] if summary.doubt is None else [summary.doubt]
+    notes += [] if summary.copies_warning is None else [summary.copies_warning]
     if summary.classes and metric.name == "accuracy" and summary.classes[0][1] > MANY * summary.n_rows:
         share = summary.classes[0][1] / summary.n_rows
         notes.append(f"{share:.1%} of the rows are of one class: look at balanced_accuracy or roc_auc too")

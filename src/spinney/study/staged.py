@@ -1,4 +1,4 @@
-"""Ensembles on the way: what they would answer had they stopped at fewer trees."""
+"""Staged predictions: what an ensemble would predict had it stopped at fewer trees."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 POINTS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50, 70, 100, 150, 200, 300, 400, 500, 700, 1000)
-CELLS = 2**22  # answers of single trees that are held at once
+CELLS = 2**22  # predictions of single trees that are held at once
 
 
 def list_points(n_trees: int) -> tuple[int, ...]:
@@ -20,24 +20,24 @@ def list_points(n_trees: int) -> tuple[int, ...]:
     return (*(n for n in POINTS if n < n_trees), n_trees)
 
 
-def answer_on_the_way(model: Any, X: Any, *, needs_shares: bool) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Numbers of trees of a fitted ensemble, and what it answers for the rows of a table with so many; none of others.
+def staged_predictions(model: Any, X: Any, *, needs_probabilities: bool) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Pairs of a number of trees and the predictions of a fitted ensemble with so many; none for other models.
 
-    Answers are numbers, classes, or with `needs_shares` class probabilities in the order of `classes_`. Boosting is
-    read in its stages; a forest is the mean of its trees.
+    Predictions are numbers, classes, or with `needs_probabilities` class probabilities in the order of `classes_`.
+    Boosting is read in its stages; a forest is the mean of its trees.
     """
-    name = "staged_predict_proba" if needs_shares else "staged_predict"
+    name = "staged_predict_proba" if needs_probabilities else "staged_predict"
     if hasattr(model, name):
-        n, said = 0, np.empty(0)
-        for n, said in enumerate(getattr(model, name)(X), 1):
+        n, predicted = 0, np.empty(0)
+        for n, predicted in enumerate(getattr(model, name)(X), 1):
             if n in POINTS:
-                yield n, said
+                yield n, predicted
         if n not in POINTS:
-            yield n, said
+            yield n, predicted
     elif hasattr(model, "forest_"):
         points = list_points(len(model))
         means = average_trees(model, X, points)
-        is_class = hasattr(model, "classes_") and not needs_shares
+        is_class = hasattr(model, "classes_") and not needs_probabilities
         for n, mean in zip(points, means, strict=True):
             yield n, model.classes_[mean.argmax(axis=1)] if is_class else mean
 
@@ -50,10 +50,10 @@ def average_trees(model: Any, X: Any, points: tuple[int, ...]) -> NDArray[np.flo
     size = max(CELLS // (len(model) * max(n_classes, 1)), 1)
     means = np.empty((len(points), n_rows, n_classes)[: 3 if n_classes else 2])
     for start in range(0, n_rows, size):
-        said = predictor.predict_trees(X[start : start + size])
-        total, done = np.zeros(said.shape[1:]), 0
+        predicted = predictor.predict_trees(X[start : start + size])
+        total, done = np.zeros(predicted.shape[1:]), 0
         for place, n in enumerate(points):
-            total = total + said[done:n].sum(axis=0)
+            total = total + predicted[done:n].sum(axis=0)
             means[place, start : start + size] = total / n
             done = n
     return means

@@ -2,7 +2,7 @@
 
 Left out are columns that hold nothing (constant, missing throughout), that no method takes (dates, lists), that are the
 target again, and names of rows (text that is never the same twice, whole numbers that count the rows). What is only
-suspicious stays, and is said.
+suspicious stays, with a remark.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spinney.study.column_checks import count_copies, doubt_text
+from spinney.study.column_checks import check_text, count_copies
 from spinney.study.result import Column, TableSummary
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _NAMES = "every value is different text: it names the rows"
 _COPY = "it equals the target"
 
 
-class Data(NamedTuple):
+class StudyData(NamedTuple):
     """What methods are fitted on: inputs, target, and what decides the folds."""
 
     X: pa.Table
@@ -65,7 +65,7 @@ def prepare(
     groups: str | None = None,
     time: str | None = None,
     drop: Sequence[str] = (),
-) -> Data:
+) -> StudyData:
     """Take a table apart into what a study needs.
 
     Parameters
@@ -84,7 +84,7 @@ def prepare(
 
     Returns
     -------
-    Data
+    StudyData
         With `summary`, what is known of every column before any work.
 
     Examples
@@ -135,7 +135,7 @@ def prepare(
         n_copies=count_copies(table),
     )
     X = table.select([column.name for column in summary.used])
-    return Data(X, y, summary, _folding(table, groups), _folding(table, time), groups, time)
+    return StudyData(X, y, summary, _folding(table, groups), _folding(table, time), groups, time)
 
 
 def check_column(table: pa.Table, column: str, role: str) -> None:
@@ -268,7 +268,7 @@ def _describe_number(
     elif is_regression and len(known) == len(values) and _is_same_order(values, y):
         suspicion = "it puts the rows in the order of the target"
     elif not is_regression and len(known) == len(values) and _is_one_to_one(values, y):
-        suspicion = "it tells the class of every row, one to one"
+        suspicion = "it determines the class of every row, one to one"
     elif is_different:
         suspicion = "every value is a different whole number: does it name the rows?"
     return Column(**described, suspicion=suspicion), dropped
@@ -296,8 +296,8 @@ def _describe_category(
         if bool((texts == y.astype(str)).all()):
             dropped = _COPY
         elif _is_one_to_one(texts, y):
-            suspicion = "it tells the class of every row, one to one"
-    suspicion = suspicion or doubt_text([one["values"] for one in counts], len(values) - values.null_count)
+            suspicion = "it determines the class of every row, one to one"
+    suspicion = suspicion or check_text([one["values"] for one in counts], len(values) - values.null_count)
     return Column(name, "category", values.null_count, len(counts), top=top, suspicion=suspicion), dropped
 
 

@@ -1,6 +1,6 @@
-"""One tree for a page: its nodes, the pruning path from the whole tree to its root, and why its root asks what it asks.
+"""One tree for a page: its nodes, the pruning path from the whole tree to its root, and why its root splits as it does.
 
-Full-grown trees have thousands of leaves, which nobody reads: the story begins at the first step of the path that
+Full-grown trees have thousands of leaves, which nobody reads: the view begins at the first step of the path that
 leaves few enough.
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from spinney.reading.outline import edge_label, feature_caption, make_outline
 from spinney.reading.wording import caption, rounded
-from spinney.study.evidence import PruningStep, TreeNode, TreeStory
+from spinney.study.evidence import PruningStep, TreeNode, TreeView
 from spinney.tracing.tables import make_tables, rank_of
 from spinney.tree.prune import cut_sequence, from_units, node_risk
 from spinney.tree.subtree import cut_mask, find_tiers, plan_cut
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
     from spinney.tree.prune import CutStep
     from spinney.tree.structure import Tree
 
-MAX_LEAVES = 200  # of the tree that the story begins with
+MAX_LEAVES = 200  # of the tree that the view begins with
 MAX_LEVELS = 4  # of a category that a branch names
 MEASURES = {True: "error rate", False: "mean squared error"}  # by whether there are classes
 
 
 class Shown(NamedTuple):
-    """The tree at the beginning of the story, and the step that makes a leaf of each node, or removes it."""
+    """The tree at the beginning of the view, and the step that makes a leaf of each node, or removes it."""
 
     tree: Tree
     cut: NDArray[np.int64]  # (n_nodes,) never above that of the parent; 0 for leaves
 
 
-def tell_tree(
+def view_tree(
     model: Any, X: Any, y: NDArray[Any], *, name: str, target: str, most: int = MAX_LEAVES, cv: Any = None
-) -> TreeStory:
-    """Grow a tree, prune it by cross-validation and tell both.
+) -> TreeView:
+    """Grow a tree, prune it by cross-validation, and describe both.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def tell_tree(
     name, target : str
         What method and target are called.
     most : int
-        Leaves that the story begins with at most.
+        Leaves that the view begins with at most.
     cv : iterable of pairs of arrays, optional
         Folds of the cross-validation, as in `CARTClassifier.prune`.
     """
@@ -78,13 +78,13 @@ def tell_tree(
     )
     chosen = len(steps) - 1 - int(np.argmin(errors[::-1])) if is_known else 0
     pruned = next(number for number, step in enumerate(steps) if step.n_leaves <= path.tree_.n_leaves)
-    columns, rows, words = tell_root(whole, X, y)
+    columns, rows, words = view_root(whole, X, y)
     classes = tuple(map(str, getattr(whole, "classes_", np.zeros(0)).tolist()))
-    return TreeStory(
+    return TreeView(
         name=name,
         classes=classes,
         target=target,
-        nodes=tell_nodes(shown, classes),
+        nodes=view_nodes(shown, classes),
         steps=steps,
         chosen=chosen,
         one_error=pruned if is_known else 0,
@@ -117,7 +117,7 @@ def measure_steps(shown: Shown, n_steps: int) -> list[float]:
     return [from_units(tree, float(risk[(cut <= s) & (s < gone)].sum()), "error") for s in range(n_steps)]
 
 
-def tell_nodes(shown: Shown, classes: Sequence[Any]) -> tuple[TreeNode, ...]:
+def view_nodes(shown: Shown, classes: Sequence[Any]) -> tuple[TreeNode, ...]:
     """The nodes in words and numbers, parents before children."""
     tree = shown.tree
     items = make_outline(tree)
@@ -150,8 +150,8 @@ def tell_nodes(shown: Shown, classes: Sequence[Any]) -> tuple[TreeNode, ...]:
     return tuple(tell(item) for item in items)
 
 
-def tell_root(whole: Any, X: Any, y: NDArray[Any]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...], str]:
-    """Headings and rows of what the root could have asked, best first, and why the first won."""
+def view_root(whole: Any, X: Any, y: NDArray[Any]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...], str]:
+    """Headings and rows of the candidate splits of the root, best first, and why the first won."""
     from spinney import trace
     from spinney._types import LEAF
 
@@ -164,5 +164,5 @@ def tell_root(whole: Any, X: Any, y: NDArray[Any]) -> tuple[tuple[str, ...], tup
         order = sorted(range(len(rows)), key=lambda k: (rows[k].test != table.chosen, -rank_of(offered[k])))
         rows = [rows[k] for k in order]
     texts = tuple((row.test, ", ".join(row.branches), *row.figures) for row in rows)
-    why = f"{table.chosen or table.answer}: {table.verdict}"
+    why = f"{table.chosen or table.prediction}: {table.reason}"
     return ("test", table.counted, *table.figures), texts, f"{table.summary}. {why}."

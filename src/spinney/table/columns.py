@@ -59,7 +59,7 @@ class UnreadableCellError(TypeError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """A numeric column, read only when asked.
+    """A numeric column, read only when needed.
 
     `values` is a 1-D array of a real dtype (NaN is missing), or a narwhals Series (null is missing too).
     `cells` keeps the objects that `values` was made of, None where missing, if some of them are wide.
@@ -97,7 +97,7 @@ class Numbers:
 class Categories:
     """A column of categories: `values[codes[i]]` is row i, code -1 is missing; every value occurs.
 
-    `is_ordered` says that the order of `values` was declared by the user and means something.
+    `is_ordered`: the order of `values` was declared by the user and means something.
     """
 
     codes: NDArray[Any]
@@ -316,7 +316,7 @@ _CELL_KINDS: tuple[tuple[str, tuple[type, ...]], ...] = (
 
 
 def is_missing_type(kind: type) -> bool:
-    """Whether a type means missing: None, and what pandas calls NA and NaT, told without importing it."""
+    """Whether a type means missing: None, and what pandas calls NA and NaT, found without importing it."""
     return kind is type(None) or (kind.__name__ in {"NAType", "NaTType"} and kind.__module__.startswith("pandas"))
 
 
@@ -370,7 +370,7 @@ def _read_number_cells(cells: list[Any], types: dict[type, str], name: str) -> N
 
 
 def refuse_kind(name: str, kind: str, example: Any) -> NoReturn:
-    """Say why a column of this kind (an example cell or dtype is shown) cannot be used, and what to do."""
+    """Explain why a column of this kind (an example cell or dtype is shown) cannot be used, and what to do."""
     shown = _short(example)
     if kind == "date":
         raise ValueError(f"Column {name} holds dates or times ({shown}): {_DATE_FIX}.")

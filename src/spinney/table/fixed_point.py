@@ -37,7 +37,7 @@ class Target(NamedTuple):
 
     family: int
     values: NDArray[np.int64]  # (n_rows,) class, or weighted target in fixed point
-    squares: NDArray[np.int64]  # (n_rows,), or (1,) where not asked for
+    squares: NDArray[np.int64]  # (n_rows,), or (1,) where not needed
     truth: NDArray[np.float64]  # (n_rows,) class, or target / 2**exponent: within [-1, 1]
     n_classes: int  # 0 for regression
     bits: int = 0  # a value is weight * (truth - centre) * 2**(bits - spread_exponent)
@@ -53,7 +53,7 @@ def sum_bits(total: float) -> int:
 
 
 def scale(x: float, exponent: int) -> float:
-    """X * 2**exponent; infinite where a float cannot hold it."""
+    """`x * 2**exponent`; infinite where a float cannot hold it."""
     try:
         return math.ldexp(x, exponent)
     except OverflowError:
@@ -61,7 +61,7 @@ def scale(x: float, exponent: int) -> float:
 
 
 def quantise(x: NDArray[np.float64], bits: int) -> NDArray[np.int64]:
-    """X in units of 2**-bits."""
+    """`x` in units of `2**-bits`, rounded."""
     if abs(bits) < 1000:  # a product is six times as fast as ldexp
         return np.rint(x * math.ldexp(1.0, bits)).astype(SUM)
     return np.rint(np.ldexp(x, bits)).astype(SUM)
@@ -93,7 +93,7 @@ def weight_unit(weights: Weights) -> float:
 
 
 def weighted_sum(x: NDArray[np.float64], weights: Weights) -> float:
-    """Sum of weight * x for |x| <= 1, in fixed point: the same for any order of rows."""
+    """Sum of `weight * x` for `|x| <= 1`, in fixed point: the same for any order of rows."""
     bits = sum_bits(math.ldexp(weights.total, -weights.bits))
     return math.ldexp(float(weigh(x, bits, weights).sum()), -bits)
 
@@ -194,7 +194,7 @@ def bag_target(
 
 def excess_bits(values: NDArray[np.int64], counts: NDArray[np.int64]) -> int:
     """Bits by which the sum of counts * |values| could leave the range of fixed-point sums."""
-    if len(values) != len(counts):  # not asked for
+    if len(values) != len(counts):  # not needed
         return 0
     total = float((np.abs(values).astype(np.float64) * counts).sum())  # no BLAS: its threads spin
     return max(math.frexp(total * MARGIN)[1] - SUM_BITS, 0)

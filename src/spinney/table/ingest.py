@@ -1,6 +1,6 @@
 """Reading: X as a table for fit, and files.
 
-A `Table` reads columns when asked, a block of features at a time: a fit never holds a float64 copy of X.
+A `Table` reads columns when they are needed, a block of features at a time: a fit never holds a float64 copy of X.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def read_columns(X: Any, categorical_features: Any = "from_dtype") -> Table:
         or the Arrow C stream knows.
     categorical_features : "from_dtype", None, or array-like of bool, int or str
         Which columns are categories. "from_dtype": category, Enum, dictionary and text columns of a frame.
-        A mask of length n_features, indices or names replace that rule; None says that no column is one.
+        A mask of length n_features, indices or names replace that rule; None: no column is one.
 
     Returns
     -------
@@ -234,7 +234,7 @@ def check_file(path: Path) -> str:
         raise ValueError(
             f"{path}: unknown kind of file. Known are .csv, .csv.gz, .parquet, {', '.join(ARROW_SUFFIXES)}."
         )
-    with path.open("rb"):  # a missing file, a directory or a forbidden one says so in Python's own words
+    with path.open("rb"):  # Python's own error for a missing file, a directory or a forbidden one
         pass
     if name.endswith((".csv", ".csv.gz")):
         return "csv"
@@ -257,7 +257,7 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def refuse_encoding(path: Path, cause: Exception | None = None) -> NoReturn:
-    """Say where a CSV file is not UTF-8."""
+    """Raise with the line where a CSV file is not UTF-8."""
     import pyarrow as pa
 
     with pa.input_stream(str(path)) as stream:

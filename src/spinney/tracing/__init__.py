@@ -1,1 +1,1 @@
-"""Traces: every test that each node of a finished tree could have asked, and why the one that it asks won."""
+"""Traces: every test that each node of a finished tree could have had, and why the one that it has won."""

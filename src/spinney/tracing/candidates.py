@@ -1,7 +1,7 @@
-"""The tests that one feature offers at a node: every cut of a number, the best subset or all levels of a category.
+"""The tests that one feature offers at a node: all thresholds of a number, the best subset or all levels of a category.
 
 The rows of a node with one code make a *group*; tests are sums over groups. Nothing here depends on how a tree was
-grown but for the `Rules`, so the same tables serve CART, ID3 and C4.5.
+grown but for the `SplitRules`, so the same tables serve CART, ID3 and C4.5.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ TIE = 2.0**-46  # impurities that differ by a smaller share are equal: twice the
 TIE_SCORE = 1e-12  # scores that differ by a smaller share of the node's impurity are equal
 MEAN_SLACK = 2.0**-40  # means of levels that differ by less are equal: ordered by level
 GAIN_SLACK = 2.0**-40  # by which a test may miss min_impurity_decrease: sums here are rounded otherwise than in growing
-C45_SHARE, C45_MOST = 0.1, 25.0  # least weight of a side of a cut: a tenth of the mean class, at most 25 (J48)
+C45_SHARE, C45_MOST = 0.1, 25.0  # least weight of a side of a threshold: a tenth of the mean class, at most 25 (J48)
 C45_SLACK = interpreted().common.ties.C45_SMALL  # weights and gains that differ by less are equal to J48
 
 
 @dataclass(frozen=True)
-class Rules:
+class SplitRules:
     """By which rules a tree was grown.
 
     Attributes
@@ -54,7 +54,7 @@ class Rules:
         Features drawn per node; 0 for all.
     monotone : int8 (n_features,), optional
     pruning : str
-        What may have cut the grown tree, in words; "" for nothing.
+        What may have pruned the grown tree, in words; "" for nothing.
     """
 
     criterion: str
@@ -144,7 +144,7 @@ class Groups:
 
     @property
     def is_constant(self) -> bool:
-        """Whether the rows cannot be told apart."""
+        """Whether all rows have the same value."""
         return len(self.codes) + self.has_missing < 2
 
 
@@ -205,7 +205,7 @@ def first_best(score: NDArray[np.float64], slack: float) -> int:
 
 
 def put(tests: Tests, own: Tests) -> tuple[Tests, int]:
-    """Put the tree's own test among those of its feature, and say where.
+    """Put the tree's own test among those of its feature, and return its position.
 
     It takes the place of the same test, or of the only one if that is just as good; else it stands behind the others.
     """
@@ -287,7 +287,7 @@ class NodeScan:
 
     def __init__(
         self,
-        rules: Rules,
+        rules: SplitRules,
         n_classes: int,
         total: Sums,
         root_weight: float,
@@ -308,7 +308,7 @@ class NodeScan:
         """Tests of a feature.
 
         find_subset(): the grower's best subset of many levels, for many classes. open_cuts: the highest codes below the
-        cuts that the grower could make; by default the rules say.
+        thresholds that the grower could choose; by default those that the rules allow.
         """
         if groups.is_constant or (len(groups.codes) < 2 and not self.counts_missing):
             return self.no_test(feature, "constant here")
@@ -383,7 +383,7 @@ class NodeScan:
     # --- kinds of tests ---
 
     def scan_cuts(self, feature: int, groups: Groups, open_cuts: NDArray[np.int64] | None) -> Tests:
-        """Every cut of a number."""
+        """Every threshold of a number."""
         branches, missing = self.part(np.cumsum(groups.sums, axis=0), groups)
         cuts = np.append(middle_of(groups, is_value=self.rules.choice == "c45"), np.inf)[: len(branches)]
         last = groups.codes[: len(branches)]
@@ -450,14 +450,14 @@ class NodeScan:
         penalty: float | None = None,
         open_cuts: NDArray[np.int64] | None = None,
     ) -> Tests:
-        """Say which tests are admissible and which is best, and measure those that are kept.
+        """Find which tests are admissible and which is best, and measure those that are kept.
 
         penalty: off the gain, where the tests are not all that the feature has.
         """
         rules = self.rules
         faults = self.find_faults(feature, kind, branches)
         if open_cuts is not None:
-            faults[(faults == "") & ~np.isin(last, open_cuts)] = "values too close to tell apart"
+            faults[(faults == "") & ~np.isin(last, open_cuts)] = "values too close to separate"
         is_open = faults == ""
         if penalty is None:
             is_chosen_among = rules.choice == "c45" and kind == THRESHOLD and is_open.any()
@@ -502,7 +502,7 @@ class NodeScan:
         return faults
 
     def has_room_c45(self, kind: int, weight: NDArray[np.float64]) -> tuple[NDArray[np.bool_], str]:
-        """The rules of J48: two branches of weight M; each side of a cut a tenth of the mean class, at most 25."""
+        """J48's rules: two branches of weight M; each side of a threshold has a tenth of the mean class, at most 25."""
         least = float(self.rules.min_samples_leaf)
         if kind != THRESHOLD:
             n_large = np.count_nonzero(weight >= least - C45_SLACK, axis=1)
@@ -521,7 +521,7 @@ class NodeScan:
         return is_inside & (sign * (value[:, 1] - value[:, 0]) >= -slack)
 
     def is_short(self, worth: Worth) -> NDArray[np.bool_]:
-        """Which tests gain less than the rules ask for."""
+        """Which tests gain less than the rules require."""
         if self.rules.choice == "c45":
             return worth.gain <= C45_SLACK
         least = self.rules.min_impurity_decrease

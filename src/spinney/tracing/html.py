@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from spinney.tracing.tables import BEST_CUT, CUT, REFUSED, REFUSED_CUT, WINNER, make_tables
 
 if TYPE_CHECKING:
-    from spinney.tracing.tables import NodeTable, Row
+    from spinney.tracing.tables import NodeTable, TestRow
     from spinney.tracing.trace import Trace
 
 MOST_DRAWN = 60  # nodes of a page
@@ -31,7 +31,7 @@ background:none;color:inherit}
 .spinney-trace .best td{opacity:1}
 .spinney-trace .cut td:nth-child(2){padding-left:2em}
 .spinney-trace p{margin:.15em 0;opacity:.8}
-.spinney-trace p.verdict{opacity:1}
+.spinney-trace p.reason{opacity:1}
 """
 
 
@@ -49,22 +49,22 @@ def draw_page(trace: Trace) -> str:
 def draw_node(table: NodeTable) -> str:
     """One node."""
     head = f"Node {table.node} · {escape(table.path)} <span>{escape(table.summary)}</span>"
-    answer = escape(table.chosen or table.answer)
-    verdict = f"<p class='verdict'>→ <b>{answer}</b>: {escape(table.verdict)}</p>"
+    prediction = escape(table.chosen or table.prediction)
+    reason = f"<p class='reason'>→ <b>{prediction}</b>: {escape(table.reason)}</p>"
     margin = f"margin-left:{1.2 * min(table.depth, 12):.1f}em"
     if not table.rows:
-        return f"<details style='{margin}' open><summary>{head}</summary>{verdict}</details>"
+        return f"<details style='{margin}' open><summary>{head}</summary>{reason}</details>"
     titles = "".join(f"<th class='figure'>{escape(title)}</th>" for title in table.figures)
-    rows = "\n".join(draw_row(row) for row in table.rows)
+    rows = "\n".join(row_html(row) for row in table.rows)
     notes = "".join(f"<p>{escape(note)}</p>" for note in table.notes)
     return (
         f"<details style='{margin}' open><summary>{head}</summary><table><thead><tr><th></th><th>test</th>"
-        f"<th>{escape(table.counted)}</th>{titles}</tr></thead><tbody>\n{rows}\n</tbody></table>{notes}{verdict}"
+        f"<th>{escape(table.counted)}</th>{titles}</tr></thead><tbody>\n{rows}\n</tbody></table>{notes}{reason}"
         "</details>"
     )
 
 
-def draw_row(row: Row) -> str:
+def row_html(row: TestRow) -> str:
     """One test."""
     figures = "".join(f"<td class='figure'>{escape(figure)}</td>" for figure in row.figures)
     branches = escape(", ".join(row.branches)) + (f" <i>({escape(row.reason)})</i>" if row.reason else "")

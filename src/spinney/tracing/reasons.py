@@ -1,4 +1,4 @@
-"""Why a node asks what it asks, in short sentences."""
+"""Why a node has the test it has, in short sentences."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from spinney.tracing.candidates import TIE_SCORE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from spinney.tracing.candidates import Rules, Tests
+    from spinney.tracing.candidates import SplitRules, Tests
 
 _ties = interpreted().common.ties
 C45_AVERAGE_SLACK, C45_RATIO_SLACK = _ties.C45_AVERAGE_SLACK, _ties.C45_SMALL
 
 
-def measure_word(rules: Rules) -> str:
+def measure_word(rules: SplitRules) -> str:
     """What the tests are compared by."""
     return CRITERIA[rules.criterion].decrease if rules.choice == "decrease" else "gain ratio"
 
 
-def slack_of(rules: Rules, tests: list[Tests]) -> float:
+def slack_of(rules: SplitRules, tests: list[Tests]) -> float:
     """Scores that differ by no more are a tie."""
     if rules.choice == "c45":
         return C45_RATIO_SLACK
@@ -40,7 +40,7 @@ def average_gain(tests: list[Tests]) -> float | None:
 
 
 class Contest:
-    """The tests of a node against the one it asks.
+    """The tests of a node against the one it has.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Contest:
 
     def __init__(
         self,
-        rules: Rules,
+        rules: SplitRules,
         tests: list[Tests],
         chosen: tuple[int, int],
         name: Callable[[int], str],
@@ -80,9 +80,9 @@ class Contest:
         """What speaks against an admissible test, other than the one chosen."""
         is_tie = abs(float(t.score[k]) - self.score) <= self.slack
         if t.feature == self.feature:
-            return "tie with a lower cut" if is_tie else f"smaller {self.word} than another cut"
+            return "tie with a lower threshold" if is_tie else f"smaller {self.word} than another threshold"
         if k != t.best:
-            return f"not the best cut of {self.name(t.feature)}"
+            return f"not the best threshold of {self.name(t.feature)}"
         if self.average is not None and t.worth.gain[k] < self.average - self.average_slack:
             return f"gain below the average {self.average:.6f}"
         if is_tie:
@@ -97,34 +97,34 @@ class Contest:
         self.better.append(self.name(t.feature))
         return f"larger {self.word}, but pruning has raised this subtree"
 
-    def verdict(self) -> str:
-        """Why the chosen test won; to be asked after all that speaks against the others."""
+    def reason(self) -> str:
+        """Why the chosen test won; to be called after `against` of all others, which finds the ties."""
         own = self.own
         if self.better:
             return f"raised from below by pruning: {', '.join(self.better)} would be better here"
         if not own.is_admissible[self.position]:
-            return "raised from below by pruning: growing would not ask it here"
+            return "raised from below by pruning: growing would not make this split here"
         if self.ties:
             rule = "drawn among equals" if self.rules.has_random_ties else "the first feature wins"
             is_useless = float(own.worth.decrease[self.position]) <= self.slack
             return f"{'no test lowers the impurity; ' * is_useless}tie with {', '.join(self.ties)}: {rule}"
         if sum(np.count_nonzero(t.is_admissible) for t in self.tests) == 1:
             return "the only admissible test"
-        verdict = f"largest {self.word}"
+        reason = f"largest {self.word}"
         if self.average is not None:
-            verdict += f" among tests of at least the average gain {self.average:.6f}"
+            reason += f" among tests of at least the average gain {self.average:.6f}"
         n_equal = np.count_nonzero(own.is_admissible & (np.abs(own.score - self.score) <= self.slack))
         if own.kind == THRESHOLD and n_equal > 1:
-            verdict += (
-                f"; of {n_equal} equal cuts {'one is drawn' if self.rules.has_random_ties else 'the lowest wins'}"
+            reason += (
+                f"; of {n_equal} equal thresholds {'one is drawn' if self.rules.has_random_ties else 'the lowest wins'}"
             )
-        return verdict
+        return reason
 
 
 def give_reasons(
-    rules: Rules, tests: list[Tests], chosen: tuple[int, int], name: Callable[[int], str], average: float | None
+    rules: SplitRules, tests: list[Tests], chosen: tuple[int, int], name: Callable[[int], str], average: float | None
 ) -> tuple[str, list[list[str]]]:
-    """The verdict on a node that asks a test, and what speaks against each other test.
+    """Why a node has its test, and what speaks against each other test.
 
     average: gain of the features' best tests by C4.5's count, where it enters the choice.
     """
@@ -136,20 +136,20 @@ def give_reasons(
             if (t.feature, int(k)) != chosen:
                 why[k] = contest.against(t, int(k))
         reasons.append(why)
-    verdict = contest.verdict()
+    reason = contest.reason()
     if contest.is_drawn:
-        verdict += f", among {rules.n_try} features drawn"
-    reasons[chosen[0]][chosen[1]] = verdict
-    return verdict, reasons
+        reason += f", among {rules.n_try} features drawn"
+    reasons[chosen[0]][chosen[1]] = reason
+    return reason, reasons
 
 
 def why_leaf(
-    rules: Rules, tests: list[Tests], depth: int, n_rows: int, weight: float, spread: float, *, is_pure: bool
+    rules: SplitRules, tests: list[Tests], depth: int, n_rows: int, weight: float, spread: float, *, is_pure: bool
 ) -> str:
-    """Why a node asks nothing: the first rule of the grower that holds. spread: standard deviation of the targets."""
+    """Why a node is a leaf: the first rule of the grower that holds. spread: standard deviation of the targets."""
     least = rules.min_samples_leaf
     rules_that_end = [
-        (n_rows == 0, "no rows: answers as its parent"),
+        (n_rows == 0, "no rows: predicts as its parent"),
         (is_pure, "pure"),
         (rules.max_depth is not None and depth >= rules.max_depth, f"max_depth={rules.max_depth} reached"),
         (n_rows < rules.min_samples_split, f"fewer than min_samples_split={rules.min_samples_split} rows"),
@@ -163,11 +163,11 @@ def why_leaf(
     return next((why for holds, why in rules_that_end if holds), "") or no_test_because(rules, tests)
 
 
-def no_test_because(rules: Rules, tests: list[Tests]) -> str:
+def no_test_because(rules: SplitRules, tests: list[Tests]) -> str:
     """Why none of the tests was made at a node that was large enough."""
     offered = [t for t in tests if t.kind != LEAF]
     if not offered:
-        return "no feature tells the rows apart"
+        return "no feature differs among the rows"
     if not any(t.is_admissible.any() for t in offered):
         faults = sorted({reason for t in offered for reason in t.reasons})
         return f"no admissible test: {faults[0]}" if len(faults) == 1 else "no admissible test"
@@ -175,9 +175,9 @@ def no_test_because(rules: Rules, tests: list[Tests]) -> str:
         return "no test gains"
     if rules.max_leaf_nodes is not None:
         return f"max_leaf_nodes={rules.max_leaf_nodes} reached"
-    return f"cut back by {rules.pruning}" if rules.pruning else "cut back after growing"
+    return f"its split was removed by {rules.pruning}" if rules.pruning else "its split was removed after growing"
 
 
-def leaf_reasons(tests: list[Tests], verdict: str) -> list[list[str]]:
+def leaf_reasons(tests: list[Tests], common: str) -> list[list[str]]:
     """What speaks against the tests of a leaf: their own faults, else what speaks against all."""
-    return [[reason or verdict for reason in t.reasons] for t in tests]
+    return [[reason or common for reason in t.reasons] for t in tests]

@@ -1,4 +1,4 @@
-"""Replay a finished tree: lead its rows through it again, and at each node look at every test it could have asked.
+"""Replay a finished tree: lead its rows through it again, and at each node look at every test it could have had.
 
 The grower knows nothing of this. A node's rows come from the tree's own tests, the tables of codes and classes are
 summed afresh, and what is found must agree with the tree: the rows of every node are compared with those it counted.
@@ -30,7 +30,7 @@ from spinney._types import (
 )
 from spinney.table.coding import Codes, row_stride
 from spinney.table.fixed_point import class_target, fix_weights, scale, value_target, weight_unit
-from spinney.tracing.candidates import Groups, NodeScan, Rules, Tests, put, sum_groups
+from spinney.tracing.candidates import Groups, NodeScan, SplitRules, Tests, put, sum_groups
 from spinney.tracing.reasons import give_reasons, leaf_reasons, why_leaf
 from spinney.tree.grow import GrowParams, grow_tree
 from spinney.tree.split_measures import impurity
@@ -47,7 +47,7 @@ class NotTheRowsError(ValueError):
     """The rows are not those that the tree was grown on."""
 
 
-class Rows(NamedTuple):
+class TrainingRows(NamedTuple):
     """The rows that a tree was grown on."""
 
     codes: Codes
@@ -58,18 +58,18 @@ class Rows(NamedTuple):
     exponent: int = 0
 
 
-def class_rows(codes: Codes, classes: NDArray[np.int64], weights: Weights, n_classes: int) -> Rows:
+def class_rows(codes: Codes, classes: NDArray[np.int64], weights: Weights, n_classes: int) -> TrainingRows:
     """Rows with a class."""
-    return Rows(codes, classes.astype(np.float64), spread_weights(weights, len(classes)), n_classes)
+    return TrainingRows(codes, classes.astype(np.float64), spread_weights(weights, len(classes)), n_classes)
 
 
-def value_rows(codes: Codes, y: NDArray[np.float64], weights: Weights) -> Rows:
+def value_rows(codes: Codes, y: NDArray[np.float64], weights: Weights) -> TrainingRows:
     """Rows with a number; targets are scaled, so that their squares neither overflow nor vanish."""
     target = value_target(y, weights, has_square=False)
     exponent = target.exponent + target.spread_exponent
     centred = np.ldexp(target.truth - target.centre, -target.spread_exponent)
     centre = scale(target.centre, target.exponent)
-    return Rows(codes, centred, spread_weights(weights, len(y)), 0, centre, exponent)
+    return TrainingRows(codes, centred, spread_weights(weights, len(y)), 0, centre, exponent)
 
 
 def spread_weights(weights: Weights, n_rows: int) -> NDArray[np.float64]:
@@ -93,10 +93,10 @@ class NodeRecord:
         Those of each feature, in order; empty where none was looked for.
     chosen : (int, int) or None
         Feature, and position among its tests; None for a leaf.
-    verdict : str
+    reason : str
         Why this test, or why none.
     reasons : list of list of str
-        What speaks against each test; the verdict for the one chosen.
+        What speaks against each test; for the one chosen, why it won.
     """
 
     node: int
@@ -106,11 +106,11 @@ class NodeRecord:
     impurity: float
     tests: list[Tests]
     chosen: tuple[int, int] | None
-    verdict: str
+    reason: str
     reasons: list[list[str]]
 
 
-class Place(NamedTuple):
+class PendingNode(NamedTuple):
     """A node still to be visited, and its rows."""
 
     node: int
@@ -122,9 +122,9 @@ class Place(NamedTuple):
     entries: Entries | None = None  # of a textbook tree: the same rows, or pieces of them
 
 
-def textbook_rules(params: TextbookParams, weight: float, pruning: str = "") -> Rules:
+def textbook_rules(params: TextbookParams, weight: float, pruning: str = "") -> SplitRules:
     """The rules of a textbook tree; weight: of all rows."""
-    return Rules(
+    return SplitRules(
         criterion=params.criterion,
         search="multiway",
         choice="decrease" if params.rule == "gain" else params.rule,
@@ -140,8 +140,8 @@ def textbook_rules(params: TextbookParams, weight: float, pruning: str = "") -> 
 
 def replay(
     tree: Tree,
-    rows: Rows,
-    rules: Rules,
+    rows: TrainingRows,
+    rules: SplitRules,
     kernels: Any,
     book: Textbook | None = None,
     *,
@@ -166,7 +166,7 @@ def replay(
     n_rows = len(rows.target)
     everywhere = (-math.inf, math.inf)
     entries = book.entries() if book else None
-    stack = [Place(0, 0, np.arange(n_rows), rows.weight, everywhere, frozenset(), entries)]
+    stack = [PendingNode(0, 0, np.arange(n_rows), rows.weight, everywhere, frozenset(), entries)]
     records: list[NodeRecord] = []
     visit = Visit(tree, rows, rules, kernels, book)
     while stack and (max_nodes is None or len(records) < max_nodes):
@@ -181,7 +181,7 @@ def replay(
 class Visit:
     """What is the same at every node of a replay."""
 
-    def __init__(self, tree: Tree, rows: Rows, rules: Rules, kernels: Any, book: Textbook | None) -> None:
+    def __init__(self, tree: Tree, rows: TrainingRows, rules: SplitRules, kernels: Any, book: Textbook | None) -> None:
         self.tree = tree
         self.book = book
         self.rows = rows
@@ -190,7 +190,7 @@ class Visit:
         self.spreads = bool(tree.spreads_missing.any())
         self.root_weight = float(rows.weight.sum())
 
-    def look(self, place: Place) -> tuple[NodeRecord, list[Place]]:
+    def look(self, place: PendingNode) -> tuple[NodeRecord, list[PendingNode]]:
         """The record of a node and the places below it."""
         tree, rules, rows = self.tree, self.rules, self.rows
         node = place.node
@@ -215,11 +215,11 @@ class Visit:
         if chosen is None:
             spread = scale(float(impurity(sums, "sdr")), rows.exponent) if rules.min_target_std > 0.0 else math.inf
             weight = float(place.weight.sum())
-            verdict = why_leaf(rules, tests, place.depth, len(place.ids), weight, spread, is_pure=is_pure)
-            reasons = leaf_reasons(tests, verdict)
+            reason = why_leaf(rules, tests, place.depth, len(place.ids), weight, spread, is_pure=is_pure)
+            reasons = leaf_reasons(tests, reason)
         else:
-            verdict, reasons = give_reasons(rules, tests, chosen, self.name, average)
-        record = NodeRecord(node, place.depth, sums, centre, before, tests, chosen, verdict, reasons)
+            reason, reasons = give_reasons(rules, tests, chosen, self.name, average)
+        record = NodeRecord(node, place.depth, sums, centre, before, tests, chosen, reason, reasons)
         return record, [] if chosen is None else self.descend(place, tests[chosen[0]])
 
     def name(self, feature: int) -> str:
@@ -227,7 +227,7 @@ class Visit:
         legend = self.tree.legend
         return str(legend.features[feature]) if legend else f"x{feature}"
 
-    def check(self, place: Place) -> None:
+    def check(self, place: PendingNode) -> None:
         """Compare the rows with those that the tree counted."""
         node, n = place.node, len(place.ids)
         counted = int(self.tree.n_rows[node])
@@ -238,7 +238,7 @@ class Visit:
                 f"and it was grown on {counted} of weight {held:g}. Pass the X, y and sample_weight of fit."
             )
 
-    def labels(self, place: Place) -> tuple[Sums, float]:
+    def labels(self, place: PendingNode) -> tuple[Sums, float]:
         """What each row adds to sums beyond a count, and the centre taken off the targets."""
         target = self.rows.target[place.ids]
         if self.rows.n_classes:
@@ -248,7 +248,7 @@ class Visit:
         off = target - centre
         return np.stack([place.weight, place.weight * off, place.weight * off * off]), centre
 
-    def group(self, place: Place, labels: Sums, feature: int) -> Groups:
+    def group(self, place: PendingNode, labels: Sums, feature: int) -> Groups:
         """The rows by code of a feature."""
         codes = self.rows.codes
         column = codes.rows[place.ids, feature].astype(np.int64)
@@ -260,7 +260,7 @@ class Visit:
         low, high = codes.edges[:, first : first + n_codes]
         return Groups(present, sums, missing, int(self.tree.n_levels[feature]), low, high)
 
-    def scan_feature(self, scan: NodeScan, place: Place, labels: Sums, feature: int) -> Tests:
+    def scan_feature(self, scan: NodeScan, place: PendingNode, labels: Sums, feature: int) -> Tests:
         """The tests of a feature at a node."""
         if feature in place.used:
             return scan.no_test(feature, "used above")
@@ -271,7 +271,7 @@ class Visit:
             open_cuts = cuts.last_below[cuts.is_valid]
         return scan.scan(feature, groups, lambda: self.find_subset(place, feature), open_cuts)
 
-    def settle(self, place: Place, tests: list[Tests]) -> float | None:
+    def settle(self, place: PendingNode, tests: list[Tests]) -> float | None:
         """Mark the best cut of each feature as the grower's scan has it; return the average gain of C4.5."""
         if self.book is None or place.entries is None:
             return None
@@ -283,7 +283,7 @@ class Visit:
         is_c45 = self.rules.choice == "c45"
         return float(figures.gain[figures.is_counted].mean()) if is_c45 and figures.is_counted.any() else None
 
-    def find_subset(self, place: Place, feature: int) -> tuple[NDArray[np.bool_], int] | None:
+    def find_subset(self, place: PendingNode, feature: int) -> tuple[NDArray[np.bool_], int] | None:
         """The best subset of many levels for many classes, as the grower finds it: by growing one test."""
         codes, rules = self.rows.codes, self.rules
         first, n_codes = int(codes.features[OFFSET, feature]), int(codes.features[N_CODES, feature])
@@ -310,7 +310,7 @@ class Visit:
         stump = grow_tree(column, target, weights, params, self.kernels)
         return None if stump.is_leaf[0] else (stump.subset(0), int(stump.missing_branch[0]))
 
-    def descend(self, place: Place, tests: Tests) -> list[Place]:
+    def descend(self, place: PendingNode, tests: Tests) -> list[PendingNode]:
         """The children of a node with their rows."""
         tree, node = self.tree, place.node
         used = place.used | {tests.feature} if tests.kind == MULTIWAY else place.used
@@ -323,10 +323,10 @@ class Visit:
         for b in range(n_branches):
             here = branch == b
             ids, weight = place.ids[here], place.weight[here]
-            below.append(Place(first + b, place.depth + 1, ids, weight, bounds[min(b, 2)], used))
+            below.append(PendingNode(first + b, place.depth + 1, ids, weight, bounds[min(b, 2)], used))
         return below
 
-    def send(self, place: Place, used: frozenset[int]) -> list[Place]:
+    def send(self, place: PendingNode, used: frozenset[int]) -> list[PendingNode]:
         """The children of a node of a textbook tree, by the grower's own way with pieces of rows."""
         assert self.book is not None
         assert place.entries is not None
@@ -336,10 +336,10 @@ class Visit:
         for b, entries in enumerate(self.book.send(place.entries, self.tree, place.node)):
             ids = entries.ids.astype(np.int64)
             weight = entries.labels[WEIGHT] * unit if len(entries.labels) > 1 else self.rows.weight[ids]
-            below.append(Place(first + b, place.depth + 1, ids, weight, place.bounds, used, entries))
+            below.append(PendingNode(first + b, place.depth + 1, ids, weight, place.bounds, used, entries))
         return below
 
-    def route(self, place: Place) -> NDArray[np.int64]:
+    def route(self, place: PendingNode) -> NDArray[np.int64]:
         """Branch that each row takes at a node."""
         tree, node = self.tree, place.node
         branch = self.branch_of(place.ids, int(tree.test[node]), float(tree.threshold[node]))
@@ -373,7 +373,7 @@ class Visit:
             way = np.where(codes.edges[HIGH, first : first + n_codes] <= cut, 0, 1)
         return np.concatenate([[-1], way])[column]
 
-    def bound(self, place: Place, feature: int, branch: NDArray[np.int64]) -> list[tuple[float, float]]:
+    def bound(self, place: PendingNode, feature: int, branch: NDArray[np.int64]) -> list[tuple[float, float]]:
         """Bounds on the values of the branches, as `kernels.tree.driver.expand` sets them."""
         bounds = [place.bounds] * 3
         sign = 0 if self.rules.monotone is None else int(self.rules.monotone[feature])

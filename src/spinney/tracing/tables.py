@@ -11,16 +11,17 @@ import numpy as np
 from spinney._criteria import CRITERIA
 from spinney._types import LEAF, MULTIWAY, THRESHOLD
 from spinney.reading.wording import number
-from spinney.tracing.words import count_branches
+from spinney.table.fixed_point import scale
+from spinney.tracing.wording import count_branches
 
 if TYPE_CHECKING:
     from spinney.tracing.candidates import Tests
     from spinney.tracing.replay import NodeRecord
     from spinney.tracing.trace import Trace
-    from spinney.tracing.words import Words
+    from spinney.tracing.wording import Wording
 
 MOST_FEATURES = 12  # of a table; of more, the best
-MOST_LISTED = 40  # cuts of a node that are listed without being asked for
+MOST_LISTED = 40  # thresholds of a node that are listed by default
 MOST_CLASSES = 4  # whose counts are given for each branch
 MOST_BRANCHES = 12  # of a test that are spelled out
 
@@ -51,8 +52,8 @@ WINNER, CANDIDATE, REFUSED, CUT, BEST_CUT, REFUSED_CUT = range(6)  # what a row 
 
 
 @dataclass(frozen=True)
-class Row:
-    """One test: what it asks, what its branches hold, its figures."""
+class TestRow:
+    """One test: its condition, what its branches hold, its figures."""
 
     kind: int
     test: str
@@ -69,21 +70,21 @@ class NodeTable:
     depth: int
     path: str
     summary: str
-    verdict: str
-    answer: str  # of a leaf; "" otherwise
+    reason: str
+    prediction: str  # of a leaf; "" otherwise
     chosen: str  # the test; "" for a leaf
     counted: str  # heading of the branches
     figures: list[str]  # headings
-    rows: list[Row] = field(default_factory=list)
+    rows: list[TestRow] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
 def make_tables(
     trace: Trace, *, is_wide: bool, node: int | None = None, max_depth: int | None = None, cuts: bool | None = None
 ) -> list[NodeTable]:
-    """Tables of the nodes asked for."""
-    words = trace.words
-    paths = words.paths(trace.records)
+    """Tables of the nodes to be shown."""
+    wording = trace.wording
+    paths = wording.paths(trace.records)
     records = [record for record in trace.records if max_depth is None or record.depth <= max_depth]
     if node is not None:
         records = [record for record in trace.records if record.node == node]
@@ -93,13 +94,13 @@ def make_tables(
                 f"and the trace looked at {len(trace.records)} of them"
             )
     return [
-        make_table(trace, record, words, paths[record.node], is_wide=is_wide, cuts=cuts, is_alone=node is not None)
+        make_table(trace, record, wording, paths[record.node], is_wide=is_wide, cuts=cuts, is_alone=node is not None)
         for record in records
     ]
 
 
 def make_table(
-    trace: Trace, record: NodeRecord, words: Words, path: str, *, is_wide: bool, cuts: bool | None, is_alone: bool
+    trace: Trace, record: NodeRecord, wording: Wording, path: str, *, is_wide: bool, cuts: bool | None, is_alone: bool
 ) -> NodeTable:
     """The table of one node; a leaf has rows only if it is shown alone."""
     criterion = trace.rules.criterion
@@ -110,48 +111,40 @@ def make_table(
         node=record.node,
         depth=record.depth,
         path=path,
-        summary=summarise(trace, record, words),
-        verdict=record.verdict,
-        answer="" if record.chosen else answer_of(trace, record, words),
-        chosen=words.test(record.tests[record.chosen[0]], record.chosen[1]) if record.chosen else "",
-        counted=counted_by(words),
+        summary=summarise(trace, record, wording),
+        reason=record.reason,
+        prediction="" if record.chosen else prediction_of(trace, record, wording),
+        chosen=wording.test(record.tests[record.chosen[0]], record.chosen[1]) if record.chosen else "",
+        counted=counted_by(wording),
         figures=figures,
     )
     if record.tests and (record.chosen or is_alone):
-        fill(table, trace, record, words, [name for _, _, name in shown], cuts)
+        fill(table, trace, record, wording, [name for _, _, name in shown], cuts)
     return table
 
 
-def answer_of(trace: Trace, record: NodeRecord, words: Words) -> str:
+def prediction_of(trace: Trace, record: NodeRecord, wording: Wording) -> str:
     """What a leaf predicts."""
     tree = trace.tree
     if tree.n_classes:
-        return words.classes()[int(tree.leaf_class[record.node])]
+        return wording.classes()[int(tree.leaf_class[record.node])]
     return number(float(tree.threshold[record.node]))
 
 
-def counted_by(words: Words) -> str:
+def counted_by(wording: Wording) -> str:
     """Heading of the column of branches."""
-    classes = words.classes()
+    classes = wording.classes()
     if not classes:
         return "branches: mean±SD (rows)"
     return f"branches: {'/'.join(classes)}" if len(classes) <= MOST_CLASSES else "branches: rows"
 
 
-def summarise(trace: Trace, record: NodeRecord, words: Words) -> str:
+def summarise(trace: Trace, record: NodeRecord, wording: Wording) -> str:
     """Rows of a node and their impurity."""
     criterion, is_class = CRITERIA[trace.rules.criterion], bool(trace.tree.n_classes)
-    before = digits(scaled(record.impurity, criterion.power * trace.exponent), is_share=is_class)
-    is_said = criterion.power == 1  # the standard deviation, which stands beside the mean
-    return words.summary(record) + (f" · {criterion.impurity} {before}" if record.sums[0] and not is_said else "")
-
-
-def scaled(x: float, exponent: int) -> float:
-    """X * 2**exponent, infinite where a float cannot hold it."""
-    try:
-        return math.ldexp(x, exponent)
-    except OverflowError:
-        return math.copysign(math.inf, x)
+    before = digits(scale(record.impurity, criterion.power * trace.exponent), is_share=is_class)
+    is_shown = criterion.power == 1  # the standard deviation, which stands beside the mean
+    return wording.summary(record) + (f" · {criterion.impurity} {before}" if record.sums[0] and not is_shown else "")
 
 
 def digits(x: float, *, is_share: bool) -> str:
@@ -161,7 +154,9 @@ def digits(x: float, *, is_share: bool) -> str:
     return f"{x + 0.0:.6f}" if is_share and abs(x) < 1e4 else f"{x:.6g}"
 
 
-def fill(table: NodeTable, trace: Trace, record: NodeRecord, words: Words, names: list[str], cuts: bool | None) -> None:
+def fill(
+    table: NodeTable, trace: Trace, record: NodeRecord, wording: Wording, names: list[str], cuts: bool | None
+) -> None:
     """Write the rows and notes of a table."""
     offered = [tests for tests in record.tests if tests.kind != LEAF]
     n_cuts = sum(len(tests) for tests in offered if tests.kind == THRESHOLD and len(tests) > 1)
@@ -173,32 +168,32 @@ def fill(table: NodeTable, trace: Trace, record: NodeRecord, words: Words, names
         offered, hidden = order[:MOST_FEATURES], order[MOST_FEATURES:]
     for tests in offered:
         lead = chosen[1] if chosen and chosen[0] == tests.feature else tests.best
-        table.rows.append(make_row(trace, record, words, tests, lead, names))
+        table.rows.append(make_row(trace, record, wording, tests, lead, names))
         if lists_cuts and tests.kind == THRESHOLD and len(tests) > 1:
-            table.rows.extend(make_row(trace, record, words, tests, k, names, is_cut=True) for k in range(len(tests)))
+            table.rows.extend(make_row(trace, record, wording, tests, k, names, is_cut=True) for k in range(len(tests)))
     if hidden:
         table.notes.append(f"{len(hidden)} more features, none better")
     if n_cuts and not lists_cuts:
-        table.notes.append(f"best cuts only; {n_cuts} in all with cuts=True")
-    table.notes.extend(notes_of(record, words))
+        table.notes.append(f"best thresholds only; {n_cuts} in all with cuts=True")
+    table.notes.extend(notes_of(record, wording))
     if any(row.kind == REFUSED_CUT for row in table.rows):
         cuts_offered = [tests for tests in offered if tests.kind == THRESHOLD and len(tests) > 1]
         faults = sorted({reason for tests in cuts_offered for reason in tests.reasons if reason})
         table.notes.append(f"✗ not admissible: {'; '.join(faults)}")
 
 
-def notes_of(record: NodeRecord, words: Words) -> list[str]:
+def notes_of(record: NodeRecord, wording: Wording) -> list[str]:
     """Features that offer no test, by reason, and what C4.5 takes off a gain."""
     silent: dict[str, list[str]] = {}
     for tests in record.tests:
         if tests.kind == LEAF:
-            silent.setdefault(tests.reasons[0], []).append(words.feature(tests.feature))
+            silent.setdefault(tests.reasons[0], []).append(wording.feature(tests.feature))
     notes = []
     for reason, features in silent.items():
         more = f" and {len(features) - MOST_FEATURES} more" if len(features) > MOST_FEATURES else ""
         notes.append(f"{reason}: {', '.join(features[:MOST_FEATURES])}{more}")
     if any(tests.penalty for tests in record.tests):
-        notes.append("gains of cuts are less log2(number of cuts) / rows")
+        notes.append("gains of thresholds are less log2(number of thresholds) / rows")
     return notes
 
 
@@ -209,17 +204,19 @@ def rank_of(tests: Tests) -> float:
 
 
 def make_row(
-    trace: Trace, record: NodeRecord, words: Words, tests: Tests, k: int, names: list[str], *, is_cut: bool = False
-) -> Row:
+    trace: Trace, record: NodeRecord, wording: Wording, tests: Tests, k: int, names: list[str], *, is_cut: bool = False
+) -> TestRow:
     """The row of a test."""
     kind = CANDIDATE if tests.is_admissible[k] else REFUSED
     if is_cut:
         kind = REFUSED_CUT if not tests.is_admissible[k] else BEST_CUT if k == tests.best else CUT
     elif record.chosen == (tests.feature, k):
         kind = WINNER
-    asks = words.branches(tests, k)[0] if is_cut else words.test(tests, k)
+    condition = wording.branches(tests, k)[0] if is_cut else wording.test(tests, k)
     reason = record.reasons[tests.feature][k] if kind == REFUSED else ""
-    return Row(kind, asks, branch_cells(trace, record, words, tests, k), figures_of(trace, tests, k, names), reason)
+    return TestRow(
+        kind, condition, branch_cells(trace, record, wording, tests, k), figures_of(trace, tests, k, names), reason
+    )
 
 
 def figures_of(trace: Trace, tests: Tests, k: int, names: list[str]) -> list[str]:
@@ -228,19 +225,19 @@ def figures_of(trace: Trace, tests: Tests, k: int, names: list[str]) -> list[str
     own = CRITERIA[trace.rules.criterion].power
     return [
         digits(
-            scaled(float(getattr(tests.worth, name)[k]), 0 if is_class else POWERS.get(name, own) * trace.exponent),
+            scale(float(getattr(tests.worth, name)[k]), 0 if is_class else POWERS.get(name, own) * trace.exponent),
             is_share=is_class,
         )
         for name in names
     ]
 
 
-def branch_cells(trace: Trace, record: NodeRecord, words: Words, tests: Tests, k: int) -> list[str]:
+def branch_cells(trace: Trace, record: NodeRecord, wording: Wording, tests: Tests, k: int) -> list[str]:
     """What each branch holds: `sunny 3/2`; sides of a cut without their names, which the test has."""
     branches = tests.branches[k, : count_branches(tests, k)]
-    labels = words.branches(tests, k) if tests.kind == MULTIWAY else ["", "", "missing"][: len(branches)]
+    labels = wording.branches(tests, k) if tests.kind == MULTIWAY else ["", "", "missing"][: len(branches)]
     cells = []
-    counts = words.counts(record, branches).tolist()
+    counts = wording.counts(record, branches).tolist()
     for label, sums, held in zip(labels, branches, counts, strict=True):
         if not trace.tree.n_classes:
             text = f"{held[0]:.4g}±{held[1]:.3g} ({int(sums[0])})" if sums[0] else "no rows"

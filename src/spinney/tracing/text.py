@@ -9,10 +9,10 @@ from spinney.tracing.tables import BEST_CUT, CUT, REFUSED, REFUSED_CUT, WIDE, WI
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from spinney.tracing.tables import NodeTable, Row
+    from spinney.tracing.tables import NodeTable, TestRow
     from spinney.tracing.trace import Trace
 
-MOST_PRINTED = 40  # nodes, unless a part is asked for
+MOST_PRINTED = 40  # nodes, unless a part is chosen
 LEAST_TEST = 12  # columns of text for a test
 LEAST_BRANCHES = 16  # columns of text for the branches
 MOST_LINES = 4  # of the branches of one test
@@ -49,19 +49,19 @@ def draw_table(table: NodeTable, width: int) -> Iterator[tuple[str, str]]:
     yield from ((line, "bold") for line in wrap(f"Node {table.node} · {table.path}", width, "  "))
     yield from ((line, "") for line in wrap(f"  {table.summary}", width, "    "))
     if not table.rows:
-        yield from ((line, "") for line in wrap(f"  → {table.answer}: {table.verdict}", width, "    "))
+        yield from ((line, "") for line in wrap(f"  → {table.prediction}: {table.reason}", width, "    "))
         return
     widths, test_width, branch_width = measure_columns(table, width)
     head = [table.counted[:branch_width].ljust(branch_width)]
     head += [title.rjust(w) for title, w in zip(table.figures, widths, strict=False)]
     yield f"  {'test'.ljust(test_width)}{' ' * GAP}{(' ' * GAP).join(head)}".rstrip(), "underline"
     for row in table.rows:
-        for line in draw_row(row, widths, test_width, branch_width):
+        for line in row_lines(row, widths, test_width, branch_width):
             yield line, STYLES.get(row.kind, "")
     for note in table.notes:
         yield from ((line, "dim") for line in wrap(f"  {note}", width, "    "))
-    answer = table.chosen or table.answer
-    yield from ((line, "green") for line in wrap(f"  → {answer}: {table.verdict}", width, "    "))
+    prediction = table.chosen or table.prediction
+    yield from ((line, "green") for line in wrap(f"  → {prediction}: {table.reason}", width, "    "))
 
 
 def measure_columns(table: NodeTable, width: int) -> tuple[list[int], int, int]:
@@ -78,7 +78,7 @@ def measure_columns(table: NodeTable, width: int) -> tuple[list[int], int, int]:
     return widths, test_width, max(min(wanted, rest - test_width), LEAST_BRANCHES)
 
 
-def draw_row(row: Row, widths: list[int], test_width: int, branch_width: int) -> Iterator[str]:
+def row_lines(row: TestRow, widths: list[int], test_width: int, branch_width: int) -> Iterator[str]:
     """Lines of one test: the first has the figures."""
     mark = MARKS.get(row.kind, "  ")
     test = wrap(f"{'  ' if row.kind in INDENTED else ''}{row.test}", test_width, "    ")

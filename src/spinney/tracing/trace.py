@@ -1,4 +1,4 @@
-"""A trace: every test that each node of a tree could have asked, with its figures, and why the one asked won."""
+"""A trace: every test that each node of a tree could have had, with its figures, and why one won."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from spinney._criteria import CRITERIA
 from spinney._types import LEAF
-from spinney.tracing.words import Words, count_branches
+from spinney.tracing.wording import Wording, count_branches
 from spinney.tree.split_measures import weigh_sums
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spinney.tracing.candidates import Rules, Tests
-    from spinney.tracing.replay import NodeRecord, Rows
+    from spinney.tracing.candidates import SplitRules, Tests
+    from spinney.tracing.replay import NodeRecord, TrainingRows
     from spinney.tree.structure import Tree
     from spinney.tree.textbook import Textbook
 
@@ -56,16 +56,16 @@ class Trace:
     """
 
     tree: Tree
-    rules: Rules
+    rules: SplitRules
     records: list[NodeRecord]
     n_hidden: int = 0
     centre: float = 0.0
     exponent: int = 0
 
     @property
-    def words(self) -> Words:
+    def wording(self) -> Wording:
         """What people call features, levels, classes and tests."""
-        return Words(self.tree, self.centre, self.exponent)
+        return Wording(self.tree, self.centre, self.exponent)
 
     @cached_property
     def feature_names(self) -> list[str]:
@@ -147,29 +147,29 @@ class Trace:
         """A row per test, as lists by name: what `to_frame` holds."""
         numbers = [] if self.tree.n_classes else ["variance_reduction", "sdr"]
         columns: dict[str, list[Any]] = {name: [] for name in [*OF_NODE, *OF_TEST, *numbers, *OF_CHOICE]}
-        words = self.words
-        paths = words.paths(self.records)
+        wording = self.wording
+        paths = wording.paths(self.records)
         for record in self.records:
             for tests, reasons in zip(record.tests, record.reasons, strict=True):
-                for name, values in self.columns_of(record, tests, reasons, words, paths[record.node]).items():
+                for name, values in self.columns_of(record, tests, reasons, wording, paths[record.node]).items():
                     columns[name].extend(values)
         return columns
 
     def columns_of(
-        self, record: NodeRecord, tests: Tests, reasons: list[str], words: Words, path: str
+        self, record: NodeRecord, tests: Tests, reasons: list[str], wording: Wording, path: str
     ) -> dict[str, list[Any]]:
         """The tests of one feature at one node, by name of the column."""
         n, worth = len(tests), tests.worth
         chosen = [record.chosen == (tests.feature, k) for k in range(n)]
         power = CRITERIA[self.rules.criterion].power
 
-        def scaled(x: NDArray[np.float64], times: int = power) -> list[float]:
+        def scale(x: NDArray[np.float64], times: int = power) -> list[float]:
             with np.errstate(over="ignore"):
                 return np.ldexp(x, times * self.exponent).tolist()
 
         n_branches = [count_branches(tests, k) for k in range(n)]
-        rows, counts = tests.branches[..., 0].astype(int).tolist(), words.counts(record, tests.branches).tolist()
-        asked = [words.branches(tests, k) for k in range(n)]
+        rows, counts = tests.branches[..., 0].astype(int).tolist(), wording.counts(record, tests.branches).tolist()
+        conditions = [wording.branches(tests, k) for k in range(n)]
         columns = {
             "node": [record.node] * n,
             "depth": [record.depth] * n,
@@ -177,22 +177,22 @@ class Trace:
             "n_rows": [int(record.sums[0])] * n,
             "weight": [float(weigh_sums(record.sums, self.tree.n_classes))] * n,
             "feature": [encodable(self.feature_names[tests.feature])] * n,
-            "test": [words.test(tests, k, asked[k]) for k in range(n)],
-            "branches": asked,
+            "test": [wording.test(tests, k, conditions[k]) for k in range(n)],
+            "branches": conditions,
             "rows": [held[:end] for held, end in zip(rows, n_branches, strict=True)],
             "counts": [held[:end] for held, end in zip(counts, n_branches, strict=True)],
-            "impurity_before": scaled(worth.before),
-            "impurity_after": scaled(worth.after),
-            "impurity_decrease": scaled(worth.decrease),
-            "gain": scaled(worth.gain),
+            "impurity_before": scale(worth.before),
+            "impurity_after": scale(worth.after),
+            "impurity_decrease": scale(worth.decrease),
+            "gain": scale(worth.gain),
             "split_info": worth.split_info.tolist(),
-            "gain_ratio": scaled(worth.gain_ratio),
+            "gain_ratio": scale(worth.gain_ratio),
             "gini_decrease": worth.gini_decrease.tolist(),
             "chi_square": worth.chi_square.tolist(),
         }
         if not self.tree.n_classes:
-            columns["variance_reduction"] = scaled(worth.variance_decrease, 2)
-            columns["sdr"] = scaled(worth.deviation_decrease, 1)
+            columns["variance_reduction"] = scale(worth.variance_decrease, 2)
+            columns["sdr"] = scale(worth.deviation_decrease, 1)
         return columns | {
             "penalty": [tests.penalty] * n,
             "admissible": tests.is_admissible.tolist(),
@@ -204,8 +204,8 @@ class Trace:
     def to_frame(self) -> Any:
         """A row per test: a pandas frame, or a `pyarrow.Table` where pandas is not installed.
 
-        Columns: `node`, `depth`, `path`, `n_rows` and `weight` of the node; `feature`, `test`, `branches` (what each
-        asks), `rows` and `counts` of the branches (the weight of each class; or mean and standard deviation);
+        Columns: `node`, `depth`, `path`, `n_rows` and `weight` of the node; `feature`, `test`, `branches` (their
+        conditions), `rows` and `counts` of the branches (the weight of each class; or mean and standard deviation);
         `impurity_before`, `impurity_after` and `impurity_decrease` by the tree's criterion; `gain` (of entropy in bits;
         for numbers the decrease), `split_info`, `gain_ratio`, `gini_decrease`, `chi_square`; for numbers
         `variance_reduction` and `sdr`; `penalty` (what C4.5 took off the gain), `admissible`, `is_best_of_feature`,
@@ -228,8 +228,8 @@ def encodable(name: str) -> str:
 
 def make_trace(
     tree: Tree,
-    rows: Rows,
-    rules: Rules,
+    rows: TrainingRows,
+    rules: SplitRules,
     kernels: Any,
     book: Textbook | None = None,
     *,

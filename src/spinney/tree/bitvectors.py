@@ -36,7 +36,7 @@ class Bitvectors(NamedTuple):
 
 
 class Thresholds(NamedTuple):
-    """The distinct thresholds of each feature that is asked for."""
+    """The distinct thresholds of each feature that is tested."""
 
     features: NDArray[np.int64]  # (n_columns,)
     n_each: NDArray[np.int64]  # (n_columns,)

@@ -114,7 +114,7 @@ def packed_units(sum_g: float, sum_h: float, slack: float) -> PackedUnits:
 
 
 def interaction_bits(sets: Sequence[Sequence[int]], n_features: int) -> NDArray[np.uint64]:
-    """Sets of features as bits, shape (n_features, n_words): bit s of a feature says that set s holds it."""
+    """Sets of features as bits, shape (n_features, n_words): bit s of a feature is set where set s holds it."""
     bits = np.zeros((n_features, -(-len(sets) // WORD)), np.uint64)
     for s, members in enumerate(sets):
         for feature in members:
@@ -168,11 +168,11 @@ class BoostGrowth:
         is_category = bins.features[IS_CATEGORICAL] != 0
         self.most_words = -(-int(bins.features[N_CODES, is_category].max(initial=0)) // WORD)
         n_words = 64 + 8 * self.most_words if is_category.any() else 0
-        self.nodes = make_nodes(n_nodes + 2 + n_ahead, n_shards, n_words)
+        self.nodes = make_boost_nodes(n_nodes + 2 + n_ahead, n_shards, n_words)
         self.state = np.zeros(BOOST_STATE_SIZE, np.int64)
         self.allocate_slots(min(n_slots, 2 * n_rows + 3) + n_ahead)
         n_codes = max(int(bins.features[N_CODES].max(initial=1)), NARROW_CODES - 1)
-        self.scratch = [make_scratch(n_codes, n_features) for _ in range(n_shards)]
+        self.scratch = [make_boost_scratch(n_codes, n_features) for _ in range(n_shards)]
         self.last_gain = 0.0
 
     @property
@@ -262,7 +262,7 @@ class BoostGrowth:
             self.buffer = self.buffer._replace(codes=words.view(np.uint8), words=words)
         n_codes = int(table.features[N_CODES].max(initial=1))
         if n_codes + 1 > len(self.scratch[0].goes_left):
-            self.scratch = [make_scratch(n_codes, table.features.shape[1]) for _ in range(self.n_shards)]
+            self.scratch = [make_boost_scratch(n_codes, table.features.shape[1]) for _ in range(self.n_shards)]
 
     def make_room(self) -> None:
         """Double whatever is full."""
@@ -434,7 +434,7 @@ class BoostGrowth:
         self.state[N_NODES] = len(old)
 
     def close(self, n_rows: int) -> int:
-        """Prune if asked to, and write the leaves of the rows; return the number of nodes."""
+        """Prune if wanted, and write the leaves of the rows; return the number of nodes."""
         n_grown = int(self.state[N_NODES])
         if n_grown == 1:
             self.leaf[:] = 0
@@ -454,14 +454,14 @@ class BoostGrowth:
         return int(n_nodes)
 
 
-def make_nodes(n_nodes: int, n_shards: int, n_words: int) -> BoostNodes:
+def make_boost_nodes(n_nodes: int, n_shards: int, n_words: int) -> BoostNodes:
     """Memory of the nodes of a tree, and of so many words of subsets."""
     ranges = np.zeros((2, n_shards, n_nodes), np.int64)
     order, subsets = np.zeros(n_nodes, np.int64), np.zeros(n_words, np.uint64)
     return BoostNodes._make([*np.zeros((6, n_nodes), np.int64), *np.zeros((4, n_nodes)), *ranges, order, subsets])
 
 
-def make_scratch(n_codes: int, n_features: int) -> BoostScratch:
+def make_boost_scratch(n_codes: int, n_features: int) -> BoostScratch:
     """Memory of one thread."""
     return BoostScratch(
         goes_left=np.zeros(n_codes + 1, np.uint8),

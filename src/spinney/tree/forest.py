@@ -20,14 +20,13 @@ from spinney.kernels.common.structs import (
     PackedTrees,
 )
 from spinney.tree.bitvectors import Bitvectors, can_be_bits, lay_bits
+from spinney.tree.broken import BrokenTreeError, check_types
 from spinney.tree.structure import (
     IMPURITY_TOLERANCE,
     SUM_TOLERANCE,
-    BrokenTreeError,
     Legend,
     Tree,
     check_numbers,
-    check_types,
 )
 
 if TYPE_CHECKING:
@@ -305,7 +304,7 @@ class Forest:
         try:
             tree = self.take(t)
             tree.require(~is_leaf | (link == stay), "a leaf must lead to itself")
-            tree.require(is_leaf | ~tree.is_leaf, "a test must ask something")
+            tree.require(is_leaf | ~tree.is_leaf, "a test must test something")
             if self.is_compact:
                 tree.check_tests_and_leaves()
             else:
@@ -321,7 +320,7 @@ def fix_all(*arrays: NDArray[Any]) -> Iterator[NDArray[Any]]:
     return (fixed(np.ascontiguousarray(array)) for array in arrays)
 
 
-class Row:
+class ArrayBuilder:
     """Arrays end to end in one, with room for more like them: a copy at the end would take a tenth of a forest's time.
 
     Memory that is taken ahead is not touched, so that it costs addresses alone.
@@ -365,7 +364,7 @@ class ForestParts:
 
     def __init__(self, n_trees: int = 1) -> None:
         self.n_trees = n_trees
-        self.parts: dict[str, Row] = {}
+        self.parts: dict[str, ArrayBuilder] = {}
         self.last: Tree | None = None
 
     def add(self, tree: Tree) -> None:
@@ -380,7 +379,7 @@ class ForestParts:
             "distributions": tree.distributions,
         }
         for name, array in arrays.items():
-            self.parts.setdefault(name, Row(self.n_trees)).add(array)
+            self.parts.setdefault(name, ArrayBuilder(self.n_trees)).add(array)
         self.last = tree
 
     def join(self, legend: Legend | None = None) -> Forest:

@@ -78,7 +78,7 @@ from spinney.tree.structure import Tree
 from spinney.tree.surrogates import Surrogates, gather_surrogates
 
 FIRST_SLOTS = 128  # of open nodes
-FIRST_NODES = 64  # room is doubled as needed; each time interpreted kernels are asked how long they have taken
+FIRST_NODES = 64  # room is doubled as needed; each time it is checked how long interpreted kernels have taken
 INTERPRETED_SECONDS = 1.0
 TABLE_WEIGHT = 1 << 22  # largest total weight with a table of k log2 k (32 MB)
 MAX_CELLS = 1 << 26
@@ -117,29 +117,29 @@ class GrowParams:
 
 
 @dataclass(frozen=True)
-class Units:
+class ScoreUnits:
     """What one unit of a score is worth in impurity times weight share, as a mantissa and a power of two."""
 
     gain: float
     gain_exponent: int
 
 
-def score_units(criterion: str, target: Target, weights: Weights, table_bits: int) -> Units:
+def score_units(criterion: str, target: Target, weights: Weights, table_bits: int) -> ScoreUnits:
     """Worth of a score unit; see the table of scores in `kernels.common.criteria`."""
     share = 1.0 / weights.total
     if target.n_classes == 0:
         exponent = target.exponent + target.spread_exponent - target.bits + weights.bits
-        return Units(share, CRITERIA[criterion].power * exponent)
+        return ScoreUnits(share, CRITERIA[criterion].power * exponent)
     if criterion == "gini":
-        return Units(share * (2.0 if target.family == MOMENTS else 1.0), 0)
-    return Units(share, -table_bits)
+        return ScoreUnits(share * (2.0 if target.family == MOMENTS else 1.0), 0)
+    return ScoreUnits(share, -table_bits)
 
 
 def entropy_table(criterion: str, weights: Weights) -> tuple[NDArray[np.int64], int]:
     """Fixed-point k log2 k for k up to the total weight, and its bits; (1,) where logarithms are computed instead."""
     if CRITERIA[criterion].code != ENTROPY or not weights.is_whole or weights.total > TABLE_WEIGHT:
         return np.zeros(1, SUM), 0
-    k = np.arange(weights.total + 2, dtype=np.float64)  # two entries more than none: the length tells a table
+    k = np.arange(weights.total + 2, dtype=np.float64)  # its length, at least 3, is how kernels know a table
     k[0] = 1.0
     exact = k * log2(k)
     bits = 60 - math.frexp(float(exact[-1]) + 1.0)[1]
@@ -150,7 +150,7 @@ def make_settings(
     params: GrowParams,
     target: Target,
     weights: Weights,
-    units: Units,
+    units: ScoreUnits,
     features: NDArray[np.int64],
     n_rows: int,
 ) -> Settings:
@@ -225,10 +225,10 @@ def make_settings(
 
 
 def most_listed(params: GrowParams, features: NDArray[np.int64], n_rows: int) -> int:
-    """Rows of the largest node that sorted lists are made for; 0 where lists do not pay.
+    """Rows of the largest node that sorted lists are made for; 0 where lists are not worth it.
 
-    Lists move every feature at every split, so they pay where most features are searched. Best first needs the lists
-    of all its nodes at once, so one set must cover the whole table.
+    Lists move every feature at every split, so they are worth it where most features are searched. Best first needs
+    the lists of all its nodes at once, so one set must cover the whole table.
     """
     n_features = features.shape[1]
     if params.has_random_tests:
@@ -374,7 +374,7 @@ class Growth(Driven):
         return self.frontier.state
 
     def make_lists(self) -> Lists:
-        """Room for sorted lists, where they pay."""
+        """Room for sorted lists, where they are worth it."""
         most = self.settings.most_listed
         dtype = np.uint32 if self.target.family == MOMENTS else np.uint64
         return Lists(
@@ -509,7 +509,7 @@ class Growth(Driven):
         )
         if n_classes and self.settings.has_monotone:
             return self.bound_shares(tree)
-        tree.__dict__["hot"] = hot  # a cached property: every forest asks for it
+        tree.__dict__["hot"] = hot  # a cached property that every forest reads
         return tree
 
     def stat_units(self) -> StatUnits:

@@ -1,4 +1,4 @@
-"""Run a driver so that Ctrl-C answers: a long growth runs off the main thread and is told to stop."""
+"""Run a driver so that Ctrl-C stops it: a long run is off the main thread and is stopped through `control`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FAREWELL_SECONDS = 0.5
 
 
 class Driven:
-    """A tree under way whose `drive` returns DONE, or STOPPED once `control` asks for it."""
+    """A tree under way whose `drive` returns DONE, or STOPPED once `control` says so."""
 
     control: NDArray[np.int64]
     ids: NDArray[np.int32]
@@ -27,7 +27,7 @@ class Driven:
         raise NotImplementedError
 
     def run(self) -> None:
-        """Grow; a long growth runs off the main thread, so that Ctrl-C stops it at its next node."""
+        """Run the driver, off the main thread if it may take long, so that Ctrl-C stops it at its next node."""
         n_rows = len(self.ids)
         is_main = threading.current_thread() is threading.main_thread()
         is_short = n_rows * self.features.shape[1] <= INLINE_ROWS
@@ -39,7 +39,7 @@ class Driven:
         """Drive in a thread of its own and wait, ready for an interrupt.
 
         The thread is a daemon and is not waited for long after one: a kernel stops at its next feature, but a compile
-        in its first call would hold the answer for seconds.
+        in its first call would hold it up for seconds.
         """
         result: Future[int] = Future()
 

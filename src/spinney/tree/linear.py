@@ -1,8 +1,8 @@
 """Linear models in the leaves of a regression tree (model trees): ridge regressions on the rows of each leaf.
 
-In a leaf of means m (of y) and c (of the features), the model is m + sum of b (x - c), where b minimises the weighted
-sum of squared errors + alpha * sum of b². That is scikit-learn's `Ridge` on the rows of the leaf, with missing values
-replaced by c: there they add nothing, and the leaf's mean stays what `Tree.threshold` holds.
+In a leaf of means m (of y) and c (of the features), the model is `m + sum of b (x - c)`, where b minimises the
+weighted sum of squared errors `+ alpha * sum of b²`. That is scikit-learn's `Ridge` on the rows of the leaf, with
+missing values replaced by c: there they add nothing, and the leaf's mean stays what `Tree.threshold` holds.
 
 Every sum over rows is an integer: first the means, then, of centred rows scaled by powers of two, the products of each
 two. So neither the order of rows nor whether a row of weight 2 is two rows can be seen in a model. By Cauchy and
@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 
 from spinney._types import SUM, SUM_BITS
 from spinney.table.fixed_point import quantise, sum_bits
-from spinney.tree.structure import BrokenTreeError
+from spinney.tree.broken import BrokenTreeError
 
 if TYPE_CHECKING:
     from spinney.tree.structure import Tree
 
 MOST_WHOLE = 1 << 26  # total weight up to which whole weights multiply what is rounded, and its rounding: to 2**-36
 PRODUCT_BITS = SUM_BITS - 1  # of sums of at most 1, with room for their roundings
-BLOCK_ROWS = 1 << 13  # rows whose products are added at once, so that Ctrl-C is heard
+BLOCK_ROWS = 1 << 13  # rows whose products are added at once, so that Ctrl-C is not held up
 RANK_SLACK = 8.0  # roundings of an eigenvalue of products, per row of them
 LINEAR_TYPES: dict[str, tuple[Any, ...]] = {  # axes, type
     "first": (1, np.int64),
@@ -39,7 +39,7 @@ LINEAR_TYPES: dict[str, tuple[Any, ...]] = {  # axes, type
 
 @dataclass(frozen=True, eq=False)
 class LinearLeaves:
-    """A linear model for each leaf: its mean + the sum of coefficient * (value - fill); a missing value adds nothing.
+    """A linear model for each leaf: `mean + sum of coefficient * (value - fill)`; a missing value adds nothing.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class LinearLeaves:
         return slice(int(self.first[node]), int(self.first[node + 1]))
 
     def intercept(self, node: int, mean: float) -> float:
-        """What the model of a leaf of this mean says where every feature is 0."""
+        """The prediction of the model of a leaf of this mean where every feature is 0."""
         at = self.terms(node)
         with np.errstate(over="ignore", invalid="ignore"):
             return float(mean - (self.coefficient[at] * self.fill[at]).sum())
@@ -109,7 +109,7 @@ class LinearParams:
     alpha: float = 1.0  # of sum of b², beside the weighted sum of squared errors
 
 
-class Rows(NamedTuple):
+class LeafRows(NamedTuple):
     """The rows of a tree, leaf by leaf."""
 
     values: NDArray[Any]  # (n_rows, n_features)
@@ -135,7 +135,7 @@ class Centred(NamedTuple):
     centre: NDArray[np.float64]
 
 
-def fit_leaves(tree: Tree, leaf: NDArray[Any], rows: Rows, params: LinearParams, k: Any) -> Tree:
+def fit_leaves(tree: Tree, leaf: NDArray[Any], rows: LeafRows, params: LinearParams, k: Any) -> Tree:
     """The tree with a linear model in each leaf.
 
     Parameters
@@ -280,7 +280,7 @@ def sum_products(scaled: NDArray[np.float64], weights: LeafWeights, k: Any) -> N
 def solve(
     gram: NDArray[np.float64], moment: NDArray[np.float64], exponent: NDArray[np.int64], *, is_ridge: bool
 ) -> NDArray[np.float64]:
-    """Solve gram @ slope = moment; where there are many solutions, by the least norm in units of 2**-exponent."""
+    """Solve `gram @ slope = moment`; of many solutions, the one of least norm in units of `2**-exponent`."""
     from scipy.linalg.lapack import dposv
 
     blur = len(gram) * RANK_SLACK * float(np.finfo(np.float64).eps)

@@ -46,7 +46,7 @@ TABLE_QUANTILES = (4.0, 3.09, 2.58, 2.33, 1.65, 1.28, 0.84, 0.25, 0.00)
 
 
 def normal_quantile(confidence: float) -> float:
-    """Quantile of 1 - confidence of the normal distribution; 0 where no limit is asked for."""
+    """Quantile of 1 - confidence of the normal distribution; 0 where there is no limit."""
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence={confidence!r} must lie between 0 and 1")
     return -NormalDist().inv_cdf(confidence)  # 1 - confidence would be 1 for a small one
@@ -188,7 +188,7 @@ def prune_pessimistic(
 
 
 class Raising(Driven):
-    """Pruning with raising under way: the rows in an arena, enlarged as the driver asks for room."""
+    """Pruning with raising under way: the rows in an arena, enlarged as the driver needs room."""
 
     def __init__(
         self,
@@ -257,7 +257,9 @@ class Raising(Driven):
     def prune(self) -> Tree:
         """Prune; where nothing is raised, what is left holds what it held."""
         tree = self.tree
-        self.nodes = make_nodes(tree.test, tree.first_child, tree.n_branches, tree.threshold, np.zeros((0, 1), SUM))
+        self.nodes = make_pruned_nodes(
+            tree.test, tree.first_child, tree.n_branches, tree.threshold, np.zeros((0, 1), SUM)
+        )
         self.run()
         if self.stack.state[N_RAISED] == 0:
             cut = np.flatnonzero(~tree.is_leaf & (self.nodes.first_child == 0))
@@ -269,7 +271,7 @@ class Raising(Driven):
         return self.call(self.nodes, self.settings)
 
     def call(self, nodes: PruneNodes, settings: PruneSettings) -> int:
-        """Call the driver, with more room if it asks for it."""
+        """Call the driver, with more room if it needs it."""
         while True:
             status = int(
                 self.kernels.textbook.prune.prune(
@@ -290,7 +292,7 @@ class Raising(Driven):
         is_leaf = first_child == 0
         first_child = np.where(is_leaf, 0, new[first_child])
         counts = np.zeros((len(old), self.tree.n_classes), SUM)
-        nodes = make_nodes(
+        nodes = make_pruned_nodes(
             self.nodes.test[old], first_child, self.nodes.n_branches[old], self.nodes.cut_value[old], counts
         )
         self.lay_out()
@@ -319,12 +321,12 @@ class Raising(Driven):
         )
 
     def guess_criterion(self, shares: NDArray[np.float64]) -> str:
-        """The criterion that gives the root its impurity: a tree does not say by which it was grown."""
+        """The criterion that gives the root its impurity: a tree does not store by which it was grown."""
         off = [abs(float(class_impurity(name, shares)[0]) - float(self.tree.impurity[0])) for name in CLASS_CRITERIA]
         return CLASS_CRITERIA[int(np.argmin(off))]
 
 
-def make_nodes(
+def make_pruned_nodes(
     test: NDArray[Any],
     first_child: NDArray[Any],
     n_branches: NDArray[Any],

@@ -1,4 +1,4 @@
-"""Predict: the leaf of each row, and what the leaves say."""
+"""Predict: the leaf of each row, and the values of the leaves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spinney.kernels.common.structs import (
     ScoreSpan,
     SurrogateTests,
 )
-from spinney.tree.structure import BrokenTreeError
+from spinney.tree.broken import BrokenTreeError
 from spinney.tree.surrogates import count_words
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ BLOCK_ROWS = (
 )  # rows that go through all trees before the next ones: each tree then comes from memory once for them
 BLOCK_CELLS = 1 << 21  # of such a block at most
 CODED_ROWS = 256
-FEWEST_ROWS = 32  # that are worth asking all tests
-FEWEST_TREES = 4  # that are worth ranking values for
-BIT_ROWS = 1024  # of a block whose rows are asked them: fewer pay for the loop, more leave the caches
+FEWEST_ROWS = 32  # from which on evaluating all tests at once is worth it
+FEWEST_TREES = 4  # from which on ranking the values is worth it
+BIT_ROWS = 1024  # rows of a block for all tests at once: with fewer the loop costs, with more the caches overflow
 BIT_CELLS = 1 << 17
 TYPICAL_DEPTH = 20
 
@@ -49,7 +49,7 @@ def check_width(values: NDArray[Any], n_features: int) -> None:
         raise BrokenTreeError(message)
 
 
-def make_scratch(values: NDArray[Any], n_rows: int, n_features: int) -> LaneScratch:
+def make_lane_scratch(values: NDArray[Any], n_rows: int, n_features: int) -> LaneScratch:
     """Scratch for at most `n_rows` rows on their way at once, of a table of the trees' width."""
     check_width(values, n_features)
     n_rows = min(n_rows, len(values), BLOCK_CELLS // (n_features + 1))
@@ -70,7 +70,7 @@ def find_leaves(tree: Tree, values: NDArray[Any]) -> NDArray[np.int32]:
         return walk(tree, values, np.zeros((tree.n_nodes, 1)))[0]
     leaf = np.empty((len(values), 1), np.int32)
     k = kernels(len(values) * max(tree.depth, 1) * STEP_SECONDS)
-    k.predict.lanes.find(fixed(values), tree.packed, make_scratch(values, LANES, tree.n_features), leaf)
+    k.predict.lanes.find(fixed(values), tree.packed, make_lane_scratch(values, LANES, tree.n_features), leaf)
     return leaf[:, 0]
 
 
@@ -78,7 +78,7 @@ def find_all_leaves(forest: Forest, values: NDArray[Any]) -> NDArray[np.int32]:
     """Leaf of each row in each tree, shape (n_rows, n_trees), counted from the root of the tree."""
     leaf = np.empty((len(values), len(forest)), np.int32)
     k = kernels(len(values) * len(forest) * TYPICAL_DEPTH * STEP_SECONDS)
-    k.predict.lanes.find(fixed(values), forest.packed, make_scratch(values, BLOCK_ROWS, forest.n_features), leaf)
+    k.predict.lanes.find(fixed(values), forest.packed, make_lane_scratch(values, BLOCK_ROWS, forest.n_features), leaf)
     return leaf
 
 
@@ -91,19 +91,19 @@ def find_coded_leaves(tree: Tree, codes: Codes, rows: NDArray[np.int32], k: Any)
 
 
 def add_votes(forest: Forest, values: NDArray[Any], lo: int, hi: int, out: NDArray[np.float64]) -> None:
-    """Add to `out`, shape (n_rows, n_classes or 1), what the trees say of rows lo .. hi, in the order of the trees."""
+    """Add to `out`, shape (n_rows, n_classes or 1), the trees' votes for rows lo .. hi, in the order of the trees."""
     k = kernels((hi - lo) * len(forest) * TYPICAL_DEPTH * STEP_SECONDS)
     if can_score(forest, len(forest), hi - lo, k):
         is_single = out.shape[1] == 1
         sums = out.reshape(1, -1) if is_single else out
         score_bits(forest, range(len(forest)), values, lo, hi, sums, k, n_raw=int(is_single))
         return
-    scratch = make_scratch(values, BLOCK_ROWS, forest.n_features)
+    scratch = make_lane_scratch(values, BLOCK_ROWS, forest.n_features)
     k.predict.lanes.vote(fixed(values), lo, hi, forest.packed, forest.leaf_shares, scratch, out)
 
 
 def can_score(forest: Forest, n_trees: int, n_rows: int, k: Any) -> bool:
-    """Whether asking many rows all tests at once is possible and worth it; k: the kernels to use."""
+    """Whether evaluating all tests at once for many rows is possible and worth it; k: the kernels to use."""
     is_worth = n_trees >= FEWEST_TREES and n_rows >= FEWEST_ROWS
     return is_worth and forest.can_be_bits and is_compiled(k.predict.bits.score)
 
@@ -119,9 +119,9 @@ def score_bits(
     *,
     n_raw: int,
 ) -> None:
-    """Add to `out` what consecutive trees say of rows lo .. hi, in their order; k: the kernels to use.
+    """Add to `out` the values of consecutive trees for rows lo .. hi, in their order; k: the kernels to use.
 
-    Tree t adds its value to out[t % n_raw], of shape (n_raw, n_rows); or, where n_raw is 0, its shares of classes to
+    Tree t adds its value to `out[t % n_raw]`, of shape (n_raw, n_rows); or, where n_raw is 0, its shares of classes to
     rows of `out`, of shape (n_rows, n_classes).
     """
     check_width(values, forest.n_features)
@@ -145,9 +145,9 @@ def score_bits(
 
 
 def walk(
-    tree: Tree, values: NDArray[Any], answers: NDArray[np.float64]
+    tree: Tree, values: NDArray[Any], node_values: NDArray[np.float64]
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """Leaf of each row, and what its leaves say, shape (n_rows, width), of answers (n_nodes, width)."""
+    """Leaf of each row, and the values of its leaves, shape (n_rows, width); `node_values` is (n_nodes, width)."""
     if values.shape[1] != tree.n_features:
         raise BrokenTreeError(f"the tree has {tree.n_features} features, the rows {values.shape[1]}")
     leaves = np.flatnonzero(tree.is_leaf)
@@ -155,14 +155,14 @@ def walk(
     row_of[leaves] = np.arange(len(leaves))
     room = min(int(tree.n_branches.max()) * tree.depth + 1, tree.n_nodes)  # a node waits there at most once
     leaf = np.zeros(len(values), np.int32)
-    out = np.zeros((len(values), answers.shape[1]))
+    out = np.zeros((len(values), node_values.shape[1]))
     arrays = tree.test, tree.first_child, tree.threshold, tree.weight, tree.n_branches, tree.subsets
     k = kernels(len(values) * max(tree.depth, 1) * STEP_SECONDS)
     k.predict.any_tree.walk(
         fixed(values),
         AnyTree(*(fixed(x) for x in arrays)),
         list_surrogates(tree),
-        LeafAnswers(row_of, np.ascontiguousarray(answers[leaves])),
+        LeafAnswers(row_of, np.ascontiguousarray(node_values[leaves])),
         OpenNodes(np.empty(room, np.int32), np.empty(room)),
         leaf,
         out,
@@ -181,15 +181,15 @@ def list_surrogates(tree: Tree) -> SurrogateTests:
 
 
 def predict_values(tree: Tree, values: NDArray[Any]) -> NDArray[np.float64]:
-    """Mean target of each row's leaf, or what its linear model says, shape (n_rows,)."""
+    """Mean target of each row's leaf, or the value of its linear model, shape (n_rows,)."""
     leaf = find_leaves(tree, values)
-    answer = tree.threshold[leaf]
+    prediction = tree.threshold[leaf]
     linear = tree.linear
     if linear is not None and linear.n_terms:
         k = kernels(len(values) * linear.n_terms / tree.n_leaves * STEP_SECONDS)
         arrays = linear.first, linear.feature, linear.coefficient, linear.fill
-        k.predict.linear.add_terms(fixed(values), leaf, LinearTerms(*(fixed(x) for x in arrays)), answer)
-    return answer
+        k.predict.linear.add_terms(fixed(values), leaf, LinearTerms(*(fixed(x) for x in arrays)), prediction)
+    return prediction
 
 
 def predict_shares(tree: Tree, values: NDArray[Any]) -> NDArray[np.float64]:
@@ -212,18 +212,18 @@ def leaf_shares(tree: Tree, leaf: NDArray[np.int32]) -> NDArray[np.float64]:
     return shares
 
 
-def predict_answers(tree: Tree, values: NDArray[Any], answers: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What the leaves of each row say, shape (n_rows, width), by answers (n_nodes, width) of the nodes."""
+def predict_answers(tree: Tree, values: NDArray[Any], node_values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The values of each row's leaves, shape (n_rows, width); `node_values` is (n_nodes, width)."""
     if tree.spreads_missing.any():
-        return walk(tree, values, answers)[1]
-    return answers[find_leaves(tree, values)]
+        return walk(tree, values, node_values)[1]
+    return node_values[find_leaves(tree, values)]
 
 
 def smooth_shares(tree: Tree, smoothing: float | str) -> NDArray[np.float64]:
     """Class shares of every node, drawn towards each other, shape (n_nodes, n_classes).
 
     "laplace": as if there were one more row of each class. A number m: as if there were m more rows, of the classes as
-    the root has them. A leaf without rows answers as its parent.
+    the root has them. A leaf without rows predicts as its parent.
     """
     weights = tree.class_weights()
     weights[tree.is_empty] = weights[tree.parent[tree.is_empty]]

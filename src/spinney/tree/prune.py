@@ -1,9 +1,9 @@
-"""Pruning by what the nodes of a tree say of themselves: every function takes a tree and gives a new one.
+"""Pruning by the statistics of the nodes alone: every function takes a tree and returns a new one.
 
 Minimal cost-complexity (Breiman et al. 1984, chapter 3): the weakest link is the inner node t that loses least by
-becoming a leaf, alpha(t) = (risk(t) - risk of the leaves below t) / (leaves below t - 1). Cutting weakest links one
+becoming a leaf, `alpha(t) = (risk(t) - risk of the leaves below t) / (leaves below t - 1)`. Cutting weakest links one
 after the other gives the nested sequence of best subtrees. The risk of a node is its share of the weight times its
-impurity (as scikit-learn has it), or times its error (as rpart has it: cp = alpha / risk of the root).
+impurity (as scikit-learn has it), or times its error (as rpart has it: `cp = alpha / risk of the root`).
 
 The others: splits of little gain, leaves that agree, and nodes chosen by hand. Pruning on given rows is in
 `reduced_error`, the pessimistic one of C4.5 in `pessimistic`.
@@ -172,7 +172,7 @@ def prune_to_alpha(tree: Tree, alpha: float, risk: str = "impurity") -> Tree:
 def prune_by_gain(tree: Tree, bound: float) -> Tree:
     """Take back splits that gain less than a bound, from the bottom up.
 
-    A test whose branches are all leaves is dropped if its gain is below the bound; then its parent may be asked. A test
+    A test whose branches are all leaves is dropped if its gain is below the bound; then its parent is looked at. A test
     of little gain with a better one below it stays: this is what growing with the same bound would have missed.
 
     Parameters
@@ -180,7 +180,7 @@ def prune_by_gain(tree: Tree, bound: float) -> Tree:
     tree : Tree
     bound : float
         On the impurity of the node less that of its branches, each weighted by its share of all rows: the gain that
-        `min_impurity_decrease` asks for.
+        `min_impurity_decrease` bounds.
 
     Returns
     -------
@@ -203,9 +203,9 @@ def prune_by_gain(tree: Tree, bound: float) -> Tree:
 
 
 def merge_leaves(tree: Tree) -> Tree:
-    """Merge leaves that agree: a test all of whose branches give the same answer is dropped, from the bottom up.
+    """Merge leaves that agree: a test all of whose branches predict the same is dropped, from the bottom up.
 
-    The answer is the class that is predicted, or exactly the same value. Shares of classes change, predictions do not,
+    The same is the class that is predicted, or exactly the same value. Shares of classes change, predictions do not,
     but for a row that takes several branches: its class is decided by their shares. Leaves with linear models agree
     with none.
 
@@ -218,27 +218,27 @@ def merge_leaves(tree: Tree) -> Tree:
     weights, is_empty = None, tree.is_empty
     if tree.n_classes:
         top, _, weights = heaviest_classes(tree, tiers)
-        answer = top.astype(np.float64)
+        prediction = top.astype(np.float64)
     else:
-        answer = np.where(tree.is_leaf, tree.threshold, 0.0)
+        prediction = np.where(tree.is_leaf, tree.threshold, 0.0)
         if tree.linear is not None:
-            answer[np.diff(tree.linear.first) > 0] = np.nan  # equal to nothing
+            prediction[np.diff(tree.linear.first) > 0] = np.nan  # equal to nothing
 
     def is_agreed(tier: Tier) -> NDArray[np.bool_]:
-        said = np.full(len(tier.nodes), np.nan)  # by the first branch that has rows: an empty one follows its parent
+        first = np.full(len(tier.nodes), np.nan)  # of the first branch that has rows: an empty one follows its parent
         agreed = np.ones(len(tier.nodes), np.bool_)
-        has_spoken = np.zeros(len(tier.nodes), np.bool_)
+        has_rows = np.zeros(len(tier.nodes), np.bool_)
         for has, child in tier.branches:
-            said[has] = np.where(has_spoken[has] | is_empty[child], said[has], answer[child])
-            has_spoken[has] |= ~is_empty[child]
-            agreed[has] &= (answer[child] == said[has]) | is_empty[child]
-        answer[tier.nodes] = np.where(agreed, said, answer[tier.nodes])
+            first[has] = np.where(has_rows[has] | is_empty[child], first[has], prediction[child])
+            has_rows[has] |= ~is_empty[child]
+            agreed[has] &= (prediction[child] == first[has]) | is_empty[child]
+        prediction[tier.nodes] = np.where(agreed, first, prediction[tier.nodes])
         return agreed
 
     is_cut = cut_upwards(tree, tiers, is_agreed)
     if not is_cut.any():
         return tree
-    return cut_mask(tree, tiers, is_cut, weights, None if tree.n_classes else answer)
+    return cut_mask(tree, tiers, is_cut, weights, None if tree.n_classes else prediction)
 
 
 def cut_upwards(tree: Tree, tiers: list[Tier], is_wanted: Callable[[Tier], NDArray[np.bool_]]) -> NDArray[np.bool_]:
@@ -253,7 +253,7 @@ def cut_upwards(tree: Tree, tiers: list[Tier], is_wanted: Callable[[Tier], NDArr
 
 
 def snip(tree: Tree, node: int | list[int]) -> Tree:
-    """Make nodes chosen by hand leaves, with what hangs below them gone.
+    """Make nodes chosen by hand leaves, and remove what is below them.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ class PruningReport:
     method : str
         As the estimators call it: "cost_complexity", "reduced_error", "pessimistic", "min_gain", "merge" or "snip".
     options : dict
-        What the method was told, and what it has found by itself: the alpha of a cross-validation.
+        The options that were given, and those that were found: the alpha of a cross-validation.
     n_leaves, depth : (int, int)
         Of the tree before and after.
     error : (float, float)

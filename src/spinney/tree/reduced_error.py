@@ -1,7 +1,7 @@
 """Reduced error (Quinlan 1987): prune a tree by rows that did not grow it.
 
-From the bottom up, a node becomes a leaf where its own answer is no worse on the rows that reach it than what is left
-of its subtree.
+From the bottom up, a node becomes a leaf where its own prediction is no worse on the rows that reach it than what is
+left of its subtree.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TIE = 1e-12  # a saving below this share of the errors it is made of is rounding
 ROUNDING = 2.0**-50  # of a node's value, as a share of the largest: means of means, at most a few roundings
 
 
-class GivenRows(NamedTuple):
+class PruningRows(NamedTuple):
     """Rows that need not be those that grew the tree, each of a positive weight."""
 
     leaf: NDArray[np.int64]  # (n_rows,)
@@ -34,7 +34,7 @@ class GivenRows(NamedTuple):
 
 def take_rows(
     tree: Tree, leaf: NDArray[Any], truth: NDArray[Any], weight: NDArray[np.float64] | None = None
-) -> GivenRows:
+) -> PruningRows:
     """Rows as the functions of given rows take them; those without weight are left out."""
     leaf = np.asarray(leaf).astype(np.int64)
     truth = np.asarray(truth).astype(np.int64 if tree.n_classes else np.float64)
@@ -49,7 +49,7 @@ def take_rows(
         require_rows(weight >= 0.0, "weight is negative or missing")
         keep = weight > 0.0
         leaf, truth, weight = leaf[keep], truth[keep], weight[keep]
-    return GivenRows(leaf, truth, fix_weights(weight, len(leaf)))
+    return PruningRows(leaf, truth, fix_weights(weight, len(leaf)))
 
 
 def require_rows(holds: NDArray[np.bool_], fault: str) -> None:
@@ -131,7 +131,7 @@ class Links(NamedTuple):
 
 
 def class_links(
-    tree: Tree, tiers: list[Tier], rows: GivenRows, reach: NDArray[np.int64], top: NDArray[np.int64]
+    tree: Tree, tiers: list[Tier], rows: PruningRows, reach: NDArray[np.int64], top: NDArray[np.int64]
 ) -> list[Links]:
     """Links of every tier in the weight of missed rows, fixed point: nothing is rounded."""
     error = reach.copy()
@@ -148,7 +148,7 @@ def class_links(
     return links
 
 
-def add_classes(tree: Tree, tiers: list[Tier], rows: GivenRows, first: int, stop: int) -> NDArray[np.int64]:
+def add_classes(tree: Tree, tiers: list[Tier], rows: PruningRows, first: int, stop: int) -> NDArray[np.int64]:
     """Fixed-point weight of the given rows of classes first .. stop at every node, shape (n_nodes, stop - first)."""
     weights = np.zeros((tree.n_nodes, stop - first), SUM)
     cell = rows.leaf * (stop - first) + (rows.truth - first)
@@ -161,7 +161,7 @@ def add_classes(tree: Tree, tiers: list[Tier], rows: GivenRows, first: int, stop
     return add_branches(tiers, weights)
 
 
-def value_links(tree: Tree, tiers: list[Tier], rows: GivenRows, reach: NDArray[np.int64]) -> list[Links]:
+def value_links(tree: Tree, tiers: list[Tier], rows: PruningRows, reach: NDArray[np.int64]) -> list[Links]:
     """Links of every tier in squared errors.
 
     Rows of weight W and target sum S lose by the value v: v (v W - 2 S), and a term that no value changes. So a branch

@@ -14,7 +14,7 @@ import numpy as np
 from spinney._criteria import CLASS_CRITERIA, CRITERIA, VALUE_CRITERIA
 from spinney.table.fixed_point import MAX_EXPONENT, value_target, weight_unit
 from spinney.tree.grow import range_means
-from spinney.tree.reduced_error import GivenRows, add_classes, add_rows, take_rows
+from spinney.tree.reduced_error import PruningRows, add_classes, add_rows, take_rows
 from spinney.tree.split_measures import class_impurity, join_impurity
 from spinney.tree.subtree import Tier, class_blocks, find_tiers, keep_tests, plan_cut
 
@@ -66,7 +66,7 @@ def refit_leaves(
     return refit(tests, find_tiers(tests), rows, criterion)
 
 
-def refit_values(tests: Tree, tiers: list[Tier], rows: GivenRows, criterion: str) -> Tree:
+def refit_values(tests: Tree, tiers: list[Tier], rows: PruningRows, criterion: str) -> Tree:
     """Leaf values are means of the targets, exact where all are equal; impurities their variance or its root."""
     leaves = np.flatnonzero(tests.is_leaf)
     n_rows = tests.n_rows[leaves].astype(np.int64)
@@ -123,7 +123,7 @@ def spread_up(
     return variance
 
 
-def refit_classes(tests: Tree, tiers: list[Tier], rows: GivenRows, criterion: str) -> Tree:
+def refit_classes(tests: Tree, tiers: list[Tier], rows: PruningRows, criterion: str) -> Tree:
     """Leaves hold a class, or a row of class weights where they are mixed."""
     low, high = np.full(tests.n_nodes, tests.n_classes), np.full(tests.n_nodes, -1)
     np.minimum.at(low, rows.leaf, rows.truth)

@@ -14,14 +14,15 @@ from spinney._jit import fixed
 from spinney._packing import MOST_FEATURES, WORD_BITS, feature_of, kind_of, missing_of, pack_leaf, pack_link
 from spinney._types import EVERY_BRANCH, LEAF, MULTIWAY, SUBSET, THRESHOLD
 from spinney.kernels.common.structs import PackedTrees
+from spinney.tree.broken import BrokenTreeError, check_types
+from spinney.tree.linear import LINEAR_TYPES, LinearLeaves
+from spinney.tree.surrogates import SURROGATE_TYPES, Surrogates, find_fault
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from spinney.reading.explaining import Explanation
     from spinney.reading.rules import Rules
-    from spinney.tree.linear import LinearLeaves
-    from spinney.tree.surrogates import Surrogates
 
 IMPURITY_TOLERANCE = 1e-6  # relative to the root's: a forest of weighted trees holds impurities as float32
 SUM_TOLERANCE = 1e-9  # relative; weights of children add up to their parent's, but for float roundings
@@ -46,19 +47,6 @@ def check_limits(max_leaves: int | None, max_depth: int | None) -> None:
         if value is not None and value < least:
             message = f"{name}={value}: it must be at least {least}"
             raise ValueError(message)
-
-
-class BrokenTreeError(ValueError):
-    """The arrays do not describe a tree."""
-
-
-def check_types(holder: Any, field_types: dict[str, tuple[Any, ...]], prefix: str = "") -> None:
-    """Every array has its type and number of dimensions: a kernel is compiled for these alone."""
-    for name, (n_axes, *types) in field_types.items():
-        array = getattr(holder, name, None)
-        if not (isinstance(array, np.ndarray) and array.ndim == n_axes and array.dtype in types):
-            what = " or ".join(np.dtype(kind).name for kind in types)
-            raise BrokenTreeError(f"{prefix}{name} must be an array of {n_axes} axes and type {what}")
 
 
 def check_numbers(holder: Any) -> None:
@@ -97,7 +85,7 @@ class Legend:
     levels: tuple[tuple[Any, ...] | None, ...]  # per feature: None = numeric
     classes: tuple[Any, ...] | None  # None = regression
     has_missing: tuple[bool, ...]  # per feature: whether the training rows had missing values
-    criterion: str | None = None  # what `impurity` measures; None = not said
+    criterion: str | None = None  # what `impurity` measures; None = not known
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +111,7 @@ class Tree:
         Training rows, their weight (scaled by a power of two where their sum would leave the range of float64), and the
         impurity in units of `2 ** impurity_exponent`.
     distributions : float64 (n_mixed, n_classes)
-        Weight per class of the leaves that hold more than one. A leaf without rows, where no row had a level, answers
+        Weight per class of the leaves that hold more than one. A leaf without rows, where no row had a level, predicts
         as its parent does: its row is the parent's, or its value the parent's mean.
     n_classes : int
         0 for regression.
@@ -234,7 +222,7 @@ class Tree:
 
     @cached_property
     def is_binary(self) -> bool:
-        """Whether a row takes one path, by thresholds and subsets alone: what `hot` can say."""
+        """Whether a row takes one path, by thresholds and subsets alone: what `hot` can hold."""
         return self.surrogates is None and self.has_binary_tests
 
     @cached_property
@@ -307,8 +295,8 @@ class Tree:
     def hot(self) -> NDArray[np.uint64]:
         """What prediction reads of a node in 16 bytes, shape (n_nodes, 2): the bits of its threshold, and its link.
 
-        A leaf is a test that leads every row to itself, so a walk needs no question whether it has arrived: it asks for
-        a feature behind the last, whose value is below every threshold.
+        A leaf is a test that leads every row to itself, so a walk need not check whether it has arrived: it tests a
+        feature behind the last, whose value is below every threshold.
         """
         stay = pack_leaf(np.arange(self.n_nodes), self.n_features)
         hot = np.empty((self.n_nodes, 2), np.uint64)
@@ -355,7 +343,7 @@ class Tree:
         """Draw the tree in text, one line per node.
 
         A line gives the branch, then the value (in brackets where the node is split further) and the rows; for classes
-        the weight of each, which is its number of rows where no weights were given. A leaf without rows answers as its
+        the weight of each, which is its number of rows where no weights were given. A leaf without rows predicts as its
         parent does. Trees of gradient boosting hold raw scores, which have no classes.
 
         Parameters
@@ -447,9 +435,9 @@ class Tree:
     def to_svg(self, *, max_leaves: int = 50, max_depth: int | None = None, direction: str = "auto") -> str:
         """Draw the tree as an SVG picture, which browsers show as it is; nothing else needs to be installed.
 
-        A box shows what its node asks or answers, its rows, and a bar: the shares of the classes, or where the value
-        stands between the lowest leaf and the highest. Branches are as thick as the rows they carry. What is shortened
-        is whole in a tooltip. Trees of gradient boosting hold raw scores, which have no classes.
+        A box shows the feature its node splits on or its prediction, its rows, and a bar: the shares of the classes, or
+        where the value stands between the lowest leaf and the highest. Branches are as thick as the rows they carry.
+        What is shortened is whole in a tooltip. Trees of gradient boosting hold raw scores, which have no classes.
 
         Parameters
         ----------
@@ -527,7 +515,7 @@ class Tree:
         self.check_linear()
 
     def check_binary(self) -> None:
-        """Every test is a threshold or a subset, and a row takes one path: what `hot` can say."""
+        """Every test is a threshold or a subset, and a row takes one path: what `hot` can hold."""
         is_other = (self.kind == MULTIWAY) | self.spreads_missing
         self.require(~is_other, "a forest holds thresholds and subsets, and a row takes one branch of them")
 
@@ -556,7 +544,7 @@ class Tree:
             raise BrokenTreeError(message)
 
     def levels_asked(self) -> NDArray[np.int64]:
-        """Levels of the feature that each node asks for; 0 for numbers and leaves."""
+        """Levels of the feature that each node tests; 0 for numbers and leaves."""
         levels = np.zeros(self.n_nodes, np.int64)
         inner = np.flatnonzero(~self.is_leaf)
         levels[inner] = self.n_levels[self.feature[inner]]
@@ -603,9 +591,7 @@ class Tree:
         self.require(~inner | has_branch, "missing branch beyond the branches")
 
     def check_surrogates(self) -> None:
-        """Surrogates belong to tests, and what they ask exists."""
-        from spinney.tree.surrogates import SURROGATE_TYPES, find_fault
-
+        """Surrogates belong to tests, and their features and levels exist."""
         if self.surrogates is None:
             return
         check_types(self.surrogates, SURROGATE_TYPES, "surrogates.")
@@ -615,8 +601,6 @@ class Tree:
 
     def check_linear(self) -> None:
         """Linear models belong to leaves, and their features exist."""
-        from spinney.tree.linear import LINEAR_TYPES
-
         if self.linear is not None:
             check_types(self.linear, LINEAR_TYPES, "linear.")
             self.linear.check(self)

@@ -1,7 +1,8 @@
 """Cutting: the tiers of a tree, sums over its branches, and what is left when some nodes become leaves.
 
 Every pruning chooses nodes; here they become leaves. What belongs to the tests that are left (bitsets, surrogates)
-moves along, and so do the linear models of the leaves that are left; a node that was cut answers by its own rows.
+moves along, and so do the linear models of the leaves that are left; a node that becomes a leaf predicts by its own
+rows.
 """
 
 from __future__ import annotations
@@ -162,7 +163,7 @@ def keep_ranges(begin: NDArray[np.int64], size: NDArray[np.int64]) -> tuple[NDAr
 
 
 def cut_nodes(tree: Tree, nodes: list[int] | NDArray[np.int64]) -> Tree:
-    """A new tree in which these nodes are leaves and what hung below them is gone."""
+    """A new tree in which these nodes are leaves and what was below them is removed."""
     if len(nodes) == 0:
         return tree
     is_cut = np.zeros(tree.n_nodes, np.bool_)
@@ -177,7 +178,7 @@ def cut_mask(
     class_weights: NDArray[np.float64] | None = None,
     values: NDArray[np.float64] | None = None,
 ) -> Tree:
-    """As `cut_nodes` with a mask of nodes; where they are known already, what nodes say as leaves.
+    """As `cut_nodes` with a mask of nodes; what nodes predict as leaves may be passed where it is known already.
 
     class_weights : (n_nodes, n_classes)
     values : (n_nodes,), of a regression
@@ -186,17 +187,17 @@ def cut_mask(
     leaves = cut.old[cut.is_leaf]
     distributions = tree.distributions
     if tree.n_classes:
-        leaves = np.where(tree.is_empty[leaves], tree.parent[leaves], leaves)  # an empty leaf answers as its parent
+        leaves = np.where(tree.is_empty[leaves], tree.parent[leaves], leaves)  # an empty leaf predicts as its parent
     if not tree.n_classes:
-        said = (tree.values() if values is None else values)[leaves]
+        leaf_values = (tree.values() if values is None else values)[leaves]
     elif class_weights is not None:
-        said, distributions = pack_classes(class_weights[leaves])
+        leaf_values, distributions = pack_classes(class_weights[leaves])
     else:
-        said, distributions = pack_classes(leaf_weights(tree, tiers, leaves))
+        leaf_values, distributions = pack_classes(leaf_weights(tree, tiers, leaves))
     return keep_tests(
         tree,
         cut,
-        said,
+        leaf_values,
         n_rows=tree.n_rows[cut.old],
         weight=tree.weight[cut.old],
         impurity=tree.impurity[cut.old],

@@ -1,4 +1,4 @@
-"""Surrogate tests (Breiman et al. 1984, section 5.3): what a node asks where the value it wants is missing."""
+"""Surrogate tests (Breiman et al. 1984, section 5.3): what a node tests where the value it needs is missing."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Surrogates:
         `feature << 4 | is reversed << 2 | kind`: a reversed test sends what would take branch 0 to branch 1.
     threshold : float64 (n,)
         As in `Tree`: the threshold, or the place of a bitset in the tree's `subsets`. A second bitset stands behind it:
-        the levels that the surrogate knows; it says nothing of the others.
+        the levels that the surrogate knows; it cannot decide on others.
     agree : float64 (n,)
         Share of the weight of the rows known to the node's own test that goes the same way by the surrogate. Rows whose
         value it does not know do not agree.
@@ -160,14 +160,14 @@ def find_test_fault(tree: Tree, surrogates: Surrogates) -> str | None:
     """What is wrong with the tests."""
     feature, kind = surrogates.feature, surrogates.kind
     if np.any(feature >= tree.n_features):
-        return f"a surrogate asks for a feature beyond the {tree.n_features} of the table"
+        return f"a surrogate tests a feature beyond the {tree.n_features} of the table"
     place = np.where(kind == SUBSET, surrogates.threshold, 0.0)
     is_inside = (place >= 0) & (place == np.floor(place))
     is_inside &= place + 2 * count_words(tree, surrogates) <= len(tree.subsets)
     fitting = np.where(tree.n_levels[feature] > 0, SUBSET, THRESHOLD)
     faults = {
         "a leaf has no surrogates": tree.is_leaf[surrogates.node],
-        "a surrogate asks for the feature that it stands in for": feature == tree.feature[surrogates.node],
+        "a surrogate tests the feature that it stands in for": feature == tree.feature[surrogates.node],
         "the kind of a surrogate does not fit its feature": kind != fitting,
         "a surrogate has no such direction": missing_of(surrogates.test) > 1,
         "the bitsets of a surrogate lie beyond the array": ~is_inside,

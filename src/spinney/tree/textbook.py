@@ -109,7 +109,7 @@ class TextbookParams:
 # --- what the driver works with ---
 
 
-def make_nodes(n: int, n_classes: int) -> TextbookNodes:
+def make_textbook_nodes(n: int, n_classes: int) -> TextbookNodes:
     """A tree without nodes, and room for n."""
     ints = np.zeros((7, n), np.int64)
     floats = np.zeros((2, n))
@@ -142,7 +142,7 @@ def widen(entries: Entries, n: int) -> Entries:
     return Entries(enlarge(entries.ids, n), enlarge(entries.labels, n))
 
 
-def make_settings(
+def make_textbook_settings(
     params: TextbookParams, codes: Codes, target: Target, weights: Weights, shift: int, log_bits: int
 ) -> TextbookSettings:
     """Settle the parameters in the units of the sums."""
@@ -180,7 +180,7 @@ def make_settings(
 
 
 def search_unit(params: TextbookParams, weights: Weights, shift: int) -> float:
-    """What a unit of weight counts in the search: C4.5 asks for weights as the user gave them; others take shares."""
+    """What a unit of weight counts in the search: C4.5 takes weights as the user gave them; others take shares."""
     return math.ldexp(weight_unit(weights) if params.rule == "c45" else math.ldexp(1.0, -weights.bits), -shift)
 
 
@@ -195,7 +195,7 @@ def logarithms(weights: Weights, unit: float) -> tuple[NDArray[np.int64], int]:
 
 
 class Textbook(Driven):
-    """A textbook tree under way: the driver's arrays, enlarged as it asks for room.
+    """A textbook tree under way: the driver's arrays, enlarged as it needs room.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ class Textbook(Driven):
             self.shift = min(MOST_SHIFT, 61 - int(weights.total).bit_length())
         unit = search_unit(params, weights, self.shift)
         xlogx, log_bits = logarithms(weights, math.ldexp(unit, self.shift))
-        self.settings = make_settings(params, codes, target, weights, self.shift, log_bits)
+        self.settings = make_textbook_settings(params, codes, target, weights, self.shift, log_bits)
         self.table = TextbookTable(
             columns=np.ascontiguousarray(codes.rows[:, : codes.n_features].T),
             times=weights.values if weights.is_whole else np.ones(1, SUM),
@@ -286,7 +286,7 @@ class Textbook(Driven):
         n_nodes = FIRST_NODES + self.most_branches
         self.arena = Entries(self.root.ids.copy(), self.root.labels.copy())
         self.spare = spare_of(self.arena)
-        self.nodes = make_nodes(n_nodes, self.target.n_classes)
+        self.nodes = make_textbook_nodes(n_nodes, self.target.n_classes)
         node, depth = np.zeros((2, n_nodes), np.int64)
         self.stack = TextbookStack(node, depth, np.zeros(TEXTBOOK_STATE_SIZE, np.int64))
         self.control[:] = 0

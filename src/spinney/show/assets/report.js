@@ -51,7 +51,7 @@
     const LAYOUTS = { down: placeDown, right: placeRight, list: placeList };
 
     const find = (id) => document.getElementById(`tree-${id}`);
-    const view = find("view"), slider = find("step"), said = find("said"), panel = find("node"), found = find("found");
+    const view = find("view"), slider = find("step"), caption = find("caption"), panel = find("node"), found = find("found");
     const nodes = story.nodes.map(([parent, branch, test, answer, rows, parts, cut, fill], id) =>
       ({ id, parent, branch, test, answer, rows, parts, cut, fill, children: [], depth: 0 }));
     for (const node of nodes.slice(1)) {
@@ -133,9 +133,9 @@
       return node.parts ? `${rows} · ${percent(shareOf(node))}` : rows;
     }
 
-    function say(node) {
+    function describeNode(node) {
       const where = node.branch ? `${nodes[node.parent].test} ${node.branch}: ` : "";
-      const what = isTest(node) ? `asks for ${node.test}` : `answers ${node.answer}`;
+      const what = isTest(node) ? `splits on ${node.test}` : `predicts ${node.answer}`;
       return `${where}${what}, ${plural(node.rows, "row")}`;
     }
 
@@ -294,7 +294,7 @@
       if (item.look !== look) {
         item.look = look;
         const [shapes, texts] = kind === "list" ? fillRow(node, place) : fillBox(node, place, kind);
-        item.group.replaceChildren(make("title", {}, say(node)), ...shapes);
+        item.group.replaceChildren(make("title", {}, describeNode(node)), ...shapes);
         item.words.replaceChildren(...texts);
       }
       const looks = ["node", kind === "list" ? "row" : "block", isTest(node) ? "test" : "leaf"];
@@ -302,7 +302,7 @@
       if (node.id === current) looks.push("chosen");
       if (hits.includes(node)) looks.push("hit");
       item.group.setAttribute("class", looks.join(" "));
-      item.group.setAttribute("aria-label", say(node));
+      item.group.setAttribute("aria-label", describeNode(node));
       item.group.setAttribute("aria-level", node.depth + 1);
       item.group.setAttribute("aria-selected", String(node.id === current));
       item.group.setAttribute("tabindex", node.id === current ? 0 : -1);
@@ -455,17 +455,17 @@
 
     const html = (name, ...inside) => { const e = document.createElement(name); e.append(...inside); return e; };
 
-    let told = "";
+    let described = "";
     function describe() {
       const node = nodes[current], way = pathTo(node);
       const key = [node.id, isTest(node), countLeaves(node)].join();
-      if (key === told) return; // what a screen reader has read is not read again
-      told = key;
+      if (key === described) return; // what a screen reader has read is not read again
+      described = key;
       const rules = way.slice(1).map((one) => html("li", `${nodes[one.parent].test} ${one.branch}`));
-      const left = html("div", html("h3", isTest(node) ? `Asks for ${node.test}` : `Answers ${node.answer}`));
+      const left = html("div", html("h3", isTest(node) ? `Splits on ${node.test}` : `Predicts ${node.answer}`));
       if (rules.length) left.append(html("p", "Rows come here by"), html("ol", ...rules));
       else left.append(html("p", "The root: every row comes here."));
-      if (isTest(node)) left.append(html("p", `As a leaf it would answer ${node.answer}; below it are ${leaves(countLeaves(node))}.`));
+      if (isTest(node)) left.append(html("p", `As a leaf it would predict ${node.answer}; below it are ${leaves(countLeaves(node))}.`));
       const right = html("div", html("p", html("strong", plural(node.rows, "row")), `, ${percent(node.rows / nodes[0].rows)} of all`));
       if (node.parts) {
         const first = node.parts.slice().sort((a, b) => b[1] - a[1]).slice(0, 8), all = node.rows || 1;
@@ -523,7 +523,7 @@
 
     // --- the slider along the pruning path ---
 
-    function say_step(which) {
+    function describeStep(which) {
       const [n, error, spread, own] = story.steps[which];
       const validated = error === null ? `${story.measure} not validated`
         : `${story.measure} ${error}${spread === null ? "" : ` ± ${spread}`}`;
@@ -533,9 +533,9 @@
     function setStep(next) {
       step = next;
       slider.value = last - step;
-      const [n, validated, own] = say_step(step);
+      const [n, validated, own] = describeStep(step);
       slider.setAttribute("aria-valuetext", `${n}, ${validated}`);
-      said.replaceChildren(html("strong", n), `: cross-validated ${validated}, ${own} on its own rows`);
+      caption.replaceChildren(html("strong", n), `: cross-validated ${validated}, ${own} on the training rows`);
       const mark = find("now");
       const x = `${last ? (100 * (last - step)) / last : 0}%`;
       mark.querySelector("line").setAttribute("x1", x);

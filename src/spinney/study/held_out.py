@@ -1,4 +1,4 @@
-"""How good answers for held-out rows are: curves, bins, counts and errors of them, as parts of the evidence."""
+"""How good predictions for held-out rows are: curves, bins, counts and errors, as parts of the evidence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-MAX_CLASSES = 8  # that are told apart in one picture
+MAX_CLASSES = 8  # in one picture: more could not be told apart
 PIXEL = 1 / 300  # of the side of a curve's square
 N_BINS = 10  # of probabilities
 MIN_ROWS = 10  # of a bin
@@ -25,15 +25,17 @@ Z95 = 1.959963984540054  # standard deviations around the mean that hold 95% of 
 ROUNDING = 1e-9  # spread of residuals, relative to their size, that is none
 
 
-def separate(y: NDArray[Any], shares: NDArray[np.float64], classes: NDArray[Any]) -> tuple[Separation, ...]:
-    """How the probability of a class tells its rows from the others: of two classes the second, of more each.
+def separation_curves(
+    y: NDArray[Any], probabilities: NDArray[np.float64], classes: NDArray[Any]
+) -> tuple[Separation, ...]:
+    """How well the probability of a class separates its rows from the others: of two classes the second, else each.
 
     Parameters
     ----------
     y : array (n_rows,)
         True classes.
-    shares : float64 array (n_rows, n_classes)
-        The probabilities that the rows were given, in the order of `classes`.
+    probabilities : float64 array (n_rows, n_classes)
+        Predicted for held-out rows, in the order of `classes`.
     classes : array (n_classes,)
 
     Returns
@@ -44,7 +46,7 @@ def separate(y: NDArray[Any], shares: NDArray[np.float64], classes: NDArray[Any]
     from sklearn.metrics import average_precision_score, precision_recall_curve, roc_auc_score, roc_curve
 
     found = []
-    for label, is_of, share in one_against_others(y, shares, classes):
+    for label, is_of, share in one_vs_rest(y, probabilities, classes):
         false_rate, true_rate, _ = roc_curve(is_of, share)
         precision, recall, _ = precision_recall_curve(is_of, share)
         found.append(
@@ -61,14 +63,16 @@ def separate(y: NDArray[Any], shares: NDArray[np.float64], classes: NDArray[Any]
     return tuple(found)
 
 
-def calibrate(y: NDArray[Any], shares: NDArray[np.float64], classes: NDArray[Any]) -> tuple[Calibration, ...]:
+def calibration_bins(
+    y: NDArray[Any], probabilities: NDArray[np.float64], classes: NDArray[Any]
+) -> tuple[Calibration, ...]:
     """How often a class came by the probability that it was given, in ten bins of equal width.
 
-    A bin of fewer than ten rows is joined with the next: a share of three rows says nothing. Parameters and classes are
-    those of `separate`.
+    A bin of fewer than ten rows is joined with the next, since a share of three rows means nothing. Parameters
+    and classes are those of `separation_curves`.
     """
     found = []
-    for label, is_of, share in one_against_others(y, shares, classes):
+    for label, is_of, share in one_vs_rest(y, probabilities, classes):
         bins = np.searchsorted(np.linspace(0.0, 1.0, N_BINS + 1)[1:-1], share)
         bins = join_bins(np.bincount(bins, minlength=N_BINS))[bins]
         counts, hits = np.bincount(bins), np.bincount(bins, weights=is_of)
@@ -87,18 +91,18 @@ def calibrate(y: NDArray[Any], shares: NDArray[np.float64], classes: NDArray[Any
     return tuple(found)
 
 
-def confuse(y: NDArray[Any], said: NDArray[Any], classes: NDArray[Any]) -> Confusion:
-    """Rows by true class and answer, both of them classes in `y` and `said`."""
+def count_confusion(y: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> Confusion:
+    """Count the rows by true class `y` and predicted class, `predicted`."""
     from sklearn.metrics import confusion_matrix
 
-    counts = confusion_matrix(y, said, labels=classes)
+    counts = confusion_matrix(y, predicted, labels=classes)
     return Confusion(tuple(map(str, classes.tolist())), tuple(map(tuple, counts.tolist())))
 
 
-def measure_residuals(y: NDArray[np.float64], said: NDArray[np.float64], *, seed: int = 0) -> Residuals:
-    """Errors of answers that are numbers; the sample of rows is drawn by `seed`."""
-    y, said = np.asarray(y, np.float64), np.asarray(said, np.float64)
-    residuals = y - said
+def measure_residuals(y: NDArray[np.float64], predicted: NDArray[np.float64], *, seed: int = 0) -> Residuals:
+    """Errors of predicted numbers; the sample of rows is drawn by `seed`."""
+    y, predicted = np.asarray(y, np.float64), np.asarray(predicted, np.float64)
+    residuals = y - predicted
     largest = float(np.abs(residuals).max())
     rows = np.arange(len(y))
     if len(y) > MAX_POINTS:
@@ -106,7 +110,7 @@ def measure_residuals(y: NDArray[np.float64], said: NDArray[np.float64], *, seed
     edges = make_edges(residuals)
     columns = np.clip(np.searchsorted(edges, residuals, side="right") - 1, 0, len(edges) - 2)
     return Residuals(
-        predicted=tuple(said[rows].tolist()),
+        predicted=tuple(predicted[rows].tolist()),
         actual=tuple(y[rows].tolist()),
         edges=tuple(edges.tolist()),
         counts=tuple(np.bincount(columns, minlength=len(edges) - 1).tolist()),
@@ -117,7 +121,7 @@ def measure_residuals(y: NDArray[np.float64], said: NDArray[np.float64], *, seed
 
 
 def measure_coverage(
-    name: str, y: NDArray[Any], said: Mapping[float, NDArray[Any]], classes: NDArray[Any] | None = None
+    name: str, y: NDArray[Any], regions: Mapping[float, NDArray[Any]], classes: NDArray[Any] | None = None
 ) -> Coverage:
     """How often intervals or sets of classes held the truth.
 
@@ -127,25 +131,25 @@ def measure_coverage(
         Of the method that made them.
     y : array (n_rows,)
         Truths.
-    said : mapping
-        From the share of rows that was asked for to intervals, float64 (n_rows, 2), or with `classes` to sets, bool
-        (n_rows, n_classes).
+    regions : mapping
+        From the nominal coverage to the prediction intervals, float64 (n_rows, 2), or with `classes` to the prediction
+        sets, bool (n_rows, n_classes).
     classes : array (n_classes,), optional
 
     Returns
     -------
     Coverage
-        By rising share; the width of infinite intervals is None.
+        By rising nominal coverage; the width of infinite intervals is None.
     """
-    nominal = sorted(said)
+    nominal = sorted(regions)
     widths: list[float | None] = []
     hits = []
     for share in nominal:
         if classes is None:
-            low, high = said[share].T
+            low, high = regions[share].T
             held, size = (low <= y) & (y <= high), high - low
         else:
-            held, size = (said[share] & (y[:, None] == classes)).any(axis=1), said[share].sum(axis=1)
+            held, size = (regions[share] & (y[:, None] == classes)).any(axis=1), regions[share].sum(axis=1)
         hits.append(int(held.sum()))
         mean = float(np.mean(size))
         widths.append(mean if math.isfinite(mean) else None)
@@ -164,15 +168,15 @@ def measure_coverage(
 # --- parts ---
 
 
-def one_against_others(
-    y: NDArray[Any], shares: NDArray[np.float64], classes: NDArray[Any]
+def one_vs_rest(
+    y: NDArray[Any], probabilities: NDArray[np.float64], classes: NDArray[Any]
 ) -> Iterator[tuple[str, NDArray[np.bool_], NDArray[np.float64]]]:
-    """By class: its name, whether each row is of it, its probabilities; the classes are those of `separate`."""
+    """By class: its name, whether each row is of it, its probabilities; classes as in `separation_curves`."""
     counts = np.array([np.count_nonzero(y == name) for name in classes.tolist()])
     shown = [1] if len(classes) == 2 else sorted(np.argsort(-counts, kind="stable")[:MAX_CLASSES].tolist())
     for k in shown:
         if 0 < counts[k] < len(y):
-            yield str(classes[k]), y == classes[k], shares[:, k]
+            yield str(classes[k]), y == classes[k], probabilities[:, k]
 
 
 def thin(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[tuple[float, float], ...]:

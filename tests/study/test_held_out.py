@@ -18,18 +18,18 @@ from sklearn.metrics import (
     root_mean_squared_error,
 )
 
-from spinney.study.answers import (
+from spinney.study.held_out import (
     MAX_CLASSES,
     MAX_POINTS,
     MIN_ROWS,
     N_BINS,
     PIXEL,
-    calibrate,
-    confuse,
+    calibration_bins,
+    count_confusion,
     join_bins,
     measure_coverage,
     measure_residuals,
-    separate,
+    separation_curves,
 )
 
 CLASSES = np.array(["ash", "birch", "cedar"])
@@ -54,7 +54,7 @@ def distance_to_curve(points, curve):
 @pytest.mark.parametrize("n_rows", [30, 3000])
 def test_separations_are_scikit_learns(n_rows):
     codes, shares = make_shares(n_rows, 3)
-    found = separate(CLASSES[codes], shares, CLASSES)
+    found = separation_curves(CLASSES[codes], shares, CLASSES)
     assert [one.label for one in found] == CLASSES.tolist()
     for k, one in enumerate(found):
         is_of, share = codes == k, shares[:, k]
@@ -74,10 +74,10 @@ def test_separations_are_scikit_learns(n_rows):
 
 def test_of_two_classes_the_second_is_shown_and_of_many_the_commonest():
     codes, shares = make_shares(50, 2)
-    assert [one.label for one in separate(CLASSES[codes], shares, CLASSES[:2])] == ["birch"]
+    assert [one.label for one in separation_curves(CLASSES[codes], shares, CLASSES[:2])] == ["birch"]
     codes, shares = make_shares(400, 12)
     codes[codes == 5] = 6
-    labels = [one.label for one in calibrate(codes, shares, np.arange(12))]
+    labels = [one.label for one in calibration_bins(codes, shares, np.arange(12))]
     counts = np.bincount(codes, minlength=12)
     assert len(labels) == MAX_CLASSES
     assert "6" in labels
@@ -87,16 +87,16 @@ def test_of_two_classes_the_second_is_shown_and_of_many_the_commonest():
 def test_a_class_without_rows_or_without_others_has_no_curve():
     _, shares = make_shares(20, 3)
     y = np.repeat(CLASSES[:2], 10)
-    assert [one.label for one in separate(y, shares, CLASSES)] == ["ash", "birch"]
-    assert separate(np.repeat(CLASSES[:1], 20), shares, CLASSES) == ()
-    assert calibrate(np.repeat(CLASSES[:1], 20), shares, CLASSES) == ()
+    assert [one.label for one in separation_curves(y, shares, CLASSES)] == ["ash", "birch"]
+    assert separation_curves(np.repeat(CLASSES[:1], 20), shares, CLASSES) == ()
+    assert calibration_bins(np.repeat(CLASSES[:1], 20), shares, CLASSES) == ()
 
 
 def test_calibrations_are_scikit_learns():
     codes, shares = make_shares(2000, 2)
     shares[:, 1] = np.linspace(0.0, 1.0, 2000)
     shares[:3, 1] = 0.0, 0.5, 1.0  # edges of bins
-    (one,) = calibrate(CLASSES[codes], shares, CLASSES[:2])
+    (one,) = calibration_bins(CLASSES[codes], shares, CLASSES[:2])
     observed, predicted = calibration_curve(codes, shares[:, 1], n_bins=N_BINS)
     assert one.observed == pytest.approx(observed)
     assert one.predicted == pytest.approx(predicted)
@@ -111,7 +111,7 @@ def test_calibrations_are_scikit_learns():
 def test_bins_of_few_rows_are_joined(pairs):
     share, is_of = map(np.array, zip(*pairs, strict=True))
     if 0 < is_of.sum() < len(is_of):
-        (one,) = calibrate(is_of, np.column_stack((1 - share, share)), np.array([False, True]))
+        (one,) = calibration_bins(is_of, np.column_stack((1 - share, share)), np.array([False, True]))
         counts = np.array(one.counts)
         assert min(counts) >= min(MIN_ROWS, len(pairs))
         assert counts.sum() == len(pairs)
@@ -136,7 +136,7 @@ def test_which_bins_are_joined(counts, expected):
 def test_rows_are_counted_by_truth_and_answer():
     y = CLASSES[[0, 0, 0, 1, 1, 2]]
     said = CLASSES[[0, 0, 1, 1, 2, 2]]
-    found = confuse(y, said, CLASSES)
+    found = count_confusion(y, said, CLASSES)
     assert found.classes == ("ash", "birch", "cedar")
     assert found.counts == ((2, 1, 0), (0, 1, 1), (0, 0, 1))
 

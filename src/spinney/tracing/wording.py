@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from spinney.tree.structure import Tree
 
 MAX_LEVELS = 8  # of a set that are spelled out
-MAX_PATH = 50  # tests on the way to a node that are told
+MAX_PATH = 50  # tests on the way to a node that are shown
 
 
-class Words:
+class Wording:
     """Names of a tree.
 
     Parameters
     ----------
     tree : Tree
     centre, exponent
-        Targets of a regression are centre + x * 2**exponent.
+        Targets of a regression are `centre + x * 2**exponent`.
     """
 
     def __init__(self, tree: Tree, centre: float = 0.0, exponent: int = 0) -> None:
@@ -51,18 +51,18 @@ class Words:
         return [class_name(self.tree, k) for k in range(self.tree.n_classes)]
 
     def set_of(self, feature: int, levels: NDArray[np.bool_]) -> str:
-        """What a set of levels asks, shortened where it is large."""
+        """The condition of a set of levels, shortened where it is large."""
         return one_of(level_names(self.tree, feature, np.flatnonzero(levels), MAX_LEVELS))
 
     def test(self, tests: Tests, k: int, branches: list[str] | None = None) -> str:
-        """What a test asks; "" where there is none. branches: what its branches ask, where that is known."""
+        """A test in words; "" where there is none. branches: the conditions of its branches, where they are known."""
         name = self.feature(tests.feature)
         if tests.kind == LEAF:
             return ""
         return name if tests.kind == MULTIWAY else f"{name} {(branches or self.branches(tests, k))[0]}"
 
     def branches(self, tests: Tests, k: int) -> list[str]:
-        """What each branch asks of the value; a branch for each level: its name."""
+        """The condition of each branch; where there is a branch for each level, the name of the level."""
         if tests.kind == LEAF:
             return ["all"]
         n = count_branches(tests, k)
@@ -99,9 +99,9 @@ class Words:
             if len(above) > MAX_PATH:
                 above = ("...", *above[2:])
             for b, text in enumerate(self.branches(tests, k)):
-                asks = f"= {text}" if tests.kind == MULTIWAY and text != "missing" else text
-                asks = "is missing" if tests.kind == MULTIWAY and text == "missing" else asks
-                paths[first + b] = (*above, f"{self.feature(feature)} {asks}")
+                condition = f"= {text}" if tests.kind == MULTIWAY and text != "missing" else text
+                condition = "is missing" if tests.kind == MULTIWAY and text == "missing" else condition
+                paths[first + b] = (*above, f"{self.feature(feature)} {condition}")
         return {node: " and ".join(path) if node else "all rows" for node, path in paths.items()}
 
     def counts(self, record: NodeRecord, sums: Sums) -> NDArray[np.float64]:
