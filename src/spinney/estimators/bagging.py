@@ -32,7 +32,6 @@ from spinney.estimators.base_estimators import (
     check_members,
     hear_all,
     hold_rows,
-    is_fast,
     list_templates,
     mark_rows,
     open_sparse,
@@ -45,7 +44,7 @@ from spinney.estimators.base_forest import (
     hush_target,
     positive_chance,
 )
-from spinney.estimators.cart import CARTClassifier, CARTRegressor
+from spinney.estimators.cart import CARTClassifier, CARTRegressor, cart_params, count_features, is_fast
 from spinney.estimators.checks import (
     all_or_nothing,
     check_classes,
@@ -304,7 +303,7 @@ class _Bagging(OutOfBag, Estimator):
             weights=weights,
             target=target,
             draw=bags.draw,
-            params=replace(base._grow_params(table.n_rows, n_drawn), shuffles=self.estimator is None),  # noqa: SLF001
+            params=replace(cart_params(base, table.n_rows, n_drawn), shuffles=self.estimator is None),
             seed=bags.seed,
             monotone=check_monotone(base.monotonic_cst, self, schema),
             is_weighed=None if weight is None or np.all(weight > 0.0) else weight > 0.0,
@@ -323,6 +322,7 @@ class _Bagging(OutOfBag, Estimator):
             new = growth.run(n_old, n_new, chosen, n_workers, is_short=is_short, verbose=verbose)
             self.forest_ = join_forests(self.forest_, new) if n_old else new
         forget(self, ("_members",))
+        base.max_features_ = count_features(base.max_features, n_drawn)
         self._schema, self._base = schema, base.set_params(random_state=None)
         return growth, curve
 
@@ -436,19 +436,19 @@ class _Bagging(OutOfBag, Estimator):
         """Tree t as an estimator of its own, for the columns it has seen."""
         columns = self._bags.spaces.columns(t)
         tree = clone(self._base)
-        tree.tree_, schema = self.forest_[t], self._schema
+        grown, schema = self.forest_[t], self._schema
         if not self._bags.spaces.is_whole:
-            tree.tree_ = narrow_tree(tree.tree_, columns)
+            grown = narrow_tree(grown, columns)
             schema = Schema(
                 None if schema.names is None else tuple(schema.names[j] for j in columns),
                 tuple(schema.levels[j] for j in columns),
             )
-        tree._schema = schema  # noqa: SLF001
-        tree.n_features_in_, tree.n_outputs_, tree.max_features_ = len(columns), 1, self._base.max_features_
+        fitted = {"tree_": grown, "_schema": schema, "n_features_in_": len(columns), "n_outputs_": 1}
         if hasattr(self, "feature_names_in_"):
-            tree.feature_names_in_ = self.feature_names_in_[columns]
+            fitted["feature_names_in_"] = self.feature_names_in_[columns]
         if hasattr(self, "classes_"):
-            tree.classes_, tree.n_classes_ = self.classes_, self.n_classes_
+            fitted |= {"classes_": self.classes_, "n_classes_": self.n_classes_}
+        tree._set_fitted({**fitted, "max_features_": self._base.max_features_})  # noqa: SLF001
         return tree
 
 

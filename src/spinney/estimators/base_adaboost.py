@@ -26,12 +26,12 @@ from spinney.estimators.base_estimators import (
     Template,
     check_members,
     check_template,
-    grows_in_forests,
     hold_rows,
     make_member,
     open_sparse,
 )
 from spinney.estimators.base_forest import forget
+from spinney.estimators.cart import cart_params, count_features, grows_in_forests
 from spinney.estimators.checks import check_monotone, check_weights, draw_seed, open_x, weigh_classes
 from spinney.estimators.early_stopping import draw_held
 from spinney.estimators.kept import Kept
@@ -184,13 +184,14 @@ class Reweighted(Estimator):
         n_classes = len(self.classes_) if hasattr(self, "classes_") else 0
         chosen = kernels(seconds)
         codes = code_table(table, base.values, int(tree.max_bins), chosen, keep)
-        params = tree._grow_params(len(y), schema.n_features)  # noqa: SLF001
+        params = cart_params(tree, len(y), schema.n_features)
         target: Any = y
         if n_classes == 0:
             target = ValueTarget(
                 y, base, has_square=CRITERIA[params.criterion].needs_squares or params.min_target_std > 0.0
             )
         labels = tuple(self.classes_.tolist()) if n_classes else None
+        tree.max_features_ = count_features(tree.max_features, schema.n_features)
         self._schema, self._base = schema, tree.set_params(random_state=None)
         self._legend = make_legend(schema, labels, codes.has_missing, tree.criterion)
         return TreeMembers(codes, target, n_classes, params, seed, chosen, monotone, float(tree.ccp_alpha))
@@ -368,11 +369,11 @@ class Reweighted(Estimator):
     def _make_tree(self, t: int) -> Any:
         """Tree t as an estimator of its own."""
         tree = clone(self._base)
-        tree.tree_, tree._schema = self.forest_[t], self._schema  # noqa: SLF001
-        tree.n_outputs_, tree.max_features_ = 1, self._base.max_features_
+        fitted = {"tree_": self.forest_[t], "_schema": self._schema, "n_outputs_": 1}
         for name in ("n_features_in_", "feature_names_in_", "classes_", "n_classes_"):
             if hasattr(self, name):
-                setattr(tree, name, getattr(self, name))
+                fitted[name] = getattr(self, name)
+        tree._set_fitted({**fitted, "max_features_": self._base.max_features_})  # noqa: SLF001
         return tree
 
 

@@ -67,16 +67,6 @@ def check_template(owner: Any, place: str, item: Any) -> Template:
     return Template(str(name), estimator)
 
 
-def is_fast(templates: list[Template], kind: type) -> bool:
-    """Whether the members are CART trees of one kind, which grow as a forest does."""
-    return len(templates) == 1 and grows_in_forests(templates[0].estimator, kind)
-
-
-def grows_in_forests(estimator: Any, kind: type) -> bool:
-    """Whether an estimator is a CART tree whose parameters a forest knows."""
-    return type(estimator) is kind and bool(getattr(estimator, "_grows_in_forests", True))
-
-
 def check_members(members: list[Any], model: Any) -> str | None:
     """What is wrong with the members of a model that was read from a file; None: nothing.
 

@@ -474,10 +474,11 @@ class _Forest(OutOfBag, Votes, Importances, Estimator):
         if params.get("class_weight") == "balanced_subsample":
             params["class_weight"] = "balanced"
         tree = cls(**{**params, "random_state": None, "ccp_alpha": 0.0})
-        tree._schema, tree.tree_ = self._schema, self.forest_[t]
+        fitted = {"_schema": self._schema, "tree_": self.forest_[t]}
         for name in ("n_features_in_", "feature_names_in_", "n_outputs_", "max_features_", "classes_", "n_classes_"):
             if hasattr(self, name):
-                setattr(tree, name, getattr(self, name))
+                fitted[name] = getattr(self, name)
+        tree._set_fitted(fitted)
         return tree
 
 

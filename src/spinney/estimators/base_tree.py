@@ -1,21 +1,61 @@
-"""What every estimator of one tree shares: reading the tree, and predicting by it."""
+"""Estimators of one tree: fitting and pruning it, reading it, and predicting by it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.utils import Bunch
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._elementary import log
+from spinney._types import MAX_CODES
 from spinney.estimators.base import Classifier, Estimator, Regressor
-from spinney.estimators.checks import open_x
-from spinney.estimators.kept import Kept
+from spinney.estimators.checks import (
+    all_or_nothing,
+    check_known,
+    check_numbers,
+    check_weights,
+    check_y,
+    draw_seed,
+    open_x,
+    weigh_classes,
+)
+from spinney.estimators.cross_validated_pruning import check_folds
+from spinney.estimators.growers import EncodedRows, TraceLimits, TreeGrower, TreeTraining
+from spinney.estimators.kept import Kept, Part
 from spinney.estimators.one_row import open_row, unseen_levels
-from spinney.model.predictors import TreePredictor
-from spinney.reading.explaining import explain
-from spinney.table.schema import encode, refuse_infinite
-from spinney.tree.predict import smooth_shares
+from spinney.estimators.pruning import (
+    OPTIONS,
+    Pruned,
+    check_method,
+    check_needs,
+    check_options,
+    choose_method,
+    draws_rows,
+    find_judges,
+    hold_out,
+    make_report,
+    prune_tree,
+    risk_of,
+)
+from spinney.estimators.training import TrainingData, read_training
+from spinney.model.container import BrokenFileError
+from spinney.model.fitted_tree import (
+    CrossValidation,
+    FittedTree,
+    Pruning,
+    explain_row,
+    find_fault,
+    make_predictor,
+    passed_nodes,
+)
+from spinney.table.schema import Schema, encode
+from spinney.tree.prune import cut_sequence, from_units, snip
 from spinney.tree.pruning_report import PruningReport
 from spinney.tree.structure import Tree
 
@@ -23,33 +63,288 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_matrix
 
+    from spinney.model.predictors import TreePredictor
     from spinney.reading.explaining import Explanation
-    from spinney.table.schema import Schema
+
+GROWING_CONSTRAINTS: dict[str, list[Any]] = {  # of every tree that is grown on codes
+    "max_depth": [Interval(Integral, 1, None, closed="left"), None],
+    "max_bins": [Interval(Integral, 2, MAX_CODES, closed="both")],
+    "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
+    "random_state": ["random_state"],
+}
+
+LEAF_CONSTRAINTS: dict[str, list[Any]] = {  # of those whose nodes are limited by rows
+    "min_samples_split": [
+        Interval(Integral, 2, None, closed="left"),
+        Interval(RealNotInt, 0.0, 1.0, closed="right"),
+    ],
+    "min_samples_leaf": [
+        Interval(Integral, 1, None, closed="left"),
+        Interval(RealNotInt, 0.0, 1.0, closed="neither"),
+    ],
+    "min_weight_fraction_leaf": [Interval(Real, 0.0, 0.5, closed="both")],
+    "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
+}
 
 
-class SingleTree(Estimator):
-    """An estimator whose model is `tree_`; `_schema` says what its columns are."""
+def find_outputs_fault(n_outputs: int, _: Any) -> str | None:
+    """A tree predicts one target."""
+    return None if n_outputs == 1 else "a tree predicts one target"
+
+
+class TreeEstimator(Estimator):
+    """An estimator whose model is one tree; a subclass says how it is grown."""
 
     _keeps: ClassVar[dict[str, Kept]] = {
         "tree_": Kept(Tree),
-        "max_features_": Kept(int, is_needed=False),
         "pruning_": Kept(PruningReport | None, is_needed=False),
         "ccp_alpha_": Kept(float, is_needed=False),
         "cv_results_": Kept(dict, is_needed=False),
+        "n_outputs_": Kept(int, is_needed=False, check=find_outputs_fault),
     }
+    tree_ = Part("tree")
+    pruning_ = Part("pruning.report")
+    cv_results_ = Part("pruning.cross_validation.results")
+    ccp_alpha_ = Part("pruning.cross_validation.alpha")
+    _schema = Part("schema")
 
-    tree_: Tree
-    _schema: Schema
-    smoothing: float | str | None = None  # of probabilities; C4.5 makes it a parameter
+    _fitted: FittedTree
+    classes_: NDArray[Any]  # of trees for classes
+    n_outputs_: int
 
-    def _values(self, X: Any) -> NDArray[Any]:
-        check_is_fitted(self, "tree_")
-        return encode(open_x(self, X, is_fit=False), self._schema)
+    # Parameters that every tree has, then those that some have: here as if they were never given.
+    criterion: str
+    max_depth: int | None
+    max_bins: int
+    pruning: str | None
+    ccp_alpha: float | str
+    ccp_risk: str
+    validation_fraction: float
+    categorical_features: Any
+    random_state: Any
+    trace: bool
+    class_weight: dict[Any, float] | str | None = None
+    smoothing: float | str | None = None
+    ties: str = "first"
+    max_features: float | str | None = None
+
+    # --- the fitted tree ---
+
+    def _set_fitted(self, values: dict[str, Any]) -> None:
+        """Set fitted attributes by the names that files have; a tree and what belongs to it become one value."""
+        names = {"tree_", "_schema", "pruning_", "ccp_alpha_", "cv_results_"}
+        parts = {name: value for name, value in values.items() if name in names}
+        self.__dict__.update({name: value for name, value in values.items() if name not in names})
+        if not parts:
+            return
+        if not {"tree_", "_schema"} <= parts.keys():
+            raise BrokenFileError(f"a fitted {type(self).__name__} has tree_ and _schema")
+        chosen = parts.keys() & {"pruning_", "ccp_alpha_", "cv_results_"}
+        if len(chosen) not in {0, 3} and chosen != {"pruning_"}:
+            raise BrokenFileError("ccp_alpha_ and cv_results_ come together, and with pruning_")
+        path = CrossValidation(parts["cv_results_"], parts["ccp_alpha_"]) if "ccp_alpha_" in parts else None
+        pruning = Pruning(parts["pruning_"], path) if "pruning_" in parts else None
+        self._fitted = FittedTree(parts["tree_"], parts["_schema"], values.get("classes_"), pruning)
+
+    def _find_fault(self) -> str | None:
+        """What is wrong with the fitted tree, just read."""
+        return find_fault(self._fitted)
 
     def _make_predictor(self) -> TreePredictor:
+        """What predicts."""
         check_is_fitted(self, "tree_")
-        classes = getattr(self, "classes_", None)
-        return TreePredictor(self._schema, classes, self.tree_, self.smoothing)
+        return make_predictor(self._fitted, self.smoothing)
+
+    def _values(self, X: Any) -> NDArray[Any]:
+        """X as trees see it, (n_rows, n_features)."""
+        check_is_fitted(self, "tree_")
+        return encode(open_x(self, X, is_fit=False), self._fitted.schema)
+
+    # --- fitting ---
+
+    def _make_grower(self, schema: Schema, seed: int) -> TreeGrower:
+        """How the parameters want trees of these columns to be grown; `classes_` are known."""
+        raise NotImplementedError
+
+    def _set_counts(self, n_features: int) -> None:  # noqa: ARG002
+        """Set what a fit counts beside the tree."""
+        self.n_outputs_ = 1
+
+    def _check_training(self, data: TrainingData) -> None:
+        """Refuse training rows, or parameters, that the leaves could not be fitted with."""
+
+    def _complete(self, tree: Tree, training: TreeTraining) -> Tree:  # noqa: ARG002
+        """What a subclass adds to the pruned tree."""
+        return tree
+
+    def _open_training(self, X: Any, y: Any, sample_weight: Any) -> TreeTraining:
+        """Check and read what `fit` was given, and choose how it grows a tree."""
+        self._validate_params()
+        data = read_training(self, X, y, sample_weight, self.class_weight)
+        is_random = self.ties == "random" or self.max_features is not None
+        seed = draw_seed(self.random_state) if is_random or draws_rows(self.pruning, self.ccp_alpha) else 0
+        self._check_training(data)
+        return TreeTraining(data, self._make_grower(data.table.schema, seed), seed)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, trace: bool | None = None) -> Self:
+        """Grow the tree, and prune it where the parameters say so.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+            Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA
+            or null.
+        y : array-like (n_rows,)
+            Classes of any type; numbers for a regression.
+        sample_weight : array-like (n_rows,), optional
+            Weights; rows of weight 0 are left out.
+        trace : bool, optional
+            Whether to keep a trace of the tree as `trace_`; by default as the parameter says.
+        """
+        with all_or_nothing(self):
+            training = self._open_training(X, y, sample_weight)
+            pruned, training = self._grow_and_prune(training)
+            tree, schema = self._complete(pruned.tree, training), training.data.table.schema
+            classes = None if self._labels is None else self.classes_
+            self._keep(FittedTree(tree, schema, classes, pruned.pruning))
+            self._set_counts(schema.n_features)
+            if self.trace if trace is None else trace:
+                self.trace_ = training.grower.trace(tree, training.data, self._fitted.report, TraceLimits())
+            return self
+
+    def _grow_and_prune(self, training: TreeTraining) -> tuple[Pruned, TreeTraining]:
+        """The tree as the parameters want it pruned, and the rows that have grown it."""
+        method, rows = choose_method(self.pruning, self.ccp_alpha), None
+        if method == "reduced_error":
+            training, rows = hold_out(training, self.validation_fraction, has_classes=self._labels is not None)
+        tree = training.grow()
+        if method is None:
+            return Pruned(tree, Pruning(None)), training
+        parameters = self.get_params(deep=False)
+        options = {name: parameters[name] for name in OPTIONS[method]}
+        return prune_tree(tree, method, options, self.criterion, training, rows), training
+
+    def _keep(self, fitted: FittedTree) -> None:
+        """Hold another fitted tree; the trace of an earlier one goes."""
+        self._fitted = fitted
+        self.__dict__.pop("trace_", None)
+
+    # --- pruning ---
+
+    def prune(
+        self,
+        method: str | None = None,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        cv: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Prune the fitted tree.
+
+        Parameters
+        ----------
+        method : {"cost_complexity", "reduced_error", "pessimistic", "min_gain", "merge"}, optional
+            As the parameter `pruning`, which is the default. "pessimistic" is for classes only.
+        X, y, sample_weight : optional
+            Rows to judge by: for "reduced_error" rows that did not grow the tree; the training rows for a
+            cross-validated `ccp_alpha` and for `raising`. The others need none; given rows then only count the errors
+            of the report.
+        cv : iterable of pairs of arrays, optional
+            Folds of a cross-validated `ccp_alpha`: numbers of the rows that grow a tree, and of those that judge it, as
+            `GroupKFold.split` gives them. By default ten folds, dealt out by class.
+        **options
+            `ccp_alpha` and `ccp_risk`, `confidence` and `raising`, or `min_gain`; by default what the parameters say.
+
+        Returns
+        -------
+        pruned : estimator
+            A new one of the same class and parameters, whose tree is pruned. `pruned.pruning_` says how, with leaves,
+            depth and error before and after. This one stays as it is.
+        """
+        check_is_fitted(self, "tree_")
+        rules = self._parameter_constraints
+        method = check_method(self.pruning if method is None else method, rules["pruning"], type(self).__name__)
+        options = check_options(method, options, self.get_params(deep=False), rules)
+        check_needs(method, options, X, y)
+        rows = None if X is None or y is None else self._encode_rows(X, y, sample_weight)
+        training, folds = None, None
+        if cv is not None:
+            if rows is None or options.get("ccp_alpha") != "cv":
+                raise ValueError("prune: cv are the folds of ccp_alpha='cv', and nothing else has folds")
+            folds = check_folds(cv, len(rows.y))
+        if options.get("ccp_alpha") == "cv":
+            again = clone(self).set_params(pruning=method, ccp_alpha="cv")
+            training = again._open_training(X, y, sample_weight)  # noqa: SLF001
+        return self._with(prune_tree(self.tree_, method, options, self.criterion, training, rows, folds))
+
+    def snip(self, node: int | list[int]) -> Self:
+        """Make nodes of the tree leaves, by hand.
+
+        Parameters
+        ----------
+        node : int or list of int
+            Index among the nodes of `tree_`, which `tree_.to_text(numbers=True)` shows; what hangs below goes.
+
+        Returns
+        -------
+        snipped : estimator
+            A new one of the same class and parameters; this one stays as it is.
+        """
+        check_is_fitted(self, "tree_")
+        tree, options = snip(self.tree_, node), {"node": node}
+        judges, judged_on = find_judges(self.tree_, options, None, None)
+        report = make_report("snip", options, (self.tree_, tree), self.criterion, judges, judged_on)
+        return self._with(Pruned(tree, Pruning(report)))
+
+    def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
+        """Grow a tree and list the steps of minimal cost-complexity pruning.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+
+        Returns
+        -------
+        path : Bunch
+            `ccp_alphas`, ascending, and `impurities`, the summed risk of the leaves after each step, which is in errors
+            if `ccp_risk="error"`; alpha / `impurities[-1]` is then rpart's cp. Links of equal alpha are cut in one
+            step. `n_leaves` counts what is left.
+        """
+        plain = self._without_pruning()
+        tree, risk = plain._open_training(X, y, sample_weight).grow(), risk_of(self.ccp_risk, self.criterion)  # noqa: SLF001
+        steps = cut_sequence(tree, risk)
+        return Bunch(
+            ccp_alphas=np.array([from_units(tree, step.alpha, risk) for step in steps]),
+            impurities=np.array([from_units(tree, step.risk, risk) for step in steps]),
+            n_leaves=np.array([step.n_leaves for step in steps]),
+        )
+
+    def _without_pruning(self) -> Self:
+        """An unfitted copy that grows the same tests and does nothing to them."""
+        return clone(self).set_params(ccp_alpha=0.0, pruning=None)
+
+    def _with(self, pruned: Pruned) -> Self:
+        """A fitted copy with another tree."""
+        other = type(self).__new__(type(self))
+        vars(other).update(vars(self))
+        other._keep(replace(self._fitted, tree=pruned.tree, pruning=pruned.pruning))  # noqa: SLF001
+        return other
+
+    def _encode_rows(self, X: Any, y: Any, sample_weight: Any) -> EncodedRows:
+        """Rows as users give them; classes are weighed as in fit."""
+        values, classes = self._values(X), self._fitted.classes
+        weight = check_weights(sample_weight, len(values))
+        if classes is None:
+            return EncodedRows(values, check_numbers(self, y, len(values)), weight)
+        labels = check_y(self, y, len(values))
+        check_known(labels, classes)
+        codes = np.searchsorted(classes, labels).astype(np.int64)
+        return EncodedRows(values, codes, weigh_classes(self.class_weight, classes, codes, weight))
+
+    # --- reading ---
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """Find the leaf of each row.
@@ -80,16 +375,9 @@ class SingleTree(Estimator):
         """
         from scipy.sparse import csr_matrix
 
-        node = self.apply(X)
-        tree = self.tree_
-        ends = np.concatenate([[0], np.cumsum(tree.depths[node] + 1)])
-        indices = np.empty(ends[-1], np.int64)
-        last, at = node, ends[1:] - 1  # of the rows still under way to the root
-        while len(last):
-            indices[at] = last
-            is_below = last > 0
-            last, at = tree.parent[last[is_below]], at[is_below] - 1
-        return csr_matrix((np.ones(len(indices), np.int64), indices, ends), shape=(len(node), tree.n_nodes))
+        leaf = self.apply(X)
+        nodes, ends = passed_nodes(self.tree_, leaf)
+        return csr_matrix((np.ones(len(nodes), np.int64), nodes, ends), shape=(len(leaf), self.tree_.n_nodes))
 
     def explain(self, row: Any) -> Explanation:
         """Tell the path of one row in words: each test, the row's value, the branch and why, and the leaf.
@@ -105,12 +393,9 @@ class SingleTree(Estimator):
             Prints in words; `steps` has the tests, `leaves` where the row ends, `prediction` and `shares` the answer.
         """
         check_is_fitted(self, "tree_")
-        columns = open_row(self, row)
-        values = encode(columns, self._schema)
-        if self.tree_.linear is not None:
-            refuse_infinite(values, self._schema)
-        smoothed = None if self.smoothing is None else smooth_shares(self.tree_, self.smoothing)
-        return explain(self.tree_, values[0], unseen_levels(columns, self._schema, values[0]), smoothed)
+        columns, schema = open_row(self, row), self._fitted.schema
+        values = encode(columns, schema)[0]
+        return explain_row(self._fitted, values, unseen_levels(columns, schema, values), self.smoothing)
 
     def get_depth(self) -> int:
         """Tests on the longest path of the tree."""
@@ -129,28 +414,28 @@ class SingleTree(Estimator):
         return self.tree_.importances()
 
 
-class ClassTree(Classifier, SingleTree):
-    """A single tree that predicts classes."""
+class TreeClassifier(Classifier):
+    """Predictions of one tree for classes, beside `TreeEstimator`."""
 
-    classes_: NDArray[Any]
-
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self: Any, X: Any) -> NDArray[Any]:
         """Predict the class of each row: the most frequent in its leaf, the first among equals."""
         values = self._values(X)
         return self.classes_[self._make_predictor().choose(values)]
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self: Any, X: Any) -> NDArray[np.float64]:
         """Predict class probabilities: the class shares of the leaf, shape (n_rows, n_classes)."""
-        return self._make_predictor().answer(self._values(X))
+        values = self._values(X)
+        return self._make_predictor().answer(values)
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Logarithm of `predict_proba`; -inf for probability 0."""
         return log(self.predict_proba(X))
 
 
-class ValueTree(Regressor, SingleTree):
-    """A single tree that predicts numbers."""
+class TreeRegressor(Regressor):
+    """Predictions of one tree for numbers, beside `TreeEstimator`."""
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
+    def predict(self: Any, X: Any) -> NDArray[np.float64]:
         """Predict the target of each row: the mean of its leaf, or what the leaf's linear model says."""
-        return self._make_predictor().answer(self._values(X))
+        values = self._values(X)
+        return self._make_predictor().answer(values)

@@ -9,21 +9,18 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from spinney._types import MAX_CODES
-from spinney.estimators.base_tree import ClassTree
+from spinney.estimators.base_tree import GROWING_CONSTRAINTS, TreeClassifier, TreeEstimator
+from spinney.estimators.growers import RowLimits, TextbookGrower
 from spinney.estimators.pruning import CLASS_CONSTRAINTS
-from spinney.estimators.textbook import TEXTBOOK_CONSTRAINTS, TextbookTree
-from spinney.tree.pessimistic import collapse
 from spinney.tree.textbook import TextbookParams
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from spinney.estimators.cross_validated_pruning import Training
-    from spinney.table.ingest import Table
-    from spinney.tree.structure import Tree
+    from spinney.table.schema import Schema
 
 
-class C45Classifier(ClassTree, TextbookTree):
+class C45Classifier(TreeClassifier, TreeEstimator):
     """Classification tree by C4.5: gain ratio, fractional cases for missing values, pessimistic pruning.
 
     A test is the one of the largest gain ratio among those of at least average gain. A category has a branch for each
@@ -122,7 +119,8 @@ class C45Classifier(ClassTree, TextbookTree):
         "collapse": ["boolean"],
         "smoothing": [StrOptions({"laplace"}), Interval(Real, 0.0, None, closed="left"), None],
         "class_weight": [dict, StrOptions({"balanced"}), None],
-        **TEXTBOOK_CONSTRAINTS,
+        "trace": ["boolean"],
+        **GROWING_CONSTRAINTS,
         **CLASS_CONSTRAINTS,
     }
 
@@ -163,21 +161,14 @@ class C45Classifier(ClassTree, TextbookTree):
         self.random_state = random_state
         self.trace = trace
 
-    def _open_training(self, X: Any, y: Any, sample_weight: Any) -> Training:
-        return self._open_classes(X, y, sample_weight, self.class_weight)
-
-    def _textbook_params(self, n_rows: int) -> TextbookParams:
-        return TextbookParams(
+    def _make_grower(self, schema: Schema, seed: int) -> TextbookGrower:  # noqa: ARG002
+        params = TextbookParams(
             criterion="entropy",
             rule="c45",
             missing="every",
-            max_depth=None if self.max_depth is None else min(int(self.max_depth), n_rows),
             min_samples_leaf=min(int(self.min_samples_leaf), 2**31 - 1),
         )
-
-    def _grow(self, table: Table, truth: NDArray[Any], weight: NDArray[np.float64] | None) -> Tree:
-        tree = super()._grow(table, truth, weight)
-        return collapse(tree) if self.collapse else tree
+        return TextbookGrower(params, RowLimits(self.max_depth), self._labels, int(self.max_bins), self.collapse)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, trace: bool | None = None) -> Self:
         """Grow and prune the tree.
@@ -195,7 +186,7 @@ class C45Classifier(ClassTree, TextbookTree):
         trace : bool, optional
             Whether to keep a trace of the tree as `trace_`; by default as the parameter says.
         """
-        return self._fit(X, y, sample_weight, is_traced=self.trace if trace is None else trace)
+        return super().fit(X, y, sample_weight, trace=trace)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict class probabilities, shape (n_rows, n_classes).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -10,28 +11,22 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._cost import VISIT_SECONDS
-from spinney._criteria import BY_RATIO, CLASS_CRITERIA, CRITERIA, VALUE_CRITERIA
+from spinney._criteria import BY_RATIO, CLASS_CRITERIA, VALUE_CRITERIA
 from spinney._jit import kernels
-from spinney._types import LEARNED, MAX_CODES, OWN_BRANCH, SURROGATE
-from spinney.estimators.base_tree import ClassTree, ValueTree
-from spinney.estimators.checks import (
-    check_classes,
-    check_monotone,
-    check_numbers,
-    check_weights,
-    draw_seed,
-    open_x,
-    row_count,
-    weigh_classes,
+from spinney._types import MAX_CODES
+from spinney.estimators.base_tree import (
+    GROWING_CONSTRAINTS,
+    LEAF_CONSTRAINTS,
+    TreeClassifier,
+    TreeEstimator,
+    TreeRegressor,
 )
-from spinney.estimators.cross_validated_pruning import Training
-from spinney.estimators.pruning import CLASS_CONSTRAINTS, VALUE_CONSTRAINTS, PrunableTree
-from spinney.estimators.training import code_rows, make_legend
-from spinney.table.fixed_point import class_target, value_target
-from spinney.table.ingest import Table, read_columns
-from spinney.table.schema import encode, refuse_infinite
-from spinney.tree.grow import GrowParams, grow_tree
+from spinney.estimators.checks import check_monotone
+from spinney.estimators.growers import MISSING, CartGrower, RowLimits, TreeTraining
+from spinney.estimators.kept import Kept
+from spinney.estimators.pruning import CLASS_CONSTRAINTS, VALUE_CONSTRAINTS
+from spinney.table.schema import Schema, encode, refuse_infinite
+from spinney.tree.grow import GrowParams
 from spinney.tree.linear import LeafRows, LinearParams, fit_leaves
 from spinney.tree.predict import find_leaves
 from spinney.tree.structure import Tree
@@ -40,25 +35,14 @@ from spinney.tree.surrogates import surrogate_importances
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from spinney.table.columns import Columns
-    from spinney.table.fixed_point import Target, Weights
+    from spinney.estimators.training import TrainingData
 
 PRODUCT_SECONDS = 4e-7  # of two numbers, interpreted
-MISSING = {"learned": LEARNED, "branch": OWN_BRANCH, "surrogate": SURROGATE}
 
 
 SHARED_CONSTRAINTS: dict[str, list[Any]] = {
-    "max_depth": [Interval(Integral, 1, None, closed="left"), None],
-    "min_samples_split": [
-        Interval(Integral, 2, None, closed="left"),
-        Interval(RealNotInt, 0.0, 1.0, closed="right"),
-    ],
-    "min_samples_leaf": [
-        Interval(Integral, 1, None, closed="left"),
-        Interval(RealNotInt, 0.0, 1.0, closed="neither"),
-    ],
-    "min_weight_fraction_leaf": [Interval(Real, 0.0, 0.5, closed="both")],
-    "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
+    **GROWING_CONSTRAINTS,
+    **LEAF_CONSTRAINTS,
     "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
     "max_features": [
         Interval(Integral, 1, None, closed="left"),
@@ -69,10 +53,7 @@ SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "ccp_alpha": [Interval(Real, 0.0, None, closed="left")],  # of forests; single trees take more
     "missing": [StrOptions({"learned", "branch"})],
     "ties": [StrOptions({"first", "random"})],
-    "max_bins": [Interval(Integral, 2, MAX_CODES, closed="both")],
     "monotonic_cst": ["array-like", dict, None],
-    "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
-    "random_state": ["random_state"],
 }
 
 
@@ -98,77 +79,83 @@ def count_features(wanted: Any, n_features: int) -> int:
     return max(1, int(float(wanted) * n_features))
 
 
-class _CART(PrunableTree):
-    """What the two trees share: growing."""
-
-    @property
-    def _grows_in_forests(self) -> bool:
-        """Whether a fit is `grow_tree` and `ccp_alpha` alone, which bags and boosting do on codes made once."""
-        is_cut_alike = self.pruning in {None, "cost_complexity"} and self.ccp_alpha != "cv"
-        has_plain_nodes = self.missing != "surrogate" and getattr(self, "leaf_model", None) is None
-        return is_cut_alike and self.ccp_risk == "impurity" and has_plain_nodes
-
-    def _train(
-        self, columns: Columns, truth: NDArray[Any], weight: NDArray[np.float64] | None, make_target: Any
-    ) -> Training:
-        """The training rows; make_target(keep, weights) is the target of the rows kept."""
-        table = read_columns(columns, self.categorical_features)
-        self._schema = schema = table.schema
-        self.n_outputs_ = 1
-        is_random = self.ties == "random" or self.max_features is not None or self._is_drawn()
-        seed = draw_seed(self.random_state) if is_random else 0
-        return Training(
-            lambda some: self._grow(table, some, make_target, seed),
-            lambda: encode(columns, schema),
-            truth,
-            weight,
-            seed,
-        )
-
-    def _grow(self, table: Table, weight: NDArray[np.float64] | None, make_target: Any, seed: int) -> Tree:
-        """Grow the tree, not yet pruned."""
-        schema = table.schema
-        classes = tuple(self.classes_.tolist()) if hasattr(self, "classes_") else None
-        monotone = check_monotone(self.monotonic_cst, self, schema)
-        rows = code_rows(table, weight, int(self.max_bins), VISIT_SECONDS)
-        params = self._grow_params(rows.n_rows, schema.n_features, seed)
-        target: Target = make_target(rows.keep, rows.weights)
-        tree = grow_tree(rows.codes, target, rows.weights, params, rows.kernels, monotone)
-        return tree.with_legend(make_legend(schema, classes, rows.codes.has_missing, self.criterion))
-
-    def _grow_params(self, n_rows: int, n_features: int, seed: int = 0) -> GrowParams:
-        """The parameters as Python's own numbers: a kernel is compiled per type, and np.int32 is another."""
-        self.max_features_ = count_features(self.max_features, n_features)
-        return GrowParams(
-            criterion=self.criterion,
-            missing=MISSING[self.missing],
-            max_surrogates=min(int(self.max_surrogates), n_features),
-            max_depth=None if self.max_depth is None else min(int(self.max_depth), n_rows),
-            max_leaf_nodes=None if self.max_leaf_nodes is None else min(int(self.max_leaf_nodes), n_rows + 2),
-            min_samples_split=row_count(self.min_samples_split, n_rows, 2),
-            min_samples_leaf=row_count(self.min_samples_leaf, n_rows, 1),
-            min_weight_fraction_leaf=float(self.min_weight_fraction_leaf),
-            min_impurity_decrease=float(self.min_impurity_decrease),
-            min_target_std=float(getattr(self, "min_target_std", 0.0)),
-            max_features=None if self.max_features is None else self.max_features_,
-            has_random_ties=self.ties == "random",
-            seed=seed,
-        )
-
-    @property
-    def surrogate_importances_(self) -> NDArray[np.float64]:
-        """Improvement by the tests and surrogates of each feature, scaled to sum 1, shape (n_features,).
-
-        rpart's importance: what a test improves over the rows of known value counts for its feature, and for the
-        feature of each surrogate the same times `adjusted`. Needs `missing="surrogate"`.
-        """
-        check_is_fitted(self, "tree_")
-        if self.tree_.surrogates is None:
-            raise AttributeError('surrogate_importances_ are there after a fit with missing="surrogate"')
-        return surrogate_importances(self.tree_)
+def find_count_fault(max_features: int, _: Any) -> str | None:
+    """A node draws features."""
+    return None if max_features >= 1 else "a node draws at least one feature"
 
 
-class CARTClassifier(ClassTree, _CART):
+CART_KEEPS: dict[str, Kept] = {"max_features_": Kept(int, is_needed=False, check=find_count_fault)}
+
+
+# --- how CART grows ---
+
+
+def cart_limits(cart: Any) -> RowLimits:
+    """Limits by the parameters of a CART estimator."""
+    return RowLimits(cart.max_depth, cart.max_leaf_nodes, cart.min_samples_split, cart.min_samples_leaf)
+
+
+def cart_params(cart: Any, n_rows: int, n_features: int, seed: int = 0) -> GrowParams:
+    """The parameters of a CART estimator for so many rows and features."""
+    return replace(unlimited_params(cart, n_features, seed), **cart_limits(cart).for_rows(n_rows))
+
+
+def unlimited_params(cart: Any, n_features: int, seed: int) -> GrowParams:
+    """Parameters that do not depend on rows, as Python's own numbers: a kernel is compiled per type."""
+    return GrowParams(
+        criterion=cart.criterion,
+        missing=MISSING[cart.missing],
+        max_surrogates=min(int(cart.max_surrogates), n_features),
+        min_weight_fraction_leaf=float(cart.min_weight_fraction_leaf),
+        min_impurity_decrease=float(cart.min_impurity_decrease),
+        min_target_std=float(cart.min_target_std),
+        max_features=None if cart.max_features is None else count_features(cart.max_features, n_features),
+        has_random_ties=cart.ties == "random",
+        seed=seed,
+    )
+
+
+def cart_grower(cart: Any, schema: Schema, seed: int) -> CartGrower:
+    """How a CART estimator, which knows its classes, grows trees of these columns."""
+    return CartGrower(
+        unlimited_params(cart, schema.n_features, seed),
+        cart_limits(cart),
+        cart._labels,  # noqa: SLF001
+        int(cart.max_bins),
+        check_monotone(cart.monotonic_cst, cart, schema),
+    )
+
+
+def grows_in_forests(estimator: Any, kind: Any) -> bool:
+    """Whether an estimator is a CART tree of this kind whose fit is `grow_tree` and `ccp_alpha` alone.
+
+    Bagging and AdaBoost grow such trees on codes that are made once.
+    """
+    if type(estimator) is not kind:
+        return False
+    is_cut_alike = estimator.pruning in {None, "cost_complexity"} and estimator.ccp_alpha != "cv"
+    has_plain_nodes = estimator.missing != "surrogate" and estimator.leaf_model is None
+    return is_cut_alike and estimator.ccp_risk == "impurity" and has_plain_nodes
+
+
+def is_fast(templates: list[Any], kind: Any) -> bool:
+    """Whether the members of an ensemble are CART trees of one kind, which grow as a forest does."""
+    return len(templates) == 1 and grows_in_forests(templates[0].estimator, kind)
+
+
+def read_surrogate_importances(cart: Any) -> NDArray[np.float64]:
+    """Improvement by the tests and surrogates of each feature, scaled to sum 1, shape (n_features,).
+
+    rpart's importance: what a test improves over the rows of known value counts for its feature, and for the
+    feature of each surrogate the same times `adjusted`. Needs `missing="surrogate"`.
+    """
+    check_is_fitted(cart, "tree_")
+    if cart.tree_.surrogates is None:
+        raise AttributeError('surrogate_importances_ are there after a fit with missing="surrogate"')
+    return surrogate_importances(cart.tree_)
+
+
+class CARTClassifier(TreeClassifier, TreeEstimator):
     """Classification tree with binary tests: thresholds on numbers, subsets of the levels of categories.
 
     Takes arrays, lists and frames; text, category and dictionary columns of a frame are categories; missing
@@ -272,6 +259,12 @@ class CARTClassifier(ClassTree, _CART):
     └─ x0 > 0.5: [no] (2 rows: no 1, yes 1) ...
     """
 
+    _keeps: ClassVar[dict[str, Kept]] = CART_KEEPS
+    surrogate_importances_ = property(read_surrogate_importances)
+    max_features_: int
+    min_target_std: float = 0.0  # parameters of the regression tree alone
+    leaf_model: str | None = None
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "criterion": [StrOptions({*CLASS_CRITERIA, BY_RATIO})],
         "class_weight": [dict, StrOptions({"balanced"}), None],
@@ -334,38 +327,15 @@ class CARTClassifier(ClassTree, _CART):
         self.random_state = random_state
         self.trace = trace
 
-    def _open_training(self, X: Any, y: Any, sample_weight: Any) -> Training:
-        self._validate_params()
-        columns = open_x(self, X, is_fit=True)
-        classes, codes = check_classes(self, y, columns.n_rows)
-        weight = check_weights(sample_weight, columns.n_rows)
-        weight = weigh_classes(self.class_weight, classes, codes, weight)
-        self.classes_, self.n_classes_ = classes, len(classes)
+    def _make_grower(self, schema: Schema, seed: int) -> CartGrower:
+        return cart_grower(self, schema, seed)
 
-        def make_target(keep: NDArray[np.bool_] | None, weights: Weights) -> Target:
-            return class_target(codes if keep is None else codes[keep], len(classes), weights)
-
-        return self._train(columns, codes, weight, make_target)
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, trace: bool | None = None) -> Self:
-        """Grow the tree.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_rows, n_features)
-            Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA
-            or null.
-        y : array-like (n_rows,)
-            Classes of any type.
-        sample_weight : array-like (n_rows,), optional
-            Weights; rows of weight 0 are left out.
-        trace : bool, optional
-            Whether to keep a trace of the tree as `trace_`; by default as the parameter says.
-        """
-        return self._fit(X, y, sample_weight, is_traced=self.trace if trace is None else trace)
+    def _set_counts(self, n_features: int) -> None:
+        super()._set_counts(n_features)
+        self.max_features_ = count_features(self.max_features, n_features)
 
 
-class CARTRegressor(ValueTree, _CART):
+class CARTRegressor(TreeRegressor, TreeEstimator):
     """Regression tree with binary tests: thresholds on numbers, subsets of the levels of categories.
 
     Takes arrays, lists and frames; text, category and dictionary columns of a frame are categories; missing
@@ -469,6 +439,10 @@ class CARTRegressor(ValueTree, _CART):
     [10.0, 32.0]
     """
 
+    _keeps: ClassVar[dict[str, Kept]] = CART_KEEPS
+    surrogate_importances_ = property(read_surrogate_importances)
+    max_features_: int
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "criterion": [StrOptions({*VALUE_CRITERIA})],
         "min_target_std": [Interval(Real, 0.0, None, closed="left")],
@@ -536,49 +510,30 @@ class CARTRegressor(ValueTree, _CART):
         self.random_state = random_state
         self.trace = trace
 
-    def _open_training(self, X: Any, y: Any, sample_weight: Any) -> Training:
-        self._validate_params()
-        columns = open_x(self, X, is_fit=True)
-        numbers = check_numbers(self, y, columns.n_rows)
-        weight = check_weights(sample_weight, columns.n_rows)
-        has_square = CRITERIA[self.criterion].needs_squares or self.min_target_std > 0.0
+    def _make_grower(self, schema: Schema, seed: int) -> CartGrower:
+        return cart_grower(self, schema, seed)
 
-        def make_target(keep: NDArray[np.bool_] | None, weights: Weights) -> Target:
-            return value_target(numbers if keep is None else numbers[keep], weights, has_square=has_square)
+    def _set_counts(self, n_features: int) -> None:
+        super()._set_counts(n_features)
+        self.max_features_ = count_features(self.max_features, n_features)
 
-        training = self._train(columns, numbers, weight, make_target)
-        if self.leaf_model is not None:
-            if self.monotonic_cst is not None:
-                raise ValueError("monotonic_cst with leaf_model='linear': a slope may break it; leave out one of them")
-            refuse_infinite(training.read(), self._schema)
-        return training
+    def _check_training(self, data: TrainingData) -> None:
+        """Linear models of leaves take finite values, and no constraints."""
+        if self.leaf_model is None:
+            return
+        if self.monotonic_cst is not None:
+            raise ValueError("monotonic_cst with leaf_model='linear': a slope may break it; leave out one of them")
+        refuse_infinite(encode(data.columns, data.table.schema), data.table.schema)
 
-    def _complete(self, tree: Tree, training: Training) -> Tree:
+    def _without_pruning(self) -> Self:
+        return super()._without_pruning().set_params(leaf_model=None)
+
+    def _complete(self, tree: Tree, training: TreeTraining) -> Tree:
         """The tree with linear models in its leaves, where they are wanted."""
         if self.leaf_model is None:
             return tree
-        values, numbers, weight = training.read(), training.truth, training.weight
-        if weight is not None and not bool(np.all(weight > 0.0)):
-            keep = weight > 0.0
-            values, numbers, weight = values[keep], numbers[keep], weight[keep]
+        values, numbers, weight = training.rows.weighted()
         n_terms = tree.depth if self.leaf_features == "path" else self.n_features_in_
         chosen = kernels(len(values) * (n_terms + 1) ** 2 * PRODUCT_SECONDS)
         params = LinearParams(self.leaf_features, float(self.leaf_alpha))
         return fit_leaves(tree, find_leaves(tree, values), LeafRows(values, numbers, weight), params, chosen)
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, trace: bool | None = None) -> Self:
-        """Grow the tree.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_rows, n_features)
-            Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA
-            or null.
-        y : array-like (n_rows,)
-            Numbers.
-        sample_weight : array-like (n_rows,), optional
-            Weights; rows of weight 0 are left out.
-        trace : bool, optional
-            Whether to keep a trace of the tree as `trace_`; by default as the parameter says.
-        """
-        return self._fit(X, y, sample_weight, is_traced=self.trace if trace is None else trace)

@@ -18,28 +18,14 @@ from spinney.tree.prune import CutStep, cut_sequence, from_units, risk_exponent
 from spinney.tree.subtree import find_tiers, heaviest_classes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
+    from spinney.estimators.growers import TreeTraining
     from spinney.tree.structure import Tree
 
 N_FOLDS = 10
-
-
-class Training(NamedTuple):
-    """Training rows, and how they grow a tree."""
-
-    grow: Callable[[NDArray[np.float64] | None], Tree]  # of these weights; rows of weight 0 are not there
-    read: Callable[[], NDArray[Any]]  # values (n_rows, n_features)
-    truth: NDArray[Any]  # (n_rows,) class codes int64, or targets float64
-    weight: NDArray[np.float64] | None  # (n_rows,)
-    seed: int = 0  # of what is drawn among them
-
-    def without(self, is_out: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """The weights with some rows left out."""
-        weight = np.ones(len(self.truth)) if self.weight is None else self.weight
-        return np.where(is_out, 0.0, weight)
 
 
 class Fold(NamedTuple):
@@ -91,7 +77,7 @@ def check_folds(cv: Iterable[Any], n_rows: int) -> list[Fold]:
 
 
 def cross_validate(
-    tree: Tree, training: Training, risk: str, folds: list[Fold] | None = None
+    tree: Tree, training: TreeTraining, risk: str, folds: list[Fold] | None = None
 ) -> tuple[list[CutStep], PathErrors]:
     """The steps of a tree, and how they do on rows that did not grow them; see `PathErrors`.
 
@@ -100,7 +86,7 @@ def cross_validate(
     steps = cut_sequence(tree, risk)
     alpha = np.array([from_units(tree, step.alpha, risk) for step in steps])
     n_leaves = np.array([step.n_leaves for step in steps])
-    is_used = np.ones(len(training.truth), np.bool_) if training.weight is None else training.weight > 0.0
+    is_used = training.is_used
     n_folds = min(N_FOLDS, int(np.count_nonzero(is_used)))
     if n_folds < 2 or len(steps) == 1:  # nothing to choose from
         nothing = np.full(len(steps), np.nan)
@@ -108,50 +94,62 @@ def cross_validate(
     within = np.array([step.alpha for step in steps])  # in units of the whole tree: users' may leave float64
     within = np.append(np.sqrt(within[:-1]) * np.sqrt(within[1:]), np.inf)
     if folds is None:
-        dealt = deal_folds(is_used, training.truth if tree.n_classes else None, n_folds, training.seed)
+        dealt = deal_folds(is_used, training.data.y if tree.n_classes else None, n_folds, training.seed)
         folds = [Fold(dealt != k, dealt == k) for k in range(n_folds)]
-    is_judge = is_used & np.any([fold.is_out for fold in folds], axis=0)
-    values = training.read()
-    # squares of squares must stay in the range of float64
-    unit = 0 if tree.n_classes else math.frexp(float(np.abs(training.truth[is_used]).max()))[1]
-    weight = np.ones(len(is_used)) if training.weight is None else training.weight / training.weight.max()
-    sums = np.zeros((3, len(steps)))
-    for is_in, is_held in folds:
-        is_out = is_held & is_used
-        grown = training.grow(training.without(~is_in))
-        losses = node_losses(grown, values[is_out], training.truth[is_out], weight[is_out], unit)
-        shift = risk_exponent(tree, risk) - risk_exponent(grown, risk)
-        sums += path_losses(grown, losses, np.ldexp(within, shift), risk)
-    weight = weight[is_judge]
-    error = sums[0] / weight.sum()
-    spread = sums[2] - 2.0 * error * sums[1] + error**2 * (weight**2).sum()
-    standard_error = np.sqrt(np.maximum(spread, 0.0)) / weight.sum()
+    error, standard_error = fold_errors(tree, training, risk, within, folds)
     best = len(error) - 1 - int(np.argmin(error[::-1]))
     chosen = int(np.flatnonzero(error <= error[best] + standard_error[best])[-1])
     with np.errstate(over="ignore"):
-        error, standard_error = np.ldexp([error, standard_error], 2 * unit)
+        error, standard_error = np.ldexp([error, standard_error], 2 * loss_unit(tree, training))
     return steps, PathErrors(alpha, n_leaves, error, standard_error, chosen)
 
 
+def loss_unit(tree: Tree, training: TreeTraining) -> int:
+    """Power of two that targets are divided by, so that squares of squares stay in the range of float64."""
+    return 0 if tree.n_classes else math.frexp(float(np.abs(training.data.y[training.is_used]).max()))[1]
+
+
+def fold_errors(
+    tree: Tree, training: TreeTraining, risk: str, alphas: NDArray[np.float64], folds: list[Fold]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Error and its standard error at each alpha, shape (n_alphas,), of trees grown without the rows of a fold.
+
+    Alphas are in the units of the tree's risk, squared errors of numbers in units of `4 ** loss_unit`.
+    """
+    is_used, rows, unit = training.is_used, training.rows, loss_unit(tree, training)
+    weight = np.ones(len(is_used)) if rows.weight is None else rows.weight / rows.weight.max()
+    sums = np.zeros((3, len(alphas)))
+    for is_in, is_held in folds:
+        is_out = is_held & is_used
+        grown = training.grow_without(~is_in)
+        losses = node_losses(grown, rows.values[is_out], rows.y[is_out], weight[is_out], unit)
+        shift = risk_exponent(tree, risk) - risk_exponent(grown, risk)
+        sums += path_losses(grown, losses, np.ldexp(alphas, shift), risk)
+    weight = weight[is_used & np.any([fold.is_out for fold in folds], axis=0)]
+    error = sums[0] / weight.sum()
+    spread = sums[2] - 2.0 * error * sums[1] + error**2 * (weight**2).sum()
+    return error, np.sqrt(np.maximum(spread, 0.0)) / weight.sum()
+
+
 def node_losses(
-    tree: Tree, values: NDArray[Any], truth: NDArray[Any], weight: NDArray[np.float64], unit: int
+    tree: Tree, values: NDArray[Any], y: NDArray[Any], weight: NDArray[np.float64], unit: int
 ) -> NDArray[np.float64]:
     """Sums over the rows that reach each node, as a leaf, of weight * loss, weight² * loss and (weight * loss)².
 
     The result is of shape (3, n_nodes). Losses of numbers are squared errors in units of 4**unit.
     """
     row, node, share = spread_rows(tree, values)
-    truth, weight = truth[row], weight[row] * share
-    said = heaviest_classes(tree, find_tiers(tree))[0] if tree.n_classes else np.ldexp(tree.values(), -unit)
-    truth = truth if tree.n_classes else np.ldexp(truth, -unit)
+    y, weight = y[row], weight[row] * share
+    predicted = heaviest_classes(tree, find_tiers(tree))[0] if tree.n_classes else np.ldexp(tree.values(), -unit)
+    y = y if tree.n_classes else np.ldexp(y, -unit)
     sums = np.zeros((3, tree.n_nodes))
     while len(node):
-        loss = (said[node] != truth) * 1.0 if tree.n_classes else (said[node] - truth) ** 2
+        loss = (predicted[node] != y) * 1.0 if tree.n_classes else (predicted[node] - y) ** 2
         np.add.at(sums[0], node, weight * loss)
         np.add.at(sums[1], node, weight * weight * loss)
         np.add.at(sums[2], node, (weight * loss) ** 2)
         is_below = node > 0
-        node, truth, weight = tree.parent[node[is_below]], truth[is_below], weight[is_below]
+        node, y, weight = tree.parent[node[is_below]], y[is_below], weight[is_below]
     return sums
 
 

@@ -2,48 +2,47 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from spinney._criteria import VALUE_CRITERIA
+from spinney._criteria import BY_RATIO, VALUE_CRITERIA
 from spinney._types import MAX_CODES
-from spinney.estimators.base_tree import ClassTree, ValueTree
-from spinney.estimators.checks import row_count
+from spinney.estimators.base_tree import (
+    GROWING_CONSTRAINTS,
+    LEAF_CONSTRAINTS,
+    TreeClassifier,
+    TreeEstimator,
+    TreeRegressor,
+)
+from spinney.estimators.growers import RowLimits, TextbookGrower
 from spinney.estimators.pruning import CLASS_CONSTRAINTS, VALUE_CONSTRAINTS
-from spinney.estimators.textbook import ID3_CONSTRAINTS, TextbookTree
 from spinney.tree.textbook import TextbookParams
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from spinney.estimators.cross_validated_pruning import Training
+    from spinney.table.schema import Schema
+
+ID3_CONSTRAINTS: dict[str, list[Any]] = {**GROWING_CONSTRAINTS, **LEAF_CONSTRAINTS, "trace": ["boolean"]}
 
 
-class _ID3(TextbookTree):
-    """What the two trees share: the rules of growing."""
-
-    min_samples_split: float
-    min_samples_leaf: float
-    min_weight_fraction_leaf: float
-    min_impurity_decrease: float
-
-    def _textbook_params(self, n_rows: int) -> TextbookParams:
-        is_ratio = self.criterion == "gain_ratio"
-        return TextbookParams(
-            criterion="entropy" if is_ratio else self.criterion,
-            rule="gain_ratio" if is_ratio else "gain",
-            missing="branch",
-            max_depth=None if self.max_depth is None else min(int(self.max_depth), n_rows),
-            min_samples_split=row_count(self.min_samples_split, n_rows, 2),
-            min_samples_leaf=row_count(self.min_samples_leaf, n_rows, 1),
-            min_impurity_decrease=float(self.min_impurity_decrease),
-            min_weight_fraction_leaf=float(self.min_weight_fraction_leaf),
-        )
+def id3_grower(id3: Any) -> TextbookGrower:
+    """How an ID3 estimator, which knows its classes, grows trees."""
+    is_ratio = id3.criterion == BY_RATIO
+    params = TextbookParams(
+        criterion="entropy" if is_ratio else id3.criterion,
+        rule="gain_ratio" if is_ratio else "gain",
+        missing="branch",
+        min_impurity_decrease=float(id3.min_impurity_decrease),
+        min_weight_fraction_leaf=float(id3.min_weight_fraction_leaf),
+    )
+    limits = RowLimits(id3.max_depth, None, id3.min_samples_split, id3.min_samples_leaf)
+    return TextbookGrower(params, limits, id3._labels, int(id3.max_bins))  # noqa: SLF001
 
 
-class ID3Classifier(ClassTree, _ID3):
+class ID3Classifier(TreeClassifier, TreeEstimator):
     """Classification tree with a branch for each level of a category, as in textbooks.
 
     A category that was asked leaves the branch; a number is asked by a threshold, midway between neighbouring values
@@ -177,28 +176,11 @@ class ID3Classifier(ClassTree, _ID3):
         self.random_state = random_state
         self.trace = trace
 
-    def _open_training(self, X: Any, y: Any, sample_weight: Any) -> Training:
-        return self._open_classes(X, y, sample_weight, self.class_weight)
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, trace: bool | None = None) -> Self:
-        """Grow the tree.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_rows, n_features)
-            Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA
-            or null.
-        y : array-like (n_rows,)
-            Classes of any type.
-        sample_weight : array-like (n_rows,), optional
-            Weights; rows of weight 0 are left out.
-        trace : bool, optional
-            Whether to keep a trace of the tree as `trace_`; by default as the parameter says.
-        """
-        return self._fit(X, y, sample_weight, is_traced=self.trace if trace is None else trace)
+    def _make_grower(self, schema: Schema, seed: int) -> TextbookGrower:  # noqa: ARG002
+        return id3_grower(self)
 
 
-class ID3Regressor(ValueTree, _ID3):
+class ID3Regressor(TreeRegressor, TreeEstimator):
     """Regression tree with a branch for each level of a category, as in textbooks.
 
     A category that was asked leaves the branch; a number is asked by a threshold, midway between neighbouring values
@@ -306,22 +288,5 @@ class ID3Regressor(ValueTree, _ID3):
         self.random_state = random_state
         self.trace = trace
 
-    def _open_training(self, X: Any, y: Any, sample_weight: Any) -> Training:
-        return self._open_numbers(X, y, sample_weight)
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, trace: bool | None = None) -> Self:
-        """Grow the tree.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_rows, n_features)
-            Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA
-            or null.
-        y : array-like (n_rows,)
-            Numbers.
-        sample_weight : array-like (n_rows,), optional
-            Weights; rows of weight 0 are left out.
-        trace : bool, optional
-            Whether to keep a trace of the tree as `trace_`; by default as the parameter says.
-        """
-        return self._fit(X, y, sample_weight, is_traced=self.trace if trace is None else trace)
+    def _make_grower(self, schema: Schema, seed: int) -> TextbookGrower:  # noqa: ARG002
+        return id3_grower(self)

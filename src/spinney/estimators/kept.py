@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -53,6 +54,18 @@ class Part:
         if value is ABSENT:
             raise AttributeError(f"this {type(estimator).__name__} has no attribute {self.name!r}")
         return value
+
+    def __set__(self, estimator: Any, value: Any) -> None:
+        """Put another value in its place, which must be there: a fit makes all parts at once."""
+        if self.find(estimator) is ABSENT:
+            raise AttributeError(f"this {type(estimator).__name__} is not fitted: {self.name!r} cannot be set alone")
+        vars(estimator)[VALUE] = replace_part(vars(estimator)[VALUE], self.path.split("."), value)
+
+
+def replace_part(whole: Any, path: list[str], value: Any) -> Any:
+    """A frozen dataclass with another value where the path of field names ends."""
+    name, *rest = path
+    return replace(whole, **{name: replace_part(getattr(whole, name), rest, value) if rest else value})
 
 
 class Kept(NamedTuple):

@@ -7,42 +7,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._cost import TRACE_VISIT_SECONDS, growing_seconds
-from spinney._criteria import CRITERIA
-from spinney._jit import kernels
-from spinney.estimators.base_tree import SingleTree
-from spinney.estimators.checks import (
-    check_classes,
-    check_known,
-    check_monotone,
-    check_numbers,
-    check_weights,
-    open_x,
-    row_count,
-    weigh_classes,
-)
-from spinney.table.coding import code_table
-from spinney.table.fixed_point import class_target, fix_weights, value_target
+from spinney.estimators.base_tree import TreeEstimator
+from spinney.estimators.checks import check_classes, check_known, check_numbers, check_weights, open_x, weigh_classes
+from spinney.estimators.growers import MAX_TRACED, TraceLimits
+from spinney.estimators.training import TrainingData
 from spinney.table.ingest import read_columns
-from spinney.tracing.candidates import SplitRules
-from spinney.tracing.replay import NotTheRowsError, class_rows, textbook_rules, value_rows
-from spinney.tracing.trace import make_trace
-from spinney.tree.textbook import Textbook
+from spinney.tracing.replay import NotTheRowsError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from spinney.table.coding import Codes
-    from spinney.table.fixed_point import Weights
-    from spinney.table.ingest import Table
+    from spinney.table.schema import Schema
     from spinney.tracing.trace import Trace
-    from spinney.tree.textbook import TextbookParams
-
-MAX_NODES = 1000
 
 
 def trace(
-    est: Any, X: Any, y: Any, sample_weight: Any = None, *, max_depth: int | None = None, max_nodes: int = MAX_NODES
+    est: Any, X: Any, y: Any, sample_weight: Any = None, *, max_depth: int | None = None, max_nodes: int = MAX_TRACED
 ) -> Trace:
     """Every test that each node of a tree could have asked, with its figures, and why the one asked won.
 
@@ -75,78 +55,36 @@ def trace(
     >>> frame.loc[frame.chosen, ["test", "gain"]].round(4).values.tolist()
     [['outlook in {rainy, sunny}', 0.226]]
     """
-    if not isinstance(est, SingleTree):
+    if not isinstance(est, TreeEstimator):
         raise TypeError(
             f"a trace shows the reasons of one tree, and {type(est).__name__} is not one; "
             "fit a CART, ID3 or C4.5 tree on the same rows"
         )
     check_is_fitted(est, "tree_")
-    columns = open_x(est, X, is_fit=False)
-    weight = check_weights(sample_weight, columns.n_rows)
-    truth = read_target(est, y, columns.n_rows)
-    if est.tree_.n_classes:
-        weight = weigh_classes(getattr(est, "class_weight", None), est.classes_, truth, weight)
+    data = read_again(est, X, y, sample_weight)
+    grower = est._make_grower(data.table.schema, seed=0)  # noqa: SLF001
     try:
-        return trace_rows(est, columns, truth, weight, max_depth, max_nodes)
+        return grower.trace(est.tree_, data, est._fitted.report, TraceLimits(max_depth, max_nodes))  # noqa: SLF001
     except NotTheRowsError as error:
-        if getattr(est, "pruning", None) != "reduced_error":
+        if est.pruning != "reduced_error":
             raise
         hint = "fit drew rows to judge the pruning, which did not grow the tree: fit with trace=True keeps a trace."
         raise NotTheRowsError(f"{error} Or: {hint}") from None
 
 
-def trace_rows(
-    est: Any,
-    X: Any,
-    truth: NDArray[Any],
-    weight: NDArray[np.float64] | None,
-    max_depth: int | None = None,
-    max_nodes: int = MAX_NODES,
-) -> Trace:
-    """The trace, of rows that are checked: classes are positions in `classes_`, class weights are in the weights."""
-    tree = est.tree_
-    table = read_columns(X, est.categorical_features)
-    check_levels(est, table)
-    keep = None if weight is None or bool(np.all(weight > 0.0)) else weight > 0.0
-    if keep is not None and weight is not None:
-        weight, truth = weight[keep], truth[keep]
-    n_rows = len(truth)
-    chosen = kernels(growing_seconds(n_rows, table.schema.n_features, visit_seconds=TRACE_VISIT_SECONDS))
-    weights = fix_weights(weight, n_rows)
-    codes = code_table(table, weights.values, int(est.max_bins), chosen, keep)
-    rows = class_rows(codes, truth, weights, tree.n_classes) if tree.n_classes else value_rows(codes, truth, weights)
-    book, total = None, float(rows.weight.sum())
-    if hasattr(est, "_textbook_params"):
-        params = est._textbook_params(n_rows)  # noqa: SLF001
-        book = open_book(codes, truth, weights, tree.n_classes, params, chosen)
-        rules = textbook_rules(params, total, pruning_of(est))
-    else:
-        rules = rules_of(est, table, total, n_rows)
-    return make_trace(tree, rows, rules, chosen, book, max_depth=max_depth, max_nodes=max_nodes)
+def read_again(est: TreeEstimator, X: Any, y: Any, sample_weight: Any) -> TrainingData:
+    """The training data of a fitted tree, checked against what it knows of them."""
+    columns = open_x(est, X, is_fit=False)
+    weight = check_weights(sample_weight, columns.n_rows)
+    target = read_target(est, y, columns.n_rows)
+    if est.tree_.n_classes:
+        weight = weigh_classes(est.class_weight, est.classes_, target, weight)
+    table = read_columns(columns, est.categorical_features)
+    check_levels(table.schema, est._fitted.schema)  # noqa: SLF001
+    return TrainingData(columns, table, target, weight)
 
 
-def open_book(
-    codes: Codes, y: NDArray[Any], weights: Weights, n_classes: int, params: TextbookParams, chosen: Any
-) -> Textbook:
-    """What a textbook tree was grown with, to scan its nodes again."""
-    if n_classes:
-        return Textbook(codes, class_target(y, n_classes, weights), weights, params, chosen)
-    has_square = CRITERIA[params.criterion].needs_squares
-    return Textbook(codes, value_target(y, weights, has_square=has_square), weights, params, chosen)
-
-
-def keep_trace(est: Any, X: Any, truth: NDArray[Any], weight: NDArray[np.float64] | None, *, is_wanted: bool) -> None:
-    """Set `trace_` of an estimator that has just been fitted; without the wish, none of an earlier fit stays.
-
-    truth, weight: as `trace_rows` takes them, weight 0 for rows that did not grow the tree.
-    """
-    if is_wanted:
-        est.trace_ = trace_rows(est, X, truth, weight)
-    elif hasattr(est, "trace_"):
-        del est.trace_
-
-
-def read_target(est: Any, y: Any, n_rows: int) -> NDArray[Any]:
+def read_target(est: TreeEstimator, y: Any, n_rows: int) -> NDArray[Any]:
     """Positions of the classes, or numbers."""
     if not est.tree_.n_classes:
         return check_numbers(est, y, n_rows)
@@ -155,43 +93,10 @@ def read_target(est: Any, y: Any, n_rows: int) -> NDArray[Any]:
     return np.searchsorted(est.classes_, classes)[codes].astype(np.int64)
 
 
-def check_levels(est: SingleTree, table: Table) -> None:
+def check_levels(now: Schema, then: Schema) -> None:
     """Refuse columns whose kind or levels are not those of fit."""
-    for j, (now, then) in enumerate(zip(table.schema.levels, est._schema.levels, strict=True)):  # noqa: SLF001
-        if now != then:
+    for j, (levels, known) in enumerate(zip(now.levels, then.levels, strict=True)):
+        if levels != known:
             raise NotTheRowsError(
-                f"column {est._schema.name_of(j)} has other levels than in fit; "  # noqa: SLF001
-                "pass the X that the tree was fitted on"
+                f"column {then.name_of(j)} has other levels than in fit; pass the X that the tree was fitted on"
             )
-
-
-def rules_of(est: Any, table: Table, weight: float, n_rows: int) -> SplitRules:
-    """By which rules CART grew its tree."""
-    n_try = est.max_features_ if est.max_features is not None else 0
-    is_ratio = est.criterion == "gain_ratio"
-    return SplitRules(
-        criterion="entropy" if is_ratio else est.criterion,
-        choice="guarded_ratio" if is_ratio else "decrease",
-        missing=est.missing,
-        max_depth=est.max_depth,
-        max_leaf_nodes=est.max_leaf_nodes,
-        min_samples_split=row_count(est.min_samples_split, n_rows, 2),
-        min_samples_leaf=row_count(est.min_samples_leaf, n_rows, 1),
-        min_weight_leaf=float(est.min_weight_fraction_leaf) * weight,
-        min_impurity_decrease=float(est.min_impurity_decrease),
-        min_target_std=float(getattr(est, "min_target_std", 0.0)),
-        n_try=int(n_try),
-        has_random_ties=est.ties == "random",
-        monotone=check_monotone(est.monotonic_cst, est, table.schema),
-        pruning=pruning_of(est),
-    )
-
-
-def pruning_of(est: Any) -> str:
-    """What may have cut the grown tree, in words."""
-    report = getattr(est, "pruning_", None)
-    if report is None:
-        return "collapsing" if getattr(est, "collapse", False) else ""
-    if report.method == "cost_complexity":
-        return f"cost-complexity pruning, ccp_alpha={report.options['ccp_alpha']:.6g}"
-    return f"pruning: {report.title}"

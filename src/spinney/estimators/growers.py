@@ -1,0 +1,263 @@
+"""How single trees are grown: `CartGrower` for binary trees, `TextbookGrower` for a branch for each level.
+
+A grower is a value: parameters as numbers, without rows. `grow` makes a tree of the training rows that have a weight,
+so that pruning can grow trees on some of the rows, and `trace` tells why such a tree asks what it asks.
+`TreeTraining` is a grower together with the rows of one fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+
+from spinney._cost import TEXTBOOK_VISIT_SECONDS, TRACE_VISIT_SECONDS, VISIT_SECONDS
+from spinney._criteria import BY_RATIO, CRITERIA
+from spinney._types import LEARNED, OWN_BRANCH, SURROGATE
+from spinney.estimators.checks import row_count
+from spinney.estimators.training import CodedRows, TrainingData, code_rows, make_legend
+from spinney.table.fixed_point import class_target, value_target
+from spinney.table.schema import encode
+from spinney.tracing.candidates import SplitRules
+from spinney.tracing.replay import class_rows, textbook_rules, value_rows
+from spinney.tracing.trace import make_trace
+from spinney.tree.grow import GrowParams, grow_tree
+from spinney.tree.pessimistic import collapse
+from spinney.tree.structure import Tree
+from spinney.tree.textbook import Textbook, TextbookParams, grow_textbook
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spinney.table.fixed_point import Target
+    from spinney.tracing.trace import Trace
+    from spinney.tree.pruning_report import PruningReport
+
+MAX_TRACED = 1000  # nodes of a trace
+
+MISSING = {"learned": LEARNED, "branch": OWN_BRANCH, "surrogate": SURROGATE}
+MISSING_NAMES = {code: name for name, code in MISSING.items()}
+
+
+class TraceLimits(NamedTuple):
+    """How much of a tree a trace looks at."""
+
+    max_depth: int | None = None
+    max_nodes: int = MAX_TRACED
+
+
+class RowLimits(NamedTuple):
+    """Limits of a tree as users give them: floats are fractions of rows that are not counted yet; None: no limit."""
+
+    max_depth: int | None = None
+    max_leaf_nodes: int | None = None
+    min_samples_split: float | None = None
+    min_samples_leaf: float | None = None
+
+    def for_rows(self, n_rows: int) -> dict[str, Any]:
+        """The limits that are given, for so many rows, as Python's own numbers: a kernel is compiled per type."""
+        limits: dict[str, Any] = {}
+        if self.max_depth is not None:
+            limits["max_depth"] = min(int(self.max_depth), n_rows)
+        if self.max_leaf_nodes is not None:
+            limits["max_leaf_nodes"] = min(int(self.max_leaf_nodes), n_rows + 2)
+        if self.min_samples_split is not None:
+            limits["min_samples_split"] = row_count(self.min_samples_split, n_rows, 2)
+        if self.min_samples_leaf is not None:
+            limits["min_samples_leaf"] = row_count(self.min_samples_leaf, n_rows, 1)
+        return limits
+
+
+class TreeGrower(Protocol):
+    """How a method grows a tree."""
+
+    def grow(self, data: TrainingData, weight: NDArray[np.float64] | None) -> Tree:
+        """A tree of the rows that have a weight, (n_rows,), not pruned; None: every row has weight 1."""
+
+    def trace(self, tree: Tree, data: TrainingData, report: PruningReport | None, limits: TraceLimits) -> Trace:
+        """The tests that each node of a tree could have asked, by the rows that grew it; `report`: of its pruning."""
+
+
+@dataclass(frozen=True, eq=False)
+class CartGrower:
+    """Grows binary trees.
+
+    Attributes
+    ----------
+    params : GrowParams
+        Without what `limits` says.
+    limits : RowLimits
+    classes : tuple or None
+        None for numbers.
+    max_bins : int
+    monotone : int8 (n_features,), optional
+    """
+
+    params: GrowParams
+    limits: RowLimits
+    classes: tuple[Any, ...] | None
+    max_bins: int
+    monotone: NDArray[np.int8] | None = None
+
+    def grow(self, data: TrainingData, weight: NDArray[np.float64] | None) -> Tree:
+        """A tree of the rows that have a weight, not pruned."""
+        rows = code_rows(data.table, weight, self.max_bins, VISIT_SECONDS)
+        params = replace(self.params, **self.limits.for_rows(rows.n_rows))
+        has_square = CRITERIA[params.criterion].needs_squares or params.min_target_std > 0.0
+        target = fix_target(take_rows(data.y, rows.keep), rows, self.classes, has_square=has_square)
+        tree = grow_tree(rows.codes, target, rows.weights, params, rows.kernels, self.monotone)
+        return tree.with_legend(make_legend(data.table.schema, self.classes, rows.codes.has_missing, params.criterion))
+
+    def trace(self, tree: Tree, data: TrainingData, report: PruningReport | None, limits: TraceLimits) -> Trace:
+        """The tests that each node could have asked."""
+        rows = code_rows(data.table, data.weight, self.max_bins, TRACE_VISIT_SECONDS)
+        traced = traced_rows(tree, rows, take_rows(data.y, rows.keep))
+        params = replace(self.params, **self.limits.for_rows(rows.n_rows))
+        is_ratio = params.criterion == BY_RATIO
+        rules = SplitRules(
+            criterion="entropy" if is_ratio else params.criterion,
+            choice="guarded_ratio" if is_ratio else "decrease",
+            missing=MISSING_NAMES[params.missing],
+            max_depth=params.max_depth,
+            max_leaf_nodes=params.max_leaf_nodes,
+            min_samples_split=params.min_samples_split,
+            min_samples_leaf=params.min_samples_leaf,
+            min_weight_leaf=params.min_weight_fraction_leaf * float(traced.weight.sum()),
+            min_impurity_decrease=params.min_impurity_decrease,
+            min_target_std=params.min_target_std,
+            n_try=params.max_features or 0,
+            has_random_ties=params.has_random_ties,
+            monotone=self.monotone,
+            pruning=describe_pruning(report),
+        )
+        return make_trace(
+            tree, traced, rules, rows.kernels, None, max_depth=limits.max_depth, max_nodes=limits.max_nodes
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class TextbookGrower:
+    """Grows trees with a branch for each level.
+
+    Attributes
+    ----------
+    params : TextbookParams
+        Without what `limits` says.
+    limits : RowLimits
+    classes : tuple or None
+        None for numbers.
+    max_bins : int
+    collapses : bool
+        Whether subtrees that are no better than a leaf on the training rows become one.
+    """
+
+    params: TextbookParams
+    limits: RowLimits
+    classes: tuple[Any, ...] | None
+    max_bins: int
+    collapses: bool = False
+
+    def grow(self, data: TrainingData, weight: NDArray[np.float64] | None) -> Tree:
+        """A tree of the rows that have a weight, not pruned."""
+        rows = code_rows(data.table, weight, self.max_bins, TEXTBOOK_VISIT_SECONDS)
+        params, target = self._open(data, rows)
+        tree = grow_textbook(rows.codes, target, rows.weights, params, rows.kernels)
+        legend = make_legend(data.table.schema, self.classes, rows.codes.has_missing, params.criterion)
+        tree = tree.with_legend(legend)
+        return collapse(tree) if self.collapses else tree
+
+    def _open(self, data: TrainingData, rows: CodedRows) -> tuple[TextbookParams, Target]:
+        """The parameters for so many rows, and the target of these rows."""
+        params = replace(self.params, **self.limits.for_rows(rows.n_rows))
+        has_square = CRITERIA[params.criterion].needs_squares
+        return params, fix_target(take_rows(data.y, rows.keep), rows, self.classes, has_square=has_square)
+
+    def trace(self, tree: Tree, data: TrainingData, report: PruningReport | None, limits: TraceLimits) -> Trace:
+        """The tests that each node could have asked."""
+        rows = code_rows(data.table, data.weight, self.max_bins, TRACE_VISIT_SECONDS)
+        traced = traced_rows(tree, rows, take_rows(data.y, rows.keep))
+        params, target = self._open(data, rows)
+        pruning = describe_pruning(report, has_collapsed=self.collapses)
+        rules = textbook_rules(params, float(traced.weight.sum()), pruning)
+        book = Textbook(rows.codes, target, rows.weights, params, rows.kernels)
+        return make_trace(
+            tree, traced, rules, rows.kernels, book, max_depth=limits.max_depth, max_nodes=limits.max_nodes
+        )
+
+
+class EncodedRows(NamedTuple):
+    """Rows as trees see them, with their targets."""
+
+    values: NDArray[Any]  # (n_rows, n_features)
+    y: NDArray[Any]  # (n_rows,) codes of classes int64, or numbers float64
+    weight: NDArray[np.float64] | None  # (n_rows,); None: 1 each
+
+    def weighted(self) -> EncodedRows:
+        """Those that have a weight."""
+        if self.weight is None or bool(np.all(self.weight > 0.0)):
+            return self
+        keep = self.weight > 0.0
+        return EncodedRows(self.values[keep], self.y[keep], self.weight[keep])
+
+
+@dataclass(frozen=True, eq=False)
+class TreeTraining:
+    """The training rows of a tree, and how they grow it; seed: of what is drawn among them."""
+
+    data: TrainingData
+    grower: TreeGrower
+    seed: int = 0
+
+    def grow(self) -> Tree:
+        """The tree of all rows, not pruned."""
+        return self.grower.grow(self.data, self.data.weight)
+
+    def grow_without(self, is_out: NDArray[np.bool_]) -> Tree:
+        """The tree of the other rows."""
+        return self.grower.grow(self.data, self.without(is_out).data.weight)
+
+    def without(self, is_out: NDArray[np.bool_]) -> TreeTraining:
+        """The same with weight 0 for some rows, (n_rows,)."""
+        weight = np.ones(len(self.data.y)) if self.data.weight is None else self.data.weight
+        return replace(self, data=self.data._replace(weight=np.where(is_out, 0.0, weight)))
+
+    @property
+    def is_used(self) -> NDArray[np.bool_]:
+        """Which rows have a weight, (n_rows,)."""
+        return np.ones(len(self.data.y), np.bool_) if self.data.weight is None else self.data.weight > 0.0
+
+    @cached_property
+    def rows(self) -> EncodedRows:
+        """All rows, as trees see them."""
+        values = encode(self.data.columns, self.data.table.schema)
+        return EncodedRows(values, self.data.y, self.data.weight)
+
+
+def take_rows(y: NDArray[Any], keep: NDArray[np.bool_] | None) -> NDArray[Any]:
+    """The targets of the rows that are kept; None: of all."""
+    return y if keep is None else y[keep]
+
+
+def fix_target(y: NDArray[Any], rows: CodedRows, classes: tuple[Any, ...] | None, *, has_square: bool) -> Target:
+    """The target of coded rows in fixed point; has_square: sums of squares are kept, of numbers."""
+    if classes is not None:
+        return class_target(y, len(classes), rows.weights)
+    return value_target(y, rows.weights, has_square=has_square)
+
+
+def traced_rows(tree: Tree, rows: CodedRows, y: NDArray[Any]) -> Any:
+    """Coded rows as a trace takes them."""
+    if tree.n_classes:
+        return class_rows(rows.codes, y, rows.weights, tree.n_classes)
+    return value_rows(rows.codes, y, rows.weights)
+
+
+def describe_pruning(report: PruningReport | None, *, has_collapsed: bool = False) -> str:
+    """What may have cut the grown tree, in words; "" for nothing."""
+    if report is None:
+        return "collapsing" if has_collapsed else ""
+    if report.method == "cost_complexity":
+        return f"cost-complexity pruning, ccp_alpha={report.options['ccp_alpha']:.6g}"
+    return f"pruning: {report.title}"

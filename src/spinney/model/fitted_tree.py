@@ -1,0 +1,137 @@
+"""What one tree has learnt, as a value: the tree, its columns and classes, and how it was pruned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.model.predictors import TreePredictor
+from spinney.reading.explaining import Explanation, explain
+from spinney.table.schema import Schema, refuse_infinite
+from spinney.tree.predict import smooth_shares
+from spinney.tree.pruning_report import PruningReport
+from spinney.tree.structure import Legend, Tree
+
+PATH_COLUMNS = {"alpha": "f", "n_leaves": "i", "error": "f", "standard_error": "f"}  # of `CrossValidation.results`
+
+
+@dataclass(frozen=True, eq=False)
+class CrossValidation:
+    """How the cost of a leaf was chosen.
+
+    Attributes
+    ----------
+    results : dict of arrays (n_subtrees,)
+        `alpha`, `n_leaves`, `error` and `standard_error` of the best subtrees, from the whole tree to its root.
+    alpha : float
+        The one that was chosen.
+    """
+
+    results: dict[str, Any]
+    alpha: float
+
+
+@dataclass(frozen=True, eq=False)
+class Pruning:
+    """How a tree was pruned; report: None if it was not."""
+
+    report: PruningReport | None
+    cross_validation: CrossValidation | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class FittedTree:
+    """One tree and what it was grown on.
+
+    Attributes
+    ----------
+    tree : Tree
+    schema : Schema
+        Names and levels of its columns.
+    classes : array (n_classes,) or None
+        Ascending; None for numbers.
+    pruning : Pruning or None
+        None where it is not known: of a tree that was taken out of an ensemble.
+    """
+
+    tree: Tree
+    schema: Schema
+    classes: NDArray[Any] | None
+    pruning: Pruning | None = None
+
+    @property
+    def report(self) -> PruningReport | None:
+        """What pruning has done, if it has."""
+        return None if self.pruning is None else self.pruning.report
+
+
+def make_predictor(fitted: FittedTree, smoothing: float | str | None) -> TreePredictor:
+    """What predicts; smoothing: of class probabilities."""
+    return TreePredictor(fitted.schema, fitted.classes, fitted.tree, smoothing)
+
+
+def explain_row(
+    fitted: FittedTree, values: NDArray[Any], unseen: dict[int, Any], smoothing: float | str | None
+) -> Explanation:
+    """The path of one encoded row (n_features,) in words; unseen: levels by feature that fit did not meet."""
+    if fitted.tree.linear is not None:
+        refuse_infinite(values[None], fitted.schema)
+    smoothed = None if smoothing is None else smooth_shares(fitted.tree, smoothing)
+    return explain(fitted.tree, values, unseen, smoothed)
+
+
+def passed_nodes(tree: Tree, leaf: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The nodes on the way to each leaf, from the root on, end to end; and where each begins, (n_rows + 1,)."""
+    ends = np.concatenate([[0], np.cumsum(tree.depths[leaf] + 1)])
+    nodes = np.empty(ends[-1], np.int64)
+    last, at = leaf, ends[1:] - 1  # of the rows still under way to the root
+    while len(last):
+        nodes[at] = last
+        is_below = last > 0
+        last, at = tree.parent[last[is_below]], at[is_below] - 1
+    return nodes, ends
+
+
+# --- checks ---
+
+
+def find_fault(fitted: FittedTree) -> str | None:
+    """What is wrong with a fitted tree that was read, whose parts are of their types; None: nothing."""
+    return find_legend_fault(fitted) or (None if fitted.pruning is None else find_pruning_fault(fitted.pruning))
+
+
+def find_legend_fault(fitted: FittedTree) -> str | None:
+    """The names in a tree are those of its columns and classes, which texts and rules show."""
+    legend: Legend | None = fitted.tree.legend
+    if legend is None:
+        return None
+    schema = fitted.schema
+    if schema.names is not None and legend.features != schema.names:
+        return "the tree names other columns than the schema"
+    if legend.levels != schema.levels:
+        return "the tree names other levels than the schema"
+    classes = None if fitted.classes is None else tuple(fitted.classes.tolist())
+    return None if legend.classes == classes else "the tree names other classes than classes_"
+
+
+def find_pruning_fault(pruning: Pruning) -> str | None:
+    """A cross-validation comes with a report, has columns of one length, and chose one of its alphas."""
+    path = pruning.cross_validation
+    if path is None:
+        return None
+    if pruning.report is None:
+        return "cv_results_ and ccp_alpha_ come with pruning_"
+    if path.results.keys() != PATH_COLUMNS.keys():
+        return f"cv_results_ has the columns {', '.join(PATH_COLUMNS)}"
+    lengths = set()
+    for name, kind in PATH_COLUMNS.items():
+        column = path.results[name]
+        if not (isinstance(column, np.ndarray) and column.ndim == 1 and column.dtype.kind == kind and len(column)):
+            return f"{name} of cv_results_ must be a row of numbers"
+        lengths.add(len(column))
+    if len(lengths) > 1:
+        return "the columns of cv_results_ differ in length"
+    return None if path.alpha in path.results["alpha"] else "ccp_alpha_ is none of the alphas of cv_results_"
