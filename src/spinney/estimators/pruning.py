@@ -137,18 +137,18 @@ class PrunableTree(SingleTree):
 
     def _draw_validation(self, training: Training) -> NDArray[np.bool_]:
         """Rows that judge the tree and do not grow it."""
-        from spinney.estimators.early_stopping import draw_held
+        from spinney.ensemble.held_out import draw_held_out
 
         is_used = None if training.weight is None else training.weight > 0.0
         strata = training.truth.astype(np.int32) if hasattr(self, "classes_") else None
-        return draw_held(
+        return draw_held_out(
             self.validation_fraction,
             len(training.truth),
             is_used,
             strata,
             training.seed,
-            is_told=False,  # no harm: such a class is not judged
-            way_out="call `prune` on the fitted tree with rows of your own",
+            warns=False,  # no harm: such a class is not judged
+            remedy="call `prune` on the fitted tree with rows of your own",
         )
 
     def _note(self, pruned: Pruned) -> Tree:
