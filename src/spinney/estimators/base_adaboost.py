@@ -335,12 +335,15 @@ class BaseAdaBoost(Estimator):
             if n_drawn is None or not 1 <= n_drawn <= self.n_features_in_:
                 return f"the trees of a {type(self).__name__} cannot be {base!r:.60}"
             return None
-        for member in fitted.members:
-            if kept_by(type(member)):
-                has_columns = take_fitted(member).get("n_features_in_") == self.n_features_in_
-                if not has_columns or (member._labels is None) != (self._labels is None):  # noqa: SLF001
-                    return f"{member!r:.60} is no member of a {type(self).__name__} of {self.n_features_in_} columns"
-        return None
+        is_fine = all(self._can_be_member(member) for member in fitted.members)
+        return None if is_fine else f"a member is none of a {type(self).__name__} of {self.n_features_in_} columns"
+
+    def _can_be_member(self, member: Any) -> bool:
+        """Whether this predicts what the model predicts; of estimators of others, nothing but that it predicts."""
+        if not kept_by(type(member)):
+            return hasattr(member, "predict")
+        has_columns = take_fitted(member).get("n_features_in_") == self.n_features_in_
+        return has_columns and (member._labels is None) == (self._labels is None)  # noqa: SLF001
 
     # --- predictions ---
 

@@ -117,12 +117,14 @@ def find_fault(fitted: FittedAdaBoost) -> str | None:
     if (fitted.trees is None) == (fitted.others is None):
         return "a fitted AdaBoost has trees or other members"
     for numbers in (fitted.weights, fitted.errors):
-        if numbers.ndim != 1 or numbers.dtype != np.float64 or not bool(np.isfinite(numbers).all()):
-            return "weights and errors of members are finite numbers"
+        if numbers.ndim != 1 or numbers.dtype != np.float64:
+            return "weights and errors of members are numbers"
     if not 1 <= len(fitted.members) == len(fitted.weights) == len(fitted.errors) <= fitted.n_rounds:
         return f"{len(fitted.members)} members of {fitted.n_rounds} rounds do not have as many weights and errors"
+    with np.errstate(over="ignore"):
+        has_sum = bool(np.isfinite(np.sum(np.abs(fitted.weights)) / min(UNITS)))  # votes are added up
     is_share = bool(np.all((fitted.errors >= 0.0) & (fitted.errors <= 1.0)))
-    if not is_share or fitted.unit not in UNITS or (fitted.classes is None and fitted.unit != 1.0):
-        return f"errors of members are shares, and their weights not in units of {fitted.unit}"
+    if not is_share or not has_sum or fitted.unit not in UNITS or (fitted.classes is None and fitted.unit != 1.0):
+        return f"errors of members are shares, and weights numbers of finite sum, not in units of {fitted.unit}"
     is_curve = fitted.validation is None or fitted.validation.is_curve(fitted.n_rounds)
     return None if is_curve else f"validation scores are an array of {fitted.n_rounds} numbers"
