@@ -141,6 +141,8 @@ def add_rounds(predictor, row):
     link = predictor["link"]
     if predictor["classes"] is not None and len(predictor["classes"]) == 1:
         return [1.0]
+    if link == "quantiles":
+        return [math.ldexp(score, predictor["exponent"]) for score in sorted(raw)]
     if link in ("identity", "log"):
         return math.ldexp(raw[0] if link == "identity" else math.exp(raw[0]), predictor["exponent"])
     return softmax(raw if link == "softmax" else [0.0, raw[0] if link == "logistic" else 2.0 * raw[0]])

@@ -19,7 +19,7 @@ import naive_boosting as nb
 import strategies
 from spinney import _jit
 from spinney._types import CONTROL_SIZE, N_CODES, OFFSET, SUBSET
-from spinney.ensemble.boosting import Boosting
+from spinney.ensemble.boosting import BoostedRows, Boosting, Constraints
 from spinney.ensemble.losses import make_loss, row_weights
 from spinney.table.binning import bin_table
 from spinney.tree.boost import BoostParams
@@ -87,10 +87,10 @@ def make_engine(case, *, kernels=None, n_workers=1, max_bins=255):
     if sets is not None:
         rest = sorted(set(range(len(case.columns))).difference(*sets))
         sets = [group for group in [*sets, rest] if group]
+    monotone = None if case.monotone is None else np.array(case.monotone, np.int8)
     return Boosting(
-        bins_of(case, kernels), y, weight, loss, BoostParams(**case.all_params), raw, kernels, n_workers,
-        monotone=None if case.monotone is None else np.array(case.monotone, np.int8), interactions=sets,
-        max_bins=max_bins,
+        BoostedRows(bins_of(case, kernels), y, weight, raw), loss, BoostParams(max_bins=max_bins, **case.all_params),
+        kernels, n_workers, constraints=Constraints(monotone, sets),
     )  # fmt: skip
 
 

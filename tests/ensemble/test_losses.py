@@ -696,9 +696,9 @@ def test_losses_that_do_not_exist(arguments, message):
 
 
 def test_what_the_engine_reads():
-    kinds = {name: (make(name).leaf, make(name).level, make(name).n_raw) for name in ALL}
-    assert kinds["absolute_error"] == ("quantile", 0.5, 1)
-    assert kinds["quantile"] == ("quantile", 0.9, 1)
+    kinds = {name: (make(name).leaf, make(name).levels, make(name).n_raw) for name in ALL}
+    assert kinds["absolute_error"] == ("quantile", (0.5,), 1)
+    assert kinds["quantile"] == ("quantile", (0.9,), 1)
     assert kinds["huber"][0] == "huber"
     assert {kinds[name][0] for name in SMOOTH} == {"newton"}
     assert make_loss("log_loss", n_classes=7).n_raw == 7

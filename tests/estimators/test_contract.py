@@ -595,9 +595,11 @@ def test_f11_where_there_is_no_counterpart_nothing_is_guessed(name):
 
 
 def test_f11_arguments_of_fit_and_parameters_are_told_apart():
-    for kind in (BOOSTING, spinney.GradientBoostingRegressor, spinney.AdaBoostClassifier):
-        assert fit_hint_of(kind, "eval_set") == ("Did you mean 'X_val'? One table for validation: X_val= and y_val=.")
-        assert hint_of(kind, "eval_set").startswith("It is an argument of fit: fit(..., X_val=...).")
+    ada = spinney.AdaBoostClassifier
+    assert fit_hint_of(ada, "eval_set") == "Did you mean 'X_val'? One table for validation: X_val= and y_val=."
+    assert hint_of(ada, "eval_set").startswith("It is an argument of fit: fit(..., X_val=...).")
+    for kind in (BOOSTING, spinney.GradientBoostingRegressor):
+        assert hint_of(kind, "eval_set") == "It is an argument of fit: fit(..., eval_set=...)."
     assert fit_hint_of(BOOSTING, "base_margin") == "Did you mean 'init_score'?"
     assert fit_hint_of(BOOSTING, "sample_weights") == "Did you mean 'sample_weight'?"
     assert fit_hint_of(BOOSTING, "early_stopping_rounds").startswith(

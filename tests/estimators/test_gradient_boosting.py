@@ -21,9 +21,8 @@ from sklearn.model_selection import KFold
 
 from boosting_cases import make, make_frame, make_table, raw_of, same_forest, scripted
 from spinney import GradientBoostingClassifier, GradientBoostingRegressor
+from spinney.ensemble.held_out import KEY, draw_held_out
 from spinney.ensemble.sampling import draw_key
-from spinney.estimators.base_boosting import HOLDOUT
-from spinney.estimators.early_stopping import draw_held
 
 EXACT = {"max_bins": None, "min_samples_leaf": 1, "min_child_weight": 0.0}  # as scikit-learn's GradientBoosting
 
@@ -365,7 +364,7 @@ def test_a_fraction_is_held_out_by_class_and_not_learnt_from(kind, is_weighed):
     model = make(kind, n_iter_no_change=3, validation_fraction=0.2).fit(X, y, weight)
     codes = y.astype(np.int32) if kind is GradientBoostingClassifier else None
     is_used = None if weight is None else weight > 0.0
-    held = draw_held(0.2, len(y), is_used, codes, draw_key(model._seed, HOLDOUT))
+    held = draw_held_out(0.2, len(y), is_used, codes, draw_key(model._seed, KEY))
     n_used = len(y) if is_used is None else np.count_nonzero(is_used)
     assert np.count_nonzero(held) == -(-n_used // 5)
     if codes is not None:
@@ -389,14 +388,14 @@ def test_fault_54_a_class_of_one_row_stays_in_training():
     assert model.predict_proba(X).shape == (len(y), 4)
     codes = np.unique(y, return_inverse=True)[1].astype(np.int32)
     with pytest.warns(UserWarning, match="there is a single row"):
-        held = draw_held(0.1, len(y), None, codes, 0)
+        held = draw_held_out(0.1, len(y), None, codes, 0)
     assert not held[7]
 
 
 def test_every_class_keeps_a_row_to_learn_from():
     codes = np.array([0] * 20 + [1] * 2 + [2] * 2, np.int32)
     for seed in range(20):
-        held = draw_held(0.9, len(codes), None, codes, seed)
+        held = draw_held_out(0.9, len(codes), None, codes, seed)
         assert set(codes[~held]) == {0, 1, 2}
 
 
@@ -528,7 +527,7 @@ def test_scores_are_validated_and_belong_to_validation_rows():
         model.fit(X, y, init_score=np.full(300, np.nan))
     three = make(GradientBoostingClassifier)
     X, y = make_frame()
-    with pytest.raises(ValueError, match=r"expected \(300, 3\), a column per class"):
+    with pytest.raises(ValueError, match=r"expected \(300, 3\), a column per class or quantile"):
         three.fit(X, y, init_score=np.zeros(300))
 
 

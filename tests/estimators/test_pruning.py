@@ -14,8 +14,8 @@ from sklearn.model_selection import GroupKFold, TimeSeriesSplit
 from sklearn.utils._param_validation import InvalidParameterError
 
 from spinney import AdaBoostClassifier, BaggingClassifier, C45Classifier, CARTClassifier, CARTRegressor
+from spinney.ensemble.held_out import draw_held_out
 from spinney.estimators.cross_validated_pruning import deal_folds
-from spinney.estimators.early_stopping import draw_held
 from spinney.tree.predict import find_leaves
 from spinney.tree.prune import merge_leaves, node_risk, prune_by_gain, prune_to_alpha, snip
 from spinney.tree.pruning_report import PruningReport
@@ -245,7 +245,7 @@ def test_reduced_error_grows_on_the_rest_and_prunes_on_what_is_held_out(case, ha
     is_regression = kind is CARTRegressor
     codes = None if is_regression else np.unique(y, return_inverse=True)[1].astype(np.int32)
     used = None if weight is None else weight > 0
-    held = draw_held(0.3, len(y), used, codes, seed_of(model))
+    held = draw_held_out(0.3, len(y), used, codes, seed_of(model))
     assert np.count_nonzero(held) == math.ceil(0.3 * (len(y) if used is None else np.count_nonzero(used)))
     rest = ~held if used is None else ~held & used
     whole = kind().fit(X[rest], y[rest], None if weight is None else weight[rest])

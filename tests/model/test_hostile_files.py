@@ -12,6 +12,7 @@ from damaged_files import peak_of, rewritten
 from spinney import GradientBoostingClassifier, ID3Classifier, RandomForestRegressor, load_model, load_predictor
 from spinney._types import SUBSET, THRESHOLD
 from spinney.model.container import BrokenFileError
+from spinney.model.fitted_adaboost import VotingEstimators
 from spinney.model.state import KINDS, Reader, Writer
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -227,10 +228,12 @@ def test_a_number_of_classes_is_no_boolean(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "value", "words"),
-    [("n_features_in_", 0, "has columns"), ("_members", [ID3Classifier()], "not fitted")],
+    [("n_features_in_", 0, "has columns"), ("_fitted", [ID3Classifier()] * 3, "a member is")],
 )
 def test_a_model_has_columns_and_fitted_members(name, value, words, tmp_path):
     model, _ = saved_models.fit("adaboost id3")
+    if name == "_fitted":
+        value = replace(model._fitted, others=VotingEstimators(value))
     setattr(model, name, value)
     with pytest.raises(BrokenFileError, match=words):
         model._check_fitted()
@@ -244,8 +247,6 @@ def test_a_model_has_columns_and_fitted_members(name, value, words, tmp_path):
         ("bagging numbers", "_bags"),
         ("bagging c45", "_bags"),
         ("bagging c45", "_members"),
-        ("adaboost id3", "_members"),
-        ("adaboost id3", "estimator_weights_"),
     ],
 )
 def test_a_model_has_all_that_predicting_asks_for(name, missing, tmp_path):

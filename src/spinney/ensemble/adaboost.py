@@ -3,7 +3,7 @@
 One loop serves classes (Freund and Schapire 1997; SAMME of Zhu, Zou, Rosset and Hastie 2009 for three or more) and
 numbers (R2 of Drucker 1997). They differ in the loss of a row, which lies between 0 and 1:
 
-    weights ──fit_member──► member, what it says of the rows ──find_losses──► losses
+    weights ──fit_member──► member, its predictions for the rows ──find_losses──► losses
     error = weighted mean of the losses
     alpha = learning_rate * (log((1 - error) / error) + log(n_classes - 1))        n_classes = 2 for numbers
     weights *= exp(alpha * losses), then scaled to the sum they had at first
@@ -15,7 +15,7 @@ scaled, and the same votes.
 |---|---|
 | 0 | the formula has no end: the member outvotes all before it (weight: 1 + theirs), and boosting ends |
 | below chance, which is 1 - 1 / n_classes | as above |
-| chance | alpha = 0 and equal weights: the member says nothing, and boosting ends |
+| chance | alpha = 0 and equal weights: the member has no vote, and boosting ends |
 | above chance | two classes: alpha < 0, the member is used inverted; otherwise alpha = 0, and boosting ends |
 | 1 | two classes: always wrong is as good as always right, inverted |
 
@@ -119,10 +119,10 @@ class AdaBoost:
     Parameters
     ----------
     fit_member : callable
-        ``fit_member(number, rows, control)`` returns a member and what it says of the rows; `rows.weights` are those
-        to fit it with, and ``control[CONTROL_STOP]`` = 1 asks it to end soon, see `_threads`.
+        ``fit_member(number, rows, control)`` returns a member and its predictions for the rows; `rows.weights` are
+        those to fit it with, and ``control[CONTROL_STOP]`` = 1 asks it to end soon, see `_threads`.
     find_losses : callable
-        ``find_losses(said)`` returns the loss of each row, float64 within [0, 1].
+        ``find_losses(predicted)`` returns the loss of each row, float64 within [0, 1].
     rows : RowWeights
     n_classes : int
         2 for numbers.
@@ -154,8 +154,8 @@ class AdaBoost:
     def step(self, number: int, control: NDArray[np.int64]) -> Round:
         """One round."""
         weights = self.rows.weights
-        member, said = self.fit_member(number, self.rows, control)
-        losses = self.find_losses(said)
+        member, predicted = self.fit_member(number, self.rows, control)
+        losses = self.find_losses(predicted)
         wrong = int(self.rows.weigh_losses(losses).sum())
         if wrong == 0:
             alpha = self.outvote()
@@ -195,7 +195,7 @@ class AdaBoost:
         is_short: bool = False,
         verbose: bool = False,
     ) -> list[Round]:
-        """Rounds until there are `n_rounds`, until one ends the boosting, or until `is_enough` says so of a round."""
+        """Rounds until there are `n_rounds`, until one ends the boosting, or until `is_enough` is true of a round."""
 
         def work(number: int, control: NDArray[np.int64]) -> None:
             done = self.step(number, control)
@@ -216,18 +216,59 @@ class OverError(Exception):
     """No more rounds are wanted."""
 
 
+class EarlyStopping:
+    """Scores each round on rows that no member learns from, and tells when to stop; the `is_enough` of `AdaBoost.run`.
+
+    Parameters
+    ----------
+    predict : callable
+        Predictions of a member for these rows: class codes, or numbers.
+    add : callable
+        ``add(predicted, alpha)`` adds them to the votes.
+    measure : callable
+        Score of the votes so far, higher is better.
+    patience : float
+        Rounds without a rise of the score after which to stop.
+    tol : float
+        A rise must be larger than this.
+    """
+
+    def __init__(
+        self,
+        predict: Callable[[Any], NDArray[Any]],
+        add: Callable[[NDArray[Any], float], None],
+        measure: Callable[[], float],
+        patience: float,
+        tol: float,
+    ) -> None:
+        self.predict, self.add, self.measure = predict, add, measure
+        self.patience, self.tol = patience, tol
+        self.scores: list[float] = []
+        self.best_round = 0
+        self.best_score = -math.inf
+
+    def __call__(self, done: Round) -> bool:
+        """Whether this round is the last one wanted."""
+        self.add(self.predict(done.member), done.alpha)
+        score = self.measure()
+        self.scores.append(score)
+        if self.best_round == 0 or score > self.best_score + self.tol:
+            self.best_round, self.best_score = len(self.scores), score
+        return len(self.scores) - self.best_round >= self.patience
+
+
 # --- losses and targets -----------------------------------------------------------------------------------------
 
 
-def mistakes(said: NDArray[np.int64], y: NDArray[np.int64]) -> NDArray[np.float64]:
+def mistakes(predicted: NDArray[np.int64], y: NDArray[np.int64]) -> NDArray[np.float64]:
     """Loss of class codes: 1 where wrong."""
-    return (said != y).astype(np.float64)
+    return (predicted != y).astype(np.float64)
 
 
-def distances(said: NDArray[np.float64], y: NDArray[np.float64], loss: str) -> NDArray[np.float64]:
+def distances(predicted: NDArray[np.float64], y: NDArray[np.float64], loss: str) -> NDArray[np.float64]:
     """Loss of numbers: the error of each row as a share of the largest one, as it is, squared or 1 - exp(-share)."""
     shift = math.frexp(float(np.max(np.abs(y))))[1]  # differences of numbers near the end of float64 have no room
-    share = np.abs(np.ldexp(said, -shift) - np.ldexp(y, -shift))
+    share = np.abs(np.ldexp(predicted, -shift) - np.ldexp(y, -shift))
     largest = float(share.max())
     if largest == 0.0:
         return share

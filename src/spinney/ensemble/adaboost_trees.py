@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from spinney.tree.structure import Tree
 
 
-class TreeMembers:
+class TreeFitter:
     """Grows the trees of `AdaBoost`; to be called as its `fit_member`.
 
     Parameters
@@ -67,7 +67,7 @@ class TreeMembers:
         self.order = sort_codes(codes) if is_stump(params, codes, monotone) else None
 
     def __call__(self, number: int, rows: RowWeights, control: NDArray[np.int64]) -> tuple[Tree, NDArray[Any]]:
-        """Grow tree `number`; also return what it says of each row: a class code, or a number."""
+        """Grow tree `number`; also return what it predicts for each row: a class code, or a number."""
         growth = self.make_growth(number, rows, self.make_target(rows))
         growth.control = control
         growth.run()
@@ -75,8 +75,8 @@ class TreeMembers:
         if self.ccp_alpha > 0.0:
             tree = prune_to_alpha(tree, self.ccp_alpha)
             leaf = find_coded_leaves(tree, self.codes, np.arange(len(self.codes.rows), dtype=ROW), self.kernels)
-            return tree, self.answers(tree)[leaf]
-        return tree, self.say(growth, tree)
+            return tree, leaf_predictions(tree)[leaf]
+        return tree, predict_grown(growth, tree)
 
     def make_target(self, rows: RowWeights) -> Target:
         """The target under the present weights."""
@@ -92,15 +92,17 @@ class TreeMembers:
         codes = self.codes._replace(rows=self.codes.rows.copy())  # its rows move
         return Growth(codes, target, rows.weights, params, self.kernels, self.monotone)
 
-    def answers(self, tree: Tree) -> NDArray[Any]:
-        """What each leaf says, shape (n_nodes,)."""
-        return tree.leaf_class if self.n_classes else tree.threshold
 
-    def say(self, growth: Growth, tree: Tree) -> NDArray[Any]:
-        """What the tree says of each row: the rows of a leaf stand side by side in `growth.ids`."""
-        leaves = np.flatnonzero(tree.is_leaf)
-        leaves = leaves[np.argsort(growth.nodes.begin[leaves])]
-        by_place: NDArray[Any] = np.repeat(self.answers(tree)[leaves], growth.nodes.n_rows[leaves])
-        said = np.empty_like(by_place)
-        said[growth.ids] = by_place
-        return said
+def leaf_predictions(tree: Tree) -> NDArray[Any]:
+    """What each leaf of a tree predicts, a class code or a number, shape (n_nodes,)."""
+    return tree.leaf_class if tree.n_classes else tree.threshold
+
+
+def predict_grown(growth: Growth, tree: Tree) -> NDArray[Any]:
+    """What a tree predicts for each row that it grew on: the rows of a leaf stand side by side in `growth.ids`."""
+    leaves = np.flatnonzero(tree.is_leaf)
+    leaves = leaves[np.argsort(growth.nodes.begin[leaves])]
+    by_place: NDArray[Any] = np.repeat(leaf_predictions(tree)[leaves], growth.nodes.n_rows[leaves])
+    predicted = np.empty_like(by_place)
+    predicted[growth.ids] = by_place
+    return predicted

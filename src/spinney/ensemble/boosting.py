@@ -11,14 +11,15 @@ or over fixed blocks of rows, so the trees are the same for any number of thread
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from spinney._jit import SameTypes
 from spinney._threads import Team
 from spinney._types import IS_CATEGORICAL, N_CODES, N_WORDS, SUM_BITS
-from spinney.ensemble.losses import RoundRows, row_weights, weighted_mean, weighted_quantile
+from spinney.ensemble.best_constant import row_weights, weighted_mean, weighted_quantile
+from spinney.ensemble.losses import RoundRows
 from spinney.ensemble.sampling import Draw, draw_key
 from spinney.ensemble.subspaces import Subspaces
 from spinney.kernels.common.structs import Gradients, LeafSettings, LeafSums, PackedUnits, StoredTrees
@@ -105,55 +106,60 @@ class TreeStore:
         )
 
 
+class BoostedRows(NamedTuple):
+    """The rows that trees are grown on."""
+
+    bins: Bins  # every distinct value for candidates by hessian, which are binned anew for each tree
+    y: Floats  # (n_rows,) classes as codes
+    weight: Floats | None  # (n_rows,) positive; None: 1 each
+    raw: Floats  # (n_raw, n_rows) the scores to start from; changed by each round
+
+
+class Constraints(NamedTuple):
+    """What trees may not do."""
+
+    monotone: NDArray[np.int8] | None = None  # (n_features,) -1, 0 or 1
+    interactions: Sequence[Sequence[int]] | None = None  # sets of features that may stand on one path
+
+
 class Boosting:
     """A boosted model under way.
 
     Parameters
     ----------
-    bins : Bins
-        The table; every distinct value for candidates by hessian, which are binned anew for each tree.
-    y, weight : float64 (n_rows,)
-        Targets, classes as codes; positive weights, None for 1 each.
+    rows : BoostedRows
     loss : Loss
     params : BoostParams
-    raw : float64 (n_raw, n_rows)
-        The scores to start from; the engine's own from now on.
     kernels : kernel modules
     n_workers : int
         Threads; the trees do not depend on it.
-    monotone : int8 (n_features,), optional
-    interactions : sets of features that may interact, optional
+    constraints : Constraints
     legend : Legend, optional
     first_round : int
         Rounds that there are already: draws go on from there.
-    max_bins : int
-        Of candidates by hessian.
     """
 
     def __init__(
         self,
-        bins: Bins,
-        y: Floats,
-        weight: Floats | None,
+        rows: BoostedRows,
         loss: Loss,
         params: BoostParams,
-        raw: Floats,
         kernels: Any,
         n_workers: int = 1,
         *,
-        monotone: NDArray[np.int8] | None = None,
-        interactions: Sequence[Sequence[int]] | None = None,
+        constraints: Constraints | None = None,
         legend: Legend | None = None,
         first_round: int = 0,
-        max_bins: int = 255,
     ) -> None:
+        bins, y, weight, raw = rows
+        monotone, interactions = constraints or Constraints()
         n_rows, n_features = len(y), len(bins.place)
         self.y, self.loss, self.params, self.raw, self.kernels = y, loss, params, raw, kernels
         # the types of what they are given stay the same from tree to tree
         self.pack_rows = SameTypes(kernels.boost.pack_gradients.pack)
         self.sum_leaves = SameTypes(kernels.boost.leaf_values.sum_leaves)
         self.settle_leaves = SameTypes(kernels.boost.leaf_values.settle)
-        self.first_round, self.n_rounds, self.max_bins = first_round, 0, max_bins
+        self.first_round, self.n_rounds = first_round, 0
         self.exact = bins if params.candidates == "hessian" else None
         self.weights = row_weights(weight, n_rows)
         self.weight = np.ones(1) if self.weights.is_unit or weight is None else weight
@@ -237,7 +243,7 @@ class Boosting:
     # --- rounds ---
 
     def grow_round(self, control: NDArray[np.int64]) -> None:
-        """Grow a tree for each raw score, and add what they say to `raw`."""
+        """Grow a tree for each raw score, and add their values to `raw`."""
         number = self.first_round + self.n_rounds
         self.loss.begin_round(self.y, None if len(self.weight) == 1 else self.weight, self.raw)
         bag = None
@@ -246,11 +252,11 @@ class Boosting:
             self.is_in[:] = 0
             self.is_in[bag] = 1
         for k in range(self.loss.n_raw):
-            self.grow_tree(k, number * self.loss.n_raw + k, bag, control)
+            self.grow_tree(k, number if self.loss.draws_once else number * self.loss.n_raw + k, bag, control)
         self.n_rounds += 1
 
     def grow_tree(self, k: int, number: int, bag: NDArray[np.int32] | None, control: NDArray[np.int64]) -> None:
-        """Grow tree `number`, for raw score k."""
+        """Grow a tree for raw score k; number: what it draws, beside the bag, comes from the seed and this."""
         growth = self.growth
         sum_g, sum_h = self.derive(k)
         if self.exact is not None:
@@ -319,7 +325,7 @@ class Boosting:
                 continue
             r = residual[mine]
             weights = row_weights(None if len(self.weight) == 1 else self.weight[mine], len(mine))
-            values[node] = middle = weighted_quantile(r, weights, self.loss.level)
+            values[node] = middle = weighted_quantile(r, weights, self.loss.levels[k])
             if self.loss.leaf == "huber":
                 values[node] += weighted_mean(np.clip(r - middle, -self.loss.parameter, self.loss.parameter), weights)
         return values
@@ -333,7 +339,7 @@ class Boosting:
             mass = np.maximum(np.rint(h * scale), 1.0).astype(np.int64) * weight.astype(np.int64)
         else:
             mass = np.maximum(np.rint(h * weight * scale), (weight > 0.0).astype(np.float64)).astype(np.int64)
-        return rebin(self.exact, code_mass(self.exact, mass, self.kernels), self.max_bins, self.kernels)
+        return rebin(self.exact, code_mass(self.exact, mass, self.kernels), self.params.max_bins, self.kernels)
 
     # --- what has been grown ---
 

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney._elementary import exp
-from spinney.ensemble.losses import RoundRows, find_constant, mean_derivatives, row_weights
+from spinney.ensemble.best_constant import find_constant, mean_derivatives, row_weights
+from spinney.ensemble.losses import Quantile, Quantiles, RoundRows
 from spinney.kernels.common.structs import Gradients
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from spinney.ensemble.losses import Derivatives, Floats, Loss
+    from spinney.ensemble.best_constant import Derivatives, Floats
+    from spinney.ensemble.losses import Loss
 
 
 def find_start(loss: Loss, y: Floats, weight: Floats | None, offset: Floats | None, kernels: Any) -> Floats:
@@ -41,12 +43,20 @@ def find_start(loss: Loss, y: Floats, weight: Floats | None, offset: Floats | No
     if loss.name == "log_loss":
         return balance_classes(loss, y, weight, offset, kernels)
     if loss.has_constant_hessian:
-        return loss.start(y - offset[0], weight)
+        return find_residual_start(loss, y, weight, offset)
     given = np.ones(len(y)) if weight is None else weight
     if loss.name == "exponential":
         return loss.start(y, given * exp(np.where(y == 1.0, -offset[0], offset[0])))
     power = {"poisson": 1.0, "gamma": 2.0}.get(loss.name, loss.parameter)
     return loss.start(y * exp(-offset[0]), given * exp((2.0 - power) * offset[0]))
+
+
+def find_residual_start(loss: Loss, y: Floats, weight: Floats | None, offset: Floats) -> Floats:
+    """The start of a loss of differences, for y without the offset of each raw score."""
+    if isinstance(loss, Quantiles):
+        starts = [Quantile(level).start(y - row, weight) for level, row in zip(loss.levels, offset, strict=True)]
+        return np.concatenate(starts)
+    return loss.start(y - offset[0], weight)
 
 
 def balance_classes(loss: Loss, y: Floats, weight: Floats | None, offset: Floats, kernels: Any) -> Floats:

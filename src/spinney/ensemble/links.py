@@ -10,22 +10,29 @@ from spinney._elementary import exp, exp_one
 Floats = NDArray[np.float64]
 
 CLOSE = 1e-9  # scores that differ by more have probabilities that differ
-LINKS = {  # name: raw scores of a row (0: one for each class), classes (0: numbers; -1: as many as there are)
+ANY = -1  # as many as there are
+LINKS = {  # name: raw scores of a row (0: one for each class), classes (0: numbers)
     "identity": (1, 0),
+    "quantiles": (ANY, 0),  # a raw score for each level
     "log": (1, 0),
     "logistic": (1, 2),
     "half_logistic": (1, 2),  # a raw score is half the log-odds
-    "softmax": (0, -1),
+    "softmax": (0, ANY),
 }
 
 
 def respond(link: str, raw: Floats, exponent: int = 0) -> Floats:
-    """Numbers (n_rows,), or probabilities (n_rows, n_classes), from raw scores (n_raw, n_rows).
+    """Numbers (n_rows,), quantiles (n_rows, n_raw) or probabilities (n_rows, n_classes), of raw scores (n_raw, n_rows).
+
+    Quantiles of a row are put in order: scores of several levels, each learnt by itself, may cross, and in order they
+    are nowhere farther from the true ones (Chernozhukov, Fernandez-Val and Galichon 2010).
 
     exponent: answers are in units of 2**exponent, and are multiplied by it.
     """
     if link == "identity":
         answers = raw[0].copy()
+    elif link == "quantiles":
+        answers = np.ascontiguousarray(np.sort(raw, axis=0).T)
     elif link == "log":
         answers = exp(raw[0])
     elif link == "softmax":

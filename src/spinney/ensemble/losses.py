@@ -1,8 +1,9 @@
 """Losses of boosting: what a raw score costs a row, the constant to start from, the way from a score to an answer.
 
-Words: *raw* is a score before the link, float64 (n_raw, n_rows), with n_raw = 1 but for three classes or more; *g*, *h*
-are the derivatives of a row's loss by it, without the row's weight (`kernels.boost.gradients`); *y* is float64
-(n_rows,), a class being its code. Weights are None for 1 each, or float64 (n_rows,).
+Words: *raw* is a score before the link, float64 (n_raw, n_rows), with n_raw = 1 but for three classes or more and for
+several quantiles; *g*, *h* are the derivatives of a row's loss by it, without the row's weight
+(`kernels.boost.gradients`); *y* is float64 (n_rows,), a class being its code. Weights are None for 1 each, or float64
+(n_rows,).
 
     check(y) ──► start(y, weight) ──► each round: begin_round ──► fill, for each raw score and chunk of rows ──► value
                                                                                          answers: respond(raw)
@@ -16,19 +17,27 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
-from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney._elementary import LEAST, log_one
 from spinney._jit import Kernels, interpreted, kernels
+from spinney.ensemble.best_constant import (
+    Derivatives,
+    Floats,
+    find_constant,
+    mean_derivatives,
+    row_weights,
+    weighted_mean,
+    weighted_quantile,
+)
 from spinney.ensemble.links import respond
 from spinney.kernels.common.structs import Gradients
-from spinney.table.fixed_point import Weights, fix_weights, scale, sum_bits, weigh, weighted_sum
+from spinney.table.fixed_point import Weights
 
 _codes = interpreted().boost.gradients  # the constants of the kernels, without Numba
 
@@ -36,91 +45,8 @@ MIN_SHARE = 2.0**-52  # of a class, where its logarithm is taken
 MIN_H = _codes.MIN_H
 LOSS_SECONDS = 5e-6  # a row and raw score, interpreted
 MOST_DIGITS = 100  # of derivatives: their squares, summed, are far from the end of float64
-MAX_STEPS = 50  # of Newton for a constant
-MAX_HALVINGS = 30
-CLOSE = 1e-10  # a mean slope is 0 when it is so much smaller than the slopes of the rows
 
-Floats = NDArray[np.float64]
 Function = Callable[[Floats, Floats], Any]
-
-
-# --- Means and quantiles ------------------------------------------------------------------------------------
-
-
-def row_weights(weight: Floats | None, n_rows: int) -> Weights:
-    """Weights in fixed point; None, or one for several rows, means 1 each."""
-    return fix_weights(weight if weight is not None and len(weight) == n_rows else None, n_rows)
-
-
-def weighted_mean(x: Floats, weights: Weights) -> float:
-    """Mean of finite x, the same for any order of rows; infinite where some x is not finite."""
-    greatest = float(np.max(np.abs(x)))
-    if greatest == 0.0 or not math.isfinite(greatest):
-        return greatest if greatest == 0.0 else math.inf
-    exponent = math.frexp(greatest)[1]
-    scaled = x * math.ldexp(1.0, -exponent) if abs(exponent) < 1000 else np.ldexp(x, -exponent)
-    bits = sum_bits(weighted_sum(np.abs(scaled), weights))  # by the sum, not by n: an outlier costs the rest no digits
-    total = int(weigh(scaled, bits, weights).sum())
-    return scale(total / weights.total, exponent + weights.bits - bits)
-
-
-def weighted_quantile(x: Floats, weights: Weights, level: float) -> float:
-    """The least x that at least `level` of the weight does not exceed; the middle to the next where it is exactly that.
-
-    So half the weight gives the usual median, and a row of weight 2 is two rows. 0 < level < 1, read as a decimal
-    fraction: 0.9 of 10 rows is 9 of them.
-    """
-    share = Fraction(repr(level)) * weights.total
-    at = math.ceil(share)  # units of weight
-    if weights.is_unit:
-        last = min(at + 1, len(x)) - 1
-        ordered = np.partition(x, [at - 1, last])
-        low, high = ordered[at - 1], ordered[last]
-    else:
-        order = np.argsort(x, kind="stable")
-        reached = np.cumsum(weights.values[order])
-        place = int(np.searchsorted(reached, at))
-        low = x[order[place]]
-        high = x[order[min(place + (int(reached[place]) == at), len(x) - 1)]]
-    return float(low / 2 + high / 2) if at == share else float(low)
-
-
-class Derivatives(NamedTuple):
-    """Of a mean loss by a constant score."""
-
-    slope: float
-    size: float  # mean |slope| of the rows
-    curvature: float
-
-
-def mean_derivatives(g: Floats, h: Floats, weights: Weights) -> Derivatives:
-    """Means of g, |g| and h, each (n_rows,)."""
-    return Derivatives(weighted_mean(g, weights), weighted_mean(np.abs(g), weights), weighted_mean(h, weights))
-
-
-def find_constant(derive: Callable[[Floats], Iterable[Derivatives]], first: Floats) -> Floats | None:
-    """Constants of which all mean slopes are 0, by Newton's steps from `first`, halved while they do not help.
-
-    derive: constants (n,) -> derivatives of the mean loss by each; None where no end is found.
-    """
-    constant = first
-    slope, size, curvature = np.transpose([*derive(constant)])
-    for _ in range(MAX_STEPS):
-        if not bool(np.all(np.isfinite(slope) & np.isfinite(curvature) & (curvature > 0.0))):
-            return None
-        if bool(np.all(np.abs(slope) <= CLOSE * size)):
-            return constant
-        step = slope / curvature
-        for _ in range(MAX_HALVINGS):
-            found = np.transpose([*derive(constant - step)])
-            if np.sum(np.abs(found[0])) < np.sum(np.abs(slope)):
-                break
-            step /= 2
-        else:
-            return None
-        constant = constant - step
-        slope, size, curvature = found
-    return None
 
 
 # --- The losses ---------------------------------------------------------------------------------------------
@@ -144,9 +70,9 @@ class Loss:
     parameter: float = 0.0  # of `kernels.boost.gradients`
     n_raw: int = 1
     n_classes: int = 0  # 0: numbers
-    leaf: str = "newton"  # "newton": -G / (H + lambda); "quantile": of y - raw at `level`; "huber": Friedman's step
-    level: float = 0.5
+    leaf: str = "newton"  # "newton": -G / (H + lambda); "quantile": of y - raw at a level; "huber": Friedman's step
     has_constant_hessian: bool = False  # h is 1 in every row
+    draws_once: bool = False  # whether the trees of a round draw the same features, as if each were of its own model
 
     def check(self, y: Floats) -> None:
         """Raise ValueError for a target that the loss is not defined for."""
@@ -194,11 +120,29 @@ class Loss:
         return respond(self.link, raw)
 
     @property
+    def levels(self) -> tuple[float, ...]:
+        """Level of the quantile of y - raw that a leaf begins with, for each raw score."""
+        return (0.5,)
+
+    @property
     def link(self) -> str:
         """How raw scores become answers; see `ensemble.links`."""
         if self.n_classes == 0:
             return "identity"
         return "logistic" if self.n_raw == 1 else "softmax"
+
+    @classmethod
+    def restore(cls, numbers: dict[str, Any]) -> Self:
+        """A loss of the numbers that are its attributes; ValueError where they are not those of one."""
+        loss = cls.__new__(cls)
+        vars(loss).update(numbers)
+        if not loss.is_sound():
+            raise ValueError(f"a loss {cls.__name__} cannot have {numbers!r:.120}")
+        return loss
+
+    def is_sound(self) -> bool:
+        """Whether the attributes, read from a file, are numbers that this loss may have."""
+        return not vars(self)
 
 
 class SquaredError(Loss):
@@ -224,9 +168,18 @@ class Quantile(Loss):
     def __init__(self, level: float) -> None:
         self.level = self.parameter = level
 
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """The one level."""
+        return (self.level,)
+
     def start(self, y: Floats, weight: Floats | None) -> Floats:
         """The quantile."""
         return np.array([weighted_quantile(y, row_weights(weight, len(y)), self.level)])
+
+    def is_sound(self) -> bool:
+        """As of `Loss`."""
+        return set(vars(self)) == {"level", "parameter"} and is_level(self.level) and self.parameter == self.level
 
 
 class AbsoluteError(Quantile):
@@ -237,6 +190,63 @@ class AbsoluteError(Quantile):
 
     def __init__(self) -> None:
         super().__init__(0.5)
+
+
+class Quantiles(Loss):
+    """The mean of the losses of several quantiles, each with a raw score, and a tree a round, of its own.
+
+    Nothing passes from one to another: score k is that of `Quantile(levels[k])`, to the bit.
+    """
+
+    name = "quantile"
+    code = _codes.QUANTILE
+    leaf = "quantile"
+    has_constant_hessian = True
+    draws_once = True
+    _levels: tuple[float, ...]
+
+    def __init__(self, levels: Sequence[float]) -> None:
+        self._levels = tuple(levels)
+        self.n_raw = len(levels)
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """Ascending."""
+        return self._levels
+
+    def start(self, y: Floats, weight: Floats | None) -> Floats:
+        """The quantiles."""
+        weights = row_weights(weight, len(y))
+        return np.array([weighted_quantile(y, weights, level) for level in self.levels])
+
+    def fill(self, chosen: Kernels, rows: RoundRows, k: int, lo: int, hi: int) -> None:
+        """As of `Loss`, at level k."""
+        y, raw, gradients, sums, _ = rows
+        chosen.boost.gradients.fill(self.code, self.levels[k], y, raw[k], lo, hi, gradients, sums)
+
+    def _sum_losses(self, y: Floats, weight: Floats, raw: Floats, sums: Floats) -> None:
+        chosen = kernels(raw.size * LOSS_SECONDS)
+        losses, part = np.empty(_codes.BLOCK), np.empty_like(sums)
+        sums[:] = 0.0
+        for k, level in enumerate(self.levels):
+            chosen.boost.gradients.sum_losses(self.code, level, y, weight, raw[k], losses, part)
+            sums += part  # of losses and of weights: their ratio is the mean over the levels
+
+    @property
+    def link(self) -> str:
+        """A prediction for each level, ascending."""
+        return "quantiles"
+
+    def is_sound(self) -> bool:
+        """As of `Loss`."""
+        levels = vars(self).get("_levels")
+        return (
+            set(vars(self)) == {"_levels", "n_raw"}
+            and isinstance(levels, tuple)
+            and len(levels) == self.n_raw > 0
+            and all(map(is_level, levels))
+            and list(levels) == sorted(set(levels))
+        )
 
 
 class Huber(Loss):
@@ -292,6 +302,16 @@ class Huber(Loss):
         if math.isnan(self.parameter):
             raise RuntimeError("loss='huber': `start` or `begin_round` sets delta, and neither was called.")
         return super().value(y, weight, raw)
+
+    def is_sound(self) -> bool:
+        """As of `Loss`."""
+        found: dict[str, Any] = vars(self)
+        return (
+            {"alpha", "follows_rounds"} <= set(found) <= {"alpha", "follows_rounds", "parameter"}
+            and is_level(found["alpha"])
+            and isinstance(found["follows_rounds"], bool)
+            and is_between(found.get("parameter", 1.0), 0.0, math.inf)
+        )
 
 
 class LogLink(Loss):
@@ -355,6 +375,10 @@ class Tweedie(LogLink):
     def growth(self) -> float:
         """Between 0 and 1."""
         return 2.0 - self.parameter
+
+    def is_sound(self) -> bool:
+        """As of `Loss`."""
+        return set(vars(self)) == {"parameter"} and is_between(self.parameter, 1.0, 2.0)
 
 
 class TwoClasses(Loss):
@@ -429,6 +453,15 @@ class Softmax(Loss):
         chosen = kernels(raw.size * LOSS_SECONDS)
         scratch = np.empty(_codes.BLOCK), np.empty(_codes.BLOCK)
         chosen.boost.gradients.sum_class_losses(y, weight, raw, *scratch, sums)
+
+    def is_sound(self) -> bool:
+        """As of `Loss`."""
+        return (
+            set(vars(self)) == {"n_classes", "n_raw", "parameter"}
+            and {type(self.n_classes), type(self.n_raw)} == {int}
+            and self.n_classes == self.n_raw > 2
+            and is_between(self.parameter, 0.0, math.inf)
+        )
 
 
 class Custom(Loss):
@@ -515,54 +548,114 @@ class Custom(Loss):
         )
 
 
-# --- From names to losses, from scores to answers -----------------------------------------------------------
+# --- From names to losses -----------------------------------------------------------------------------------
 
 
-NUMBERS = ("squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie")
-CLASSES = ("log_loss", "exponential")
+class LossOptions(NamedTuple):
+    """What losses are made with; each takes what it knows."""
+
+    alpha: float | Sequence[float]
+    power: float
+    n_classes: int
+    newton: bool
+
+
+NUMBERS: dict[str, Callable[[LossOptions], Loss]] = {
+    "squared_error": lambda _: SquaredError(),
+    "absolute_error": lambda _: AbsoluteError(),
+    "huber": lambda options: Huber(check_level("huber", options.alpha), follows_rounds=not options.newton),
+    "quantile": lambda options: make_quantiles(options.alpha),
+    "poisson": lambda _: Poisson(),
+    "gamma": lambda _: Gamma(),
+    "tweedie": lambda options: Tweedie(check_power(options.power)),
+}
+"""Losses of numbers by name, and how each is made."""
+
+CLASSES: dict[str, Callable[[LossOptions], Loss]] = {
+    "log_loss": lambda options: make_log_loss(options.n_classes, newton=options.newton),
+    "exponential": lambda options: make_exponential(options.n_classes),
+}
+"""Losses of classes."""
+
+STORED: tuple[type[Loss], ...] = (
+    SquaredError, AbsoluteError, Quantile, Quantiles, Huber, Poisson, Gamma, Tweedie, LogLoss, Exponential, Softmax,
+)  # fmt: skip
+"""Classes of losses that model files hold, under their own names, with the numbers that are their attributes."""
 
 
 def make_loss(
     loss: str | tuple[Function, Function],
     *,
-    alpha: float = 0.9,
+    alpha: float | Sequence[float] = 0.9,
     power: float = 1.5,
     n_classes: int = 0,
     newton: bool = True,
 ) -> Loss:
     """Make a loss from its name, or from two functions of (y, raw): gradient and Hessian.
 
-    alpha: level of quantile, and of huber's delta; power: of tweedie; n_classes: 0 for numbers; newton: second order,
-    where huber's delta is fixed and h of three classes or more has the factor of `Softmax`, not Friedman's.
+    alpha: level of quantile, or several, and of huber's delta; power: of tweedie; n_classes: 0 for numbers; newton:
+    second order, where huber's delta is fixed and h of three classes or more has the factor of `Softmax`, not that of
+    Friedman.
     """
     if not isinstance(loss, str):
         return _make_custom(loss, n_classes)
-    names = CLASSES if n_classes else NUMBERS
-    if loss not in names:
+    makers = CLASSES if n_classes else NUMBERS
+    if loss not in makers:
         what = f"{n_classes} classes" if n_classes else "numbers"
-        raise ValueError(f"loss={loss!r} is not for {what}: one of {', '.join(map(repr, names))}, or two functions.")
-    if loss == "exponential" and n_classes > 2:
+        raise ValueError(f"loss={loss!r} is not for {what}: one of {', '.join(map(repr, makers))}, or two functions.")
+    return makers[loss](LossOptions(alpha, power, n_classes, newton))
+
+
+def make_quantiles(alpha: Any) -> Loss:
+    """The loss of one level, or of several, which must ascend."""
+    if np.ndim(alpha) == 0:
+        return Quantile(check_level("quantile", alpha))
+    levels = [check_level("quantile", level) for level in np.ravel(alpha).tolist()]
+    if np.ndim(alpha) != 1 or not levels or levels != sorted(set(levels)):
+        raise ValueError(f"alpha={alpha!r}: the levels of several quantiles are a list, ascending, each there once.")
+    return Quantiles(levels)
+
+
+def make_log_loss(n_classes: int, *, newton: bool) -> Loss:
+    """Log loss of two classes by one score, of more by a score for each."""
+    if n_classes <= 2:
+        return LogLoss()
+    return Softmax(n_classes) if newton else Softmax(n_classes, n_classes / (n_classes - 1))
+
+
+def make_exponential(n_classes: int) -> Loss:
+    """Exponential loss, of two classes alone."""
+    if n_classes > 2:
         raise ValueError(f"loss='exponential' is for two classes, y has {n_classes}: loss='log_loss' takes any number.")
-    if loss in {"huber", "quantile"} and not 0.0 < alpha < 1.0:
+    return Exponential()
+
+
+def is_between(number: Any, low: float, high: float) -> bool:
+    """Whether this is a float above `low` and below `high`."""
+    return isinstance(number, float) and low < number < high
+
+
+def is_level(alpha: Any) -> bool:
+    """Whether this is the level of a quantile."""
+    return is_between(alpha, 0.0, 1.0)
+
+
+def check_level(loss: str, alpha: Any) -> float:
+    """A level between 0 and 1."""
+    if np.ndim(alpha) != 0:
+        raise ValueError(f"alpha={alpha!r}: loss={loss!r} has one level; several are for loss='quantile'.")
+    if not is_level(float(alpha)):
         raise ValueError(f"alpha={alpha!r}: loss={loss!r} needs a level between 0 and 1.")
-    if loss == "tweedie" and not 1.0 < power < 2.0:
+    return float(alpha)
+
+
+def check_power(power: float) -> float:
+    """A power between 1 and 2."""
+    if not 1.0 < power < 2.0:
         raise ValueError(
             f"power={power!r}: loss='tweedie' needs a power between 1 and 2; 1 is loss='poisson', 2 is loss='gamma'."
         )
-    if loss == "log_loss" and n_classes > 2:
-        return Softmax(n_classes) if newton else Softmax(n_classes, n_classes / (n_classes - 1))
-    makers: dict[str, Callable[[], Loss]] = {
-        "squared_error": SquaredError,
-        "absolute_error": AbsoluteError,
-        "huber": lambda: Huber(float(alpha), follows_rounds=not newton),
-        "quantile": lambda: Quantile(float(alpha)),
-        "poisson": Poisson,
-        "gamma": Gamma,
-        "tweedie": lambda: Tweedie(float(power)),
-        "log_loss": LogLoss,
-        "exponential": Exponential,
-    }
-    return makers[loss]()
+    return float(power)
 
 
 def _make_custom(loss: Any, n_classes: int) -> Loss:

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from spinney._elementary import log
 from spinney._warnings import warn
-from spinney.ensemble.adaboost import distances, mistakes
+from spinney.ensemble.adaboost import EarlyStopping, distances, mistakes
+from spinney.ensemble.held_out import measure_accuracy, measure_distance
 from spinney.estimators.base import Classifier, Regressor
-from spinney.estimators.base_adaboost import ADABOOST_CONSTRAINTS, Guard, Reweighted, measure_accuracy, measure_distance
+from spinney.estimators.base_adaboost import ADABOOST_CONSTRAINTS, BaseAdaBoost
 from spinney.estimators.cart import CARTClassifier, CARTRegressor
 from spinney.estimators.checks import all_or_nothing, check_classes, check_known, check_numbers
-from spinney.model.adaboost_bounds import bound_rounds, find_normalisers, vote_margins
+from spinney.estimators.evaluation_sets import Validation
+from spinney.model.adaboost_bounds import vote_margins
+from spinney.model.fitted_adaboost import bound_error, normalisers
 from spinney.model.weighted_votes import (
     ClassVotes,
     MedianVotes,
@@ -31,8 +33,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from spinney.model.fitted_adaboost import FittedAdaBoost
 
-class AdaBoostClassifier(Classifier, Reweighted):
+
+class AdaBoostClassifier(Classifier, BaseAdaBoost):
     """AdaBoost for classes: each member learns from rows whose weight grows where those before it were wrong.
 
     Two classes are boosted as in Freund and Schapire (1997), three or more as in SAMME (Zhu, Zou, Rosset and Hastie
@@ -157,12 +161,7 @@ class AdaBoostClassifier(Classifier, Reweighted):
             Rows that no member learns from: each round is scored on them, and `n_iter_no_change` stops by them.
         """
         with all_or_nothing(self):
-            self._validate_params()
-            opened = self._open(X)
-            self.classes_, codes = check_classes(self, y, opened.n_rows)
-            self.n_classes_ = len(self.classes_)
-            validation = {"X_val": X_val, "y_val": y_val, "sample_weight_val": sample_weight_val}
-            self._boost(X, opened, codes, sample_weight, validation)
+            self._fit(X, y, sample_weight, Validation(X_val, y_val, sample_weight_val))
             if self.n_classes_ > 1 and not self.estimator_weights_.any():
                 warn(
                     f"The first member is no better than chance (error {self.estimator_errors_[0]:.4g}), so it says "
@@ -173,19 +172,19 @@ class AdaBoostClassifier(Classifier, Reweighted):
     def _count_classes(self, y: NDArray[Any]) -> int:
         return max(len(np.unique(y)), 2)
 
-    def _losses(self, said: Any, y: NDArray[Any]) -> NDArray[np.float64]:
-        return mistakes(said, y)
+    def _find_losses(self, predicted: Any, y: NDArray[Any]) -> NDArray[np.float64]:
+        return mistakes(predicted, y)
 
-    def _truth(self, y: NDArray[Any]) -> NDArray[Any]:
+    def _to_truth(self, y: NDArray[Any]) -> NDArray[Any]:
         return self.classes_[y]
 
-    def _read_y(self, y: Any, n_rows: int) -> NDArray[np.int64]:
+    def _read_evaluated_target(self, y: Any, n_rows: int) -> NDArray[np.int64]:
         classes, codes = check_classes(self, y, n_rows)
         check_known(classes, self.classes_)
         return np.searchsorted(self.classes_, classes)[codes]
 
-    def _read_said(self, said: Any) -> NDArray[np.int64]:
-        column = np.asarray(said).ravel()
+    def _read_predictions(self, predicted: Any) -> NDArray[np.int64]:
+        column = np.asarray(predicted).ravel()
         codes = np.minimum(np.searchsorted(self.classes_, column), self.n_classes_ - 1)
         is_known = self.classes_[codes] == column
         if not np.all(is_known):
@@ -195,38 +194,49 @@ class AdaBoostClassifier(Classifier, Reweighted):
             )
         return codes
 
-    def _make_guard(self, hear: Any, y: NDArray[Any], weight: NDArray[np.float64] | None, patience: float) -> Guard:
+    def _make_early_stopping(
+        self, predict: Any, y: NDArray[Any], weight: NDArray[np.float64] | None, patience: float
+    ) -> EarlyStopping:
         votes = ClassVotes(len(y), self.n_classes_)
         measure = measure_accuracy(y, weight)
-        return Guard(hear, votes.add, lambda: measure(choose_by_votes(votes)), patience, float(self.tol))
+        return EarlyStopping(predict, votes.add, lambda: measure(choose_by_votes(votes)), patience, float(self.tol))
 
-    # --- reading ---
+    # --- predictions ---
 
-    def _sum_votes(self, X: Any) -> ClassVotes:
-        """Votes of all members."""
-        if self._has_trees:
-            return self._make_predictor().sum_votes(self._values(X))
-        n_rows, heard = self._staged_said(X)
-        votes = ClassVotes(n_rows, self.n_classes_)
-        for said, weight in zip(heard, self.estimator_weights_.tolist(), strict=True):
-            votes.add(said, weight)
+    def _sum_votes(self, X: Any, n_rounds: Any = None) -> ClassVotes:
+        """Votes of the first members; None: of all."""
+        fitted = self._find_fitted(n_rounds)
+        if fitted.trees is not None:
+            return fitted.predictor().sum_votes(self._values(X, fitted))
+        *_, votes = self._add_votes(X, fitted)
         return votes
+
+    def _add_votes(self, X: Any, fitted: FittedAdaBoost) -> Iterator[ClassVotes]:
+        """Votes after each member; one object, which goes on."""
+        n_rows, predictions = self._predict_members(X, fitted)
+        votes = ClassVotes(n_rows, self.n_classes_)
+        for predicted, weight in zip(predictions, fitted.weights.tolist(), strict=True):
+            votes.add(predicted, weight)
+            yield votes
 
     def _staged_votes(self, X: Any) -> Iterator[ClassVotes]:
         """Votes after each member; one object, which goes on."""
-        n_rows, heard = self._staged_said(X)
-        votes = ClassVotes(n_rows, self.n_classes_)
-        for said, weight in zip(heard, self.estimator_weights_.tolist(), strict=True):
-            votes.add(said, weight)
-            yield votes
+        return self._add_votes(X, self._find_fitted())
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict the class of each row: that with most votes, the first among equals."""
-        votes = self._sum_votes(X)
+    def predict(self, X: Any, *, n_rounds: int | None = None) -> NDArray[Any]:
+        """Predict the class of each row: that with most votes, the first among equals.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+        n_rounds : int, optional
+            Ask the first members only: stage `n_rounds` of `staged_predict`. By default all.
+        """
+        votes = self._sum_votes(X, n_rounds)
         return self.classes_[choose_by_votes(votes)]
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Votes as scikit-learn counts them.
+    def decision_function(self, X: Any, *, n_rounds: int | None = None) -> NDArray[np.float64]:
+        """Votes as scikit-learn counts them; `n_rounds` as in `predict`.
 
         Returns
         -------
@@ -234,49 +244,48 @@ class AdaBoostClassifier(Classifier, Reweighted):
             Two classes: twice the mean vote, within [-2, 2]; positive for the second class. More: the mean over the
             members of 1 for the class voted for and -1 / (n_classes - 1) for the others, by weight.
         """
-        votes = self._sum_votes(X)
+        votes = self._sum_votes(X, n_rounds)
         return decide(votes, self.n_classes_)
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any, *, n_rounds: int | None = None) -> NDArray[np.float64]:
         """Predict class probabilities from the decision function by SAMME's softmax, shape (n_rows, n_classes).
 
         They rise with the votes but are no frequencies: `sklearn.calibration.CalibratedClassifierCV` makes them so.
+        `n_rounds` is as in `predict`.
         """
-        votes = self._sum_votes(X)
+        votes = self._sum_votes(X, n_rounds)
         return spread(decide(votes, self.n_classes_), self.n_classes_)
 
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_log_proba(self, X: Any, *, n_rounds: int | None = None) -> NDArray[np.float64]:
         """Logarithm of `predict_proba`."""
-        votes = self._sum_votes(X)
-        return log(spread(decide(votes, self.n_classes_), self.n_classes_))
+        return log(self.predict_proba(X, n_rounds=n_rounds))
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
-        """Yield what `predict` says after 1, 2, ... members."""
+        """Yield predictions of `predict` after 1, 2, ... members."""
         for votes in self._staged_votes(X):
             yield self.classes_[choose_by_votes(votes)]
 
     def staged_decision_function(self, X: Any) -> Iterator[NDArray[np.float64]]:
-        """Yield what `decision_function` says after 1, 2, ... members."""
+        """Yield the `decision_function` after 1, 2, ... members."""
         for votes in self._staged_votes(X):
             yield decide(votes, self.n_classes_)
 
     def staged_predict_proba(self, X: Any) -> Iterator[NDArray[np.float64]]:
-        """Yield what `predict_proba` says after 1, 2, ... members."""
+        """Yield class probabilities of `predict_proba` after 1, 2, ... members."""
         for votes in self._staged_votes(X):
             yield spread(decide(votes, self.n_classes_), self.n_classes_)
 
     def staged_score(self, X: Any, y: Any, sample_weight: Any = None) -> Iterator[float]:
-        """Yield what `score` says after 1, 2, ... members."""
-        for said in self.staged_predict(X):
-            yield float(accuracy_score(y, said, sample_weight=sample_weight))
+        """Yield the `score` after 1, 2, ... members."""
+        for predicted in self.staged_predict(X):
+            yield float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     # --- why it works ---
 
     @property
     def normalisers_(self) -> NDArray[np.float64]:
         """Z of each round, shape (n_members,); 2 sqrt(e (1 - e)) for two classes and a learning rate of 1."""
-        check_is_fitted(self, "estimator_weights_")
-        return find_normalisers(self.estimator_errors_, self._alphas)
+        return normalisers(self._find_fitted())
 
     def training_bound(self, margin: float = 0.0) -> NDArray[np.float64]:
         """Bound on the weighted share of training rows that are wrong after 1, 2, ... members: the product of Z.
@@ -292,8 +301,7 @@ class AdaBoostClassifier(Classifier, Reweighted):
             For margin 0 and two classes it is the mean of exp(-y F(x)) over the rows, F being the sum of votes in the
             convention "half". A value above 1 says nothing.
         """
-        check_is_fitted(self, "estimator_weights_")
-        return bound_rounds(self.estimator_errors_, self._alphas, margin)
+        return bound_error(self._find_fitted(), margin)
 
     def margins(self, X: Any, y: Any) -> NDArray[np.float64]:
         """Margin of each row: share of the votes for its class, minus the largest share of another class.
@@ -311,10 +319,10 @@ class AdaBoostClassifier(Classifier, Reweighted):
             none is wrong any more (Schapire, Freund, Bartlett and Lee 1998).
         """
         votes = self._sum_votes(X)
-        return vote_margins(votes.votes, votes.total, self._read_y(y, len(votes.votes)))
+        return vote_margins(votes.votes, votes.total, self._read_evaluated_target(y, len(votes.votes)))
 
 
-class AdaBoostRegressor(Regressor, Reweighted):
+class AdaBoostRegressor(Regressor, BaseAdaBoost):
     """AdaBoost for numbers: R2 of Drucker (1997).
 
     Each member learns from rows whose weight grows with the error of those before it. The loss L of a row is its error
@@ -390,55 +398,62 @@ class AdaBoostRegressor(Regressor, Reweighted):
     ) -> Self:
         """Boost; y holds numbers, the rest is as in the classifier."""
         with all_or_nothing(self):
-            self._validate_params()
-            opened = self._open(X)
-            numbers = check_numbers(self, y, opened.n_rows)
-            validation = {"X_val": X_val, "y_val": y_val, "sample_weight_val": sample_weight_val}
-            return self._boost(X, opened, numbers, sample_weight, validation)
+            return self._fit(X, y, sample_weight, Validation(X_val, y_val, sample_weight_val))
 
     def _count_classes(self, y: NDArray[Any]) -> int:  # noqa: ARG002
         return 2
 
-    def _losses(self, said: Any, y: NDArray[Any]) -> NDArray[np.float64]:
-        return distances(said, y, self.loss)
+    def _find_losses(self, predicted: Any, y: NDArray[Any]) -> NDArray[np.float64]:
+        return distances(predicted, y, self.loss)
 
-    def _truth(self, y: NDArray[Any]) -> NDArray[Any]:
+    def _to_truth(self, y: NDArray[Any]) -> NDArray[Any]:
         return y
 
-    def _read_y(self, y: Any, n_rows: int) -> NDArray[np.float64]:
+    def _read_evaluated_target(self, y: Any, n_rows: int) -> NDArray[np.float64]:
         return check_numbers(self, y, n_rows)
 
-    def _read_said(self, said: Any) -> NDArray[np.float64]:
-        column = np.asarray(said, np.float64).ravel()
+    def _read_predictions(self, predicted: Any) -> NDArray[np.float64]:
+        column = np.asarray(predicted, np.float64).ravel()
         is_number = np.isfinite(column)
         if not is_number.all():
             row = int(np.argmin(is_number))
             raise ValueError(f"a member predicts {column[row]} for row {row}: give an estimator that predicts numbers")
         return column
 
-    def _make_guard(self, hear: Any, y: NDArray[Any], weight: NDArray[np.float64] | None, patience: float) -> Guard:
+    def _make_early_stopping(
+        self, predict: Any, y: NDArray[Any], weight: NDArray[np.float64] | None, patience: float
+    ) -> EarlyStopping:
         votes = MedianVotes(len(y))
         measure = measure_distance(y, weight)
-        return Guard(hear, votes.add, lambda: measure(votes.medians()), patience, float(self.tol))
+        return EarlyStopping(predict, votes.add, lambda: measure(votes.medians()), patience, float(self.tol))
 
-    # --- reading ---
+    # --- predictions ---
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """Predict the target of each row: the weighted median of what the members predict."""
-        if self._has_trees:
-            return self._make_predictor().answer(self._values(X))
-        _, heard = self._staged_said(X)
-        return find_medians(np.stack(list(heard), axis=1), self.estimator_weights_)
+    def predict(self, X: Any, *, n_rounds: int | None = None) -> NDArray[np.float64]:
+        """Predict the target of each row: the weighted median of what the members predict.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+        n_rounds : int, optional
+            Ask the first members only: stage `n_rounds` of `staged_predict`. By default all.
+        """
+        fitted = self._find_fitted(n_rounds)
+        if fitted.trees is not None:
+            return fitted.predictor().answer(self._values(X, fitted))
+        _, predictions = self._predict_members(X, fitted)
+        return find_medians(np.stack(list(predictions), axis=1), fitted.weights)
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[np.float64]]:
-        """Yield what `predict` says after 1, 2, ... members."""
-        n_rows, heard = self._staged_said(X)
+        """Yield predictions of `predict` after 1, 2, ... members."""
+        fitted = self._find_fitted()
+        n_rows, predictions = self._predict_members(X, fitted)
         votes = MedianVotes(n_rows)
-        for said, weight in zip(heard, self.estimator_weights_.tolist(), strict=True):
-            votes.add(said, weight)
+        for predicted, weight in zip(predictions, fitted.weights.tolist(), strict=True):
+            votes.add(predicted, weight)
             yield votes.medians()
 
     def staged_score(self, X: Any, y: Any, sample_weight: Any = None) -> Iterator[float]:
-        """Yield what `score` says after 1, 2, ... members."""
-        for said in self.staged_predict(X):
-            yield float(r2_score(y, said, sample_weight=sample_weight))
+        """Yield the `score` after 1, 2, ... members."""
+        for predicted in self.staged_predict(X):
+            yield float(r2_score(y, predicted, sample_weight=sample_weight))

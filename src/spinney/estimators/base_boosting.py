@@ -1,4 +1,4 @@
-"""What boosted classifiers and regressors share: reading the data, the rounds, and what they say."""
+"""What boosted classifiers and regressors share: reading the data, the rounds, and predictions by them."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import time
 from dataclasses import dataclass
 from itertools import combinations
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from spinney._cost import BAR_SECONDS, COMPILED_SHARE, SHORT_SECONDS, VISIT_SECONDS
 from spinney._jit import kernels
 from spinney._threads import count_workers
 from spinney._types import IS_BINNED, MAX_CODES
 from spinney._warnings import warn
-from spinney.ensemble.boosting import Boosting
+from spinney.ensemble import held_out
+from spinney.ensemble.boosting import BoostedRows, Boosting, Constraints
 from spinney.ensemble.initial_score import find_start
-from spinney.ensemble.links import respond
 from spinney.ensemble.losses import Loss
+from spinney.ensemble.rounds import TRAIN, EvaluationSet, Monitor, StoppingRule, grow_rounds
 from spinney.ensemble.sampling import draw_key
 from spinney.estimators.base import Estimator
-from spinney.estimators.base_forest import forget
 from spinney.estimators.cart import SHARED_CONSTRAINTS, count_features
 from spinney.estimators.checks import (
     MODERATE,
@@ -38,27 +38,27 @@ from spinney.estimators.checks import (
     row_count,
     scale_down,
 )
-from spinney.estimators.early_stopping import Holdout, Monitor, Watch, draw_held, grow_rounds
-from spinney.estimators.kept import Kept
-from spinney.estimators.training import make_legend
-from spinney.model.boosted_scores import begin_raw, sum_gains
-from spinney.model.predictors import RoundPredictor
+from spinney.estimators.evaluation_sets import GivenSet, Validation, check_stopping, read_offset
+from spinney.estimators.kept import Kept, Part, set_parts
+from spinney.estimators.out_of_bag import find_score
+from spinney.estimators.round_scores import make_score, name_score
+from spinney.estimators.training import make_legend, read_training
+from spinney.model.boosted_scores import add_rounds, begin_raw
+from spinney.model.fitted_boosting import FittedBoosting, Scores, feature_importances, find_fault, in_units
 from spinney.table.binning import bin_table
 from spinney.table.fixed_point import fix_weights, scale
-from spinney.table.ingest import Table, read_columns
-from spinney.table.schema import encode
+from spinney.table.ingest import Table
+from spinney.table.schema import Schema, encode
 from spinney.tree.boost import BoostParams
 from spinney.tree.forest import Forest, join_forests
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from spinney._jit import Kernels
-    from spinney.table.schema import Schema
+    from spinney.model.predictors import RoundPredictor
 
-HOLDOUT = 0x484F4C44  # the part of the seed's key that the held-out rows are drawn from
 CELLS_AT_ONCE = 1 << 20  # of the values that are read together
 SHARED_ROWS = 4096  # of a piece of a round that goes to a thread of its own
 
@@ -102,7 +102,7 @@ BOOST_CONSTRAINTS: dict[str, list[Any]] = {
 
 
 @dataclass
-class Data:
+class BoostingData:
     """What a fit reads: all rows of X and what goes with them.
 
     Attributes
@@ -113,10 +113,16 @@ class Data:
     y : float64 (n_rows,)
         Class codes, or numbers in units of 2**exponent.
     weight : float64 (n_rows,), or None for 1 each
+        Of rows times those of classes.
     offset : float64 (n_raw, n_rows), optional
-        From `init_score`.
+        From `init_score`, in units of 2**exponent.
+    loss : Loss
+    class_factors : float64 (n_classes,), optional
+        What weights of rows of each class were multiplied by.
+    seed, exponent : int
+        See `FittedBoosting`.
     is_used, is_held : bool (n_rows,), optional
-        Rows of positive weight; rows that only validate. None: all, none.
+        Rows of positive weight; rows that are held out. None: all, none.
     """
 
     X: Any
@@ -124,6 +130,10 @@ class Data:
     y: NDArray[np.float64]
     weight: NDArray[np.float64] | None
     offset: NDArray[np.float64] | None
+    loss: Loss
+    class_factors: NDArray[np.float64] | None
+    seed: int = 0
+    exponent: int = 0
     is_used: NDArray[np.bool_] | None = None
     is_held: NDArray[np.bool_] | None = None
 
@@ -143,7 +153,15 @@ class Data:
         return self.y[rows], weight, offset
 
 
-class Boosted(Estimator):
+class Effort(NamedTuple):
+    """How the work of a fit is done, which never changes what comes out."""
+
+    kernels: Any
+    n_workers: int
+    is_short: bool
+
+
+class BaseGradientBoosting(Estimator):
     """Trees grown one round after the other, each on what those before have left."""
 
     _keeps: ClassVar[dict[str, Kept]] = {
@@ -154,7 +172,6 @@ class Boosted(Estimator):
         "_start": Kept(np.ndarray),
         "_exponent": Kept(int, is_needed=False),
         "_marks": Kept(dict),
-        "_class_factors": Kept(np.ndarray | None, is_needed=False),
         "init_": Kept(np.ndarray),
         "n_trees_per_iteration_": Kept(int),
         "n_estimators_": Kept(int),
@@ -164,34 +181,40 @@ class Boosted(Estimator):
         "train_score_": Kept(np.ndarray, is_needed=False),
         "validation_score_": Kept(np.ndarray, is_needed=False),
     }
-    _loss: Loss
-    _seed: int
-    _start: NDArray[np.float64]  # (n_raw,) raw scores before the first round
-    _exponent: int = 0  # raw scores are in units of 2**_exponent, where targets are near the ends of float64
-    _marks: dict[str, str]
+    _fitted: FittedBoosting
+    _schema = Part("schema")
+    forest_ = Part("forest")
+    max_features_ = Part("max_features")
+    _loss = Part("loss")
+    _seed = Part("seed")
+    _start = Part("start")
+    _exponent = Part("exponent")
+    _marks = Part("hashes")
+    init_ = Part("init")
+    n_trees_per_iteration_ = Part("n_raw")
+    n_estimators_ = Part("n_rounds")
+    n_iter_ = Part("n_rounds")
+    best_iteration_ = Part("best_round")
+    evals_result_ = Part("curves")
+    train_score_ = Part("train.values")
+    validation_score_ = Part("validation.values")
 
     # --- what differs between classes and numbers ---
 
-    def _read_y(self, y: Any, n_rows: int) -> NDArray[np.float64]:
-        """The target of the training rows, as the loss takes it."""
+    def _weigh_classes(
+        self, y: NDArray[np.float64], weight: NDArray[np.float64] | None
+    ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+        """Weights of rows times those of classes, and what each class was multiplied by."""
         raise NotImplementedError
 
-    def _read_other_y(self, y: Any, n_rows: int) -> NDArray[np.float64]:
-        """The target of rows that validate."""
-        raise NotImplementedError
-
-    def _weigh(self, weight: NDArray[np.float64] | None, y: NDArray[np.float64]) -> NDArray[np.float64] | None:
-        """Weights of the training rows; of classes too."""
-        raise NotImplementedError
-
-    def _weigh_other(self, weight: NDArray[np.float64] | None, y: NDArray[np.float64]) -> NDArray[np.float64] | None:
-        """Weights of rows that validate."""
+    def _read_evaluated_target(self, y: Any, n_rows: int) -> NDArray[np.float64]:
+        """The target of rows to evaluate on, as the loss takes it."""
         raise NotImplementedError
 
     def _make_loss(self) -> Loss:
         raise NotImplementedError
 
-    def _truth(self, y: NDArray[np.float64]) -> NDArray[Any]:
+    def _to_truth(self, y: NDArray[np.float64]) -> NDArray[Any]:
         """The target as scorers take it."""
         raise NotImplementedError
 
@@ -201,118 +224,142 @@ class Boosted(Estimator):
 
     # --- fitting ---
 
-    def _fit(
-        self, X: Any, y: Any, sample_weight: Any, validation: dict[str, Any], init_score: Any, callbacks: Any
-    ) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, validation: Validation, init_score: Any, callbacks: Any) -> Self:
         """Read everything, grow the rounds, keep the model."""
         deadline = math.inf if self.max_time is None else time.monotonic() + float(self.max_time)
         self._validate_params()
-        self._check_validation(validation)
-        watch = self._read_watch(callbacks, deadline)
-        columns = open_x(self, X, is_fit=True)
-        target = self._read_y(y, columns.n_rows)
-        weight = self._weigh(check_weights(sample_weight, columns.n_rows), target)
-        loss = self._make_loss()
         self._refuse_clashes()
-        table = read_columns(columns, self.categorical_features)
-        data = Data(X, table, target, weight, read_offset(init_score, "init_score", columns.n_rows, loss.n_raw))
+        given = validation.list_sets()
+        check_stopping(self, given)
+        callbacks = check_callbacks(callbacks)
+        if self.scoring != "loss":
+            find_score(self.scoring, "scoring")  # a misspelt name is told before anything is read
+        data = self._read_data(X, y, sample_weight, init_score)
+        hashes = self._hash_data(data)
+        old = self._find_old_rounds(hashes)
+        data.seed = draw_seed(self.random_state) if old is None else old.seed
+        data.exponent = self._find_exponent(data.y) if old is None else old.exponent
+        data.y, data.offset = in_units(data.y, data.exponent), in_units(data.offset, data.exponent)
+        sets = [self._read_set(rows, data) for rows in given] or self._hold_out(data)
+        rule = StoppingRule(
+            None if self.n_iter_no_change is None else int(self.n_iter_no_change), float(self.tol), deadline
+        )
+        self._fitted = self._grow(data, hashes, old, sets, rule, callbacks)
+        self.n_outputs_ = 1
+        return self
+
+    def _read_data(self, X: Any, y: Any, sample_weight: Any, init_score: Any) -> BoostingData:
+        """Check and read what `fit` was given."""
+        training = read_training(self, X, y, sample_weight)
+        n_rows, target = training.columns.n_rows, training.y.astype(np.float64)
+        weight, factors = self._weigh_classes(target, training.weight)
+        loss = self._make_loss()
+        offset = read_offset(init_score, "init_score", n_rows, loss.n_raw)
+        data = BoostingData(X, training.table, target, weight, offset, loss, factors)
         if weight is not None and not np.all(weight > 0.0):
             data.is_used = weight > 0.0
         loss.check(target if data.is_used is None else np.where(data.is_used, target, target[data.is_used][0]))
-        marks = self._mark(data)
-        old = self._kept_forest(marks)
-        if old is None:
-            forget(self, ("forest_",))
-            self._seed = draw_seed(self.random_state)
-            self._exponent = self._find_exponent(target)
-        self._schema = table.schema
-        data.y, data.offset = self._to_units(data.y), self._to_units(data.offset)
-        holdout = self._read_validation(validation, loss, data) or self._hold_out(data)
-        self._grow(data, loss, old, watch, holdout)
-        self._loss, self._marks = loss, marks
-        return self
+        return data
 
-    def _grow(self, data: Data, loss: Loss, old: Forest | None, watch: Watch, holdout: Holdout | None) -> None:
-        """Grow the rounds that are wanted beyond those there are (warm start), and keep them."""
-        schema, keep = data.table.schema, data.keep
-        y, weight, offset = data.part(keep)
+    def _grow(
+        self,
+        data: BoostingData,
+        hashes: dict[str, str],
+        old: FittedBoosting | None,
+        sets: list[EvaluationSet],
+        rule: StoppingRule,
+        callbacks: Sequence[Any],
+    ) -> FittedBoosting:
+        """Grow the rounds that are wanted beyond those there are (warm start)."""
+        loss = data.loss
+        y, weight, offset = data.part(data.keep)
         weight, power = moderate(weight)
-        n_rows, n_features = len(y), schema.n_features
-        n_old = 0 if old is None else len(old) // loss.n_raw
+        n_old = 0 if old is None else old.n_rounds
         n_new = self.n_estimators - n_old
-        seconds = self._round_seconds(n_rows, n_features) * loss.n_raw
-        chosen = kernels(seconds * n_new)
-        n_workers = count_workers(self.n_jobs, n_rows // SHARED_ROWS, seconds * COMPILED_SHARE)
+        effort = self._estimate_effort(len(y), data.table.schema.n_features, loss.n_raw, n_new)
         start = np.zeros(loss.n_raw)
         if self.init is None:  # on a warm start too: huber's delta comes with it
-            start = find_start(loss, y, weight, offset, chosen)
-        if old is None:
-            self._start = start
-        raw = begin_raw(self._start, n_rows, offset)
-        if holdout is not None:
-            holdout.raw = begin_raw(self._start, len(holdout.y), holdout.offset)
-        monitor = Monitor(self, loss, lambda raw: respond(loss.link, raw, self._exponent), y, weight, holdout, watch)
-        self.max_features_ = count_features(self.max_features, n_features)
+            start = find_start(loss, y, weight, offset, effort.kernels)
+        start = start if old is None else old.start
+        raw = begin_raw(start, len(y), offset)
+        for rows in sets:
+            rows.raw = begin_raw(start, len(rows.y), rows.offset)
+        metric = name_score(self.scoring) if sets and self.scoring != "loss" else "loss"
+        monitor = Monitor(loss, y, weight, sets, metric, rule, callbacks, int(self.verbose))
+        forest = None
         if old is not None:
-            monitor.replay(old, read_values(data.table, keep), raw)
+            forest = old.forest
+            monitor.replay(n_old, add_rounds_of(old.forest), read_values(data.table, data.keep), raw)
+        max_features = count_features(self.max_features, data.table.schema.n_features)
         if n_new > 0:
-            engine = self._make_engine(data, y, weight, power, loss, raw, chosen, n_workers, n_old)
-            # Ctrl-C is heard between rounds; passing each to another thread cost a sixth of a fit of 1,000 rows
-            is_short = seconds * COMPILED_SHARE < SHORT_SECONDS and seconds * n_new * COMPILED_SHARE < BAR_SECONDS
-            grown = self._run(engine, monitor, n_new, is_short=is_short)
-            old = grown if old is None else join_forests(old, grown)
-        assert old is not None
-        self.forest_ = old
-        self._keep_curves(monitor)
+            params = self._boost_params(len(y), data, max_features, power)
+            engine = self._make_engine(data, y, weight, raw, params, effort, n_old)
+            grown = self._run(engine, monitor, n_new, is_short=effort.is_short)
+            forest = grown if forest is None else join_forests(forest, grown)
+        assert forest is not None
+        judged = monitor.curves[sets[-1].name] if sets else {}
+        return FittedBoosting(
+            schema=data.table.schema,
+            classes=None if self._labels is None else self.classes_,
+            forest=forest,
+            loss=loss,
+            start=start,
+            exponent=data.exponent,
+            best_round=monitor.best_round,
+            seed=data.seed,
+            max_features=max_features,
+            class_factors=data.class_factors,
+            hashes=hashes,
+            curves=monitor.curves,
+            train=Scores(np.array(monitor.curves[TRAIN]["loss"])) if TRAIN in monitor.curves else None,
+            validation=Scores(np.array(judged[metric])) if metric in judged else None,
+        )
 
     def _make_engine(
         self,
-        data: Data,
+        data: BoostingData,
         y: NDArray[np.float64],
         weight: NDArray[np.float64] | None,
-        power: int,
-        loss: Loss,
         raw: NDArray[np.float64],
-        chosen: Kernels,
-        n_workers: int,
+        params: BoostParams,
+        effort: Effort,
         first_round: int,
     ) -> Boosting:
-        """Bin the table and set up what grows on it."""
+        """Bin the table and set up what grows on it; y, weight, raw: those of the rows to learn from."""
         schema, n_rows = data.table.schema, len(y)
-        monotone = check_monotone(self.monotonic_cst, self, schema)
-        interactions = check_interactions(self.interaction_cst, self, schema)
+        constraints = Constraints(
+            check_monotone(self.monotonic_cst, self, schema), check_interactions(self.interaction_cst, self, schema)
+        )
         quantiles = fix_weights(weight, n_rows).values
         is_exact = self.max_bins is None or self.candidates == "hessian"  # which are drawn from all values
-        bins = bin_table(data.table, quantiles, None if is_exact else int(self.max_bins), chosen, data.keep, n_workers)
+        max_bins = None if is_exact else int(self.max_bins)
+        bins = bin_table(data.table, quantiles, max_bins, effort.kernels, data.keep, effort.n_workers)
         if self.max_bins is None and bins.features[IS_BINNED].any():
             column = schema.name_of(int(np.argmax(bins.features[IS_BINNED])))
             warn(f"max_bins=None: column {column} has more than {MAX_CODES} distinct values; quantiles bin them")
-        # leaves hold scores, not classes: a boosted tree is one of numbers
-        legend = make_legend(schema, None, bins.has_missing)
         return Boosting(
-            bins,
-            y,
-            weight,
-            loss,
-            self._boost_params(n_rows, schema.n_features, power),
-            raw,
-            chosen,
-            n_workers,
-            monotone=monotone,
-            interactions=interactions,
-            legend=legend,
+            BoostedRows(bins, y, weight, raw),
+            data.loss,
+            params,
+            effort.kernels,
+            effort.n_workers,
+            constraints=constraints,
+            legend=make_legend(schema, None, bins.has_missing),  # leaves hold scores: a boosted tree is one of numbers
             first_round=first_round,
-            max_bins=int(self.max_bins or MAX_CODES),
         )
 
-    def _round_seconds(self, n_rows: int, n_features: int) -> float:
-        """About what a tree takes, interpreted: every row and feature once a level."""
+    def _estimate_effort(self, n_rows: int, n_features: int, n_raw: int, n_rounds: int) -> Effort:
+        """Kernels and threads for rounds of trees in which every row and feature is visited once a level."""
         n_leaves = n_rows if self.max_leaf_nodes is None else min(int(self.max_leaf_nodes), n_rows)
         n_levels = min(math.log2(max(n_leaves, 2)), self.max_depth or math.inf)
-        return n_rows * n_features * n_levels * VISIT_SECONDS
+        seconds = n_rows * n_features * n_levels * VISIT_SECONDS * n_raw  # a round, interpreted
+        # Ctrl-C is heard between rounds; passing each to another thread cost a sixth of a fit of 1,000 rows
+        is_short = seconds * COMPILED_SHARE < SHORT_SECONDS and seconds * n_rounds * COMPILED_SHARE < BAR_SECONDS
+        n_workers = count_workers(self.n_jobs, n_rows // SHARED_ROWS, seconds * COMPILED_SHARE)
+        return Effort(kernels(seconds * n_rounds), n_workers, is_short)
 
     def _run(self, engine: Boosting, monitor: Monitor, n_rounds: int, *, is_short: bool) -> Forest:
-        """Grow rounds; what an engine says of numbers is said in terms of parameters."""
+        """Grow rounds; errors of arithmetic are explained in terms of parameters."""
         try:
             return grow_rounds(engine, monitor, n_rounds, is_short=is_short)
         except FloatingPointError as error:
@@ -323,23 +370,10 @@ class Boosted(Estimator):
         finally:
             engine.close()
 
-    def _keep_curves(self, monitor: Monitor) -> None:
-        """The attributes of a fitted model."""
-        self.n_outputs_ = 1
-        self.init_ = np.ldexp(self._start, self._exponent)
-        self.n_trees_per_iteration_ = len(self._start)
-        self.n_estimators_ = self.n_iter_ = monitor.n_rounds
-        self.best_iteration_ = monitor.best_round
-        self.evals_result_ = monitor.curves
-        forget(self, ("train_score_", "validation_score_"))
-        if "train" in monitor.curves:
-            self.train_score_ = np.array(monitor.curves["train"]["loss"])
-        if monitor.metric in monitor.curves.get("valid", {}):
-            self.validation_score_ = np.array(monitor.curves["valid"][monitor.metric])
-
-    def _boost_params(self, n_rows: int, n_features: int, power: int) -> BoostParams:
-        """The parameters as Python's own numbers; weights are in units of 2**power, targets of 2**_exponent."""
+    def _boost_params(self, n_rows: int, data: BoostingData, max_features: int, power: int) -> BoostParams:
+        """The parameters as Python's own numbers; weights are in units of 2**power, targets of 2**exponent."""
         reg_lambda = float(self.newton) if self.reg_lambda is None else float(self.reg_lambda)
+        n_features = data.table.schema.n_features
         return BoostParams(
             max_leaf_nodes=None if self.max_leaf_nodes is None else min(int(self.max_leaf_nodes), n_rows + 2),
             max_depth=None if self.max_depth is None else min(int(self.max_depth), n_rows),
@@ -348,18 +382,19 @@ class Boosted(Estimator):
             min_weight_fraction_leaf=float(self.min_weight_fraction_leaf),
             min_child_weight=scale(float(self.min_child_weight), -power),
             reg_lambda=scale(reg_lambda, -power),
-            reg_alpha=scale(float(self.reg_alpha), -power - self._exponent),
-            gamma=scale(float(self.gamma), -power - 2 * self._exponent),
+            reg_alpha=scale(float(self.reg_alpha), -power - data.exponent),
+            gamma=scale(float(self.gamma), -power - 2 * data.exponent),
             pruning=self.pruning,
             learning_rate=float(self.learning_rate),
             subsample=float(self.subsample),
-            max_features=None if self.max_features_ == n_features else self.max_features_,
+            max_features=None if max_features == n_features else max_features,
             max_tree_features=count_features(self.max_features_per_tree, n_features),
             newton=bool(self.newton),
             cat_smooth=scale(float(self.cat_smooth), -power),
             max_cat_threshold=int(self.max_cat_threshold),
             candidates=self.candidates,
-            seed=self._seed,
+            max_bins=int(self.max_bins or MAX_CODES),
+            seed=data.seed,
         )
 
     def _refuse_clashes(self) -> None:
@@ -371,153 +406,202 @@ class Boosted(Estimator):
         if self.candidates == "hessian" and self.max_bins is None:
             raise ValueError("candidates='hessian' chooses cuts among values, max_bins=None tries every one: use one")
 
-    def _to_units(self, x: Any) -> Any:
-        """Numbers of the user in units of 2**_exponent."""
-        return np.ldexp(x, -self._exponent) if self._exponent and x is not None else x
-
     # --- warm start ---
 
-    def _mark(self, data: Data) -> dict[str, str]:
+    def _hash_data(self, data: BoostingData) -> dict[str, str]:
         """Hashes of the data, to know them again; of X only where a warm start may ask."""
-        classes = tuple(self.classes_.tolist()) if hasattr(self, "classes_") else None
-        marks = {"y": mark_weights(data.y), "sample_weight or class_weight": mark_weights(data.weight)}
+        hashes = {"y": mark_weights(data.y), "sample_weight or class_weight": mark_weights(data.weight)}
         if data.offset is not None:
-            marks["init_score"] = mark_weights(data.offset)
-        marks["loss"] = repr(self.loss if isinstance(self.loss, str) else "two functions")
+            hashes["init_score"] = mark_weights(data.offset)
+        hashes["loss"] = repr(self.loss if isinstance(self.loss, str) else "two functions")
+        if data.loss.link == "quantiles":
+            hashes["loss"] += f" of {data.loss.levels}"
         if self.warm_start:
-            marks["X"] = fingerprint(data.table, data.y, classes)
-        return marks
+            hashes["X"] = fingerprint(data.table, data.y, self._labels)
+        return hashes
 
-    def _kept_forest(self, marks: dict[str, str]) -> Forest | None:
-        """The rounds to add to, if this is a warm start on the same data."""
-        old: Forest | None = getattr(self, "forest_", None) if self.warm_start else None
+    def _find_old_rounds(self, hashes: dict[str, str]) -> FittedBoosting | None:
+        """The model to add rounds to, if this is a warm start on the same data."""
+        old: FittedBoosting | None = vars(self).get("_fitted") if self.warm_start else None
         if old is None:
             return None
         for name in ("y", "sample_weight or class_weight", "init_score", "loss", "X"):
-            is_comparable = name != "X" or name in self._marks  # the last fit may not have looked at it
-            if is_comparable and marks.get(name) != self._marks.get(name):
+            is_comparable = name != "X" or name in old.hashes  # the last fit may not have looked at it
+            if is_comparable and hashes.get(name) != old.hashes.get(name):
                 raise ValueError(
                     f"warm_start adds rounds to a model, so fit needs the data of the first fit again; {name} differs. "
                     "Set warm_start=False to begin anew."
                 )
-        if self.n_estimators < self.n_estimators_:
+        if self.n_estimators < old.n_rounds:
             raise ValueError(
-                f"n_estimators={self.n_estimators} must be larger or equal to the {self.n_estimators_} rounds there "
+                f"n_estimators={self.n_estimators} must be larger or equal to the {old.n_rounds} rounds there "
                 "are when warm_start==True"
             )
-        if self.n_estimators == self.n_estimators_:
+        if self.n_estimators == old.n_rounds:
             warn("Warm-start fitting without increasing n_estimators does not fit new trees.")
         return old
 
-    # --- rows that validate ---
+    # --- rows to evaluate on ---
 
-    def _check_validation(self, validation: dict[str, Any]) -> None:
-        """Refuse half a validation set, and early stopping without one."""
-        has_rows = validation["X_val"] is not None
-        if has_rows != (validation["y_val"] is not None):
-            raise ValueError("X_val and y_val belong together: give both or none")
-        for name in ("sample_weight_val", "init_score_val"):
-            if validation[name] is not None and not has_rows:
-                raise ValueError(f"{name} belongs to X_val and y_val, which are not given")
-        if self.n_iter_no_change is not None and not has_rows and self.validation_fraction is None:
-            raise ValueError(
-                f"n_iter_no_change={self.n_iter_no_change} stops early by rows held out, but there are none: give "
-                "X_val and y_val to fit, or a validation_fraction"
-            )
-
-    def _read_watch(self, callbacks: Any, deadline: float) -> Watch:
-        callbacks = [callbacks] if callable(callbacks) else list(callbacks or ())
-        for callback in callbacks:
-            if not callable(callback):
-                raise TypeError(f"callbacks must be functions of (iteration, results), got {callback!r}")
-        return Watch(
-            scoring=self.scoring,
-            n_iter_no_change=None if self.n_iter_no_change is None else int(self.n_iter_no_change),
-            tol=float(self.tol),
-            deadline=deadline,
-            callbacks=callbacks,
-            verbose=int(self.verbose),
-        )
-
-    def _read_validation(self, validation: dict[str, Any], loss: Loss, data: Data) -> Holdout | None:
-        """The validation rows that were given."""
-        if validation["X_val"] is None:
-            return None
-        if (data.offset is None) != (validation["init_score_val"] is None):
+    def _read_set(self, given: GivenSet, data: BoostingData) -> EvaluationSet:
+        """Rows to evaluate on that were given."""
+        if (data.offset is None) != (given.offset is None):
             raise ValueError("init_score and init_score_val belong together: give both (zeros will do) or none")
-        X = validation["X_val"]
         try:
-            columns = open_x(self, X, is_fit=False)
-            y = self._read_other_y(validation["y_val"], columns.n_rows)
+            columns = open_x(self, given.X, is_fit=False)
+            y = self._read_evaluated_target(given.y, columns.n_rows)
         except ValueError as error:
-            raise ValueError(f"X_val, y_val: {error}") from error
-        loss.check(np.append(y, 1.0))  # which no loss refuses: it is no fault if all counts of these rows are 0
-        weight = self._weigh_other(check_weights(validation["sample_weight_val"], columns.n_rows), y)
-        offset = read_offset(validation["init_score_val"], "init_score_val", columns.n_rows, loss.n_raw)
-        return Holdout(
-            X, encode(columns, self._schema), self._to_units(y), self._truth(y), weight, self._to_units(offset)
+            raise ValueError(f"{given.place}: {error}") from error
+        data.loss.check(np.append(y, 1.0))  # which no loss refuses: it is no fault if all counts of these rows are 0
+        weight = check_weights(given.weight, columns.n_rows)
+        if data.class_factors is not None:
+            weight = data.class_factors[y.astype(np.int64)] * (1.0 if weight is None else weight)
+            if not np.any(weight > 0.0):
+                raise ValueError(
+                    f"{given.place}: sample_weight_val is zero in all rows of y_val after class_weight: one must be "
+                    "positive"
+                )
+        offset = read_offset(given.offset, given.offset_place, columns.n_rows, data.loss.n_raw)
+        rows = EvaluationSet(
+            given.name,
+            encode(columns, data.table.schema),
+            in_units(y, data.exponent),
+            weight,
+            in_units(offset, data.exponent),
         )
+        return self._with_score(rows, given.X, self._to_truth(y), data)
 
-    def _hold_out(self, data: Data) -> Holdout | None:
-        """Draw the validation rows from the training rows, if early stopping needs them."""
+    def _hold_out(self, data: BoostingData) -> list[EvaluationSet]:
+        """Draw rows to evaluate on from the training rows, if early stopping needs them."""
         if self.n_iter_no_change is None:
-            return None
-        codes = data.y.astype(np.int32) if hasattr(self, "classes_") else None
-        data.is_held = draw_held(
-            self.validation_fraction, len(data.y), data.is_used, codes, draw_key(self._seed, HOLDOUT)
+            return []
+        codes = None if self._labels is None else data.y.astype(np.int32)
+        data.is_held = held_out.draw_held_out(
+            self.validation_fraction, len(data.y), data.is_used, codes, draw_key(data.seed, held_out.KEY)
         )
         y, weight, offset = data.part(data.is_held)
-        X = None if self.scoring == "loss" else _safe_indexing(data.X, np.flatnonzero(data.is_held))
-        truth = self._truth(np.ldexp(y, self._exponent))
-        return Holdout(X, read_values(data.table, data.is_held), y, truth, weight, offset)
+        rows = EvaluationSet("valid", read_values(data.table, data.is_held), y, weight, offset)
+        if self.scoring == "loss":
+            return [rows]
+        X = _safe_indexing(data.X, np.flatnonzero(data.is_held))
+        return [self._with_score(rows, X, self._to_truth(np.ldexp(y, data.exponent)), data)]
 
-    # --- reading ---
+    def _with_score(self, rows: EvaluationSet, X: Any, truth: NDArray[Any], data: BoostingData) -> EvaluationSet:
+        """The rows with the score that is wanted beside the loss; X: as the user has it."""
+        if self.scoring != "loss":
+            rows.score = make_score(self, X, truth, rows.weight, data.loss.link, data.exponent)
+        return rows
+
+    # --- files ---
+
+    def _set_fitted(self, values: dict[str, Any]) -> None:
+        set_parts(self, values, make_fitted)
+
+    def _find_fault(self) -> str | None:
+        return find_fault(self._fitted)
+
+    # --- predictions ---
 
     def _values(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self, "forest_")
-        return encode(open_x(self, X, is_fit=False), self._schema)
+        return encode(open_x(self, X, is_fit=False), self._fitted.schema)
 
     def _make_predictor(self) -> RoundPredictor:
+        return self._predictor_of(None)
+
+    def _predictor_of(self, n_rounds: Any) -> RoundPredictor:
+        """What predicts by the first rounds; None: by those up to the best one."""
         check_is_fitted(self, "forest_")
-        classes = getattr(self, "classes_", None)
-        return RoundPredictor(
-            self._schema, classes, self.forest_, self._start, self._loss.link, self.best_iteration_, self._exponent
-        )
+        if n_rounds is None:
+            return self._fitted.predictor()
+        is_count = isinstance(n_rounds, Integral) and not isinstance(n_rounds, bool)
+        if not is_count or not 1 <= n_rounds <= self._fitted.n_rounds:
+            raise ValueError(
+                f"n_rounds={n_rounds!r} must be a whole number from 1 to {self._fitted.n_rounds}, the rounds grown, or "
+                "None for those up to the best one"
+            )
+        return self._fitted.predictor(int(n_rounds))
 
     def _offset(self, n_rows: int, init_score: Any) -> NDArray[np.float64] | None:
         """Raw scores that rows bring along, in our units."""
-        offset: NDArray[np.float64] | None = self._to_units(
-            read_offset(init_score, "init_score", n_rows, len(self._start))
+        offset: NDArray[np.float64] | None = self._fitted.to_units(
+            read_offset(init_score, "init_score", n_rows, self._fitted.n_raw)
         )
         return offset
 
-    def _sum_rounds(self, values: NDArray[Any], init_score: Any) -> NDArray[np.float64]:
-        """Raw scores by the rounds up to the best one, (n_raw, n_rows)."""
-        offset = self._offset(len(values), init_score)
-        return self._make_predictor().sum_rounds(values, offset, self.n_jobs)
+    def _raw_scores(self, X: Any, init_score: Any, n_rounds: Any) -> tuple[RoundPredictor, NDArray[np.float64]]:
+        """What predicts by the first rounds, and raw scores by them, (n_raw, n_rows)."""
+        values = self._values(X)
+        predictor = self._predictor_of(n_rounds)
+        return predictor, predictor.sum_rounds(values, self._offset(len(values), init_score), self.n_jobs)
 
-    def _stages(self, values: NDArray[Any], init_score: Any) -> Iterator[NDArray[np.float64]]:
+    def _staged_raw(self, X: Any, init_score: Any) -> Iterator[NDArray[np.float64]]:
         """Raw scores after each round, (n_raw, n_rows): the same array each time."""
+        values = self._values(X)
         offset = self._offset(len(values), init_score)
-        return self._make_predictor().stages(values, self.n_estimators_, offset)
+        return self._make_predictor().stages(values, self._fitted.n_rounds, offset)
 
-    def apply(self, X: Any) -> NDArray[np.int64]:
+    def apply(self, X: Any, *, n_rounds: int | None = None) -> NDArray[np.int64]:
         """Find the leaf of each row in each tree that `predict` uses.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+        n_rounds : int, optional
+            Use the first rounds only, as in `predict`.
 
         Returns
         -------
         leaf : int64 array (n_rows, best_iteration_ * n_trees_per_iteration_)
             Index of the leaf among the nodes of its tree, `forest_[t]`; the trees of a round stand side by side, in the
-            order of the classes.
+            order of the classes or quantiles.
         """
         values = self._values(X)
-        return self._make_predictor().find(values)
+        return self._predictor_of(n_rounds).find(values)
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
         """Gain of the tests on each feature in the trees that `predict` uses, scaled to sum 1, (n_features,)."""
         check_is_fitted(self, "forest_")
-        return sum_gains(self.forest_, self.best_iteration_ * self.n_trees_per_iteration_)
+        return feature_importances(self._fitted)
+
+
+def make_fitted(values: dict[str, Any]) -> FittedBoosting:
+    """A model from its fitted attributes, by the names that files have."""
+    scores = {
+        name: None if values.get(name) is None else Scores(values[name])
+        for name in ("train_score_", "validation_score_")
+    }
+    return FittedBoosting(
+        schema=values["_schema"],
+        classes=values.get("classes_"),
+        forest=values["forest_"],
+        loss=values["_loss"],
+        start=values["_start"],
+        exponent=values.get("_exponent", 0),
+        best_round=values["best_iteration_"],
+        seed=values["_seed"],
+        max_features=values["max_features_"],
+        class_factors=values.get("_class_factors"),
+        hashes=values["_marks"],
+        curves=values["evals_result_"],
+        train=scores["train_score_"],
+        validation=scores["validation_score_"],
+    )
+
+
+def add_rounds_of(forest: Forest) -> Any:
+    """A function of (rounds, values, raw) that adds rounds of a forest to the scores of all rows."""
+    return lambda rounds, values, raw: add_rounds(forest, rounds, values, 0, len(values), raw)
+
+
+def check_callbacks(callbacks: Any) -> list[Any]:
+    """Functions of (iteration, results)."""
+    found = [callbacks] if callable(callbacks) else list(callbacks or ())
+    for callback in found:
+        if not callable(callback):
+            raise TypeError(f"callbacks must be functions of (iteration, results), got {callback!r}")
+    return found
 
 
 def moderate(weight: NDArray[np.float64] | None) -> tuple[NDArray[np.float64] | None, int]:
@@ -525,23 +609,6 @@ def moderate(weight: NDArray[np.float64] | None) -> tuple[NDArray[np.float64] | 
     if weight is None or MODERATE[0] < float(weight.max()) < MODERATE[1]:
         return weight, 0
     return scale_down(weight), math.frexp(float(weight.max()))[1]
-
-
-def read_offset(score: Any, name: str, n_rows: int, n_raw: int) -> NDArray[np.float64] | None:
-    """Scores that rows bring along, (n_raw, n_rows), from an array of one row per row of X."""
-    if score is None:
-        return None
-    offset = check_array(score, ensure_2d=False, dtype=np.float64, copy=True, input_name=name, ensure_all_finite=False)
-    if offset.shape == (n_rows,) and n_raw == 1:
-        offset = offset[:, None]
-    if offset.shape != (n_rows, n_raw):
-        wanted = f"({n_rows},)" if n_raw == 1 else f"({n_rows}, {n_raw}), a column per class"
-        raise ValueError(f"{name} has shape {offset.shape}, expected {wanted}")
-    is_bad = ~np.isfinite(offset).all(axis=1)
-    if is_bad.any():
-        row = int(np.argmax(is_bad))
-        raise ValueError(f"{name} contains NaN or infinity in row {row}; give every row a finite score, 0 for none")
-    return np.ascontiguousarray(offset.T)
 
 
 def read_values(table: Table, rows: NDArray[np.bool_] | None) -> NDArray[np.float64]:

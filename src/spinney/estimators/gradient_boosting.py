@@ -12,16 +12,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from spinney._elementary import log
 from spinney.ensemble.losses import CLASSES, NUMBERS, make_loss
 from spinney.estimators.base import Classifier, Regressor
-from spinney.estimators.base_boosting import BOOST_CONSTRAINTS, Boosted
-from spinney.estimators.checks import (
-    MODERATE,
-    all_or_nothing,
-    check_classes,
-    check_known,
-    check_numbers,
-    check_y,
-    weigh_classes,
-)
+from spinney.estimators.base_boosting import BOOST_CONSTRAINTS, BaseGradientBoosting
+from spinney.estimators.checks import MODERATE, all_or_nothing, check_known, check_numbers, check_y, weigh_classes
+from spinney.estimators.evaluation_sets import Validation
+from spinney.estimators.kept import Kept, Part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,7 +30,7 @@ SCALE_FREE = ("squared_error", "absolute_error", "huber", "quantile")  # y times
 POSITIVE = ("poisson", "gamma", "tweedie")
 
 
-class GradientBoostingClassifier(Classifier, Boosted):
+class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
     """Gradient boosting for classes: trees one after the other, each on the derivatives of the loss so far.
 
     Takes what single trees take: arrays and frames, text and category columns, missing values, weights. The same model
@@ -102,7 +96,7 @@ class GradientBoostingClassifier(Classifier, Boosted):
         Features that may stand on one path; those that no set holds make up a set of their own.
     n_iter_no_change : int, optional
         Stop early: when so many rounds in a row have not predicted the validation rows better. These are `X_val` and
-        `y_val` of `fit`, or drawn by `validation_fraction`.
+        `y_val` of `fit`, the last set of its `eval_set`, or drawn by `validation_fraction`.
     validation_fraction : float, int or None, default=0.1
         Share or number of rows that early stopping keeps from training where it is not given any, drawn by class.
     scoring : "loss", name of a scorer, or callable, default="loss"
@@ -140,10 +134,11 @@ class GradientBoostingClassifier(Classifier, Boosted):
     init_ : array (n_trees_per_iteration_,)
         Raw scores before the first round.
     evals_result_ : dict
-        {"train": {"loss": [...]}, "valid": {"loss": [...], ...}}, a value per round. The training loss takes time, and
-        is only there with validation rows, callbacks or `verbose`.
+        {"train": {"loss": [...]}, "valid": {"loss": [...], ...}}, a value per round, with the names of `eval_set` in
+        place of "valid" where that is given. The training loss takes time, and is only there with validation rows,
+        callbacks or `verbose`.
     train_score_, validation_score_ : array (`n_estimators_`,), where `evals_result_` has them
-        Training loss; validation loss, or the score that `scoring` asks for.
+        Training loss; validation loss, or the score that `scoring` asks for, of the last set of `eval_set`.
     feature_importances_ : array (n_features,)
         Gain, scaled to sum 1.
     n_classes_, n_features_in_, n_outputs_, max_features_ : int
@@ -176,7 +171,8 @@ class GradientBoostingClassifier(Classifier, Boosted):
         "loss": [StrOptions(set(CLASSES)), tuple, list],
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
-    _class_factors: NDArray[np.float64] | None
+    _keeps: ClassVar[dict[str, Kept]] = {"_class_factors": Kept(np.ndarray | None, is_needed=False)}
+    _class_factors = Part("class_factors")
 
     def __init__(
         self,
@@ -233,6 +229,8 @@ class GradientBoostingClassifier(Classifier, Boosted):
         X_val: Any = None,
         y_val: Any = None,
         sample_weight_val: Any = None,
+        eval_set: Any = None,
+        eval_names: Any = None,
         init_score: Any = None,
         init_score_val: Any = None,
         callbacks: Any = None,
@@ -248,56 +246,48 @@ class GradientBoostingClassifier(Classifier, Boosted):
         sample_weight : array-like (n_rows,), optional
             Rows of weight 0 are left out.
         X_val, y_val, sample_weight_val : as X, y and sample_weight, optional
-            Rows to validate on: for learning curves and, with `n_iter_no_change`, for early stopping.
+            Rows to validate on: for learning curves and, with `n_iter_no_change`, for early stopping. Curves call them
+            "valid".
+        eval_set : list of tuples (X, y) or (X, y, sample_weight), optional
+            Several such tables, in place of `X_val` and `y_val`. Each has its curves; the last one decides about early
+            stopping, as in XGBoost.
+        eval_names : list of str, optional
+            What curves call them; "valid_0", "valid_1" and so on by default.
         init_score : array-like (n_rows,), or (n_rows, n_classes) for three classes or more, optional
             Raw scores that the rows bring along, from another model, say. Rounds are grown on top of them. They are no
             part of the model: give them to `predict` again.
         init_score_val : the same for X_val, optional
+            With `eval_set` a list of one array for each of its sets.
         callbacks : callable or list of callables, optional
-            Called after each round as callback(iteration, {"train": {"loss": value}, "valid": {...}}), iterations
-            counting from 1; one that returns True stops the fit. It runs in the thread that called `fit`.
+            Called after each round as callback(iteration, {"train": {"loss": value}, "valid": {...}}), with the sets of
+            `evals_result_`, iterations counting from 1; one that returns True stops the fit. It runs in the thread that
+            called `fit`.
 
         Notes
         -----
         An error in a callback, in a loss or in a scorer passes through, and Ctrl-C is answered within a second; the
         estimator is then what it was before.
         """
-        validation = {
-            "X_val": X_val,
-            "y_val": y_val,
-            "sample_weight_val": sample_weight_val,
-            "init_score_val": init_score_val,
-        }
+        validation = Validation(X_val, y_val, sample_weight_val, init_score_val, eval_set, eval_names)
         with all_or_nothing(self):
             return self._fit(X, y, sample_weight, validation, init_score, callbacks)
 
-    def _read_y(self, y: Any, n_rows: int) -> NDArray[np.float64]:
-        self.classes_, codes = check_classes(self, y, n_rows)
-        self.n_classes_ = len(self.classes_)
-        return codes.astype(np.float64)
-
-    def _read_other_y(self, y: Any, n_rows: int) -> NDArray[np.float64]:
+    def _read_evaluated_target(self, y: Any, n_rows: int) -> NDArray[np.float64]:
         y = check_y(self, y, n_rows)
         check_known(y, self.classes_)
         return np.searchsorted(self.classes_, y).astype(np.float64)
 
-    def _weigh(self, weight: NDArray[np.float64] | None, y: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    def _weigh_classes(
+        self, y: NDArray[np.float64], weight: NDArray[np.float64] | None
+    ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
         codes = y.astype(np.int64)
         weighed = weigh_classes(self.class_weight, self.classes_, codes, weight, rounds=False)
-        self._class_factors = None
-        if weighed is not None and self.class_weight is not None:
-            self._class_factors = np.zeros(self.n_classes_)
-            given = weighed if weight is None else np.divide(weighed, weight, out=weighed * 0.0, where=weight > 0.0)
-            np.maximum.at(self._class_factors, codes, given)
-        return weighed
-
-    def _weigh_other(self, weight: NDArray[np.float64] | None, y: NDArray[np.float64]) -> NDArray[np.float64] | None:
-        if self._class_factors is None:
-            return weight
-        weighed = self._class_factors[y.astype(np.int64)] * (1.0 if weight is None else weight)
-        if not np.any(weighed > 0.0):
-            raise ValueError("sample_weight_val is zero in all rows of y_val after class_weight: one must be positive")
-        return weighed
+        if weighed is None or self.class_weight is None:
+            return weighed, None
+        factors = np.zeros(self.n_classes_)
+        given = weighed if weight is None else np.divide(weighed, weight, out=weighed * 0.0, where=weight > 0.0)
+        np.maximum.at(factors, codes, given)
+        return weighed, factors
 
     def _make_loss(self) -> Loss:
         if self.loss == "exponential" and self.n_classes_ > 2:
@@ -307,37 +297,45 @@ class GradientBoostingClassifier(Classifier, Boosted):
             )
         return make_loss(self.loss, n_classes=max(self.n_classes_, 2), newton=bool(self.newton))
 
-    def _truth(self, y: NDArray[np.float64]) -> NDArray[Any]:
+    def _to_truth(self, y: NDArray[np.float64]) -> NDArray[Any]:
         return self.classes_[y.astype(np.int64)]
 
     def _find_exponent(self, y: NDArray[np.float64]) -> int:
         del y
         return 0
 
-    def decision_function(self, X: Any, *, init_score: Any = None) -> NDArray[np.float64]:
-        """Raw scores: of the second class, shape (n_rows,), or of each class, shape (n_rows, n_classes)."""
-        return flat(self._sum_rounds(self._values(X), init_score))
+    def decision_function(self, X: Any, *, init_score: Any = None, n_rounds: int | None = None) -> NDArray[np.float64]:
+        """Raw scores: of the second class, shape (n_rows,), or of each class, shape (n_rows, n_classes).
 
-    def predict_proba(self, X: Any, *, init_score: Any = None) -> NDArray[np.float64]:
-        """Predict class probabilities, shape (n_rows, n_classes).
+        init_score, n_rounds: as in `predict`.
+        """
+        _, raw = self._raw_scores(X, init_score, n_rounds)
+        return flat(raw)
+
+    def predict_proba(self, X: Any, *, init_score: Any = None, n_rounds: int | None = None) -> NDArray[np.float64]:
+        """Predict class probabilities, shape (n_rows, n_classes); parameters as in `predict`."""
+        predictor, raw = self._raw_scores(X, init_score, n_rounds)
+        return predictor.respond(raw)
+
+    def predict_log_proba(self, X: Any, *, init_score: Any = None, n_rounds: int | None = None) -> NDArray[np.float64]:
+        """Logarithm of `predict_proba`; -inf for probability 0."""
+        predictor, raw = self._raw_scores(X, init_score, n_rounds)
+        return log(predictor.respond(raw))
+
+    def predict(self, X: Any, *, init_score: Any = None, n_rounds: int | None = None) -> NDArray[Any]:
+        """Predict the class of each row: the most probable, the first among equals.
 
         Parameters
         ----------
         X : array-like or frame of shape (n_rows, n_features)
         init_score : as in `fit`, optional
             Raw scores that the rows bring along.
+        n_rounds : int, optional
+            Use the first rounds only, 1 to `n_estimators_`: stage `n_rounds` of `staged_predict`. By default those up
+            to `best_iteration_`.
         """
-        return self._make_predictor().respond(self._sum_rounds(self._values(X), init_score))
-
-    def predict_log_proba(self, X: Any, *, init_score: Any = None) -> NDArray[np.float64]:
-        """Logarithm of `predict_proba`; -inf for probability 0."""
-        raw = self._sum_rounds(self._values(X), init_score)
-        return log(self._make_predictor().respond(raw))
-
-    def predict(self, X: Any, *, init_score: Any = None) -> NDArray[Any]:
-        """Predict the class of each row: the most probable, the first among equals."""
-        raw = self._sum_rounds(self._values(X), init_score)
-        return self.classes_[self._make_predictor().decide(raw)]
+        predictor, raw = self._raw_scores(X, init_score, n_rounds)
+        return self.classes_[predictor.decide(raw)]
 
     def staged_decision_function(self, X: Any, *, init_score: Any = None) -> Iterator[NDArray[np.float64]]:
         """Yield raw scores after 1, 2, ... `n_estimators_` rounds.
@@ -345,7 +343,7 @@ class GradientBoostingClassifier(Classifier, Boosted):
         All rounds that were grown have a stage. Where early stopping found the best one, they go on beyond it:
         `decision_function` is stage `best_iteration_`, not the last.
         """
-        for raw in self._stages(self._values(X), init_score):
+        for raw in self._staged_raw(X, init_score):
             yield flat(raw.copy())
 
     def staged_predict_proba(self, X: Any, *, init_score: Any = None) -> Iterator[NDArray[np.float64]]:
@@ -354,7 +352,7 @@ class GradientBoostingClassifier(Classifier, Boosted):
         Where early stopping found the best round, stages go on beyond it: `predict_proba` is stage `best_iteration_`.
         """
         respond = self._make_predictor().respond
-        yield from map(respond, self._stages(self._values(X), init_score))
+        yield from map(respond, self._staged_raw(X, init_score))
 
     def staged_predict(self, X: Any, *, init_score: Any = None) -> Iterator[NDArray[Any]]:
         """Yield classes after 1, 2, ... `n_estimators_` rounds.
@@ -362,11 +360,11 @@ class GradientBoostingClassifier(Classifier, Boosted):
         Where early stopping found the best round, stages go on beyond it: `predict` is stage `best_iteration_`.
         """
         decide = self._make_predictor().decide
-        for raw in self._stages(self._values(X), init_score):
+        for raw in self._staged_raw(X, init_score):
             yield self.classes_[decide(raw)]
 
 
-class GradientBoostingRegressor(Regressor, Boosted):
+class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
     """Gradient boosting for numbers: trees one after the other, each on the derivatives of the loss so far.
 
     Parameters
@@ -375,8 +373,11 @@ class GradientBoostingRegressor(Regressor, Boosted):
         "squared_error", "absolute_error", "huber", "quantile"; for y >= 0, with exp(raw) as prediction, "poisson",
         "gamma" (y > 0) and "tweedie"; or two functions of (y, raw), arrays of shape (n_rows,), that give the first and
         second derivatives of a loss of your own.
-    alpha : float, default=0.9
-        Level of "quantile"; share of the rows that "huber" does not take for outliers.
+    alpha : float or list of floats, default=0.9
+        Level of "quantile"; share of the rows that "huber" does not take for outliers. A list of ascending levels of
+        "quantile" grows one tree for each in every round, on bins made once: `predict` has a column for each. Before
+        the columns of a row are sorted, so that they do not cross, each is that of a model of its own, to the bit;
+        early stopping looks at the mean of their losses.
     power : float, default=1.5
         Of the variance by the mean in "tweedie", between 1 (Poisson) and 2 (gamma).
     monotonic_cst : array-like of {-1, 0, 1} or dict, optional
@@ -423,7 +424,7 @@ class GradientBoostingRegressor(Regressor, Boosted):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BOOST_CONSTRAINTS,
         "loss": [StrOptions(set(NUMBERS)), tuple, list],
-        "alpha": [Interval(Real, 0.0, 1.0, closed="neither")],
+        "alpha": [Interval(Real, 0.0, 1.0, closed="neither"), "array-like"],
         "power": [Interval(Real, 1.0, 2.0, closed="neither")],
     }
 
@@ -447,7 +448,7 @@ class GradientBoostingRegressor(Regressor, Boosted):
         max_features: float | str | None = None,
         max_features_per_tree: float | str | None = None,
         newton: bool = True,
-        alpha: float = 0.9,
+        alpha: float | ArrayLike = 0.9,
         power: float = 1.5,
         init: str | None = None,
         max_bins: int | None = 255,
@@ -483,6 +484,8 @@ class GradientBoostingRegressor(Regressor, Boosted):
         X_val: Any = None,
         y_val: Any = None,
         sample_weight_val: Any = None,
+        eval_set: Any = None,
+        eval_names: Any = None,
         init_score: Any = None,
         init_score_val: Any = None,
         callbacks: Any = None,
@@ -491,31 +494,23 @@ class GradientBoostingRegressor(Regressor, Boosted):
 
         For rates, with `loss="poisson"`, give the logarithm of the exposure as `init_score`, to `predict` as well.
         """
-        validation = {
-            "X_val": X_val,
-            "y_val": y_val,
-            "sample_weight_val": sample_weight_val,
-            "init_score_val": init_score_val,
-        }
+        validation = Validation(X_val, y_val, sample_weight_val, init_score_val, eval_set, eval_names)
         with all_or_nothing(self):
             return self._fit(X, y, sample_weight, validation, init_score, callbacks)
 
-    def _read_y(self, y: Any, n_rows: int) -> NDArray[np.float64]:
-        return check_numbers(self, y, n_rows)
-
-    def _read_other_y(self, y: Any, n_rows: int) -> NDArray[np.float64]:
+    def _read_evaluated_target(self, y: Any, n_rows: int) -> NDArray[np.float64]:
         return check_numbers(self, y, n_rows)
 
     def _make_loss(self) -> Loss:
-        return make_loss(self.loss, alpha=float(self.alpha), power=float(self.power), newton=bool(self.newton))
+        return make_loss(self.loss, alpha=self.alpha, power=float(self.power), newton=bool(self.newton))
 
-    def _weigh(self, weight: NDArray[np.float64] | None, y: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    def _weigh_classes(
+        self, y: NDArray[np.float64], weight: NDArray[np.float64] | None
+    ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
         del y
-        return weight
+        return weight, None
 
-    _weigh_other = _weigh
-
-    def _truth(self, y: NDArray[np.float64]) -> NDArray[Any]:
+    def _to_truth(self, y: NDArray[np.float64]) -> NDArray[Any]:
         return y
 
     def _find_exponent(self, y: NDArray[np.float64]) -> int:
@@ -526,17 +521,25 @@ class GradientBoostingRegressor(Regressor, Boosted):
             return 0
         return math.frexp(largest)[1]
 
-    def predict(self, X: Any, *, init_score: Any = None) -> NDArray[np.float64]:
+    def predict(self, X: Any, *, init_score: Any = None, n_rounds: int | None = None) -> NDArray[np.float64]:
         """Predict the target of each row.
 
         Parameters
         ----------
         X : array-like or frame of shape (n_rows, n_features)
-        init_score : array-like (n_rows,), optional
+        init_score : array-like (n_rows,), or (n_rows, n_quantiles) where `alpha` is a list, optional
             Raw scores that the rows bring along, such as the logarithm of an exposure.
+        n_rounds : int, optional
+            Use the first rounds only, 1 to `n_estimators_`: stage `n_rounds` of `staged_predict`. By default those up
+            to `best_iteration_`.
+
+        Returns
+        -------
+        predicted : float64 array (n_rows,), or (n_rows, n_quantiles) where `alpha` is a list
+            Quantiles of a row ascend.
         """
-        raw = self._sum_rounds(self._values(X), init_score)
-        return self._make_predictor().respond(raw)
+        predictor, raw = self._raw_scores(X, init_score, n_rounds)
+        return predictor.respond(raw)
 
     def staged_predict(self, X: Any, *, init_score: Any = None) -> Iterator[NDArray[np.float64]]:
         """Yield predictions after 1, 2, ... `n_estimators_` rounds.
@@ -544,7 +547,7 @@ class GradientBoostingRegressor(Regressor, Boosted):
         Where early stopping found the best round, stages go on beyond it: `predict` is stage `best_iteration_`.
         """
         respond = self._make_predictor().respond
-        yield from map(respond, self._stages(self._values(X), init_score))
+        yield from map(respond, self._staged_raw(X, init_score))
 
 
 def flat(raw: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions, validate_parameter_constraints
 
+from spinney.ensemble.held_out import draw_held_out
 from spinney.estimators.cross_validated_pruning import Fold, cross_validate
 from spinney.estimators.growers import EncodedRows, TreeTraining
 from spinney.model.fitted_tree import CrossValidation, Pruning
@@ -85,17 +86,15 @@ def draws_rows(pruning: str | None, ccp_alpha: float | str) -> bool:
 
 def hold_out(training: TreeTraining, fraction: float, *, has_classes: bool) -> tuple[TreeTraining, EncodedRows]:
     """The training without the rows that are to judge the tree, and these rows; drawn from each class in proportion."""
-    from spinney.estimators.early_stopping import draw_held
-
     rows = training.rows
-    is_held = draw_held(
+    is_held = draw_held_out(
         fraction,
         len(rows.y),
         None if rows.weight is None else training.is_used,
         rows.y.astype(np.int32) if has_classes else None,
         training.seed,
-        is_told=False,  # no harm: such a class is not judged
-        way_out="call `prune` on the fitted tree with rows of your own",
+        warns=False,  # no harm: such a class is not judged
+        remedy="call `prune` on the fitted tree with rows of your own",
     )
     weight = None if rows.weight is None else rows.weight[is_held]
     return training.without(is_held), EncodedRows(rows.values[is_held], rows.y[is_held], weight)

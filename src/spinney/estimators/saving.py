@@ -30,11 +30,6 @@ if TYPE_CHECKING:
 TEMPORARY = ("trace_",)
 """Fitted attributes that no file holds: a trace is made from the training data again, by `spinney.trace`."""
 
-LOSSES = (
-    "SquaredError", "AbsoluteError", "Quantile", "Huber", "Poisson", "Gamma", "Tweedie", "LogLoss", "Exponential",
-    "Softmax",
-)  # fmt: skip
-
 NUMBER = (bool, int, float, np.bool_, np.integer, np.floating)
 
 
@@ -160,8 +155,8 @@ def all_kinds(custom: Kind, *, is_file: bool = False) -> dict[str, Kind]:
         "Bags": Kind(Bags, Bags._asdict, make_bags),
         "CustomLoss": custom,
     }
-    for name in LOSSES:
-        kinds[name] = of_loss(getattr(losses, name))
+    for cls in losses.STORED:
+        kinds[cls.__name__] = Kind(cls, lambda loss: dict(vars(loss)), cls.restore)
     if is_file:
         for cls, name in estimator_names().items():
             kinds[name] = Kind(cls, take_estimator, estimator_maker(cls))
@@ -239,19 +234,6 @@ def make_bags(parts: dict[str, Any]) -> Bags:
     if not (isinstance(bags.draw, Draw) and isinstance(bags.spaces, Subspaces) and type(bags.seed) is int):
         raise BrokenFileError("bags have a draw, spaces and a seed")
     return bags
-
-
-def of_loss(cls: Any) -> Kind:
-    """A loss with its numbers."""
-
-    def make(parts: dict[str, Any]) -> Any:
-        if not all(isinstance(value, NUMBER) for value in parts.values()):
-            raise BrokenFileError("a loss has numbers")
-        loss = cls.__new__(cls)
-        vars(loss).update(parts)
-        return loss
-
-    return Kind(cls, lambda loss: dict(vars(loss)), make)
 
 
 def named_losses(given: dict[str, Any]) -> Kind:

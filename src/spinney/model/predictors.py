@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from spinney._cached import once
 from spinney._elementary import exp_one
 from spinney._threads import check_jobs
-from spinney.ensemble.links import LINKS, choose_class, respond, two_shares
+from spinney.ensemble.links import ANY, LINKS, choose_class, respond, two_shares
 from spinney.model.boosted_scores import add_rounds, begin_raw
 from spinney.model.forest_votes import ask_trees, lower_values, run_blocks, sum_votes
 from spinney.model.packed_forest import pack_shares, pack_values
@@ -205,9 +205,9 @@ class RoundPredictor(Predictor):
             raise BrokenTreeError(f"there is no link {self.link!r}")
         n_raw, n_classes = LINKS[self.link]
         wanted = max(self.n_classes, 2) if self.classes is not None else 0
-        n_classes = wanted if n_classes < 0 else n_classes
-        n_raw = n_raw or n_classes
+        n_classes = wanted if n_classes == ANY else n_classes
         check_types(self, {"start": (1, np.float64)})
+        n_raw = max(len(self.start), 1) if n_raw == ANY else n_raw or n_classes
         if n_classes != wanted or self.start.shape != (n_raw,) or not np.isfinite(self.start).all():
             raise BrokenTreeError(f"link {self.link!r}: start of shape {self.start.shape} for {self.n_classes} classes")
         if len(self.forest) % n_raw or not 0 <= self.n_rounds <= len(self.forest) // n_raw:
@@ -291,7 +291,7 @@ class RoundPredictor(Predictor):
             return math.ldexp(float(out[0]), self.exponent)
         if self.link == "log":
             return math.ldexp(exp_one(float(out[0])), self.exponent)
-        if self.link == "softmax" or self.n_classes == 1:
+        if self.link in {"softmax", "quantiles"} or self.n_classes == 1:
             return self.respond(out[:, None])[0]
         return two_shares(float(out[0]) if self.link == "logistic" else 2.0 * float(out[0]))
 

@@ -39,12 +39,12 @@ class ClassVotes:
         self.rows = np.arange(n_rows)
         self.total = 0.0  # of the magnitudes of the weights
 
-    def add(self, said: NDArray[np.int64], weight: float) -> None:
-        """Add what one member says, as class codes."""
+    def add(self, predicted: NDArray[np.int64], weight: float) -> None:
+        """Add the predictions of one member, as class codes."""
         if self.votes.shape[1] == 1:
-            self.votes[:, 0] += np.where(said > 0, weight, -weight)
+            self.votes[:, 0] += np.where(predicted > 0, weight, -weight)
         else:
-            self.votes[self.rows, said] += weight
+            self.votes[self.rows, predicted] += weight
         self.total += abs(weight)
 
 
@@ -81,7 +81,7 @@ def find_leaf_classes(forest: Forest) -> NDArray[np.int64]:
 
 
 def weigh_forest(forest: Forest, weights: NDArray[np.float64]) -> Forest:
-    """Trees of two classes that say their weight: negative for the first class; kept with the forest."""
+    """Trees of two classes that predict their weight: negative for the first class; kept with the forest."""
 
     def weigh() -> Forest:
         leaves = np.flatnonzero(forest.is_leaf)
@@ -104,8 +104,8 @@ def sum_forest(
         def add(lo: int, hi: int) -> None:
             for rows, leaf in find_leaf_blocks(forest, values, lo, hi):
                 block = ClassVotes(len(leaf), forest.n_classes)
-                for said, weight in zip(classes[leaf].T, weights.tolist(), strict=True):
-                    block.add(said, weight)
+                for predicted, weight in zip(classes[leaf].T, weights.tolist(), strict=True):
+                    block.add(predicted, weight)
                 votes.votes[rows] = block.votes
 
         run_blocks(add, len(values), len(forest), n_jobs)
@@ -154,9 +154,9 @@ def spread(decision: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]
 
 
 class MedianVotes:
-    """Weighted median of what the members so far say, row by row (Drucker 1997).
+    """Weighted median of the members' predictions so far, row by row (Drucker 1997).
 
-    It is the smallest number said such that the members who say it or less have half of all the weight.
+    It is the smallest prediction such that the members who predict it or less have half of all the weight.
 
     Parameters
     ----------
@@ -164,18 +164,18 @@ class MedianVotes:
     """
 
     def __init__(self, n_rows: int) -> None:
-        self.said = np.empty((FIRST_MEMBERS, n_rows))  # ascending down each column, as far as there are members
+        self.predicted = np.empty((FIRST_MEMBERS, n_rows))  # ascending down each column, as far as there are members
         self.weight = np.empty((FIRST_MEMBERS, n_rows))
         self.n_members = 0
 
-    def add(self, said: NDArray[np.float64], weight: float) -> None:
-        """Add what one member says; members who say the same stand in their order."""
+    def add(self, predicted: NDArray[np.float64], weight: float) -> None:
+        """Add the predictions of one member; members of equal ones stand in their order."""
         n = self.n_members
-        if n == len(self.said):
-            self.said, self.weight = (np.concatenate([stack, stack]) for stack in (self.said, self.weight))
-        place = np.count_nonzero(self.said[:n] <= said, axis=0)
+        if n == len(self.predicted):
+            self.predicted, self.weight = (np.concatenate([stack, stack]) for stack in (self.predicted, self.weight))
+        place = np.count_nonzero(self.predicted[:n] <= predicted, axis=0)
         behind = np.arange(n)[:, None] >= place
-        for stack, new in ((self.said, said), (self.weight, weight)):
+        for stack, new in ((self.predicted, predicted), (self.weight, weight)):
             moved = stack[:n][behind]
             stack[1 : n + 1][behind] = moved
             stack[place, np.arange(len(place))] = new
@@ -186,28 +186,28 @@ class MedianVotes:
         n = self.n_members
         below = np.cumsum(self.weight[:n], axis=0)
         place = np.argmax(below >= 0.5 * below[-1], axis=0)
-        return self.said[place, np.arange(len(place))]
+        return self.predicted[place, np.arange(len(place))]
 
 
-def find_medians(said: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Weighted median of each row of said (n_rows, n_members)."""
-    order = np.argsort(said, axis=1, kind="stable")
+def find_medians(predicted: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weighted median of each row of predictions (n_rows, n_members)."""
+    order = np.argsort(predicted, axis=1, kind="stable")
     below = np.cumsum(weights[order], axis=1)
     place = np.argmax(below >= 0.5 * below[:, -1:], axis=1)
-    rows = np.arange(len(said))
-    return said[rows, order[rows, place]]
+    rows = np.arange(len(predicted))
+    return predicted[rows, order[rows, place]]
 
 
 def forest_medians(
     forest: Forest, weights: NDArray[np.float64], values: NDArray[Any], n_jobs: int | None = None
 ) -> NDArray[np.float64]:
-    """Weighted median of what the trees say of rows of values."""
+    """Weighted median of the trees' predictions for rows of values."""
     medians = np.empty(len(values))
 
     def find(lo: int, hi: int) -> None:
         for rows, leaf in find_leaf_blocks(forest, values, lo, hi):
-            said = np.ascontiguousarray(forest.hot[leaf, 0]).view(np.float64)
-            medians[rows] = find_medians(said, weights)
+            predicted = np.ascontiguousarray(forest.hot[leaf, 0]).view(np.float64)
+            medians[rows] = find_medians(predicted, weights)
 
     run_blocks(find, len(values), len(forest), n_jobs)
     return medians

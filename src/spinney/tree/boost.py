@@ -94,6 +94,7 @@ class BoostParams:
     cat_smooth: float = 10.0
     max_cat_threshold: int = UNLIMITED  # levels in the branch that has fewer
     candidates: str = "weight"
+    max_bins: int = 255  # of candidates by hessian
     seed: int = 0
 
 

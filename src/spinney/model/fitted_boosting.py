@@ -1,0 +1,167 @@
+"""What gradient boosting has learnt, as one value, and what is asked of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.model.boosted_scores import sum_gains
+from spinney.model.predictors import RoundPredictor
+
+if TYPE_CHECKING:
+    from spinney.ensemble.losses import Loss
+    from spinney.table.schema import Schema
+    from spinney.tree.forest import Forest
+
+Floats = NDArray[np.float64]
+
+SEEDS = 2**31  # seeds are below
+HASHED = {"y", "sample_weight or class_weight", "loss"}  # always; others where there are any
+
+
+class Scores(NamedTuple):
+    """A learning curve."""
+
+    values: Floats  # (n_rounds,)
+
+    def is_curve(self, n_rounds: int) -> bool:
+        """Whether there is a number for each round."""
+        return self.values.shape == (n_rounds,) and self.values.dtype == np.float64
+
+
+@dataclass(frozen=True, eq=False)
+class FittedBoosting:
+    """A gradient-boosted model.
+
+    Attributes
+    ----------
+    schema : Schema
+    classes : array (n_classes,), or None for numbers
+    forest : Forest
+        The trees of all rounds; tree t adds to raw score t % `n_raw`.
+    loss : Loss
+    start : float64 (n_raw,)
+        Raw scores before the first round.
+    exponent : int
+        Raw scores are in units of 2**exponent, where targets are near the ends of float64.
+    best_round : int
+        Rounds that predictions use.
+    seed : int
+    max_features : int
+        Drawn per node.
+    class_factors : float64 (n_classes,), or None
+        What the weight of a row of each class is multiplied by.
+    hashes : dict
+        Of the training data by the name of the argument, to know them again in a warm start.
+    curves : dict
+        set -> metric -> a value per round.
+    train, validation : Scores or None
+        The training loss; the curve that early stopping looks at.
+    """
+
+    schema: Schema
+    classes: NDArray[Any] | None
+    forest: Forest
+    loss: Loss
+    start: Floats
+    exponent: int
+    best_round: int
+    seed: int
+    max_features: int
+    class_factors: Floats | None
+    hashes: dict[str, str]
+    curves: dict[str, dict[str, list[float]]]
+    train: Scores | None
+    validation: Scores | None
+
+    @property
+    def n_raw(self) -> int:
+        """Raw scores of a row, and trees of a round."""
+        return len(self.start)
+
+    @property
+    def n_rounds(self) -> int:
+        """Rounds grown."""
+        return len(self.forest) // max(self.n_raw, 1)
+
+    @property
+    def init(self) -> Floats:
+        """Raw scores before the first round in the units of the target, (n_raw,)."""
+        return np.ldexp(self.start, self.exponent)
+
+    def predictor(self, n_rounds: int | None = None) -> RoundPredictor:
+        """What predicts by the first rounds; None: by those up to the best one."""
+        used = self.best_round if n_rounds is None else n_rounds
+        return RoundPredictor(self.schema, self.classes, self.forest, self.start, self.loss.link, used, self.exponent)
+
+    def to_units(self, x: Any) -> Any:
+        """Numbers of the user, or None, in units of 2**exponent."""
+        return in_units(x, self.exponent)
+
+
+def in_units(x: Any, exponent: int) -> Any:
+    """An array, or None, divided by 2**exponent."""
+    return np.ldexp(x, -exponent) if exponent and x is not None else x
+
+
+def feature_importances(fitted: FittedBoosting) -> Floats:
+    """Gain of the tests on each feature in the trees that predictions use, scaled to sum 1, (n_features,)."""
+    return sum_gains(fitted.forest, fitted.best_round * fitted.n_raw)
+
+
+# --- a model that was read from a file ------------------------------------------------------------------------
+
+
+def find_fault(fitted: FittedBoosting) -> str | None:
+    """What is wrong with a model beyond its trees, of which every part is known to be of its type; None: nothing."""
+    n_rounds = fitted.n_rounds
+    if not 1 <= fitted.best_round <= n_rounds or n_rounds * fitted.n_raw != len(fitted.forest):
+        return f"predictions use {fitted.best_round} of {n_rounds} rounds, of {len(fitted.forest)} trees"
+    if not 0 <= fitted.seed < SEEDS or not 1 <= fitted.max_features <= fitted.schema.n_features:
+        return f"seed={fitted.seed}, max_features={fitted.max_features} are out of range"
+    if not (set(fitted.hashes) >= HASHED and all(isinstance(text, str) for text in fitted.hashes.values())):
+        return f"the hashes of the training data are those of {sorted(map(str, fitted.hashes))}"
+    if fitted.loss.n_raw != fitted.n_raw:
+        return f"a loss of {fitted.loss.n_raw} raw scores began with {fitted.n_raw}"
+    return find_curve_fault(fitted) or find_factor_fault(fitted)
+
+
+def find_curve_fault(fitted: FittedBoosting) -> str | None:
+    """Curves have a number for each round, and the scores are among them."""
+    n_rounds = fitted.n_rounds
+    curves: dict[Any, Any] = fitted.curves
+    for name, metrics in curves.items():
+        if not (isinstance(name, str) and isinstance(metrics, dict) and all(isinstance(key, str) for key in metrics)):
+            return "sets and metrics of learning curves have names"
+        if not all(is_curve(curve, n_rounds) for curve in metrics.values()):
+            return f"learning curves are lists of {n_rounds} numbers"
+    for scores in (fitted.train, fitted.validation):
+        if scores is not None and not scores.is_curve(n_rounds):
+            return f"scores are an array of {n_rounds} numbers"
+    if fitted.train is not None and fitted.train.values.tolist() != curves.get("train", {}).get("loss"):
+        return "the scores of the training rows are not their learning curve"
+    return None
+
+
+def is_curve(curve: Any, n_rounds: int) -> bool:
+    """Whether this is a learning curve; losses may be infinite."""
+    return (
+        isinstance(curve, list)
+        and len(curve) == n_rounds
+        and all(type(value) is float and not math.isnan(value) for value in curve)
+    )
+
+
+def find_factor_fault(fitted: FittedBoosting) -> str | None:
+    """One finite factor for each class, or none."""
+    factors, classes = fitted.class_factors, fitted.classes
+    if factors is None:
+        return None
+    is_fine = classes is not None and factors.shape == (len(classes),) and factors.dtype == np.float64
+    if not is_fine or not bool(np.all((factors >= 0.0) & np.isfinite(factors))):
+        return "the factors of class weights are one number, not negative, for each class"
+    return None
