@@ -26,7 +26,7 @@ from spinney._threads import POLL_SECONDS, run_tasks
 from spinney._types import CONTROL_STOP
 from spinney._warnings import warn
 from spinney.ensemble.sampling import Draw
-from spinney.estimators.out_of_bag import find_score, is_scorer
+from spinney.estimators.scoring import find_score, is_scorer
 from spinney.model.boosted_scores import add_rounds
 from spinney.tree.forest import Forest
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from spinney.model.container import BrokenFileError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -98,6 +102,38 @@ def is_fitted(estimator: Any) -> bool:
     """Whether an estimator has any of the attributes that every fitted one of its class has."""
     needed = {name for name, kept in kept_by(type(estimator)).items() if kept.is_needed}
     return not needed.isdisjoint(take_fitted(estimator))
+
+
+def set_parts(estimator: Any, values: dict[str, Any], build: Callable[[dict[str, Any]], Any]) -> None:
+    """Set fitted attributes by the names that files have, those that are parts of the fitted model through `build`.
+
+    build: makes the model from the attributes, all of which are of their types. Attributes that follow from others
+    must be what the model makes of these. `BrokenFileError` if any is missing, of another type, or contradicts.
+    """
+    cls, declared = type(estimator), kept_by(type(estimator))
+    for name, value in values.items():
+        if not is_of(value, declared[name].types):
+            raise BrokenFileError(f"{name!r} of a {cls.__name__} cannot be {value!r:.60}")
+    parts = {name for name in declared if isinstance(getattr(cls, name, None), Part)}
+    vars(estimator).update({name: value for name, value in values.items() if name not in parts})
+    if parts.isdisjoint(values):
+        return
+    missing = sorted(name for name, kept in declared.items() if kept.is_needed and name not in values)
+    if missing:
+        raise BrokenFileError(f"a fitted {cls.__name__} has {', '.join(missing)}")
+    vars(estimator)[VALUE] = build(values)
+    for name in parts & values.keys():
+        if not is_same(getattr(cls, name).find(estimator), values[name]):
+            raise BrokenFileError(f"{name!r} of a {cls.__name__} contradicts its other attributes")
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Whether two attributes are the same object, or equal."""
+    if one is other:
+        return True
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+    return type(one) is type(other) and not isinstance(one, np.ndarray) and bool(one == other)
 
 
 def is_of(value: Any, types: Any) -> bool:
