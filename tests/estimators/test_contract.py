@@ -41,7 +41,7 @@ from spinney import (
     RandomForestRegressor,
 )
 from spinney._types import SUBSET
-from spinney.estimators.base_forest import ForestClassifier
+from spinney.estimators.forest_classifier import ForestClassifier
 
 pytestmark = pytest.mark.filterwarnings("ignore:pruning='oob' has shaped each tree")
 

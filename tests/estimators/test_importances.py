@@ -15,14 +15,16 @@ from sklearn.pipeline import make_pipeline
 
 from contract import parametrize_with_contract
 from spinney import ExtraTreesRegressor, OOBSelector, RandomForestClassifier, RandomForestRegressor, _jit
-from spinney.estimators import importances
-from spinney.model.importance import LeftOut, Trial
+from spinney.estimators import base_forest, importances
+from spinney.estimators.checks import draw_seed
+from spinney.model.permutation import LeftOut, Trial
 
 
 def test_the_examples_of_the_docstrings_are_true():
-    done = doctest.testmod(importances)
-    assert done.attempted > 4
-    assert done.failed == 0
+    for module in (base_forest, importances):
+        done = doctest.testmod(module)
+        assert done.attempted > 4
+        assert done.failed == 0
 
 
 def mixed_frame(n_rows=160, seed=0):
@@ -86,7 +88,7 @@ def naive_permutation(forest, X, y, units, n_repeats=1, seed=None):
 def test_permutation_equals_a_loop_over_the_trees(fit, options):
     forest, X, y = fit()
     found = forest.importance("permutation", X, y, **options)
-    seed = importances.draw_seed(7) if options else None
+    seed = draw_seed(7) if options else None
     mean, error = naive_permutation(forest, X, y, [[0], [1], [2], [3]], options.get("n_repeats", 1), seed)
     assert found.feature == ("size", "age", "town", "noise")
     assert found.kind == "permutation"

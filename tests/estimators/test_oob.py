@@ -26,7 +26,7 @@ from spinney import (
     decompose_variance,
     strength_and_correlation,
 )
-from spinney.estimators.out_of_bag import oob_error
+from spinney.ensemble.out_of_bag import oob_error
 
 pytestmark = pytest.mark.filterwarnings("ignore:pruning='oob' has shaped each tree")
 

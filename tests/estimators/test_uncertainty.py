@@ -1,6 +1,7 @@
 """What forests say of their own doubt: against plain loops over their trees and bags, and in effect."""
 
 import pickle
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 import naive_forest
 from spinney import ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
 from spinney.ensemble.sampling import split_bag
-from spinney.estimators import uncertainty
+from spinney.model import forest_uncertainty, forest_votes
 
 pytestmark = pytest.mark.filterwarnings("ignore:pruning='oob' has shaped each tree")
 
@@ -124,7 +125,7 @@ def leave_out(draw):
 
 @draws
 @pytest.mark.parametrize("kind", NAIVE)
-@pytest.mark.parametrize("correction", uncertainty.CORRECTIONS)
+@pytest.mark.parametrize("correction", forest_uncertainty.CORRECTIONS)
 @pytest.mark.filterwarnings("ignore:.*noise of 12 trees")
 def test_variances_equal_the_plain_formulas(draw, kind, correction):
     forest, _, _ = make_forest(draw=draw)
@@ -311,7 +312,7 @@ def test_settled_classes_need_no_products(monkeypatch, settings):
     y = np.digitize(numbers, [11, 14, 18])
     forest = RandomForestClassifier(n_estimators=40, min_samples_leaf=3, oob_score=True, random_state=0, **settings)
     forest.fit(X[:120], y[:120])
-    settle, n_open = uncertainty.settle_sets, []
+    settle, n_open = forest_uncertainty.settle_sets, []
 
     def note(said, limits):
         is_in, is_open = settle(said, limits)
@@ -320,9 +321,9 @@ def test_settled_classes_need_no_products(monkeypatch, settings):
         return is_in, is_open
 
     for coverage in (0.1, 0.5, 0.8, 0.9, 0.995):
-        monkeypatch.setattr(uncertainty, "settle_sets", note)
+        monkeypatch.setattr(forest_uncertainty, "settle_sets", note)
         found = forest.predict_set(X[120:], coverage)
-        monkeypatch.setattr(uncertainty, "settle_sets", lambda said, _: (said[0] < 0.0, said[0] >= 0.0))
+        monkeypatch.setattr(forest_uncertainty, "settle_sets", lambda said, _: (said[0] < 0.0, said[0] >= 0.0))
         np.testing.assert_array_equal(found, forest.predict_set(X[120:], coverage))
         assert n_open.pop() < found.size
 
@@ -333,7 +334,7 @@ def test_auto_takes_the_fast_way_on_large_tables(monkeypatch):
     slow, fast = (forest.predict_interval(new_rows(), method=method) for method in ("jackknife+", "oob"))
     assert not np.allclose(slow, fast)
     for limit, expected, method in [(N_ROWS, slow, "jackknife+"), (N_ROWS - 1, fast, "oob")]:
-        monkeypatch.setattr(uncertainty, "MOST_ROWS", limit)
+        monkeypatch.setattr(forest_uncertainty, "MOST_ROWS", limit)
         np.testing.assert_array_equal(forest.predict_interval(new_rows()), expected)
         np.testing.assert_array_equal(classes.predict_set(new_rows()), classes.predict_set(new_rows(), method=method))
 
@@ -364,7 +365,7 @@ def ask_everything(forest, X):
         more = [forest.predict_quantiles(X), forest.predict_interval(X), forest.predict_interval(X, method="oob")]
     return [
         forest.predict_trees(X),
-        *(forest.predict_variance(X, kind, correction="none") for kind in uncertainty.KINDS),
+        *(forest.predict_variance(X, kind, correction="none") for kind in forest_uncertainty.KINDS),
         *more,
     ]
 
@@ -386,20 +387,19 @@ def same(some, others):
 
 def test_threads_and_blocks_change_nothing(asked, monkeypatch):
     forest, X, y, new, answers = asked
-    monkeypatch.setattr(uncertainty, "SHORT_SECONDS", 0.0)
-    monkeypatch.setattr(uncertainty, "MOST_BLOCK", 7)
+    monkeypatch.setattr(forest_votes, "SHORT_SECONDS", 0.0)
+    monkeypatch.setattr(forest_votes, "MOST_BLOCK", 7)
     for n_jobs in (1, 2, 5):
         same(ask_everything(forest.set_params(n_jobs=n_jobs), new), answers)
-    monkeypatch.setattr(uncertainty, "HELD_CELLS", 0)  # bags are drawn again for every block
+    monkeypatch.setattr(forest_uncertainty, "HELD_CELLS", 0)  # bags are drawn again for every block
     same(ask_everything(forest, new), answers)
-    kept = vars(forest).copy()
-    for name in ("_oob_votes", "_y", *(() if hasattr(forest, "classes_") else ("_members",))):
-        delattr(forest, name)
+    kept = forest._fitted
+    forest._fitted = replace(kept, out_of_bag=None, target=None, leaf_rows=None)
     if hasattr(forest, "classes_"):
         same([forest.predict_set(new, 0.8, train=(X, y))], [answers[4]])
     else:
         same([forest.predict_quantiles(new, train=(X, y)), forest.predict_interval(new, train=(X, y))], answers[4:6])
-    vars(forest).update(kept)
+    forest._fitted = kept
 
 
 def test_a_row_does_not_depend_on_its_neighbours(asked):

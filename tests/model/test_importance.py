@@ -13,24 +13,17 @@ import pytest
 from scipy import stats
 
 from spinney import RandomForestClassifier, RandomForestRegressor, _jit
-from spinney.model import importance
-from spinney.model.importance import (
-    ImportanceTable,
-    LeftOut,
-    Trial,
-    correlate,
-    disjoint,
-    find_partners,
-    leaf_answers,
-    tabulate,
-    unbiased_decrease,
-)
+from spinney.model import correlation, importance_table, permutation
+from spinney.model.correlation import correlate, find_partners
+from spinney.model.importance import unbiased_decrease
+from spinney.model.importance_table import ImportanceTable, tabulate
+from spinney.model.permutation import LeftOut, Trial, disjoint, leaf_predictions
 
 KERNELS = [pytest.param(_jit.load_compiled, id="compiled"), pytest.param(_jit.interpreted, id="interpreted")]
 
 
 def test_the_examples_of_the_docstrings_are_true():
-    done = doctest.testmod(importance)
+    done = doctest.testmod(importance_table)
     assert done.attempted > 2
     assert done.failed == 0
 
@@ -126,9 +119,9 @@ def test_importance_of_a_tree_equals_the_rise_of_its_error(kind, monkeypatch):
     assert np.all(expected[:2] > 0)
     twin = left_out(forest, X, some.trial.truth, n_repeats=2, k=_jit.interpreted()).permutation()
     assert found.tobytes() == twin.tobytes()
-    monkeypatch.setattr(importance, "WALKERS", 7)  # a few rows at a time
+    monkeypatch.setattr(permutation, "WALKERS", 7)  # a few rows at a time
     np.testing.assert_allclose(some.permutation(), found, rtol=1e-12)
-    monkeypatch.setattr(importance, "SOURCES", 1)  # one unit at a time
+    monkeypatch.setattr(permutation, "SOURCES", 1)  # one unit at a time
     np.testing.assert_allclose(some.permutation(), found, rtol=1e-12)
 
 
@@ -161,7 +154,7 @@ def test_leaf_answers_are_those_of_the_trees():
     for kind in ("classes", "numbers"):
         forest = forest_of(kind, X, y, max_depth=3).forest_
         for t, tree in enumerate(forest):
-            said = leaf_answers(forest, t)[tree.is_leaf]
+            said = leaf_predictions(forest, t)[tree.is_leaf]
             expected = tree.leaf_class if kind == "classes" else tree.threshold
             np.testing.assert_array_equal(said, expected[tree.is_leaf])
 
@@ -214,7 +207,7 @@ def test_cells_are_the_rows_alike_at_the_largest_tests_of_the_partners(kernels):
     answers = [()] * len(values)
     for v in nodes:
         finer = [(*a, branches(v, row)) for a, row in zip(answers, values, strict=True)]
-        if len(set(finer)) > len(values) // importance.CELL_ROWS:
+        if len(set(finer)) > len(values) // permutation.CELL_ROWS:
             break
         answers = finer
     assert n_cells == len(set(answers)) > 5
@@ -341,7 +334,7 @@ def test_noise_with_many_levels_is_no_partner_and_a_unit_is_not_its_own():
 
 
 def test_many_rows_are_thinned_out_evenly(monkeypatch):
-    monkeypatch.setattr(importance, "CORRELATED_ROWS", 50)
+    monkeypatch.setattr(correlation, "CORRELATED_ROWS", 50)
     X = np.column_stack([np.arange(1000.0), np.arange(1000.0) ** 3])
     np.testing.assert_allclose(correlate(X, np.zeros(2, np.int32)), 1.0)
 

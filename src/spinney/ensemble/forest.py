@@ -1,4 +1,4 @@
-"""Grow the trees of a forest, each on its own bag, and collect what out-of-bag rows tell on the way."""
+"""Grow the trees of a forest, each on its own bag, and collect the votes on out-of-bag rows on the way."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from spinney._jit import SameTypes
 from spinney._threads import run_tasks
 from spinney._types import ROW
+from spinney.ensemble.out_of_bag import OutOfBagSums
 from spinney.ensemble.sampling import Draw, draw_key, split_bag
 from spinney.table.coding import Codes
 from spinney.table.fixed_point import Target, Weights, bag_target, class_target, fix_weights
@@ -39,7 +40,7 @@ class Plan:
     params: GrowParams
     seed: int
     monotone: NDArray[np.int8] | None = None
-    is_weighed: NDArray[np.bool_] | None = None  # rows of positive weight, where others stay out of every bag
+    has_weight: NDArray[np.bool_] | None = None  # (n_rows,) rows of positive weight; others are in no bag. None: all
     balances_bags: bool = False  # class weights from each bag: every class gets the same weight in it
     honest_fraction: float | None = None  # share of a bag that makes the tests; the rest makes the leaf values
     prunes_oob: bool = False
@@ -47,7 +48,7 @@ class Plan:
     has_oob: bool = False
     is_hard: bool = False  # out-of-bag votes are classes, not shares
     shift: int = 0  # out-of-bag votes are in units of 2**shift, so that no sum of them leaves float64
-    keeps_members: bool = False
+    keeps_leaf_rows: bool = False
 
 
 class Grown(NamedTuple):
@@ -56,7 +57,7 @@ class Grown(NamedTuple):
     tree: Tree
     oob_rows: NDArray[np.int32]
     oob_votes: NDArray[np.float64]  # (len(oob_rows), n_classes or 1)
-    members: NDArray[np.int32]  # rows of the bag that made the leaf values, in the order of the leaves
+    leaf_rows: NDArray[np.int32]  # rows of the bag that made the leaf values, in the order of the leaves
 
 
 def grow_one(
@@ -69,19 +70,19 @@ def grow_one(
 ) -> Grown:
     """Grow tree number `tree`; `room`: for how many nodes memory is taken at first; `grow`: the driver."""
     counts = plan.draw.counts(tree)
-    if plan.is_weighed is not None:
-        counts *= plan.is_weighed
+    if plan.has_weight is not None:
+        counts *= plan.has_weight
     built = counts
     if plan.honest_fraction is not None:
         built, valued = split_bag(counts, tree, plan.seed, plan.honest_fraction, plan.draw.groups)
     growth = grow_bag(plan, tree, built, kernels, control, room, grow)
     grown = growth.finish()
     nothing = np.zeros(0, ROW)
-    members = growth.ids if plan.keeps_members else nothing
+    leaf_rows = growth.ids if plan.keeps_leaf_rows else nothing
     if plan.honest_fraction is not None and valued.any():  # a bag of one row has no second part
         grown = refit_bag(plan, grown, valued, kernels)
-        members = order_members(plan, grown, valued, kernels) if plan.keeps_members else nothing
-    oob = left_out(plan, counts) if plan.has_oob or plan.prunes_oob else nothing
+        leaf_rows = order_by_leaf(plan, grown, valued, kernels) if plan.keeps_leaf_rows else nothing
+    oob = out_of_bag_rows(plan, counts) if plan.has_oob or plan.prunes_oob else nothing
     if plan.prunes_oob and len(oob):
         leaf = find_coded_leaves(grown, plan.codes, oob, kernels)
         grown = prune_on_rows(grown, leaf, true_target(plan, oob))
@@ -90,15 +91,15 @@ def grow_one(
     votes = np.zeros((0, 1))
     if plan.has_oob:
         leaf = find_coded_leaves(grown, plan.codes, oob, kernels)
-        votes = say(grown, leaf, is_hard=plan.is_hard, shift=plan.shift)
-    return Grown(grown, oob, votes, members)
+        votes = leaf_votes(grown, leaf, is_hard=plan.is_hard, shift=plan.shift)
+    return Grown(grown, oob, votes, leaf_rows)
 
 
-def left_out(plan: Plan, counts: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Rows that a bag lacks; rows of no weight stand aside."""
+def out_of_bag_rows(plan: Plan, counts: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Rows that a bag lacks, ascending; rows of weight 0 do not count."""
     is_out = counts == 0
-    if plan.is_weighed is not None:
-        is_out &= plan.is_weighed
+    if plan.has_weight is not None:
+        is_out &= plan.has_weight
     return np.flatnonzero(is_out).astype(ROW)
 
 
@@ -153,18 +154,18 @@ def true_target(plan: Plan, rows: NDArray[np.int32]) -> NDArray[Any]:
     return truth.astype(np.int64) if plan.target.n_classes else np.ldexp(truth, plan.target.exponent)
 
 
-def order_members(plan: Plan, tree: Tree, counts: NDArray[np.int32], kernels: Any) -> NDArray[np.int32]:
+def order_by_leaf(plan: Plan, tree: Tree, counts: NDArray[np.int32], kernels: Any) -> NDArray[np.int32]:
     """Rows with a count in the order of the leaves they end in; those of one leaf ascending."""
     rows = np.flatnonzero(counts).astype(ROW)
     leaf = find_coded_leaves(tree, plan.codes, rows, kernels)
-    return rows[np.argsort(first_members(tree)[leaf], kind="stable")]
+    return rows[np.argsort(leaf_row_offsets(tree)[leaf], kind="stable")]
 
 
-def first_members(tree: Tree) -> NDArray[np.int64]:
-    """Where the members of each node begin in the order of the leaves, shape (n_nodes,).
+def leaf_row_offsets(tree: Tree) -> NDArray[np.int64]:
+    """Where the rows of each node begin among the rows in the order of their leaves, shape (n_nodes,).
 
-    The members of a node stand side by side, those of its first branch first: from the root down, the numbers of rows
-    say where they begin. A node that was pruned to a leaf has what its branches had.
+    The rows of a node stand side by side, those of its first branch first: from the root down, the numbers of rows
+    tell where they begin. A node that was pruned to a leaf has the rows that its branches had.
     """
     size = tree.n_rows.astype(np.int64)
     begin = np.zeros(tree.n_nodes, np.int64)
@@ -176,14 +177,14 @@ def first_members(tree: Tree) -> NDArray[np.int64]:
     return begin
 
 
-def say(tree: Tree, leaf: NDArray[np.int32], *, is_hard: bool, shift: int = 0) -> NDArray[np.float64]:
-    """What leaves say: class shares or one vote, shape (len(leaf), n_classes); or values, shape (len(leaf), 1).
+def leaf_votes(tree: Tree, leaf: NDArray[np.int32], *, is_hard: bool, shift: int = 0) -> NDArray[np.float64]:
+    """The votes of leaves: class shares or one class, shape (len(leaf), n_classes); or values, shape (len(leaf), 1).
 
-    Values are in units of 2**shift: a sum over trees of targets near the end of float64 would leave it.
+    Values are in units of `2**shift`: a sum over trees of targets near the end of float64 would overflow.
     """
     if not tree.n_classes:
-        said = tree.threshold[leaf][:, None]
-        return said if shift == 0 else np.ldexp(said, -shift)
+        values = tree.threshold[leaf][:, None]
+        return values if shift == 0 else np.ldexp(values, -shift)
     if not is_hard:
         return leaf_shares(tree, leaf)
     votes = np.zeros((len(leaf), tree.n_classes))
@@ -191,32 +192,43 @@ def say(tree: Tree, leaf: NDArray[np.int32], *, is_hard: bool, shift: int = 0) -
     return votes
 
 
-class ForestGrowth:
-    """A forest under way: takes trees in their order, whatever order they were grown in."""
+def vote_again(plan: Plan, forest: Forest, sums: OutOfBagSums, kernels: Any) -> None:
+    """Add the out-of-bag votes of trees that were grown before, without them or with votes of the other kind."""
+    for t in range(len(forest)):
+        rows = np.flatnonzero(plan.draw.counts(t) == 0).astype(ROW)
+        tree = forest[t]
+        leaf = find_coded_leaves(tree, plan.codes, rows, kernels)
+        sums.add(rows, leaf_votes(tree, leaf, is_hard=plan.is_hard, shift=plan.shift))
 
-    def __init__(self, plan: Plan, legend: Legend) -> None:
+
+class ForestGrowth:
+    """A forest under way: takes trees in their order, whatever order they were grown in.
+
+    Parameters
+    ----------
+    plan : Plan
+    legend : Legend
+    out_of_bag : OutOfBagSums, optional
+        Where votes on out-of-bag rows are added up; needed where `plan.has_oob`.
+    """
+
+    def __init__(self, plan: Plan, legend: Legend, out_of_bag: OutOfBagSums | None = None) -> None:
         self.plan = plan
         self.legend = legend
+        self.out_of_bag = out_of_bag
         self.parts = ForestParts()  # of as many trees as `run` is asked for
-        self.members: list[NDArray[np.int32]] = []
-        n_rows = plan.draw.n_rows if plan.has_oob else 0
-        self.votes = np.zeros((n_rows, max(plan.target.n_classes, 1)))
-        self.n_votes = np.zeros(n_rows, np.int64)
+        self.leaf_rows: list[NDArray[np.int32]] = []
         self.room = FIRST_NODES  # for nodes of the next trees: doubling it as they grow took a tenth of their time
         self.driver: SameTypes | None = None
-        self.on_votes: Any = None  # called after each tree, for a curve over the number of trees
 
     def add(self, _: int, grown: Grown) -> None:
         """Take the next tree."""
         self.parts.add(grown.tree)
         self.room = max(self.room, grown.tree.n_nodes + grown.tree.n_nodes // 8)
-        if self.plan.keeps_members:
-            self.members.append(grown.members)
-        if self.plan.has_oob:
-            self.votes[grown.oob_rows] += grown.oob_votes  # each row once: sums over trees in the order of the trees
-            self.n_votes[grown.oob_rows] += 1
-            if self.on_votes is not None:
-                self.on_votes(self.votes, self.n_votes)
+        if self.plan.keeps_leaf_rows:
+            self.leaf_rows.append(grown.leaf_rows)
+        if self.out_of_bag is not None:
+            self.out_of_bag.add(grown.oob_rows, grown.oob_votes)
 
     def grow(self, tree: int, kernels: Any, control: NDArray[np.int64]) -> Grown:
         """Grow tree number `tree`; any thread may."""

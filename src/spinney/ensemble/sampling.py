@@ -442,3 +442,109 @@ def split_bag(
         word(seed), word(tree), share, np.empty(0, np.int32) if codes is None else codes, counts, parts
     )
     return parts[0], parts[1]
+
+
+# --- from parameters to a draw --------------------------------------------------------------------------------------
+
+
+class DrawParams(NamedTuple):
+    """The parameters of an estimator that decide how bags are drawn, and those that need rows outside the bags."""
+
+    bootstrap: bool | str = True  # "poisson" for Poisson counts
+    replace: bool = True
+    max_samples: float | None = None
+    block_size: int | None = None  # rows that follow each other and are drawn together
+    stratify: str | None = None  # "class" or "balanced"
+    has_oob: bool = False  # `oob_score` is set
+    prunes_oob: bool = False  # `pruning="oob"`
+
+
+def make_draw(
+    params: DrawParams,
+    n_rows: int,
+    weight: NDArray[np.float64] | None,
+    groups: NDArray[np.int32] | None,
+    strata: NDArray[np.int32] | None,
+    seed: int,
+) -> tuple[Draw, NDArray[np.float64] | None]:
+    """How bags are drawn, and the weights (n_rows,) that are left for the trees to see; None: 1 each.
+
+    A plain bootstrap draws rows by their weight, and its trees see counts (scikit-learn 1.9). Draws without
+    replacement, from strata and of groups would blunt or lose the weights: there the trees see them. Rows of
+    weight 0 are never drawn, and weigh nothing in what is made of all rows, such as bins.
+    """
+    if not params.bootstrap and params.replace:
+        refuse_without_bags(params, groups, strata)
+        return Draw("whole", n_rows, n_rows, seed, equal_chances(weight)).with_tables(), weight
+    kind = "poisson" if params.bootstrap == "poisson" else "bootstrap" if params.replace else "paste"
+    refuse_clashes(params, groups)
+    if params.block_size is not None:
+        groups = (np.arange(n_rows) // min(int(params.block_size), n_rows)).astype(np.int32)
+    is_balanced = params.stratify == "balanced"
+    by_weight = params.replace and groups is None and strata is None
+    chance = weight if by_weight else equal_chances(weight)
+    ids = np.arange(n_rows) if groups is None else groups
+    n_units = n_rows if by_weight else len(np.unique(ids if chance is None else ids[chance > 0.0]))
+    n_drawn = draw_size(params.max_samples, n_units, weight if by_weight else None)
+    if kind == "paste" and n_drawn >= n_units and not is_balanced:
+        refuse_full_bags(params)
+    draw = Draw(kind, n_rows, n_drawn, seed, chance, strata, is_balanced, groups).with_tables()
+    return draw, equal_chances(weight) if by_weight else weight
+
+
+def positive_rows(weight: NDArray[np.float64] | None) -> NDArray[np.bool_] | None:
+    """Which rows have a positive weight, (n_rows,); None where all have."""
+    if weight is None or np.all(weight > 0.0):
+        return None
+    return weight > 0.0
+
+
+def equal_chances(weight: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+    """A chance of 1 for rows of positive weight and 0 for the others, (n_rows,); None where all have a weight."""
+    rows = positive_rows(weight)
+    return None if rows is None else rows.astype(np.float64)
+
+
+def refuse_clashes(params: DrawParams, groups: Any) -> None:
+    """Refuse parameters of the draw that exclude each other."""
+    if params.bootstrap == "poisson" and not params.replace:
+        raise ValueError("bootstrap='poisson' draws rows more than once, replace=False forbids it: use one")
+    if params.block_size is not None and groups is not None:
+        raise ValueError("block_size draws blocks of rows in the order of the table, groups= draws groups: use one")
+    if params.block_size is not None and params.stratify is not None:
+        raise ValueError("block_size draws blocks, whose rows may be of several classes, stratify by class: use one")
+    if params.stratify == "balanced" and params.max_samples is not None:
+        raise ValueError(
+            "stratify='balanced' draws as many rows of each class as the smallest has, max_samples another number: "
+            "use one"
+        )
+
+
+def refuse_full_bags(params: DrawParams) -> None:
+    """Refuse what needs rows outside the bags where there are none."""
+    for name, is_wanted in (("oob_score", params.has_oob), ("pruning='oob'", params.prunes_oob)):
+        if is_wanted:
+            raise ValueError(
+                f"{name} needs rows outside the bags, but replace=False with max_samples={params.max_samples} puts "
+                "all rows in every bag: give a smaller max_samples"
+            )
+
+
+def refuse_without_bags(params: DrawParams, groups: Any, strata: Any) -> None:
+    """Refuse what makes no sense where every tree sees all rows."""
+    if params.has_oob:
+        raise ValueError("Out of bag estimation only available if bootstrap=True, or replace=False with max_samples")
+    wanted = {
+        "pruning='oob'": params.prunes_oob,
+        "max_samples": params.max_samples is not None,
+        "stratify": params.stratify is not None,
+        "block_size": params.block_size is not None,
+        "groups": groups is not None,
+        "strata": strata is not None,
+    }
+    for name, is_wanted in wanted.items():
+        if is_wanted:
+            raise ValueError(
+                f"{name} needs bags, but with bootstrap=False every tree sees all rows: set bootstrap=True, "
+                "or replace=False to draw without replacement"
+            )

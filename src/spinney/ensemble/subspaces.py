@@ -1,7 +1,7 @@
 """Bags of features: which columns each member of an ensemble sees, and trees that grow on some columns only.
 
-A tree of a subspace grows on a narrow copy of the codes, and is then told the numbers that its features have in the
-whole table, so that all trees of an ensemble make one forest:
+A tree of a subspace grows on a narrow copy of the codes; its features are then renumbered as in the whole table, so
+that all trees of an ensemble make one forest:
 
     columns by (seed, member) ──► codes[:, columns] ──grow──► tree of k features ──widen──► tree of all features
 """
@@ -9,12 +9,13 @@ whole table, so that all trees of an ensemble make one forest:
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from spinney._packing import feature_of, kind_of, missing_of, pack_test
 from spinney.ensemble.forest import ForestGrowth, Grown, Plan, grow_one
+from spinney.ensemble.out_of_bag import OutOfBagSums
 from spinney.ensemble.sampling import Draw, draw_key
 from spinney.table.coding import Codes, row_stride
 from spinney.tree.structure import Legend, Tree
@@ -72,6 +73,18 @@ class Subspaces:
     def columns(self, member: int) -> NDArray[np.int64]:
         """The columns of a member, ascending, shape (n_drawn,)."""
         return self.draw.rows(member)
+
+
+class Bags(NamedTuple):
+    """Which rows and columns each member sees, and what else it draws: all pure functions of its number."""
+
+    draw: Draw
+    spaces: Subspaces
+    seed: int
+
+    def columns(self, member: int) -> NDArray[np.int64] | None:
+        """The columns of a member; None: all of them, as they are."""
+        return None if self.spaces.is_whole else self.spaces.columns(member)
 
 
 def narrow_codes(codes: Codes, columns: NDArray[np.int64]) -> Codes:
@@ -137,10 +150,12 @@ class SubspaceGrowth(ForestGrowth):
     legend : Legend
         Of the whole table.
     spaces : Subspaces
+    out_of_bag : OutOfBagSums, optional
+        As for a forest.
     """
 
-    def __init__(self, plan: Plan, legend: Legend, spaces: Subspaces) -> None:
-        super().__init__(plan, legend)
+    def __init__(self, plan: Plan, legend: Legend, spaces: Subspaces, out_of_bag: OutOfBagSums | None = None) -> None:
+        super().__init__(plan, legend, out_of_bag)
         self.spaces = spaces
         self.n_levels = np.array([0 if levels is None else len(levels) for levels in legend.levels], np.int32)
 

@@ -40,8 +40,8 @@ from spinney.estimators.checks import (
 )
 from spinney.estimators.evaluation_sets import GivenSet, Validation, check_stopping, read_offset
 from spinney.estimators.kept import Kept, Part, set_parts
-from spinney.estimators.out_of_bag import find_score
 from spinney.estimators.round_scores import make_score, name_score
+from spinney.estimators.scoring import find_score
 from spinney.estimators.training import make_legend, read_training
 from spinney.model.boosted_scores import add_rounds, begin_raw
 from spinney.model.fitted_boosting import FittedBoosting, Scores, feature_importances, find_fault, in_units

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from spinney.ensemble.out_of_bag import OutOfBagSums
     from spinney.ensemble.sampling import Draw
-    from spinney.ensemble.subspaces import Subspaces
+    from spinney.ensemble.subspaces import Bags
+    from spinney.model.fitted_bagging import FittedBagging
     from spinney.table.columns import Columns
 
 
@@ -84,16 +86,18 @@ def check_members(members: list[Any], model: Any) -> str | None:
     return None
 
 
-class Bags(NamedTuple):
-    """Which rows and columns each member sees, and what else it draws: all pure functions of its number."""
-
-    draw: Draw
-    spaces: Subspaces
-    seed: int
-
-    def columns(self, member: int) -> NDArray[np.int64] | None:
-        """The columns of a member; None: all of them, as they are."""
-        return None if self.spaces.is_whole else self.spaces.columns(member)
+def find_member_fault(fitted: FittedBagging) -> str | None:
+    """What is wrong with members of ours in a bag that was read from a file; None: nothing."""
+    members = [] if fitted.others is None else fitted.others.members
+    for member in members:
+        if not kept_by(type(member)):
+            continue
+        if not is_fitted(member) or member.n_features_in_ != fitted.bags.spaces.n_drawn:
+            return "a member is not fitted, or to another number of columns than its bag has"
+        is_classifier_ = member._labels is not None  # noqa: SLF001
+        if is_classifier_ != (fitted.classes is not None) or (fitted.is_soft and not hasattr(member, "predict_proba")):
+            return "a member predicts something else than the model"
+    return None
 
 
 # --- rows -------------------------------------------------------------------------------------------------------
@@ -105,6 +109,7 @@ class Rows:
 
     data: Any
     n_rows: int
+    names: tuple[str, ...] | None = None  # of the columns
 
     def take(self, rows: NDArray[np.int64] | None, columns: NDArray[np.int64] | None) -> Any:
         """Some rows, as often as they are named, and some columns; None: all."""
@@ -129,11 +134,12 @@ def hold_rows(X: Any, columns: Columns) -> Rows:
     if columns.is_frame:
         import narwhals.stable.v2 as nw
 
-        rows = Rows(nw.to_native(X, pass_through=True), columns.n_rows)
-        return rows if columns.order is None else Rows(rows.take(None, np.array(columns.order)), columns.n_rows)
+        rows = Rows(nw.to_native(X, pass_through=True), columns.n_rows, columns.names)
+        return rows if columns.order is None else replace(rows, data=rows.take(None, np.array(columns.order)))
     if columns.matrix is not None:
-        return Rows(columns.matrix, columns.n_rows)
-    return Rows(X if isinstance(X, np.ndarray) else np.array(X, dtype=object), columns.n_rows)
+        return Rows(columns.matrix, columns.n_rows, columns.names)
+    data = X if isinstance(X, np.ndarray) else np.array(X, dtype=object)
+    return Rows(data, columns.n_rows, columns.names)
 
 
 def open_sparse(owner: Any, X: Any, *, is_fit: bool) -> Rows:
@@ -150,11 +156,11 @@ def open_sparse(owner: Any, X: Any, *, is_fit: bool) -> Rows:
     return Rows(matrix, matrix.shape[0])
 
 
-def mark_rows(owner: Any, rows: Rows, y: NDArray[Any]) -> str:
+def mark_rows(rows: Rows, n_features: int, y: NDArray[Any], classes: NDArray[Any] | None) -> str:
     """Hash of the training data, to know it again: X as the members take it, names, classes, and the target."""
-    names, classes = (getattr(owner, name, np.zeros(0)).tolist() for name in ("feature_names_in_", "classes_"))
-    digest = hashlib.sha256(repr((rows.n_rows, owner.n_features_in_, names, classes)).encode())
-    for part in list_parts(rows, owner.n_features_in_):
+    names, labels = list(rows.names or ()), [] if classes is None else classes.tolist()
+    digest = hashlib.sha256(repr((rows.n_rows, n_features, names, labels)).encode())
+    for part in list_parts(rows, n_features):
         if part.dtype.kind in "OTV":  # bytes would be addresses
             digest.update(f"{part.dtype} {part.tolist()!r}".encode())
         else:
@@ -223,10 +229,12 @@ def fit_bag(
     member.fit(rows.take(bag, columns), y[bag])
 
 
-def hear(member: Any, X: Any, classes: NDArray[Any] | None, *, is_soft: bool, shift: int = 0) -> NDArray[np.float64]:
-    """What a member says of rows: class shares or one vote, shape (n_rows, n_classes); or numbers, (n_rows, 1).
+def member_votes(
+    member: Any, X: Any, classes: NDArray[Any] | None, *, is_soft: bool, shift: int = 0
+) -> NDArray[np.float64]:
+    """The votes of a member on rows: class shares or one class, shape (n_rows, n_classes); or numbers, (n_rows, 1).
 
-    A class that its bag did not hold gets nothing. Numbers are in units of 2**shift, so that their sum stays a float64.
+    A class that its bag did not hold gets nothing. Numbers are in units of `2**shift`, so that no sum overflows.
     """
     if classes is None:
         return np.ldexp(np.asarray(member.predict(X), np.float64).reshape(-1, 1), -shift)
@@ -244,8 +252,8 @@ def hear(member: Any, X: Any, classes: NDArray[Any] | None, *, is_soft: bool, sh
 # --- all of them ------------------------------------------------------------------------------------------------
 
 
-class Fitted(NamedTuple):
-    """One member, and what it says of the rows outside its bag."""
+class FittedMember(NamedTuple):
+    """One member, and its votes on the rows outside its bag."""
 
     member: Any
     oob_rows: NDArray[np.int64]
@@ -260,7 +268,7 @@ class MemberTarget(NamedTuple):
 
 @dataclass(frozen=True)
 class MemberPlan:
-    """What members share; where `ensemble.forest.Plan` has the same, by the same name: their votes are kept alike."""
+    """What members share; names are those of `ensemble.forest.Plan` where it has the same."""
 
     templates: list[Template]
     rows: Rows
@@ -283,7 +291,7 @@ class MemberPlan:
         return MemberTarget(0 if self.classes is None else len(self.classes))
 
     @property
-    def is_weighed(self) -> NDArray[np.bool_] | None:
+    def has_weight(self) -> NDArray[np.bool_] | None:
         """Rows of positive weight, where others stay out of every bag; None: all."""
         return None if self.weight is None or np.all(self.weight > 0.0) else self.weight > 0.0
 
@@ -291,15 +299,12 @@ class MemberPlan:
 class MemberFits:
     """Members under way: fitted in any order, taken in theirs."""
 
-    def __init__(self, plan: MemberPlan) -> None:
+    def __init__(self, plan: MemberPlan, out_of_bag: OutOfBagSums | None = None) -> None:
         self.plan = plan
-        n_rows = plan.rows.n_rows if plan.has_oob else 0
-        self.votes = np.zeros((n_rows, max(plan.target.n_classes, 1)))
-        self.n_votes = np.zeros(n_rows, np.int64)
-        self.on_votes: Any = None  # called after each member, for a curve over their number
+        self.out_of_bag = out_of_bag  # where votes on out-of-bag rows are added up; needed where `plan.has_oob`
         self.members: list[Any] = []
 
-    def fit_one(self, member: int) -> Fitted:
+    def fit_one(self, member: int) -> FittedMember:
         """Fit member number `member`."""
         plan = self.plan
         template = plan.templates[member % len(plan.templates)]
@@ -313,10 +318,10 @@ class MemberFits:
             fit_bag(fitted, plan.rows, columns, plan.y, counts, plan.weight)
             oob = np.flatnonzero(is_out) if plan.has_oob else np.zeros(0, np.int64)
             if len(oob) == 0:
-                return Fitted(fitted, oob, self.votes[:0])
+                return FittedMember(fitted, oob, np.zeros((0, 1)))
             X = plan.rows.take(oob, columns)
-            said = hear(fitted, X, plan.classes, is_soft=not plan.is_hard, shift=plan.shift)
-            return Fitted(fitted, oob, said)
+            votes = member_votes(fitted, X, plan.classes, is_soft=not plan.is_hard, shift=plan.shift)
+            return FittedMember(fitted, oob, votes)
 
     @contextlib.contextmanager
     def named(self, member: int, template: Template, counts: NDArray[np.int32]) -> Iterator[None]:
@@ -330,19 +335,17 @@ class MemberFits:
                 error.add_note(f"its bag holds class {bag.item()!r} only; stratify='class' draws from every class")
             raise
 
-    def add(self, _: int, fitted: Fitted) -> None:
+    def add(self, _: int, fitted: FittedMember) -> None:
         """Take the next member."""
         self.members.append(fitted.member)
-        if self.plan.has_oob:
-            self.votes[fitted.oob_rows] += fitted.oob_votes
-            self.n_votes[fitted.oob_rows] += 1
-            self.on_votes(self.votes, self.n_votes)
+        if self.out_of_bag is not None:
+            self.out_of_bag.add(fitted.oob_rows, fitted.oob_votes)
 
     def run(self, first: int, n_members: int, n_workers: int, *, verbose: bool) -> list[Any]:
         """Fit members first .. first + n_members."""
         config = get_config()  # of this thread; others have their own
 
-        def work(task: int, _: Any) -> Fitted:
+        def work(task: int, _: Any) -> FittedMember:
             with config_context(**config):
                 return self.fit_one(first + task)
 
@@ -359,24 +362,16 @@ class MemberFits:
         return self.members
 
 
-def hear_all(
-    members: list[Any],
-    rows: Rows,
-    bags: Bags,
-    classes: NDArray[Any] | None,
-    n_workers: int,
-    *,
-    is_soft: bool,
-    shift: int,
-) -> NDArray[np.float64]:
-    """What all members say, added up in their order; numbers in units of 2**shift."""
-    config = get_config()
-    total = np.zeros((rows.n_rows, 1 if classes is None else len(classes)))
+def sum_member_votes(fitted: FittedBagging, rows: Rows, n_workers: int) -> NDArray[np.float64]:
+    """The votes of all members, added up in their order; numbers in units of `2**shift`."""
+    assert fitted.others is not None
+    config, members, bags = get_config(), fitted.others.members, fitted.bags
+    total = np.zeros((rows.n_rows, max(fitted.n_classes, 1)))
 
     def work(task: int, _: Any) -> NDArray[np.float64]:
         with config_context(**config):
             X = rows.take(None, bags.columns(task))
-            return hear(members[task], X, classes, is_soft=is_soft, shift=shift)
+            return member_votes(members[task], X, fitted.classes, is_soft=fitted.is_soft, shift=fitted.shift)
 
     def add(_: int, votes: NDArray[np.float64]) -> None:
         np.add(total, votes, out=total)

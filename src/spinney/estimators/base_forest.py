@@ -1,8 +1,11 @@
-"""Random forests (Breiman 2001) and extremely randomised trees (Geurts, Ernst and Wehenkel 2006)."""
+"""What all forests share: random forests (Breiman 2001) and extremely randomised trees (Geurts et al. 2006).
+
+fit:   X, y ──read_training──► make_draw ──► code_for_bags ──► Plan ──► ForestGrowth ──► FittedForest
+after: methods are functions of the `FittedForest`, in `model`
+"""
 
 from __future__ import annotations
 
-import math
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -10,52 +13,44 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._cost import COMPILED_SHARE, SHORT_SECONDS, growing_seconds
-from spinney._criteria import CLASS_CRITERIA, CRITERIA, VALUE_CRITERIA
-from spinney._elementary import log
-from spinney._jit import kernels
-from spinney._threads import count_workers
-from spinney._types import LEARNED, OWN_BRANCH
-from spinney._warnings import warn
-from spinney.ensemble.forest import ForestGrowth, Plan
-from spinney.ensemble.sampling import Draw, draw_size
-from spinney.estimators.base import Classifier, Estimator, Regressor
-from spinney.estimators.cart import SHARED_CONSTRAINTS, CARTClassifier, CARTRegressor, count_features
+from spinney.ensemble.sampling import Draw
+from spinney.estimators.base import Estimator
+from spinney.estimators.cart import SHARED_CONSTRAINTS
 from spinney.estimators.checks import (
     all_or_nothing,
-    check_classes,
     check_codes,
-    check_monotone,
-    check_numbers,
+    check_known,
     check_weights,
     draw_seed,
     fingerprint,
-    mark_weights,
     open_x,
-    row_count,
-    weigh_classes,
 )
-from spinney.estimators.importances import Importances
-from spinney.estimators.kept import Kept
-from spinney.estimators.out_of_bag import OutOfBag
-from spinney.estimators.training import make_legend
-from spinney.estimators.tree_votes import Votes, measure_strength
-from spinney.estimators.uncertainty import UncertainClasses, UncertainNumbers
-from spinney.model.predictors import VotePredictor
-from spinney.table.coding import code_table
-from spinney.table.fixed_point import class_target, fix_weights, value_target, with_room
-from spinney.table.ingest import Table, read_columns
+from spinney.estimators.forest_training import fit_forest, row_class_weight
+from spinney.estimators.kept import Kept, Part, set_parts
+from spinney.estimators.one_row import open_row
+from spinney.estimators.out_of_bag import OOB_KEPT, restore_out_of_bag
+from spinney.estimators.scoring import KnownPredictions, find_score
+from spinney.estimators.training import read_training
+from spinney.model import forest_uncertainty, importance, tree_votes
+from spinney.model.container import BrokenFileError
+from spinney.model.fitted_forest import FittedForest, KeptTarget, LeafRows, TrainingRows
+from spinney.model.importance import CORRELATED, Effort, ImportanceParams
+from spinney.table.ingest import read_columns
 from spinney.table.schema import encode
-from spinney.tree.forest import Forest, join_forests
-from spinney.tree.grow import GrowParams
+from spinney.tree.forest import Forest as Trees
+from spinney.tree.predict import leaf_shares
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
+    from scipy.sparse import csr_matrix
 
-    from spinney.model.ensemble_theory import Strength
-    from spinney.table.fixed_point import Target, Weights
-
-MOST_BITS = 1000  # of a target: a sum over 2**23 trees is still a float64
+    from spinney.model.ensemble_theory import ErrorParts, VarianceParts
+    from spinney.model.importance_table import ImportanceTable
+    from spinney.model.predictors import VotePredictor
+    from spinney.model.tree_votes import VoteTable
+    from spinney.model.uncertainty import Correction
 
 FOREST_CONSTRAINTS: dict[str, list[Any]] = {
     **SHARED_CONSTRAINTS,
@@ -78,356 +73,169 @@ FOREST_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-CLASSIFIER_CONSTRAINTS: dict[str, list[Any]] = {
-    **FOREST_CONSTRAINTS,
-    "criterion": [StrOptions({*CLASS_CRITERIA})],
-    "class_weight": [dict, StrOptions({"balanced", "balanced_subsample"}), None],
-    "voting": [StrOptions({"soft", "hard"})],
-    "stratify": [StrOptions({"class", "balanced"}), None],
-}
-
-REGRESSOR_CONSTRAINTS: dict[str, list[Any]] = {
-    **FOREST_CONSTRAINTS,
-    "criterion": [StrOptions({*VALUE_CRITERIA})],
-    "min_target_std": [Interval(Real, 0.0, None, closed="left")],
-    "keep_members": ["boolean"],
-}
-
-
-# What a fit may leave behind beyond what every fit sets anew.
-OOB_RESULTS = (
-    *("oob_score_", "oob_curve_", "oob_decision_function_", "oob_prediction_"),
-    *("_oob_votes", "_oob_n_votes", "_oob_is_hard"),
-)
-OOB_KEPT = {
-    "_oob_votes": Kept(np.ndarray, is_needed=False),
-    "_oob_n_votes": Kept(np.ndarray, is_needed=False),
-    "_oob_is_hard": Kept(bool, is_needed=False),
-    "oob_curve_": Kept(np.ndarray, is_needed=False),
-    "oob_score_": Kept(float, is_needed=False),
-    "oob_decision_function_": Kept(np.ndarray, is_needed=False),
-    "oob_prediction_": Kept(np.ndarray, is_needed=False),
-}
-MEMBERS = ("_members",)
-TRUTH = ("_y", "_weight")
-
-
 def forget(estimator: Any, names: tuple[str, ...]) -> None:
     """Drop attributes of an earlier fit."""
     for name in names:
         vars(estimator).pop(name, None)
 
 
-def positive_chance(weight: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
-    """Equal chances for the rows that have a weight; None where all have."""
-    if weight is None or np.all(weight > 0.0):
-        return None
-    return (weight > 0.0).astype(np.float64)
-
-
-def hush_target(y: NDArray[np.float64], weight: NDArray[np.float64] | None) -> NDArray[np.float64]:
-    """Targets with those of rows of weight 0 replaced by the largest of the others.
-
-    Such rows are in no bag, but the scale of the fixed-point target is taken from all rows: one far off would cost the
-    others their digits, and would not fit itself.
-    """
-    if weight is None or np.all(weight > 0.0):
-        return y
-    return np.where(weight > 0.0, y, y[weight > 0.0].max())
-
-
-class _Forest(OutOfBag, Votes, Importances, Estimator):
-    """What all forests share: bags, growing, adding up."""
+class Forest(Estimator):
+    """What all forests share: bags, growing, adding up, and what single trees and out-of-bag rows tell."""
 
     _keeps: ClassVar[dict[str, Kept]] = {
-        "forest_": Kept(Forest),
+        "n_outputs_": Kept(int, check=lambda value, _: None if value == 1 else "a forest has one output"),
+        "forest_": Kept(Trees),
         "max_features_": Kept(int),
         "_draw": Kept(Draw),
         "_seed": Kept(int),
         "_fingerprint": Kept(str),
         "_weight_mark": Kept(str),
         "_honest_fraction": Kept(float | None),
-        "_shift": Kept(int, is_needed=False),
         "_y": Kept(np.ndarray, is_needed=False),
         "_weight": Kept(np.ndarray | None, is_needed=False),
         "_members": Kept(list, is_needed=False),
         **OOB_KEPT,
     }
+    forest_ = Part("forest")
+    max_features_ = Part("max_features")
+    oob_curve_ = Part("out_of_bag.curve")
+    oob_score_ = Part("out_of_bag.score")
+    _schema = Part("schema")
+    _draw = Part("draw")
+    _seed = Part("seed")
+    _fingerprint = Part("fingerprint")
+    _weight_mark = Part("weight_mark")
+    _honest_fraction = Part("honest_fraction")
+    _y = Part("target.y")
+    _weight = Part("target.weight")
+    _members = Part("leaf_rows.by_tree")
+    _oob_votes = Part("out_of_bag.votes")
+    _oob_n_votes = Part("out_of_bag.n_votes")
+    _oob_is_hard = Part("out_of_bag.is_hard")
+
+    _fitted: FittedForest | None = None
     _has_random_tests: ClassVar[bool] = False
-    _seed: int
-    _draw: Draw
-    _fingerprint: str
-    _weight_mark: str  # of the weights that trees have seen
-    _honest_fraction: float | None  # of the trees there are
-    _shift: int = 0  # sums over trees are in units of 2**_shift, so that they stay within float64
+    _tree_class: ClassVar[Any]  # what a tree is as an estimator of its own
+    _oob_predictions: ClassVar[str]  # the name of the attribute that holds them
 
-    # --- growing ---
+    # parameters that one of the two kinds lacks
+    class_weight: Any = None
+    voting: str = "soft"
+    stratify: str | None = None
+    min_target_std: float = 0.0
+    keep_members: bool = False
 
-    def _fit_forest(
-        self,
-        table: Table,
-        y: NDArray[Any],
-        weight: NDArray[np.float64] | None,
-        groups: NDArray[np.int32] | None,
-        strata: NDArray[np.int32] | None,
-        classes: tuple[Any, ...] | None,
-    ) -> Self:
-        """Grow the trees that are wanted beyond those there are (warm start), and keep them."""
-        schema = table.schema
-        mark = fingerprint(table, y, classes)
-        old = self._kept_forest(mark)
-        if old is None:
-            forget(self, ("forest_", *OOB_RESULTS, *MEMBERS, *TRUTH))
-        seed = self._seed if old is not None else draw_seed(self.random_state)
-        draw, held = self._make_draw(table.n_rows, weight, groups, strata, seed)
-        honest_fraction = float(self.honest_fraction) if self.honest else None
-        if old is not None:
-            self._check_draw(draw, held, honest_fraction)
-        keeps_members = bool(getattr(self, "keep_members", False))
-        n_new = self.n_estimators - (0 if old is None else len(old))
-        seconds = growing_seconds(table.n_rows, schema.n_features, n_new)
-        chosen = kernels(seconds)
-        weights = fix_weights(held, table.n_rows)
-        target = self._make_target(y if classes is not None else hush_target(y, held), weights)
-        codes = code_table(table, weights.values, int(self.max_bins), chosen)
-        weights, target = with_room(weights, target)
-        is_weighed = None if weight is None or np.all(weight > 0.0) else weight > 0.0
-        n_rows = table.n_rows if is_weighed is None else int(np.count_nonzero(is_weighed))
-        self.max_features_ = count_features(self.max_features, schema.n_features)
-        legend = make_legend(schema, classes, codes.has_missing, self.criterion)
-        plan = Plan(
-            codes=codes,
-            weights=weights,
-            target=target,
-            draw=draw,
-            params=self._grow_params(n_rows, schema.n_features),
-            seed=seed,
-            monotone=self._monotone(schema),
-            is_weighed=is_weighed,
-            balances_bags=getattr(self, "class_weight", None) == "balanced_subsample" and draw.kind != "whole",
-            honest_fraction=honest_fraction,
-            prunes_oob=self.pruning == "oob",
-            ccp_alpha=float(self.ccp_alpha),
-            has_oob=bool(self.oob_score),
-            is_hard=getattr(self, "voting", "soft") == "hard",
-            shift=self._shift,
-            keeps_members=keeps_members,
-        )
-        growth = ForestGrowth(plan, legend)
-        curve = self._start_oob(growth, y, old, chosen) if plan.has_oob else []
-        n_workers = count_workers(self.n_jobs, n_new, seconds * COMPILED_SHARE)
-        if n_new > 0:
-            forest = growth.run(
-                0 if old is None else len(old),
-                n_new,
-                chosen,
-                n_workers,
-                is_short=seconds * COMPILED_SHARE < SHORT_SECONDS,
-                verbose=bool(self.verbose),
-            )
-            old = forest if old is None else join_forests(old, forest)
-        assert old is not None
-        self.forest_ = old
-        self._schema, self._draw, self._seed = schema, draw, seed
-        self._fingerprint, self._weight_mark, self._honest_fraction = mark, mark_weights(held), honest_fraction
-        self.n_outputs_ = 1
-        if keeps_members:
-            self._members = [*getattr(self, "_members", ()), *growth.members]
-        if plan.has_oob:
-            self._keep_oob(growth, y, curve)
-        forget(self, (*(() if plan.has_oob else OOB_RESULTS), *(() if keeps_members else MEMBERS), *TRUTH))
-        if plan.has_oob or keeps_members:  # for intervals and quantiles
-            self._y, self._weight = y.copy(), held
-        return self
+    # --- fitting ---
 
-    def _kept_forest(self, mark: str) -> Forest | None:
-        """The trees to add to, if this is a warm start on the same data; mark: its fingerprint."""
-        old: Forest | None = getattr(self, "forest_", None) if self.warm_start else None
-        if old is None:
-            return None
-        if self.n_estimators < len(old):
-            message = (
-                f"n_estimators={self.n_estimators} must be larger or equal to len(estimators_)={len(old)} "
-                "when warm_start==True"
-            )
-            raise ValueError(message)
-        if mark != self._fingerprint:
-            message = (
-                "warm_start adds trees to a forest, so fit needs the X and y of the first fit again; "
-                "these differ. Set warm_start=False to begin anew."
-            )
-            raise ValueError(message)
-        if self.n_estimators == len(old):
-            warn("Warm-start fitting without increasing n_estimators does not fit new trees.")
-        if getattr(self, "keep_members", False) and len(getattr(self, "_members", ())) != len(old):
-            raise ValueError(
-                f"keep_members=True, but the {len(old)} trees of the last fit were grown without: "
-                "set warm_start=False to grow all of them anew"
-            )
-        return old
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, strata: Any = None) -> Self:
+        """Grow the forest.
 
-    def _check_draw(self, draw: Draw, held: NDArray[np.float64] | None, honest_fraction: float | None) -> None:
-        """Refuse a warm start with other bags: those of the trees there are could not be had again."""
-        if mark_weights(held) != self._weight_mark:
-            raise ValueError(
-                "warm_start adds trees to a forest, so they must see the same weights; sample_weight or class_weight "
-                "has changed. Set warm_start=False to begin anew."
-            )
-        if honest_fraction != self._honest_fraction:
-            raise ValueError(
-                "warm_start adds trees to a forest, so all must part their bags alike; honest or honest_fraction has "
-                f"changed, from {self._honest_fraction} to {honest_fraction} (None: not honest). Set warm_start=False "
-                "to begin anew."
-            )
-        for name in ("kind", "groups", "strata", "is_balanced", "probability", "n_drawn"):
-            if not np.array_equal(getattr(self._draw, name), getattr(draw, name)):
-                raise ValueError(
-                    "warm_start adds trees to a forest, so their bags must be drawn as before; sample_weight, groups, "
-                    f"strata or a parameter of the draw has changed ({name}). Set warm_start=False to begin anew."
-                )
-
-    def _make_draw(
-        self,
-        n_rows: int,
-        weight: NDArray[np.float64] | None,
-        groups: NDArray[np.int32] | None,
-        strata: NDArray[np.int32] | None,
-        seed: int,
-    ) -> tuple[Draw, NDArray[np.float64] | None]:
-        """How bags are drawn, and the weights that are left for the trees to see.
-
-        A plain bootstrap draws rows by their weight, and its trees see counts (scikit-learn 1.9). Draws without
-        replacement, from strata and of groups would blunt or lose the weights: there the trees see them. Rows of
-        weight 0 are never drawn, and weigh nothing in what is made of all rows, such as bins.
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+            Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA or null.
+        y : array-like (n_rows,)
+            Classes of any type, or numbers for a regressor.
+        sample_weight : array-like (n_rows,), optional
+            A bootstrap draws rows in proportion to their weight, as in scikit-learn 1.9; without bags, and where rows
+            are drawn without replacement, by group or by stratum, the trees weigh the rows. Rows of weight 0 are
+            left out.
+        groups : array-like (n_rows,), optional
+            Rows of one group are drawn together, so that an out-of-bag row has no relative in the bag.
+        strata : array-like (n_rows,), optional
+            Bags draw from every stratum in proportion to its size.
         """
-        if not self.bootstrap and self.replace:
-            self._refuse_without_bags(groups, strata)
-            return Draw("whole", n_rows, n_rows, seed, positive_chance(weight)).with_tables(), weight
-        kind = "poisson" if self.bootstrap == "poisson" else "bootstrap" if self.replace else "paste"
-        is_balanced = getattr(self, "stratify", None) == "balanced"
-        self._refuse_clashes(groups, is_balanced=is_balanced)
-        if self.block_size is not None:
-            groups = (np.arange(n_rows) // min(int(self.block_size), n_rows)).astype(np.int32)
-        by_weight = self.replace and groups is None and strata is None
-        chance = weight if by_weight else positive_chance(weight)
-        ids = np.arange(n_rows) if groups is None else groups
-        n_units = n_rows if by_weight else len(np.unique(ids if chance is None else ids[chance > 0.0]))
-        n_drawn = draw_size(self.max_samples, n_units, weight if by_weight else None)
-        if kind == "paste" and n_drawn >= n_units and not is_balanced:
-            self._refuse_full_bags()
-        draw = Draw(kind, n_rows, n_drawn, seed, chance, strata, is_balanced, groups).with_tables()
-        return draw, positive_chance(weight) if by_weight else weight
+        with all_or_nothing(self):
+            self._validate_params()
+            data = read_training(self, X, y, sample_weight, row_class_weight(self))
+            group_codes = check_codes(groups, "groups", data.table.n_rows)
+            stratum_codes = check_codes(strata, "strata", data.table.n_rows)
+            if self.stratify is not None:
+                if stratum_codes is not None:
+                    raise ValueError("stratify draws by class, strata= by the given labels: use one")
+                stratum_codes = data.y.astype(np.int32)
+            old = self._fitted if self.warm_start else None
+            self._fitted = fit_forest(self, data, group_codes, stratum_codes, old)
+            self.n_outputs_ = 1
+            return self
 
-    def _refuse_clashes(self, groups: Any, *, is_balanced: bool) -> None:
-        """Refuse parameters of the draw that exclude each other."""
-        if self.bootstrap == "poisson" and not self.replace:
-            raise ValueError("bootstrap='poisson' draws rows more than once, replace=False forbids it: use one")
-        if self.block_size is not None and groups is not None:
-            raise ValueError("block_size draws blocks of rows in the order of the table, groups= draws groups: use one")
-        if self.block_size is not None and getattr(self, "stratify", None) is not None:
-            raise ValueError(
-                "block_size draws blocks, whose rows may be of several classes, stratify by class: use one"
-            )
-        if is_balanced and self.max_samples is not None:
-            raise ValueError(
-                "stratify='balanced' draws as many rows of each class as the smallest has, max_samples another number: "
-                "use one"
-            )
+    # --- the fitted forest ---
 
-    def _refuse_full_bags(self) -> None:
-        """Refuse what needs rows outside the bags where there are none."""
-        for name, is_wanted in (("oob_score", bool(self.oob_score)), ("pruning='oob'", self.pruning == "oob")):
-            if is_wanted:
-                raise ValueError(
-                    f"{name} needs rows outside the bags, but replace=False with max_samples={self.max_samples} puts "
-                    "all rows in every bag: give a smaller max_samples"
-                )
+    @property
+    def _is_hard(self) -> bool:
+        """Whether each tree votes for one class."""
+        return self.voting == "hard"
 
-    def _refuse_without_bags(self, groups: Any, strata: Any) -> None:
-        """Refuse what makes no sense where every tree sees all rows."""
-        wanted = {
-            "oob_score": bool(self.oob_score),
-            "pruning='oob'": self.pruning == "oob",
-            "max_samples": self.max_samples is not None,
-            "stratify": getattr(self, "stratify", None) is not None,
-            "block_size": self.block_size is not None,
-            "groups": groups is not None,
-            "strata": strata is not None,
-        }
-        for name, is_wanted in wanted.items():
-            if is_wanted:
-                message = (
-                    f"{name} needs bags, but with bootstrap=False every tree sees all rows: set bootstrap=True, "
-                    "or replace=False to draw without replacement"
-                )
-                if name == "oob_score":
-                    message = (
-                        "Out of bag estimation only available if bootstrap=True, or replace=False with max_samples"
-                    )
-                raise ValueError(message)
+    def _find_fitted(self) -> FittedForest:
+        """The fitted forest; scikit-learn's NotFittedError where there is none."""
+        check_is_fitted(self, "forest_")
+        assert self._fitted is not None
+        return self._fitted
 
-    def _grow_params(self, n_rows: int, n_features: int) -> GrowParams:
-        """The parameters of a tree, as Python's own numbers."""
-        return GrowParams(
-            criterion=self.criterion,
-            missing=LEARNED if self.missing == "learned" else OWN_BRANCH,
-            max_depth=None if self.max_depth is None else min(int(self.max_depth), n_rows),
-            max_leaf_nodes=None if self.max_leaf_nodes is None else min(int(self.max_leaf_nodes), n_rows + 2),
-            min_samples_split=row_count(self.min_samples_split, n_rows, 2),
-            min_samples_leaf=row_count(self.min_samples_leaf, n_rows, 1),
-            min_weight_fraction_leaf=float(self.min_weight_fraction_leaf),
-            min_impurity_decrease=float(self.min_impurity_decrease),
-            min_target_std=float(getattr(self, "min_target_std", 0.0)),
-            max_features=None if self.max_features_ == n_features else self.max_features_,
-            shuffles=self.ties == "random",
-            has_random_tests=self._has_random_tests,
+    def _set_fitted(self, values: dict[str, Any]) -> None:
+        """Set fitted attributes by the names that files have."""
+        set_parts(self, values, self._restore)
+
+    def _restore(self, values: dict[str, Any]) -> FittedForest:
+        """The fitted forest from the attributes of a file."""
+        if ("_y" in values) != ("_weight" in values):
+            raise BrokenFileError("the target of the training rows is kept with their weights")
+        return FittedForest(
+            forest=values["forest_"],
+            schema=values["_schema"],
+            classes=values.get("classes_"),
+            draw=values["_draw"],
+            seed=values["_seed"],
+            max_features=values["max_features_"],
+            honest_fraction=values["_honest_fraction"],
+            fingerprint=values["_fingerprint"],
+            weight_mark=values["_weight_mark"],
+            shift=values.get("_shift", 0),
+            target=KeptTarget(values["_y"], values["_weight"]) if "_y" in values else None,
+            leaf_rows=LeafRows(values["_members"]) if "_members" in values else None,
+            out_of_bag=restore_out_of_bag(values, self._oob_predictions),
         )
 
-    def _monotone(self, schema: Any) -> NDArray[np.int8] | None:
-        monotone = check_monotone(self.monotonic_cst, self, schema)
-        if monotone is not None and monotone.any() and self.honest:
-            raise ValueError(
-                "honest=True takes the leaf values from rows that did not choose the tests, so that monotonic_cst "
-                "could not hold: use one"
-            )
-        return monotone
+    def _find_fault(self) -> str | None:
+        """What is wrong with a fitted forest that was just read."""
+        return None if self._fitted is None else self._fitted.find_fault()
 
-    def _make_target(self, y: NDArray[Any], weights: Weights) -> Target:
-        raise NotImplementedError
-
-    # --- reading ---
+    def _make_predictor(self) -> VotePredictor:
+        return self._find_fitted().make_predictor(is_hard=self._is_hard)
 
     def _values(self, X: Any) -> NDArray[Any]:
-        check_is_fitted(self, "forest_")
-        return encode(open_x(self, X, is_fit=False), self._schema)
+        """New rows as values, (n_rows, n_features)."""
+        schema = self._find_fitted().schema
+        return encode(open_x(self, X, is_fit=False), schema)
+
+    def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
+        """Targets given after the fit, as `fit` has seen them: codes of classes, or numbers."""
+        raise NotImplementedError
 
     def _training_values(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """The training data again, as values and checked target; refused if it is not what fit has seen."""
-        check_is_fitted(self, "forest_")
+        fitted = self._find_fitted()
         if X is None or y is None:
-            message = "this needs the training data again, since no model keeps it: pass the X and y of fit"
-            raise ValueError(message)
+            raise ValueError("this needs the training data again, since no model keeps it: pass the X and y of fit")
         columns = open_x(self, X, is_fit=False)
         target = self._check_target(y, columns.n_rows)
         table = read_columns(columns, self.categorical_features)
-        classes = tuple(self.classes_.tolist()) if self.forest_.n_classes else None
-        if table.n_rows != self._draw.n_rows or fingerprint(table, target, classes) != self._fingerprint:
-            message = "X and y are not the training data: pass the very rows of fit, in the same order"
-            raise ValueError(message)
-        return encode(columns, self._schema), target
+        if table.n_rows != fitted.draw.n_rows or fingerprint(table, target, self._labels) != fitted.fingerprint:
+            raise ValueError("X and y are not the training data: pass the very rows of fit, in the same order")
+        return encode(columns, fitted.schema), target
 
-    def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
-        raise NotImplementedError
+    def _read_train(self, train: Any) -> TrainingRows | None:
+        """The argument `train`: the training data again, or None."""
+        if train is None:
+            return None
+        if not isinstance(train, tuple | list) or len(train) not in {2, 3}:
+            raise ValueError(
+                f"train must be (X, y) or (X, y, sample_weight), the training data again; got {type(train)}"
+            )
+        values, target = self._training_values(train[0], train[1])
+        return TrainingRows(values, target, check_weights(train[2], len(values)) if len(train) == 3 else None)
 
-    def _make_predictor(self) -> VotePredictor:
-        classes = self.classes_ if self.forest_.n_classes else None
-        return VotePredictor(
-            self._schema, classes, self.forest_, getattr(self, "voting", "soft") == "hard", getattr(self, "_shift", 0)
-        )
-
-    def _voting_forest(self) -> Forest:
-        """The trees as they vote: classes alone with hard voting, values in units of 2**_shift."""
-        return self._make_predictor().voting
+    # --- what the trees tell ---
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """Find the leaf of each row in each tree.
@@ -443,159 +251,300 @@ class _Forest(OutOfBag, Votes, Importances, Estimator):
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
         """Impurity decrease by feature, the mean over the trees, scaled to sum 1, shape (n_features,)."""
-        check_is_fitted(self, "forest_")
-        return self.forest_.importances()
+        return self._find_fitted().forest.importances()
 
     @property
     def estimators_(self) -> list[Any]:
         """The trees as fitted CART estimators, made anew at each access."""
-        check_is_fitted(self, "forest_")
-        return [self._make_estimator(t) for t in range(len(self.forest_))]
+        return [self._make_estimator(t) for t in range(len(self))]
 
     @property
     def estimators_samples_(self) -> list[NDArray[np.int64]]:
         """The rows of each bag, ascending, repeated as often as drawn; recomputed, not stored."""
-        check_is_fitted(self, "forest_")
-        return [self._draw.rows(t) for t in range(len(self.forest_))]
+        fitted = self._find_fitted()
+        return [fitted.draw.rows(t) for t in range(len(fitted.forest))]
 
     def __len__(self) -> int:
-        check_is_fitted(self, "forest_")
-        return len(self.forest_)
+        return len(self._find_fitted().forest)
 
     def __getitem__(self, tree: int) -> Any:
-        check_is_fitted(self, "forest_")
-        return self._make_estimator(range(len(self.forest_))[tree])
+        return self._make_estimator(range(len(self))[tree])
 
     def _make_estimator(self, t: int) -> Any:
         """Tree t as an estimator of its own."""
-        cls = CARTClassifier if self.forest_.n_classes else CARTRegressor
-        names = cls().get_params()
-        params = {name: getattr(self, name) for name in names if hasattr(self, name)}
-        if params.get("class_weight") == "balanced_subsample":
+        fitted = self._find_fitted()
+        known = self._tree_class().get_params()
+        params = {name: value for name, value in self.get_params(deep=False).items() if name in known}
+        if self.class_weight == "balanced_subsample":
             params["class_weight"] = "balanced"
-        tree = cls(**{**params, "random_state": None, "ccp_alpha": 0.0})
-        fitted = {"_schema": self._schema, "tree_": self.forest_[t]}
-        for name in ("n_features_in_", "feature_names_in_", "n_outputs_", "max_features_", "classes_", "n_classes_"):
-            if hasattr(self, name):
-                fitted[name] = getattr(self, name)
-        tree._set_fitted(fitted)
+        tree = self._tree_class(**{**params, "random_state": None, "ccp_alpha": 0.0})
+        values = {
+            "tree_": fitted.forest[t],
+            "_schema": fitted.schema,
+            "n_features_in_": self.n_features_in_,
+            "n_outputs_": 1,
+            "max_features_": fitted.max_features,
+        }
+        if fitted.schema.names is not None:
+            values["feature_names_in_"] = np.array(fitted.schema.names, dtype=object)
+        if fitted.classes is not None:
+            values |= {"classes_": fitted.classes, "n_classes_": len(fitted.classes)}
+        tree._set_fitted(values)  # noqa: SLF001
         return tree
 
+    def predict_trees(self, X: Any) -> NDArray[np.float64]:
+        """Predict with every tree by itself; the mean over the trees is what the forest predicts.
 
-class ForestClassifier(Classifier, UncertainClasses, _Forest):
-    """Forests that vote."""
+        The result takes 8 bytes for each tree and row, and for each class: ask for part of the rows at a time if that
+        is much.
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, strata: Any = None) -> Self:
-        """Grow the forest.
+        Returns
+        -------
+        float64 array (n_trees, n_rows), or (n_trees, n_rows, n_classes)
+            Values of a regressor; class shares of a classifier, with hard voting 0 or 1.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from spinney import RandomForestRegressor
+        >>> X = np.linspace(0.0, 1.0, 200)[:, None]
+        >>> forest = RandomForestRegressor(n_estimators=50, random_state=0).fit(X, X[:, 0] ** 2)
+        >>> said = forest.predict_trees([[0.5], [0.9]])
+        >>> said.shape, np.allclose(said.mean(axis=0), forest.predict([[0.5], [0.9]]))
+        ((50, 2), True)
+        """
+        values = self._values(X)
+        return tree_votes.predict_trees(self._find_fitted(), values, is_hard=self._is_hard, n_jobs=self.n_jobs)
+
+    def vote_table(self, x: Any) -> VoteTable:
+        """What each tree says of one row.
+
+        Parameters
+        ----------
+        x : dict, sequence, one-row frame or array
+            The values by name or in the order of the columns, None where one is missing.
+
+        Returns
+        -------
+        VoteTable
+            `print` shows the votes and shares of the classes, or mean and spread; `to_frame()` one line a tree.
+        """
+        fitted = self._find_fitted()
+        values = encode(open_row(self, x), fitted.schema)
+        return tree_votes.vote_table(fitted, values, is_hard=self._is_hard)
+
+    def decision_path(self, X: Any) -> tuple[csr_matrix, NDArray[np.int64]]:
+        """Mark the nodes that each row passes, in all trees side by side.
 
         Parameters
         ----------
         X : array-like or frame of shape (n_rows, n_features)
-            Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA or null.
-        y : array-like (n_rows,)
-            Classes of any type.
-        sample_weight : array-like (n_rows,), optional
-            A bootstrap draws rows in proportion to their weight, as in scikit-learn 1.9; without bags, and where rows
-            are drawn without replacement, by group or by stratum, the trees weigh the rows. Rows of weight 0 are
-            left out.
-        groups : array-like (n_rows,), optional
-            Rows of one group are drawn together, so that an out-of-bag row has no relative in the bag.
-        strata : array-like (n_rows,), optional
-            Bags draw from every stratum in proportion to its size.
-        """
-        with all_or_nothing(self):
-            self._validate_params()
-            columns = open_x(self, X, is_fit=True)
-            self.classes_, codes = check_classes(self, y, columns.n_rows)
-            self.n_classes_ = len(self.classes_)
-            weight = check_weights(sample_weight, columns.n_rows)
-            per_bag = self.class_weight == "balanced_subsample" and (bool(self.bootstrap) or not self.replace)
-            preset = "balanced" if self.class_weight == "balanced_subsample" else self.class_weight
-            weight = weigh_classes(None if per_bag else preset, self.classes_, codes, weight)
-            table = read_columns(columns, self.categorical_features)
-            group_codes = check_codes(groups, "groups", table.n_rows)
-            stratum_codes = check_codes(strata, "strata", table.n_rows)
-            if self.stratify is not None:
-                if stratum_codes is not None:
-                    message = "stratify draws by class, strata= by the given labels: use one"
-                    raise ValueError(message)
-                stratum_codes = codes.astype(np.int32)
-            classes = tuple(self.classes_.tolist())
-            return self._fit_forest(table, codes, weight, group_codes, stratum_codes, classes)
-
-    def _make_target(self, y: NDArray[Any], weights: Weights) -> Target:
-        return class_target(y, self.n_classes_, weights)
-
-    def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
-        classes, codes = check_classes(self, y, n_rows)
-        if not np.array_equal(classes, self.classes_):
-            message = f"y has the classes {classes.tolist()[:10]}, fit had {self.classes_.tolist()[:10]}"
-            raise ValueError(message)
-        return codes
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Predict class probabilities, shape (n_rows, n_classes).
-
-        The mean over the trees of the class shares of the row's leaf (soft voting), or the share of the trees that vote
-        for the class (hard voting).
-        """
-        return self._mean_votes(self._values(X))
-
-    def _mean_votes(self, values: NDArray[Any]) -> NDArray[np.float64]:
-        """Probabilities of encoded rows."""
-        return self._make_predictor().answer(values, self.n_jobs)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict the class of each row: the most probable, the first among equals."""
-        shares = self._mean_votes(self._values(X))
-        return self.classes_[shares.argmax(axis=1)]
-
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Logarithm of `predict_proba`; -inf for probability 0."""
-        shares = self._mean_votes(self._values(X))
-        return log(shares)
-
-    def strength(self, X: Any, y: Any) -> Strength:
-        """Strength of the trees and correlation between them (Breiman 2001), by their out-of-bag votes.
-
-        Parameters
-        ----------
-        X, y
-            The training data again: no model keeps it.
 
         Returns
         -------
-        Strength
-            See `spinney.strength_and_correlation`.
+        indicator : sparse matrix (n_rows, n_nodes of all trees)
+            1 where the row passes the node.
+        first_node : int64 (n_trees + 1,)
+            The columns of tree t are first_node[t] .. first_node[t + 1].
         """
-        values, codes = self._training_values(X, y)
-        return measure_strength(self.forest_, self._draw, values, codes)
+        return tree_votes.decision_path(self._find_fitted().forest, self._values(X))
 
+    def decompose(self, X: Any, y: Any = None, *, label: Any = None) -> VarianceParts | ErrorParts:
+        """Why averaging helps: split the variance, or with y the squared error, of the forest over its trees.
 
-class ForestRegressor(Regressor, UncertainNumbers, _Forest):
-    """Forests that average."""
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+            New rows; on training rows trees agree more than they should.
+        y : array-like (n_rows,), optional
+            The target of these rows: classes that fit has seen, or numbers.
+        label : class, optional
+            Whose probability is meant; by default the second of two classes. Not for numbers.
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, strata: Any = None) -> Self:
-        """Grow the forest; y holds numbers, the rest is as in the classifier."""
-        with all_or_nothing(self):
-            self._validate_params()
-            columns = open_x(self, X, is_fit=True)
-            numbers = check_numbers(self, y, columns.n_rows)
-            weight = check_weights(sample_weight, columns.n_rows)
-            table = read_columns(columns, self.categorical_features)
-            group_codes = check_codes(groups, "groups", table.n_rows)
-            stratum_codes = check_codes(strata, "strata", table.n_rows)
-            # by the targets alone: a warm start goes on with sums of fewer trees
-            self._shift = max(math.frexp(float(np.max(np.abs(numbers))))[1] - MOST_BITS, 0)
-            return self._fit_forest(table, numbers, weight, group_codes, stratum_codes, None)
+        Returns
+        -------
+        VarianceParts, or ErrorParts with y
+            See `spinney.decompose_variance` and `spinney.decompose_error`. With y, `rho` is the correlation of errors.
+        """
+        fitted = self._find_fitted()
+        column = tree_votes.find_class(fitted.classes, label)
+        if y is not None and fitted.classes is not None:
+            check_known(y, fitted.classes)
+        return tree_votes.decompose(fitted, self._values(X), y, column, is_hard=self._is_hard)
 
-    def _make_target(self, y: NDArray[Any], weights: Weights) -> Target:
-        return value_target(y, weights, has_square=CRITERIA[self.criterion].needs_squares or self.min_target_std > 0.0)
+    def predict_variance(
+        self, X: Any, kind: str = "trees", *, correction: Correction = "counts"
+    ) -> NDArray[np.float64]:
+        """Variance of the prediction of each row.
 
-    def _check_target(self, y: Any, n_rows: int) -> NDArray[Any]:
-        return check_numbers(self, y, n_rows)
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+        kind : {"trees", "jackknife", "infinitesimal"}
+            - "trees": mean squared deviation of the trees from the forest. How much they disagree; more trees do not
+              make it smaller.
+            - "jackknife": by how much the forest would differ had it been grown on another sample of rows, by the
+              jackknife after bootstrap (Efron 1992; Wager, Hastie and Efron 2014).
+            - "infinitesimal": the same, by the infinitesimal jackknife (Efron 2014). Needs fewer trees.
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """Predict the target of each row: the mean over the trees of the mean of its leaf."""
+            The last two need bags, and many trees: some multiple of the number of training rows. Where rows were
+            drawn in groups or blocks, these are what is left out.
+        correction : {"counts", "bootstrap", "none"}
+            What the last two subtract for the noise of a finite number of trees: its value for these bags, its value
+            for bootstraps as large as the table, or nothing. A variance that falls below 0 is given as 0, with a
+            warning.
+
+        Returns
+        -------
+        float64 array (n_rows,), or (n_rows, n_classes)
+            In squared units of the target; of a classifier the variance of each class probability.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from spinney import RandomForestRegressor
+        >>> X = np.linspace(0.0, 1.0, 40)[:, None]
+        >>> forest = RandomForestRegressor(n_estimators=400, random_state=0).fit(X, X[:, 0])
+        >>> forest.predict_variance([[0.5]], kind="infinitesimal").shape
+        (1,)
+        """
         values = self._values(X)
-        return self._make_predictor().answer(values, self.n_jobs)
+        return forest_uncertainty.predict_variance(
+            self._find_fitted(), values, kind, correction, is_hard=self._is_hard, n_jobs=self.n_jobs
+        )
+
+    # --- importances ---
+
+    def importance(
+        self,
+        kind: str = "impurity",
+        X: Any = None,
+        y: Any = None,
+        *,
+        groups: dict[Any, Any] | None = None,
+        n_repeats: int = 1,
+        random_state: Any = None,
+        scoring: Any = None,
+        threshold: float = CORRELATED,
+    ) -> ImportanceTable:
+        """Say how much each feature, or group of features, matters to the forest.
+
+        Parameters
+        ----------
+        kind : {"impurity", "impurity_oob", "permutation", "conditional"}
+            - "impurity": decrease of impurity on the training rows, scaled to sum 1, as `feature_importances_`. Fast,
+              but it favours features with many values, and gives noise a share. With X and y, `check_importance`
+              warns of such features.
+            - "impurity_oob": decrease of impurity that rows out of the bag confirm (Zhou and Hooker 2021); 0 in
+              expectation for a feature that says nothing of y. In units of Gini impurity or squared target. With
+              `pruning="oob"` those rows have chosen the tree, and it is not free of bias.
+            - "permutation": how much larger a tree's error on its out-of-bag rows is when the feature is permuted
+              among them, in the mean over the trees (Breiman 2001): share of wrong classes, or squared error.
+            - "conditional": the same, permuted only among rows that are alike in the features correlated with this
+              one, by the tree's own tests of them (Strobl et al. 2008): what the feature says beyond those. Rows are
+              alike by the tree's largest tests, so many that five rows go with each other in the mean; what is left
+              of the correlation within such cells is still counted. A tree that does not test a correlated feature,
+              as where one is an exact copy of the other, cannot hold it.
+        X, y : array-like, optional
+            The training data again, which no model keeps; needed for all kinds but "impurity", for which both or none
+            are given.
+        groups : dict, optional
+            Name of a group -> its features, by name or position. Features of a group are permuted together, and the
+            table has one row a group. Groups may overlap.
+        n_repeats : int
+            Permutations for each tree, of which the mean is taken.
+        random_state : int, RandomState or None
+            Seed of the permutations; None: that of the forest. The number of threads changes nothing.
+        scoring : str or callable, optional
+            For the two permutations, in place of the error: the name of a scorer of scikit-learn, a scorer, or a
+            function `score(y, predicted)`, larger being better. The importance is the fall of a tree's score. Slower.
+        threshold : float
+            For "conditional": features correlated by more than this are held.
+
+        Returns
+        -------
+        ImportanceTable
+            `feature`, `importance`, `std_error` (over the trees); prints, plots and becomes a frame.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from spinney import RandomForestRegressor
+        >>> X = np.column_stack([np.arange(60) % 4, np.arange(60) % 7])
+        >>> forest = RandomForestRegressor(n_estimators=20, random_state=0).fit(X, X[:, 0])
+        >>> forest.importance("permutation", X, X[:, 0]).sorted().feature
+        ('x0', 'x1')
+        """
+        fitted = self._find_fitted()
+        params = ImportanceParams(kind, groups, n_repeats, threshold)
+        params.check()
+        score = check_scoring(kind, scoring)
+        table = importance.impurity_importance(fitted, groups)
+        if kind == "impurity":
+            if (X is None) != (y is None):
+                raise ValueError(
+                    "impurity importance is checked against the training data if both X and y are given: pass the "
+                    "other as well, or neither"
+                )
+            if X is not None and fitted.draw.kind != "whole":
+                self._warn_of_noise(X, y, random_state)
+            return table
+        importance.refuse_without_oob(fitted, kind)
+        rows = TrainingRows(*self._training_values(X, y))
+        seed = fitted.seed if random_state is None else draw_seed(random_state)
+        score = None if score is None else self._score_of_trees(score, rows.y)
+        return importance.out_of_bag_importance(fitted, params, rows, seed, score, self._effort)
+
+    def check_importance(self, X: Any, y: Any, *, random_state: Any = None) -> tuple[str, ...]:
+        """Warn of features that impurity ranks high and out-of-bag rows do not.
+
+        A feature is named if it is in the upper half by impurity while its permutation importance is not above two
+        standard errors: the trees split on it, but nothing is lost without it. Either it is noise, which the impurity
+        of deep trees rewards the more the more values it has, or others carry the same information.
+
+        Parameters
+        ----------
+        X, y : array-like
+            The training data again.
+        random_state : int, RandomState or None
+            Seed of the permutations; None: that of the forest.
+
+        Returns
+        -------
+        tuple of str
+            The names of these features, the highest by impurity first.
+        """
+        importance.refuse_without_oob(self._find_fitted(), "permutation")
+        return self._warn_of_noise(X, y, random_state)
+
+    def _warn_of_noise(self, X: Any, y: Any, random_state: Any) -> tuple[str, ...]:
+        """Warn of features that impurity ranks high and out-of-bag rows do not; their names."""
+        fitted = self._find_fitted()
+        rows = TrainingRows(*self._training_values(X, y))
+        seed = fitted.seed if random_state is None else draw_seed(random_state)
+        return importance.warn_of_noise(fitted, rows, seed, self._effort)
+
+    @property
+    def _effort(self) -> Effort:
+        return Effort(self.n_jobs, bool(self.verbose))
+
+    def _score_of_trees(self, score: Callable[..., float], truth: NDArray[Any]) -> Callable[..., float]:
+        """The score of training rows in leaves of a tree; truth: codes of classes, or numbers, of all rows."""
+        fitted = self._find_fitted()
+        y = truth if fitted.classes is None else fitted.classes[truth]
+
+        def score_leaves(tree: int, rows: NDArray[np.int32], leaf: NDArray[np.int32]) -> float:
+            grown = fitted.forest[tree]
+            predictions = grown.threshold[leaf] if fitted.classes is None else leaf_shares(grown, leaf)
+            return score(KnownPredictions(self, predictions), np.arange(len(rows))[:, None], y[rows])
+
+        return score_leaves
+
+
+def check_scoring(kind: str, scoring: Any) -> Callable[..., float] | None:
+    """The score that permutations take in place of the error; refused before the work where it is none."""
+    if scoring is None:
+        return None
+    if kind not in {"permutation", "conditional"}:
+        raise ValueError(f"scoring is for permutations; {kind} importance has no score. Leave it out.")
+    return find_score(scoring, "scoring")

@@ -5,19 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from spinney._types import MAX_CODES
-from spinney.estimators.base_forest import (
-    CLASSIFIER_CONSTRAINTS,
-    REGRESSOR_CONSTRAINTS,
-    ForestClassifier,
-    ForestRegressor,
-)
+from spinney.estimators.base_forest import Forest
+from spinney.estimators.forest_classifier import CLASSIFIER_CONSTRAINTS, ForestClassifier
+from spinney.estimators.forest_regressor import REGRESSOR_CONSTRAINTS, ForestRegressor
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike
 
 
-class ExtraTreesClassifier(ForestClassifier):
+class ExtraTreesClassifier(ForestClassifier, Forest):
     """Extremely randomised trees for classes: one random test per drawn feature (Geurts, Ernst and Wehenkel 2006).
 
     A node draws `max_features` features that are not constant in it, and one test for each: a threshold anywhere
@@ -99,7 +96,7 @@ class ExtraTreesClassifier(ForestClassifier):
         self._store(locals())
 
 
-class ExtraTreesRegressor(ForestRegressor):
+class ExtraTreesRegressor(ForestRegressor, Forest):
     """Extremely randomised trees for numbers: one random test per drawn feature (Geurts, Ernst and Wehenkel 2006).
 
     See `ExtraTreesClassifier` for the tests.

@@ -5,19 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from spinney._types import MAX_CODES
-from spinney.estimators.base_forest import (
-    CLASSIFIER_CONSTRAINTS,
-    REGRESSOR_CONSTRAINTS,
-    ForestClassifier,
-    ForestRegressor,
-)
+from spinney.estimators.base_forest import Forest
+from spinney.estimators.forest_classifier import CLASSIFIER_CONSTRAINTS, ForestClassifier
+from spinney.estimators.forest_regressor import REGRESSOR_CONSTRAINTS, ForestRegressor
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike
 
 
-class RandomForestClassifier(ForestClassifier):
+class RandomForestClassifier(ForestClassifier, Forest):
     """Random forest for classes: trees on bags of rows, with features drawn for every node (Breiman 2001).
 
     Takes what single trees take: arrays and frames, text and category columns, missing values, weights. The same
@@ -165,7 +162,7 @@ class RandomForestClassifier(ForestClassifier):
         self._store(locals())
 
 
-class RandomForestRegressor(ForestRegressor):
+class RandomForestRegressor(ForestRegressor, Forest):
     """Random forest for numbers: the mean of trees on bags of rows (Breiman 2001).
 
     Parameters

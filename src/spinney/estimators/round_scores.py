@@ -11,7 +11,7 @@ from sklearn.metrics._scorer import _BaseScorer
 
 from spinney._elementary import log
 from spinney.ensemble.links import respond
-from spinney.estimators.out_of_bag import find_score, is_scorer
+from spinney.estimators.scoring import find_score, is_scorer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,8 +14,7 @@ from spinney._warnings import warn
 from spinney.ensemble import losses
 from spinney.ensemble.losses import Loss
 from spinney.ensemble.sampling import Draw
-from spinney.ensemble.subspaces import Subspaces
-from spinney.estimators.base_estimators import Bags
+from spinney.ensemble.subspaces import Bags, Subspaces
 from spinney.estimators.kept import VALUE, is_fitted, is_of, kept_by, take_fitted
 from spinney.model.container import BrokenFileError, dump, read
 from spinney.model.io import MissingLossError, ModelFile, save

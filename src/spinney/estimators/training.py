@@ -2,6 +2,7 @@
 
 X, y, sample_weight ──read_training──► TrainingData: columns, table, y (codes of classes, or numbers), weights
 ──code_rows──► CodedRows: codes, fixed-point weights, kernels
+──code_for_bags──► BagRows: the same for trees on bags of the rows, with the target and names
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spinney._cost import growing_seconds
+from spinney._cost import COMPILED_SHARE, SHORT_SECONDS, growing_seconds
+from spinney._criteria import CRITERIA
 from spinney._jit import kernels
+from spinney._threads import count_workers
 from spinney.estimators.checks import check_weights, open_x, weigh_classes
 from spinney.table.coding import code_table
-from spinney.table.fixed_point import fix_weights
+from spinney.table.fixed_point import class_target, fix_weights, value_target, with_room
 from spinney.table.ingest import read_columns
 from spinney.tree.structure import Legend
 
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
     from spinney.table.coding import Codes
     from spinney.table.columns import Columns
-    from spinney.table.fixed_point import Weights
+    from spinney.table.fixed_point import Target, Weights
     from spinney.table.ingest import Table
     from spinney.table.schema import Schema
 
@@ -69,6 +72,59 @@ def code_rows(table: Table, weight: NDArray[np.float64] | None, max_bins: int, v
     chosen = kernels(growing_seconds(n_rows, table.schema.n_features, visit_seconds=visit_seconds))
     weights = fix_weights(weight, n_rows)
     return CodedRows(code_table(table, weights.values, max_bins, chosen, keep), weights, keep, n_rows, chosen)
+
+
+class BagRows(NamedTuple):
+    """All rows of a table, for trees that each grow on a bag of them."""
+
+    codes: Codes
+    weights: Weights  # with room for counts
+    target: Target
+    legend: Legend
+    kernels: Any
+    seconds: float  # that all trees take, compiled
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the trees are grown before anyone could interrupt it."""
+        return self.seconds < SHORT_SECONDS
+
+    def count_workers(self, n_jobs: int | None, n_trees: int) -> int:
+        """Threads for so many trees."""
+        return count_workers(n_jobs, n_trees, self.seconds)
+
+
+def code_for_bags(
+    data: TrainingData, labels: tuple[Any, ...] | None, tree: Any, n_features: int, n_trees: int
+) -> BagRows:
+    """Code all rows once for many trees; tree: has `criterion`, `max_bins`, and for numbers `min_target_std`.
+
+    labels: the classes, or None for numbers; n_features: that a tree sees.
+    """
+    table, weight = data.table, data.weight
+    seconds = growing_seconds(table.n_rows, n_features, n_trees)
+    chosen = kernels(seconds)
+    weights = fix_weights(weight, table.n_rows)
+    if labels is None:
+        has_square = CRITERIA[tree.criterion].needs_squares or tree.min_target_std > 0.0
+        target = value_target(mask_unweighted(data.y, weight), weights, has_square=has_square)
+    else:
+        target = class_target(data.y, len(labels), weights)
+    codes = code_table(table, weights.values, int(tree.max_bins), chosen)
+    weights, target = with_room(weights, target)
+    legend = make_legend(table.schema, labels, codes.has_missing, tree.criterion)
+    return BagRows(codes, weights, target, legend, chosen, seconds * COMPILED_SHARE)
+
+
+def mask_unweighted(y: NDArray[np.float64], weight: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """Targets with those of rows of weight 0 replaced by the largest of the others.
+
+    Such rows are in no bag, but the scale of the fixed-point target is taken from all rows: one far off would cost the
+    others their digits, and would not fit itself.
+    """
+    if weight is None or np.all(weight > 0.0):
+        return y
+    return np.where(weight > 0.0, y, y[weight > 0.0].max())
 
 
 def make_legend(

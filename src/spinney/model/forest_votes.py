@@ -1,4 +1,4 @@
-"""Forests that vote: what single trees say, and the sum of all."""
+"""Forests that vote: the predictions of single trees, and the sum of all."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from spinney.tree.forest import Forest
 
 FEWEST_ROWS, MOST_ROWS = 1 << 12, 1 << 15  # of a task of prediction
+BLOCK_BYTES = 2**25  # of the predictions of all trees for one block of new rows
+MOST_BLOCK, LEAST_BLOCK = 4096, 64  # new rows
+FEW_BLOCKS, FEW_ROWS = 16, 256  # so many blocks, for threads to share, unless they would be smaller than this
 
 
 def run_blocks(add: Callable[[int, int], None], n_rows: int, n_trees: int, n_jobs: int | None) -> None:
@@ -35,8 +38,31 @@ def run_blocks(add: Callable[[int, int], None], n_rows: int, n_trees: int, n_job
     run_tasks(work, n_tasks, n_workers, label="predicting", unit="blocks", is_short=seconds < SHORT_SECONDS)
 
 
+def for_row_blocks(
+    forest: Forest,
+    work: Callable[[slice], None],
+    n_rows: int,
+    n_jobs: int | None,
+    seconds_per_row: float = 0.0,
+) -> None:
+    """Call work(rows) for blocks of rows so small that the predictions of all trees for one fit into memory.
+
+    Several threads share the blocks where that pays; seconds_per_row: of work beyond finding the leaves.
+    """
+    n_numbers = len(forest) * max(forest.n_classes, 1)
+    size = min(max(-(-n_rows // FEW_BLOCKS), FEW_ROWS), MOST_BLOCK, max(BLOCK_BYTES // (8 * n_numbers), LEAST_BLOCK))
+    seconds = n_rows * (len(forest) * ROUTE_SECONDS + seconds_per_row)
+    n_tasks = -(-n_rows // size)
+
+    def run(task: int, _: Any) -> None:
+        work(slice(task * size, min((task + 1) * size, n_rows)))
+
+    n_workers = count_workers(n_jobs, n_tasks, seconds)
+    run_tasks(run, n_tasks, n_workers, label="predicting", unit="blocks", is_short=seconds < SHORT_SECONDS)
+
+
 def sum_votes(forest: Forest, values: NDArray[Any], n_jobs: int | None) -> NDArray[np.float64]:
-    """What the trees say of each row, added up in the order of the trees, shape (n_rows, n_classes or 1)."""
+    """The votes of the trees on each row, added up in the order of the trees, shape (n_rows, n_classes or 1)."""
     out = np.zeros((len(values), max(forest.n_classes, 1)))
 
     def add(lo: int, hi: int) -> None:
@@ -46,8 +72,8 @@ def sum_votes(forest: Forest, values: NDArray[Any], n_jobs: int | None) -> NDArr
     return out
 
 
-def ask_trees(forest: Forest, values: NDArray[Any]) -> NDArray[np.float64]:
-    """What each tree says of each row, (n_trees, n_rows), or (n_trees, n_rows, n_classes)."""
+def tree_predictions(forest: Forest, values: NDArray[Any]) -> NDArray[np.float64]:
+    """The prediction of each tree for each row, (n_trees, n_rows), or shares (n_trees, n_rows, n_classes)."""
     leaf = find_all_leaves(forest, values)
     if not forest.n_classes:
         return tree_values(forest, leaf).T

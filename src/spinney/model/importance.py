@@ -11,129 +11,203 @@ the importance is the mean over the trees, the standard error the spread over th
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
-from html import escape
-from typing import TYPE_CHECKING, Any
+import difflib
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._packing import feature_of_link, test_of_link
-from spinney._types import MOST_BRANCHES
-from spinney.kernels.common.structs import PackedTree, Permuted, RouteChanges, RouteScratch, RouteStack
-from spinney.tree.forest import Forest
+from spinney._cost import SHORT_SECONDS
+from spinney._jit import kernels
+from spinney._threads import count_workers, run_tasks
+from spinney._types import ROW
+from spinney._warnings import warn
+from spinney.model.correlation import find_partners
+from spinney.model.importance_table import ImportanceTable, tabulate
+from spinney.model.permutation import LeftOut, Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable
 
+    from spinney.model.fitted_forest import FittedForest, TrainingRows
+    from spinney.tree.forest import Forest
     from spinney.tree.structure import Tree
 
-WALKERS = 1 << 18  # permuted rows on their way at once: 6 MB
-SOURCES = 1 << 24  # permuted places held at once: 64 MB
-CELL_ROWS = 5  # rows that a cell of conditional permutation holds in the mean, at least
-MOST_TESTS = 256  # that part the rows into these cells
-CORRELATED_ROWS = 65_536  # rows that correlations are taken from: sums of products of ranks stay exact in float64
+KINDS = ("impurity", "impurity_oob", "permutation", "conditional")
+ROW_SECONDS = 5e-7  # a row through a tree with its features permuted, compiled
+INTERPRETED = 200  # times as long
+CORRELATED = 0.2  # Strobl et al. 2008
+DOUBT = 2.0  # standard errors within which an importance may be 0
+
+Units = tuple[NDArray[np.int64], ...]  # the features of each unit
 
 
-# --- The table --------------------------------------------------------------------------------------------------
+# --- Of a fitted forest -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class ImportanceTable:
-    """Importances of features or groups of features.
+class ImportanceParams(NamedTuple):
+    """Which importance is wanted, as the user gives it."""
 
-    Attributes
-    ----------
-    feature : tuple of str
-        Names of the features or groups.
-    importance : float64 (n,)
-        "impurity": shares with sum 1. "impurity_oob": decrease of Gini impurity or of the variance of y. "permutation",
-        "conditional": rise of the share of wrong classes, of the squared error, or fall of the score asked for.
-    std_error : float64 (n,)
-        Spread over the trees, standard deviation / sqrt(trees): how far another forest on the same rows might be. Rows
-        of another sample might differ by more.
-    kind : str
+    kind: Any = "impurity"
+    groups: Any = None
+    n_repeats: Any = 1
+    threshold: Any = CORRELATED
 
-    Examples
-    --------
-    >>> table = ImportanceTable(("age", "pay"), np.array([0.1, 0.3]), np.array([0.01, 0.02]), "permutation")
-    >>> print(table)
-    permutation importance
-    feature  importance  std error
-    pay             0.3       0.02
-    age             0.1       0.01
-    >>> table.sorted().feature
-    ('pay', 'age')
+    def check(self) -> None:
+        """Refuse what cannot be computed."""
+        kind, n_repeats, threshold = self.kind, self.n_repeats, self.threshold
+        if not isinstance(kind, str) or kind not in KINDS:
+            got = repr(kind) if isinstance(kind, str) else f"{type(kind).__name__}; X and y come after it"
+            raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, got {got}")
+        if isinstance(n_repeats, bool) or not isinstance(n_repeats, Integral) or n_repeats < 1:
+            raise ValueError(f"n_repeats must be a whole number of at least 1, got {n_repeats!r}")
+        if not isinstance(threshold, Real) or not 0.0 <= float(threshold) <= 1.0:
+            raise ValueError(f"threshold must lie between 0 and 1, got {threshold!r}")
+
+
+class Effort(NamedTuple):
+    """By how many threads, and whether with a progress bar."""
+
+    n_jobs: int | None = None
+    verbose: bool = False
+
+
+def impurity_importance(fitted: FittedForest, groups: dict[Any, Any] | None) -> ImportanceTable:
+    """Decrease of impurity on the training rows, by feature or group, scaled to sum 1."""
+    names, units = name_units(fitted.forest, groups)
+    return tabulate(names, add_up(impurity_by_tree(fitted.forest), units), "impurity")
+
+
+def out_of_bag_importance(
+    fitted: FittedForest,
+    params: ImportanceParams,
+    training: TrainingRows,
+    seed: int,
+    score: Callable[..., float] | None,
+    effort: Effort,
+) -> ImportanceTable:
+    """Importance by out-of-bag rows: "impurity_oob", "permutation" or "conditional".
+
+    score: of (tree, rows, leaves), larger being better; None: the error of the tree.
     """
-
-    feature: tuple[str, ...]
-    importance: NDArray[np.float64]
-    std_error: NDArray[np.float64]
-    kind: str
-
-    def __len__(self) -> int:
-        return len(self.feature)
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def sorted(self) -> ImportanceTable:
-        """The same with the most important first; equal ones keep their order."""
-        order = np.argsort(-self.importance, kind="stable")
-        names = tuple(self.feature[i] for i in order)
-        return replace(self, feature=names, importance=self.importance[order], std_error=self.std_error[order])
-
-    def lines(self) -> list[tuple[str, str, str]]:
-        """Texts of the rows, the most important first."""
-        table = self.sorted()
-        cells = zip(table.feature, table.importance.tolist(), table.std_error.tolist(), strict=True)
-        return [(name, f"{value:.4g}", f"{error:.2g}") for name, value, error in cells]
-
-    def __str__(self) -> str:
-        rows = [("feature", "importance", "std error"), *self.lines()]
-        wide = [max(len(row[column]) for row in rows) for column in range(3)]
-        lines = [f"{name:<{wide[0]}}  {value:>{wide[1]}}  {error:>{wide[2]}}" for name, value, error in rows]
-        return "\n".join([f"{self.kind} importance", *lines])
-
-    def _repr_html_(self) -> str:
-        head = "<tr><th>feature</th><th>importance</th><th>std error</th></tr>"
-        rows = [f"<tr><td>{escape(name)}</td><td>{v}</td><td>{e}</td></tr>" for name, v, e in self.lines()]
-        return f"<table><caption>{escape(self.kind)} importance</caption>{head}{''.join(rows)}</table>"
-
-    def to_frame(self) -> Any:
-        """The table as a pandas frame, or as an Arrow table where pandas is not installed."""
-        columns = {"feature": list(self.feature), "importance": self.importance, "std_error": self.std_error}
-        try:
-            import pandas as pd  # type: ignore[import-untyped,unused-ignore]
-        except ImportError:
-            import pyarrow as pa
-
-            return pa.table(columns)
-        return pd.DataFrame(columns)
-
-    def plot(self, ax: Any = None) -> Any:
-        """Draw bars with two standard errors to either side, the most important on top; returns matplotlib's axes."""
-        if ax is None:
-            try:
-                import matplotlib.pyplot as plt  # type: ignore[import-not-found,unused-ignore]
-            except ImportError as error:
-                raise ImportError("plot needs matplotlib: pip install 'spinney[plot]'") from error
-            _, ax = plt.subplots(figsize=(6.4, 1.0 + 0.3 * len(self)), layout="constrained")
-        table = self.sorted()
-        ax.barh(range(len(table)), table.importance, xerr=2.0 * table.std_error, height=0.7)
-        ax.set_yticks(range(len(table)), labels=table.feature)
-        ax.invert_yaxis()
-        ax.axvline(0.0, linewidth=0.8, color="0.3")
-        ax.set_xlabel(f"{self.kind} importance, with 2 standard errors")
-        return ax
+    names, units = name_units(fitted.forest, params.groups)
+    partners = None
+    if params.kind == "conditional":
+        partners = find_partners(training.values, fitted.forest.n_levels, units, float(params.threshold))
+    trial = Trial(fitted.forest, training.values, training.y, units, seed, int(params.n_repeats), partners, score)
+    if params.kind == "impurity_oob":
+        by_tree = add_up(for_each_tree(fitted, trial, confirm, effort), units)
+    else:
+        by_tree = for_each_tree(fitted, trial, LeftOut.permutation, effort)
+    return tabulate(names, by_tree, params.kind)
 
 
-def tabulate(names: Sequence[str], by_tree: NDArray[np.float64], kind: str) -> ImportanceTable:
-    """Means and standard errors of importances per tree, shape (n_trees, n_units)."""
-    n_trees = len(by_tree)
-    spread = by_tree.std(axis=0, ddof=1) if n_trees > 1 else np.full(by_tree.shape[1], np.nan)
-    return ImportanceTable(tuple(names), by_tree.mean(axis=0), spread / math.sqrt(n_trees), kind)
+def warn_of_noise(fitted: FittedForest, training: TrainingRows, seed: int, effort: Effort) -> tuple[str, ...]:
+    """Warn of features in the upper half by impurity whose permutation out of bag costs nothing; their names."""
+    names, _ = name_units(fitted.forest, None)
+    permuted = out_of_bag_importance(fitted, ImportanceParams("permutation"), training, seed, None, effort)
+    impurity = fitted.forest.importances()
+    rank = np.argsort(np.argsort(-impurity, kind="stable"), kind="stable")
+    is_high = (2 * rank < len(names)) & (impurity > 0.0)
+    suspects = np.flatnonzero(is_high & ~(permuted.importance > DOUBT * permuted.std_error))
+    suspects = suspects[np.argsort(rank[suspects])]
+    for j in suspects.tolist():
+        column = training.values[:, j]
+        warn(
+            f"column {names[j]!r} ({len(np.unique(column[~np.isnan(column)]))} distinct values) is number "
+            f"{rank[j] + 1} of {len(names)} by impurity ({impurity[j]:.3g}), but permuting it among out-of-bag "
+            f"rows costs {permuted.importance[j]:.2g} ± {permuted.std_error[j]:.2g}, nothing to speak of. Either "
+            "it is noise, which impurity rewards the more the more values a column has, or correlated columns "
+            "carry the same information; importance(kind='impurity_oob', X=X, y=y) is near 0 for noise only."
+        )
+    return tuple(names[j] for j in suspects.tolist())
+
+
+def refuse_without_oob(fitted: FittedForest, kind: str) -> None:
+    """Refuse importances by out-of-bag rows where there are none."""
+    if fitted.draw.kind == "whole":
+        raise ValueError(
+            f"{kind} importance needs out-of-bag rows, but with bootstrap=False every tree has seen all rows: "
+            "fit with bootstrap=True, or use sklearn.inspection.permutation_importance on rows held out"
+        )
+
+
+def for_each_tree(
+    fitted: FittedForest, trial: Trial, work: Callable[[LeftOut], NDArray[np.float64]], effort: Effort
+) -> NDArray[np.float64]:
+    """What `work` finds for each tree that has out-of-bag rows, (n_trees, any)."""
+    forest, draw = fitted.forest, fitted.draw
+    seconds = len(forest) * draw.n_rows * trial.n_repeats * ROW_SECONDS
+    chosen = kernels(seconds * INTERPRETED)
+    has_weight = None if draw.probability is None else draw.probability > 0.0
+    _ = forest.is_leaf  # made here and not by several threads at once
+
+    def run(tree: int, _: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        is_out = draw.counts(tree) == 0
+        if has_weight is not None:
+            is_out &= has_weight  # rows of no weight are in no bag, and count for nothing
+        rows = np.flatnonzero(is_out).astype(ROW)
+        return work(LeftOut(trial, tree, rows, chosen)) if len(rows) else None
+
+    results = run_tasks(
+        run,
+        len(forest),
+        count_workers(effort.n_jobs, len(forest), seconds),
+        label="permuting",
+        unit="trees",
+        verbose=effort.verbose,
+        is_short=seconds < SHORT_SECONDS,
+    )
+    found = [result for result in results if result is not None]
+    if not found:
+        raise ValueError(
+            f"no tree has an out-of-bag row: every bag holds all rows (n_samples={draw.n_rows}). "
+            "Draw smaller bags with max_samples."
+        )
+    return np.stack(found)
+
+
+# --- Units ------------------------------------------------------------------------------------------------------
+
+
+def name_units(forest: Forest, groups: Any) -> tuple[tuple[str, ...], Units]:
+    """Names and features of what gets an importance: every feature, or every group."""
+    assert forest.legend is not None
+    names = forest.legend.features
+    if groups is None:
+        return names, tuple(np.array([j]) for j in range(len(names)))
+    if not isinstance(groups, dict) or not groups:
+        raise ValueError(f"groups must be a dict of names of groups to lists of features, got {groups!r}")
+    return tuple(map(str, groups)), tuple(find_features(name, group, names) for name, group in groups.items())
+
+
+def add_up(by_feature: NDArray[np.float64], units: Units) -> NDArray[np.float64]:
+    """Sums over the features of each unit, (n_trees, n_units)."""
+    return np.stack([by_feature[:, features].sum(axis=1) for features in units], axis=1)
+
+
+def find_features(name: Any, group: Any, names: tuple[str, ...]) -> NDArray[np.int64]:
+    """Positions of the features of a group, ascending, each once."""
+    members = [group] if isinstance(group, str | int | np.integer) else list(group)
+    if not members:
+        message = f"group {name!r} is empty: give it at least one feature"
+        raise ValueError(message)
+    found = set()
+    for member in members:
+        if isinstance(member, int | np.integer) and not isinstance(member, bool):
+            if not -len(names) <= int(member) < len(names):
+                message = f"group {name!r} has the feature {member}, but there are {len(names)}, counted from 0"
+                raise ValueError(message)
+            found.add(int(member) % len(names))
+        elif member in names:
+            found.add(names.index(member))
+        else:
+            close = difflib.get_close_matches(str(member), names, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(names[:10])}"
+            message = f"group {name!r} has the feature {member!r}, which the forest does not know; {hint}"
+            raise ValueError(message)
+    return np.array(sorted(found))
 
 
 # --- Impurity ---------------------------------------------------------------------------------------------------
@@ -188,294 +262,7 @@ def unbiased_decrease(tree: Tree, leaf: NDArray[np.int32], truth: NDArray[Any]) 
     return total
 
 
-# --- Permutation ------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """What the permutations of all trees share.
-
-    Attributes
-    ----------
-    table : (n_rows, n_features) float32 or float64
-        The values of the training rows.
-    truth : (n_rows,)
-        Their classes, as codes, or targets.
-    units : tuple of int64 arrays
-        The features of each unit, ascending.
-    seed, n_repeats : int
-        Permutations are drawn by (seed, tree, first feature of the unit, repeat).
-    partners : bool (n_units, n_features), optional
-        Features within whose cells a unit is permuted; None: among all rows.
-    score : callable, optional
-        `score(tree, rows, leaf)`, of rows in these leaves, larger being better; None: the share of wrong classes or the
-        mean squared error, which is much faster.
-    """
-
-    forest: Forest
-    table: NDArray[Any]
-    truth: NDArray[Any]
-    units: tuple[NDArray[np.int64], ...]
-    seed: int
-    n_repeats: int = 1
-    partners: NDArray[np.bool_] | None = None
-    score: Any = None
-
-
-class LeftOut:
-    """The rows left out of the bag of one tree, and what permuting units among them does to it.
-
-    Words as in `kernels.predict.permutation`: a row's *place* is its position among these rows.
-
-    Parameters
-    ----------
-    trial : Trial
-    tree : int
-    rows : int32 (n,)
-        The rows, ascending.
-    k : Kernels
-    """
-
-    def __init__(self, trial: Trial, tree: int, rows: NDArray[np.int32], k: Any) -> None:
-        self.trial, self.tree, self.rows, self.k = trial, tree, rows, k
-        forest = trial.forest
-        self.first, self.end = int(forest.first_node[tree]), int(forest.first_node[tree + 1])
-        packed = forest.packed
-        self.packed = PackedTree(packed.cuts, packed.links, packed.subsets, self.first, int(forest.first_word[tree]))
-        # by columns: a node asks all its rows for one feature, which then comes from the nearest cache. This made
-        # rerouting faster by a quarter than reading rows in place; a tree's left-out rows are held, one tree at a time.
-        self.columns = np.ascontiguousarray(trial.table[rows].T)
-
-    @property
-    def links(self) -> NDArray[np.uint64]:
-        """The link of each node; a leaf asks for a feature behind the last."""
-        return self.trial.forest.hot[self.first : self.end, 1]
-
-    @property
-    def tested(self) -> NDArray[np.int64]:
-        """The feature that each node asks for."""
-        return feature_of_link(self.links)
-
-    def permutation(self) -> NDArray[np.float64]:
-        """Rise of the tree's error with each unit permuted, (n_units,); 0 for units that the tree does not test."""
-        trial = self.trial
-        is_tested = np.zeros(trial.forest.n_features + 1, np.bool_)
-        is_tested[self.tested] = True
-        tried = [u for u, features in enumerate(trial.units) if is_tested[features].any()]
-        rise = np.zeros(len(trial.units))
-        for repeat in range(trial.n_repeats):
-            for batch in disjoint(tried, trial.units, max(SOURCES // len(self.rows), 1)):
-                rise[batch] += self.try_units(batch, repeat)
-        return rise / trial.n_repeats
-
-    def try_units(self, batch: list[int], repeat: int) -> NDArray[np.float64]:
-        """Rise of the error with each unit of a batch permuted once, (len(batch),)."""
-        trial = self.trial
-        unit_of = np.full(trial.forest.n_features, -1, np.int32)
-        source = np.empty((len(batch), len(self.rows)), np.int32)
-        for at, u in enumerate(batch):
-            unit_of[trial.units[u]] = at
-            source[at] = self.draw_sources(u, repeat)
-        leaf = np.empty(len(self.rows), np.int32)
-        parts = self.reroute(unit_of, source, leaf)
-        if trial.score is not None:
-            return self.fall_of_score(leaf, np.concatenate([part.copy() for part in parts], axis=1), len(batch))
-        said = leaf_answers(trial.forest, self.tree)
-        truth = trial.truth[self.rows]
-        total = np.zeros(len(batch))
-        for unit, place, end in parts:
-            before, after, y = said[leaf[place]], said[end], truth[place]
-            if trial.forest.n_classes:
-                rise = (after != y).astype(np.float64) - (before != y)
-            else:
-                rise = (after - before) * ((after - y) + (before - y))
-            total += np.bincount(unit, rise, len(batch))  # in the order of leaves and rows, whoever does it
-        return total / len(self.rows)
-
-    def fall_of_score(self, leaf: NDArray[np.int32], changes: NDArray[np.int32], n_units: int) -> NDArray[np.float64]:
-        """By how much the score falls when the rows of each unit end in their other leaves, (n_units,)."""
-        fall = np.full(n_units, float(self.trial.score(self.tree, self.rows, leaf)))
-        unit, place, end = changes
-        for u in range(n_units):
-            moved = leaf.copy()
-            moved[place[unit == u]] = end[unit == u]
-            fall[u] -= float(self.trial.score(self.tree, self.rows, moved))
-        return fall
-
-    def find_leaves(self) -> NDArray[np.int32]:
-        """Leaves of the rows as they are, (n,)."""
-        leaf = np.empty(len(self.rows), np.int32)
-        stays = np.full(self.trial.forest.n_features, -1, np.int32)
-        for _ in self.reroute(stays, np.empty((0, len(self.rows)), np.int32), leaf):
-            pass
-        return leaf
-
-    def reroute(
-        self, unit_of: NDArray[np.int32], source: NDArray[np.int32], leaf: NDArray[np.int32]
-    ) -> Iterator[NDArray[np.int32]]:
-        """Write the leaves of rows as they are; give (unit, place, leaf) of those that part from them, in parts (3, m).
-
-        Rows of a part have their leaves written by then; the part's memory is used again for the next.
-        """
-        n_rows, n_units = len(self.rows), len(source)
-        most = min(max(WALKERS // max(n_units, 1), 1), n_rows)
-        places = np.empty((MOST_BRANCHES, most + 1), np.int32)
-        walkers = np.empty((MOST_BRANCHES, most * n_units + 1), np.int64)
-        stack = np.empty((len(RouteStack._fields), self.end - self.first + MOST_BRANCHES), np.int64)
-        changes = np.empty((len(RouteChanges._fields), most * n_units), np.int32)
-        for begin in range(0, n_rows, most):
-            has_parted = np.zeros((n_units, min(most, n_rows - begin)), np.uint8)
-            n_changes = self.k.predict.permutation.reroute(
-                self.columns,
-                Permuted(unit_of, source),
-                self.packed,
-                begin,
-                RouteScratch(places, walkers, has_parted, RouteStack(*stack)),
-                leaf,
-                RouteChanges(*changes),
-            )
-            yield changes[:, :n_changes]
-
-    def draw_sources(self, unit: int, repeat: int) -> NDArray[np.int32]:
-        """The place that each row takes the unit's values from, (n,): a permutation of the places.
-
-        The draw depends on (seed, tree, first feature of the unit, repeat) and on the number of rows (of each cell).
-        """
-        trial, n_rows = self.trial, len(self.rows)
-        order, begin = np.arange(n_rows, dtype=np.int32), np.array([0, n_rows], np.int64)
-        if trial.partners is not None:
-            cell, n_cells = self.part_rows(trial.partners[unit])
-            order = np.argsort(cell, kind="stable").astype(np.int32)
-            begin = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=n_cells))]).astype(np.int64)
-        source = np.empty(n_rows, np.int32)
-        key = np.uint64(trial.seed), np.uint64(self.tree), np.uint64(trial.units[unit][0]), np.uint64(repeat)
-        self.k.predict.permutation.shuffle(*key, order, begin, np.empty(n_rows, np.int32), source)
-        return source
-
-    def part_rows(self, is_partner: NDArray[np.bool_]) -> tuple[NDArray[np.int32], int]:
-        """Cells of rows that take the same branch at all the tree's tests of some features, (n,), and their number.
-
-        Strobl's cells are made by all these tests. A tree grown to the end has so many that each row is a cell of its
-        own and nothing can be permuted. Tests are therefore used from the one with the most training rows down, until
-        cells would hold fewer than CELL_ROWS rows in the mean, or MOST_TESTS are used.
-        """
-        forest = self.trial.forest
-        nodes = np.flatnonzero(np.append(is_partner, False)[self.tested])
-        nodes = nodes[np.argsort(-forest.n_rows[self.first + nodes].astype(np.int64), kind="stable")]
-        asked = np.stack([test_of_link(self.links[nodes]), forest.hot[self.first + nodes, 0]], axis=1)
-        _, earliest = np.unique(asked, axis=0, return_index=True)  # the same test further down parts nothing
-        nodes = self.first + nodes[np.sort(earliest)][:MOST_TESTS]
-        cell = np.zeros(len(self.rows), np.int32)
-        most = max(len(self.rows) // CELL_ROWS, 1)
-        names = np.full(MOST_BRANCHES * most, -1, np.int32)
-        n_cells = self.k.predict.permutation.make_cells(
-            self.columns, nodes, self.packed, names, most, np.empty_like(cell), cell
-        )
-        return cell, int(n_cells)
-
-
-def disjoint(tried: Iterable[int], units: Sequence[NDArray[np.int64]], most: int) -> list[list[int]]:
-    """Part units into lists of at most `most` in which no two share a feature."""
-    batches: list[tuple[list[int], set[int]]] = []
-    for u in tried:
-        features = set(units[u].tolist())
-        for batch, taken in batches:
-            if len(batch) < most and not features & taken:
-                batch.append(u)
-                taken.update(features)
-                break
-        else:
-            batches.append(([u], features))
-    return [batch for batch, _ in batches]
-
-
-def leaf_answers(forest: Forest, tree: int) -> NDArray[Any]:
-    """Class (the heaviest, the first among equals) or value of each leaf of a tree, (n_nodes,); others mean nothing."""
-    nodes = slice(forest.first_node[tree], forest.first_node[tree + 1])
-    said = np.ascontiguousarray(forest.hot[nodes, 0]).view(np.float64)
-    if not forest.n_classes:
-        return said
-    codes = np.where(forest.is_leaf[nodes], said, 0.0).astype(np.int64)
-    mixed = forest.distributions[forest.first_mixed[tree] : forest.first_mixed[tree + 1]]
-    if len(mixed):
-        codes[codes < 0] = mixed.argmax(axis=1)[-1 - codes[codes < 0]]
-    return codes
-
-
-# --- Which features go together ---------------------------------------------------------------------------------
-
-
-def find_partners(
-    values: NDArray[Any], n_levels: NDArray[np.int32], units: Sequence[NDArray[np.int64]], threshold: float
-) -> NDArray[np.bool_]:
-    """Features correlated with one of a unit's, but not in it, (n_units, n_features)."""
-    is_close = correlate(values, n_levels) > threshold
-    partners = np.stack([is_close[features].any(axis=0) for features in units])
-    for u, features in enumerate(units):
-        partners[u, features] = False
-    return partners
-
-
-def correlate(values: NDArray[Any], n_levels: NDArray[np.int32]) -> NDArray[np.float64]:
-    """How strongly each two features go together, from 0 to 1, (n_features, n_features).
-
-    Numbers: |Spearman's rank correlation|. A category and a number: the correlation ratio of the ranks. Categories:
-    Cramér's V. The latter two are freed of what chance brings where there are many levels (Bergsma 2013 for V, the
-    degrees of freedom for the ratio). A missing number counts as the middle rank, a missing category as a level. Of
-    more than CORRELATED_ROWS rows as many are taken, evenly spaced.
-    """
-    if len(values) > CORRELATED_ROWS:
-        values = values[np.linspace(0, len(values) - 1, CORRELATED_ROWS).astype(np.int64)]
-    n_features = values.shape[1]
-    strength = np.zeros((n_features, n_features))
-    numbers, categories = np.flatnonzero(n_levels == 0), np.flatnonzero(n_levels > 0)
-    # twice the distance of ranks from their mean: whole numbers, so that sums are exact in whatever order they are made
-    ranks = np.stack([centred_ranks(values[:, j]) for j in numbers], axis=1) if len(numbers) else np.empty((0, 0))
-    if len(numbers):
-        sums = ranks.T @ ranks
-        scale = np.sqrt(np.maximum(np.diag(sums), 1.0))
-        strength[np.ix_(numbers, numbers)] = np.abs(sums) / scale / scale[:, None]
-    levels = {int(j): np.unique(values[:, j], return_inverse=True)[1] for j in categories}
-    for at, a in enumerate(categories.tolist()):
-        for b, rank in zip(numbers.tolist(), ranks.T, strict=True):
-            strength[a, b] = strength[b, a] = correlation_ratio(levels[a], rank)
-        for b in categories[:at].tolist():
-            strength[a, b] = strength[b, a] = cramers_v(levels[a], levels[b])
-    np.fill_diagonal(strength, 1.0)
-    return strength
-
-
-def centred_ranks(column: NDArray[Any]) -> NDArray[np.float64]:
-    """Twice the distance of each rank from the mean rank; 0 where missing."""
-    ranks = np.zeros(len(column))
-    known = np.flatnonzero(~np.isnan(column))
-    _, group, counts = np.unique(column[known], return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    ranks[known] = (2 * last - counts - len(known))[group]
-    return ranks
-
-
-def correlation_ratio(group: NDArray[np.int64], rank: NDArray[np.float64]) -> float:
-    """Root of the share of the variance of `rank` that lies between groups, less what chance would bring."""
-    n = len(rank)
-    counts = np.bincount(group)
-    common = float(np.square(rank.sum())) / n
-    total = float(rank @ rank) - common
-    if total <= 0.0 or n <= len(counts):
-        return 0.0
-    sums = np.bincount(group, rank)
-    between = float(np.sum(sums * sums / counts)) - common
-    within = (1.0 - between / total) * (n - 1) / (n - len(counts))
-    return math.sqrt(min(max(1.0 - within, 0.0), 1.0))
-
-
-def cramers_v(a: NDArray[np.int64], b: NDArray[np.int64]) -> float:
-    """Cramér's V with Bergsma's correction of its bias."""
-    n, n_a, n_b = len(a), int(a.max()) + 1, int(b.max()) + 1
-    if min(n_a, n_b, n - 1) < 2:
-        return 0.0
-    cells, counts = np.unique(a * n_b + b, return_counts=True)
-    expected = np.bincount(a)[cells // n_b] * np.bincount(b)[cells % n_b].astype(np.float64)
-    excess = float(np.sum(counts / expected * counts)) - 1.0 - (n_a - 1) * (n_b - 1) / (n - 1)
-    least = min(n_a - (n_a - 1) ** 2 / (n - 1), n_b - (n_b - 1) ** 2 / (n - 1)) - 1.0
-    return math.sqrt(min(max(excess, 0.0) / least, 1.0)) if least > 0.0 else 0.0
+def confirm(left_out: LeftOut) -> NDArray[np.float64]:
+    """Impurity decrease of a tree by feature, as its out-of-bag rows confirm it."""
+    trial, tree = left_out.trial, left_out.tree
+    return unbiased_decrease(trial.forest[tree], left_out.find_leaves(), trial.truth[left_out.rows])

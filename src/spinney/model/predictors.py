@@ -14,7 +14,7 @@ from spinney._elementary import exp_one
 from spinney._threads import check_jobs
 from spinney.ensemble.links import ANY, LINKS, choose_class, respond, two_shares
 from spinney.model.boosted_scores import add_rounds, begin_raw
-from spinney.model.forest_votes import ask_trees, lower_values, run_blocks, sum_votes
+from spinney.model.forest_votes import lower_values, run_blocks, sum_votes, tree_predictions
 from spinney.model.packed_forest import pack_shares, pack_values
 from spinney.model.predictor import Predictor
 from spinney.model.weighted_votes import (
@@ -159,7 +159,7 @@ class VotePredictor(Predictor):
 
     def ask(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """What each tree says."""
-        return ask_trees(self.forest.hardened if self.is_hard else self.forest, values)
+        return tree_predictions(self.forest.hardened if self.is_hard else self.forest, values)
 
     def pack(self) -> NDArray[np.uint64] | None:
         """Values, or shares."""
@@ -275,7 +275,7 @@ class RoundPredictor(Predictor):
 
     def ask(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """The raw score that each tree adds."""
-        return np.ldexp(ask_trees(self.used, values), self.exponent)
+        return np.ldexp(tree_predictions(self.used, values), self.exponent)
 
     def pack(self) -> NDArray[np.uint64] | None:
         """Values that add up to raw scores."""
@@ -336,7 +336,7 @@ class WeightedPredictor(Predictor):
 
     def ask(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """What each tree says, without its weight."""
-        return ask_trees(self.forest, values)
+        return tree_predictions(self.forest, values)
 
     def pack(self) -> NDArray[np.uint64] | None:
         """Two classes: trees that say their weight."""

@@ -1,0 +1,519 @@
+"""What both kinds of bagging share: bags of rows and columns, fitting, adding up.
+
+fit:   X, y ──► make_draw, Subspaces ──► Bags ──► CART trees: code_for_bags ──► SubspaceGrowth ──┐
+└─► other members: MemberFits ─────────────────────┴─► FittedBagging
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import get_tags
+from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from spinney._threads import count_workers
+from spinney.ensemble.forest import Plan, vote_again
+from spinney.ensemble.out_of_bag import OutOfBagSums
+from spinney.ensemble.sampling import Draw, DrawParams, equal_chances, make_draw, positive_rows
+from spinney.ensemble.subspaces import Bags, SubspaceGrowth, Subspaces
+from spinney.estimators.base import Estimator
+from spinney.estimators.base_estimators import (
+    MemberFits,
+    MemberPlan,
+    Rows,
+    Template,
+    check_members,
+    find_member_fault,
+    hold_rows,
+    list_templates,
+    mark_rows,
+    open_sparse,
+    sum_member_votes,
+)
+from spinney.estimators.cart import cart_params, count_features, is_fast
+from spinney.estimators.checks import (
+    all_or_nothing,
+    check_codes,
+    check_monotone,
+    check_weights,
+    draw_seed,
+    fingerprint,
+    mark_weights,
+    open_x,
+    weigh_classes,
+)
+from spinney.estimators.forest_training import find_shift
+from spinney.estimators.kept import Kept, Part, set_parts
+from spinney.estimators.out_of_bag import OOB_KEPT, finish_out_of_bag, restore_out_of_bag
+from spinney.estimators.scoring import find_oob_scorer
+from spinney.estimators.training import TrainingData, code_for_bags
+from spinney.model.container import BrokenFileError
+from spinney.model.fitted_bagging import FittedBagging, OtherMembers, TreeMembers
+from spinney.table.ingest import read_columns
+from spinney.table.schema import Schema, encode
+from spinney.tree.forest import Forest, join_forests
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spinney.model.out_of_bag import OutOfBag
+    from spinney.model.predictors import VotePredictor
+
+BAGGING_CONSTRAINTS: dict[str, list[Any]] = {
+    "estimator": [HasMethods(["fit", "predict"]), list, None],
+    "n_estimators": [Interval(Integral, 1, None, closed="left")],
+    "max_samples": [
+        Interval(Integral, 1, None, closed="left"),
+        Interval(RealNotInt, 0.0, 1.0, closed="right"),
+        None,
+    ],
+    "max_features": [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0.0, 1.0, closed="right")],
+    "bootstrap": ["boolean", StrOptions({"poisson"})],
+    "bootstrap_features": ["boolean"],
+    "block_size": [Interval(Integral, 1, None, closed="left"), None],
+    "oob_score": ["boolean", str, callable],
+    "warm_start": ["boolean"],
+    "n_jobs": [Integral, None],
+    "random_state": ["random_state"],
+    "verbose": ["verbose"],
+}
+
+
+class Bagging(Estimator):
+    """What both kinds of bagging share.
+
+    A bag of our own trees is a forest, and is grown and read like one: codes are made once, and prediction runs through
+    all trees at once. Other members are fitted one by one.
+    """
+
+    _keeps: ClassVar[dict[str, Kept]] = {
+        "_schema": Kept(Schema, is_needed=False),
+        "forest_": Kept(Forest, is_needed=False),
+        "_members": Kept(list, is_needed=False, check=check_members),
+        "estimator_": Kept(BaseEstimator | list),
+        "_base": Kept(BaseEstimator, is_needed=False),
+        "_bags": Kept(Bags),
+        "_is_soft": Kept(bool),
+        "_fingerprint": Kept(str),
+        **OOB_KEPT,
+    }
+    forest_ = Part("trees.forest")
+    estimator_ = Part("template")
+    oob_curve_ = Part("out_of_bag.curve")
+    oob_score_ = Part("out_of_bag.score")
+    _schema = Part("trees.schema")
+    _base = Part("trees.base")
+    _members = Part("others.members")
+    _bags = Part("bags")
+    _is_soft = Part("is_soft")
+    _fingerprint = Part("fingerprint")
+    _oob_votes = Part("out_of_bag.votes")
+    _oob_n_votes = Part("out_of_bag.n_votes")
+    _oob_is_hard = Part("out_of_bag.is_hard")
+
+    _fitted: FittedBagging | None = None
+    _default: ClassVar[Any]  # the class of the members where `estimator` is None
+    _oob_predictions: ClassVar[str]  # the name of the attribute that holds them
+
+    # parameters that one of the two kinds lacks
+    voting: str = "soft"
+    stratify: str | None = None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        given = (
+            self.estimator
+            if isinstance(self.estimator, list)
+            else [self._default() if self.estimator is None else self.estimator]
+        )
+        members = [item[1] if isinstance(item, tuple) and len(item) == 2 else item for item in given]
+        if members and all(hasattr(member, "__sklearn_tags__") for member in members):
+            inputs = [get_tags(member).input_tags for member in members]
+            for name in ("allow_nan", "sparse", "categorical", "string"):
+                setattr(tags.input_tags, name, all(getattr(tag, name) for tag in inputs))
+        return tags
+
+    # --- fitting ---
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, strata: Any = None) -> Self:
+        """Fit the members.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
+            What the members take; frames reach them as frames.
+        y : array-like (n_rows,)
+            Classes of any type, or numbers for a regressor.
+        sample_weight : array-like (n_rows,), optional
+            A bootstrap draws rows in proportion to their weight; without bags, and where rows are drawn without
+            replacement, by group or by stratum, the members weigh them. Rows of weight 0 are left out.
+        groups : array-like (n_rows,), optional
+            Rows of one group are drawn together, so that an out-of-bag row has no relative in the bag.
+        strata : array-like (n_rows,), optional
+            Bags draw from every stratum in proportion to its size.
+        """
+        with all_or_nothing(self):
+            self._validate_params()
+            templates = list_templates(self, self._default())
+            has_trees = is_fast(templates, self._default)
+            is_sparse = issparse(X) and not has_trees  # where members may take one
+            opened = open_sparse(self, X, is_fit=True) if is_sparse else open_x(self, X, is_fit=True)
+            target = self._read_target(y, opened.n_rows)
+            group_codes, stratum_codes = self._check_units(groups, strata, target)
+            weight = check_weights(sample_weight, opened.n_rows)
+            old = self._fitted if self.warm_start else None
+            seed = draw_seed(self.random_state) if old is None else old.bags.seed
+            draw, weight = self._make_draw(opened.n_rows, weight, group_codes, stratum_codes, seed)
+            bags = Bags(draw, self._make_spaces(seed), seed)
+            if has_trees and not isinstance(opened, Rows):
+                table = read_columns(opened, templates[0].estimator.categorical_features)
+                self._fitted = self._fit_trees(templates, TrainingData(opened, table, target, weight), bags, old)
+                return self
+            rows = opened if isinstance(opened, Rows) else hold_rows(X, opened)
+            if bags.spaces.has_repeats and not isinstance(opened, Rows) and opened.is_frame:
+                raise ValueError(
+                    "bootstrap_features=True draws columns more than once, but a frame holds each column once: "
+                    "pass an array, or set bootstrap_features=False"
+                )
+            self._fitted = self._fit_others(templates, rows, target, weight, bags, old)
+            return self
+
+    def _check_units(
+        self, groups: Any, strata: Any, target: NDArray[Any]
+    ) -> tuple[NDArray[np.int32] | None, NDArray[np.int32] | None]:
+        """Codes of groups and strata of the rows, which bags are drawn by."""
+        stratum_codes = check_codes(strata, "strata", len(target))
+        if self.stratify is not None:
+            if stratum_codes is not None:
+                raise ValueError("stratify draws by class, strata= by the given labels: use one")
+            stratum_codes = target.astype(np.int32)
+        return check_codes(groups, "groups", len(target)), stratum_codes
+
+    def _make_draw(
+        self,
+        n_rows: int,
+        weight: NDArray[np.float64] | None,
+        groups: NDArray[np.int32] | None,
+        strata: NDArray[np.int32] | None,
+        seed: int,
+    ) -> tuple[Draw, NDArray[np.float64] | None]:
+        """How bags of rows are drawn, and the weights that are left for the members to see."""
+        params = DrawParams(
+            bootstrap=self.bootstrap or True,
+            replace=bool(self.bootstrap),
+            max_samples=self.max_samples,
+            block_size=self.block_size,
+            stratify=self.stratify,
+        )
+        draw, held = make_draw(params, n_rows, weight, groups, strata, seed)
+        if self.bootstrap or draw.units.n_drawn.sum() < len(draw.units.order):
+            return draw, held
+        self._refuse_without_bags(draw)
+        return Draw("whole", n_rows, n_rows, seed, equal_chances(weight)).with_tables(), weight
+
+    def _refuse_without_bags(self, draw: Draw) -> None:
+        """Refuse what makes no sense where every member sees all rows."""
+        wanted = {
+            "Out of bag estimation": bool(self.oob_score),
+            "block_size or groups": draw.groups is not None,
+            "stratify or strata": draw.strata is not None and not draw.is_balanced,  # classes may be of one size
+        }
+        for name, is_wanted in wanted.items():
+            if is_wanted:
+                raise ValueError(
+                    f"{name} only available if bootstrap=True or max_samples is below the number of rows: "
+                    "as it is, every member sees all rows"
+                )
+
+    def _make_spaces(self, seed: int) -> Subspaces:
+        """How bags of columns are drawn."""
+        n_features = int(self.n_features_in_)
+        if isinstance(self.max_features, Integral):
+            n_drawn = int(self.max_features)
+            if n_drawn > n_features:
+                raise ValueError(f"max_features={n_drawn} must be <= n_features={n_features}; give 1.0 for all of them")
+        else:
+            n_drawn = max(1, int(float(self.max_features) * n_features))
+        return Subspaces(n_features, n_drawn, seed, bool(self.bootstrap_features))
+
+    def _fit_trees(
+        self, templates: list[Template], data: TrainingData, bags: Bags, old: FittedBagging | None
+    ) -> FittedBagging:
+        """Grow CART trees on codes that are made once."""
+        labels, is_soft = self._labels, self._gives_shares(templates)
+        mark = fingerprint(data.table, data.y, labels) + mark_weights(data.weight)
+        n_old = 0 if old is None else self._count_old(old, mark, bags, is_soft=is_soft, has_trees=True)
+        base = clone(templates[0].estimator).set_params(random_state=0)  # trees draw by keys of their own
+        base._validate_params()  # noqa: SLF001
+        is_balanced = labels is not None and base.class_weight == "balanced"
+        if labels is not None and not is_balanced:
+            weight = weigh_classes(base.class_weight, self.classes_, data.y, data.weight)
+            data = data._replace(weight=weight)
+        n_new, n_drawn = self.n_estimators - n_old, bags.spaces.n_drawn
+        rows = code_for_bags(data, labels, base, n_drawn, n_new)
+        plan = Plan(
+            codes=rows.codes,
+            weights=rows.weights,
+            target=rows.target,
+            draw=bags.draw,
+            params=replace(cart_params(base, data.table.n_rows, n_drawn), shuffles=self.estimator is None),
+            seed=bags.seed,
+            monotone=check_monotone(base.monotonic_cst, self, data.table.schema),
+            has_weight=positive_rows(data.weight),
+            balances_bags=is_balanced,
+            ccp_alpha=float(base.ccp_alpha),
+            has_oob=bool(self.oob_score),
+            is_hard=self._is_hard,
+            shift=self._find_shift(data.y),
+        )
+        forest = None if old is None or old.trees is None else old.trees.forest
+        sums = self._start_out_of_bag(plan, data.y, old)
+        if sums is not None and forest is not None and not sums.curve:
+            vote_again(plan, forest, sums, rows.kernels)
+        if n_new > 0:
+            new = SubspaceGrowth(plan, rows.legend, bags.spaces, sums).run(
+                n_old,
+                n_new,
+                rows.kernels,
+                rows.count_workers(self.n_jobs, n_new),
+                is_short=rows.is_short,
+                verbose=bool(self.verbose),
+            )
+            forest = new if forest is None else join_forests(forest, new)
+        assert forest is not None
+        base.set_params(random_state=None).max_features_ = count_features(base.max_features, n_drawn)
+        return FittedBagging(
+            bags=bags,
+            template=self._describe(templates),
+            classes=None if labels is None else self.classes_,
+            is_soft=is_soft,
+            fingerprint=mark,
+            trees=TreeMembers(forest, data.table.schema, base),
+            shift=plan.shift,
+            out_of_bag=self._finish_out_of_bag(sums, is_hard=plan.is_hard),
+        )
+
+    def _fit_others(
+        self,
+        templates: list[Template],
+        rows: Rows,
+        y: NDArray[Any],
+        weight: NDArray[np.float64] | None,
+        bags: Bags,
+        old: FittedBagging | None,
+    ) -> FittedBagging:
+        """Fit members of any kind, one by one."""
+        is_soft = self._gives_shares(templates)
+        classes = None if self._labels is None else self.classes_
+        mark = mark_rows(rows, bags.spaces.n_features, y, classes) + mark_weights(weight)
+        n_old = 0 if old is None else self._count_old(old, mark, bags, is_soft=is_soft, has_trees=False)
+        plan = MemberPlan(
+            templates,
+            rows,
+            y if classes is None else classes[y],
+            classes,
+            weight,
+            bags,
+            is_hard=not is_soft,
+            has_oob=bool(self.oob_score),
+            shift=self._find_shift(y),
+        )
+        sums = self._start_out_of_bag(plan, y, old)
+        n_new = self.n_estimators - n_old
+        # nobody knows how long a member takes, or whether it lets others run: threads only where they are asked for
+        n_workers = count_workers(self.n_jobs, max(n_new, 1), 0.0)
+        new = MemberFits(plan, sums).run(n_old, n_new, n_workers, verbose=bool(self.verbose))
+        return FittedBagging(
+            bags=bags,
+            template=self._describe(templates),
+            classes=classes,
+            is_soft=is_soft,
+            fingerprint=mark,
+            others=OtherMembers([*(() if old is None or old.others is None else old.others.members), *new]),
+            shift=plan.shift,
+            out_of_bag=self._finish_out_of_bag(sums, is_hard=plan.is_hard),
+        )
+
+    def _gives_shares(self, templates: list[Template]) -> bool:
+        """Whether members give shares of classes, and these are wanted."""
+        has_shares = self._labels is not None and all(hasattr(t.estimator, "predict_proba") for t in templates)
+        return has_shares and not self._is_hard
+
+    def _describe(self, templates: list[Template]) -> Any:
+        """What the members are copies of, as `estimator_` gives it."""
+        return [t.estimator for t in templates] if isinstance(self.estimator, list) else templates[0].estimator
+
+    def _find_shift(self, y: NDArray[Any]) -> int:
+        """Power of two in whose units numbers are summed; 0 for classes."""
+        return find_shift(y) if self._labels is None else 0
+
+    def _start_out_of_bag(
+        self, plan: Plan | MemberPlan, y: NDArray[Any], old: FittedBagging | None
+    ) -> OutOfBagSums | None:
+        """Sums of out-of-bag votes, with those of a warm start that are of the same kind; None: not asked for."""
+        if not plan.has_oob:
+            return None
+        find_oob_scorer(self.oob_score)  # what is none is refused before the work
+        sums = OutOfBagSums(y, plan.target.n_classes, plan.has_weight, plan.shift)
+        if old is not None and old.out_of_bag is not None and old.out_of_bag.is_hard == plan.is_hard:
+            sums.resume(old.out_of_bag.votes, old.out_of_bag.n_votes, old.out_of_bag.curve)
+        return sums
+
+    def _finish_out_of_bag(self, sums: OutOfBagSums | None, *, is_hard: bool) -> OutOfBag | None:
+        if sums is None:
+            return None
+        return finish_out_of_bag(self, sums, find_oob_scorer(self.oob_score), is_hard=is_hard)
+
+    def _count_old(self, old: FittedBagging, mark: str, bags: Bags, *, is_soft: bool, has_trees: bool) -> int:
+        """How many members a warm start keeps, if it is one of the same data, bags and kind of members."""
+        n_old = len(old)
+        if self.n_estimators < n_old:
+            raise ValueError(
+                f"n_estimators={self.n_estimators} must be larger or equal to len(estimators_)={n_old} "
+                "when warm_start==True"
+            )
+        if mark != old.fingerprint or has_trees != (old.trees is not None) or bags.draw.n_rows != old.bags.draw.n_rows:
+            raise ValueError(
+                "warm_start adds members to an ensemble, so fit needs the X and y of the first fit again, the same "
+                "weights and the same kind of estimator; these differ. Set warm_start=False to begin anew."
+            )
+        is_same_draw = np.array_equal(bags.draw.counts(0), old.bags.draw.counts(0))
+        if not is_same_draw or not np.array_equal(bags.spaces.columns(0), old.bags.spaces.columns(0)):
+            raise ValueError(
+                "warm_start adds members whose bags are drawn as those before; keep max_samples, max_features, "
+                "weights, groups and all else that draws, or set warm_start=False to begin anew."
+            )
+        if self.oob_score and not has_trees:  # trees can vote again, on codes
+            if old.out_of_bag is None:
+                raise ValueError(
+                    "oob_score with warm_start must be set from the first fit on where members are no CART trees: "
+                    "set warm_start=False to begin anew"
+                )
+            if is_soft != old.is_soft:
+                raise ValueError(
+                    "out-of-bag rows have class shares from some members and would have votes from others: keep voting "
+                    "and whether members have predict_proba, or set warm_start=False to begin anew"
+                )
+        return n_old
+
+    # --- the fitted ensemble ---
+
+    @property
+    def _is_hard(self) -> bool:
+        """Whether each member is to vote for one class."""
+        return self.voting == "hard"
+
+    def _find_fitted(self) -> FittedBagging:
+        """The fitted ensemble; scikit-learn's NotFittedError where there is none."""
+        check_is_fitted(self, "_bags")
+        assert self._fitted is not None
+        return self._fitted
+
+    def _set_fitted(self, values: dict[str, Any]) -> None:
+        """Set fitted attributes by the names that files have."""
+        set_parts(self, values, self._restore)
+
+    def _restore(self, values: dict[str, Any]) -> FittedBagging:
+        """The fitted ensemble from the attributes of a file."""
+        names = ("forest_", "_schema", "_base")
+        missing = [name for name in names if name not in values]
+        if missing and len(missing) < len(names):
+            raise BrokenFileError(f"the trees of a bag lack {', '.join(missing)}")
+        return FittedBagging(
+            bags=values["_bags"],
+            template=values["estimator_"],
+            classes=values.get("classes_"),
+            is_soft=values["_is_soft"],
+            fingerprint=values["_fingerprint"],
+            trees=None if missing else TreeMembers(*(values[name] for name in names)),
+            others=OtherMembers(values["_members"]) if "_members" in values else None,
+            shift=values.get("_shift", 0),
+            out_of_bag=restore_out_of_bag(values, self._oob_predictions),
+        )
+
+    def _find_fault(self) -> str | None:
+        """What is wrong with a fitted ensemble that was just read."""
+        fitted = self._fitted
+        if fitted is None:
+            return None
+        fault = fitted.find_fault(self.n_features_in_)
+        if fault is not None or fitted.trees is None:
+            return fault or find_member_fault(fitted)
+        return None if type(fitted.trees.base) is self._default else "the trees are copies of no CART tree"
+
+    def _has_predictor(self) -> bool:
+        """Whether the members are trees of one forest."""
+        return self._find_fitted().trees is not None
+
+    def _make_predictor(self) -> VotePredictor:
+        return self._find_fitted().make_predictor(is_hard=self._is_hard)
+
+    def _mean_votes(self, X: Any) -> NDArray[np.float64]:
+        """Mean of the members' votes, shape (n_rows, n_classes or 1)."""
+        fitted = self._find_fitted()
+        if fitted.trees is not None:
+            values = encode(open_x(self, X, is_fit=False), fitted.trees.schema)
+            means = self._make_predictor().answer(values, self.n_jobs)
+            return means if fitted.n_classes else means[:, None]
+        rows = open_sparse(self, X, is_fit=False) if issparse(X) else hold_rows(X, open_x(self, X, is_fit=False))
+        total = sum_member_votes(fitted, rows, count_workers(self.n_jobs, len(fitted), 0.0))
+        return np.ldexp(total / len(fitted), fitted.shift)
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Impurity decrease by feature, the mean over the trees, scaled to sum 1, shape (n_features,)."""
+        trees = self._find_fitted().trees
+        if trees is None:
+            raise AttributeError("feature_importances_ is there for bags of CART trees only")
+        return trees.forest.importances()
+
+    @property
+    def estimators_(self) -> list[Any]:
+        """The fitted members; trees are made anew at each access."""
+        return [self[t] for t in range(len(self))]
+
+    @property
+    def estimators_samples_(self) -> list[NDArray[np.int64]]:
+        """The rows of each bag, ascending, repeated as often as drawn; recomputed, not stored."""
+        fitted = self._find_fitted()
+        return [fitted.bags.draw.rows(t) for t in range(len(fitted))]
+
+    @property
+    def estimators_features_(self) -> list[NDArray[np.int64]]:
+        """The columns of each member, ascending; recomputed, not stored."""
+        fitted = self._find_fitted()
+        return [fitted.bags.spaces.columns(t) for t in range(len(fitted))]
+
+    def __len__(self) -> int:
+        return len(self._find_fitted())
+
+    def __getitem__(self, member: int) -> Any:
+        fitted = self._find_fitted()
+        t = range(len(fitted))[member]
+        return self._make_tree(fitted, t) if fitted.others is None else fitted.others.members[t]
+
+    @staticmethod
+    def _make_tree(fitted: FittedBagging, member: int) -> Any:
+        """The tree of a member as an estimator of its own, for the columns it has seen."""
+        assert fitted.trees is not None
+        estimator = clone(fitted.trees.base)
+        tree, schema = fitted.take_tree(member)
+        values = {
+            "tree_": tree,
+            "_schema": schema,
+            "n_features_in_": schema.n_features,
+            "n_outputs_": 1,
+            "max_features_": count_features(estimator.max_features, schema.n_features),
+        }
+        if schema.names is not None:
+            values["feature_names_in_"] = np.array(schema.names, dtype=object)
+        if fitted.classes is not None:
+            values |= {"classes_": fitted.classes, "n_classes_": len(fitted.classes)}
+        estimator._set_fitted(values)  # noqa: SLF001
+        return estimator

@@ -1,0 +1,256 @@
+"""From the parameters of a forest and its training data to a fitted forest.
+
+make_draw ──► code_for_bags ──► make_plan ──► ForestGrowth.run ──► FittedForest
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spinney._types import LEARNED, OWN_BRANCH
+from spinney._warnings import warn
+from spinney.ensemble.forest import ForestGrowth, Plan, vote_again
+from spinney.ensemble.out_of_bag import OutOfBagSums
+from spinney.ensemble.sampling import Draw, DrawParams, make_draw, positive_rows
+from spinney.estimators.cart import count_features
+from spinney.estimators.checks import check_monotone, draw_seed, fingerprint, mark_weights, row_count
+from spinney.estimators.out_of_bag import finish_out_of_bag
+from spinney.estimators.scoring import find_oob_scorer
+from spinney.estimators.training import code_for_bags
+from spinney.model.fitted_forest import FittedForest, KeptTarget, LeafRows
+from spinney.tree.forest import join_forests
+from spinney.tree.grow import GrowParams
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spinney.estimators.training import BagRows, TrainingData
+    from spinney.table.schema import Schema
+    from spinney.tree.forest import Forest
+
+MOST_BITS = 1000  # of a target: a sum over 2**23 trees is still a float64
+
+
+def fit_forest(
+    model: Any,
+    data: TrainingData,
+    groups: NDArray[np.int32] | None,
+    strata: NDArray[np.int32] | None,
+    old: FittedForest | None,
+) -> FittedForest:
+    """Grow the trees that are wanted; model: the estimator, whose parameters count.
+
+    groups, strata: codes (n_rows,); old: the forest of the last fit, to which a warm start adds.
+    """
+    schema, labels = data.table.schema, model._labels  # noqa: SLF001
+    mark = fingerprint(data.table, data.y, labels)
+    if old is not None:
+        check_warm_start(model, old, mark, schema)
+    seed = draw_seed(model.random_state) if old is None else old.seed
+    draw, weight = make_draw(draw_params(model), data.table.n_rows, data.weight, groups, strata, seed)
+    honest_fraction = float(model.honest_fraction) if model.honest else None
+    if old is not None:
+        refuse_other_bags(old, draw, mark_weights(weight), honest_fraction)
+    n_new = model.n_estimators - (0 if old is None else len(old.forest))
+    rows = code_for_bags(data._replace(weight=weight), labels, model, schema.n_features, n_new)
+    plan = make_plan(model, data, rows, draw, honest_fraction)
+    score = find_oob_scorer(model.oob_score) if plan.has_oob else None
+    sums = start_out_of_bag(plan, data.y, old, rows.kernels) if plan.has_oob else None
+    growth = ForestGrowth(plan, rows.legend, sums)
+    forest = grow(model, growth, rows, None if old is None else old.forest, n_new)
+    out_of_bag = None
+    if sums is not None:
+        warn_of_pruning(model)
+        out_of_bag = finish_out_of_bag(model, sums, score, is_hard=plan.is_hard)
+    leaf_rows = None
+    if plan.keeps_leaf_rows:
+        kept = [] if old is None or old.leaf_rows is None else old.leaf_rows.by_tree
+        leaf_rows = LeafRows([*kept, *growth.leaf_rows])
+    keeps_target = out_of_bag is not None or leaf_rows is not None  # for intervals and quantiles
+    return FittedForest(
+        forest=forest,
+        schema=schema,
+        classes=None if labels is None else model.classes_,
+        draw=draw,
+        seed=seed,
+        max_features=count_features(model.max_features, schema.n_features),
+        honest_fraction=honest_fraction,
+        fingerprint=mark,
+        weight_mark=mark_weights(weight),
+        shift=plan.shift,
+        target=KeptTarget(data.y.copy(), weight) if keeps_target else None,
+        leaf_rows=leaf_rows,
+        out_of_bag=out_of_bag,
+    )
+
+
+# --- warm starts ----------------------------------------------------------------------------------------------------
+
+
+def check_warm_start(model: Any, old: FittedForest, mark: str, schema: Schema) -> None:
+    """Refuse to add trees to those of other data; mark: the fingerprint of the data at hand."""
+    n_old = len(old.forest)
+    if model.n_estimators < n_old:
+        raise ValueError(
+            f"n_estimators={model.n_estimators} must be larger or equal to len(estimators_)={n_old} "
+            "when warm_start==True"
+        )
+    is_same = (schema.names, schema.levels) == (old.schema.names, old.schema.levels)
+    if mark != old.fingerprint or not is_same or old.forest.n_classes != len(model._labels or ()):  # noqa: SLF001
+        raise ValueError(
+            "warm_start adds trees to a forest, so fit needs the X and y of the first fit again; "
+            "these differ. Set warm_start=False to begin anew."
+        )
+    if model.n_estimators == n_old:
+        warn("Warm-start fitting without increasing n_estimators does not fit new trees.")
+    if model.keep_members and old.leaf_rows is None:
+        raise ValueError(
+            f"keep_members=True, but the {n_old} trees of the last fit were grown without: "
+            "set warm_start=False to grow all of them anew"
+        )
+
+
+def refuse_other_bags(old: FittedForest, draw: Draw, weight_mark: str, honest_fraction: float | None) -> None:
+    """Refuse a warm start with other bags: those of the trees there are could not be had again."""
+    if weight_mark != old.weight_mark:
+        raise ValueError(
+            "warm_start adds trees to a forest, so they must see the same weights; sample_weight or class_weight "
+            "has changed. Set warm_start=False to begin anew."
+        )
+    if honest_fraction != old.honest_fraction:
+        raise ValueError(
+            "warm_start adds trees to a forest, so all must part their bags alike; honest or honest_fraction has "
+            f"changed, from {old.honest_fraction} to {honest_fraction} (None: not honest). Set warm_start=False "
+            "to begin anew."
+        )
+    for name in ("kind", "n_rows", "groups", "strata", "is_balanced", "probability", "n_drawn"):
+        if not np.array_equal(getattr(old.draw, name), getattr(draw, name)):
+            raise ValueError(
+                "warm_start adds trees to a forest, so their bags must be drawn as before; sample_weight, groups, "
+                f"strata or a parameter of the draw has changed ({name}). Set warm_start=False to begin anew."
+            )
+
+
+def start_out_of_bag(plan: Plan, y: NDArray[Any], old: FittedForest | None, kernels: Any) -> OutOfBagSums:
+    """Sums of out-of-bag votes, those of the trees of a warm start included."""
+    sums = OutOfBagSums(y, plan.target.n_classes, plan.has_weight, plan.shift)
+    if old is not None and old.out_of_bag is not None and old.out_of_bag.is_hard == plan.is_hard:
+        sums.resume(old.out_of_bag.votes, old.out_of_bag.n_votes, old.out_of_bag.curve)
+    elif old is not None:
+        vote_again(plan, old.forest, sums, kernels)
+    return sums
+
+
+# --- from parameters to a plan --------------------------------------------------------------------------------------
+
+
+def row_class_weight(model: Any) -> Any:
+    """The class weights that multiply the weights of rows; None where every bag is balanced by itself."""
+    if model.class_weight != "balanced_subsample":
+        return model.class_weight
+    return None if bool(model.bootstrap) or not model.replace else "balanced"
+
+
+def find_shift(y: NDArray[np.float64]) -> int:
+    """Power of two in whose units numbers are summed, so that a sum over all trees stays within float64.
+
+    By the targets alone: a warm start goes on with sums of fewer trees.
+    """
+    return max(math.frexp(float(np.max(np.abs(y))))[1] - MOST_BITS, 0)
+
+
+def draw_params(model: Any) -> DrawParams:
+    """The parameters that decide how bags are drawn."""
+    return DrawParams(
+        bootstrap=model.bootstrap,
+        replace=model.replace,
+        max_samples=model.max_samples,
+        block_size=model.block_size,
+        stratify=model.stratify,
+        has_oob=bool(model.oob_score),
+        prunes_oob=model.pruning == "oob",
+    )
+
+
+def make_plan(model: Any, data: TrainingData, rows: BagRows, draw: Draw, honest_fraction: float | None) -> Plan:
+    """What the trees share; data: with the weights of rows before any draw has used them."""
+    has_weight = positive_rows(data.weight)
+    n_rows = data.table.n_rows if has_weight is None else int(np.count_nonzero(has_weight))
+    return Plan(
+        codes=rows.codes,
+        weights=rows.weights,
+        target=rows.target,
+        draw=draw,
+        params=grow_params(model, n_rows, data.table.schema.n_features),
+        seed=draw.seed,
+        monotone=find_monotone(model, data.table.schema),
+        has_weight=has_weight,
+        balances_bags=model.class_weight == "balanced_subsample" and draw.kind != "whole",
+        honest_fraction=honest_fraction,
+        prunes_oob=model.pruning == "oob",
+        ccp_alpha=float(model.ccp_alpha),
+        has_oob=bool(model.oob_score),
+        is_hard=model.voting == "hard",
+        shift=0 if rows.target.n_classes else find_shift(data.y),
+        keeps_leaf_rows=bool(model.keep_members),
+    )
+
+
+def grow_params(model: Any, n_rows: int, n_features: int) -> GrowParams:
+    """The parameters of a tree, as Python's own numbers."""
+    n_tried = count_features(model.max_features, n_features)
+    return GrowParams(
+        criterion=model.criterion,
+        missing=LEARNED if model.missing == "learned" else OWN_BRANCH,
+        max_depth=None if model.max_depth is None else min(int(model.max_depth), n_rows),
+        max_leaf_nodes=None if model.max_leaf_nodes is None else min(int(model.max_leaf_nodes), n_rows + 2),
+        min_samples_split=row_count(model.min_samples_split, n_rows, 2),
+        min_samples_leaf=row_count(model.min_samples_leaf, n_rows, 1),
+        min_weight_fraction_leaf=float(model.min_weight_fraction_leaf),
+        min_impurity_decrease=float(model.min_impurity_decrease),
+        min_target_std=float(model.min_target_std),
+        max_features=None if n_tried == n_features else n_tried,
+        shuffles=model.ties == "random",
+        has_random_tests=model._has_random_tests,  # noqa: SLF001
+    )
+
+
+def find_monotone(model: Any, schema: Schema) -> NDArray[np.int8] | None:
+    """Directions of the features, (n_features,), or None; honest trees cannot keep to them."""
+    monotone = check_monotone(model.monotonic_cst, model, schema)
+    if monotone is not None and monotone.any() and model.honest:
+        raise ValueError(
+            "honest=True takes the leaf values from rows that did not choose the tests, so that monotonic_cst "
+            "could not hold: use one"
+        )
+    return monotone
+
+
+# --- growing --------------------------------------------------------------------------------------------------------
+
+
+def grow(model: Any, growth: ForestGrowth, rows: BagRows, old: Forest | None, n_new: int) -> Forest:
+    """The trees there are, and `n_new` more."""
+    if old is not None and n_new == 0:
+        return old
+    new = growth.run(
+        0 if old is None else len(old),
+        n_new,
+        rows.kernels,
+        rows.count_workers(model.n_jobs, n_new),
+        is_short=rows.is_short,
+        verbose=bool(model.verbose),
+    )
+    return new if old is None else join_forests(old, new)
+
+
+def warn_of_pruning(model: Any) -> None:
+    """Warn of scores by rows that have shaped the trees."""
+    if model.pruning == "oob":
+        warn(
+            "pruning='oob' has shaped each tree by the very rows that now score it: oob_score_ is too good. "
+            "Compare forests on held-out rows instead."
+        )
