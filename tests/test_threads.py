@@ -463,6 +463,7 @@ def test_interrupt(kind, n_workers):
     # polite: tasks look at the flag, as kernels do. deaf: they do not, and are left behind. on_done: the caller works.
     code = """
     import sys, threading, time
+    from spinney._jit import kernels
     from spinney._threads import run_tasks
     kind, n_workers = sys.argv[1], int(sys.argv[2])
 
@@ -476,6 +477,7 @@ def test_interrupt(kind, n_workers):
     def on_done(task, result):
         time.sleep(1000)
 
+    kernels(0.0)  # loaded before threads start: not in the time that the timer gives
     threading.Timer(0.3, lambda: print("begin", flush=True)).start()
     try:
         run_tasks(work, 10, n_workers, on_done=on_done)
