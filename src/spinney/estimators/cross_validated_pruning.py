@@ -35,6 +35,7 @@ class Training(NamedTuple):
     truth: NDArray[Any]  # (n_rows,) class codes int64, or targets float64
     weight: NDArray[np.float64] | None  # (n_rows,)
     seed: int = 0  # of what is drawn among them
+    times: NDArray[np.int64] | None = None  # (n_rows,) how many rows each counts as, where its weight does not say it
 
     def without(self, is_out: NDArray[np.bool_]) -> NDArray[np.float64]:
         """The weights with some rows left out."""

@@ -117,7 +117,7 @@ class PrunableTree(SingleTree):
                 held = GivenRows(training.read()[is_held], training.truth[is_held], weight)
                 training = training._replace(weight=training.without(is_held))
             self.tree_ = self._complete(self._grow_and_prune(training, held), training)
-            keep_trace(self, X, training.truth, training.weight, is_wanted=is_traced)
+            keep_trace(self, X, training.truth, training.weight, training.times, is_wanted=is_traced)
             return self
 
     def _complete(self, tree: Tree, training: Training) -> Tree:  # noqa: ARG002
@@ -415,12 +415,13 @@ def prune_by_bounds(tree: Tree, options: dict[str, Any], training: Training | No
     if not options["raising"]:
         return prune_pessimistic(tree, float(options["confidence"]))
     assert training is not None
-    values, truth, weight = training.read(), training.truth, training.weight
+    values, truth, weight, times = training.read(), training.truth, training.weight, training.times
     if weight is not None and not bool(np.all(weight > 0.0)):
         keep = weight > 0.0
         values, truth, weight = values[keep], truth[keep], weight[keep]
+        times = None if times is None else times[keep]
     return prune_pessimistic(
-        tree, float(options["confidence"]), values=values, truth=truth, weight=weight, raising=True
+        tree, float(options["confidence"]), values=values, truth=truth, weight=weight, times=times, raising=True
     )
 
 

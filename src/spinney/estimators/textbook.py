@@ -12,7 +12,15 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from spinney._criteria import CRITERIA
 from spinney._types import MAX_CODES
-from spinney.estimators.checks import check_classes, check_numbers, check_weights, draw_seed, open_x, weigh_classes
+from spinney.estimators.checks import (
+    check_classes,
+    check_numbers,
+    check_weights,
+    count_copies,
+    draw_seed,
+    open_x,
+    weigh_classes,
+)
 from spinney.estimators.cross_validated_pruning import Training
 from spinney.estimators.pruning import PrunableTree
 from spinney.estimators.training import code_rows, make_legend
@@ -70,9 +78,10 @@ class TextbookTree(PrunableTree):
         columns = open_x(self, X, is_fit=True)
         classes, codes = check_classes(self, y, columns.n_rows)
         weight = check_weights(sample_weight, columns.n_rows)
+        times = count_copies(class_weight, weight)
         weight = weigh_classes(class_weight, classes, codes, weight)
         self.classes_, self.n_classes_ = classes, len(classes)
-        return self._train(columns, codes, weight)
+        return self._train(columns, codes, weight, times)
 
     def _open_numbers(self, X: Any, y: Any, sample_weight: Any) -> Training:
         """The training rows of a tree for numbers."""
@@ -81,18 +90,30 @@ class TextbookTree(PrunableTree):
         numbers = check_numbers(self, y, columns.n_rows)
         return self._train(columns, numbers, check_weights(sample_weight, columns.n_rows))
 
-    def _train(self, columns: Columns, truth: NDArray[Any], weight: NDArray[np.float64] | None) -> Training:
+    def _train(
+        self,
+        columns: Columns,
+        truth: NDArray[Any],
+        weight: NDArray[np.float64] | None,
+        times: NDArray[np.int64] | None = None,
+    ) -> Training:
         columns = replace(columns, read=functools.cache(columns.read))  # for pruning, too
         table = read_columns(columns, self.categorical_features)
         self._schema = schema = table.schema
         self.n_outputs_ = 1
         seed = draw_seed(self.random_state) if self._is_drawn() else 0
         read = functools.cache(lambda: encode(columns, schema))  # pruning sends the rows down, its report asks for them
-        return Training(lambda some: self._grow(table, truth, some), read, truth, weight, seed)
+        return Training(lambda some: self._grow(table, truth, some, times), read, truth, weight, seed, times)
 
-    def _grow(self, table: Table, truth: NDArray[Any], weight: NDArray[np.float64] | None) -> Tree:
+    def _grow(
+        self,
+        table: Table,
+        truth: NDArray[Any],
+        weight: NDArray[np.float64] | None,
+        times: NDArray[np.int64] | None,
+    ) -> Tree:
         """Grow a tree on the rows that have a weight, not yet pruned."""
-        rows = code_rows(table, weight, int(self.max_bins), VISIT_SECONDS)
+        rows = code_rows(table, weight, int(self.max_bins), VISIT_SECONDS, times)
         truth = truth if rows.keep is None else truth[rows.keep]
         params = self._textbook_params(rows.n_rows)
         classes = tuple(self.classes_.tolist()) if hasattr(self, "classes_") else None
@@ -100,5 +121,5 @@ class TextbookTree(PrunableTree):
             target = class_target(truth, len(classes), rows.weights)
         else:
             target = value_target(truth, rows.weights, has_square=CRITERIA[params.criterion].needs_squares)
-        tree = grow_textbook(rows.codes, target, rows.weights, params, rows.kernels)
+        tree = grow_textbook(rows.codes, target, rows.weights, params, rows.kernels, rows.times)
         return tree.with_legend(make_legend(table.schema, classes, rows.codes.has_missing, params.criterion))

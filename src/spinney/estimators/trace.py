@@ -17,6 +17,7 @@ from spinney.estimators.checks import (
     check_monotone,
     check_numbers,
     check_weights,
+    count_copies,
     open_x,
     row_count,
     weigh_classes,
@@ -85,10 +86,13 @@ def trace(
     columns = open_x(est, X, is_fit=False)
     weight = check_weights(sample_weight, columns.n_rows)
     truth = read_target(est, y, columns.n_rows)
+    times = None
     if est.tree_.n_classes:
-        weight = weigh_classes(getattr(est, "class_weight", None), est.classes_, truth, weight)
+        class_weight = getattr(est, "class_weight", None)
+        times = count_copies(class_weight, weight)
+        weight = weigh_classes(class_weight, est.classes_, truth, weight)
     try:
-        return trace_rows(est, columns, truth, weight, max_depth, max_nodes)
+        return trace_rows(est, columns, truth, weight, times, max_depth, max_nodes)
     except NotTheRowsError as error:
         if getattr(est, "pruning", None) != "reduced_error":
             raise
@@ -101,6 +105,7 @@ def trace_rows(
     X: Any,
     truth: NDArray[Any],
     weight: NDArray[np.float64] | None,
+    times: NDArray[np.int64] | None = None,
     max_depth: int | None = None,
     max_nodes: int = MAX_NODES,
 ) -> Trace:
@@ -111,15 +116,18 @@ def trace_rows(
     keep = None if weight is None or bool(np.all(weight > 0.0)) else weight > 0.0
     if keep is not None and weight is not None:
         weight, truth = weight[keep], truth[keep]
+        times = None if times is None else times[keep]
     n_rows = len(truth)
     chosen = kernels(n_rows * table.schema.n_features * max(math.log2(n_rows), 1.0) * VISIT_SECONDS)
-    weights = fix_weights(weight, n_rows)
+    is_textbook = hasattr(est, "_textbook_params")
+    times = times if is_textbook else None
+    weights = fix_weights(weight, n_rows, times)
     codes = code_table(table, weights.values, int(est.max_bins), chosen, keep)
     rows = class_rows(codes, truth, weights, tree.n_classes) if tree.n_classes else value_rows(codes, truth, weights)
     book, total = None, float(rows.weight.sum())
-    if hasattr(est, "_textbook_params"):
+    if is_textbook:
         params = est._textbook_params(n_rows)  # noqa: SLF001
-        book = open_book(codes, truth, weights, tree.n_classes, params, chosen)
+        book = open_book(codes, truth, weights, times, tree.n_classes, params, chosen)
         rules = textbook_rules(params, total, pruning_of(est))
     else:
         rules = rules_of(est, table, total, n_rows)
@@ -127,22 +135,36 @@ def trace_rows(
 
 
 def open_book(
-    codes: Codes, y: NDArray[Any], weights: Weights, n_classes: int, params: TextbookParams, chosen: Any
+    codes: Codes,
+    y: NDArray[Any],
+    weights: Weights,
+    times: NDArray[np.int64] | None,
+    n_classes: int,
+    params: TextbookParams,
+    chosen: Any,
 ) -> Textbook:
     """What a textbook tree was grown with, to scan its nodes again."""
     if n_classes:
-        return Textbook(codes, class_target(y, n_classes, weights), weights, params, chosen)
+        return Textbook(codes, class_target(y, n_classes, weights), weights, params, chosen, times)
     has_square = CRITERIA[params.criterion].needs_squares
     return Textbook(codes, value_target(y, weights, has_square=has_square), weights, params, chosen)
 
 
-def keep_trace(est: Any, X: Any, truth: NDArray[Any], weight: NDArray[np.float64] | None, *, is_wanted: bool) -> None:
+def keep_trace(
+    est: Any,
+    X: Any,
+    truth: NDArray[Any],
+    weight: NDArray[np.float64] | None,
+    times: NDArray[np.int64] | None,
+    *,
+    is_wanted: bool,
+) -> None:
     """Set `trace_` of an estimator that has just been fitted; without the wish, none of an earlier fit stays.
 
-    truth, weight: as `trace_rows` takes them, weight 0 for rows that did not grow the tree.
+    truth, weight, times: as `trace_rows` takes them, weight 0 for rows that did not grow the tree.
     """
     if is_wanted:
-        est.trace_ = trace_rows(est, X, truth, weight)
+        est.trace_ = trace_rows(est, X, truth, weight, times)
     elif hasattr(est, "trace_"):
         del est.trace_
 

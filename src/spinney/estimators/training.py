@@ -29,17 +29,28 @@ class CodedRows(NamedTuple):
     keep: NDArray[np.bool_] | None  # (table.n_rows,) which rows they are; None: all
     n_rows: int
     kernels: Any
+    times: NDArray[np.int64] | None = None  # (n_rows,) how many rows each counts as, where its weight does not say it
 
 
-def code_rows(table: Table, weight: NDArray[np.float64] | None, max_bins: int, visit_seconds: float) -> CodedRows:
-    """Leave out the rows of weight 0, code the others; `visit_seconds`: interpreted, per row, feature and level."""
+def code_rows(
+    table: Table,
+    weight: NDArray[np.float64] | None,
+    max_bins: int,
+    visit_seconds: float,
+    times: NDArray[np.int64] | None = None,
+) -> CodedRows:
+    """Leave out the rows of weight 0, code the others; `visit_seconds`: interpreted, per row, feature and level.
+
+    times : as of `fix_weights`, for all rows of the table.
+    """
     keep = None if weight is None or bool(np.all(weight > 0.0)) else weight > 0.0
     if keep is not None and weight is not None:
         weight = weight[keep]
+        times = None if times is None else times[keep]
     n_rows = table.n_rows if keep is None else int(np.count_nonzero(keep))
     chosen = kernels(n_rows * table.schema.n_features * max(math.log2(n_rows), 1.0) * visit_seconds)
-    weights = fix_weights(weight, n_rows)
-    return CodedRows(code_table(table, weights.values, max_bins, chosen, keep), weights, keep, n_rows, chosen)
+    weights = fix_weights(weight, n_rows, times)
+    return CodedRows(code_table(table, weights.values, max_bins, chosen, keep), weights, keep, n_rows, chosen, times)
 
 
 def make_legend(
