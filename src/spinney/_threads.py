@@ -25,7 +25,7 @@ import threading
 import time
 from numbers import Integral
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -426,13 +426,12 @@ class Team:
 
     def __init__(self, n_workers: int) -> None:
         self.n_workers = n_workers
-        self.todo: list[SimpleQueue[Callable[[int], None] | None]] = []
-        self.done: SimpleQueue[BaseException | None] = SimpleQueue()
+        self.todo: list[SimpleQueue[_Part | None]] = []
         self.threads: list[threading.Thread] = []
         if n_workers > 1:
             kernels(0.0)  # as in `run_tasks`
         for t in range(1, n_workers):
-            queue: SimpleQueue[Callable[[int], None] | None] = SimpleQueue()
+            queue: SimpleQueue[_Part | None] = SimpleQueue()
             thread = threading.Thread(target=self.serve, args=(t, queue), name=f"spinney-{t}", daemon=True)
             try:
                 thread.start()
@@ -441,46 +440,58 @@ class Team:
             self.threads.append(thread)
             self.todo.append(queue)
 
-    def serve(self, t: int, queue: SimpleQueue[Callable[[int], None] | None]) -> None:
+    def serve(self, t: int, queue: SimpleQueue[_Part | None]) -> None:
         """Do one part after the other; the body of a thread."""
-        while (work := queue.get()) is not None:
+        while (part := queue.get()) is not None:
             try:
-                work(t)
+                part.work(t)
             except BaseException as error:  # noqa: BLE001  raised by the caller
-                self.done.put(error)
+                part.done.put(error)
             else:
-                self.done.put(None)
+                part.done.put(None)
+            del part  # what it holds is the caller's to free
 
     def run(self, work: Callable[[int], None]) -> None:
         """Call work(t) for t = 0 .. n_workers - 1, side by side; the first error is raised when all have ended.
 
-        What is raised in the calling thread comes first, half a second later at most; the team is of no use then.
+        An exception in the calling thread comes first, and waits for the others no longer than in `run_tasks`.
         """
+        done: SimpleQueue[BaseException | None] = SimpleQueue()  # of this run alone: no late report of another one
         for queue in self.todo:
-            queue.put(work)
+            queue.put(_Part(work, done))
         try:
             for t in (0, *range(len(self.todo) + 1, self.n_workers)):
                 work(t)
-        except BaseException:
-            self.collect(FAREWELL_SECONDS)
+        except BaseException as error:
+            self.collect(done, FAILURE_SECONDS if isinstance(error, Exception) else FAREWELL_SECONDS)
             raise
-        for error in self.collect(math.inf):
-            if error is not None:
-                raise error
+        reports = self.collect(done, math.inf)
+        if len(reports) < len(self.todo):
+            raise RuntimeError("a thread has ended before its work was done")
+        for report in reports:
+            if report is not None:
+                raise report
 
-    def collect(self, seconds: float) -> list[BaseException | None]:
-        """What the threads report, one entry for each; the entries that came in `seconds`."""
+    def collect(self, done: SimpleQueue[BaseException | None], seconds: float) -> list[BaseException | None]:
+        """What the threads report: one entry each, fewer after `seconds` or where a thread has ended without one."""
         reports: list[BaseException | None] = []
         deadline = time.monotonic() + seconds
         while len(reports) < len(self.todo) and time.monotonic() < deadline:
             try:
-                reports.append(self.done.get(timeout=POLL_SECONDS))
+                reports.append(done.get(timeout=POLL_SECONDS))
             except Empty:
-                if not all(thread.is_alive() for thread in self.threads) and self.done.empty():
-                    raise RuntimeError("a thread has ended before its work was done") from None
+                if not all(thread.is_alive() for thread in self.threads) and done.empty():
+                    break
         return reports
 
     def close(self) -> None:
         """Let the threads end."""
         for queue in self.todo:
             queue.put(None)
+
+
+class _Part(NamedTuple):
+    """What a thread of a team is to do, and where it reports."""
+
+    work: Callable[[int], None]
+    done: SimpleQueue[BaseException | None]
