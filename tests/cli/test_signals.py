@@ -58,11 +58,11 @@ def finish(process):
 COMMANDS = {  # arguments; seconds that they take, from which moments are drawn; the last words of a whole run
     "train": (
         ["train", "t.csv", "--target", "y", "--method", "forest", "--set", "n_estimators=300", "--out", "m.spn"],
-        3.0,
+        2.5,
         "out-of-bag rows",
     ),
-    "study": (["study", "t.csv", "--target", "y", "--methods", "cart,forest", "--folds", "3"], 5.0, "report: "),
-    "warmup": (["warmup"], 5.0, "kernels are compiled"),
+    "study": (["study", "t.csv", "--target", "y", "--methods", "cart,forest", "--folds", "3"], 4.0, "report: "),
+    "warmup": (["warmup"], 3.0, "kernels are compiled"),
 }
 
 

@@ -28,10 +28,12 @@ if TYPE_CHECKING:
     from types import FrameType
 
 LIMIT_SECONDS = 1.5  # from a signal to the end of the process, if the command does not end by itself
+IMPORT_SECONDS = 0.5  # the same while an import is under way, most of them at the start of a command
 REPORT_SECONDS = 10.0  # the same after SIGINT was raised: `study` then gathers what it has found so far
 RETRY_SECONDS = 0.02
 PIPE_BYTES = 4096
 STOPPED = "stopped"  # what is said at Ctrl-C
+SHOW_CURSOR = "\x1b[?25h"  # which a progress bar has hidden
 NUMBERS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -107,7 +109,7 @@ class Watch:
             self.deadline = min(self.deadline, time.monotonic() + LIMIT_SECONDS)
             return
         if self.number is None:
-            self.deadline = time.monotonic() + LIMIT_SECONDS
+            self.deadline = time.monotonic() + IMPORT_SECONDS
         self.number = number
         if self.is_tidy:
             self.leave(number)
@@ -115,10 +117,8 @@ class Watch:
             self.wake()
             return
         self.is_raised = True
-        if number == signal.SIGINT:
-            self.deadline = time.monotonic() + REPORT_SECONDS
-            raise KeyboardInterrupt
-        raise Terminated
+        self.deadline = time.monotonic() + (REPORT_SECONDS if number == signal.SIGINT else LIMIT_SECONDS)
+        raise KeyboardInterrupt if number == signal.SIGINT else Terminated
 
     def take_lost(self, unraisable: Any) -> None:
         """Notice that Python has dropped the exception: raised in a finalizer or a callback, it went no further."""
@@ -189,10 +189,10 @@ def interrupt_main(number: int) -> None:
 def end_process(number: int) -> NoReturn:
     """Remove what is unfinished, and end."""
     remove_unfinished()
-    if number == signal.SIGINT:
-        with contextlib.suppress(OSError, ValueError):  # no stderr; Windows selects among sockets only
-            if select.select([], [2], [], 0.0)[1]:  # a reader that has stopped reading is not waited for
-                os.write(2, f"{STOPPED}\n".encode())
+    with contextlib.suppress(OSError, ValueError):  # no stderr; Windows selects among sockets only
+        last_words = (SHOW_CURSOR if os.isatty(2) else "") + (f"{STOPPED}\n" if number == signal.SIGINT else "")
+        if select.select([], [2], [], 0.0)[1]:  # a reader that has stopped reading is not waited for
+            os.write(2, last_words.encode())
     os._exit(128 + number)
 
 
