@@ -151,7 +151,7 @@ def test_f7_the_order_of_rows_does_not_matter_to_balanced_classes(kind, seed):
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("kind", [CARTClassifier, ID3Classifier])
+@pytest.mark.parametrize("kind", [CARTClassifier, ID3Classifier, C45Classifier])
 def test_f7_a_weight_is_so_many_copies_with_balanced_classes(kind, seed):
     rng, X, y = make_classes(seed)
     times = rng.integers(1, 4, 40)
@@ -163,3 +163,46 @@ def test_f7_a_weight_is_so_many_copies_with_balanced_classes(kind, seed):
             np.testing.assert_allclose(*given, rtol=1e-12, atol=1e-15, err_msg=name)
         else:
             np.testing.assert_array_equal(*given, err_msg=name)
+
+
+C45_WAYS = {
+    "grown": {"pruning": None, "collapse": False},
+    "pruned": {},
+    "cut": {"pruning": "cost_complexity", "ccp_alpha": 0.01},
+    "no raising": {"raising": False, "confidence": 0.1},
+}
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("way", C45_WAYS)
+def test_f7_c45_counts_and_parts_rows_as_their_copies(way, seed):
+    """J48's rules that count rows, and rows that are parted where a value is missing."""
+    rng, X, y = make_classes(seed)
+    X[rng.random(X.shape) < 0.15] = math.nan
+    X[:, 2] = rng.integers(0, 15, 40)  # a category of many levels, for 40 rows, and of few for their copies
+    times = rng.integers(1, 4, 40)  # 0 would leave a level without rows, which copies do not know of
+    one = C45Classifier(class_weight="balanced", categorical_features=[2], **C45_WAYS[way])
+    other = C45Classifier(class_weight="balanced", categorical_features=[2], **C45_WAYS[way])
+    copies = np.repeat(X, times, axis=0), np.repeat(y, times)
+    one.fit(X, y, times, trace=True)
+    other.fit(*copies, trace=True)
+    for name in (*NODE_FIELDS, "n_branches", "feature"):
+        np.testing.assert_array_equal(getattr(one.tree_, name), getattr(other.tree_, name), err_msg=name)
+    if way == "grown":
+        frames = [model.trace_.to_frame() for model in (one, other)]
+        for name in ("node", "test", "chosen", "gain", "gain_ratio", "admissible"):
+            assert frames[0][name].equals(frames[1][name]), name
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_f7_products_of_class_weights_may_be_whole(seed):
+    """Class weights of 0.5, 2 and 2 beside weights of 2, 1 and 1: a row of weight 2 is two rows, not one."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat([0, 1, 2], [20, 10, 10])
+    times = np.where(y == 0, 2, 1)
+    X = rng.integers(0, 8, (40, 3)).astype(float) + np.column_stack([y, y, 0 * y])
+    X[rng.random(X.shape) < 0.1] = math.nan
+    one = C45Classifier(class_weight="balanced").fit(X, y, times).tree_
+    other = C45Classifier(class_weight="balanced").fit(np.repeat(X, times, axis=0), np.repeat(y, times)).tree_
+    for name in NODE_FIELDS:
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)

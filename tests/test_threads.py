@@ -463,6 +463,7 @@ def test_interrupt(kind, n_workers):
     # polite: tasks look at the flag, as kernels do. deaf: they do not, and are left behind. on_done: the caller works.
     code = """
     import sys, threading, time
+    from spinney._jit import kernels
     from spinney._threads import run_tasks
     kind, n_workers = sys.argv[1], int(sys.argv[2])
 
@@ -476,6 +477,7 @@ def test_interrupt(kind, n_workers):
     def on_done(task, result):
         time.sleep(1000)
 
+    kernels(0.0)  # loaded before threads start: not in the time that the timer gives
     threading.Timer(0.3, lambda: print("begin", flush=True)).start()
     try:
         run_tasks(work, 10, n_workers, on_done=on_done)
@@ -531,6 +533,67 @@ def test_an_exception_in_the_caller_waits_half_a_second_at_most(monkeypatch):
     for thread in pool_threads():
         thread.join(LIMIT)
     assert set(begun) <= {0, 1, 2}  # the task that was left behind is the last of its thread
+
+
+@pytest.mark.parametrize("n_workers", [1, 3])
+def test_f15_workers_that_end_without_a_report_are_noticed(monkeypatch, n_workers):
+    monkeypatch.setattr(pool._Pool, "run_worker", lambda _: None)
+    with pytest.raises(RuntimeError, match="ended before their work"):
+        run_tasks(lambda *_: None, 5, n_workers)
+
+
+def test_f15_a_failure_waits_for_a_deaf_task_no_longer_than_the_limit(monkeypatch):
+    monkeypatch.setattr(pool, "FAILURE_SECONDS", 0.01)
+    release, is_begun = threading.Event(), threading.Event()
+
+    def work(task, _):
+        if task:
+            is_begun.set()
+            assert release.wait(LIMIT)  # without a look at the flag
+        else:
+            assert is_begun.wait(LIMIT)
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        run_tasks(work, 2, 2)
+    assert pool_threads()
+    release.set()
+
+
+IMPORTS = """
+import threading
+import numpy as np
+from spinney._jit import Kernels
+
+seen = []
+load = Kernels.__getattr__  # called where a module is not loaded yet
+
+def record(self, name):
+    seen.append(threading.current_thread().name)
+    return load(self, name)
+
+Kernels.__getattr__ = record
+from spinney import GradientBoostingClassifier, RandomForestClassifier
+X = np.random.default_rng(0).normal(size=(3000, 4))
+y = X[:, 0] > 0
+model = {model}
+model.fit(X, y).predict(np.tile(X, (10, 1)))
+print(*sorted(set(seen)))
+"""
+
+
+@pytest.mark.compiled(reason="about the modules that compiled kernels are in")
+@pytest.mark.parametrize(
+    "model",
+    [
+        "RandomForestClassifier(20, n_jobs=2, random_state=0)",
+        "RandomForestClassifier(20, n_jobs=2, random_state=0, bootstrap='poisson', oob_score=True)",
+        "GradientBoostingClassifier(n_estimators=5, subsample=0.5, n_jobs=2, random_state=0)",
+    ],
+)
+def test_f15_kernels_are_imported_before_threads_start(model):
+    out, _ = run_python(IMPORTS.format(model=model))
+    assert out == ["MainThread"]
 
 
 # --- fork ---------------------------------------------------------------------------------------------------
@@ -691,3 +754,30 @@ def test_an_error_in_a_team_is_raised_when_all_have_ended(failing, kind):
             assert sorted(ended) == [t for t in range(4) if t != failing]
         team.run(ended.append)  # the team is as good as before
         assert sorted(ended[3:]) == [0, 1, 2, 3]
+
+
+def test_f15_a_thread_of_a_team_that_has_ended_is_noticed(monkeypatch):
+    monkeypatch.setattr(Team, "serve", lambda *_: None)
+    with contextlib.closing(Team(3)) as team, pytest.raises(RuntimeError, match="ended before its work"):
+        team.run(lambda _: None)
+
+
+def test_f15_an_interrupted_team_is_waited_for_no_longer_than_the_limit(monkeypatch):
+    monkeypatch.setattr(pool, "FAREWELL_SECONDS", 0.01)
+    release, is_begun = threading.Event(), threading.Event()
+
+    def work(t):
+        if t == 0:
+            assert is_begun.wait(LIMIT)
+            raise KeyboardInterrupt
+        is_begun.set()
+        assert release.wait(LIMIT)
+        raise LookupError
+
+    with contextlib.closing(Team(2)) as team:
+        with pytest.raises(KeyboardInterrupt):
+            team.run(work)
+        release.set()
+        ended = []
+        team.run(ended.append)  # what was left behind reports to nobody
+        assert sorted(ended) == [0, 1]

@@ -161,3 +161,29 @@ def test_where_another_process_is_of_no_use_there_is_none(beside, monkeypatch, w
     with compiling_beside("slow_task:quick", "grow.grow") as wait:
         wait()
     assert not beside.joinpath("came").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes")
+def test_f15_it_ends_with_the_process_that_started_it(beside):
+    os.mkfifo(beside / "pipe")
+    beside.joinpath("slow_task.py").write_text(
+        "import pathlib, time\n"
+        "def slow():\n    pipe = pathlib.Path(__file__).with_name('pipe').open('w')\n    time.sleep(600)\n"
+    )
+    code = """
+    import os, signal, sys
+    from spinney import _warmup
+    _warmup._can_compile_beside = lambda _: True
+    with _warmup.compiling_beside("slow_task:slow", "grow.grow"):
+        sys.stdin.read()
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    places = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    arguments = [sys.executable, "-c", textwrap.dedent(code)]
+    with (
+        subprocess.Popen(arguments, env=os.environ | places, stdin=subprocess.PIPE) as process,
+        beside.joinpath("pipe").open() as pipe,  # the other process has opened it, too
+    ):
+        process.stdin.close()
+        assert process.wait(60) == -9
+        assert pipe.read() == ""  # that process has ended: only then is this the end

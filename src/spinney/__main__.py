@@ -1,6 +1,6 @@
 """`python -m spinney` is the command `spinney`."""
 
-from spinney.cli import main
+from spinney.cli import run
 
 if __name__ == "__main__":
-    main()
+    run()

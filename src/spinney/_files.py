@@ -6,12 +6,26 @@ import contextlib
 import errno
 import os
 import secrets
+import shutil
 import stat
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+unfinished: set[Path] = set()
+"""Files and folders to be removed if the process must end without unwinding what it does."""
+
+
+def remove_unfinished() -> None:
+    """Remove what a process that ends at once would leave behind."""
+    for path in list(unfinished):
+        with contextlib.suppress(OSError):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink()
 
 
 @contextlib.contextmanager
@@ -35,6 +49,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     if target.exists() and not target.is_file():
         raise ValueError(f"{path} is a pipe or a device: no file can take its place")
     temporary = target.parent / f".spinney-{secrets.token_hex(8)}.part"
+    unfinished.add(temporary)
     try:
         with temporary.open("xb") as file:
             yield file
@@ -49,3 +64,5 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         if isinstance(error, OSError) and error.filename == str(temporary):
             raise OSError(error.errno, error.strerror, str(path)) from None  # which the user knows
         raise
+    finally:
+        unfinished.discard(temporary)

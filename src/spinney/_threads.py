@@ -1,4 +1,4 @@
-"""Threads over tasks: how many pay, and how they run, fail and stop.
+"""Threads over tasks: how many are worth starting, and how they run, fail and stop.
 
 The kernels release the lock of the interpreter, so threads are enough. The calling thread does none of the work: it
 waits in short polls, ready for Ctrl-C, takes the results in task order and draws the progress bar.
@@ -6,8 +6,12 @@ waits in short polls, ready for Ctrl-C, takes the results in task order and draw
     caller   task numbers ──todo──►  worker 0 .. n - 1   ──done──►  caller: results[task], on_done in order
 
 Threads are made for each call. That costs 140 µs a worker, start to end, where handing a task to a thread that is kept
-costs 20 µs; but two workers pay from 10 ms of work on only, and then lose about 5 %. In return nothing outlives a
-call: no idle threads, and nothing for the child of a fork to inherit, wait for or rebuild.
+costs 20 µs; but two workers are worth it from 10 ms of work on only, and then lose about 5 %. In return nothing
+outlives a call: no idle threads, and nothing for the child of a fork to inherit, wait for or rebuild.
+
+No wait is without an end. The modules of kernels are imported before threads start, because an import in the main
+thread that Ctrl-C has cut short can leave a lock behind for which a worker's import would wait. Whoever waits for a
+worker looks whether it is still alive, and after a failure waits for so long and no longer.
 """
 
 from __future__ import annotations
@@ -21,11 +25,12 @@ import threading
 import time
 from numbers import Integral
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._jit import kernels
 from spinney._types import CONTROL_SIZE, CONTROL_STOP
 
 if TYPE_CHECKING:
@@ -33,9 +38,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SHARE_SECONDS = 0.005  # of work that pays for a thread of its own: 35 times what the thread costs
+SHARE_SECONDS = 0.005  # of work make a thread of its own worth starting: 35 times what the thread costs
 POLL_SECONDS = 0.05  # Windows does not wake a waiting thread for Ctrl-C
-FAREWELL_SECONDS = 0.5  # a task that does not look at the stop flag is left to itself after this
+FAREWELL_SECONDS = 0.5  # after an interrupt, a task that does not look at the stop flag is left to itself
+FAILURE_SECONDS = 60.0  # the same after another task has failed: a compile cannot look at the flag
 PROGRESS_SECONDS = 1.0  # shorter calls show no bar
 REFRESH_SECONDS = 0.1
 WINDOW = 2  # tasks begun and not yet taken by on_done, per worker
@@ -53,7 +59,7 @@ def count_workers(n_jobs: int | None, n_tasks: int, seconds: float) -> int:
     ----------
     n_jobs : int or None
         An upper bound; negative numbers count back from the CPUs of this process, -1 being all of them. None stands
-        for what the work pays for: no thread with less than 5 ms to do, no more threads than CPUs (affinity, CPU quota
+        for what the work is worth: no thread with less than 5 ms to do, no more threads than CPUs (affinity, CPU quota
         and LOKY_MAX_CPU_COUNT are respected) or than an active ``joblib.parallel_config`` allows, and one thread
         inside a worker of joblib or multiprocessing.
     n_tasks : int
@@ -183,16 +189,17 @@ def run_tasks(
 
     Notes
     -----
-    The first task to fail stops the others; once all have ended, the error of the lowest task among those that failed
-    is raised. Whatever is raised in the calling thread meanwhile, by Ctrl-C or by `on_done`, stops the tasks
-    likewise and is raised after half a second at most.
+    The first task to fail stops the others; once all have ended, or after a minute, the error of the lowest task among
+    those that failed is raised. Whatever is raised in the calling thread meanwhile, by Ctrl-C or by `on_done`, stops
+    the tasks likewise and is raised after half a second at most.
     """
     is_main = threading.current_thread() is threading.main_thread()
     if n_tasks == 0 or is_short or (n_workers <= 1 and not is_main):
         return _run_here(work, n_tasks, on_done)
-    crew = _Crew(work, n_tasks, max(1, min(n_workers, n_tasks)), on_done)
+    kernels(0.0)  # imports the modules that tasks may choose for small work, so that no thread does
+    pool = _Pool(work, n_tasks, max(1, min(n_workers, n_tasks)), on_done)
     with contextlib.closing(_Bar(label, unit, n_tasks, is_eager=verbose)) as bar:
-        return crew.run(bar)
+        return pool.run(bar)
 
 
 def _run_here(
@@ -214,8 +221,8 @@ def _run_here(
     return results
 
 
-class _Crew(Generic[T]):
-    """The workers of one call, and what passes between them and the caller."""
+class _Pool(Generic[T]):
+    """The threads of one call, and the two queues between them and the caller."""
 
     def __init__(
         self,
@@ -227,51 +234,51 @@ class _Crew(Generic[T]):
         self.work = work
         self.n_tasks = n_tasks
         self.n_workers = n_workers
-        self.n_out = 0  # tasks handed out
+        self.n_out = 0  # tasks that were put into the queue
         self.on_done = on_done
         self.control = np.zeros(CONTROL_SIZE, np.int64)
-        self.todo: SimpleQueue[int | None] = SimpleQueue()  # None sends a worker home
+        self.todo: SimpleQueue[int | None] = SimpleQueue()  # None ends a worker
         self.done: SimpleQueue[tuple[int, T | None, BaseException | None]] = SimpleQueue()
         self.threads: list[threading.Thread] = []
         self.results: list[Any] = [None] * n_tasks
         self.errors: dict[int, BaseException] = {}
 
     def run(self, bar: _Bar) -> list[T]:
-        """Work through all tasks; nothing of the crew is left at the end unless a task ignores the stop flag."""
+        """Work through all tasks. No thread is left at the end unless a task ignores the stop flag."""
         try:
             self.hand_out(self.n_tasks if self.on_done is None else WINDOW * self.n_workers)
-            if not self.hire():
+            if not self.start():
                 return _run_here(self.work, self.n_tasks, self.on_done)
             self.collect(bar)
         except BaseException:
             self.control[CONTROL_STOP] = 1
-            self.dismiss(FAREWELL_SECONDS)
+            self.join(FAREWELL_SECONDS)
             raise
-        self.dismiss(math.inf)
+        self.join(FAILURE_SECONDS)
         if self.errors:
             raise self.first_error()
         return [] if self.on_done is not None else self.results
 
     def hand_out(self, n: int) -> None:
-        """Let n more tasks begin; after the last one, workers need not wait to be told that there are no more."""
+        """Let n more tasks begin, and close the queue after the last one."""
         n_out = min(self.n_out + n, self.n_tasks)
         for task in range(self.n_out, n_out):
             self.todo.put(task)
         if self.n_out < n_out == self.n_tasks:
-            self.send_home()
+            self.close_queue()
         self.n_out = n_out
 
-    def send_home(self) -> None:
-        """Let every worker end that finds no task before this."""
+    def close_queue(self) -> None:
+        """Tell every worker that no task follows: one None for each stands behind the tasks."""
         for _ in range(self.n_workers):
             self.todo.put(None)
 
-    def hire(self) -> bool:
-        """Start the workers; False if the system gives not a single thread, fewer than wanted do."""
+    def start(self) -> bool:
+        """Start the workers. False if no thread could be started; fewer threads than wanted are enough."""
         for k in range(self.n_workers):
             # A context of its own for each: NumPy's error state is the caller's, as it would be without threads.
-            toil = contextvars.copy_context().run
-            thread = threading.Thread(target=toil, args=(self.toil,), name=f"spinney-pool-{k}", daemon=True)
+            run = contextvars.copy_context().run
+            thread = threading.Thread(target=run, args=(self.run_worker,), name=f"spinney-pool-{k}", daemon=True)
             self.threads.append(thread)  # before it starts: an interrupt in between must not lose it
             try:
                 thread.start()
@@ -280,8 +287,8 @@ class _Crew(Generic[T]):
                 break
         return bool(self.threads)
 
-    def toil(self) -> None:
-        """What a worker does: task after task, each reported."""
+    def run_worker(self) -> None:
+        """Do one task after the other and report each; the body of a worker's thread."""
         _here.control = self.control
         while (task := self.todo.get()) is not None:
             if self.control[CONTROL_STOP]:
@@ -294,7 +301,7 @@ class _Crew(Generic[T]):
                 self.control[CONTROL_STOP] = 1
 
     def collect(self, bar: _Bar) -> None:
-        """Take the results, handing out more tasks, until all are there or one has failed."""
+        """Take the results and hand out more tasks, until all results are there or a task has failed."""
         has_come = bytearray(self.n_tasks)
         n_come = n_taken = 0
         while n_taken < self.n_tasks:
@@ -302,6 +309,7 @@ class _Crew(Generic[T]):
             try:
                 task, result, error = self.done.get(timeout=POLL_SECONDS)
             except Empty:
+                self.check_alive()
                 continue
             if error is not None:
                 self.errors[task] = error
@@ -316,23 +324,28 @@ class _Crew(Generic[T]):
                 n_taken += 1
                 self.hand_out(1)
 
-    def dismiss(self, seconds: float) -> None:
-        """Send the workers home and wait for them, `seconds` at most."""
-        self.send_home()
+    def check_alive(self) -> None:
+        """Raise if all workers have ended without a report: nothing would ever come."""
+        if not any(thread.is_alive() for thread in self.threads) and self.done.empty():
+            raise RuntimeError("the threads have ended before their work was done")
+
+    def join(self, seconds: float) -> None:
+        """Close the queue and wait until the workers have ended, for `seconds` at most."""
+        self.close_queue()
         deadline = time.monotonic() + seconds
         for thread in self.threads:
             while thread.is_alive() and time.monotonic() < deadline:
                 thread.join(POLL_SECONDS)
 
     def first_error(self) -> BaseException:
-        """The error to raise; that a stopped task says it was interrupted is a consequence, not a cause."""
+        """The error to raise. A stopped task reports an interrupt, which is a consequence and not the cause."""
         while not self.done.empty():
             task, _, error = self.done.get()
             if error is not None:
                 self.errors[task] = error
         causes = [task for task, error in self.errors.items() if not isinstance(error, KeyboardInterrupt)]
         first = self.errors[min(causes or self.errors)]
-        self.errors.clear()  # a traceback holds this frame: no cycle through it
+        self.errors.clear()  # the traceback holds this frame, which must not hold the traceback
         return first
 
 
@@ -405,48 +418,80 @@ def _has_terminal() -> bool:
 
 
 class Team:
-    """Threads kept for many small shares of work: a share costs some 30 µs, where threads made for it cost 240 µs.
+    """Threads that are kept for many small parts of work: a part costs some 30 µs, where a new thread costs 240 µs.
 
-    The calling thread takes part, and does the parts of threads that the system did not give. Threads wait, they never
-    spin; they end with `close`, or with the process.
+    The calling thread does one part, and those of threads that could not be started. Threads block, they never spin;
+    they end with `close`, or with the process.
     """
 
     def __init__(self, n_workers: int) -> None:
         self.n_workers = n_workers
-        self.todo: list[SimpleQueue[Callable[[int], None] | None]] = []
-        self.done: SimpleQueue[BaseException | None] = SimpleQueue()
+        self.todo: list[SimpleQueue[_Part | None]] = []
+        self.threads: list[threading.Thread] = []
+        if n_workers > 1:
+            kernels(0.0)  # as in `run_tasks`
         for t in range(1, n_workers):
-            queue: SimpleQueue[Callable[[int], None] | None] = SimpleQueue()
+            queue: SimpleQueue[_Part | None] = SimpleQueue()
+            thread = threading.Thread(target=self.serve, args=(t, queue), name=f"spinney-{t}", daemon=True)
             try:
-                threading.Thread(target=self.serve, args=(t, queue), name=f"spinney-{t}", daemon=True).start()
+                thread.start()
             except RuntimeError:  # a limit on threads, or the interpreter is about to end
                 break
+            self.threads.append(thread)
             self.todo.append(queue)
 
-    def serve(self, t: int, queue: SimpleQueue[Callable[[int], None] | None]) -> None:
-        """The life of a thread."""
-        while (work := queue.get()) is not None:
+    def serve(self, t: int, queue: SimpleQueue[_Part | None]) -> None:
+        """Do one part after the other; the body of a thread."""
+        while (part := queue.get()) is not None:
             try:
-                work(t)
+                part.work(t)
             except BaseException as error:  # noqa: BLE001  raised by the caller
-                self.done.put(error)
+                part.done.put(error)
             else:
-                self.done.put(None)
+                part.done.put(None)
+            del part  # what it holds is the caller's to free
 
     def run(self, work: Callable[[int], None]) -> None:
-        """Call work(t) for t = 0 .. n_workers - 1, side by side; the first error is raised when all have ended."""
+        """Call work(t) for t = 0 .. n_workers - 1, side by side; the first error is raised when all have ended.
+
+        An exception in the calling thread comes first, and waits for the others no longer than in `run_tasks`.
+        """
+        done: SimpleQueue[BaseException | None] = SimpleQueue()  # of this run alone: no late report of another one
         for queue in self.todo:
-            queue.put(work)
+            queue.put(_Part(work, done))
         try:
             for t in (0, *range(len(self.todo) + 1, self.n_workers)):
                 work(t)
-        finally:
-            errors = [self.done.get() for _ in self.todo]
-        for error in errors:
-            if error is not None:
-                raise error
+        except BaseException as error:
+            self.collect(done, FAILURE_SECONDS if isinstance(error, Exception) else FAREWELL_SECONDS)
+            raise
+        reports = self.collect(done, math.inf)
+        if len(reports) < len(self.todo):
+            raise RuntimeError("a thread has ended before its work was done")
+        for report in reports:
+            if report is not None:
+                raise report
+
+    def collect(self, done: SimpleQueue[BaseException | None], seconds: float) -> list[BaseException | None]:
+        """What the threads report: one entry each, fewer after `seconds` or where a thread has ended without one."""
+        reports: list[BaseException | None] = []
+        deadline = time.monotonic() + seconds
+        while len(reports) < len(self.todo) and time.monotonic() < deadline:
+            try:
+                reports.append(done.get(timeout=POLL_SECONDS))
+            except Empty:
+                if not all(thread.is_alive() for thread in self.threads) and done.empty():
+                    break
+        return reports
 
     def close(self) -> None:
-        """Send the threads home."""
+        """Let the threads end."""
         for queue in self.todo:
             queue.put(None)
+
+
+class _Part(NamedTuple):
+    """What a thread of a team is to do, and where it reports."""
+
+    work: Callable[[int], None]
+    done: SimpleQueue[BaseException | None]

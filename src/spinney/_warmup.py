@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+COMPILE_ALL_SECONDS = 600.0  # until another process that compiles is no longer waited for
+END_SECONDS = 0.5  # until it has ended, when asked to
+# What that process does first: its stdin is a pipe that nobody writes to, and ends when this process does, however.
+END_WITH_PARENT = (
+    "import os, sys, threading; threading.Thread(target=lambda: os._exit(len(sys.stdin.read())), daemon=True).start()"
+)
+
 
 def warmup() -> None:
     """Compile the kernels now and keep them on disk, so that no later fit or predict waits for the compiler.
@@ -156,15 +163,25 @@ def compiling_beside(task: str, kernel: str) -> Iterator[Callable[[], object]]:
     Yields
     ------
     callable
-        Waits until that process has ended, well or not: whatever it has not stored is compiled here.
+        Waits until that process has ended, well or not, for ten minutes at most: whatever it has not stored is
+        compiled here.
     """
     process = _start(task) if _can_compile_beside(kernel) else None
     try:
-        yield (lambda: None) if process is None else process.wait
+        yield (lambda: None) if process is None else (lambda: _wait_for(process, COMPILE_ALL_SECONDS))
     finally:
-        if process is not None and process.poll() is None:
+        if process is not None:
             process.terminate()
-            process.wait()
+            _wait_for(process, END_SECONDS)
+            process.kill()
+            _wait_for(process, END_SECONDS)
+            assert process.stdin is not None
+            process.stdin.close()
+
+
+def _wait_for(process: subprocess.Popen[bytes], seconds: float) -> None:
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(seconds)
 
 
 def _can_compile_beside(kernel: str) -> bool:
@@ -179,10 +196,10 @@ def _can_compile_beside(kernel: str) -> bool:
 
 def _start(task: str) -> subprocess.Popen[bytes] | None:
     module, _, function = task.partition(":")
-    code = f"from {module} import {function}; {function}()"
+    code = f"{END_WITH_PARENT}\nfrom {module} import {function}; {function}()"
     places = {**os.environ, "PYTHONPATH": os.pathsep.join(place for place in sys.path if place)}
-    quiet: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    quiet: Any = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
     try:
-        return subprocess.Popen([sys.executable, "-c", code], env=places, **quiet)  # noqa: S603
+        return subprocess.Popen([sys.executable, "-c", code], env=places, stdin=subprocess.PIPE, **quiet)  # noqa: S603
     except OSError:
         return None

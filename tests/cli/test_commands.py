@@ -129,22 +129,6 @@ def test_ctrl_c_before_a_command_runs(monkeypatch):
     assert "Abort" not in result.output
 
 
-def test_ctrl_c_while_the_command_is_read():
-    code = """
-import sys
-
-class Stop:
-    def find_spec(self, name, *_):
-        if name == "spinney.cli.study":
-            raise KeyboardInterrupt
-
-sys.meta_path.insert(0, Stop())
-import spinney.cli
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (130, "")
-
-
 def test_a_full_disk_leaves_nothing_behind_fault_153(tennis, tmp_path, monkeypatch):
     def full(_):
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -1,5 +1,7 @@
 """A study's numbers are those of `cross_validate` on the same folds; what stops it leaves a usable part."""
 
+import importlib
+import sys
 import time
 from typing import ClassVar
 
@@ -167,6 +169,21 @@ def test_a_part_of_a_budget_begins_with_it():
     clock = Clock(10.0, start=time.perf_counter() - 3.0)
     assert clock.share(0.8).left == pytest.approx(5.0, abs=0.5)
     assert Clock().share(0.8).left == np.inf
+
+
+def test_f15_the_alarm_of_a_budget_waits_for_an_import(monkeypatch):
+    class Slow:
+        def find_spec(self, name, *_):
+            if name == "slow_module":
+                time.sleep(0.2)  # the alarm comes in the middle
+                return importlib.machinery.ModuleSpec(name, None, is_package=True)
+            return None
+
+    monkeypatch.setattr(sys, "meta_path", [Slow(), *sys.meta_path])
+    with pytest.raises(KeyboardInterrupt), Clock(0.05).alarm():  # noqa: PT012
+        importlib.import_module("slow_module")
+        time.sleep(60)
+    assert sys.modules.pop("slow_module") is not None
 
 
 def test_a_budget_stops_the_fit_that_takes_too_long(monkeypatch):

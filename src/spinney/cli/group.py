@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from spinney.cli import signals
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -44,10 +46,6 @@ class MachineProblem(click.ClickException):
     """Something that is wrong with the machine."""
 
     exit_code = 1
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM has come: what stops at Ctrl-C stops, temporary files are removed."""
 
 
 class Help(click.HelpFormatter):
@@ -79,7 +77,7 @@ class Commands(click.Group):
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors=spell_plainly.__name__)
-        with raise_at_sigterm():
+        with catching_signals():
             return super().main(*args, **options)
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> click.Context:
@@ -95,26 +93,51 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; what a user can mend becomes a line."""
         try:
-            with warnings_in_lines():
+            with signals.interruptible(), warnings_in_lines():
                 return super().invoke(ctx)
-        except BrokenPipeError:  # `spinney ... | head`: click ends quietly
-            raise
-        except OSError as error:
-            kind = MachineProblem if error.errno in MACHINE_ERRORS else Problem
-            raise kind(in_one_line(error)) from error
-        except (ValueError, TypeError, ImportError) as error:
-            raise Problem(in_one_line(error)) from error
-        except NotImplementedError as error:
-            if not type(error).__module__.startswith("pyarrow"):
+        except BaseException as error:
+            number = signals.number_of(error)
+            if number is not None:
+                self.stop(ctx, number)
+            problem = as_problem(error)
+            if problem is None:
                 raise
-            raise Problem(in_one_line(error)) from error  # a kind of column that has no place in a file
-        except MemoryError as error:
-            raise MachineProblem(f"out of memory: {in_one_line(error)}") from error
-        except Terminated:
-            ctx.exit(128 + signal.SIGTERM)
-        except KeyboardInterrupt:
-            click.echo("stopped", err=True)
-            ctx.exit(128 + signal.SIGINT)
+            raise problem from error
+
+    def stop(self, ctx: click.Context, number: int) -> None:
+        """End because of a signal."""
+        watch = signals.current()
+        if watch is not None and watch.owns_process:
+            watch.leave(number)
+        if number == signal.SIGINT:
+            click.echo(signals.STOPPED, err=True)
+        ctx.exit(128 + number)
+
+
+def as_problem(error: BaseException) -> click.ClickException | None:
+    """The error in one line; None where it is left as it is."""
+    if isinstance(error, BrokenPipeError):  # `spinney ... | head`: click ends quietly
+        return None
+    if isinstance(error, OSError):
+        kind = MachineProblem if error.errno in MACHINE_ERRORS else Problem
+        return kind(in_one_line(error))
+    if isinstance(error, ValueError | TypeError | ImportError):
+        return Problem(in_one_line(error))
+    if isinstance(error, NotImplementedError) and type(error).__module__.startswith("pyarrow"):
+        return Problem(in_one_line(error))  # a kind of column that has no place in a file
+    if isinstance(error, MemoryError):
+        return MachineProblem(f"out of memory: {in_one_line(error)}")
+    return None
+
+
+@contextlib.contextmanager
+def catching_signals() -> Iterator[None]:
+    """Let signals raise in what is run, unless they do already."""
+    if signals.current() is not None or threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread can set handlers
+        return
+    with signals.Watch(owns_process=False):
+        yield
 
 
 def in_one_line(error: BaseException) -> str:
@@ -142,23 +165,6 @@ def spell_plainly(error: UnicodeError) -> tuple[str, int]:
 
 
 codecs.register_error(spell_plainly.__name__, spell_plainly)
-
-
-@contextlib.contextmanager
-def raise_at_sigterm() -> Iterator[None]:
-    """Let SIGTERM raise `Terminated` in what is run."""
-    if threading.current_thread() is not threading.main_thread():  # only it can set signals
-        yield
-        return
-
-    def stop(_signal: int, _frame: Any) -> None:
-        raise Terminated
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextlib.contextmanager

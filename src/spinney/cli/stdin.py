@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from spinney._files import unfinished
 from spinney.cli.group import Problem
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def as_file(path: str) -> Path:
     if sys.stdin is None or sys.stdin.isatty():
         raise Problem("- reads a table from stdin, and there is none: pipe one into the command")
     folder = click.get_current_context().with_resource(tempfile.TemporaryDirectory(prefix="spinney-"))
+    unfinished.add(Path(folder))
     stream = sys.stdin.buffer
     start = stream.read(max(map(len, STARTS)))
     if not start:

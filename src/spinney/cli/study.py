@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from spinney.cli import signals
 from spinney.cli.output import check_new, force_option, json_option
 from spinney.cli.report import no_report_option, place_report, report_option, write_report
 from spinney.cli.tables import check_column, drop_option, find_target, open_data, target_option, task_option
@@ -120,6 +121,7 @@ def _study_table(source: str, options: dict[str, Any], clock: Clock, writer: Wri
             on_fold=on_fold,
             record=record,
         )
+    _answer(result.stopped)
     if options["as_json"]:
         click.echo(result.to_json())
     else:
@@ -156,6 +158,7 @@ def _report(
     if result.stopped != "interrupt" and has_subject(result):
         with progress() as on_step:
             evidence = examine(result, ready, record, clock=clock, on_step=on_step)
+        _answer(evidence.stopped)
     _print_place(write_report(place, partial(make_report, result, evidence)), options, writer)
     return result.stopped or (None if evidence is None else evidence.stopped)
 
@@ -192,6 +195,7 @@ def _draw(options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
     with progress() as on_step:
         part = clock if place is None else clock.share(COMPARING)
         figure = draw_figure(clock=part, on_step=on_step, record=record)
+    _answer(figure.stopped)
     if options["as_json"]:
         click.echo(figure.to_json())
     else:
@@ -202,6 +206,7 @@ def _draw(options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
     if figure.stopped != "interrupt" and any(curve.scores for curve in figure.curves):
         with progress() as on_step:
             evidence = examine_figure(figure, record, clock=clock, on_step=on_step)
+        _answer(evidence.stopped)
     make = partial(
         make_figure_report,
         figure,
@@ -212,6 +217,12 @@ def _draw(options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
     )
     _print_place(write_report(place, make), options, writer)
     return figure.stopped or (None if evidence is None else evidence.stopped)
+
+
+def _answer(stopped: str | None) -> None:
+    """Take Ctrl-C for answered: what is done becomes a table and a report, and a second Ctrl-C stops these."""
+    if stopped == "interrupt":
+        signals.answer()
 
 
 def _print_place(words: str, options: dict[str, Any], writer: Writer) -> None:

@@ -21,6 +21,7 @@ from spinney.estimators.checks import (
     check_numbers,
     check_weights,
     check_y,
+    count_copies,
     draw_seed,
     open_x,
     weigh_classes,
@@ -112,6 +113,8 @@ class TreeEstimator(Estimator):
     classes_: NDArray[Any]  # of trees for classes
     n_outputs_: int
 
+    _counts_copies: ClassVar[bool] = False  # whether rules count rows, so that a row of weight k is to be k rows
+
     # Parameters that every tree has, then those that some have: here as if they were never given.
     criterion: str
     max_depth: int | None
@@ -181,6 +184,7 @@ class TreeEstimator(Estimator):
         """Check and read what `fit` was given, and choose how it grows a tree."""
         self._validate_params()
         data = read_training(self, X, y, sample_weight, self.class_weight)
+        data = data if self._counts_copies else data._replace(times=None)
         is_random = self.ties == "random" or self.max_features is not None
         seed = draw_seed(self.random_state) if is_random or draws_rows(self.pruning, self.ccp_alpha) else 0
         self._check_training(data)
@@ -342,7 +346,8 @@ class TreeEstimator(Estimator):
         labels = check_y(self, y, len(values))
         check_known(labels, classes)
         codes = np.searchsorted(classes, labels).astype(np.int64)
-        return EncodedRows(values, codes, weigh_classes(self.class_weight, classes, codes, weight))
+        times = count_copies(self.class_weight, weight) if self._counts_copies else None
+        return EncodedRows(values, codes, weigh_classes(self.class_weight, classes, codes, weight), times)
 
     # --- reading ---
 

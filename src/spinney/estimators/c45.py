@@ -61,7 +61,10 @@ class C45Classifier(TreeClassifier, TreeEstimator):
         Of the probabilities: with w of W in a leaf of class c among k, "laplace" says (w + 1) / (W + k) (J48's -A), a
         number m says (w + m * share of c in the training rows) / (W + m); by default w / W.
     class_weight : dict or "balanced", optional
-        Weight of each class.
+        Weight of each class. With "balanced" a row of weight k, a whole number, is k copies of the row, to the bit. A
+        dict multiplies weights in float64: then products are rounded, and where some are not whole C4.5's rules that
+        count rows (a threshold needs enough rows whose value is known; a category of many levels) take each row for
+        one, whatever it weighs.
     max_bins : int, default=65535
         Most distinct values of a numeric column that are kept apart; beyond, they are binned by quantiles.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
@@ -114,6 +117,7 @@ class C45Classifier(TreeClassifier, TreeEstimator):
 
     criterion = "entropy"  # of the gains; tests are chosen by their ratio
 
+    _counts_copies: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
         "collapse": ["boolean"],

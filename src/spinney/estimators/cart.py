@@ -532,7 +532,7 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
         """The tree with linear models in its leaves, where they are wanted."""
         if self.leaf_model is None:
             return tree
-        values, numbers, weight = training.rows.weighted()
+        values, numbers, weight, _ = training.rows.weighted()
         n_terms = tree.depth if self.leaf_features == "path" else self.n_features_in_
         chosen = kernels(len(values) * (n_terms + 1) ** 2 * PRODUCT_SECONDS)
         params = LinearParams(self.leaf_features, float(self.leaf_alpha))

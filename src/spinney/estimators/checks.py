@@ -256,6 +256,20 @@ def weigh_classes(
     return weighted
 
 
+def count_copies(class_weight: Any, weight: NDArray[np.float64] | None) -> NDArray[np.int64] | None:
+    """How many copies of a row each row stands for, by whole weights that class weights are about to change.
+
+    None where the weights themselves will say it, or where they are fractions and every row stands for one.
+    """
+    if class_weight != "balanced" or weight is None or not _is_whole(weight):
+        return None
+    return weight.astype(np.int64)
+
+
+def _is_whole(weight: NDArray[np.float64]) -> bool:
+    return bool(np.all(weight == np.floor(weight)) and weight.sum() < WHOLE_LIMIT)
+
+
 def balance_classes(
     codes: NDArray[np.int64], weight: NDArray[np.float64] | None, n_classes: int, *, rounds: bool
 ) -> NDArray[np.float64]:
@@ -264,7 +278,7 @@ def balance_classes(
     Sums are exact: the order of the rows makes no difference. With `rounds`, class weights beside whole weights have so
     few bits that all products are exact, in float64 and in fixed point: a row of weight 2 is two rows.
     """
-    is_whole = weight is None or bool(np.all(weight == np.floor(weight)) and weight.sum() < WHOLE_LIMIT)
+    is_whole = weight is None or _is_whole(weight)
     if weight is None or is_whole:
         counts = np.bincount(codes, weight, n_classes).astype(np.float64)
     else:

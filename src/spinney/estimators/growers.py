@@ -161,9 +161,9 @@ class TextbookGrower:
 
     def grow(self, data: TrainingData, weight: NDArray[np.float64] | None) -> Tree:
         """A tree of the rows that have a weight, not pruned."""
-        rows = code_rows(data.table, weight, self.max_bins, TEXTBOOK_VISIT_SECONDS)
+        rows = code_rows(data.table, weight, self.max_bins, TEXTBOOK_VISIT_SECONDS, data.times)
         params, target = self._open(data, rows)
-        tree = grow_textbook(rows.codes, target, rows.weights, params, rows.kernels)
+        tree = grow_textbook(rows.codes, target, rows.weights, params, rows.kernels, rows.times)
         legend = make_legend(data.table.schema, self.classes, rows.codes.has_missing, params.criterion)
         tree = tree.with_legend(legend)
         return collapse(tree) if self.collapses else tree
@@ -176,12 +176,12 @@ class TextbookGrower:
 
     def trace(self, tree: Tree, data: TrainingData, report: PruningReport | None, limits: TraceLimits) -> Trace:
         """The tests that each node could have asked."""
-        rows = code_rows(data.table, data.weight, self.max_bins, TRACE_VISIT_SECONDS)
+        rows = code_rows(data.table, data.weight, self.max_bins, TRACE_VISIT_SECONDS, data.times)
         traced = traced_rows(tree, rows, take_rows(data.y, rows.keep))
         params, target = self._open(data, rows)
         pruning = describe_pruning(report, has_collapsed=self.collapses)
         rules = textbook_rules(params, float(traced.weight.sum()), pruning)
-        book = Textbook(rows.codes, target, rows.weights, params, rows.kernels)
+        book = Textbook(rows.codes, target, rows.weights, params, rows.kernels, rows.times)
         return make_trace(
             tree, traced, rules, rows.kernels, book, max_depth=limits.max_depth, max_nodes=limits.max_nodes
         )
@@ -193,13 +193,15 @@ class EncodedRows(NamedTuple):
     values: NDArray[Any]  # (n_rows, n_features)
     y: NDArray[Any]  # (n_rows,) codes of classes int64, or numbers float64
     weight: NDArray[np.float64] | None  # (n_rows,); None: 1 each
+    times: NDArray[np.int64] | None = None  # (n_rows,) how many rows each counts as, where its weight does not say it
 
     def weighted(self) -> EncodedRows:
         """Those that have a weight."""
         if self.weight is None or bool(np.all(self.weight > 0.0)):
             return self
         keep = self.weight > 0.0
-        return EncodedRows(self.values[keep], self.y[keep], self.weight[keep])
+        times = None if self.times is None else self.times[keep]
+        return EncodedRows(self.values[keep], self.y[keep], self.weight[keep], times)
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,7 +234,7 @@ class TreeTraining:
     def rows(self) -> EncodedRows:
         """All rows, as trees see them."""
         values = encode(self.data.columns, self.data.table.schema)
-        return EncodedRows(values, self.data.y, self.data.weight)
+        return EncodedRows(values, self.data.y, self.data.weight, self.data.times)
 
 
 def take_rows(y: NDArray[Any], keep: NDArray[np.bool_] | None) -> NDArray[Any]:

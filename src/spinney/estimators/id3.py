@@ -128,6 +128,7 @@ class ID3Classifier(TreeClassifier, TreeEstimator):
     └─ outlook = sunny: [no] (5 rows: no 3, yes 2) ...
     """
 
+    _counts_copies: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "criterion": [StrOptions({"entropy", "gini", "gain_ratio"})],
         "class_weight": [dict, StrOptions({"balanced"}), None],
@@ -247,6 +248,7 @@ class ID3Regressor(TreeRegressor, TreeEstimator):
     [12.0, 20.0, 30.0]
     """
 
+    _counts_copies: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "criterion": [StrOptions({*VALUE_CRITERIA})],
         **ID3_CONSTRAINTS,

@@ -224,8 +224,8 @@ def prune_by_bounds(tree: Tree, options: dict[str, Any], rows: EncodedRows | Non
     if not options["raising"]:
         return prune_pessimistic(tree, confidence)
     assert rows is not None
-    values, y, weight = rows.weighted()
-    return prune_pessimistic(tree, confidence, values=values, truth=y, weight=weight, raising=True)
+    values, y, weight, times = rows.weighted()
+    return prune_pessimistic(tree, confidence, values=values, truth=y, weight=weight, times=times, raising=True)
 
 
 # --- the report ---

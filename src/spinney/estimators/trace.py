@@ -8,7 +8,15 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from spinney.estimators.base_tree import TreeEstimator
-from spinney.estimators.checks import check_classes, check_known, check_numbers, check_weights, open_x, weigh_classes
+from spinney.estimators.checks import (
+    check_classes,
+    check_known,
+    check_numbers,
+    check_weights,
+    count_copies,
+    open_x,
+    weigh_classes,
+)
 from spinney.estimators.growers import MAX_TRACED, TraceLimits
 from spinney.estimators.training import TrainingData
 from spinney.table.ingest import read_columns
@@ -77,11 +85,13 @@ def read_again(est: TreeEstimator, X: Any, y: Any, sample_weight: Any) -> Traini
     columns = open_x(est, X, is_fit=False)
     weight = check_weights(sample_weight, columns.n_rows)
     target = read_target(est, y, columns.n_rows)
+    times = None
     if est.tree_.n_classes:
+        times = count_copies(est.class_weight, weight) if est._counts_copies else None  # noqa: SLF001
         weight = weigh_classes(est.class_weight, est.classes_, target, weight)
     table = read_columns(columns, est.categorical_features)
     check_levels(table.schema, est._fitted.schema)  # noqa: SLF001
-    return TrainingData(columns, table, target, weight)
+    return TrainingData(columns, table, target, weight, times)
 
 
 def read_target(est: TreeEstimator, y: Any, n_rows: int) -> NDArray[Any]:

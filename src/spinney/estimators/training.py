@@ -15,7 +15,7 @@ from spinney._cost import COMPILED_SHARE, SHORT_SECONDS, growing_seconds
 from spinney._criteria import CRITERIA
 from spinney._jit import kernels
 from spinney._threads import count_workers
-from spinney.estimators.checks import check_weights, open_x, weigh_classes
+from spinney.estimators.checks import check_weights, count_copies, open_x, weigh_classes
 from spinney.table.coding import code_table
 from spinney.table.fixed_point import class_target, fix_weights, value_target, with_room
 from spinney.table.ingest import read_columns
@@ -38,6 +38,7 @@ class TrainingData(NamedTuple):
     table: Table
     y: NDArray[Any]  # (n_rows,) codes of classes int64, or numbers float64
     weight: NDArray[np.float64] | None  # (n_rows,) of rows times those of classes; None: 1 each
+    times: NDArray[np.int64] | None = None  # (n_rows,) how many rows each counts as, where its weight does not say it
 
 
 def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight: Any = None) -> TrainingData:
@@ -48,9 +49,11 @@ def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any, class_weig
     columns = open_x(estimator, X, is_fit=True)
     target = estimator._read_target(y, columns.n_rows)  # noqa: SLF001
     weight = check_weights(sample_weight, columns.n_rows)
+    times = None
     if estimator._labels is not None:  # noqa: SLF001
+        times = count_copies(class_weight, weight)
         weight = weigh_classes(class_weight, estimator.classes_, target, weight)
-    return TrainingData(columns, read_columns(columns, estimator.categorical_features), target, weight)
+    return TrainingData(columns, read_columns(columns, estimator.categorical_features), target, weight, times)
 
 
 class CodedRows(NamedTuple):
@@ -61,17 +64,28 @@ class CodedRows(NamedTuple):
     keep: NDArray[np.bool_] | None  # (table.n_rows,) which rows they are; None: all
     n_rows: int
     kernels: Any
+    times: NDArray[np.int64] | None = None  # (n_rows,) how many rows each counts as, where its weight does not say it
 
 
-def code_rows(table: Table, weight: NDArray[np.float64] | None, max_bins: int, visit_seconds: float) -> CodedRows:
-    """Leave out the rows of weight 0, code the others; `visit_seconds`: interpreted, per row, feature and level."""
+def code_rows(
+    table: Table,
+    weight: NDArray[np.float64] | None,
+    max_bins: int,
+    visit_seconds: float,
+    times: NDArray[np.int64] | None = None,
+) -> CodedRows:
+    """Leave out the rows of weight 0, code the others; `visit_seconds`: interpreted, per row, feature and level.
+
+    times : as of `fix_weights`, for all rows of the table.
+    """
     keep = None if weight is None or bool(np.all(weight > 0.0)) else weight > 0.0
     if keep is not None and weight is not None:
         weight = weight[keep]
+        times = None if times is None else times[keep]
     n_rows = table.n_rows if keep is None else int(np.count_nonzero(keep))
     chosen = kernels(growing_seconds(n_rows, table.schema.n_features, visit_seconds=visit_seconds))
-    weights = fix_weights(weight, n_rows)
-    return CodedRows(code_table(table, weights.values, max_bins, chosen, keep), weights, keep, n_rows, chosen)
+    weights = fix_weights(weight, n_rows, times)
+    return CodedRows(code_table(table, weights.values, max_bins, chosen, keep), weights, keep, n_rows, chosen, times)
 
 
 class BagRows(NamedTuple):

@@ -9,8 +9,9 @@ import numpy as np
 
 from spinney._cached import derive
 from spinney._cost import ROUTE_SECONDS, SHORT_SECONDS
+from spinney._jit import kernels
 from spinney._threads import count_workers, run_tasks
-from spinney.tree.predict import add_votes, find_all_leaves
+from spinney.tree.predict import STEP_SECONDS, TYPICAL_DEPTH, add_votes, find_all_leaves
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +32,7 @@ def run_blocks(add: Callable[[int, int], None], n_rows: int, n_trees: int, n_job
     n_at_once = min(max(n_rows // 4, FEWEST_ROWS), MOST_ROWS)
     n_tasks = -(-n_rows // n_at_once)
     n_workers = count_workers(n_jobs, n_tasks, seconds)
+    kernels(min(n_at_once, n_rows) * n_trees * TYPICAL_DEPTH * STEP_SECONDS)  # imported here, not in a thread
 
     def work(task: int, _: Any) -> None:
         add(task * n_at_once, min((task + 1) * n_at_once, n_rows))

@@ -9,8 +9,13 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from spinney._signals import is_importing
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import FrameType
+
+RETRY_SECONDS = 0.02  # until an import is over
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
@@ -47,7 +52,10 @@ class Clock:
             yield
             return
 
-        def ring(_signal: int, _frame: object) -> None:
+        def ring(_signal: int, frame: FrameType | None) -> None:
+            if is_importing(frame):
+                signal.setitimer(signal.ITIMER_REAL, RETRY_SECONDS)
+                return
             raise KeyboardInterrupt
 
         old = signal.signal(signal.SIGALRM, ring)

@@ -67,12 +67,18 @@ def quantise(x: NDArray[np.float64], bits: int) -> NDArray[np.int64]:
     return np.rint(np.ldexp(x, bits)).astype(SUM)
 
 
-def fix_weights(weight: NDArray[np.float64] | None, n_rows: int) -> Weights:
-    """Positive weights in fixed point; None means 1 each."""
+def fix_weights(weight: NDArray[np.float64] | None, n_rows: int, times: NDArray[np.int64] | None = None) -> Weights:
+    """Positive weights in fixed point; None means 1 each.
+
+    times : int64 (n_rows,), optional
+        How many copies of a row each row stands for, where that is not its weight: what one copy weighs is rounded,
+        and then multiplied, as if the copies were there.
+    """
     if weight is None or bool(np.all(weight == 1.0)):
         return Weights(np.ones(1, SUM), 0, 0, is_unit=True, is_whole=True, total=n_rows)
     largest = float(weight.max())
-    if largest < WHOLE_LIMIT and bool(np.all(weight == np.floor(weight))):
+    is_split = times is not None and not np.array_equal(weight, times)  # copies may weigh a fraction each
+    if not is_split and largest < WHOLE_LIMIT and bool(np.all(weight == np.floor(weight))):
         values = weight.astype(SUM)
         total = int(values.sum())
         if total < WHOLE_LIMIT:
@@ -81,7 +87,10 @@ def fix_weights(weight: NDArray[np.float64] | None, n_rows: int) -> Weights:
     scaled = np.ldexp(weight, -exponent)  # within (0, 1]
     guess = sum_bits(float(n_rows))
     bits = sum_bits(math.ldexp(float(quantise(scaled, guess).sum()), -guess))
-    values = np.maximum(quantise(scaled, bits), 1)  # a positive weight never vanishes
+    if times is not None and is_split:
+        values = np.maximum(quantise(scaled / times, bits), 1) * times
+    else:
+        values = np.maximum(quantise(scaled, bits), 1)  # a positive weight never vanishes
     return Weights(values, bits, exponent, is_unit=False, is_whole=False, total=int(values.sum()))
 
 

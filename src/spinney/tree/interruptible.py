@@ -8,11 +8,11 @@ from concurrent.futures import Future
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._jit import kernels
+from spinney._threads import FAREWELL_SECONDS, POLL_SECONDS
 from spinney._types import CONTROL_STOP, DONE
 
 INLINE_ROWS = 20_000  # rows x features below which a fit takes milliseconds and needs no thread of its own
-POLL_SECONDS = 0.05
-FAREWELL_SECONDS = 0.5
 
 
 class Driven:
@@ -50,6 +50,7 @@ class Driven:
                 result.set_exception(error)
 
         thread = threading.Thread(target=work, name="spinney-grow", daemon=True)
+        kernels(0.0)  # imports what the driver may choose for small work, so that no thread does
         thread.start()
         try:
             while True:
@@ -58,6 +59,8 @@ class Driven:
                 except TimeoutError:
                     if result.done():  # a TimeoutError of the work itself
                         raise
+                    if not thread.is_alive() and not result.done():
+                        raise RuntimeError("the thread has ended before its work was done") from None
         except BaseException:
             self.control[CONTROL_STOP] = 1
             thread.join(FAREWELL_SECONDS)

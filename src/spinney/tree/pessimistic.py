@@ -31,7 +31,7 @@ from spinney.tree.interruptible import Driven
 from spinney.tree.reduced_error import require_rows
 from spinney.tree.split_measures import class_impurity
 from spinney.tree.subtree import cut_mask, cut_nodes, find_tiers, heaviest_classes, pack_classes
-from spinney.tree.textbook import MOST_SHIFT, make_branches, spare_of, widen
+from spinney.tree.textbook import MOST_SHIFT, count_times, make_branches, spare_of, widen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -137,6 +137,7 @@ def prune_pessimistic(
     values: NDArray[Any] | None = None,
     truth: NDArray[Any] | None = None,
     weight: NDArray[np.float64] | None = None,
+    times: NDArray[np.int64] | None = None,
     raising: bool = False,
 ) -> Tree:
     """Prune a tree of classes by estimated errors.
@@ -153,6 +154,8 @@ def prune_pessimistic(
         Their class codes; needed for raising.
     weight : float64 (n_rows,), optional
         Their weights.
+    times : int64 (n_rows,), optional
+        How many copies of a row each stands for, where that is not its weight.
     raising : bool, default=False
         Whether a test may be replaced by its heaviest branch. The tests of that branch stay, all rows of the test are
         sent through them, and what the nodes hold is summed anew.
@@ -169,7 +172,7 @@ def prune_pessimistic(
             raise ValueError("raising=True sends the training rows down other branches: give values and truth")
         if tree.surrogates is not None:
             raise ValueError("raising=True needs a tree without surrogates; prune without raising")
-        return Raising(tree, float(confidence), z, values, truth, weight).prune()
+        return Raising(tree, float(confidence), z, values, truth, weight, times).prune()
     tiers = find_tiers(tree)
     errors = node_errors(tree, heaviest_classes(tree, tiers)[1])
     estimates = np.empty(tree.n_nodes)
@@ -198,9 +201,10 @@ class Raising(Driven):
         values: NDArray[Any],
         truth: NDArray[Any],
         weight: NDArray[np.float64] | None,
+        times: NDArray[np.int64] | None = None,
     ) -> None:
         truth = np.asarray(truth)
-        for name, x in (("values", values), ("truth", truth), ("weight", weight)):
+        for name, x in (("values", values), ("truth", truth), ("weight", weight), ("times", times)):
             if x is not None and len(x) != len(truth):
                 raise ValueError(f"{name} has {len(x)} rows, truth {len(truth)}")
         if values.ndim != 2 or values.shape[1] != tree.n_features:
@@ -210,8 +214,9 @@ class Raising(Driven):
             require_rows(weight >= 0.0, "weight is negative or missing")
             keep = weight > 0.0
             values, truth, weight = values[keep], truth[keep], weight[keep]
+            times = None if times is None else times[keep]
         self.tree = tree
-        self.weights = fix_weights(weight, len(truth))
+        self.weights = fix_weights(weight, len(truth), times)
         self.control = np.zeros(CONTROL_SIZE, np.int64)
         self.features = np.zeros((1, tree.n_features), np.int64)
         self.kernels = kernels(len(truth) * tree.depth * (tree.depth + 1) / 2 * STEP_SECONDS)
@@ -223,7 +228,7 @@ class Raising(Driven):
         self.settings = PruneSettings(is_pruned=True, confidence=confidence, z=z, weight_unit=unit)
         self.table = PruneTable(
             values=np.ascontiguousarray(values.T, np.float64),
-            times=self.weights.values if self.weights.is_whole else np.ones(1, SUM),
+            times=count_times(self.weights, times),
             subsets=np.array(tree.subsets),
         )
         self.truth = truth.astype(SUM)

@@ -142,13 +142,19 @@ def widen(entries: Entries, n: int) -> Entries:
     return Entries(enlarge(entries.ids, n), enlarge(entries.labels, n))
 
 
+def count_times(weights: Weights, times: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """How many rows each row counts as, (n_rows,), or (1,) where each is one; `times` where weights do not say it."""
+    if weights.is_whole:
+        return weights.values
+    return np.ones(1, SUM) if times is None else times
+
+
 def make_textbook_settings(
-    params: TextbookParams, codes: Codes, target: Target, weights: Weights, shift: int, log_bits: int
+    params: TextbookParams, codes: Codes, target: Target, weights: Weights, shift: int, log_bits: int, n_all: int
 ) -> TextbookSettings:
-    """Settle the parameters in the units of the sums."""
+    """Settle the parameters in the units of the sums; n_all: rows that the rows of the table count as."""
     features = codes.features
     is_category = features[IS_CATEGORICAL] != 0
-    n_all = weights.total if weights.is_whole else len(codes.rows)
     many_levels = MANY_LEVELS * n_all - 1e-6
     is_many = is_category & (features[N_CODES] >= many_levels)
     exponent = target.exponent + target.spread_exponent - target.bits + weights.bits
@@ -204,9 +210,19 @@ class Textbook(Driven):
     params : TextbookParams
     kernels : kernel modules
         Compiled or interpreted.
+    times : int64 (n_rows,), optional
+        How many rows each row counts as, where that is not its weight; see `fix_weights`.
     """
 
-    def __init__(self, codes: Codes, target: Target, weights: Weights, params: TextbookParams, kernels: Any) -> None:
+    def __init__(
+        self,
+        codes: Codes,
+        target: Target,
+        weights: Weights,
+        params: TextbookParams,
+        kernels: Any,
+        times: NDArray[np.int64] | None = None,
+    ) -> None:
         if params.missing == "every" and not target.n_classes:
             raise ValueError("missing='every' is for classes: rows of a regression tree take one branch")
         if params.rule == "c45" and (params.criterion != "entropy" or params.missing != "every"):
@@ -224,10 +240,12 @@ class Textbook(Driven):
             self.shift = min(MOST_SHIFT, 61 - int(weights.total).bit_length())
         unit = search_unit(params, weights, self.shift)
         xlogx, log_bits = logarithms(weights, math.ldexp(unit, self.shift))
-        self.settings = make_textbook_settings(params, codes, target, weights, self.shift, log_bits)
+        times = count_times(weights, times)
+        n_all = n_rows if weights.is_unit or len(times) == 1 else int(times.sum())
+        self.settings = make_textbook_settings(params, codes, target, weights, self.shift, log_bits, n_all)
         self.table = TextbookTable(
             columns=np.ascontiguousarray(codes.rows[:, : codes.n_features].T),
-            times=weights.values if weights.is_whole else np.ones(1, SUM),
+            times=times,
             truth=target.truth,
             features=codes.features,
             edges=codes.edges,
@@ -446,7 +464,14 @@ class Textbook(Driven):
         return [Entries(entries.ids[part].copy(), entries.labels[:, part].copy()) for part in parts]
 
 
-def grow_textbook(codes: Codes, target: Target, weights: Weights, params: TextbookParams, kernels: Any) -> Tree:
+def grow_textbook(
+    codes: Codes,
+    target: Target,
+    weights: Weights,
+    params: TextbookParams,
+    kernels: Any,
+    times: NDArray[np.int64] | None = None,
+) -> Tree:
     """Grow one textbook tree.
 
     Ties go to the first feature and the lowest threshold. With rules "gain" and "gain_ratio" a node is split as long
@@ -461,4 +486,4 @@ def grow_textbook(codes: Codes, target: Target, weights: Weights, params: Textbo
     kernels : kernel modules
         Compiled or interpreted.
     """
-    return Textbook(codes, target, weights, params, kernels).grow()
+    return Textbook(codes, target, weights, params, kernels, times).grow()
