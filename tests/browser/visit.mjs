@@ -121,7 +121,7 @@ async function useMouse(page) {
 async function searchTree(page) {
   await page.click("#tree-all");
   const name = await page.locator("#tree-node h3").innerText();
-  const word = name.replace(/^(Asks for|Answers) /, "");
+  const word = name.replace(/^(Splits on|Predicts) /, "");
   await page.fill("#tree-search", word);
   const hits = await page.locator(".node.hit").count();
   const said = await page.locator("#tree-found").innerText();

@@ -330,7 +330,7 @@ def test_the_folds_behind_the_parts_are_told():
 
 
 @compiled_only
-def test_without_a_witness_the_best_is_fitted_again():
+def test_without_a_record_the_best_is_fitted_again():
     data, record = make_data(), FoldRecord()
     study = compare(data, methods=["cart", "id3"], n_splits=3, n_repeats=2, seed=1, record=record)
     with_it, without = examine(study, data, record), examine(study, data)
@@ -381,7 +381,7 @@ def test_a_part_that_fails_is_said(monkeypatch):
     assert [one.feature for one in evidence.dependences] == ["x", "z", "noise", "g"]
 
 
-def test_a_witness_that_fails_does_not_end_the_study(monkeypatch):
+def test_a_record_that_fails_does_not_end_the_study(monkeypatch):
     def fail(*_, **__):
         raise ValueError("no answer")
 

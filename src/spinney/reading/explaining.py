@@ -190,7 +190,7 @@ class Walk:
             for child, part, words in reversed(ways):
                 below = narrow(tree, node, child - first, possible)[1]
                 stack.append((child, share * part, deeper, self.step(node, child, share * part, words), below))
-        shares, prediction, answer = self.answer(leaves)
+        shares, prediction, answer = self.predict(leaves)
         start = self.contents.describe(0)
         return Explanation(tuple(steps), tuple(leaves), prediction, shares, start, tuple(depths), answer)
 
@@ -236,7 +236,7 @@ class Walk:
             if feature in self.unseen:
                 why = "; it goes the way of missing values, a branch of their own"
             return [(first + branch, 1.0, missing + why)]
-        with_whom = say_briefly(tree, condition)
+        with_whom = describe_briefly(tree, condition)
         why = ", nor is a value of its surrogates known; such rows go" if places else "; such rows go"
         return [(first + branch, 1.0, f"{missing}{why} with {with_whom}")]
 
@@ -251,8 +251,8 @@ class Walk:
         for b in range(int(tree.n_branches[node])):
             part = float(tree.weight[first + b] / tree.weight[node])
             if part > 0.0:
-                asks = say_briefly(tree, narrow(tree, node, b, possible)[0])
-                found.append((first + b, part, f"{missing}; {percent(part)} of it goes with {asks}"))
+                condition_text = describe_briefly(tree, narrow(tree, node, b, possible)[0])
+                found.append((first + b, part, f"{missing}; {percent(part)} of it goes with {condition_text}"))
         return found
 
     def known(self, condition: Condition) -> str:
@@ -271,7 +271,7 @@ class Walk:
         shown, bound = apart(value, cut)
         return f"{name} is {shown}, {'at most' if condition.low is None else 'above'} {bound}"
 
-    def answer(self, leaves: list[tuple[int, float]]) -> tuple[dict[Any, float] | None, Any, str]:
+    def predict(self, leaves: list[tuple[int, float]]) -> tuple[dict[Any, float] | None, Any, str]:
         """Shares of the classes, the prediction, and both in words."""
         tree = self.tree
         if not tree.n_classes:
@@ -316,6 +316,6 @@ class Walk:
         return value
 
 
-def say_briefly(tree: Tree, condition: Condition) -> str:
+def describe_briefly(tree: Tree, condition: Condition) -> str:
     """The known values of a branch that has some, shortened."""
     return describe_condition(tree, replace(condition, missing=NEVER), most=MAX_LEVELS)

@@ -62,8 +62,8 @@ class Rule:
             facts.append(f"accuracy {percent(self.accuracy)}")
         if self.deviation is not None:
             facts.append(f"sd {number(self.deviation)}")
-        asks = f"if {' and '.join(self.conditions)} then" if self.conditions else "always"
-        return f"{asks} {self.answer} ({', '.join(facts)})"
+        conditions = f"if {' and '.join(self.conditions)} then" if self.conditions else "always"
+        return f"{conditions} {self.answer} ({', '.join(facts)})"
 
     def holds(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Which rows of values (n_rows, n_features), levels as their indices, satisfy every condition.
@@ -106,7 +106,7 @@ def find_rules(tree: Tree) -> Rules:
     contents = Contents(tree)
     deviations = node_deviations(tree)
     rules = tuple(make_rule(tree, leaf, merged, contents, deviations) for leaf, merged in leaves_in_order(tree))
-    note = SHARED if shares_missing(tree) else BY_SURROGATES if asks_surrogates(tree) else ""
+    note = SHARED if shares_missing(tree) else BY_SURROGATES if uses_surrogates(tree) else ""
     return Rules(rules, note)
 
 
@@ -125,7 +125,7 @@ def leaves_in_order(tree: Tree) -> Iterator[tuple[int, tuple[Condition, ...]]]:
             stack.append((first + b, {**merged, feature: condition if before is None else before & condition}))
 
 
-def asks_surrogates(tree: Tree) -> bool:
+def uses_surrogates(tree: Tree) -> bool:
     """Whether surrogates decided on training rows, as far as is known."""
     inner = np.flatnonzero(~tree.is_leaf)
     return any(surrogates_of(tree, int(node)) and has_missing(tree, int(tree.feature[node])) for node in inner)

@@ -59,7 +59,7 @@ def open_batches(path: str | os.PathLike[str], n_rows: int = BATCH_ROWS) -> Batc
 
 
 def open_parquet(path: Path, n_rows: int) -> Batches:
-    """Row groups, cut."""
+    """Row groups, in parts of at most `n_rows` rows."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -75,7 +75,7 @@ def open_parquet(path: Path, n_rows: int) -> Batches:
 
 
 def open_ipc(path: Path, n_rows: int) -> Batches:
-    """Record batches, cut; of the file and of the stream format."""
+    """Record batches in parts of at most `n_rows` rows; of the file and of the stream format."""
     import pyarrow as pa
 
     source = pa.OSFile(str(path), "rb")

@@ -48,7 +48,7 @@ class Target(NamedTuple):
 
 
 def sum_bits(total: float) -> int:
-    """Fixed-point bits that leave a sum of magnitudes `total` below 2**SUM_BITS."""
+    """Fixed-point bits that leave a sum of magnitudes `total` below `2**SUM_BITS`."""
     return SUM_BITS - 1 - math.frexp(total * MARGIN)[1]
 
 
@@ -108,7 +108,7 @@ def weighted_sum(x: NDArray[np.float64], weights: Weights) -> float:
 
 
 def weigh(x: NDArray[np.float64], bits: int, weights: Weights) -> NDArray[np.int64]:
-    """Weight * x in units of 2**-bits."""
+    """`weight * x` in units of `2**-bits`."""
     if weights.is_unit:
         return quantise(x, bits)
     if weights.is_whole:
@@ -202,7 +202,7 @@ def bag_target(
 
 
 def excess_bits(values: NDArray[np.int64], counts: NDArray[np.int64]) -> int:
-    """Bits by which the sum of counts * |values| could leave the range of fixed-point sums."""
+    """Bits by which the sum of `counts * |values|` could leave the range of fixed-point sums."""
     if len(values) != len(counts):  # not needed
         return 0
     total = float((np.abs(values).astype(np.float64) * counts).sum())  # no BLAS: its threads spin

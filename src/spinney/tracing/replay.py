@@ -272,7 +272,7 @@ class Visit:
         return scan.scan(feature, groups, lambda: self.find_subset(place, feature), open_cuts)
 
     def settle(self, place: PendingNode, tests: list[Tests]) -> float | None:
-        """Mark the best cut of each feature as the grower's scan has it; return the average gain of C4.5."""
+        """Mark the best threshold of each feature as the grower's scan has it; return the average gain of C4.5."""
         if self.book is None or place.entries is None:
             return None
         figures, _ = self.book.scan(place.entries)

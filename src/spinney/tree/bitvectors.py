@@ -103,7 +103,7 @@ def rank_thresholds(forest: Forest, dtype: np.dtype[Any]) -> Thresholds:
 
 
 def round_down(x: NDArray[np.float64]) -> NDArray[np.float32]:
-    """The largest float32 that is not above: a float32 value is above the one exactly if it is above the other."""
+    """The largest float32 that is not above each threshold: a float32 value is above both or above neither."""
     with np.errstate(over="ignore"):
         rounded = x.astype(np.float32)
     is_above = rounded > x

@@ -99,7 +99,7 @@ class BoostParams:
 
 
 def power_below(limit: float, total: float) -> float:
-    """The greatest power of two that keeps total times it below the limit; 1 where the total is 0."""
+    """The greatest power of two whose product with `total` is below the limit; 1 where the total is 0."""
     if total <= 0.0:
         return 1.0
     exponent = math.frexp(limit / 2.0)[1] - math.frexp(total)[1]

@@ -297,7 +297,7 @@ class Forest:
         return int(t)
 
     def check_tree(self, t: int) -> None:
-        """Raise BrokenTreeError unless tree number t is sound: the slower way, which finds words for what is wrong."""
+        """Raise BrokenTreeError unless tree number t is sound: slower than `find_fault`, but it says what is wrong."""
         nodes = slice(self.first_node[t], self.first_node[t + 1])
         link, is_leaf = self.hot[nodes, 1], self.is_leaf[nodes]
         stay = pack_leaf(np.arange(len(link)), self.n_features)
@@ -360,7 +360,7 @@ class ArrayBuilder:
 
 
 class ForestParts:
-    """A forest of `n_trees` under way: trees come one by one and are taken apart at once: no field is held twice."""
+    """A forest of `n_trees` under way: added trees are taken apart at once, so no field is held twice."""
 
     def __init__(self, n_trees: int = 1) -> None:
         self.n_trees = n_trees

@@ -136,7 +136,7 @@ def score_units(criterion: str, target: Target, weights: Weights, table_bits: in
 
 
 def entropy_table(criterion: str, weights: Weights) -> tuple[NDArray[np.int64], int]:
-    """Fixed-point k log2 k for k up to the total weight, and its bits; (1,) where logarithms are computed instead."""
+    """Fixed-point `k log2 k` for k up to the total weight, and its bits; (1,) where logarithms are computed instead."""
     if CRITERIA[criterion].code != ENTROPY or not weights.is_whole or weights.total > TABLE_WEIGHT:
         return np.zeros(1, SUM), 0
     k = np.arange(weights.total + 2, dtype=np.float64)  # its length, at least 3, is how kernels know a table
@@ -568,7 +568,7 @@ class Growth(Driven):
 
 
 def sum_ranges(x: NDArray[np.int64], begin: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Sum of x[begin:end] for each pair."""
+    """Sum of `x[begin:end]` for each pair."""
     total = np.zeros(len(x) + 1, SUM)
     np.cumsum(x, out=total[1:])
     return total[end] - total[begin]
@@ -581,7 +581,7 @@ def range_means(
     end: NDArray[np.int64],
     weight: NDArray[np.int64],
 ) -> NDArray[np.float64]:
-    """Weighted mean of x[begin:end] for each pair, summed in fixed point."""
+    """Weighted mean of `x[begin:end]` for each pair, summed in fixed point."""
     largest = float(np.max(np.abs(x), initial=0.0))
     if largest == 0.0:
         return np.zeros(len(begin))

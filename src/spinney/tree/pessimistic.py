@@ -1,6 +1,6 @@
 """Pessimistic pruning: C4.5 release 8 (Quinlan 1993, chapter 4), as Weka's J48 has it.
 
-A leaf with n rows and e errors is expected to make e + added_errors(n, e) of them: the upper limit of a confidence
+A leaf with n rows and e errors is expected to make `e + added_errors(n, e)` of them: the upper limit of a confidence
 interval instead of the rate that the training rows show. From the bottom up, a test is replaced by a leaf, or by its
 heaviest branch (raising), where that promises no more errors than the test, up to 0.1 errors.
 """

@@ -1,4 +1,4 @@
-"""What a test is worth, by every measure of the textbooks: from the sums of its branches.
+"""Measures of a split, as textbooks define them, from the sums of its branches.
 
 Sums of rows are vectors: (rows, weight of each class) for classes, (rows, weight, sum, sum of squares) for numbers, the
 last two of the target less its mean over all rows. A table of tests is (n_tests, n_branches, n_sums); a branch without
@@ -52,12 +52,12 @@ class Worth:
 
 
 def times_log(weight: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The terms k log2 k of an entropy, 0 at 0."""
+    """The terms `k log2 k` of an entropy, 0 at 0."""
     return weight * log2(np.where(weight > 0.0, weight, 1.0))
 
 
 def share_of(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Part / whole, of the shape of `part`; 0 where there is nothing."""
+    """`part / whole`, of the shape of `part`; 0 where `whole` is 0."""
     return np.divide(part, whole, out=np.zeros(part.shape), where=whole > 0.0)
 
 
@@ -112,7 +112,7 @@ def mean_impurity(branches: Sums, criterion: str, n_classes: int) -> NDArray[np.
 
 
 def difference(before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Before - after, exactly 0 where only a rounding is left of it."""
+    """`before - after`, exactly 0 where only a rounding is left of it."""
     drop = before - after
     return np.where(np.abs(drop) <= ROUNDING * np.abs(before), 0.0, drop)
 

@@ -42,7 +42,7 @@ FIELD_TYPES: dict[str, tuple[Any, ...]] = {  # axes, types
 
 
 def check_limits(max_leaves: int | None, max_depth: int | None) -> None:
-    """What a picture may show: at least one end."""
+    """Raise unless a picture may show at least one end."""
     for name, value, least in (("max_leaves", max_leaves, 1), ("max_depth", max_depth, 0)):
         if value is not None and value < least:
             message = f"{name}={value}: it must be at least {least}"
@@ -79,7 +79,7 @@ def check_legend(legend: Any, n_levels: NDArray[np.int32], n_classes: int) -> No
 
 @dataclass(frozen=True)
 class Legend:
-    """How people call the features, levels and classes of a tree."""
+    """Names of the features, levels and classes of a tree, for people."""
 
     features: tuple[str, ...]
     levels: tuple[tuple[Any, ...] | None, ...]  # per feature: None = numeric
@@ -543,7 +543,7 @@ class Tree:
             message = f"distributions has shape {self.distributions.shape} for {self.n_classes} classes"
             raise BrokenTreeError(message)
 
-    def levels_asked(self) -> NDArray[np.int64]:
+    def levels_tested(self) -> NDArray[np.int64]:
         """Levels of the feature that each node tests; 0 for numbers and leaves."""
         levels = np.zeros(self.n_nodes, np.int64)
         inner = np.flatnonzero(~self.is_leaf)
@@ -553,7 +553,7 @@ class Tree:
     def check_features(self) -> None:
         """Features exist and have levels where a test wants them: what the number of branches comes from."""
         self.require(self.feature < self.n_features, f"feature beyond the {self.n_features} of the table")
-        levels = self.levels_asked()
+        levels = self.levels_tested()
         fits = (self.kind != THRESHOLD) == (levels > 0)
         self.require(self.is_leaf | fits, "the kind of test does not fit the feature")
         is_multiway = self.kind == MULTIWAY
@@ -578,7 +578,7 @@ class Tree:
     def check_tests(self) -> None:
         """Thresholds are numbers, bitsets lie inside the array."""
         inner = ~self.is_leaf
-        levels = self.levels_asked()
+        levels = self.levels_tested()
         is_subset = self.kind == SUBSET
         cut = np.where(self.kind == THRESHOLD, self.threshold, 0.0)
         self.require(~np.isnan(cut), "threshold is not a number")

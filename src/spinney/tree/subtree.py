@@ -1,4 +1,4 @@
-"""Cutting: the tiers of a tree, sums over its branches, and what is left when some nodes become leaves.
+"""What is left of a tree when some nodes become leaves; the tiers of a tree, and sums over its branches.
 
 Every pruning chooses nodes; here they become leaves. What belongs to the tests that are left (bitsets, surrogates)
 moves along, and so do the linear models of the leaves that are left; a node that becomes a leaf predicts by its own

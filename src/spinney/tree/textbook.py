@@ -1,12 +1,12 @@
 """Grow textbook trees: ID3 and C4.5, a branch for each level of a category, missing values apart or in pieces.
 
-`grow_textbook` grows; `Textbook` is what it grows with, and scans single nodes again for those who want to see why:
+`grow_textbook` grows; `Textbook` is what it grows with, and scans single nodes again, for traces:
 
     book = Textbook(codes, target, weights, params, kernels)
     tree = book.grow()
     entries = book.entries()                           # of the root: rows, and what they add to the sums
     figures, feature = book.scan(entries)              # `Figures` of the best test of each feature
-    cuts = book.cuts(entries, 3)                       # every cut of feature 3: `Cuts`
+    cuts = book.cuts(entries, 3)                       # every threshold of feature 3: `Cuts`
     branches = book.send(entries, tree, node=0)        # the entries of each child
 """
 
@@ -123,7 +123,7 @@ def make_figures(n_features: int) -> Figures:
 
 
 def make_cuts(n: int) -> Cuts:
-    """Room for n cuts."""
+    """Room for n thresholds."""
     return Cuts._make([*np.zeros((3, n)), np.zeros(n, np.bool_), *np.zeros((2, n), np.int64)])
 
 
@@ -191,7 +191,7 @@ def search_unit(params: TextbookParams, weights: Weights, shift: int) -> float:
 
 
 def logarithms(weights: Weights, unit: float) -> tuple[NDArray[np.int64], int]:
-    """Table of fixed-point k log2 k for whole weights, (1,) where it would be large, and the bits of fixed point."""
+    """Table of fixed-point `k log2 k` for whole weights, (1,) where it would be large, and the bits of fixed point."""
     table, bits = entropy_table("entropy", weights)
     if len(table) > 1:
         return table, bits
@@ -438,7 +438,7 @@ class Textbook(Driven):
         return figures, int(feature)
 
     def cuts(self, entries: Entries, feature: int) -> Cuts:
-        """Every cut of a number over the entries of a node, in order; gains and ratios are in the user's units."""
+        """All thresholds of a number over the entries of a node, in order; gains and ratios are in the user's units."""
         scratch = self.scratch.scan._replace(figures=make_figures(self.codes.n_features))
         cuts = make_cuts(int(self.features[N_CODES, feature]) + 1)
         self.kernels.textbook.driver.list_cuts(feature, self.table, entries, self.settings, scratch, cuts)
