@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     from spinney.cli.study_text import Writer
     from spinney.study.clock import Clock
+    from spinney.study.evidence import Evidence
     from spinney.study.fold_record import FoldRecord
-    from spinney.study.result import Study
+    from spinney.study.result import Figure, Study
     from spinney.study.tables import StudyData
 
 COMPARING = 0.8  # of a budget, where a report is to be made of what is left
@@ -121,7 +122,7 @@ def _study_table(source: str, options: dict[str, Any], clock: Clock, writer: Wri
             on_fold=on_fold,
             record=record,
         )
-    _answer(result.stopped)
+    _answer(result)
     if options["as_json"]:
         click.echo(result.to_json())
     else:
@@ -158,7 +159,7 @@ def _report(
     if result.stopped != "interrupt" and has_subject(result):
         with progress() as on_step:
             evidence = examine(result, ready, record, clock=clock, on_step=on_step)
-        _answer(evidence.stopped)
+        _answer(evidence)
     _print_place(write_report(place, partial(make_report, result, evidence)), options, writer)
     return result.stopped or (None if evidence is None else evidence.stopped)
 
@@ -195,7 +196,7 @@ def _draw(options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
     with progress() as on_step:
         part = clock if place is None else clock.share(COMPARING)
         figure = draw_figure(clock=part, on_step=on_step, record=record)
-    _answer(figure.stopped)
+    _answer(figure)
     if options["as_json"]:
         click.echo(figure.to_json())
     else:
@@ -206,7 +207,7 @@ def _draw(options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
     if figure.stopped != "interrupt" and any(curve.scores for curve in figure.curves):
         with progress() as on_step:
             evidence = examine_figure(figure, record, clock=clock, on_step=on_step)
-        _answer(evidence.stopped)
+        _answer(evidence)
     make = partial(
         make_figure_report,
         figure,
@@ -219,9 +220,9 @@ def _draw(options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
     return figure.stopped or (None if evidence is None else evidence.stopped)
 
 
-def _answer(stopped: str | None) -> None:
-    """Take Ctrl-C for answered: what is done becomes a table and a report, and a second Ctrl-C stops these."""
-    if stopped == "interrupt":
+def _answer(found: Study | Figure | Evidence | None) -> None:
+    """Take Ctrl-C for answered: what was found becomes a table and a report, and a second Ctrl-C stops these."""
+    if found is not None and found.stopped == "interrupt":
         signals.answer()
 
 
