@@ -87,7 +87,7 @@ def hold_out(training: TreeTraining, fraction: float, *, has_classes: bool) -> t
     """The training without the rows that are to judge the tree, and these rows; drawn from each class in proportion."""
     from spinney.estimators.early_stopping import draw_held
 
-    rows = training.rows
+    rows = training.encode_rows()  # not kept: only some are needed while the tree grows
     is_held = draw_held(
         fraction,
         len(rows.y),
