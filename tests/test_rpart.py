@@ -304,7 +304,7 @@ def test_stagec_cp_and_importance(stagec):
                 (0.01, 7, 0.55556)]  # fmt: skip
     np.testing.assert_allclose(cp_table(model.tree_), expected, atol=5e-6)
     np.testing.assert_allclose(alpha_table(model.tree_), expected, atol=5e-6)
-    cut = CARTClassifier(missing="surrogate")
+    cut = model.prune("merge")  # another fitted tree
     cut.tree_ = cut_at(model.tree_, CP)
     importance = dict(zip(STAGEC, np.round(100 * cut.surrogate_importances_).tolist(), strict=True))
     assert importance == {"g2": 30, "grade": 28, "gleason": 20, "ploidy": 13, "age": 7, "eet": 2}

@@ -46,7 +46,9 @@ class PathErrors(NamedTuple):
 
     def table(self) -> dict[str, NDArray[Any]]:
         """Columns as users read them."""
-        return {name: getattr(self, name) for name in ("alpha", "n_leaves", "error", "standard_error")}
+        columns = self._asdict()
+        del columns["chosen"]
+        return columns
 
 
 def deal_folds(

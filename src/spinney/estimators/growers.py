@@ -230,11 +230,15 @@ class TreeTraining:
         """Which rows have a weight, (n_rows,)."""
         return np.ones(len(self.data.y), np.bool_) if self.data.weight is None else self.data.weight > 0.0
 
-    @cached_property
-    def rows(self) -> EncodedRows:
+    def encode_rows(self) -> EncodedRows:
         """All rows, as trees see them."""
         values = encode(self.data.columns, self.data.table.schema)
         return EncodedRows(values, self.data.y, self.data.weight, self.data.times)
+
+    @cached_property
+    def rows(self) -> EncodedRows:
+        """All rows, as trees see them, once and for all: for what comes after the tree is grown."""
+        return self.encode_rows()
 
 
 def take_rows(y: NDArray[Any], keep: NDArray[np.bool_] | None) -> NDArray[Any]:

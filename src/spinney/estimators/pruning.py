@@ -86,7 +86,7 @@ def draws_rows(pruning: str | None, ccp_alpha: float | str) -> bool:
 
 def hold_out(training: TreeTraining, fraction: float, *, has_classes: bool) -> tuple[TreeTraining, EncodedRows]:
     """The training without the rows that are to judge the tree, and these rows; drawn from each class in proportion."""
-    rows = training.rows
+    rows = training.encode_rows()  # not kept: only some are needed while the tree grows
     is_held = draw_held_out(
         fraction,
         len(rows.y),

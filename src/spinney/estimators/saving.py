@@ -19,7 +19,7 @@ from spinney.estimators.kept import VALUE, is_fitted, is_of, kept_by, take_fitte
 from spinney.model.container import BrokenFileError, dump, read
 from spinney.model.io import MissingLossError, ModelFile, save
 from spinney.model.state import KINDS, Kind, Reader, Unstorable, Writer, of_dataclass
-from spinney.tree.pruning_report import PruningReport
+from spinney.tree.pruning_report import PruningReport, find_report_fault
 
 if TYPE_CHECKING:
     import os
@@ -72,7 +72,7 @@ def check_columns(values: dict[str, Any]) -> None:
     schema, names = values.get("_schema"), values.get("feature_names_in_")
     if schema is not None and schema.n_features != values["n_features_in_"]:
         raise BrokenFileError("n_features_in_ is not that of the schema")
-    if schema is not None and names is not None and tuple(names.tolist()) != schema.names:
+    if schema is not None and (None if names is None else tuple(names.tolist())) != schema.names:
         raise BrokenFileError("feature_names_in_ are not those of the schema")
 
 
@@ -207,12 +207,10 @@ def estimator_maker(cls: Any) -> Callable[[dict[str, Any]], Any]:
 
 
 def check_report(report: Any) -> None:
-    """Texts and pairs of numbers."""
-    pairs = (report.n_leaves, report.depth, report.error)
-    is_fine = all(isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], NUMBER) for pair in pairs)
-    is_fine = is_fine and isinstance(report.method, str) and isinstance(report.judged_on, str)
-    if not is_fine or not isinstance(report.options, dict):
-        raise BrokenFileError("a report of a pruning has a method, options, and pairs of numbers")
+    """Refuse a report of a pruning that could not be printed."""
+    fault = find_report_fault(report)
+    if fault is not None:
+        raise BrokenFileError(fault)
 
 
 def make_draw(parts: dict[str, Any]) -> Draw:

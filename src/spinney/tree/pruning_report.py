@@ -11,6 +11,8 @@ from spinney.tree.prune import from_units, node_risk
 if TYPE_CHECKING:
     from spinney.tree.structure import Tree
 
+METHODS = ("cost_complexity", "reduced_error", "pessimistic", "min_gain", "merge", "snip")
+
 
 @dataclass(frozen=True, repr=False)
 class PruningReport:
@@ -96,3 +98,23 @@ def show(value: Any) -> str:
 def training_error(tree: Tree, risk: str = "error") -> float:
     """Error of the tree on the rows that grew it, by what its leaves hold; risk as in `node_risk`."""
     return from_units(tree, float(node_risk(tree, risk)[tree.is_leaf].sum()), risk)
+
+
+def find_report_fault(report: Any) -> str | None:
+    """What is wrong with a report that was read from a file; None: nothing."""
+    if report.method not in METHODS or not isinstance(report.judged_on, str):
+        return "a report of a pruning names its method and the rows that judged it"
+    if not isinstance(report.options, dict) or not all(isinstance(name, str) for name in report.options):
+        return "a report of a pruning has options by name"
+    if report.method == "cost_complexity" and not is_number(report.options.get("ccp_alpha"), float | int):
+        return "a report of cost-complexity pruning has the number ccp_alpha"
+    pairs = {"n_leaves": (report.n_leaves, int), "depth": (report.depth, int), "error": (report.error, float | int)}
+    for name, (pair, kind) in pairs.items():
+        if not (isinstance(pair, tuple) and len(pair) == 2 and all(is_number(value, kind) for value in pair)):
+            return f"{name} in a report of a pruning is a pair of numbers"
+    return None
+
+
+def is_number(value: Any, kind: Any) -> bool:
+    """Whether a value is a number of a kind; True and False are none."""
+    return isinstance(value, kind) and not isinstance(value, bool)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._criteria import CRITERIA
 from spinney._jit import fixed
 from spinney._packing import MOST_FEATURES, WORD_BITS, feature_of, kind_of, missing_of, pack_leaf, pack_link
 from spinney._types import EVERY_BRANCH, LEAF, MULTIWAY, SUBSET, THRESHOLD
@@ -75,6 +76,11 @@ def check_legend(legend: Any, n_levels: NDArray[np.int32], n_classes: int) -> No
     names = legend.classes
     if not isinstance(names, tuple | None) or (names is not None and n_classes not in {0, len(names)}):
         raise BrokenTreeError(f"the legend does not name the {n_classes} classes")
+    if any(isinstance(name, tuple | list | dict | set | np.ndarray) for name in names or ()):
+        raise BrokenTreeError("the legend names a class by a collection")
+    criterion: Any = legend.criterion
+    if criterion is not None and not (isinstance(criterion, str) and criterion in CRITERIA):
+        raise BrokenTreeError(f"the legend names the criterion {criterion!r:.60}, which is none")
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ SURROGATE_TYPES: dict[str, tuple[Any, ...]] = {  # axes, type
 
 
 MAX_LINES = 20  # of the table that is printed
+MOST_IMPROVE = 2.0**64  # far beyond any, in units of impurities near 1: sums of many must not overflow
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -153,7 +154,10 @@ def find_shape_fault(tree: Tree, surrogates: Surrogates) -> str | None:
         x = getattr(surrogates, name)
         if x.shape != (n,) or np.any(np.isnan(x)):
             return f"{name} of the surrogates must be {n} numbers"
-    return None if np.all(np.isfinite(surrogates.improve)) else "improve of the surrogates must be finite"
+    if any(np.any((share < 0.0) | (share > 1.0)) for share in (surrogates.agree, surrogates.adjusted)):
+        return "agree and adjusted of the surrogates must be between 0 and 1"
+    is_fine = np.isfinite(surrogates.improve) & (np.abs(surrogates.improve) <= MOST_IMPROVE)
+    return None if np.all(is_fine) else "improve of the surrogates must be finite, and not huge"
 
 
 def find_test_fault(tree: Tree, surrogates: Surrogates) -> str | None:
