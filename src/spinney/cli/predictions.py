@@ -35,6 +35,7 @@ class Answerer:
     n_features: int
     classes: NDArray[Any] | None
     schema: Schema | None
+    n_numbers: int = 1  # predicted for a row: several quantiles are several
 
     @property
     def has_text(self) -> bool:
@@ -50,7 +51,7 @@ def open_answerer(path: str, *, is_whole: bool = False) -> Answerer:
     if not is_whole:
         try:
             model = load_predictor(path)
-            return Answerer(model, model.feature_names, model.n_features, model.classes, model.schema)
+            return Answerer(model, model.feature_names, model.n_features, model.classes, model.schema, model.n_numbers)
         except BrokenFileError:
             raise
         except ValueError:  # its members are no trees of one forest
@@ -201,7 +202,10 @@ class Ask:
 def make_asks(answerer: Answerer, name: str, *, probabilities: bool, interval: float | None) -> list[Ask]:
     """What a model is to be asked."""
     model = answerer.model
-    asks = [Ask([name], lambda X: [model.predict(X)])]
+    if answerer.n_numbers == 1:
+        asks = [Ask([name], lambda X: [model.predict(X)])]
+    else:
+        asks = [Ask([f"{name}_{k + 1}" for k in range(answerer.n_numbers)], lambda X: list(model.predict(X).T))]
     if probabilities:
         if answerer.classes is None:
             raise Problem("--probabilities: this model predicts numbers, which have no classes")
@@ -284,6 +288,8 @@ def evaluate(model: str, data: str, target: str | None, as_json: bool) -> None:
     from spinney.cli.scores import score_classes, score_numbers
 
     answerer = open_answerer(model)
+    if answerer.n_numbers > 1:
+        raise Problem("this model predicts several quantiles, which have no scores of numbers: predict, and compare")
     target, pairs = read_pairs(answerer, data, target)
     truth, answers = [], []
     for X, y in pairs:
