@@ -93,7 +93,9 @@ MODELS = {  # name: estimator, classes, options of the data
     "boosting numbers": (GradientBoostingRegressor(n_estimators=15, random_state=4, **WITH_LEVELS), 0, {}),
     "boosting huber": (GradientBoostingRegressor(loss="huber", n_estimators=5), 0, {}),
     "boosting quantile": (GradientBoostingRegressor(loss="quantile", alpha=0.7, n_estimators=5), 0, {}),
-    "boosting quantiles": (GradientBoostingRegressor(loss="quantile", alpha=[0.1, 0.5, 0.9], n_estimators=5), 0, {}),
+    "boosting quantiles": (
+        GradientBoostingRegressor(loss="quantile", alpha=[0.1, 0.5, 0.9], n_estimators=5, random_state=4), 0, {}
+    ),
     "boosting early": (
         GradientBoostingRegressor(
             n_estimators=40, n_iter_no_change=3, validation_fraction=0.3, learning_rate=0.7, random_state=4

@@ -352,3 +352,14 @@ def test_stdin_that_is_a_terminal_is_not_waited_for(models, monkeypatch):
 
     monkeypatch.setattr("spinney.cli.stdin.sys", types.SimpleNamespace(stdin=Terminal()))
     fails(run("predict", models / "weather.spn", "-"), "pipe one")
+
+
+def test_several_quantiles_are_several_columns(tmp_path):
+    X, y = HOUSES.drop_columns(["MedHouseVal"]), HOUSES["MedHouseVal"].to_numpy()
+    model = spinney.GradientBoostingRegressor(loss="quantile", alpha=[0.1, 0.9], n_estimators=3).fit(X, y)
+    model.save_model(tmp_path / "band.spn")
+    path = write_csv(HOUSES, tmp_path / "houses.csv")
+    rows = rows_of(works("predict", tmp_path / "band.spn", path))
+    found = [[float(row["prediction_1"]), float(row["prediction_2"])] for row in rows]
+    np.testing.assert_array_equal(found, model.predict(X))
+    fails(run("evaluate", tmp_path / "band.spn", path), "several quantiles")

@@ -44,6 +44,7 @@ class LoadedModel:
     n_features: int
     classes: NDArray[Any] | None
     schema: Schema | None
+    n_numbers: int = 1  # predicted for a row: several quantiles are several
 
     @property
     def has_text(self) -> bool:
@@ -59,7 +60,9 @@ def open_model(path: str, *, is_whole: bool = False) -> LoadedModel:
     if not is_whole:
         try:
             model = load_predictor(path)
-            return LoadedModel(model, model.feature_names, model.n_features, model.classes, model.schema)
+            return LoadedModel(
+                model, model.feature_names, model.n_features, model.classes, model.schema, model.n_numbers
+            )
         except BrokenFileError:
             raise
         except ValueError:  # its members are no trees of one forest
@@ -209,8 +212,11 @@ class Output:
 
 def make_outputs(loaded: LoadedModel, name: str, *, probabilities: bool, interval: float | None) -> list[Output]:
     """What is to be predicted: numbers or classes, then probabilities or an interval if wanted."""
-    model = loaded.model
-    outputs = [Output([name], lambda X: [model.predict(X)])]
+    model, n_numbers = loaded.model, loaded.n_numbers
+    if n_numbers == 1:
+        outputs = [Output([name], lambda X: [model.predict(X)])]
+    else:
+        outputs = [Output([f"{name}_{k + 1}" for k in range(n_numbers)], lambda X: list(model.predict(X).T))]
     if probabilities:
         if loaded.classes is None:
             raise Problem("--probabilities: this model predicts numbers, which have no classes")
@@ -294,6 +300,8 @@ def evaluate(model: str, data: str, target: str | None, as_json: bool) -> None:
     from spinney.cli.scores import score_classes, score_numbers
 
     loaded = open_model(model)
+    if loaded.n_numbers > 1:
+        raise Problem("this model predicts several quantiles, which have no scores of numbers: predict, and compare")
     target, pairs = read_pairs(loaded, data, target)
     truth, predictions = [], []
     for X, y in pairs:

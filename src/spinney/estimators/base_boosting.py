@@ -297,12 +297,25 @@ class BaseGradientBoosting(Estimator):
             grown = self._run(engine, monitor, n_new, is_short=effort.is_short)
             forest = grown if forest is None else join_forests(forest, grown)
         assert forest is not None
-        judged = monitor.curves[sets[-1].name] if sets else {}
+        return self._keep(data, hashes, forest, start, max_features, monitor)
+
+    def _keep(
+        self,
+        data: BoostingData,
+        hashes: dict[str, str],
+        forest: Forest,
+        start: NDArray[np.float64],
+        max_features: int,
+        monitor: Monitor,
+    ) -> FittedBoosting:
+        """The model of all rounds, and how they went."""
+        curves, sets = monitor.curves, monitor.evaluation_sets
+        judged = curves[sets[-1].name] if sets else {}
         return FittedBoosting(
             schema=data.table.schema,
             classes=None if self._labels is None else self.classes_,
             forest=forest,
-            loss=loss,
+            loss=data.loss,
             start=start,
             exponent=data.exponent,
             best_round=monitor.best_round,
@@ -310,9 +323,9 @@ class BaseGradientBoosting(Estimator):
             max_features=max_features,
             class_factors=data.class_factors,
             hashes=hashes,
-            curves=monitor.curves,
-            train=Scores(np.array(monitor.curves[TRAIN]["loss"])) if TRAIN in monitor.curves else None,
-            validation=Scores(np.array(judged[metric])) if metric in judged else None,
+            curves=curves,
+            train=Scores(np.array(curves[TRAIN]["loss"])) if TRAIN in curves else None,
+            validation=Scores(np.array(judged[monitor.metric])) if monitor.metric in judged else None,
         )
 
     def _make_engine(
@@ -328,7 +341,7 @@ class BaseGradientBoosting(Estimator):
         """Bin the table and set up what grows on it; y, weight, raw: those of the rows to learn from."""
         schema, n_rows = data.table.schema, len(y)
         constraints = Constraints(
-            check_monotone(self.monotonic_cst, self, schema), check_interactions(self.interaction_cst, self, schema)
+            check_monotone(self.monotonic_cst, self, schema), check_interactions(self.interaction_cst, schema)
         )
         quantiles = fix_weights(weight, n_rows).values
         is_exact = self.max_bins is None or self.candidates == "hessian"  # which are drawn from all values
@@ -623,7 +636,7 @@ def read_values(table: Table, rows: NDArray[np.bool_] | None) -> NDArray[np.floa
     return values
 
 
-def check_interactions(constraint: Any, estimator: Any, schema: Schema) -> list[list[int]] | None:
+def check_interactions(constraint: Any, schema: Schema) -> list[list[int]] | None:
     """Groups of features that may stand on one path; features in none of them make up a group of their own."""
     n_features = schema.n_features
     if constraint is None:
@@ -631,7 +644,7 @@ def check_interactions(constraint: Any, estimator: Any, schema: Schema) -> list[
     if isinstance(constraint, str):
         size = 1 if constraint == "no_interactions" else min(2, n_features)
         return [list(group) for group in combinations(range(n_features), size)]
-    names = {name: j for j, name in enumerate(getattr(estimator, "feature_names_in_", ()))}
+    names = {name: j for j, name in enumerate(schema.names or ())}
     groups = []
     for group in constraint:
         if isinstance(group, str) or not hasattr(group, "__iter__"):

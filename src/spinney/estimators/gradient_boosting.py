@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from spinney._elementary import log
 from spinney.ensemble.losses import CLASSES, NUMBERS, make_loss
@@ -540,6 +541,16 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
         """
         predictor, raw = self._raw_scores(X, init_score, n_rounds)
         return predictor.respond(raw)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² of the predictions; refused of several quantiles, which have none."""
+        check_is_fitted(self, "forest_")
+        if self._fitted.n_raw > 1:
+            raise ValueError(
+                f"score is the R² of one number for each row, and this model predicts {self._fitted.n_raw} quantiles: "
+                "use sklearn.metrics.mean_pinball_loss on the columns of predict"
+            )
+        return float(super().score(X, y, sample_weight))
 
     def staged_predict(self, X: Any, *, init_score: Any = None) -> Iterator[NDArray[np.float64]]:
         """Yield predictions after 1, 2, ... `n_estimators_` rounds.

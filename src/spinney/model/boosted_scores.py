@@ -1,4 +1,4 @@
-"""What boosted forests say: raw scores as sums over rounds, and gains as importances.
+"""Predictions of boosted forests: raw scores as sums over rounds; and gains as importances.
 
 A round has `n_raw` trees; tree t of the forest adds to row t % n_raw of the raw scores. Sums are in the order of the
 rounds, from the start of the model on: the very additions of training, so that both give the same bits.
@@ -32,7 +32,7 @@ def begin_raw(start: NDArray[np.float64], n_rows: int, offset: NDArray[np.float6
 
 
 def add_rounds(forest: Forest, rounds: range, values: NDArray[Any], lo: int, hi: int, raw: NDArray[np.float64]) -> None:
-    """Add what rounds of trees say of rows lo .. hi to raw scores.
+    """Add the leaf values of rounds of trees for rows lo .. hi to raw scores.
 
     Parameters
     ----------

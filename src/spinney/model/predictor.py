@@ -111,6 +111,11 @@ class Predictor:
         """0 for numbers."""
         return 0 if self.classes is None else len(self.classes)
 
+    @property
+    def n_numbers(self) -> int:
+        """Numbers that `predict` gives for a row: 1, but for several quantiles."""
+        return 1
+
     # --- one row ---
 
     def pack(self) -> NDArray[np.uint64] | None:

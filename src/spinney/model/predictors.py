@@ -220,6 +220,11 @@ class RoundPredictor(Predictor):
         """Raw scores of a row, and trees of a round."""
         return len(self.start)
 
+    @property
+    def n_numbers(self) -> int:
+        """As many as there are quantiles."""
+        return self.n_raw if self.link == "quantiles" else 1
+
     def begin(self, n_rows: int, offset: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Raw scores before the first round, (n_raw, n_rows); offset: what the rows bring along, in our units."""
         return begin_raw(self.start, n_rows, offset)
