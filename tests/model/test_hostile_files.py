@@ -241,9 +241,6 @@ def test_a_model_has_columns_and_fitted_members(name, value, words, tmp_path):
 @pytest.mark.parametrize(
     ("name", "missing"),
     [
-        ("bagging numbers", "_bags"),
-        ("bagging c45", "_bags"),
-        ("bagging c45", "_members"),
         ("adaboost id3", "_members"),
         ("adaboost id3", "estimator_weights_"),
     ],

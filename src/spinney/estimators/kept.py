@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -57,6 +58,21 @@ class Part:
         if value is ABSENT:
             raise AttributeError(f"this {type(estimator).__name__} has no attribute {self.name!r}")
         return value
+
+    def __set__(self, estimator: Any, value: Any) -> None:
+        """Put another value in place of the part: in a model that is otherwise the same, for the old one is frozen."""
+        if vars(estimator).get(VALUE) is None:
+            raise AttributeError(f"{self.name!r} can be set once this {type(estimator).__name__} has been fitted")
+        vars(estimator)[VALUE] = replace_at(vars(estimator)[VALUE], self.path.split("."), value)
+
+
+def replace_at(value: Any, fields: list[str], new: Any) -> Any:
+    """A frozen dataclass with another value in place of a field, given by the fields on the way to it."""
+    first, *rest = fields
+    inner = getattr(value, first)
+    if rest and inner is None:
+        raise AttributeError(f"there is no {first!r} to change")
+    return replace(value, **{first: replace_at(inner, rest, new) if rest else new})
 
 
 class Kept(NamedTuple):
