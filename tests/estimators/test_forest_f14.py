@@ -191,6 +191,21 @@ def test_a_part_can_be_set_in_place(fitted):
         RandomForestClassifier().forest_ = model.forest_
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"features": ("a", "b", "c", "d", "e")}, {"levels": (None,) * 4}, {"classes": (1, 2, 3)}, {"classes": None},
+        {"criterion": "beauty"},
+    ],
+)  # fmt: skip
+def test_f14_names_of_trees_are_those_of_the_model(change, fitted):
+    """Once a TypeError where a tree was explained."""
+    model = fitted["forest"]
+    forest = replace(model.forest_, legend=replace(model.forest_.legend, **change))
+    with pytest.raises(BrokenFileError):
+        load_changed(model, put("forest_", forest))
+
+
 def test_f14_a_compact_forest_is_no_estimator(fitted):
     model = fitted["forest"]
     with pytest.raises(BrokenFileError, match="counts"):
