@@ -14,7 +14,7 @@ from sklearn.ensemble._bootstrap import _get_n_samples_bootstrap
 
 from spinney import _jit
 from spinney.ensemble import sampling
-from spinney.ensemble.sampling import Draw, draw_size, fix_chances, share_draws, split_bag
+from spinney.ensemble.sampling import Draw, DrawParams, draw_size, fix_chances, make_draw, share_draws, split_bag
 
 UNLIKELY = 1e-4  # a sound draw fails a test at this level once in ten thousand seeds; the seeds here are fixed
 
@@ -492,3 +492,33 @@ def test_draws_that_make_no_sense_are_refused(options, error, match):
 def test_parts_without_a_share_are_refused(fraction):
     with pytest.raises(ValueError, match="must lie between 0 and 1"):
         split_bag(np.ones(4, np.int32), 0, 0, fraction)
+
+
+# --- from parameters to a draw --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("params", "kind", "draws_by_weight"),
+    [
+        (DrawParams(), "bootstrap", True),
+        (DrawParams(bootstrap="poisson"), "poisson", True),
+        (DrawParams(replace=False, max_samples=4), "paste", False),
+        (DrawParams(bootstrap=False), "whole", False),
+        (DrawParams(block_size=3), "bootstrap", False),
+    ],
+)
+def test_weights_draw_the_rows_or_are_left_for_the_trees(params, kind, draws_by_weight):
+    """Never both, which would count them twice; a row of weight 0 is in no bag."""
+    weight = np.array([0.0, 1.0, 2.0, 3.0, 1.0, 1.0, 0.0, 2.0, 1.0])
+    draw, left = make_draw(params, 9, weight, None, None, seed=5)
+    assert draw.kind == kind
+    np.testing.assert_array_equal(draw.probability, weight if draws_by_weight else weight > 0)
+    np.testing.assert_array_equal(left, weight > 0 if draws_by_weight else weight)
+    bags = np.array([draw.counts(tree) for tree in range(50)])
+    assert not bags[:, weight == 0].any()
+    assert bags[:, weight > 0].any(axis=0).all()
+
+
+def test_without_weights_nothing_is_left_for_the_trees():
+    draw, left = make_draw(DrawParams(max_samples=0.5), 10, None, None, None, seed=5)
+    assert (draw.n_drawn, draw.probability, left) == (5, None, None)

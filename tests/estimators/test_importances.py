@@ -21,9 +21,9 @@ from spinney.model.permutation import LeftOut, Trial
 
 
 def test_the_examples_of_the_docstrings_are_true():
-    for module in (base_forest, importances):
+    for module, fewest in ((importances, 4), (base_forest, 10)):
         done = doctest.testmod(module)
-        assert done.attempted > 4
+        assert done.attempted > fewest
         assert done.failed == 0
 
 

@@ -55,8 +55,8 @@ class BaggingClassifier(Classifier, Bagging):
         Average the class probabilities of the members, or count one vote each. Votes are counted as well if a member
         has no `predict_proba`.
     oob_score : bool, str or callable, default=False
-        Keep what members say of rows outside their bag and score it: by accuracy (True), a scorer of scikit-learn by
-        name, or metric(y_true, y_pred).
+        Keep what members predict for rows outside their bag and score it: by accuracy (True), a scorer of scikit-learn
+        by name, or metric(y_true, y_pred).
     warm_start : bool, default=False
         Keep the members of the last fit, which must have been on the same data and weights, and fit what is missing
         of `n_estimators`: the same ensemble as one fitted at once.

@@ -90,8 +90,10 @@ def find_member_fault(fitted: FittedBagging) -> str | None:
     """What is wrong with members of ours in a bag that was read from a file; None: nothing."""
     members = [] if fitted.others is None else fitted.others.members
     for member in members:
+        if not hasattr(member, "predict"):
+            return f"{member!r:.60} is no member that predicts"
         if not kept_by(type(member)):
-            continue
+            continue  # an estimator of another library, in a pickle
         if not is_fitted(member) or member.n_features_in_ != fitted.bags.spaces.n_drawn:
             return "a member is not fitted, or to another number of columns than its bag has"
         is_classifier_ = member._labels is not None  # noqa: SLF001

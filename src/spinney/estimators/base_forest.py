@@ -34,7 +34,7 @@ from spinney.estimators.training import read_training
 from spinney.model import forest_uncertainty, importance, tree_votes
 from spinney.model.container import BrokenFileError
 from spinney.model.fitted_forest import FittedForest, KeptTarget, LeafRows, TrainingRows
-from spinney.model.importance import CORRELATED, Effort, ImportanceParams
+from spinney.model.importance import CORRELATED, ImportanceParams, RunParams
 from spinney.table.ingest import read_columns
 from spinney.table.schema import encode
 from spinney.tree.forest import Forest as Trees
@@ -295,7 +295,7 @@ class Forest(Estimator):
     def predict_trees(self, X: Any) -> NDArray[np.float64]:
         """Predict with every tree by itself; the mean over the trees is what the forest predicts.
 
-        The result takes 8 bytes for each tree and row, and for each class: ask for part of the rows at a time if that
+        The result takes 8 bytes for each tree and row, and for each class: predict part of the rows at a time if that
         is much.
 
         Returns
@@ -309,8 +309,8 @@ class Forest(Estimator):
         >>> from spinney import RandomForestRegressor
         >>> X = np.linspace(0.0, 1.0, 200)[:, None]
         >>> forest = RandomForestRegressor(n_estimators=50, random_state=0).fit(X, X[:, 0] ** 2)
-        >>> said = forest.predict_trees([[0.5], [0.9]])
-        >>> said.shape, np.allclose(said.mean(axis=0), forest.predict([[0.5], [0.9]]))
+        >>> by_tree = forest.predict_trees([[0.5], [0.9]])
+        >>> by_tree.shape, np.allclose(by_tree.mean(axis=0), forest.predict([[0.5], [0.9]]))
         ((50, 2), True)
         """
         values = self._values(X)
@@ -493,7 +493,7 @@ class Forest(Estimator):
         rows = TrainingRows(*self._training_values(X, y))
         seed = fitted.seed if random_state is None else draw_seed(random_state)
         score = None if score is None else self._score_of_trees(score, rows.y)
-        return importance.out_of_bag_importance(fitted, params, rows, seed, score, self._effort)
+        return importance.out_of_bag_importance(fitted, params, rows, seed, score, self._run_params)
 
     def check_importance(self, X: Any, y: Any, *, random_state: Any = None) -> tuple[str, ...]:
         """Warn of features that impurity ranks high and out-of-bag rows do not.
@@ -522,11 +522,11 @@ class Forest(Estimator):
         fitted = self._find_fitted()
         rows = TrainingRows(*self._training_values(X, y))
         seed = fitted.seed if random_state is None else draw_seed(random_state)
-        return importance.warn_of_noise(fitted, rows, seed, self._effort)
+        return importance.warn_of_noise(fitted, rows, seed, self._run_params)
 
     @property
-    def _effort(self) -> Effort:
-        return Effort(self.n_jobs, bool(self.verbose))
+    def _run_params(self) -> RunParams:
+        return RunParams(self.n_jobs, bool(self.verbose))
 
     def _score_of_trees(self, score: Callable[..., float], truth: NDArray[Any]) -> Callable[..., float]:
         """The score of training rows in leaves of a tree; truth: codes of classes, or numbers, of all rows."""

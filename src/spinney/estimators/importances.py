@@ -16,7 +16,7 @@ from spinney._warnings import warn
 from spinney.estimators import parameters
 from spinney.estimators.base_estimators import hold_rows
 from spinney.estimators.checks import all_or_nothing, open_x
-from spinney.model.importance import DOUBT
+from spinney.model.importance import STD_ERRORS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -136,7 +136,7 @@ parameters.finish_class(OOBSelector)
 def find_threshold(threshold: float | str | None, table: ImportanceTable) -> Any:
     """The least importance as a number, or one number a feature."""
     if threshold is None:
-        return DOUBT * np.nan_to_num(table.std_error)
+        return STD_ERRORS * np.nan_to_num(table.std_error)
     if not isinstance(threshold, str):
         return float(threshold)
     scale, _, reference = threshold.rpartition("*")

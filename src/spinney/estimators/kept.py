@@ -60,16 +60,19 @@ class Part:
         return value
 
     def __set__(self, estimator: Any, value: Any) -> None:
-        """Put another value in its place, which must be there: a fit makes all parts at once."""
-        if self.find(estimator) is ABSENT:
-            raise AttributeError(f"this {type(estimator).__name__} is not fitted: {self.name!r} cannot be set alone")
-        vars(estimator)[VALUE] = replace_part(vars(estimator)[VALUE], self.path.split("."), value)
+        """Put another value in place of the part: in a model that is otherwise the same, for the old one is frozen."""
+        if vars(estimator).get(VALUE) is None:
+            raise AttributeError(f"{self.name!r} can be set once this {type(estimator).__name__} has been fitted")
+        vars(estimator)[VALUE] = replace_at(vars(estimator)[VALUE], self.path.split("."), value)
 
 
-def replace_part(whole: Any, path: list[str], value: Any) -> Any:
-    """A frozen dataclass with another value where the path of field names ends."""
-    name, *rest = path
-    return replace(whole, **{name: replace_part(getattr(whole, name), rest, value) if rest else value})
+def replace_at(value: Any, fields: list[str], new: Any) -> Any:
+    """A frozen dataclass with another value in place of a field, given by the fields on the way to it."""
+    first, *rest = fields
+    inner = getattr(value, first)
+    if rest and inner is None:
+        raise AttributeError(f"there is no {first!r} to change")
+    return replace(value, **{first: replace_at(inner, rest, new) if rest else new})
 
 
 class Kept(NamedTuple):

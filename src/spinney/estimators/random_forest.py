@@ -53,7 +53,7 @@ class RandomForestClassifier(ForestClassifier, Forest):
     block_size : int, optional
         Draw blocks of this many rows, one after the other in the table, instead of rows: for time series.
     oob_score : bool, str or callable, default=False
-        Keep what trees say of rows outside their bag and score it: by accuracy (True), a scorer of scikit-learn or
+        Keep what trees predict for rows outside their bag and score it: by accuracy (True), a scorer of scikit-learn or
         its name, or metric(y_true, y_pred). Rows of weight 0, and rows in every bag, do not count.
     honest : bool, default=False
         Choose the tests by one part of the bag and take the leaf values from the other; no leaf is without them.

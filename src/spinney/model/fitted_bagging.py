@@ -121,7 +121,7 @@ class FittedBagging:
     def find_fault_in_trees(self, trees: TreeMembers) -> str | None:
         """The same, of trees: each asks for columns of its own alone."""
         forest = trees.forest
-        fault = find_forest_fault(forest, trees.schema.n_features, self.n_classes)
+        fault = find_forest_fault(forest, trees.schema, self.classes)
         if fault is not None or self.bags.spaces.is_whole:
             return fault
         tested = feature_of_link(forest.hot[:, 1])

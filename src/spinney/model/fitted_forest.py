@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._criteria import CRITERIA
 from spinney.model.predictors import VotePredictor
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class FittedForest:
         """What is wrong with a forest that was read from a file, before any method reads it; None: nothing."""
         n_rows, n_features = self.draw.n_rows, self.schema.n_features
         n_classes = 0 if self.classes is None else len(self.classes)
-        fault = find_forest_fault(self.forest, n_features, n_classes)
+        fault = find_forest_fault(self.forest, self.schema, self.classes)
         if fault is not None:
             return fault
         if not 1 <= self.max_features <= n_features:
@@ -164,12 +165,16 @@ class FittedForest:
         return fault
 
 
-def find_forest_fault(forest: Forest, n_features: int, n_classes: int) -> str | None:
+def find_forest_fault(forest: Forest, schema: Schema, classes: NDArray[Any] | None) -> str | None:
     """What is wrong with the trees of an estimator that was read from a file; None: nothing."""
-    if forest.is_compact or forest.legend is None:
+    legend = forest.legend
+    if forest.is_compact or legend is None:
         return "the forest of an estimator has counts, impurities and names"
-    if forest.n_features != n_features or len(forest.legend.features) != n_features:
-        return f"the trees have other columns than the {n_features} of the schema"
-    if forest.n_classes != n_classes:
-        return f"the trees have {forest.n_classes} classes, expected {n_classes}"
+    is_same = legend.features == schema.names or (schema.names is None and len(legend.features) == schema.n_features)
+    if not is_same or legend.levels != schema.levels or forest.n_features != schema.n_features:
+        return "the trees have other columns or levels than the schema"
+    if legend.classes != (None if classes is None else tuple(classes.tolist())):
+        return "the trees name other classes than classes_"
+    if legend.criterion is not None and legend.criterion not in CRITERIA:
+        return f"there is no criterion {legend.criterion!r}"
     return None

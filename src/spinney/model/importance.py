@@ -38,7 +38,7 @@ KINDS = ("impurity", "impurity_oob", "permutation", "conditional")
 ROW_SECONDS = 5e-7  # a row through a tree with its features permuted, compiled
 INTERPRETED = 200  # times as long
 CORRELATED = 0.2  # Strobl et al. 2008
-DOUBT = 2.0  # standard errors within which an importance may be 0
+STD_ERRORS = 2.0  # standard errors within which an importance may be 0
 
 Units = tuple[NDArray[np.int64], ...]  # the features of each unit
 
@@ -66,7 +66,7 @@ class ImportanceParams(NamedTuple):
             raise ValueError(f"threshold must lie between 0 and 1, got {threshold!r}")
 
 
-class Effort(NamedTuple):
+class RunParams(NamedTuple):
     """By how many threads, and whether with a progress bar."""
 
     n_jobs: int | None = None
@@ -85,7 +85,7 @@ def out_of_bag_importance(
     training: TrainingRows,
     seed: int,
     score: Callable[..., float] | None,
-    effort: Effort,
+    run: RunParams,
 ) -> ImportanceTable:
     """Importance by out-of-bag rows: "impurity_oob", "permutation" or "conditional".
 
@@ -97,20 +97,20 @@ def out_of_bag_importance(
         partners = find_partners(training.values, fitted.forest.n_levels, units, float(params.threshold))
     trial = Trial(fitted.forest, training.values, training.y, units, seed, int(params.n_repeats), partners, score)
     if params.kind == "impurity_oob":
-        by_tree = add_up(for_each_tree(fitted, trial, confirm, effort), units)
+        by_tree = add_up(for_each_tree(fitted, trial, confirm, run), units)
     else:
-        by_tree = for_each_tree(fitted, trial, LeftOut.permutation, effort)
+        by_tree = for_each_tree(fitted, trial, LeftOut.permutation, run)
     return tabulate(names, by_tree, params.kind)
 
 
-def warn_of_noise(fitted: FittedForest, training: TrainingRows, seed: int, effort: Effort) -> tuple[str, ...]:
+def warn_of_noise(fitted: FittedForest, training: TrainingRows, seed: int, run: RunParams) -> tuple[str, ...]:
     """Warn of features in the upper half by impurity whose permutation out of bag costs nothing; their names."""
     names, _ = name_units(fitted.forest, None)
-    permuted = out_of_bag_importance(fitted, ImportanceParams("permutation"), training, seed, None, effort)
+    permuted = out_of_bag_importance(fitted, ImportanceParams("permutation"), training, seed, None, run)
     impurity = fitted.forest.importances()
     rank = np.argsort(np.argsort(-impurity, kind="stable"), kind="stable")
     is_high = (2 * rank < len(names)) & (impurity > 0.0)
-    suspects = np.flatnonzero(is_high & ~(permuted.importance > DOUBT * permuted.std_error))
+    suspects = np.flatnonzero(is_high & ~(permuted.importance > STD_ERRORS * permuted.std_error))
     suspects = suspects[np.argsort(rank[suspects])]
     for j in suspects.tolist():
         column = training.values[:, j]
@@ -134,7 +134,7 @@ def refuse_without_oob(fitted: FittedForest, kind: str) -> None:
 
 
 def for_each_tree(
-    fitted: FittedForest, trial: Trial, work: Callable[[LeftOut], NDArray[np.float64]], effort: Effort
+    fitted: FittedForest, trial: Trial, work: Callable[[LeftOut], NDArray[np.float64]], run: RunParams
 ) -> NDArray[np.float64]:
     """What `work` finds for each tree that has out-of-bag rows, (n_trees, any)."""
     forest, draw = fitted.forest, fitted.draw
@@ -143,7 +143,7 @@ def for_each_tree(
     has_weight = None if draw.probability is None else draw.probability > 0.0
     _ = forest.is_leaf  # made here and not by several threads at once
 
-    def run(tree: int, _: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    def work_on(tree: int, _: NDArray[np.int64]) -> NDArray[np.float64] | None:
         is_out = draw.counts(tree) == 0
         if has_weight is not None:
             is_out &= has_weight  # rows of no weight are in no bag, and count for nothing
@@ -151,12 +151,12 @@ def for_each_tree(
         return work(LeftOut(trial, tree, rows, chosen)) if len(rows) else None
 
     results = run_tasks(
-        run,
+        work_on,
         len(forest),
-        count_workers(effort.n_jobs, len(forest), seconds),
+        count_workers(run.n_jobs, len(forest), seconds),
         label="permuting",
         unit="trees",
-        verbose=effort.verbose,
+        verbose=run.verbose,
         is_short=seconds < SHORT_SECONDS,
     )
     found = [result for result in results if result is not None]
