@@ -610,6 +610,7 @@ def test_a_failed_refit_keeps_the_model(kind, monkeypatch):
     assert model.predict(frame).shape == (40,)
 
 
+@pytest.mark.slow
 def test_fault_120_ctrl_c_is_answered_and_the_old_model_kept(tmp_path):
     code = """
     import numpy as np

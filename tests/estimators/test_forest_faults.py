@@ -546,6 +546,7 @@ def test_fault_062_class_weights(classifier):
     ],
     ids=str,
 )
+@pytest.mark.sampled(3)
 def test_fault_066_the_same_bits_for_any_number_of_threads(kind, settings):
     X, y = make_table(400)
     if kind in REGRESSORS:
@@ -992,6 +993,7 @@ def test_unfitted_forests_say_so(kind):
         assert not hasattr(model, name)
 
 
+@pytest.mark.sampled(4)
 def test_in_a_search_with_processes_and_threads(kind):
     X, y = make_table(60)
     grid = {"max_depth": [1, 3]}

@@ -153,6 +153,7 @@ def test_fault_125_without_the_optional_libraries():
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals to one process only")
 @pytest.mark.parametrize("stage", ["growing", "coding", "textbook"])
+@pytest.mark.sampled(3)
 def test_fault_120_interrupt(stage, tmp_path):
     # One row a class: each of 60,000 tests splits off one row, for minutes. Coding: many sorts, one by one.
     code = """
