@@ -42,21 +42,39 @@ MOST_EXAMPLES = {"quick": 50, "interpreted": 5}.get(PROFILE)  # for a test that 
 settings.load_profile(PROFILE)
 
 
-@pytest.hookimpl(tryfirst=True)  # before `-m` is looked at
+_met = Counter()  # cases collected so far, by their function
+
+
+def pytest_itemcollected(item):
+    """Mark what `sampled` leaves out as slow, hold a test to the examples of the profile, and check its markers."""
+    for mark in item.iter_markers("compiled"):
+        if set(mark.kwargs) != {"reason"} or mark.args:
+            raise pytest.UsageError(f"{item.nodeid}: say why, as in @pytest.mark.compiled(reason='...')")
+    if (mark := item.get_closest_marker("sampled")) is not None:
+        (every,) = mark.args
+        function = item.nodeid.partition("[")[0]
+        if _met[function] % every:
+            item.add_marker(pytest.mark.slow)
+        _met[function] += 1
+    hold_examples(getattr(item, "obj", None))
+
+
+# What needs hardly a compiled kernel, then what needs those of CART and forests, then the textbook's, then boosting's:
+# the order in which `spinney warmup` compiles them, which `make test` runs beside the tests.
+NEED_NONE = ("datasets/", "reading/", "show/", "table/", "test_house", "test_jit", "test_naive", "test_numba_names")
+NEED_LATE = ("textbook", "id3", "c45", "j48"), ("boost",), ("study", "pages", "benchmarks")
+
+
 def pytest_collection_modifyitems(items):
-    """Mark what `sampled` leaves out as slow, hold tests to the examples of the profile, and check the markers."""
-    met = Counter()  # cases so far, by their function
-    for item in items:
-        for mark in item.iter_markers("compiled"):
-            if set(mark.kwargs) != {"reason"} or mark.args:
-                raise pytest.UsageError(f"{item.nodeid}: say why, as in @pytest.mark.compiled(reason='...')")
-        if (mark := item.get_closest_marker("sampled")) is not None:
-            (every,) = mark.args
-            function = item.parent.nodeid, item.originalname
-            if met[function] % every:
-                item.add_marker(pytest.mark.slow)
-            met[function] += 1
-        hold_examples(getattr(item, "obj", None))
+    """Sort the files by what they need; those that need the same stay as pytest-randomly has shuffled them."""
+    items.sort(key=lambda item: place_of(item.path.relative_to(Path(__file__).parent).as_posix()))
+
+
+def place_of(path):
+    """Where in the order above a file is."""
+    if path.startswith(NEED_NONE):
+        return 0
+    return next((place for place, words in enumerate(NEED_LATE, 2) if any(word in path for word in words)), 1)
 
 
 def hold_examples(test):

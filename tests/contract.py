@@ -37,7 +37,6 @@ def parametrize_with_contract(estimators, expected_failed_checks=None):
     for estimator in estimators:
         kind = type(estimator), get_tags(estimator)
         is_first = kind not in kinds
-        is_default = type(estimator) not in [type_ for type_, _ in kinds]
         kinds.append(kind)
         said = name(estimator)  # takes a millisecond: not once for each check
         for case in parametrize_with_checks([estimator], expected_failed_checks=expected_failed_checks).args[1]:
@@ -45,8 +44,7 @@ def parametrize_with_contract(estimators, expected_failed_checks=None):
             is_known = any(mark.name == "xfail" for mark in marks)  # to fail, and why: that is the same for all
             if not is_first and (is_known or name_of(values[1]) not in ASKED_OF_EVERY_SETTING):
                 marks.append(pytest.mark.slow)
-            if not is_default:
-                marks.append(pytest.mark.compiled(reason="scikit-learn's checks of a setting that is not the default"))
+            marks.append(pytest.mark.compiled(reason="scikit-learn's checks say nothing about interpreted kernels"))
             cases.append(pytest.param(*values, marks=marks, id=f"{said}-{name(values[1])}"))
     return pytest.mark.parametrize(("estimator", "check"), cases)
 

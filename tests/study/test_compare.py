@@ -61,7 +61,7 @@ def test_scores_are_those_of_cross_validate(is_regression, metric, n_classes):
 
 @compiled_only
 def test_a_study_is_the_same_after_json():
-    study = compare(make_data(), methods=["cart", "forest"], n_splits=2, n_repeats=1, is_tuned=True)
+    study = compare(make_data(), methods=["cart"], n_splits=2, n_repeats=1, is_tuned=True)
     assert Study.from_json(study.to_json()) == study
     with pytest.raises(ValueError, match="not the JSON of a study"):
         Study.from_json("[]")
