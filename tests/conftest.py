@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -32,24 +33,55 @@ settings.register_profile(
 )
 settings.register_profile("fresh", settings.get_profile("default"), derandomize=False)
 settings.register_profile("thorough", settings.get_profile("fresh"), max_examples=2000)
-# Interpreted kernels take a hundred times as long; they are run to reach every line, which few examples do. No test is
-# given more, whatever it asks for: see `pytest_collection_modifyitems`.
+# `make test`: the first of the examples that `make test-all` tries.
+settings.register_profile("quick", settings.get_profile("default"), max_examples=12)
+# Interpreted kernels take a hundred times as long; they are run to reach every line, which few examples do.
 settings.register_profile("interpreted", settings.get_profile("default"), max_examples=5)
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "interpreted" if IS_INTERPRETED else "default")
+MOST_EXAMPLES = {"quick": 50, "interpreted": 5}.get(PROFILE)  # for a test that asks for more than the profile gives
 settings.load_profile(PROFILE)
 
 
+_met = Counter()  # cases collected so far, by their function
+
+
+def pytest_itemcollected(item):
+    """Mark what `sampled` leaves out as slow, hold a test to the examples of the profile, and check its markers."""
+    for mark in item.iter_markers("compiled"):
+        if set(mark.kwargs) != {"reason"} or mark.args:
+            raise pytest.UsageError(f"{item.nodeid}: say why, as in @pytest.mark.compiled(reason='...')")
+    if (mark := item.get_closest_marker("sampled")) is not None:
+        (every,) = mark.args
+        function = item.nodeid.partition("[")[0]
+        if _met[function] % every:
+            item.add_marker(pytest.mark.slow)
+        _met[function] += 1
+    hold_examples(getattr(item, "obj", None))
+
+
+# What needs hardly a compiled kernel, then what needs those of CART and forests, then the textbook's, then boosting's:
+# the order in which `spinney warmup` compiles them, which `make test` runs beside the tests.
+NEED_NONE = ("datasets/", "reading/", "show/", "table/", "test_house", "test_jit", "test_naive", "test_numba_names")
+NEED_LATE = ("textbook", "id3", "c45", "j48"), ("boost",), ("study", "pages", "benchmarks")
+
+
 def pytest_collection_modifyitems(items):
-    """Hold tests to the number of examples of the `interpreted` profile; a test's own `settings` would go before it."""
-    most = settings.get_profile(PROFILE).max_examples
-    for item in items:
-        for mark in item.iter_markers("compiled"):
-            if set(mark.kwargs) != {"reason"} or mark.args:
-                raise pytest.UsageError(f"{item.nodeid}: say why, as in @pytest.mark.compiled(reason='...')")
-        test = getattr(item, "obj", None)
-        own = getattr(test, "_hypothesis_internal_use_settings", None)
-        if PROFILE == "interpreted" and own is not None and own.max_examples > most:
-            test._hypothesis_internal_use_settings = settings(own, max_examples=most)
+    """Sort the files by what they need; those that need the same stay as pytest-randomly has shuffled them."""
+    items.sort(key=lambda item: place_of(item.path.relative_to(Path(__file__).parent).as_posix()))
+
+
+def place_of(path):
+    """Where in the order above a file is."""
+    if path.startswith(NEED_NONE):
+        return 0
+    return next((place for place, words in enumerate(NEED_LATE, 2) if any(word in path for word in words)), 1)
+
+
+def hold_examples(test):
+    """Cut down the examples that a test asks for by `settings` of its own, which would go before the profile's."""
+    own = getattr(test, "_hypothesis_internal_use_settings", None)
+    if MOST_EXAMPLES is not None and own is not None and own.max_examples > MOST_EXAMPLES:
+        test._hypothesis_internal_use_settings = settings(own, max_examples=MOST_EXAMPLES)
 
 
 def pytest_runtest_setup(item):

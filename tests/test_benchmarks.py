@@ -20,11 +20,11 @@ TINY = Scale(2e-4, 1, 5)
 @pytest.mark.parametrize(
     ("question", "n_answers"),
     [
-        ("predict", 3),
-        ("scaling", 1),
         ("fit", 2),
-        ("memory", 2),
-        ("startup", 5),
+        pytest.param("predict", 3, marks=pytest.mark.slow),
+        pytest.param("scaling", 1, marks=pytest.mark.slow),
+        pytest.param("memory", 2, marks=pytest.mark.slow),
+        pytest.param("startup", 5, marks=pytest.mark.slow),
         pytest.param("forest", 13, marks=pytest.mark.slow),
         pytest.param("boosting", 3, marks=pytest.mark.slow),
         pytest.param("ranks", 0, marks=pytest.mark.slow),

@@ -389,17 +389,9 @@ def test_levels_that_tie_but_for_rounding(column):
     assert check_rounds(Case(columns, n_levels, y, weights, "squared_error", max_bins=None, params={})) >= 4
 
 
-# The plain engine takes three seconds of each. What a loss computes does not depend on how columns are coded: each loss
-# has one of the two by turns, so that each coding has half of them; the other 10 of the 20 are slow.
-ALL_LOSSES = [*NUMBERS, "log_loss", "exponential", "softmax"]
-LARGER = [
-    pytest.param(loss, max_bins, marks=[pytest.mark.slow] * (place % 2 != (max_bins is None)))
-    for place, loss in enumerate(ALL_LOSSES)
-    for max_bins in (None, 20)
-]
-
-
-@pytest.mark.parametrize(("loss", "max_bins"), LARGER)
+@pytest.mark.parametrize("max_bins", [None, 20])
+@pytest.mark.parametrize("loss", [*NUMBERS, "log_loss", "exponential", "softmax"])
+@pytest.mark.sampled(7)  # the plain engine takes three seconds of each; small tables have every loss
 @pytest.mark.compiled(reason="a larger table; small ones are boosted interpreted too")
 def test_rounds_of_a_larger_table(loss, max_bins):
     """Wide columns, which take two bytes, and more levels than a word has bits."""
@@ -424,7 +416,8 @@ def test_candidates_by_hessian(loss):
     assert check_rounds(draw_case(loss, 120, params=params), 3, max_bins=7) >= 12
 
 
-@pytest.mark.parametrize("most", [1, 8, 40])
+@pytest.mark.parametrize("most", [8, 1, 40])
+@pytest.mark.sampled(3)
 def test_branches_of_a_category_of_many_levels_are_capped(most):
     """The smaller branch of a node with more than 64 levels has no more than so many of them."""
     case = draw_case("squared_error", params={"max_cat_threshold": most, "max_leaf_nodes": 8})
@@ -585,6 +578,7 @@ def test_a_row_of_weight_two_is_two_rows(case, data):
 @pytest.mark.parametrize("subsample", [1.0, 0.7])
 @pytest.mark.parametrize("has_weights", [False, True])
 @pytest.mark.parametrize(("loss", "max_bins"), [("squared_error", None), ("softmax", 255), ("absolute_error", 255)])
+@pytest.mark.sampled(5)
 def test_any_number_of_threads_gives_the_same_bits(monkeypatch, loss, max_bins, has_weights, subsample):
     """Nodes and passes over rows are shared out from few rows on, so that threads have work to share."""
     monkeypatch.setattr("spinney.tree.boost.SHARE_CELLS", 1)

@@ -67,6 +67,7 @@ CATEGORY = {"categorical_features": [3]}
 @compiled_only
 @pytest.mark.parametrize("way", ["hands", "batches", "both"])
 @pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.sampled(4)
 def test_threads_and_shares_of_any_size_change_no_bit(monkeypatch, loss, way):
     """Rows, nodes and batches of nodes are shared out from next to nothing on."""
     X, y = make_table(9000, loss)
@@ -152,6 +153,7 @@ def digest(*arguments, **environment):
     return process.stdout.strip()
 
 
+@pytest.mark.slow
 def test_processes_hash_seeds_and_the_interpreter_change_no_bit():
     """Compiled, with strings hashed otherwise, and without a compiler."""
     expected = digest("compiled", PYTHONHASHSEED="0")
@@ -317,6 +319,7 @@ def test_one_value_far_out_keeps_the_sums_of_the_others(at):
 @compiled_only
 @pytest.mark.parametrize("newton", [True, False])
 @pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss != "four classes"])
+@pytest.mark.sampled(3)
 def test_monotone_constraints_hold_between_all_points_of_a_grid(loss, newton):
     """Whatever is larger in the rising column and smaller in the falling one is answered with no less."""
     grid = np.linspace(-2.6, 2.6, 14)

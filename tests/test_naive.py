@@ -343,6 +343,7 @@ LIMITS = [
 @pytest.mark.parametrize("has_weights", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize("has_missing", [False, True], ids=["complete", "missing"])
 @pytest.mark.parametrize("criterion", ["gini", "entropy", "squared_error"])
+@pytest.mark.sampled(5)
 def test_equals_sklearn(criterion, has_missing, has_weights, limits):
     is_regression = criterion == "squared_error"
     estimator = DecisionTreeRegressor if is_regression else DecisionTreeClassifier

@@ -120,6 +120,7 @@ def test_gain_and_weights_of_the_xgboost_form(li_hang):
         ("huber", {"max_depth": 3}, True),
     ],
 )
+@pytest.mark.sampled(3)
 def test_friedman_regression(loss, shape, has_weights):
     columns = draw_columns()
     y, weights = draw_target(columns, "number"), draw_weights() if has_weights else None
@@ -135,6 +136,7 @@ def test_friedman_regression(loss, shape, has_weights):
 
 
 @pytest.mark.parametrize(("loss", "n_classes"), [("log_loss", 2), ("exponential", 2), ("log_loss", 3)])
+@pytest.mark.sampled(2)
 def test_friedman_classification(loss, n_classes):
     columns = draw_columns(1)
     y, weights = draw_target(columns, str(n_classes)), draw_weights()
@@ -177,6 +179,7 @@ HIST = {"n_rounds": 5, "learning_rate": 0.3, "max_leaf_nodes": 8, "min_child_wei
         ("gamma", "positive", False),
     ],
 )
+@pytest.mark.sampled(3)
 def test_second_order_regression(loss, kind, has_weights, share_missing):
     columns = draw_columns(2, share_missing=share_missing)
     y, weights = draw_target(columns, kind), draw_weights() if has_weights else None
@@ -188,7 +191,7 @@ def test_second_order_regression(loss, kind, has_weights, share_missing):
     np.testing.assert_allclose(raw_of(model), expected[:, 0], rtol=NEAR, atol=NEAR)
 
 
-@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("n_classes", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_second_order_classification(n_classes):
     columns = draw_columns(3, share_missing=0.1)
     y, weights = draw_target(columns, str(n_classes)), draw_weights()
@@ -223,6 +226,7 @@ def test_categories_in_the_order_of_their_gradients():
 
 
 @pytest.mark.parametrize("sets", [[[0, 1], [1, 2]], [[0], [1, 2, 3]], [[0, 1, 2, 3], [0, 2]], [[2]], []])
+@pytest.mark.sampled(2)
 def test_interaction_constraints(sets):
     columns = draw_columns(5)
     y = draw_target(columns, "number") + columns[3] * columns[0]

@@ -115,6 +115,7 @@ def test_float32_keeps_values_apart(shared_data, name):
 
 
 @pytest.mark.parametrize(("name", "criterion", "limit"), cases([{"min_samples_leaf": 20}, {"max_depth": 4}]))
+@pytest.mark.sampled(3)
 def test_limited_trees_are_equal_where_the_seeds_agree(shared_data, name, criterion, limit):
     X, y = read_numeric(shared_data, name)
     ours, theirs = grow_both(name, X, y, criterion=criterion, **limit)
@@ -127,6 +128,7 @@ def test_limited_trees_are_equal_where_the_seeds_agree(shared_data, name, criter
 
 
 @pytest.mark.parametrize(("name", "criterion", "limit"), cases([{}]))
+@pytest.mark.sampled(3)
 def test_full_trees(shared_data, name, criterion, limit):
     X, y = read_numeric(shared_data, name)
     ours, theirs = grow_both(name, X, y, criterion=criterion, **limit)

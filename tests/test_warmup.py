@@ -98,6 +98,7 @@ print(more)
 """
 
 
+@pytest.mark.slow
 def test_nothing_is_compiled_after_warmup(tmp_path):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
     paths = [str(Path(path).resolve()) for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]

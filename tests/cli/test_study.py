@@ -372,6 +372,7 @@ def test_a_spent_budget_is_said(fruit):
 
 @compiled_only
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.slow
 def test_ctrl_c_leaves_a_table_and_exit_code_130(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 6))

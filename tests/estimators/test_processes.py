@@ -113,6 +113,7 @@ if hasattr(os, "sched_setaffinity"):
     assert run(pin + DIGEST + COMPILED, **dict.fromkeys(names, "1")) == digest
 
 
+@pytest.mark.slow
 def test_fault_126_optimised_python_with_warnings_as_errors(digest):
     assert run(DIGEST + COMPILED, "-OO", "-W", "error", "-X", "dev") == digest
 
@@ -153,6 +154,7 @@ def test_fault_125_without_the_optional_libraries():
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals to one process only")
 @pytest.mark.parametrize("stage", ["growing", "coding", "textbook"])
+@pytest.mark.sampled(3)
 def test_fault_120_interrupt(stage, tmp_path):
     # One row a class: each of 60,000 tests splits off one row, for minutes. Coding: many sorts, one by one.
     code = """
@@ -333,6 +335,7 @@ def test_fault_113_fork_after_fit():
     assert out == "0 True"
 
 
+@pytest.mark.slow
 def test_fault_114_spawn_forkserver_and_loky(tmp_path):
     script = tmp_path / "work.py"
     script.write_text(

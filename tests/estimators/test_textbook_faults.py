@@ -1,22 +1,18 @@
 """Bad and odd input for ID3 and C4.5 where they have their own ways, by the numbers of `tests/FAULTS.md`.
 
-What every single tree must get is in `test_faults`; here are missing values, sizes of leaves and weights, and the
-parameters that CART has not.
+What every class answers alike is in `test_faults`, what depends on how trees grow in `test_tree_faults`; here are
+missing values, sizes of leaves and weights, and the parameters that CART has not.
 """
-
-import re
 
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 from sklearn.utils._param_validation import InvalidParameterError
 
+from fault_cases import FRAMES, make_table, refuses, same_tree
 from spinney import C45Classifier, ID3Classifier, ID3Regressor
 
 KINDS = [ID3Classifier, ID3Regressor, C45Classifier]
-FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
 
 
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
@@ -32,20 +28,6 @@ def id3(request):
 @pytest.fixture(params=FRAMES)
 def frame_of(request):
     return FRAMES[request.param]
-
-
-def make_table(n_rows=40, seed=0):
-    X = np.random.default_rng(seed).normal(size=(n_rows, 3))
-    return X, (X[:, 0] + 0.5 * X[:, 1] > 0).astype(int)
-
-
-def refuses(error, *words):
-    return pytest.raises(error, match="(?s)" + ".*".join(map(re.escape, words)))
-
-
-def same_tree(one, other):
-    names = ("test", "first_child", "threshold", "subsets", "n_rows", "weight", "impurity", "distributions")
-    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
 
 
 # --- B. values ----------------------------------------------------------------------------------------------------

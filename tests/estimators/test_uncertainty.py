@@ -191,6 +191,7 @@ def naive_quantiles(forest, X, y, counts, weight=None):
 
 
 @draws
+@pytest.mark.sampled(2)
 def test_quantiles_are_meinshausens(draw):
     forest, X, y = make_forest(draw=draw, keep_members=True)
     weight = WEIGHT if "that trees see" in draw or "and groups" in draw else None
@@ -204,6 +205,7 @@ def test_quantiles_are_meinshausens(draw):
 
 @pytest.mark.parametrize("kind", [RandomForestRegressor, ExtraTreesRegressor])
 @pytest.mark.parametrize("trees", TREES)
+@pytest.mark.sampled(3)
 def test_quantiles_of_trees_of_any_make(kind, trees):
     bags = {"bootstrap": True} if trees == "pruned out of bag" else {}
     forest, X, y = make_forest(kind, keep_members=True, **TREES[trees], **bags)

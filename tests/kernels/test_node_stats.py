@@ -74,6 +74,7 @@ def assert_same(a, b):
 @pytest.mark.parametrize("weights", ["none", "whole", "decimal"])
 @pytest.mark.parametrize("missing", [0, OWN_BRANCH])
 @pytest.mark.parametrize(("offset", "scale"), [(0.0, 1.0), (1e6, 1.0), (0.0, 1e300), (0.0, 1e-300)])
+@pytest.mark.sampled(5)
 def test_numbers(criterion, weights, missing, offset, scale):
     y = (np.round(np.random.default_rng(1).normal(size=N), 1) + offset) * scale
     w = weighting(weights)

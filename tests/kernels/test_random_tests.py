@@ -129,6 +129,7 @@ def test_no_bin_is_torn(n, n_classes, share_missing):
 
 @pytest.mark.parametrize("n", [5, 60, 150])
 @pytest.mark.parametrize("n_classes", [None, 2, 3])
+@pytest.mark.sampled(2)
 def test_thresholds_of_the_root_are_uniform(n, n_classes):
     """Over the range of the values, however they lie in it; few rows and many go different ways."""
     rng = np.random.default_rng(n)
@@ -164,6 +165,7 @@ def test_thresholds_below_the_root_are_uniform(max_features):
 
 @pytest.mark.parametrize(("seen", "n_levels"), [((0, 1, 2), 3), ((1, 2, 4, 5), 7), ((2, 63, 64, 69), 70)])
 @pytest.mark.parametrize("n_classes", [None, 2, 3])
+@pytest.mark.sampled(2)
 def test_each_way_to_part_the_levels_is_as_likely(seen, n_levels, n_classes):
     """Levels that the node has: any two parts, neither empty. Levels that it lacks: each to either side."""
     rng = np.random.default_rng(0)

@@ -157,6 +157,7 @@ def test_numbers_of_any_size(n, heaviest):
 @pytest.mark.parametrize("n_classes", [*CLASSES, None])
 @pytest.mark.parametrize("share_missing", [0.02, 0.3])
 @pytest.mark.parametrize("missing", ["learned", "branch"])
+@pytest.mark.sampled(3)
 def test_missing_values_and_categories(n, n_classes, share_missing, missing):
     n_classes = n_classes and min(n_classes, n)
     for seed, heaviest in enumerate((1, 3, 500)):

@@ -46,6 +46,7 @@ def make_data(n_rows=150, *, is_regression=False, n_classes=3, **options):
         (True, "rmse", 0),
     ],
 )
+@pytest.mark.sampled(3)
 def test_scores_are_those_of_cross_validate(is_regression, metric, n_classes):
     data = make_data(is_regression=is_regression, n_classes=n_classes)
     study = compare(data, metric=metric, n_splits=2, n_repeats=1, seed=4)
@@ -62,7 +63,7 @@ def test_scores_are_those_of_cross_validate(is_regression, metric, n_classes):
 
 @compiled_only
 def test_a_study_is_the_same_after_json():
-    study = compare(make_data(), methods=["cart", "forest"], n_splits=2, n_repeats=1, is_tuned=True)
+    study = compare(make_data(), methods=["cart"], n_splits=2, n_repeats=1, is_tuned=True)
     assert Study.from_json(study.to_json()) == study
     with pytest.raises(ValueError, match="not the JSON of a study"):
         Study.from_json("[]")

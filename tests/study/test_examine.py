@@ -421,6 +421,7 @@ def test_a_tuned_method_is_examined_with_what_most_folds_chose():
 
 @compiled_only
 @pytest.mark.parametrize("metric", ["accuracy", "log_loss", "roc_auc", "balanced_accuracy"])
+@pytest.mark.sampled(3)
 def test_a_part_of_the_rows_shows_the_way_and_all_the_end(metric, monkeypatch):
     data = make_data(n_rows=400)
     study, scores = None, []

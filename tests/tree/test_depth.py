@@ -49,6 +49,7 @@ def test_diagrams_of_a_chain(kind):
 
 
 @pytest.mark.parametrize("direction", ["down", "right"])
+@pytest.mark.sampled(2)
 def test_picture_of_a_chain(direction):
     tree = hand_trees.chain(DEPTH)
     root = ET.fromstring(tree.to_svg(direction=direction, max_leaves=DEPTH + 1))
@@ -67,6 +68,7 @@ def test_a_missing_value_in_a_chain_is_told_at_every_test():
 
 @KINDS
 @pytest.mark.parametrize("n_classes", [0, 2])
+@pytest.mark.sampled(5)
 def test_prunings_of_a_chain(kind, n_classes):
     tree = hand_trees.chain(DEPTH, kind, n_classes)
     assert cut_sequence(tree)[-1].n_leaves == 1
