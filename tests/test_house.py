@@ -290,8 +290,6 @@ SHARED_NAMES = {  # folder: (names that several of its modules define, why)
         {"gain_of", "scan_cuts", "scan_feature", "scan_levels"},
         "the driver calls the scan of classes or that of values by the same names",
     ),
-    "estimators": ({"check_levels", "forget"}, "to be renamed"),
-    "model": ({"pack", "read_floats"}, "to be renamed"),
 }
 
 

@@ -36,8 +36,10 @@ def read_yaml(path):
 
 def recipes():
     """The entries of the Makefile's menu, {name: its recipe}."""
-    blocks = re.findall(r"^([a-z-]+):.*?## .*\n((?:\t.*\n)*)", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
-    return dict(blocks)
+    text = (REPOSITORY / "Makefile").read_text()
+    for name, lines in re.findall(r"^define ([A-Z_]+)\n((?:.*\n)*?)endef$", text, re.MULTILINE):
+        text = text.replace(f"$({name})", lines.strip().replace("\n", "\n\t"))
+    return dict(re.findall(r"^([a-z-]+):.*?## .*\n((?:\t.*\n)*)", text, re.MULTILINE))
 
 
 def called_entries(commands):

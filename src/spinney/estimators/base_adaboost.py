@@ -36,7 +36,7 @@ from spinney.estimators.checks import check_monotone, check_weights, draw_seed, 
 from spinney.estimators.evaluation_sets import GivenSet, Validation, check_stopping
 from spinney.estimators.kept import Kept, Part, kept_by, set_parts, take_fitted
 from spinney.estimators.training import make_legend
-from spinney.model.fitted_adaboost import FittedAdaBoost, VotingEstimators, VotingTrees, find_fault
+from spinney.model.fitted_adaboost import FittedAdaBoost, VotingEstimators, VotingTrees, find_adaboost_fault
 from spinney.model.fitted_boosting import Scores
 from spinney.table.coding import code_table
 from spinney.table.fixed_point import fix_weights, weight_unit
@@ -323,11 +323,11 @@ class BaseAdaBoost(Estimator):
         return self._fitted.trees is not None
 
     def _set_fitted(self, values: dict[str, Any]) -> None:
-        set_parts(self, values, make_fitted)
+        set_parts(self, values, make_fitted_adaboost)
 
     def _find_fault(self) -> str | None:
         fitted = self._fitted
-        fault = find_fault(fitted)
+        fault = find_adaboost_fault(fitted)
         if fault is not None:
             return fault
         if fitted.trees is not None:
@@ -445,7 +445,7 @@ class BaseAdaBoost(Estimator):
 SHARED_WITH_TREES = ("n_features_in_", "feature_names_in_", "classes_", "n_classes_")
 
 
-def make_fitted(values: dict[str, Any]) -> FittedAdaBoost:
+def make_fitted_adaboost(values: dict[str, Any]) -> FittedAdaBoost:
     """A model from its fitted attributes, by the names that files have."""
     trees: list[Any] = [values.get(name) for name in ("_schema", "forest_", "_base")]
     members, scores = values.get("_members"), values.get("validation_scores_")

@@ -44,7 +44,7 @@ from spinney.estimators.round_scores import make_score, name_score
 from spinney.estimators.scoring import find_score
 from spinney.estimators.training import make_legend, read_training
 from spinney.model.boosted_scores import add_rounds, begin_raw
-from spinney.model.fitted_boosting import FittedBoosting, Scores, feature_importances, find_fault, in_units
+from spinney.model.fitted_boosting import FittedBoosting, Scores, feature_importances, find_boosting_fault, in_units
 from spinney.table.binning import bin_table
 from spinney.table.fixed_point import fix_weights, scale
 from spinney.table.ingest import Table
@@ -508,10 +508,10 @@ class BaseGradientBoosting(Estimator):
     # --- files ---
 
     def _set_fitted(self, values: dict[str, Any]) -> None:
-        set_parts(self, values, make_fitted)
+        set_parts(self, values, make_fitted_boosting)
 
     def _find_fault(self) -> str | None:
-        return find_fault(self._fitted)
+        return find_boosting_fault(self._fitted)
 
     # --- predictions ---
 
@@ -579,7 +579,7 @@ class BaseGradientBoosting(Estimator):
         return feature_importances(self._fitted)
 
 
-def make_fitted(values: dict[str, Any]) -> FittedBoosting:
+def make_fitted_boosting(values: dict[str, Any]) -> FittedBoosting:
     """A model from its fitted attributes, by the names that files have."""
     scores = {
         name: None if values.get(name) is None else Scores(values[name])

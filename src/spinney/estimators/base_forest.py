@@ -73,12 +73,6 @@ FOREST_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-def forget(estimator: Any, names: tuple[str, ...]) -> None:
-    """Drop attributes of an earlier fit."""
-    for name in names:
-        vars(estimator).pop(name, None)
-
-
 class Forest(Estimator):
     """What all forests share: bags, growing, adding up, and what single trees and out-of-bag rows tell."""
 

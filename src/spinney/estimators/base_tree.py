@@ -51,7 +51,7 @@ from spinney.model.fitted_tree import (
     FittedTree,
     Pruning,
     explain_row,
-    find_fault,
+    find_tree_fault,
     make_predictor,
     passed_nodes,
 )
@@ -151,7 +151,7 @@ class TreeEstimator(Estimator):
 
     def _find_fault(self) -> str | None:
         """What is wrong with the fitted tree, just read."""
-        return find_fault(self._fitted)
+        return find_tree_fault(self._fitted)
 
     def _make_predictor(self) -> TreePredictor:
         """What predicts."""

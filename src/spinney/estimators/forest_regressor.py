@@ -135,7 +135,7 @@ class ForestRegressor(Regressor):
         [[1.0, 3.0], [101.0, 103.0]]
         """
         fitted = self._find_fitted()
-        levels = forest_quantiles.check_levels(quantiles)
+        levels = forest_quantiles.check_quantiles(quantiles)
         return forest_quantiles.predict_quantiles(
             fitted, self._values(X), levels, self._read_train(train), n_jobs=self.n_jobs
         )

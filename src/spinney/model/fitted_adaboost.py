@@ -112,7 +112,7 @@ def bound_error(fitted: FittedAdaBoost, margin: float) -> Floats:
     return bound_rounds(fitted.errors, fitted.alphas, margin)
 
 
-def find_fault(fitted: FittedAdaBoost) -> str | None:
+def find_adaboost_fault(fitted: FittedAdaBoost) -> str | None:
     """What is wrong with a model that was read from a file, beyond its members; None: nothing."""
     if (fitted.trees is None) == (fitted.others is None):
         return "a fitted AdaBoost has trees or other members"

@@ -116,7 +116,7 @@ def feature_importances(fitted: FittedBoosting) -> Floats:
 # --- a model that was read from a file ------------------------------------------------------------------------
 
 
-def find_fault(fitted: FittedBoosting) -> str | None:
+def find_boosting_fault(fitted: FittedBoosting) -> str | None:
     """What is wrong with a model beyond its trees, of which every part is known to be of its type; None: nothing."""
     n_rounds = fitted.n_rounds
     if not 1 <= fitted.best_round <= n_rounds or n_rounds * fitted.n_raw != len(fitted.forest):

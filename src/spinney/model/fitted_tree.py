@@ -98,7 +98,7 @@ def passed_nodes(tree: Tree, leaf: NDArray[np.int64]) -> tuple[NDArray[np.int64]
 # --- checks ---
 
 
-def find_fault(fitted: FittedTree) -> str | None:
+def find_tree_fault(fitted: FittedTree) -> str | None:
     """What is wrong with a fitted tree that was read, whose parts are of their types; None: nothing."""
     return find_legend_fault(fitted) or (None if fitted.pruning is None else find_pruning_fault(fitted.pruning))
 

@@ -47,16 +47,16 @@ def pack_values(forest: Forest, n_raw: int, n_trees: int, start: NDArray[np.floa
     uint64 (n_words,), read-only
         With it, `one_row.add_up(packed, x, out)` writes n_raw sums: the very additions of `add_rounds` and `add_votes`.
     """
-    return pack(forest, n_trees, np.asarray(start, np.float64).reshape(n_raw), has_shares=False)
+    return pack_forest(forest, n_trees, np.asarray(start, np.float64).reshape(n_raw), has_shares=False)
 
 
 def pack_shares(forest: Forest, n_trees: int) -> NDArray[np.uint64]:
     """Pack the first trees of a classification forest: sums of class shares, the very additions of `add_votes`."""
     n_classes = max(forest.n_classes, 1)
-    return pack(forest, n_trees, np.zeros(n_classes), has_shares=n_classes > 1)
+    return pack_forest(forest, n_trees, np.zeros(n_classes), has_shares=n_classes > 1)
 
 
-def pack(forest: Forest, n_trees: int, start: NDArray[np.float64], *, has_shares: bool) -> NDArray[np.uint64]:
+def pack_forest(forest: Forest, n_trees: int, start: NDArray[np.float64], *, has_shares: bool) -> NDArray[np.uint64]:
     """Lay out head, start, roots, nodes, subsets and shares end to end."""
     first_node = forest.first_node[: n_trees + 1]
     n_nodes, n_words = int(first_node[-1]), int(forest.first_word[n_trees])
@@ -109,7 +109,7 @@ def lay_arguments(forest: Forest, n_trees: int, at_subsets: int, nodes: NDArray[
     if len(subset) == 0:
         return
     tree = np.searchsorted(forest.first_node[: n_trees + 1], subset, side="right") - 1
-    word = at_subsets + forest.first_word[tree] + read_floats(nodes, subset).astype(np.int64)
+    word = at_subsets + forest.first_word[tree] + node_floats(nodes, subset).astype(np.int64)
     n_levels = forest.n_levels[feature_of_link(nodes[subset, 1])]
     nodes[subset, 0] = pack_link(n_levels, word)  # two halves of a word, as those of a link
 
@@ -117,12 +117,12 @@ def lay_arguments(forest: Forest, n_trees: int, at_subsets: int, nodes: NDArray[
 def lay_classes(forest: Forest, first_node: NDArray[np.int64], at_shares: int, nodes: NDArray[np.uint64]) -> None:
     """Write the first words of leaves: a place of the sums for a pure one, of its shares for a mixed one."""
     leaf = np.flatnonzero(forest.is_leaf[: len(nodes)])
-    code = read_floats(nodes, leaf).astype(np.int64)
+    code = node_floats(nodes, leaf).astype(np.int64)
     tree = np.searchsorted(first_node, leaf, side="right") - 1
     row = forest.first_mixed[tree] - 1 - code
     nodes[leaf, 0] = np.where(code >= 0, HEAD_SIZE + code, at_shares + forest.n_classes * row)
 
 
-def read_floats(nodes: NDArray[np.uint64], which: NDArray[Any]) -> NDArray[np.float64]:
+def node_floats(nodes: NDArray[np.uint64], which: NDArray[Any]) -> NDArray[np.float64]:
     """First words of nodes as numbers."""
     return np.ascontiguousarray(nodes[which, 0]).view(np.float64)

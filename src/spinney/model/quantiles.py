@@ -113,7 +113,7 @@ def group_rows(
     return rows_of_leaves, weight
 
 
-def check_levels(quantiles: Any) -> NDArray[np.float64]:
+def check_quantiles(quantiles: Any) -> NDArray[np.float64]:
     """Levels of quantiles, one or a list."""
     try:
         levels = np.asarray(quantiles, np.float64)
