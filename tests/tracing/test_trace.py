@@ -294,6 +294,14 @@ def test_a_subtree_that_was_raised():
     assert "raised from below by pruning" in reasons
 
 
+def test_a_threshold_that_was_raised_above_a_better_one_of_its_feature():
+    X, y = pd.DataFrame({"x": [0.0, 0.0, 1.0, 1.0, 2.0]}), [1, 0, 1, 0, 0]
+    root = C45Classifier().fit(X, y, [2, 1, 2, 3, 3], trace=True).trace_.records[0]
+    assert root.reason == "raised from below by pruning: another threshold of x would be better here"
+    plain = C45Classifier(pruning=None).fit(X, y, [2, 1, 2, 3, 3], trace=True).trace_.records[0]
+    assert "largest gain ratio" in plain.reason
+
+
 @pytest.mark.parametrize("missing", ["learned", "branch", "surrogate"])
 @pytest.mark.parametrize("criterion", ["gini", "gain_ratio"])
 def test_the_ratio_and_surrogates_of_cart(missing, criterion):

@@ -74,13 +74,17 @@ class Contest:
         self.average_slack = C45_AVERAGE_SLACK if rules.choice == "c45" else self.slack
         self.is_drawn = 0 < rules.n_try < len(tests)
         self.ties: list[str] = []  # features that are just as good
-        self.better: list[str] = []  # features that are better: pruning has led other rows here than growing did
+        self.better: list[str] = []  # tests that are better: pruning has led other rows here than growing did
 
     def against(self, t: Tests, k: int) -> str:
         """What speaks against an admissible test, other than the one chosen."""
         is_tie = abs(float(t.score[k]) - self.score) <= self.slack
         if t.feature == self.feature:
-            return "tie with a lower threshold" if is_tie else f"smaller {self.word} than another threshold"
+            if is_tie:
+                return "tie with a lower threshold"
+            if k == t.best and float(t.score[k]) > self.score:
+                return self.outdone(t, f"another threshold of {self.name(t.feature)}")
+            return f"smaller {self.word} than another threshold"
         if k != t.best:
             return f"not the best threshold of {self.name(t.feature)}"
         if self.average is not None and t.worth.gain[k] < self.average - self.average_slack:
@@ -88,13 +92,13 @@ class Contest:
         if is_tie:
             self.ties.append(self.name(t.feature))
             return f"tie with {self.name(self.feature)}"
-        return f"smaller {self.word}" if float(t.score[k]) < self.score else self.outdone(t)
+        return f"smaller {self.word}" if float(t.score[k]) < self.score else self.outdone(t, self.name(t.feature))
 
-    def outdone(self, t: Tests) -> str:
-        """Why a better test of another feature did not win."""
-        if self.is_drawn:
+    def outdone(self, t: Tests, name: str) -> str:
+        """Why a better test, by this name, did not win."""
+        if self.is_drawn and t.feature != self.feature:
             return "not among the features drawn"
-        self.better.append(self.name(t.feature))
+        self.better.append(name)
         return f"larger {self.word}, but pruning has raised this subtree"
 
     def reason(self) -> str:
