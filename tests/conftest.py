@@ -33,16 +33,16 @@ settings.register_profile(
 )
 settings.register_profile("fresh", settings.get_profile("default"), derandomize=False)
 settings.register_profile("thorough", settings.get_profile("fresh"), max_examples=2000)
-# `make test`: the first of the examples that `make test-all` tries.
+# `make test`: a quarter of the examples that `make test-all` tries.
 settings.register_profile("quick", settings.get_profile("default"), max_examples=12)
 # Interpreted kernels take a hundred times as long; they are run to reach every line, which few examples do.
 settings.register_profile("interpreted", settings.get_profile("default"), max_examples=5)
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "interpreted" if IS_INTERPRETED else "default")
-MOST_EXAMPLES = {"quick": 50, "interpreted": 5}.get(PROFILE)  # for a test that asks for more than the profile gives
 settings.load_profile(PROFILE)
 
 
 _met = Counter()  # cases collected so far, by their function
+_held = set()  # functions whose examples are cut down: one function has many cases
 
 
 def pytest_itemcollected(item):
@@ -61,7 +61,7 @@ def pytest_itemcollected(item):
 
 # What needs hardly a compiled kernel, then what needs those of CART and forests, then the textbook's, then boosting's:
 # the order in which `spinney warmup` compiles them, which `make test` runs beside the tests.
-NEED_NONE = ("datasets/", "reading/", "show/", "table/", "test_house", "test_jit", "test_naive", "test_numba_names")
+NEED_NONE = ("datasets/", "jit/", "reading/", "show/", "table/", "test_house", "test_naive")
 NEED_LATE = ("textbook", "id3", "c45", "j48"), ("boost",), ("study", "pages", "benchmarks")
 
 
@@ -80,8 +80,13 @@ def place_of(path):
 def hold_examples(test):
     """Cut down the examples that a test asks for by `settings` of its own, which would go before the profile's."""
     own = getattr(test, "_hypothesis_internal_use_settings", None)
-    if MOST_EXAMPLES is not None and own is not None and own.max_examples > MOST_EXAMPLES:
-        test._hypothesis_internal_use_settings = settings(own, max_examples=MOST_EXAMPLES)
+    if own is None or PROFILE not in {"quick", "interpreted"} or test in _held:
+        return
+    _held.add(test)
+    few = settings.get_profile(PROFILE).max_examples
+    most = max(few, own.max_examples // 4) if PROFILE == "quick" else few
+    if own.max_examples > most:
+        test._hypothesis_internal_use_settings = settings(own, max_examples=most)
 
 
 def pytest_runtest_setup(item):

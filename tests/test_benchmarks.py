@@ -14,6 +14,7 @@ from benchmarks import runner
 from benchmarks.__main__ import QUESTIONS, main
 from benchmarks.runner import Answer, Scale, Timing, alternate, append_rows, describe_machine, measure
 
+pytestmark = pytest.mark.slow  # a tool of the house; `make test` has more urgent things to compile and to time
 TINY = Scale(2e-4, 1, 5)
 
 

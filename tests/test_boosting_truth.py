@@ -484,6 +484,14 @@ def test_exponential_loss_is_adaboost(shared_data):
     np.testing.assert_allclose(tree.threshold[1:3], [1.0, -1 / 7], atol=1e-12)
 
 
+@pytest.mark.parametrize(("alpha", "shift"), [(0.0, 4.0), (2.0, 3.5), (15.9, 0.025), (16.0, 0.0), (40.0, 0.0)])
+def test_reg_alpha_draws_leaves_of_either_sign_towards_zero(alpha, shift):
+    """Four rows of gradient 4 and four of -4: each leaf moves by (16 - alpha) / 4, and not at all beyond 16."""
+    X, y = np.repeat([[0.0], [1.0]], 4, axis=0), np.repeat([-3.0, 5.0], 4)
+    model = GradientBoostingRegressor(n_estimators=1, learning_rate=1.0, reg_alpha=alpha, **PLAIN).fit(X, y)
+    np.testing.assert_allclose(model.predict(X), np.repeat([1.0 - shift, 1.0 + shift], 4))
+
+
 # ---------------------------------------------------------------------------------------------------------------- peers
 
 

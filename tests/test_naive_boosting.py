@@ -136,7 +136,7 @@ def test_friedman_regression(loss, shape, has_weights):
 
 
 @pytest.mark.parametrize(("loss", "n_classes"), [("log_loss", 2), ("exponential", 2), ("log_loss", 3)])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 def test_friedman_classification(loss, n_classes):
     columns = draw_columns(1)
     y, weights = draw_target(columns, str(n_classes)), draw_weights()
@@ -226,7 +226,7 @@ def test_categories_in_the_order_of_their_gradients():
 
 
 @pytest.mark.parametrize("sets", [[[0, 1], [1, 2]], [[0], [1, 2, 3]], [[0, 1, 2, 3], [0, 2]], [[2]], []])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 def test_interaction_constraints(sets):
     columns = draw_columns(5)
     y = draw_target(columns, "number") + columns[3] * columns[0]

@@ -11,7 +11,12 @@ PAGES = [
     for path in [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
     if "_build" not in path.parts
 ]
-SLOW = {"docs/tutorials/ten-minutes.md"}  # a whole study
+SLOW = {  # studies, searches and forests of hundreds of trees
+    "README.md",
+    "docs/tutorials/from-other-libraries.md",
+    "docs/tutorials/ten-minutes.md",
+    "docs/tutorials/weather-to-forest.md",
+}
 WITH_CODE = [
     pytest.param(page, marks=pytest.mark.slow) if page in SLOW else page
     for page in PAGES

@@ -199,6 +199,7 @@ def test_a_reader_that_goes_away_is_no_error_fault_151(tmp_path):
     assert process.wait(60) == 1
 
 
+@pytest.mark.slow
 def test_a_locale_without_our_letters_fault_155(tennis):
     code, out, err = shell("tree", tennis, "--target", "play", PYTHONIOENCODING="ascii")
     assert (code, err) == (0, "")

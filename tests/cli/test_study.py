@@ -148,6 +148,7 @@ def test_faults_of_tables_through_the_command(columns, words, tmp_path):
 
 
 @pytest.mark.parametrize("scale", [1e149, 1e-300])
+@pytest.mark.sampled(2)
 def test_the_unit_of_the_target_does_not_matter_fault_43(scale, tmp_path):
     rng = np.random.default_rng(0)
     x = rng.normal(size=40)

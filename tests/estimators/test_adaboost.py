@@ -235,6 +235,7 @@ def test_margins_keep_growing_after_the_error_is_gone():
     ("n_classes", "depth", "learning_rate", "weighted"),
     [(2, 1, 1.0, False), (2, 1, 0.3, True), (2, 2, 1.0, False), (3, 1, 1.0, False), (5, 2, 0.7, True)],
 )
+@pytest.mark.sampled(2)
 def test_predictions_are_those_of_scikit_learn(n_classes, depth, learning_rate, weighted):
     X, y = make_table(500, n_classes=n_classes)
     other, labels = make_table(500, n_classes=n_classes, seed=1)
@@ -297,6 +298,7 @@ def test_r2_is_that_of_drucker_with_weights(loss, depth, learning_rate):
 
 
 @pytest.mark.parametrize("loss", ["linear", "square", "exponential"])
+@pytest.mark.sampled(3)
 def test_scores_without_resampling_are_close_to_those_of_scikit_learn(loss):
     X, y = make_friedman1(3000, noise=1.0, random_state=0)
     ours = AdaBoostRegressor(loss=loss).fit(X[:1000], y[:1000])

@@ -64,3 +64,17 @@ def test_text_names_only_levels_that_can_reach_a_node():
     assert below, text
     for level in levels:
         assert sum(f"x0 = {level}:" in line for line in text.splitlines()) == 1, text
+
+
+@pytest.mark.parametrize("kind", [CARTClassifier, CARTRegressor])
+@pytest.mark.parametrize("n_missing", [0, 4])
+def test_a_leaf_may_have_exactly_the_least_weight_and_no_less(kind, n_missing):
+    """The first two of the rows are a quarter of the weight."""
+    X = np.arange(8.0 + n_missing)[:, None]
+    X[8:] = np.nan
+    weight = np.append([1.0] * 8, [1e-9] * n_missing)
+    y = (np.arange(8 + n_missing) < 2).astype(int)
+    assert kind(min_weight_fraction_leaf=0.249, max_depth=1).fit(X, y, weight).tree_.threshold[0] == 1.5
+    assert kind(min_weight_fraction_leaf=0.26, max_depth=1).fit(X, y, weight).tree_.threshold[0] == 2.5
+    if not n_missing:
+        assert kind(min_weight_fraction_leaf=0.25, max_depth=1).fit(X, y, weight).tree_.threshold[0] == 1.5

@@ -98,6 +98,7 @@ def digest():
 # --- ways to start Python -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_fault_121_disabled_compiler_gives_the_same_trees(digest):
     interpreted = run(DIGEST + "print(digest(), 'numba' in sys.modules)", NUMBA_DISABLE_JIT="1")
     assert interpreted == f"{digest} False"

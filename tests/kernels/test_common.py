@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from spinney import _jit
 from spinney._criteria import CLASS_CRITERIA, CRITERIA
-from spinney._types import BEST_FIRST, DEPTH_FIRST, N_QUEUED
+from spinney._types import BEST_FIRST, DEPTH_FIRST, FEATURE_ROWS, HIGH, IS_BINNED, LOW, N_QUEUED, OFFSET
 from spinney.tree.split_measures import class_impurity, impurity
 
 
@@ -61,3 +61,16 @@ def test_depth_first_takes_the_last():
     for slot in (0, 1, 2):
         queue.push(frontier, DEPTH_FIRST, slot)
     assert [int(queue.pop(frontier, DEPTH_FIRST)) for _ in range(3)] == [2, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("cut", "following", "expected"), [(1, 2, 1.5), (1, 4, 5.0), (2, 4, 5.0), (1, 3, 2.0), (4, -1, np.inf)]
+)
+def test_a_threshold_tears_no_bin_that_the_node_has_no_rows_of(cut, following, expected):
+    """Codes 1 to 4 hold the values 1, 2, 3 to 5 and 6: the middle of 1 and 6 is inside the third."""
+    features = np.zeros((FEATURE_ROWS, 1), np.int64)
+    features[OFFSET, 0], features[IS_BINNED, 0] = 1, 1
+    edges = np.zeros((2, 6))
+    edges[LOW, 1:5], edges[HIGH, 1:5] = [1.0, 2.0, 3.0, 6.0], [1.0, 2.0, 5.0, 6.0]
+    place = _jit.interpreted().common.thresholds.place_threshold
+    assert place(features, edges, 0, cut, following, False) == expected

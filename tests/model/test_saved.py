@@ -245,6 +245,7 @@ def test_one_row_keeps_the_sign_of_zero(kind):
     assert answer[0] == 0.0
 
 
+@pytest.mark.slow
 def test_a_predictor_needs_no_scikit_learn(tmp_path):
     for name in ("boosting", "forest named", "c45", "adaboost classes"):
         model, X = saved_models.fit(name)

@@ -46,7 +46,7 @@ def make_data(n_rows=150, *, is_regression=False, n_classes=3, **options):
         (True, "rmse", 0),
     ],
 )
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 def test_scores_are_those_of_cross_validate(is_regression, metric, n_classes):
     data = make_data(is_regression=is_regression, n_classes=n_classes)
     study = compare(data, metric=metric, n_splits=2, n_repeats=1, seed=4)

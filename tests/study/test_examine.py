@@ -318,6 +318,7 @@ def test_relatives_are_on_one_side_in_the_evidence_too():
 
 
 @compiled_only
+@pytest.mark.slow
 def test_the_folds_behind_the_parts_are_told():
     data = make_data(is_regression=True, time="g")
     remarks = dict(examine(compare(data, methods=["cart"], n_splits=2), data).remarks)

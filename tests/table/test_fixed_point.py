@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import fast
 from spinney._types import SUM_BITS
 from spinney.estimators.cart import CARTClassifier, CARTRegressor
-from spinney.table.fixed_point import class_target, fix_weights, value_target, weighted_sum
+from spinney.table.fixed_point import class_target, fix_weights, quantise, value_target, weighted_sum
 
 LIMIT = 2**SUM_BITS
 
@@ -221,3 +221,10 @@ def test_classes_sum_to_their_weights(n_classes):
     shares = CARTClassifier().fit(np.zeros((50, 1)), y, sample_weight=weights).predict_proba([[0.0]])[0]
     expected = np.bincount(y, weights, n_classes) / weights.sum()
     np.testing.assert_allclose(shares, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("bits", [0, 3, -2, 1030])
+def test_numbers_are_rounded_to_the_nearest_unit(bits):
+    units = np.array([0.0, 0.4, 0.6, -0.4, -0.6, 7.75, -7.75])
+    found = quantise(np.ldexp(units, -bits), bits)
+    assert found.tolist() == [0, 0, 1, 0, -1, 8, -8]

@@ -39,6 +39,7 @@ def test_rules_of_a_chain(kind):
 
 
 @pytest.mark.parametrize("kind", [THRESHOLD, SUBSET], ids=["threshold", "subset"])
+@pytest.mark.sampled(2)
 def test_diagrams_of_a_chain(kind):
     tree = hand_trees.chain(DEPTH, kind)
     last = "> 4999.5" if kind == THRESHOLD else "l5000"

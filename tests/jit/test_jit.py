@@ -303,6 +303,7 @@ print(len(list(_jit.cache_directory().glob("*.kernel"))) - n_stored)
 
 
 @pytest.mark.compiled(reason="nothing is compiled")
+@pytest.mark.slow
 def test_tiny_fits_of_every_method_do_not_wait_beside_compiled_kernels(tmp_path):
     kept = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
     kept |= {"SPINNEY_CACHE_DIR": str(tmp_path)}
@@ -349,6 +350,7 @@ def test_second_process_compiles_nothing_and_says_nothing(copy):
     assert len(before) == 2
 
 
+@pytest.mark.slow
 def test_bytecode_that_python_writes_beside_the_sources_is_no_other_state(copy):
     nested = copy / "kernels" / "folder"
     nested.mkdir()
@@ -484,6 +486,7 @@ def test_fault_116_interrupted_write_leaves_nothing_behind(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_fault_117_other_versions_cpus_and_modes_have_files_of_their_own(copy, monkeypatch):
     run(copy)
     assert len(stored(copy)) == 2
@@ -495,6 +498,7 @@ def test_fault_117_other_versions_cpus_and_modes_have_files_of_their_own(copy, m
     assert cache_dir._state() != state
 
 
+@pytest.mark.slow
 def test_fault_117_bounds_checks_are_not_lost_in_the_store(copy):
     (copy / "kernels" / "reader.py").write_text(
         "from spinney._jit import door\n@door\ndef read(values, i):\n    return values[i]\n"
@@ -616,6 +620,7 @@ def test_kernels_that_only_kernels_call_are_unknown_to_the_engine(copy):
     assert out == "[True, False]"
 
 
+@pytest.mark.slow
 def test_recompile_forgets_the_stored_code(copy):
     run(copy)
     out, err = run(copy, "k = _jit.load_compiled(); print(call(k)); k.caller.total.recompile(); print(call(k))")
