@@ -80,11 +80,7 @@ class Contest:
         """What speaks against an admissible test, other than the one chosen."""
         is_tie = abs(float(t.score[k]) - self.score) <= self.slack
         if t.feature == self.feature:
-            if is_tie:
-                return "tie with a lower threshold"
-            if k == t.best and float(t.score[k]) > self.score:
-                return self.outdone(t, f"another threshold of {self.name(t.feature)}")
-            return f"smaller {self.word} than another threshold"
+            return self.against_own(t, k, is_tie=is_tie)
         if k != t.best:
             return f"not the best threshold of {self.name(t.feature)}"
         if self.average is not None and t.worth.gain[k] < self.average - self.average_slack:
@@ -93,6 +89,14 @@ class Contest:
             self.ties.append(self.name(t.feature))
             return f"tie with {self.name(self.feature)}"
         return f"smaller {self.word}" if float(t.score[k]) < self.score else self.outdone(t, self.name(t.feature))
+
+    def against_own(self, t: Tests, k: int, *, is_tie: bool) -> str:
+        """What speaks against another threshold of the feature that won."""
+        if is_tie:
+            return "tie with a lower threshold"
+        if k == t.best and float(t.score[k]) > self.score:
+            return self.outdone(t, f"another threshold of {self.name(t.feature)}")
+        return f"smaller {self.word} than another threshold"
 
     def outdone(self, t: Tests, name: str) -> str:
         """Why a better test, by this name, did not win."""
