@@ -696,7 +696,7 @@ def test_losses_that_do_not_exist(arguments, message):
 
 
 def test_what_the_engine_reads():
-    kinds = {name: (make(name).leaf, make(name).levels, make(name).n_raw) for name in ALL}
+    kinds = {name: (make(name).leaf, make(name).quantile_levels, make(name).n_raw) for name in ALL}
     assert kinds["absolute_error"] == ("quantile", (0.5,), 1)
     assert kinds["quantile"] == ("quantile", (0.9,), 1)
     assert kinds["huber"][0] == "huber"

@@ -54,7 +54,9 @@ def find_start(loss: Loss, y: Floats, weight: Floats | None, offset: Floats | No
 def find_residual_start(loss: Loss, y: Floats, weight: Floats | None, offset: Floats) -> Floats:
     """The start of a loss of differences, for y without the offset of each raw score."""
     if isinstance(loss, Quantiles):
-        starts = [Quantile(level).start(y - row, weight) for level, row in zip(loss.levels, offset, strict=True)]
+        starts = [
+            Quantile(level).start(y - row, weight) for level, row in zip(loss.quantile_levels, offset, strict=True)
+        ]
         return np.concatenate(starts)
     return loss.start(y - offset[0], weight)
 

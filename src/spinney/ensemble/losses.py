@@ -120,7 +120,7 @@ class Loss:
         return respond(self.link, raw)
 
     @property
-    def levels(self) -> tuple[float, ...]:
+    def quantile_levels(self) -> tuple[float, ...]:
         """Level of the quantile of y - raw that a leaf begins with, for each raw score."""
         return (0.5,)
 
@@ -169,7 +169,7 @@ class Quantile(Loss):
         self.level = self.parameter = level
 
     @property
-    def levels(self) -> tuple[float, ...]:
+    def quantile_levels(self) -> tuple[float, ...]:
         """The one level."""
         return (self.level,)
 
@@ -195,7 +195,7 @@ class AbsoluteError(Quantile):
 class Quantiles(Loss):
     """The mean of the losses of several quantiles, each with a raw score, and a tree a round, of its own.
 
-    Nothing passes from one to another: score k is that of `Quantile(levels[k])`, to the bit.
+    Nothing passes from one to another: score k is that of `Quantile(quantile_levels[k])`, to the bit.
     """
 
     name = "quantile"
@@ -210,25 +210,25 @@ class Quantiles(Loss):
         self.n_raw = len(levels)
 
     @property
-    def levels(self) -> tuple[float, ...]:
+    def quantile_levels(self) -> tuple[float, ...]:
         """Ascending."""
         return self._levels
 
     def start(self, y: Floats, weight: Floats | None) -> Floats:
         """The quantiles."""
         weights = row_weights(weight, len(y))
-        return np.array([weighted_quantile(y, weights, level) for level in self.levels])
+        return np.array([weighted_quantile(y, weights, level) for level in self.quantile_levels])
 
     def fill(self, chosen: Kernels, rows: RoundRows, k: int, lo: int, hi: int) -> None:
         """As of `Loss`, at level k."""
         y, raw, gradients, sums, _ = rows
-        chosen.boost.gradients.fill(self.code, self.levels[k], y, raw[k], lo, hi, gradients, sums)
+        chosen.boost.gradients.fill(self.code, self.quantile_levels[k], y, raw[k], lo, hi, gradients, sums)
 
     def _sum_losses(self, y: Floats, weight: Floats, raw: Floats, sums: Floats) -> None:
         chosen = kernels(raw.size * LOSS_SECONDS)
         losses, part = np.empty(_codes.BLOCK), np.empty_like(sums)
         sums[:] = 0.0
-        for k, level in enumerate(self.levels):
+        for k, level in enumerate(self.quantile_levels):
             chosen.boost.gradients.sum_losses(self.code, level, y, weight, raw[k], losses, part)
             sums += part  # of losses and of weights: their ratio is the mean over the levels
 

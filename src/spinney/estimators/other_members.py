@@ -1,4 +1,4 @@
-"""Members of any kind: scikit-learn estimators, each fitted on its own bag of rows and columns."""
+"""Members that are not trees of this library: scikit-learn estimators, each fitted on its own bag of rows and columns."""
 
 from __future__ import annotations
 
