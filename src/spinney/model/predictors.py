@@ -355,7 +355,7 @@ class WeightedPredictor(Predictor):
 
     @once
     def total(self) -> float:
-        """Of the magnitudes of the weights, 1 where there are none."""
+        """Sum of the absolute weights of the trees, which their votes are divided by; 1 if that sum is 0."""
         total = sum_weights(self.weights)
         return total if total > 0.0 else 1.0
 

@@ -279,7 +279,7 @@ def enlarge(old: NDArray[Any], n: int) -> NDArray[Any]:
 
 
 def make_packed(n_rows: int) -> PackedScratch:
-    """For the searches of forests."""
+    """Scratch memory for nodes of up to MAX_CODES rows whose labels are packed into 32 bits: see `PackedScratch`."""
     n = min(n_rows, MAX_CODES) + PAIR_LANES
     return PackedScratch(
         labels=np.zeros(n, np.int32),
