@@ -27,6 +27,6 @@ CRITERIA = {
 }
 GAIN_RATIO = "gain_ratio"
 CLASS_CRITERIA = tuple(name for name, criterion in CRITERIA.items() if criterion.power == 0 and name != GAIN_RATIO)
-"""Of classes, without the one that chooses among tests by another figure than the impurity."""
+"""Criteria of classes, without the one that chooses among tests by another figure than the impurity."""
 VALUE_CRITERIA = tuple(name for name, criterion in CRITERIA.items() if criterion.power > 0)
-"""Of numbers."""
+"""Criteria of numbers, in units of the target or of its square."""

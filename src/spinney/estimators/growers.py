@@ -196,7 +196,7 @@ class EncodedRows(NamedTuple):
     times: NDArray[np.int64] | None = None  # (n_rows,) how many rows each counts as, where its weight does not say it
 
     def weighted(self) -> EncodedRows:
-        """Those that have a weight."""
+        """The rows of positive weight."""
         if self.weight is None or bool(np.all(self.weight > 0.0)):
             return self
         keep = self.weight > 0.0

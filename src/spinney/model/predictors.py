@@ -222,7 +222,7 @@ class RoundPredictor(Predictor):
 
     @property
     def n_numbers(self) -> int:
-        """As many as there are quantiles."""
+        """How many numbers are predicted for a row: one for each quantile, else 1."""
         return self.n_raw if self.link == "quantiles" else 1
 
     def begin(self, n_rows: int, offset: NDArray[np.float64] | None = None) -> NDArray[np.float64]:

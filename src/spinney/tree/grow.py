@@ -417,7 +417,7 @@ class Growth(Driven):
         )
 
     def make_extra(self, n_codes: int) -> ExtraScratch:
-        """For the gain ratio and for surrogates."""
+        """Scratch memory for the gain ratio and for surrogates."""
         n_features = self.features.shape[1]
         n_kept = FIRST_NODES + self.settings.max_surrogates
         improve, tally = np.zeros(len(self.nodes.test)), np.zeros((4, n_codes + 1), SUM)
