@@ -25,8 +25,8 @@ CRITERIA = {
     "squared_error": Criterion(SQUARED_ERROR, 2, False, "variance", "decrease of the variance"),
     "sdr": Criterion(SDR, 1, True, "standard deviation", "standard deviation reduction"),
 }
-BY_RATIO = "gain_ratio"
-CLASS_CRITERIA = tuple(name for name, criterion in CRITERIA.items() if criterion.power == 0 and name != BY_RATIO)
-"""Of classes, without the one that chooses among tests by another figure than the impurity."""
+GAIN_RATIO = "gain_ratio"
+CLASS_CRITERIA = tuple(name for name, criterion in CRITERIA.items() if criterion.power == 0 and name != GAIN_RATIO)
+"""Criteria of classes, without the one that chooses among tests by another figure than the impurity."""
 VALUE_CRITERIA = tuple(name for name, criterion in CRITERIA.items() if criterion.power > 0)
-"""Of numbers."""
+"""Criteria of numbers, in units of the target or of its square."""

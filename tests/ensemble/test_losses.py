@@ -14,8 +14,10 @@ from sklearn._loss import loss as peer
 
 from fast import compiled
 from spinney import _jit
+from spinney.ensemble.initial_score import find_start
 from spinney.ensemble.losses import (
     Custom,
+    Loss,
     RoundRows,
     Softmax,
     find_constant,
@@ -695,8 +697,26 @@ def test_losses_that_do_not_exist(arguments, message):
         make_loss(**arguments)
 
 
+@pytest.mark.parametrize("name", ["poisson", "gamma", "tweedie", "exponential", "squared_error"])
+def test_the_start_beside_an_offset_has_the_least_loss(name):
+    rng = np.random.default_rng(3)
+    loss, y, offset = make(name), target(name, 60, rng), rng.normal(0.0, 0.5, (1, 60))
+    weight = rng.integers(1, 4, 60).astype(np.float64)
+    (start,) = find_start(loss, y, weight, offset, compiled())
+    least = minimize_scalar(lambda c: loss.value(y, weight, offset + c), bounds=(-5.0, 5.0), method="bounded")
+    assert start == pytest.approx(least.x, abs=1e-4)
+
+
+def test_a_loss_without_a_rule_for_offsets_is_an_error():
+    class New(Loss):
+        name = "new"
+
+    with pytest.raises(NotImplementedError, match=r"loss='new': .*fit it without init_score"):
+        find_start(New(), np.ones(3), None, np.zeros((1, 3)), None)
+
+
 def test_what_the_engine_reads():
-    kinds = {name: (make(name).leaf, make(name).levels, make(name).n_raw) for name in ALL}
+    kinds = {name: (make(name).leaf, make(name).quantile_levels, make(name).n_raw) for name in ALL}
     assert kinds["absolute_error"] == ("quantile", (0.5,), 1)
     assert kinds["quantile"] == ("quantile", (0.9,), 1)
     assert kinds["huber"][0] == "huber"

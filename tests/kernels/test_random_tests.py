@@ -36,7 +36,7 @@ def growing(draw):
     drawn = {
         "seed": draw(st.integers(0, 2**40)),
         "max_features": draw(st.one_of(st.none(), st.integers(1, table.n_features))),
-        "shuffles": draw(st.booleans()),
+        "has_random_feature_order": draw(st.booleans()),
     }
     return table, parameters, drawn
 
@@ -150,7 +150,7 @@ def test_thresholds_below_the_root_are_uniform(max_features):
     rng = np.random.default_rng(1)
     columns = rng.normal(size=(2, 300))
     y = columns[0] + 0.1 * rng.normal(size=300)
-    parameters = {"criterion": "squared_error", "max_features": max_features, "shuffles": True}
+    parameters = {"criterion": "squared_error", "max_features": max_features, "has_random_feature_order": True}
     places, features = [], []
     for seed in range(12):
         tree = fast.as_nodes(grow_columns(columns, y, seed=seed, **parameters))
@@ -402,7 +402,8 @@ def test_ties_go_to_the_first_feature_unless_features_are_drawn(n_classes, share
     parameters = {"criterion": CRITERIA[n_classes], "n_classes": n_classes, "max_depth": 1}
     first = {int(grow_columns([column] * 3, y, seed=seed, **parameters).feature[0]) for seed in range(60)}
     drawn = [
-        int(grow_columns([column] * 3, y, seed=seed, shuffles=True, **parameters).feature[0]) for seed in range(300)
+        int(grow_columns([column] * 3, y, seed=seed, has_random_feature_order=True, **parameters).feature[0])
+        for seed in range(300)
     ]
     assert first == {0}
     assert stats.chisquare(np.bincount(drawn, minlength=3)).pvalue > RARE
@@ -413,7 +414,7 @@ def test_ties_go_to_the_first_feature_unless_features_are_drawn(n_classes, share
 def test_a_repeated_row_is_a_row_of_greater_weight(data):
     table, parameters = data.draw(strategies.growing(has_weights=False))
     parameters = {k: v for k, v in parameters.items() if k not in {"min_samples_split", "min_samples_leaf"}}
-    drawn = {"seed": data.draw(st.integers(0, 99)), "shuffles": data.draw(st.booleans())}
+    drawn = {"seed": data.draw(st.integers(0, 99)), "has_random_feature_order": data.draw(st.booleans())}
     counts = data.draw(st.lists(st.integers(1, 3), min_size=table.n_rows, max_size=table.n_rows))
     again = [i for i, count in enumerate(counts) for _ in range(count)]
     repeated = replace(

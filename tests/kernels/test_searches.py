@@ -231,7 +231,7 @@ def test_features_in_drawn_order(n_classes, max_features):
     criterion = "squared_error" if n_classes is None else "gini"
     for seed in range(3):
         table = mixed_table(400, n_classes, seed=seed, heaviest=2, signal=0.3, n_levels=(6,))
-        drawn = {"criterion": criterion, "shuffles": True, "max_features": max_features, "seed": seed}
+        drawn = {"criterion": criterion, "has_random_feature_order": True, "max_features": max_features, "seed": seed}
         tree = grow_fast(table, **drawn)
         for way in ("no packing, but lists", "no packing, no lists"):
             assert fast.arrays_of(grow_by(way, table, **drawn)) == fast.arrays_of(tree), way
@@ -249,7 +249,11 @@ def test_a_drawn_order_gives_ties_to_every_feature(has_missing):
             columns = [np.append(c, math.nan) for c in columns]
         y = [0] * (n // 2) + [1] * (n - n // 2) + [1] * has_missing
         roots = [
-            int(fast.grow(columns, y, n_classes=2, criterion="gini", shuffles=True, seed=seed, max_depth=1).feature[0])
+            int(
+                fast.grow(
+                    columns, y, n_classes=2, criterion="gini", has_random_feature_order=True, seed=seed, max_depth=1
+                ).feature[0]
+            )
             for seed in range(400)
         ]
         counts = np.bincount(roots, minlength=4)
@@ -301,7 +305,7 @@ def test_interpreted_kernels_grow_the_same_bits(table, missing, is_shuffled, see
     parameters = {
         "criterion": "squared_error" if table.n_classes is None else "gini",
         "missing": missing,
-        "shuffles": is_shuffled,
+        "has_random_feature_order": is_shuffled,
         "seed": seed,
     }
     compiled = grow_fast(table, **parameters)
@@ -507,7 +511,12 @@ def test_a_bag_is_its_rows_repeated(n_classes, weighting, most, has_random_tests
         criteria = ["squared_error", "sdr"] if n_classes is None else ["gini", "entropy"]
         for criterion in criteria:
             params = grow.GrowParams(
-                criterion, missing=LEARNED, has_random_tests=has_random_tests, shuffles=True, max_features=3, seed=seed
+                criterion,
+                missing=LEARNED,
+                has_random_tests=has_random_tests,
+                has_random_feature_order=True,
+                max_features=3,
+                seed=seed,
             )
             by_count = grow_bag(table, counts, params, is_repeated=False)
             by_rows = grow_bag(table, counts, params, is_repeated=True)

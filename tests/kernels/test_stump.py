@@ -192,7 +192,7 @@ def test_order_lists_missing_rows_first_and_marks_the_ends_of_codes():
         {"max_features": 1},
         {"has_random_ties": True},
         {"has_random_tests": True},
-        {"shuffles": True},
+        {"has_random_feature_order": True},
         {"criterion": "sdr"},
         {"min_target_std": 0.1},
     ],

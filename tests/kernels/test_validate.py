@@ -415,8 +415,8 @@ def test_depths_and_levels_are_those_of_the_paths():
     for node in range(tree.n_nodes):
         path = list(itertools.takewhile(lambda k: k >= 0, iterate(tree.parent, node)))
         assert len(path) - 1 == tree.depths[node]
-        assert node in tree.levels[len(path) - 1]
-    assert sum(map(len, tree.levels)) == tree.n_nodes
+        assert node in tree.nodes_by_depth[len(path) - 1]
+    assert sum(map(len, tree.nodes_by_depth)) == tree.n_nodes
 
 
 def iterate(step, k):

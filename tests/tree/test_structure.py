@@ -211,7 +211,7 @@ def test_a_pickle_holds_no_derived_arrays():
     tree = class_tree()
     before = len(pickle.dumps(tree))
     assert tree.values().shape == (tree.n_nodes, 3)
-    assert tree.depth == len(tree.levels) - 1
+    assert tree.depth == len(tree.nodes_by_depth) - 1
     assert tree.hot.nbytes == 16 * tree.n_nodes
     assert len(pickle.dumps(tree)) == before
 

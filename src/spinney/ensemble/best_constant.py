@@ -63,7 +63,7 @@ def weighted_quantile(x: Floats, weights: Weights, level: float) -> float:
 
 
 class Derivatives(NamedTuple):
-    """Of a mean loss by a constant score."""
+    """First and second derivative of the weighted mean loss with respect to a constant that is added to all scores."""
 
     slope: float
     size: float  # mean |slope| of the rows

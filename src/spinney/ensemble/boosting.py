@@ -325,7 +325,7 @@ class Boosting:
                 continue
             r = residual[mine]
             weights = row_weights(None if len(self.weight) == 1 else self.weight[mine], len(mine))
-            values[node] = middle = weighted_quantile(r, weights, self.loss.levels[k])
+            values[node] = middle = weighted_quantile(r, weights, self.loss.quantile_levels[k])
             if self.loss.leaf == "huber":
                 values[node] += weighted_mean(np.clip(r - middle, -self.loss.parameter, self.loss.parameter), weights)
         return values

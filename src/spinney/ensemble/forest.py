@@ -52,7 +52,7 @@ class Plan:
 
 
 class Grown(NamedTuple):
-    """One tree, and what was asked for with it."""
+    """One tree with its out-of-bag votes and the rows of its leaves; arrays that the plan does not want are empty."""
 
     tree: Tree
     oob_rows: NDArray[np.int32]

@@ -8,7 +8,18 @@ import numpy as np
 
 from spinney._elementary import exp
 from spinney.ensemble.best_constant import find_constant, mean_derivatives, row_weights
-from spinney.ensemble.losses import Quantile, Quantiles, RoundRows
+from spinney.ensemble.losses import (
+    Custom,
+    Exponential,
+    Huber,
+    LogLink,
+    LogLoss,
+    Quantile,
+    Quantiles,
+    RoundRows,
+    Softmax,
+    SquaredError,
+)
 from spinney.kernels.common.structs import Gradients
 
 if TYPE_CHECKING:
@@ -38,24 +49,28 @@ def find_start(loss: Loss, y: Floats, weight: Floats | None, offset: Floats | No
     """
     if offset is None:
         return loss.start(y, weight)
-    if loss.name == "custom":
+    if isinstance(loss, Custom):
         return np.zeros(loss.n_raw)
-    if loss.name == "log_loss":
+    if isinstance(loss, LogLoss | Softmax):
         return balance_classes(loss, y, weight, offset, kernels)
-    if loss.has_constant_hessian:
+    if isinstance(loss, SquaredError | Quantile | Quantiles | Huber):
         return find_residual_start(loss, y, weight, offset)
     given = np.ones(len(y)) if weight is None else weight
-    if loss.name == "exponential":
+    if isinstance(loss, Exponential):
         return loss.start(y, given * exp(np.where(y == 1.0, -offset[0], offset[0])))
-    power = {"poisson": 1.0, "gamma": 2.0}.get(loss.name, loss.parameter)
-    return loss.start(y * exp(-offset[0]), given * exp((2.0 - power) * offset[0]))
+    if isinstance(loss, LogLink):
+        return loss.start(y * exp(-offset[0]), given * exp((2.0 - loss.variance_power) * offset[0]))
+    raise NotImplementedError(
+        f"loss={loss.name!r}: the best constant beside init_score is not known for this loss; fit it without "
+        "init_score, or add its rule to `find_start`."
+    )
 
 
 def find_residual_start(loss: Loss, y: Floats, weight: Floats | None, offset: Floats) -> Floats:
     """The start of a loss of differences, for y without the offset of each raw score."""
     if isinstance(loss, Quantiles):
-        starts = [Quantile(level).start(y - row, weight) for level, row in zip(loss.levels, offset, strict=True)]
-        return np.concatenate(starts)
+        by_score = zip(loss.quantile_levels, offset, strict=True)
+        return np.concatenate([Quantile(level).start(y - row, weight) for level, row in by_score])
     return loss.start(y - offset[0], weight)
 
 

@@ -120,7 +120,7 @@ class Loss:
         return respond(self.link, raw)
 
     @property
-    def levels(self) -> tuple[float, ...]:
+    def quantile_levels(self) -> tuple[float, ...]:
         """Level of the quantile of y - raw that a leaf begins with, for each raw score."""
         return (0.5,)
 
@@ -169,8 +169,8 @@ class Quantile(Loss):
         self.level = self.parameter = level
 
     @property
-    def levels(self) -> tuple[float, ...]:
-        """The one level."""
+    def quantile_levels(self) -> tuple[float, ...]:
+        """The level of the quantile that the one raw score predicts."""
         return (self.level,)
 
     def start(self, y: Floats, weight: Floats | None) -> Floats:
@@ -178,7 +178,7 @@ class Quantile(Loss):
         return np.array([weighted_quantile(y, row_weights(weight, len(y)), self.level)])
 
     def is_sound(self) -> bool:
-        """As of `Loss`."""
+        """See `Loss.is_sound`."""
         return set(vars(self)) == {"level", "parameter"} and is_level(self.level) and self.parameter == self.level
 
 
@@ -195,7 +195,7 @@ class AbsoluteError(Quantile):
 class Quantiles(Loss):
     """The mean of the losses of several quantiles, each with a raw score, and a tree a round, of its own.
 
-    Nothing passes from one to another: score k is that of `Quantile(levels[k])`, to the bit.
+    Nothing passes from one to another: score k is that of `Quantile(quantile_levels[k])`, to the bit.
     """
 
     name = "quantile"
@@ -210,25 +210,25 @@ class Quantiles(Loss):
         self.n_raw = len(levels)
 
     @property
-    def levels(self) -> tuple[float, ...]:
-        """Ascending."""
+    def quantile_levels(self) -> tuple[float, ...]:
+        """The level of the quantile that each raw score predicts, ascending, (n_raw,)."""
         return self._levels
 
     def start(self, y: Floats, weight: Floats | None) -> Floats:
         """The quantiles."""
         weights = row_weights(weight, len(y))
-        return np.array([weighted_quantile(y, weights, level) for level in self.levels])
+        return np.array([weighted_quantile(y, weights, level) for level in self.quantile_levels])
 
     def fill(self, chosen: Kernels, rows: RoundRows, k: int, lo: int, hi: int) -> None:
-        """As of `Loss`, at level k."""
+        """See `Loss.fill`; raw score k has the level k of the quantiles as its parameter."""
         y, raw, gradients, sums, _ = rows
-        chosen.boost.gradients.fill(self.code, self.levels[k], y, raw[k], lo, hi, gradients, sums)
+        chosen.boost.gradients.fill(self.code, self.quantile_levels[k], y, raw[k], lo, hi, gradients, sums)
 
     def _sum_losses(self, y: Floats, weight: Floats, raw: Floats, sums: Floats) -> None:
         chosen = kernels(raw.size * LOSS_SECONDS)
         losses, part = np.empty(_codes.BLOCK), np.empty_like(sums)
         sums[:] = 0.0
-        for k, level in enumerate(self.levels):
+        for k, level in enumerate(self.quantile_levels):
             chosen.boost.gradients.sum_losses(self.code, level, y, weight, raw[k], losses, part)
             sums += part  # of losses and of weights: their ratio is the mean over the levels
 
@@ -238,7 +238,7 @@ class Quantiles(Loss):
         return "quantiles"
 
     def is_sound(self) -> bool:
-        """As of `Loss`."""
+        """See `Loss.is_sound`."""
         levels = vars(self).get("_levels")
         return (
             set(vars(self)) == {"_levels", "n_raw"}
@@ -298,13 +298,13 @@ class Huber(Loss):
             self.parameter = self._delta(y - weighted_quantile(y, weights, 0.5), weights)
 
     def value(self, y: Floats, weight: Floats | None, raw: Floats) -> float:
-        """As of `Loss`, with the delta of this round."""
+        """See `Loss.value`; delta is that of the round under way."""
         if math.isnan(self.parameter):
             raise RuntimeError("loss='huber': `start` or `begin_round` sets delta, and neither was called.")
         return super().value(y, weight, raw)
 
     def is_sound(self) -> bool:
-        """As of `Loss`."""
+        """See `Loss.is_sound`."""
         found: dict[str, Any] = vars(self)
         return (
             {"alpha", "follows_rounds"} <= set(found) <= {"alpha", "follows_rounds", "parameter"}
@@ -315,7 +315,12 @@ class Huber(Loss):
 
 
 class LogLink(Loss):
-    """A loss of positive means, exp(raw)."""
+    """A loss of positive means, exp(raw): the deviance of a distribution whose variance is a power of its mean."""
+
+    @property
+    def variance_power(self) -> float:
+        """The power of the mean that the variance is proportional to: 1 for Poisson, 2 for gamma."""
+        raise NotImplementedError
 
     def start(self, y: Floats, weight: Floats | None) -> Floats:
         """The logarithm of the mean."""
@@ -333,7 +338,7 @@ class LogLink(Loss):
 
     @property
     def growth(self) -> float:
-        """The power of y that derivatives are as large as."""
+        """The power p for which derivatives of the loss are of the order of `y**p`, where y is large."""
         return 1.0
 
     @property
@@ -347,6 +352,7 @@ class Poisson(LogLink):
 
     name = "poisson"
     code = _codes.POISSON
+    variance_power = 1.0
 
 
 class Gamma(LogLink):
@@ -354,6 +360,7 @@ class Gamma(LogLink):
 
     name = "gamma"
     code = _codes.GAMMA
+    variance_power = 2.0
 
     def check(self, y: Floats) -> None:
         """Raise ValueError where y is not positive."""
@@ -372,12 +379,17 @@ class Tweedie(LogLink):
         self.parameter = power
 
     @property
+    def variance_power(self) -> float:
+        """The parameter `power`, between 1 and 2."""
+        return self.parameter
+
+    @property
     def growth(self) -> float:
-        """Between 0 and 1."""
+        """2 - power, which is between 0 and 1: larger targets than for Poisson are taken."""
         return 2.0 - self.parameter
 
     def is_sound(self) -> bool:
-        """As of `Loss`."""
+        """See `Loss.is_sound`."""
         return set(vars(self)) == {"parameter"} and is_between(self.parameter, 1.0, 2.0)
 
 
@@ -442,7 +454,7 @@ class Softmax(Loss):
         return np.array(log_shares) - math.fsum(log_shares) / self.n_classes
 
     def fill(self, chosen: Kernels, rows: RoundRows, k: int, lo: int, hi: int) -> None:
-        """As of `Loss`; class 0 comes first in a round, and writes the probabilities of the rows for all."""
+        """See `Loss.fill`; class 0 comes first in a round, and writes the probabilities of the rows for all."""
         y, raw, gradients, sums, p = rows
         assert p is not None
         if k == 0:
@@ -455,7 +467,7 @@ class Softmax(Loss):
         chosen.boost.gradients.sum_class_losses(y, weight, raw, *scratch, sums)
 
     def is_sound(self) -> bool:
-        """As of `Loss`."""
+        """See `Loss.is_sound`."""
         return (
             set(vars(self)) == {"n_classes", "n_raw", "parameter"}
             and {type(self.n_classes), type(self.n_raw)} == {int}
@@ -533,7 +545,7 @@ class Custom(Loss):
         return {**self.__dict__, "_of_round": None}
 
     def fill(self, chosen: Kernels, rows: RoundRows, k: int, lo: int, hi: int) -> None:
-        """As of `Loss`, from what `begin_round` was given."""
+        """See `Loss.fill`; the derivatives are those that the functions gave in `begin_round`."""
         assert self._of_round is not None
         rows.gradients.g[lo:hi] = self._of_round[0][k, lo:hi]
         rows.gradients.h[lo:hi] = self._of_round[1][k, lo:hi]

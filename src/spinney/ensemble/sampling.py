@@ -139,12 +139,12 @@ class Draw:
 
     @cached_property
     def guide(self) -> DrawGuide | None:
-        """For draws with replacement that are not alike."""
+        """Table that speeds up draws with replacement from rows of unequal chances; None: such draws are not made."""
         return make_guide(self.units) if self.kind == "bootstrap" and not self.units.is_plain else None
 
     @cached_property
     def rates(self) -> PoissonRates | None:
-        """For Poisson counts."""
+        """Rates of the Poisson counts of the rows; None: counts are drawn in another way."""
         return self.find_rates() if self.kind == "poisson" else None
 
     def with_tables(self) -> Draw:

@@ -22,7 +22,11 @@ from spinney.ensemble.adaboost import AdaBoost, EarlyStopping, RowWeights, Value
 from spinney.ensemble.adaboost_trees import TreeFitter, leaf_predictions
 from spinney.ensemble.sampling import Draw, draw_key
 from spinney.estimators.base import Estimator
-from spinney.estimators.base_estimators import (
+from spinney.estimators.cart import cart_params, count_features, grows_in_forests
+from spinney.estimators.checks import check_monotone, check_weights, draw_seed, open_x, weigh_classes
+from spinney.estimators.evaluation_sets import GivenSet, Validation, check_stopping
+from spinney.estimators.kept import Kept, Part, kept_by, set_parts, take_fitted
+from spinney.estimators.other_members import (
     Rows,
     Template,
     check_members,
@@ -31,10 +35,6 @@ from spinney.estimators.base_estimators import (
     make_member,
     open_sparse,
 )
-from spinney.estimators.cart import cart_params, count_features, grows_in_forests
-from spinney.estimators.checks import check_monotone, check_weights, draw_seed, open_x, weigh_classes
-from spinney.estimators.evaluation_sets import GivenSet, Validation, check_stopping
-from spinney.estimators.kept import Kept, Part, kept_by, set_parts, take_fitted
 from spinney.estimators.training import make_legend
 from spinney.model.fitted_adaboost import FittedAdaBoost, VotingEstimators, VotingTrees, find_adaboost_fault
 from spinney.model.fitted_boosting import Scores

@@ -23,19 +23,6 @@ from spinney.ensemble.out_of_bag import OutOfBagSums
 from spinney.ensemble.sampling import Draw, DrawParams, equal_chances, make_draw, positive_rows
 from spinney.ensemble.subspaces import Bags, SubspaceGrowth, Subspaces
 from spinney.estimators.base import Estimator
-from spinney.estimators.base_estimators import (
-    MemberFits,
-    MemberPlan,
-    Rows,
-    Template,
-    check_members,
-    find_member_fault,
-    hold_rows,
-    list_templates,
-    mark_rows,
-    open_sparse,
-    sum_member_votes,
-)
 from spinney.estimators.cart import cart_params, count_features, is_fast
 from spinney.estimators.checks import (
     all_or_nothing,
@@ -50,6 +37,19 @@ from spinney.estimators.checks import (
 )
 from spinney.estimators.forest_training import find_shift
 from spinney.estimators.kept import Kept, Part, set_parts
+from spinney.estimators.other_members import (
+    MemberFits,
+    MemberPlan,
+    Rows,
+    Template,
+    check_members,
+    find_member_fault,
+    hold_rows,
+    list_templates,
+    mark_rows,
+    open_sparse,
+    sum_member_votes,
+)
 from spinney.estimators.out_of_bag import OOB_KEPT, finish_out_of_bag, restore_out_of_bag
 from spinney.estimators.scoring import find_oob_scorer
 from spinney.estimators.training import TrainingData, code_for_bags
@@ -262,7 +262,9 @@ class Bagging(Estimator):
             weights=rows.weights,
             target=rows.target,
             draw=bags.draw,
-            params=replace(cart_params(base, data.table.n_rows, n_drawn), shuffles=self.estimator is None),
+            params=replace(
+                cart_params(base, data.table.n_rows, n_drawn), has_random_feature_order=self.estimator is None
+            ),
             seed=bags.seed,
             monotone=check_monotone(base.monotonic_cst, self, data.table.schema),
             has_weight=positive_rows(data.weight),

@@ -428,7 +428,7 @@ class BaseGradientBoosting(Estimator):
             hashes["init_score"] = mark_weights(data.offset)
         hashes["loss"] = repr(self.loss if isinstance(self.loss, str) else "two functions")
         if data.loss.link == "quantiles":
-            hashes["loss"] += f" of {data.loss.levels}"
+            hashes["loss"] += f" of {data.loss.quantile_levels}"
         if self.warm_start:
             hashes["X"] = fingerprint(data.table, data.y, self._labels)
         return hashes

@@ -37,7 +37,7 @@ from spinney.model.fitted_forest import FittedForest, KeptTarget, LeafRows, Trai
 from spinney.model.importance import CORRELATED, ImportanceParams, RunParams
 from spinney.table.ingest import read_columns
 from spinney.table.schema import encode
-from spinney.tree.forest import Forest as Trees
+from spinney.tree.forest import Forest
 from spinney.tree.predict import leaf_shares
 
 if TYPE_CHECKING:
@@ -73,12 +73,12 @@ FOREST_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-class Forest(Estimator):
+class BaseForest(Estimator):
     """What all forests share: bags, growing, adding up, and what single trees and out-of-bag rows tell."""
 
     _keeps: ClassVar[dict[str, Kept]] = {
         "n_outputs_": Kept(int, check=lambda value, _: None if value == 1 else "a forest has one output"),
-        "forest_": Kept(Trees),
+        "forest_": Kept(Forest),
         "max_features_": Kept(int),
         "_draw": Kept(Draw),
         "_seed": Kept(int),

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._criteria import BY_RATIO, CLASS_CRITERIA, VALUE_CRITERIA
+from spinney._criteria import CLASS_CRITERIA, GAIN_RATIO, VALUE_CRITERIA
 from spinney._jit import kernels
 from spinney._types import MAX_CODES
 from spinney.estimators.base_tree import (
@@ -266,7 +266,7 @@ class CARTClassifier(TreeClassifier, TreeEstimator):
     leaf_model: str | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "criterion": [StrOptions({*CLASS_CRITERIA, BY_RATIO})],
+        "criterion": [StrOptions({*CLASS_CRITERIA, GAIN_RATIO})],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "trace": ["boolean"],
         **SHARED_CONSTRAINTS,

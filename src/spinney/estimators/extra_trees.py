@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from spinney._types import MAX_CODES
-from spinney.estimators.base_forest import Forest
+from spinney.estimators.base_forest import BaseForest
 from spinney.estimators.forest_classifier import CLASSIFIER_CONSTRAINTS, ForestClassifier
 from spinney.estimators.forest_regressor import REGRESSOR_CONSTRAINTS, ForestRegressor
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-class ExtraTreesClassifier(ForestClassifier, Forest):
+class ExtraTreesClassifier(ForestClassifier, BaseForest):
     """Extremely randomised trees for classes: one random test per drawn feature (Geurts, Ernst and Wehenkel 2006).
 
     A node draws `max_features` features that are not constant in it, and one test for each: a threshold anywhere
@@ -96,7 +96,7 @@ class ExtraTreesClassifier(ForestClassifier, Forest):
         self._store(locals())
 
 
-class ExtraTreesRegressor(ForestRegressor, Forest):
+class ExtraTreesRegressor(ForestRegressor, BaseForest):
     """Extremely randomised trees for numbers: one random test per drawn feature (Geurts, Ernst and Wehenkel 2006).
 
     See `ExtraTreesClassifier` for the tests.

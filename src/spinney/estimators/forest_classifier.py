@@ -32,7 +32,7 @@ CLASSIFIER_CONSTRAINTS: dict[str, list[Any]] = {
 
 
 class ForestClassifier(Classifier):
-    """Beside `Forest`: forests that vote."""
+    """Beside `BaseForest`: forests that vote."""
 
     _keeps: ClassVar[dict[str, Kept]] = {"oob_decision_function_": Kept(np.ndarray, is_needed=False)}
     oob_decision_function_ = Part("out_of_bag.predictions")

@@ -30,7 +30,7 @@ REGRESSOR_CONSTRAINTS: dict[str, list[Any]] = {
 
 
 class ForestRegressor(Regressor):
-    """Beside `Forest`: forests that average."""
+    """Beside `BaseForest`: forests that average."""
 
     _keeps: ClassVar[dict[str, Kept]] = {
         "_shift": Kept(int, is_needed=False),

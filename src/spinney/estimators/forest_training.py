@@ -213,7 +213,7 @@ def grow_params(model: Any, n_rows: int, n_features: int) -> GrowParams:
         min_impurity_decrease=float(model.min_impurity_decrease),
         min_target_std=float(model.min_target_std),
         max_features=None if n_tried == n_features else n_tried,
-        shuffles=model.ties == "random",
+        has_random_feature_order=model.ties == "random",
         has_random_tests=model._has_random_tests,  # noqa: SLF001
     )
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from spinney._cost import TEXTBOOK_VISIT_SECONDS, TRACE_VISIT_SECONDS, VISIT_SECONDS
-from spinney._criteria import BY_RATIO, CRITERIA
+from spinney._criteria import CRITERIA, GAIN_RATIO
 from spinney._types import LEARNED, OWN_BRANCH, SURROGATE
 from spinney.estimators.checks import row_count
 from spinney.estimators.training import CodedRows, TrainingData, code_rows, make_legend
@@ -115,7 +115,7 @@ class CartGrower:
         rows = code_rows(data.table, data.weight, self.max_bins, TRACE_VISIT_SECONDS)
         traced = traced_rows(tree, rows, take_rows(data.y, rows.keep))
         params = replace(self.params, **self.limits.for_rows(rows.n_rows))
-        is_ratio = params.criterion == BY_RATIO
+        is_ratio = params.criterion == GAIN_RATIO
         rules = SplitRules(
             criterion="entropy" if is_ratio else params.criterion,
             choice="guarded_ratio" if is_ratio else "decrease",
@@ -196,7 +196,7 @@ class EncodedRows(NamedTuple):
     times: NDArray[np.int64] | None = None  # (n_rows,) how many rows each counts as, where its weight does not say it
 
     def weighted(self) -> EncodedRows:
-        """Those that have a weight."""
+        """The rows of positive weight."""
         if self.weight is None or bool(np.all(self.weight > 0.0)):
             return self
         keep = self.weight > 0.0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from spinney._criteria import BY_RATIO, VALUE_CRITERIA
+from spinney._criteria import GAIN_RATIO, VALUE_CRITERIA
 from spinney._types import MAX_CODES
 from spinney.estimators.base_tree import (
     GROWING_CONSTRAINTS,
@@ -30,7 +30,7 @@ ID3_CONSTRAINTS: dict[str, list[Any]] = {**GROWING_CONSTRAINTS, **LEAF_CONSTRAIN
 
 def id3_grower(id3: Any) -> TextbookGrower:
     """How an ID3 estimator, which knows its classes, grows trees."""
-    is_ratio = id3.criterion == BY_RATIO
+    is_ratio = id3.criterion == GAIN_RATIO
     params = TextbookParams(
         criterion="entropy" if is_ratio else id3.criterion,
         rule="gain_ratio" if is_ratio else "gain",

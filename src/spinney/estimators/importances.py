@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney._warnings import warn
 from spinney.estimators import parameters
-from spinney.estimators.base_estimators import hold_rows
 from spinney.estimators.checks import all_or_nothing, open_x
+from spinney.estimators.other_members import hold_rows
 from spinney.model.importance import STD_ERRORS
 
 if TYPE_CHECKING:

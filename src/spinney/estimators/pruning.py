@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions, validate_parameter_constraints
 
+from spinney._criteria import CRITERIA
 from spinney.ensemble.held_out import draw_held_out
 from spinney.estimators.cross_validated_pruning import Fold, cross_validate
 from spinney.estimators.growers import EncodedRows, TreeTraining
@@ -206,7 +207,7 @@ def risk_of(ccp_risk: str, criterion: str) -> str:
     """The parameter `ccp_risk` as `tree.prune` knows it."""
     if ccp_risk == "impurity":
         return "impurity"
-    return "squared" if criterion == "sdr" else "error"
+    return "squared" if CRITERIA[criterion].power == 1 else "error"
 
 
 def reduce_error(tree: Tree, rows: EncodedRows) -> Tree:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from spinney._types import MAX_CODES
-from spinney.estimators.base_forest import Forest
+from spinney.estimators.base_forest import BaseForest
 from spinney.estimators.forest_classifier import CLASSIFIER_CONSTRAINTS, ForestClassifier
 from spinney.estimators.forest_regressor import REGRESSOR_CONSTRAINTS, ForestRegressor
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-class RandomForestClassifier(ForestClassifier, Forest):
+class RandomForestClassifier(ForestClassifier, BaseForest):
     """Random forest for classes: trees on bags of rows, with features drawn for every node (Breiman 2001).
 
     Takes what single trees take: arrays and frames, text and category columns, missing values, weights. The same
@@ -162,7 +162,7 @@ class RandomForestClassifier(ForestClassifier, Forest):
         self._store(locals())
 
 
-class RandomForestRegressor(ForestRegressor, Forest):
+class RandomForestRegressor(ForestRegressor, BaseForest):
     """Random forest for numbers: the mean of trees on bags of rows (Breiman 2001).
 
     Parameters

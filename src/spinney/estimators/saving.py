@@ -149,7 +149,7 @@ def all_kinds(custom: Kind, *, is_file: bool = False) -> dict[str, Kind]:
     kinds = {
         **KINDS,
         "PruningReport": of_dataclass(PruningReport, check_report),
-        "Draw": Kind(Draw, Draw.__getstate__, make_draw),
+        "Draw": Kind(Draw, Draw.__getstate__, restore_draw),
         "Subspaces": of_dataclass(Subspaces, lambda _: None),
         "Bags": Kind(Bags, Bags._asdict, make_bags),
         "CustomLoss": custom,
@@ -213,7 +213,7 @@ def check_report(report: Any) -> None:
         raise BrokenFileError(fault)
 
 
-def make_draw(parts: dict[str, Any]) -> Draw:
+def restore_draw(parts: dict[str, Any]) -> Draw:
     """A draw refuses what cannot be drawn."""
     types = {"kind": str, "n_rows": int, "n_drawn": int, "seed": int, "is_balanced": bool}
     if not all(type(parts.get(name)) is kind for name, kind in types.items()):

@@ -249,7 +249,7 @@ def unbiased_decrease(tree: Tree, leaf: NDArray[np.int32], truth: NDArray[Any]) 
         inside = (inside - inside[0])[:, None]
     counts = tree.sum_up(np.bincount(leaf, minlength=tree.n_nodes).astype(np.float64))
     outside = tree.sum_up(sums) / np.maximum(counts, 1.0)[:, None]
-    for level in tree.levels[1:]:
+    for level in tree.nodes_by_depth[1:]:
         empty = level[counts[level] == 0.0]
         outside[empty] = outside[tree.parent[empty]]
     agreement = tree.weight / tree.weight[0] * np.einsum("nk,nk->n", inside, outside)

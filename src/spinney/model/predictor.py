@@ -204,7 +204,10 @@ class Predictor:
         return self.encode(record)[0] if values is None else values
 
     def _know_levels(self, x: NDArray[Any]) -> NDArray[Any]:
-        """X with what is no level made missing: kernels look levels up in bitsets."""
+        """X where a category whose value is not the index of one of its levels is NaN.
+
+        Kernels look an index up in a bitset without a check, so one that is out of range must not reach them.
+        """
         level = x[..., self._level_columns]
         with np.errstate(invalid="ignore"):
             is_level = (level >= 0.0) & (level < self._n_levels) & (level == np.floor(level))

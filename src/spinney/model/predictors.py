@@ -222,7 +222,7 @@ class RoundPredictor(Predictor):
 
     @property
     def n_numbers(self) -> int:
-        """As many as there are quantiles."""
+        """How many numbers are predicted for a row: one for each quantile, else 1."""
         return self.n_raw if self.link == "quantiles" else 1
 
     def begin(self, n_rows: int, offset: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
@@ -355,7 +355,7 @@ class WeightedPredictor(Predictor):
 
     @once
     def total(self) -> float:
-        """Of the magnitudes of the weights, 1 where there are none."""
+        """Sum of the absolute weights of the trees, which their votes are divided by; 1 if that sum is 0."""
         total = sum_weights(self.weights)
         return total if total > 0.0 else 1.0
 

@@ -503,5 +503,5 @@ class Key:
 
 def alternative(tree: Tree) -> str:
     """The tree in text, for those who do not see the picture."""
-    n_lines = np.cumsum([len(level) for level in tree.levels])  # down to each depth
+    n_lines = np.cumsum([len(level) for level in tree.nodes_by_depth])  # down to each depth
     return draw(tree, max(int(np.searchsorted(n_lines, MAX_ALT_LINES, side="right")) - 1, 0))

@@ -15,7 +15,7 @@ from spinney.reading.wording import caption, rounded
 from spinney.study.evidence import PruningStep, TreeNode, TreeView
 from spinney.tracing.tables import make_tables, rank_of
 from spinney.tree.prune import cut_sequence, from_units, node_risk
-from spinney.tree.subtree import cut_mask, find_tiers, plan_cut
+from spinney.tree.subtree import cut_mask, find_remainder, find_tiers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,7 +105,7 @@ def cut_short(tree: Tree, steps: list[CutStep], first: int) -> Shown:
         for has, child in tier.branches:
             cut[child] = np.minimum(cut[child], cut[tier.nodes][has])
     is_cut = cut <= first
-    left = plan_cut(tree, tiers, is_cut)
+    left = find_remainder(tree, tiers, is_cut)
     return Shown(cut_mask(tree, tiers, is_cut), np.maximum(cut[left.old] - first, 0))
 
 

@@ -47,7 +47,7 @@ class NotTheRowsError(ValueError):
     """The rows are not those that the tree was grown on."""
 
 
-class TrainingRows(NamedTuple):
+class TracedRows(NamedTuple):
     """The rows that a tree was grown on."""
 
     codes: Codes
@@ -58,18 +58,18 @@ class TrainingRows(NamedTuple):
     exponent: int = 0
 
 
-def class_rows(codes: Codes, classes: NDArray[np.int64], weights: Weights, n_classes: int) -> TrainingRows:
+def class_rows(codes: Codes, classes: NDArray[np.int64], weights: Weights, n_classes: int) -> TracedRows:
     """Rows with a class."""
-    return TrainingRows(codes, classes.astype(np.float64), spread_weights(weights, len(classes)), n_classes)
+    return TracedRows(codes, classes.astype(np.float64), spread_weights(weights, len(classes)), n_classes)
 
 
-def value_rows(codes: Codes, y: NDArray[np.float64], weights: Weights) -> TrainingRows:
+def value_rows(codes: Codes, y: NDArray[np.float64], weights: Weights) -> TracedRows:
     """Rows with a number; targets are scaled, so that their squares neither overflow nor vanish."""
     target = value_target(y, weights, has_square=False)
     exponent = target.exponent + target.spread_exponent
     centred = np.ldexp(target.truth - target.centre, -target.spread_exponent)
     centre = scale(target.centre, target.exponent)
-    return TrainingRows(codes, centred, spread_weights(weights, len(y)), 0, centre, exponent)
+    return TracedRows(codes, centred, spread_weights(weights, len(y)), 0, centre, exponent)
 
 
 def spread_weights(weights: Weights, n_rows: int) -> NDArray[np.float64]:
@@ -140,7 +140,7 @@ def textbook_rules(params: TextbookParams, weight: float, pruning: str = "") -> 
 
 def replay(
     tree: Tree,
-    rows: TrainingRows,
+    rows: TracedRows,
     rules: SplitRules,
     kernels: Any,
     book: Textbook | None = None,
@@ -181,7 +181,7 @@ def replay(
 class Visit:
     """What is the same at every node of a replay."""
 
-    def __init__(self, tree: Tree, rows: TrainingRows, rules: SplitRules, kernels: Any, book: Textbook | None) -> None:
+    def __init__(self, tree: Tree, rows: TracedRows, rules: SplitRules, kernels: Any, book: Textbook | None) -> None:
         self.tree = tree
         self.book = book
         self.rows = rows

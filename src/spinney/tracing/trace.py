@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spinney.tracing.candidates import SplitRules, Tests
-    from spinney.tracing.replay import NodeRecord, TrainingRows
+    from spinney.tracing.replay import NodeRecord, TracedRows
     from spinney.tree.structure import Tree
     from spinney.tree.textbook import Textbook
 
@@ -228,7 +228,7 @@ def encodable(name: str) -> str:
 
 def make_trace(
     tree: Tree,
-    rows: TrainingRows,
+    rows: TracedRows,
     rules: SplitRules,
     kernels: Any,
     book: Textbook | None = None,

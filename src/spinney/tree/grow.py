@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._criteria import BY_RATIO, CRITERIA
+from spinney._criteria import CRITERIA, GAIN_RATIO
 from spinney._elementary import log2
 from spinney._jit import SameTypes, compiled
 from spinney._types import (
@@ -112,7 +112,7 @@ class GrowParams:
     max_features: int | None = None
     has_random_ties: bool = False
     has_random_tests: bool = False
-    shuffles: bool = False  # features are searched in random order: equal gains then go to any of them
+    has_random_feature_order: bool = False  # features are searched in random order: equal gains then go to any of them
     seed: int = 0
 
 
@@ -209,9 +209,10 @@ def make_settings(
             and not (has_square or np.any(features[MONOTONE] != 0))
         ),
         is_packed=is_packed,
-        is_shuffled=params.shuffles or (params.max_features is not None and params.max_features < n_features),
+        is_shuffled=params.has_random_feature_order
+        or (params.max_features is not None and params.max_features < n_features),
         is_random=params.has_random_tests,
-        is_ratio=params.criterion == BY_RATIO,
+        is_ratio=params.criterion == GAIN_RATIO,
         has_monotone=bool(np.any(features[MONOTONE] != 0)),
         has_random_ties=params.has_random_ties,
         min_gain=min_gain,
@@ -278,7 +279,7 @@ def enlarge(old: NDArray[Any], n: int) -> NDArray[Any]:
 
 
 def make_packed(n_rows: int) -> PackedScratch:
-    """For the searches of forests."""
+    """Scratch memory for nodes of up to MAX_CODES rows whose labels are packed into 32 bits: see `PackedScratch`."""
     n = min(n_rows, MAX_CODES) + PAIR_LANES
     return PackedScratch(
         labels=np.zeros(n, np.int32),
@@ -416,7 +417,7 @@ class Growth(Driven):
         )
 
     def make_extra(self, n_codes: int) -> ExtraScratch:
-        """For the gain ratio and for surrogates."""
+        """Scratch memory for the gain ratio and for surrogates."""
         n_features = self.features.shape[1]
         n_kept = FIRST_NODES + self.settings.max_surrogates
         improve, tally = np.zeros(len(self.nodes.test)), np.zeros((4, n_codes + 1), SUM)

@@ -326,7 +326,10 @@ class Raising(Driven):
         )
 
     def guess_criterion(self, shares: NDArray[np.float64]) -> str:
-        """The criterion that gives the root its impurity: a tree does not store by which it was grown."""
+        """The criterion by which the root has its impurity.
+
+        The arrays of a tree do not say which it was; a legend may (`Legend.criterion`), but a tree can be without one.
+        """
         off = [abs(float(class_impurity(name, shares)[0]) - float(self.tree.impurity[0])) for name in CLASS_CRITERIA]
         return CLASS_CRITERIA[int(np.argmin(off))]
 

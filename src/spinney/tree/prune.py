@@ -42,7 +42,7 @@ class CutStep(NamedTuple):
     n_leaves: int
 
 
-class Link(NamedTuple):
+class WeakestLink(NamedTuple):
     """An inner node that becomes a leaf before any node above it; the weakest sorts last."""
 
     minus_alpha: float
@@ -77,7 +77,7 @@ def cut_sequence(tree: Tree, risk: str = "impurity") -> list[CutStep]:
     return merge_free(steps, slack)
 
 
-def find_links(tree: Tree, risk: NDArray[np.float64]) -> list[Link]:
+def find_links(tree: Tree, risk: NDArray[np.float64]) -> list[WeakestLink]:
     """The links that are cut, of all inner nodes.
 
     From the bottom up. A node is first held against its branches as leaves, all links below being cut; where one of
@@ -86,7 +86,7 @@ def find_links(tree: Tree, risk: NDArray[np.float64]) -> list[Link]:
     """
     risks = risk.tolist()
     first, n_branches = tree.first_child.tolist(), tree.n_branches.tolist()
-    below: dict[int, list[Link]] = {}  # of every node on the way: its links, the strongest first
+    below: dict[int, list[WeakestLink]] = {}  # of every node on the way: its links, the strongest first
     for node in reversed(np.flatnonzero(~tree.is_leaf).tolist()):
         children = range(first[node], first[node] + n_branches[node])
         links = join([below.pop(child) for child in children if child in below])
@@ -97,12 +97,12 @@ def find_links(tree: Tree, risk: NDArray[np.float64]) -> list[Link]:
             left -= link.risk
             n_leaves += link.n_leaves
             alpha = max(risks[node] - left, 0.0) / (n_leaves - 1)
-        heapq.heappush(links, Link(-alpha, node, risks[node] - left, n_leaves - 1))
+        heapq.heappush(links, WeakestLink(-alpha, node, risks[node] - left, n_leaves - 1))
         below[node] = links
     return below.get(0, [])
 
 
-def join(heaps: list[list[Link]]) -> list[Link]:
+def join(heaps: list[list[WeakestLink]]) -> list[WeakestLink]:
     """One heap of several; the larger one takes the links of the others."""
     heaps.sort(key=len)
     whole = heaps.pop() if heaps else []

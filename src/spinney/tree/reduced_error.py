@@ -98,12 +98,12 @@ def prune_on_rows(
     class_weights = None
     if tree.n_classes:
         top, _, class_weights = heaviest_classes(tree, tiers)
-        links = class_links(tree, tiers, rows, reach, top)
+        savings = class_savings(tree, tiers, rows, reach, top)
     else:
-        links = value_links(tree, tiers, rows, reach)
+        savings = value_savings(tree, tiers, rows, reach)
     worth = np.zeros(tree.n_nodes, SUM if tree.n_classes else np.float64)  # error that the subtree below saves
     is_cut = np.zeros(tree.n_nodes, np.bool_)
-    for tier, (saved, slack) in zip(reversed(tiers), reversed(links), strict=True):
+    for tier, (saved, slack) in zip(reversed(tiers), reversed(savings), strict=True):
         for has, child in tier.branches:
             saved[has] += worth[child]
             if not tree.n_classes:
@@ -123,29 +123,29 @@ def add_rows(tree: Tree, tiers: list[Tier], leaf: NDArray[np.int64], x: NDArray[
     return add_branches(tiers, total)
 
 
-class Links(NamedTuple):
+class TierSavings(NamedTuple):
     """What each test of a tier saves if its branches are leaves, and how much of that may be rounding."""
 
     saved: NDArray[Any]  # error of the node as a leaf, less the errors of its branches as leaves
     slack: NDArray[Any]
 
 
-def class_links(
+def class_savings(
     tree: Tree, tiers: list[Tier], rows: PruningRows, reach: NDArray[np.int64], top: NDArray[np.int64]
-) -> list[Links]:
-    """Links of every tier in the weight of missed rows, fixed point: nothing is rounded."""
+) -> list[TierSavings]:
+    """What the tests of every tier save in the weight of missed rows, fixed point: nothing is rounded."""
     error = reach.copy()
     for first, stop in class_blocks(tree):
         right = add_classes(tree, tiers, rows, first, stop)
         nodes = np.flatnonzero((top >= first) & (top < stop))
         error[nodes] -= right[nodes, top[nodes] - first]
-    links = []
+    savings = []
     for tier in tiers:
         saved = error[tier.nodes]
         for has, child in tier.branches:
             saved[has] -= error[child]
-        links.append(Links(saved, np.zeros_like(saved)))
-    return links
+        savings.append(TierSavings(saved, np.zeros_like(saved)))
+    return savings
 
 
 def add_classes(tree: Tree, tiers: list[Tier], rows: PruningRows, first: int, stop: int) -> NDArray[np.int64]:
@@ -161,8 +161,8 @@ def add_classes(tree: Tree, tiers: list[Tier], rows: PruningRows, first: int, st
     return add_branches(tiers, weights)
 
 
-def value_links(tree: Tree, tiers: list[Tier], rows: PruningRows, reach: NDArray[np.int64]) -> list[Links]:
-    """Links of every tier in squared errors.
+def value_savings(tree: Tree, tiers: list[Tier], rows: PruningRows, reach: NDArray[np.int64]) -> list[TierSavings]:
+    """What the tests of every tier save in squared errors.
 
     Rows of weight W and target sum S lose by the value v: v (v W - 2 S), and a term that no value changes. So a branch
     of value b saves (v - b) ((v + b) W - 2 S) against its parent's v: no squares of targets, and equal values save 0.
@@ -172,7 +172,7 @@ def value_links(tree: Tree, tiers: list[Tier], rows: PruningRows, reach: NDArray
     total = add_rows(tree, tiers, rows.leaf, weigh(centred, bits, rows.weights))
     target = np.ldexp(total.astype(np.float64), -bits)
     weight = np.ldexp(reach.astype(np.float64), -rows.weights.bits)
-    links = []
+    savings = []
     for tier in tiers:
         saved, slack = np.zeros(len(tier.nodes)), np.zeros(len(tier.nodes))
         for has, child in tier.branches:
@@ -181,8 +181,8 @@ def value_links(tree: Tree, tiers: list[Tier], rows: PruningRows, reach: NDArray
             part = (own - value[child]) * slope
             saved[has] += part
             slack[has] += TIE * np.abs(part) + blur * np.abs(slope)
-        links.append(Links(saved, slack))
-    return links
+        savings.append(TierSavings(saved, slack))
+    return savings
 
 
 def centre_values(

@@ -16,7 +16,7 @@ from spinney.table.fixed_point import MAX_EXPONENT, value_target, weight_unit
 from spinney.tree.grow import range_means
 from spinney.tree.reduced_error import PruningRows, add_classes, add_rows, take_rows
 from spinney.tree.split_measures import class_impurity, join_impurity
-from spinney.tree.subtree import Tier, class_blocks, find_tiers, keep_tests, plan_cut
+from spinney.tree.subtree import Tier, class_blocks, find_remainder, find_tiers, keep_tests
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,10 +58,10 @@ def refit_leaves(
     for tier in tiers:
         for has, child in tier.branches:
             is_cut[tier.nodes[has]] |= n_rows[child] == 0
-    cut = plan_cut(tree, tiers, is_cut)
-    rows = rows._replace(leaf=cut.place[rows.leaf])
-    tests = keep_tests(tree, cut, np.zeros(np.count_nonzero(cut.is_leaf)), linear=None)
-    tests = replace(tests, n_rows=n_rows[cut.old].astype(np.uint32))
+    rest = find_remainder(tree, tiers, is_cut)
+    rows = rows._replace(leaf=rest.place[rows.leaf])
+    tests = keep_tests(tree, rest, np.zeros(np.count_nonzero(rest.is_leaf)), linear=None)
+    tests = replace(tests, n_rows=n_rows[rest.old].astype(np.uint32))
     refit = refit_classes if tree.n_classes else refit_values
     return refit(tests, find_tiers(tests), rows, criterion)
 

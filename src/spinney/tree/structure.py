@@ -261,7 +261,7 @@ class Tree:
         return depths
 
     @cached_property
-    def levels(self) -> list[NDArray[np.int64]]:
+    def nodes_by_depth(self) -> list[NDArray[np.int64]]:
         """The nodes of each depth, from the root down."""
         order = np.argsort(self.depths, kind="stable")
         ends = np.cumsum(np.bincount(self.depths)).tolist()
@@ -283,7 +283,7 @@ class Tree:
         """Add up a quantity of the leaves, shape (n_nodes, ...), so that each node holds the sum of its leaves."""
         total = of_leaves.copy()
         total[~self.is_leaf] = 0.0
-        for level in reversed(self.levels[1:]):
+        for level in reversed(self.nodes_by_depth[1:]):
             np.add.at(total, self.parent[level], total[level])
         return total
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinney._criteria import BY_RATIO, CRITERIA
+from spinney._criteria import CRITERIA, GAIN_RATIO
 from spinney._types import (
     CLASS_ROWS,
     CONTROL_STOP,
@@ -62,11 +62,11 @@ def is_stump(params: GrowParams, codes: Codes, monotone: NDArray[np.int8] | None
         params.max_depth == 1
         and params.max_leaf_nodes is None
         and params.max_features is None
-        and params.criterion != BY_RATIO
+        and params.criterion != GAIN_RATIO
         and not CRITERIA[params.criterion].needs_squares
         and params.missing != SURROGATE
         and params.min_target_std == 0.0
-        and not (params.has_random_ties or params.has_random_tests or params.shuffles)
+        and not (params.has_random_ties or params.has_random_tests or params.has_random_feature_order)
         and (monotone is None or not monotone.any())
         and not codes.features[IS_CATEGORICAL].any()
         and codes.n_features * len(codes.rows) <= MOST_CELLS

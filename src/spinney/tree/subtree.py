@@ -36,7 +36,7 @@ class Tier(NamedTuple):
 def find_tiers(tree: Tree) -> list[Tier]:
     """The inner nodes of every depth, from the root down."""
     tiers = []
-    for level in tree.levels[:-1]:
+    for level in tree.nodes_by_depth[:-1]:
         nodes = level[~tree.is_leaf[level]]
         first, n_branches = tree.first_child[nodes].astype(np.int64), tree.n_branches[nodes]
         branches: list[tuple[Any, NDArray[np.int64]]] = [(slice(None), first), (slice(None), first + 1)]
@@ -97,7 +97,7 @@ def heaviest_classes(
 # --- cutting -----------------------------------------------------------------------------------------------------
 
 
-class Cut(NamedTuple):
+class Remainder(NamedTuple):
     """What is left of a tree."""
 
     old: NDArray[np.int64]  # (n_left,) index of each node that is left in the whole tree
@@ -105,7 +105,7 @@ class Cut(NamedTuple):
     place: NDArray[np.int64]  # (n_nodes,) which node that is left holds the rows of a node of the whole tree
 
 
-def plan_cut(tree: Tree, tiers: list[Tier], is_cut: NDArray[np.bool_]) -> Cut:
+def find_remainder(tree: Tree, tiers: list[Tier], is_cut: NDArray[np.bool_]) -> Remainder:
     """What is left when the nodes of a mask become leaves."""
     owner = np.arange(tree.n_nodes)
     becomes_leaf = tree.is_leaf | is_cut
@@ -120,38 +120,38 @@ def plan_cut(tree: Tree, tiers: list[Tier], is_cut: NDArray[np.bool_]) -> Cut:
             owner[child] = np.where(is_closed[has], holder[has], child)
     old = np.flatnonzero(~is_gone)
     new_index = np.cumsum(~is_gone) - 1
-    return Cut(old, becomes_leaf[old], new_index[owner])
+    return Remainder(old, becomes_leaf[old], new_index[owner])
 
 
-def keep_tests(tree: Tree, cut: Cut, values: NDArray[np.float64], **fields: Any) -> Tree:
+def keep_tests(tree: Tree, rest: Remainder, values: NDArray[np.float64], **fields: Any) -> Tree:
     """The tests that are left, with these values (or classes) of the leaves, and other fields of the new tree."""
-    threshold = tree.threshold[cut.old]
-    threshold[cut.is_leaf] = values
-    surrogates = None if tree.surrogates is None else keep_surrogates(tree.surrogates, cut)
-    subsets = pack_subsets(tree, cut, threshold, surrogates)
+    threshold = tree.threshold[rest.old]
+    threshold[rest.is_leaf] = values
+    surrogates = None if tree.surrogates is None else keep_surrogates(tree.surrogates, rest)
+    subsets = pack_subsets(tree, rest, threshold, surrogates)
     left = replace(
         tree,
-        test=np.where(cut.is_leaf, LEAF, tree.test[cut.old]).astype(np.uint32),
-        first_child=np.where(cut.is_leaf, 0, cut.place[tree.first_child[cut.old]]).astype(np.int32),
+        test=np.where(rest.is_leaf, LEAF, tree.test[rest.old]).astype(np.uint32),
+        first_child=np.where(rest.is_leaf, 0, rest.place[tree.first_child[rest.old]]).astype(np.int32),
         threshold=threshold,
         subsets=subsets,
         surrogates=surrogates,
         **fields,
     )
-    return left if left.linear is None else replace(left, linear=left.linear.take(cut.old))
+    return left if left.linear is None else replace(left, linear=left.linear.take(rest.old))
 
 
-def keep_surrogates(surrogates: Surrogates, cut: Cut) -> Surrogates:
+def keep_surrogates(surrogates: Surrogates, rest: Remainder) -> Surrogates:
     """The surrogates of the tests that are left; their bitsets still lie where they were."""
-    begin, end = (surrogates.first[cut.old + step].astype(np.int64) for step in (0, 1))
-    first, entries = keep_ranges(begin, np.where(cut.is_leaf, 0, end - begin))
+    begin, end = (surrogates.first[rest.old + step].astype(np.int64) for step in (0, 1))
+    first, entries = keep_ranges(begin, np.where(rest.is_leaf, 0, end - begin))
     return Surrogates(
         first,
         surrogates.test[entries],
         surrogates.threshold[entries],
         surrogates.agree[entries],
         surrogates.adjusted[entries],
-        np.where(cut.is_leaf, 0.0, surrogates.improve[cut.old]),
+        np.where(rest.is_leaf, 0.0, surrogates.improve[rest.old]),
     )
 
 
@@ -183,8 +183,8 @@ def cut_mask(
     class_weights : (n_nodes, n_classes)
     values : (n_nodes,), of a regression
     """
-    cut = plan_cut(tree, tiers, is_cut)
-    leaves = cut.old[cut.is_leaf]
+    rest = find_remainder(tree, tiers, is_cut)
+    leaves = rest.old[rest.is_leaf]
     distributions = tree.distributions
     if tree.n_classes:
         leaves = np.where(tree.is_empty[leaves], tree.parent[leaves], leaves)  # an empty leaf predicts as its parent
@@ -196,11 +196,11 @@ def cut_mask(
         leaf_values, distributions = pack_classes(leaf_weights(tree, tiers, leaves))
     return keep_tests(
         tree,
-        cut,
+        rest,
         leaf_values,
-        n_rows=tree.n_rows[cut.old],
-        weight=tree.weight[cut.old],
-        impurity=tree.impurity[cut.old],
+        n_rows=tree.n_rows[rest.old],
+        weight=tree.weight[rest.old],
+        impurity=tree.impurity[rest.old],
         distributions=distributions,
     )
 
@@ -225,14 +225,14 @@ def pack_classes(distributions: NDArray[np.float64]) -> tuple[NDArray[np.float64
 
 
 def pack_subsets(
-    tree: Tree, cut: Cut, threshold: NDArray[np.float64], surrogates: Surrogates | None = None
+    tree: Tree, rest: Remainder, threshold: NDArray[np.float64], surrogates: Surrogates | None = None
 ) -> NDArray[np.uint64]:
     """The bitsets of the subset tests that remain, end to end, then those of their surrogates.
 
     The new places are written into `threshold`, those of the nodes that are left, and into the surrogates'.
     """
-    tests = np.flatnonzero((tree.kind[cut.old] == SUBSET) & ~cut.is_leaf)
-    features, places = tree.feature[cut.old[tests]], threshold[tests]
+    tests = np.flatnonzero((tree.kind[rest.old] == SUBSET) & ~rest.is_leaf)
+    features, places = tree.feature[rest.old[tests]], threshold[tests]
     spare = np.zeros(0, np.int64)
     if surrogates is not None:
         spare = np.flatnonzero(surrogates.kind == SUBSET)

@@ -1,4 +1,4 @@
-"""Members of any kind: scikit-learn estimators, each fitted on its own bag of rows and columns."""
+"""Members that are not our trees: any scikit-learn estimators, each fitted on its own bag of rows and columns."""
 
 from __future__ import annotations
 
@@ -284,7 +284,7 @@ class MemberPlan:
 
     @property
     def draw(self) -> Draw:
-        """Of the rows."""
+        """How often each row is in the bag of each member."""
         return self.bags.draw
 
     @property
