@@ -110,12 +110,18 @@ def test_threads_lay_out_the_bits_of_a_forest_once(monkeypatch):
     assert not any("bits" in name for name in state)  # a pickle has the trees only
 
 
+def fresh(model):
+    """Give a fitted AdaBoost another object for the same trees."""
+    fitted = model._fitted
+    model._fitted = replace(fitted, trees=fitted.trees._replace(forest=replace(fitted.trees.forest)))
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_adaboost_weighs_its_trees_once(n_classes, monkeypatch):
     X = np.random.default_rng(0).normal(size=(300, 3))
     y = np.digitize(X[:, 0] * X[:, 1], np.linspace(-0.3, 0.3, n_classes - 1))
     model = AdaBoostClassifier(n_estimators=10).fit(X, y)
-    model.forest_ = replace(model.forest_)  # nothing is derived yet
+    fresh(model)  # nothing is derived yet
     weighed = counted(monkeypatch, weighted_votes, "replace")
     calls = counted(monkeypatch, weighted_votes, "find_leaf_classes")
     first, *others = at_once(lambda: model.predict_proba(X).tobytes())
@@ -127,5 +133,5 @@ def test_adaboost_weighs_its_trees_once(n_classes, monkeypatch):
     assert len(weighed) == (n_classes == 2)
     model.estimator_weights_ = model.estimator_weights_[::-1].copy()  # other weights are not overlooked
     again = model.predict_proba(X)
-    model.forest_ = replace(model.forest_)
+    fresh(model)
     np.testing.assert_array_equal(model.predict_proba(X), again)

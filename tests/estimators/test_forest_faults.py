@@ -718,6 +718,8 @@ def test_a_failed_refit_keeps_the_model(kind, monkeypatch):
 
 def test_fault_120_ctrl_c_is_answered_and_the_old_model_kept(tmp_path):
     code = """
+    import signal
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell has put in the background ignores it
     import threading
     import numpy as np
     from spinney import RandomForestRegressor

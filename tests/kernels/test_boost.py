@@ -36,7 +36,7 @@ from spinney.kernels.common.structs import (
     PackedUnits,
     RowSums,
 )
-from spinney.tree.boost import deal_out, make_nodes, make_scratch, packed_units, power_below
+from spinney.tree.boost import deal_out, make_boost_nodes, make_boost_scratch, packed_units, power_below
 
 MOST = 2**31  # that the gradients and the hessians of a packed sum stay below
 
@@ -296,7 +296,7 @@ def test_the_scan_of_cells_finds_the_best_cut(parts, missing, min_hessian, reg_l
             scored.append((Fraction(left[0] ** 2) / (left[1] + lam) + Fraction(right[0] ** 2) / (right[1] + lam), k,
                            branch, left))  # fmt: skip
     options = make_settings(min_hessian=min_hessian, reg_lambda=reg_lambda)
-    room = make_scratch(NARROW_CODES, 1).cell_scan
+    room = make_boost_scratch(NARROW_CODES, 1).cell_scan
     for n_codes in {max(codes, default=1), 255}:
         for scan in (opened("boost.scan", "scan_cells", 6), _jit.interpreted().boost.scan.scan_cells):
             gain, cut, following, branch, left = scan(cells, 3, n_codes, total, room, options)
@@ -521,7 +521,7 @@ def test_pruning_is_the_recursive_one(case):
     first, gain = case
     n = len(first)
     for is_post, closer in ((False, _jit.interpreted()), (True, _jit.interpreted()), (True, fast.compiled())):
-        nodes = make_nodes(n, 1, 0)
+        nodes = make_boost_nodes(n, 1, 0)
         for at, name in enumerate(PER_NODE):
             getattr(nodes, name)[:] = 1000 * (at + 1) + np.arange(n)
         nodes.first_child[:] = first

@@ -19,7 +19,7 @@ KINDS = (np.uint32, np.float64)
 @settings(max_examples=60)
 def test_arrays_end_to_end(parts, n_parts, more):
     arrays = [np.arange(n * int(np.prod(more)), dtype=kind).reshape(n, *more) for n, kind in parts]
-    row = forest.Row(n_parts)
+    row = forest.ArrayBuilder(n_parts)
     for array in arrays:
         row.add(array)
     whole, expected = row.join(), np.concatenate(arrays)
@@ -29,7 +29,7 @@ def test_arrays_end_to_end(parts, n_parts, more):
 
 def test_no_more_is_taken_ahead_than_is_allowed(monkeypatch):
     monkeypatch.setattr(forest, "MOST_AHEAD", 80)
-    row = forest.Row(1000)
+    row = forest.ArrayBuilder(1000)
     row.add(np.zeros(100))
     assert len(row.whole) == 110
 
