@@ -5,6 +5,10 @@ ENV := .venv
 BIN := $(ENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
+# A file is run by one process, in the order of `tests/conftest.py`: what it makes once and the kernels it needs are made
+# once. `make test-all` shuffles.
+BY_FILE := -p no:randomly --dist loadfile --no-loadscope-reorder
+
 define CHECK_STYLE
 $(BIN)/ruff check .
 $(BIN)/ruff format --check .
@@ -32,7 +36,7 @@ compiled: $(ENV)/core.stamp
 checked: $(ENV)/dev.stamp
 	$(CHECK_STYLE)
 	$(BIN)/mypy
-	HYPOTHESIS_PROFILE=quick $(PYTEST) -n $(JOBS) -m "not slow"
+	HYPOTHESIS_PROFILE=quick $(PYTEST) -n $(JOBS) $(BY_FILE) -m "not slow"
 
 test-all: $(ENV)/dev.stamp ## every test, with more examples
 	$(PYTEST) -n $(JOBS)

@@ -67,14 +67,11 @@ def test_text_names_only_levels_that_can_reach_a_node():
 
 
 @pytest.mark.parametrize("kind", [CARTClassifier, CARTRegressor])
-@pytest.mark.parametrize("n_missing", [0, 4])
-def test_a_leaf_may_have_exactly_the_least_weight_and_no_less(kind, n_missing):
-    """The first two of the rows are a quarter of the weight."""
-    X = np.arange(8.0 + n_missing)[:, None]
-    X[8:] = np.nan
-    weight = np.append([1.0] * 8, [1e-9] * n_missing)
-    y = (np.arange(8 + n_missing) < 2).astype(int)
-    assert kind(min_weight_fraction_leaf=0.249, max_depth=1).fit(X, y, weight).tree_.threshold[0] == 1.5
-    assert kind(min_weight_fraction_leaf=0.26, max_depth=1).fit(X, y, weight).tree_.threshold[0] == 2.5
-    if not n_missing:
-        assert kind(min_weight_fraction_leaf=0.25, max_depth=1).fit(X, y, weight).tree_.threshold[0] == 1.5
+@pytest.mark.parametrize("weight", [[1.0] * 8, [1.0, 2.0, 3.0, 2.0, 1.0, 1.0, 1.0, 1.0]], ids=["equal", "of all sizes"])
+@pytest.mark.parametrize("max_depth", [1, 2])
+def test_a_leaf_may_have_exactly_the_least_weight_and_no_less(kind, weight, max_depth):
+    """The first two rows, which are to be told from the others, have a quarter of the weight."""
+    X, y = np.arange(8.0)[:, None], np.array([1, 1, 0, 0, 0, 0, 0, 0])
+    for least, threshold in ((0.25, 1.5), (0.26, 2.5)):
+        model = kind(min_weight_fraction_leaf=least, max_depth=max_depth).fit(X, y, weight)
+        assert model.tree_.threshold[0] == threshold

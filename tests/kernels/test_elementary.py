@@ -147,6 +147,7 @@ def test_neighbours_are_in_order(function):
 # --- The same bits however they are asked for ---------------------------------------------------------------
 
 
+@pytest.mark.compiled(reason="compares a million values with compiled kernels")
 def test_numbers_and_arrays_and_compiled_kernels_say_the_same():
     x = positive(150_000)[:1_000_000]
     x = x[x >= 2.0**-1022]

@@ -119,6 +119,11 @@ def mixed_table(n, n_classes, *, seed, heaviest=1, signal=1.0, share_missing=0.0
     return strategies.SmallTable([c.tolist() for c in columns], y.tolist(), weights, n_classes, is_categorical, sizes)
 
 
+def without_last(*values):
+    """All values, or all but the last where kernels are interpreted, which would take minutes."""
+    return values[:-1] if _jit.IS_JIT_DISABLED else values
+
+
 def assert_searches_agree(table, **parameters):
     tree = grow_fast(table, **parameters)
     for way in WAYS:
@@ -160,7 +165,7 @@ def test_numbers_of_any_size(n, heaviest):
 @pytest.mark.sampled(3)
 def test_missing_values_and_categories(n, n_classes, share_missing, missing):
     n_classes = n_classes and min(n_classes, n)
-    for seed, heaviest in enumerate((1, 3, 500)):
+    for seed, heaviest in enumerate(without_last(1, 3, 500)):
         table = mixed_table(
             n, n_classes, seed=seed, heaviest=heaviest, signal=0.5, share_missing=share_missing, n_levels=(3, 12, 70)
         )
@@ -186,7 +191,7 @@ def test_levels_of_two_classes(n_levels):
 @pytest.mark.parametrize("signal", [0.0, 1.0])
 def test_doubled_rows(n_classes, signal):
     """Twins of two classes make leaves that are not pure, and ties everywhere."""
-    for n in (40, 131, 800):
+    for n in without_last(40, 131, 800):
         table = mixed_table(n, n_classes, seed=n, signal=signal, is_doubled=True, n_levels=(5,))
         assert_searches_agree(table, criterion="squared_error" if n_classes is None else "gini")
 
@@ -202,7 +207,7 @@ def test_five_thousand_rows(n_classes, heaviest):
 @pytest.mark.parametrize("n_classes", CLASSES)
 @pytest.mark.parametrize("max_bins", [5, 300])
 def test_bins(n_classes, max_bins):
-    for n in (80, 1500):
+    for n in without_last(80, 1500):
         assert_searches_agree(mixed_table(n, n_classes, seed=4, heaviest=3), criterion="gini", max_bins=max_bins)
 
 
@@ -495,10 +500,10 @@ def grow_bag(table, counts, params, *, is_repeated):
 
 @pytest.mark.parametrize("n_classes", [2, 4, None])
 @pytest.mark.parametrize("weighting", ["none", "whole", "decimal"])
-@pytest.mark.parametrize("most", [1, 3, 200])
+@pytest.mark.parametrize("most", [1, 3, pytest.param(200, marks=pytest.mark.compiled(reason="thousands of rows"))])
 @pytest.mark.parametrize("has_random_tests", [False, True])
 def test_a_bag_is_its_rows_repeated(n_classes, weighting, most, has_random_tests):
-    for seed, n in enumerate((12, 90, 600)):
+    for seed, n in enumerate(without_last(12, 90, 600)):
         rng = np.random.default_rng(seed)
         table = mixed_table(n, n_classes, seed=seed, signal=0.5, share_missing=0.05, n_levels=(4, 11))
         weights = {

@@ -51,6 +51,7 @@ def case(request):
 
 
 @compiled_only
+@pytest.mark.sampled(2)
 def test_answers_are_those_of_cross_val_predict(case):
     data, study, evidence = case
     assert evidence.left_out == ()
