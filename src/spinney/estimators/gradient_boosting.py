@@ -249,7 +249,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         X_val, y_val, sample_weight_val : as X, y and sample_weight, optional
             Rows to validate on: for learning curves and, with `n_iter_no_change`, for early stopping. Curves call them
             "valid".
-        eval_set : list of tuples (X, y) or (X, y, sample_weight), optional
+        eval_set : list of (X, y) or (X, y, sample_weight), optional
             Several such tables, in place of `X_val` and `y_val`. Each has its curves; the last one decides about early
             stopping, as in XGBoost.
         eval_names : list of str, optional
