@@ -64,7 +64,7 @@ def open_x(estimator: Any, X: Any, *, is_fit: bool) -> Columns:
 
 
 def check_y(estimator: Any, y: Any, n_rows: int) -> NDArray[Any]:
-    """Y as one column without missing values, of the length of X; a copy, out of other threads' reach."""
+    """`y` as one column without missing values, of the length of X; a copy, out of other threads' reach."""
     if y is None:
         message = f"{type(estimator).__name__} requires y to be passed, but the target y is None."
         raise ValueError(message)

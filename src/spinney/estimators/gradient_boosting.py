@@ -515,7 +515,7 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
         return y
 
     def _find_exponent(self, y: NDArray[np.float64]) -> int:
-        """Of the power of two that brings targets near the ends of float64 to its middle; 0 for all others."""
+        """The binary exponent that brings targets near the ends of float64 to its middle; 0 for all others."""
         largest = float(np.max(np.abs(y)))
         is_free = isinstance(self.loss, str) and self.loss in SCALE_FREE
         if not is_free or largest == 0.0 or MODERATE[0] < largest < MODERATE[1]:
