@@ -153,11 +153,12 @@ def make_table(records: list[Mapping[str, Any]], columns: Columns) -> Rows:
     """
     names = columns.names or ()
     try:
-        import pandas as pd
+        import pandas as pd  # type: ignore[import-untyped,unused-ignore]
     except ImportError:
         read = [columns.read(j) for j in range(columns.n_columns)]
         if all(isinstance(column, Numbers) for column in read):
-            data: Any = np.stack([column.read() for column in read if isinstance(column, Numbers)], axis=1)
+            numbers = [column.read() for column in read if isinstance(column, Numbers)]
+            data: Any = np.stack(numbers, axis=1).astype(np.float64)
         else:
             data = np.array([[record[name] for name in names] for record in records], dtype=object)
     else:
