@@ -84,6 +84,37 @@ def test_the_check_of_kernel_files_can_fail(source):
     assert offences("@kernel\ndef f(x):\n    return x + 1") == []
 
 
+# --- Docstrings ---------------------------------------------------------------------------------------------
+
+FRAGMENTS = ("Of", "As of", "Itself")  # as first words: half of a sentence whose other half is the function's name
+
+
+def list_fragments(source):
+    """The lines of functions and classes whose docstring begins in the middle of a sentence."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            words = (ast.get_docstring(node) or "").replace(";", " ").replace(",", " ").replace(".", " ").split()
+            if any(words[: len(part.split())] == part.split() for part in FRAGMENTS):
+                found.append(getattr(node, "lineno", 1))
+    return found
+
+
+def test_docstrings_begin_with_whole_sentences():
+    assert (
+        by_file(lambda path: list_fragments(path.read_text()), [p for p in SOURCE_FILES if KERNELS not in p.parents])
+        == {}
+    )
+
+
+@pytest.mark.parametrize("text", ["Of the rows.", "As of now, all.", "Itself; a number."])
+def test_the_check_of_docstrings_can_fail(text):
+    assert list_fragments(f'def f():\n    """{text}"""') == [1]
+    assert list_fragments(f'class A:\n    """{text}"""') == [1]
+    assert list_fragments(f'"""{text}"""') == [1]
+    assert list_fragments('def f():\n    """Often as of old."""') == []
+
+
 # --- Arguments of kernels -----------------------------------------------------------------------------------
 
 MOST_ARGUMENTS = 8  # of a kernel: what belongs together goes through a call together, as a NamedTuple of `structs`

@@ -258,20 +258,22 @@ def importances(model: Any, X: Any = None, y: Any = None) -> Chart:
     >>> plot.importances(forest, X, y).y.levels[0]
     'MedInc'
     """
+    from spinney.estimators.base_forest import BaseForest
     from spinney.study.evidence import Importance
     from spinney.study.importance import list_importances
 
     if (X is None) != (y is None):
         raise ValueError("importances by permutation need both X and y, the rows that the model was fitted on")
     if X is not None:
-        if not hasattr(model, "importance"):
+        if not isinstance(model, BaseForest):
             raise TypeError(
                 f"{_name(model)} does not permute columns among out-of-bag rows, forests do: leave X and y out for "
                 "importances by impurity, or use sklearn.inspection.permutation_importance on rows held out"
             )
         return charts.permutation_importances(list_importances(model, X, y))
+    names: Sequence[str]
     errors: Sequence[float]
-    if hasattr(model, "importance"):
+    if isinstance(model, BaseForest):
         table = model.importance("impurity")
         names, values, errors = table.feature, table.importance.tolist(), table.std_error.tolist()
     else:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import log_loss, mean_pinball_loss
+from sklearn.metrics import get_scorer, log_loss, mean_absolute_error, mean_pinball_loss
 
 from spinney import (
     AdaBoostClassifier,
@@ -80,6 +80,14 @@ def test_one_tuple_is_one_set_and_scores_come_along_in_a_list():
     model = GradientBoostingRegressor(**FEW)
     one = model.fit(X[TRAIN], NUMBERS[TRAIN], eval_set=(X[ONE], NUMBERS[ONE])).evals_result_
     assert one == model.fit(X[TRAIN], NUMBERS[TRAIN], eval_set=[(X[ONE], NUMBERS[ONE])]).evals_result_
+    as_lists = model.fit(X[TRAIN], NUMBERS[TRAIN], eval_set=[[X[ONE], NUMBERS[ONE]]]).evals_result_
+    assert one == as_lists
+    weighted = [X[ONE], NUMBERS[ONE], np.arange(len(NUMBERS[ONE])) + 1.0]
+    assert (
+        model.fit(X[TRAIN], NUMBERS[TRAIN], eval_set=[weighted]).evals_result_
+        == model.fit(X[TRAIN], NUMBERS[TRAIN], eval_set=[tuple(weighted)]).evals_result_
+        != one
+    )
     offset = X[:, 3]
     given = {"eval_set": [(X[ONE], NUMBERS[ONE]), (X[TWO], NUMBERS[TWO])], "init_score": offset[TRAIN]}
     several = model.fit(X[TRAIN], NUMBERS[TRAIN], init_score_val=[offset[ONE], offset[TWO]], **given).evals_result_
@@ -109,6 +117,7 @@ PAIR = (X[ONE], NUMBERS[ONE])
         ({"eval_set": X}, TypeError, "not ndarray"),
         ({"eval_set": [X]}, TypeError, r"eval_set\[0\] is ndarray"),
         ({"eval_set": [PAIR, (X,)]}, TypeError, r"eval_set\[1\] is a tuple of 1"),
+        ({"eval_set": [PAIR, [X]]}, TypeError, r"eval_set\[1\] is a list of 1"),
         ({"eval_set": [PAIR, (X[:, :2], NUMBERS)]}, ValueError, r"eval_set\[1\]: X has 2 features"),
         ({"eval_set": [PAIR], "eval_names": ["train"]}, ValueError, "differ from each other and from 'train'"),
         ({"eval_set": [PAIR, PAIR], "eval_names": ["a", "a"]}, ValueError, "differ from each other"),
@@ -126,6 +135,29 @@ def test_sets_that_are_none_are_refused(given, kind, message):
 # --- several quantiles --------------------------------------------------------------------------------------
 
 LEVELS = [0.1, 0.5, 0.9]
+
+
+@pytest.mark.parametrize("scoring", ["r2", get_scorer("neg_mean_absolute_error"), mean_absolute_error], ids=str)
+def test_a_score_of_one_prediction_a_row_is_refused_beside_several_quantiles(scoring):
+    seen = []
+    model = GradientBoostingRegressor(n_estimators=2, loss="quantile", alpha=LEVELS, scoring=scoring)
+    with pytest.raises(
+        ValueError, match=r"scoring='.*' takes one prediction for each row, but alpha names 3 quantiles"
+    ):
+        model.fit(X, NUMBERS, eval_set=[PAIR], callbacks=lambda *_: seen.append(True))
+    assert not seen
+
+
+def test_a_score_of_ones_own_sees_all_quantiles():
+    shapes = set()
+
+    def score(y_true, y_pred):
+        shapes.add(y_pred.shape)
+        return -float(np.abs(y_pred[:, 1] - y_true).mean())
+
+    model = GradientBoostingRegressor(n_estimators=2, loss="quantile", alpha=LEVELS, scoring=score)
+    model.fit(X, NUMBERS, eval_set=[PAIR])
+    assert {shape[1] for shape in shapes} == {3}
 
 
 def fit_quantiles(alpha, weight=None, **params):

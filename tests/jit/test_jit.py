@@ -215,7 +215,7 @@ def how(door, *arguments):
 """
 
 
-def test_small_work_beside_compiled_kernels_does_not_wait(copy):
+def test_f5_small_work_beside_compiled_kernels_does_not_wait(copy):
     code = (
         "from spinney._jit.process import process\n" + LARGE + HOW + "print(how(small.callee.mix_one, np.uint64(2)))\n"
         "print(call(small), len(small.caller.total.dispatcher.overloads))\n"
@@ -304,7 +304,7 @@ print(len(list(_jit.cache_directory().glob("*.kernel"))) - n_stored)
 
 @pytest.mark.compiled(reason="nothing is compiled")
 @pytest.mark.slow
-def test_tiny_fits_of_every_method_do_not_wait_beside_compiled_kernels(tmp_path):
+def test_f5_tiny_fits_of_every_method_do_not_wait_beside_compiled_kernels(tmp_path):
     kept = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
     kept |= {"SPINNEY_CACHE_DIR": str(tmp_path)}
     done = [

@@ -148,7 +148,7 @@ def test_neighbours_are_in_order(function):
 
 
 @pytest.mark.compiled(reason="compares a million values with compiled kernels")
-def test_numbers_and_arrays_and_compiled_kernels_say_the_same():
+def test_f1_numbers_arrays_and_compiled_kernels_have_the_same_bits():
     x = positive(150_000)[:1_000_000]
     x = x[x >= 2.0**-1022]
     y = exponents(250_000)
@@ -170,7 +170,7 @@ def test_numbers_and_arrays_and_compiled_kernels_say_the_same():
 
 
 @pytest.mark.compiled(reason="nothing is compiled")
-def test_compiled_powers_and_the_rest_are_the_same():
+def test_f1_compiled_powers_and_the_rest_have_the_same_bits():
     """Kernels that only kernels call, compiled here on their own."""
     numba = pytest.importorskip("numba")
     compiled = _jit.load_compiled().common.elementary

@@ -1,23 +1,31 @@
 """Columns are found by name, in any order, wherever a model is asked: the answer is that of the order of fit."""
 
 import re
+import sys
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import SVC
 
 import spinney
 from spinney import (
     AdaBoostClassifier,
+    AdaBoostRegressor,
     BaggingClassifier,
+    BaggingRegressor,
     CARTClassifier,
     GradientBoostingClassifier,
     RandomForestClassifier,
     load_predictor,
 )
+from spinney.estimators.other_members import hold_rows
 from spinney.table.columns import match_names, open_columns
 
 N_ROWS = 60
@@ -73,8 +81,46 @@ def test_members_of_other_libraries_get_the_order_of_fit(frame_of):
         model.fit(frame_of(columns), y)
         expected = model.predict(frame_of(columns))
         np.testing.assert_array_equal(model.predict(frame_of(turn(columns))), expected)
-        with pytest.raises(TypeError, match="X is a dict or a list of them, but must be a table: give a frame"):
-            model.predict({name: column[0] for name, column in columns.items()})
+        records = [dict(zip(turn(columns), row, strict=True)) for row in zip(*turn(columns).values(), strict=True)]
+        np.testing.assert_array_equal(model.predict(records), expected)
+        assert model.predict(records[0]) == expected[:1]
+
+
+@pytest.mark.parametrize("kind", [BaggingRegressor, AdaBoostRegressor])
+def test_members_of_other_libraries_take_rows_by_name(kind):
+    columns, y = make_columns(has_text=False)
+    frame = pd.DataFrame(columns)
+    model = kind(LinearRegression(), n_estimators=3, random_state=0).fit(frame, y * 1.0)
+    expected = model.predict(frame)
+    records = frame[list(turn(columns))].to_dict("records")
+    np.testing.assert_array_equal(model.predict(records), expected)
+    np.testing.assert_allclose(model.predict(records[7]), expected[7:8], rtol=1e-12)
+    with pytest.raises(ValueError, match="yet now missing:\n- b"):
+        model.predict({"a": 1.0, "d": 2.0})
+
+
+def test_members_that_know_names_take_text_by_name():
+    columns, y = make_columns()
+    steps = make_pipeline(
+        make_column_transformer((OneHotEncoder(), ["c"]), remainder="passthrough"), LinearRegression()
+    )
+    frame = pd.DataFrame(columns)
+    model = BaggingRegressor(steps, n_estimators=2, random_state=0).fit(frame, y * 1.0)
+    records = frame[list(turn(columns))].to_dict("records")
+    np.testing.assert_allclose(model.predict(records), model.predict(frame), rtol=1e-12)
+    np.testing.assert_allclose(model.predict(records[3]), model.predict(frame[3:4]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("has_text", [False, True])
+def test_without_pandas_rows_by_name_are_an_array(monkeypatch, has_text):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    records = [{"b": None, "a": 2}, {"b": "tall" if has_text else 0.5, "a": 3}]
+    rows = hold_rows(records, match_names(open_columns(records), ("a", "b"), "Model")).data
+    if has_text:
+        assert rows.tolist() == [[2, None], [3, "tall"]]
+    else:
+        np.testing.assert_array_equal(rows, np.array([[2.0, np.nan], [3.0, 0.5]]))
+    assert rows.dtype == (object if has_text else np.float64)
 
 
 def test_what_needs_the_training_rows_knows_them_in_another_order():

@@ -39,6 +39,10 @@ CELLS = [
     *(np.float64(0.1), np.float32(0.1), np.float16(0.1), np.longdouble("0.1"), decimal.Decimal("0.1")),
 ]
 BAD_CELLS = [b"red", 1j, dt.date(2026, 1, 1), np.datetime64("2026-01-01"), object(), 10**400]
+DATES = [
+    *(np.datetime64("2026-01-01"), np.datetime64(5, "ns"), np.datetime64("NaT", "ns")),
+    *(np.timedelta64(5, "D"), np.timedelta64(5, "ns"), np.timedelta64("NaT"), np.timedelta64("NaT", "ns")),
+]
 
 
 def frame_of(record):
@@ -102,6 +106,18 @@ def test_every_cell_in_every_column(cell, levels):
     elif values is not None:
         assert np.array_equal(values, expected, equal_nan=True)
         assert np.signbit(values) == np.signbit(expected) or np.isnan(expected)
+
+
+@pytest.mark.parametrize("cell", DATES, ids=repr)
+def test_dates_and_durations_in_a_row_are_refused_fault_18(cell):
+    for levels in VOCABULARIES:
+        assert RecordReader(Schema(("a",), (levels,))).read({"a": cell}) is None
+    model = CARTRegressor().fit(pd.DataFrame({"a": [1.0, 2.0, 3.0]}), [1.0, 2.0, 3.0])
+    predictor = model.predictor()
+    for predict in (predictor, predictor.predict, model.predict):
+        for row in ({"a": cell}, [{"a": 1.0}, {"a": cell}]):
+            with pytest.raises(ValueError, match="'a' holds dates or times"):
+                predict(row)
 
 
 PLAIN = [

@@ -115,7 +115,9 @@ def train(
 
 def score_training(estimator: Any, training: TrainingTable) -> dict[str, Any] | None:
     """The score of a fit, and of which rows: those outside the bags if there are bags, else those it has seen."""
-    measure = "accuracy" if hasattr(estimator, "classes_") else "R2"
+    from sklearn.base import is_classifier
+
+    measure = "accuracy" if is_classifier(estimator) else "R2"
     if hasattr(estimator, "oob_score_"):
         return {"measure": measure, "rows": "out-of-bag", "value": float(estimator.oob_score_)}
     if measure == "R2" and training.X.num_rows < 2:
@@ -125,8 +127,10 @@ def score_training(estimator: Any, training: TrainingTable) -> dict[str, Any] | 
 
 def count_parts(estimator: Any) -> dict[str, int]:
     """Classes, trees, nodes and leaves of a model."""
+    from sklearn.base import is_classifier
+
     parts: dict[str, int] = {}
-    if hasattr(estimator, "classes_"):
+    if is_classifier(estimator):
         parts["classes"] = len(estimator.classes_)
     trees = list_trees(estimator)
     if isinstance(trees, list):
@@ -142,12 +146,16 @@ def count_parts(estimator: Any) -> dict[str, int]:
 
 def list_trees(estimator: Any) -> Any:
     """The trees of a model: a forest, or a list of trees; None where its members have none."""
-    if hasattr(estimator, "tree_"):
+    from spinney.estimators.base_tree import TreeEstimator
+
+    if isinstance(estimator, TreeEstimator):
         return [estimator.tree_]
-    if hasattr(estimator, "forest_"):
+    if hasattr(estimator, "forest_"):  # of bags and AdaBoost only where members are trees of one forest
         return estimator.forest_
     members = list(estimator.estimators_)
-    return [member.tree_ for member in members] if all(hasattr(member, "tree_") for member in members) else None
+    return (
+        [member.tree_ for member in members] if all(isinstance(member, TreeEstimator) for member in members) else None
+    )
 
 
 # --- inspect ------------------------------------------------------------------------------------------------------
@@ -162,6 +170,8 @@ def inspect(model: str, is_all: bool, as_json: bool) -> None:
 
     Its method, parameters, columns, importances, size and versions.
     """
+    from sklearn.base import is_classifier
+
     from spinney import load_model
     from spinney.model.container import read
 
@@ -172,7 +182,7 @@ def inspect(model: str, is_all: bool, as_json: bool) -> None:
     features = list(describe_features(estimator))
     facts: dict[str, Any] = {
         "method": type(estimator).__name__,
-        "task": "classification" if hasattr(estimator, "classes_") else "regression",
+        "task": "classification" if is_classifier(estimator) else "regression",
         "features": len(features),
         **count_parts(estimator),
         "rounds that predict": getattr(estimator, "best_iteration_", None),
@@ -181,7 +191,7 @@ def inspect(model: str, is_all: bool, as_json: bool) -> None:
         "saved by": f"spinney {text['library']}",
         "format": text["version"],
     }
-    labels = estimator.classes_.tolist() if hasattr(estimator, "classes_") else None
+    labels = estimator.classes_.tolist() if is_classifier(estimator) else None
     if as_json:
         names = {name.replace(" ", "_").replace("-", "_"): value for name, value in facts.items()}
         print_json({**names, "parameters": parameters, "classes": labels, "features": features})

@@ -67,13 +67,15 @@ def open_model(path: str, *, is_whole: bool = False) -> LoadedModel:
             raise
         except ValueError:  # its members are no trees of one forest
             pass
+    from sklearn.base import is_classifier
+
     estimator = load_model(path)
     names = getattr(estimator, "feature_names_in_", None)
     return LoadedModel(
         estimator,
         None if names is None else tuple(names.tolist()),
         estimator.n_features_in_,
-        getattr(estimator, "classes_", None),
+        estimator.classes_ if is_classifier(estimator) else None,
         getattr(estimator, "_schema", None),
     )
 
@@ -226,9 +228,11 @@ def make_outputs(loaded: LoadedModel, name: str, *, probabilities: bool, interva
         columns = [f"{stem}_{label}" for label in loaded.classes.tolist()]
         outputs.append(Output(columns, lambda X: list(model.predict_proba(X).T)))
     if interval is not None:
-        if loaded.classes is not None or not hasattr(model, "predict_interval"):
+        from spinney.estimators.forest_regressor import ForestRegressor
+
+        if not isinstance(model, ForestRegressor):
             raise Problem(f"--interval: {type(model).__name__} has none; forests that predict numbers have")
-        if not hasattr(model, "_oob_votes"):
+        if not hasattr(model, "oob_prediction_"):  # which fit sets with oob_score alone
             raise Problem("--interval: the forest was trained without oob_score, which says how wide intervals must be")
         stem = "" if name == "prediction" else f"{name}_"
         outputs.append(Output([f"{stem}low", f"{stem}high"], lambda X: list(model.predict_interval(X, interval).T)))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 LIMIT_SECONDS = 1.5  # from a signal to the end of the process, if the command does not end by itself
 IMPORT_SECONDS = 0.5  # the same while an import is under way, most of them at the start of a command
-REPORT_SECONDS = 10.0  # the same after SIGINT was raised: `study` then gathers what it has found so far
+REPORT_SECONDS = 10.0  # the same after SIGINT in a command that then reports what it has found so far: `study`
 RETRY_SECONDS = 0.02
 PIPE_BYTES = 4096
 STOPPED = "stopped"  # what is said at Ctrl-C
@@ -59,6 +59,7 @@ class Watch:
         self.is_repeated = False  # whether the next call of the handler is one that the watching thread asks for
         self.is_tidy = owns_process  # whether there is nothing to undo: no command under way
         self.is_over = False
+        self.report_seconds = LIMIT_SECONDS  # from SIGINT to the end, see `reporting`
         self.deadline = 0.0
         self.before: dict[int, Any] = {}
         self.unraisable_before: Callable[[Any], object] = sys.unraisablehook
@@ -117,7 +118,7 @@ class Watch:
             self.wake()
             return
         self.is_raised = True
-        self.deadline = time.monotonic() + (REPORT_SECONDS if number == signal.SIGINT else LIMIT_SECONDS)
+        self.deadline = time.monotonic() + (self.report_seconds if number == signal.SIGINT else LIMIT_SECONDS)
         raise KeyboardInterrupt if number == signal.SIGINT else Terminated
 
     def take_lost(self, unraisable: Any) -> None:
@@ -216,6 +217,20 @@ def interruptible() -> Iterator[None]:
         yield
     finally:
         watch.is_tidy = watch.owns_process
+
+
+@contextlib.contextmanager
+def reporting() -> Iterator[None]:
+    """Leave what is run here the time to report what it has found when SIGINT comes; other commands end sooner."""
+    watch = _current
+    if watch is None:
+        yield
+        return
+    watch.report_seconds = REPORT_SECONDS
+    try:
+        yield
+    finally:
+        watch.report_seconds = LIMIT_SECONDS
 
 
 def number_of(error: BaseException) -> int | None:

@@ -65,7 +65,8 @@ def study(data: str | None, **options: Any) -> None:
     clock = Clock(None if budget is None else read_duration(budget), start=time.perf_counter())
     is_plain = options["plain"]
     writer = Writer(Console(no_color=is_plain or None, color_system=None if is_plain else "auto"), is_plain=is_plain)
-    stopped = _study_table(data, options, clock, writer) if data is not None else _draw(options, clock, writer)
+    with signals.reporting():
+        stopped = _study_table(data, options, clock, writer) if data is not None else _draw(options, clock, writer)
     if stopped == "interrupt":
         raise KeyboardInterrupt
     if stopped == "budget" and not options["as_json"]:

@@ -237,10 +237,11 @@ def prune(
     DATA: for reduced_error rows that did not grow the tree; the training rows for --ccp-alpha cv and for raising.
     """
     from spinney import load_model
+    from spinney.estimators.base_tree import TreeEstimator
 
     check_new(out, force=force)
     estimator = load_model(model)
-    if not hasattr(estimator, "prune"):
+    if not isinstance(estimator, TreeEstimator):
         raise Problem(f"{model} holds {type(estimator).__name__}, and single trees alone are pruned: cart, id3, c45")
     options = {name: value for name, value in given.items() if value is not None}
     if "ccp_alpha" in options:

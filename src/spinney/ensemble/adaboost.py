@@ -59,7 +59,7 @@ class RowWeights:
         self.settle()
 
     def raise_by(self, alpha: float, losses: NDArray[np.float64]) -> None:
-        """Multiply the weights by exp(alpha * losses) and scale them to their sum."""
+        """Multiply the weights by `exp(alpha * losses)` and scale them to their sum."""
         self.logs += alpha * losses
         self.settle()
 
@@ -266,7 +266,7 @@ def mistakes(predicted: NDArray[np.int64], y: NDArray[np.int64]) -> NDArray[np.f
 
 
 def distances(predicted: NDArray[np.float64], y: NDArray[np.float64], loss: str) -> NDArray[np.float64]:
-    """Loss of numbers: the error of each row as a share of the largest one, as it is, squared or 1 - exp(-share)."""
+    """Loss of numbers: the error of each row as a share of the largest one, as it is, squared or `1 - exp(-share)`."""
     shift = math.frexp(float(np.max(np.abs(y))))[1]  # differences of numbers near the end of float64 have no room
     share = np.abs(np.ldexp(predicted, -shift) - np.ldexp(y, -shift))
     largest = float(share.max())

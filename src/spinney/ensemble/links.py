@@ -27,7 +27,7 @@ def respond(link: str, raw: Floats, exponent: int = 0) -> Floats:
     Quantiles of a row are put in order: scores of several levels, each learnt by itself, may cross, and in order they
     are nowhere farther from the true ones (Chernozhukov, Fernandez-Val and Galichon 2010).
 
-    exponent: answers are in units of 2**exponent, and are multiplied by it.
+    exponent: answers are in units of `2**exponent`, and are multiplied by it.
     """
     if link == "identity":
         answers = raw[0].copy()

@@ -110,7 +110,7 @@ class Loss:
         return mean if math.isfinite(mean) else math.inf
 
     def _sum_losses(self, y: Floats, weight: Floats, raw: Floats, sums: Floats) -> None:
-        """Write the sums by block of weight * loss and of the weight, (n_blocks, 2)."""
+        """Write the sums by block of `weight * loss` and of the weight, (n_blocks, 2)."""
         chosen = kernels(len(y) * LOSS_SECONDS)
         losses = np.empty(_codes.BLOCK)
         chosen.boost.gradients.sum_losses(self.code, self.parameter, y, weight, raw[0], losses, sums)
@@ -146,7 +146,7 @@ class Loss:
 
 
 class SquaredError(Loss):
-    """(raw - y)**2 / 2; answers with the mean."""
+    """`(raw - y)**2 / 2`; answers with the mean."""
 
     name = "squared_error"
     code = _codes.SQUARED
@@ -158,7 +158,7 @@ class SquaredError(Loss):
 
 
 class Quantile(Loss):
-    """Level * (y - raw) below y, (1 - level) * (raw - y) above it; answers with a quantile."""
+    """`level * (y - raw)` below y, `(1 - level) * (raw - y)` above it; answers with a quantile."""
 
     name = "quantile"
     code = _codes.QUANTILE
@@ -250,10 +250,10 @@ class Quantiles(Loss):
 
 
 class Huber(Loss):
-    """(raw - y)**2 / 2 up to delta, its tangents beyond: outliers pull no harder than an error of delta.
+    """`(raw - y)**2 / 2` up to delta, its tangents beyond: outliers pull no harder than an error of delta.
 
-    Delta is the alpha-quantile of |y - median|, or, if it is to follow the rounds (Friedman 2001, algorithm 4), of
-    |y - raw| at the beginning of each.
+    Delta is the alpha-quantile of `|y - median|`, or, if it is to follow the rounds (Friedman 2001, algorithm 4), of
+    `|y - raw|` at the beginning of each.
     """
 
     name = "huber"
@@ -315,7 +315,7 @@ class Huber(Loss):
 
 
 class LogLink(Loss):
-    """A loss of positive means, exp(raw): the deviance of a distribution whose variance is a power of its mean."""
+    """A loss of positive means, `exp(raw)`: the deviance of a distribution whose variance is a power of its mean."""
 
     @property
     def variance_power(self) -> float:
@@ -348,7 +348,7 @@ class LogLink(Loss):
 
 
 class Poisson(LogLink):
-    """exp(raw) - y * raw, of counts."""
+    """`exp(raw) - y * raw`, of counts."""
 
     name = "poisson"
     code = _codes.POISSON
@@ -356,7 +356,7 @@ class Poisson(LogLink):
 
 
 class Gamma(LogLink):
-    """Raw + y * exp(-raw), of positive and skewed numbers."""
+    """`raw + y * exp(-raw)`, of positive and skewed numbers."""
 
     name = "gamma"
     code = _codes.GAMMA
@@ -370,7 +370,10 @@ class Gamma(LogLink):
 
 
 class Tweedie(LogLink):
-    """exp((2 - power) * raw) / (2 - power) + y * exp((1 - power) * raw) / (power - 1): many zeros, the rest skewed."""
+    """A loss of numbers of which many are zero and the rest skewed.
+
+    It is `exp((2 - power) * raw) / (2 - power) + y * exp((1 - power) * raw) / (power - 1)`.
+    """
 
     name = "tweedie"
     code = _codes.TWEEDIE
@@ -405,7 +408,7 @@ class TwoClasses(Loss):
 
 
 class LogLoss(TwoClasses):
-    """-log of the probability of the row's class, 1 / (1 + exp(-raw)) for class 1."""
+    """`-log(p)` for the probability `p` of the row's class, `1 / (1 + exp(-raw))` for class 1."""
 
     name = "log_loss"
     code = _codes.LOGISTIC
@@ -416,7 +419,7 @@ class LogLoss(TwoClasses):
 
 
 class Exponential(TwoClasses):
-    """exp(raw) for class 0, exp(-raw) for class 1: AdaBoost's loss, of which raw is half the log-odds."""
+    """`exp(raw)` for class 0, `exp(-raw)` for class 1: AdaBoost's loss, of which raw is half the log-odds."""
 
     name = "exponential"
     code = _codes.EXPONENTIAL
@@ -432,14 +435,14 @@ class Exponential(TwoClasses):
 
 
 class Softmax(Loss):
-    """-log of the probability of the row's class, exp(raw) of the class over the sum of all.
+    """`-log(p)` for the probability `p` of the row's class, `exp(raw)` of the class over the sum of all.
 
     Each class has its tree in a round, which takes the scores of the others as given though they move as well: with
-    the diagonal of the second derivatives, p(1 - p), for h all of them together would go too far. Twice that is never
-    too little (the rest of a row of that matrix adds up to p(1 - p) again) and makes two classes step as log loss of
-    one score does. Against the factors 1 and n / (n - 1) it had the least log loss on vehicle, satimage, glass, soybean
-    and letter, and the greatest on vowel (100 rounds of 31 leaves). Friedman's line search (2001, algorithm 6) has
-    n / (n - 1).
+    the diagonal of the second derivatives, `p * (1 - p)`, for h all of them together would go too far. Twice that is
+    never too little (the rest of a row of that matrix adds up to `p * (1 - p)` again) and makes two classes step as log
+    loss of one score does. Against the factors 1 and `n / (n - 1)` it had the least log loss on vehicle, satimage,
+    glass, soybean and letter, and the greatest on vowel (100 rounds of 31 leaves). Friedman's line search (2001,
+    algorithm 6) has `n / (n - 1)`.
     """
 
     name = "log_loss"

@@ -64,7 +64,7 @@ def open_x(estimator: Any, X: Any, *, is_fit: bool) -> Columns:
 
 
 def check_y(estimator: Any, y: Any, n_rows: int) -> NDArray[Any]:
-    """Y as one column without missing values, of the length of X; a copy, out of other threads' reach."""
+    """`y` as one column without missing values, of the length of X; a copy, out of other threads' reach."""
     if y is None:
         message = f"{type(estimator).__name__} requires y to be passed, but the target y is None."
         raise ValueError(message)
@@ -322,7 +322,7 @@ def check_monotone(constraint: Any, estimator: Any, schema: Schema) -> NDArray[n
         return None
     n_features = schema.n_features
     if isinstance(constraint, dict):
-        names = getattr(estimator, "feature_names_in_", None)
+        names = schema.names
         if names is None:
             message = "monotonic_cst by name needs an X with column names; pass a list of one value per feature"
             raise ValueError(message)
@@ -349,7 +349,7 @@ def check_monotone(constraint: Any, estimator: Any, schema: Schema) -> NDArray[n
             "only numeric columns have a direction."
         )
         raise ValueError(message)
-    n_classes = len(getattr(estimator, "classes_", ()))
+    n_classes = len(estimator._labels or ())  # noqa: SLF001
     if n_classes > 2 and np.any(signs):
         raise ValueError("Monotonicity constraints are not supported with multiclass classification")
     return None if n_classes == 1 else signs.astype(np.int8)

@@ -81,8 +81,8 @@ def check_stopping(estimator: Any, given: list[GivenSet]) -> None:
 
 
 def list_items(eval_set: Any) -> list[tuple[Any, ...]]:
-    """The sets of `eval_set`: a list of (X, y) or (X, y, sample_weight), or one such tuple."""
-    rule = "eval_set must be a list of tuples (X, y) or (X, y, sample_weight)"
+    """The sets of `eval_set`: a list of (X, y) or (X, y, sample_weight), each a tuple or a list, or one such tuple."""
+    rule = "eval_set must be a list of (X, y) or (X, y, sample_weight)"
     if not isinstance(eval_set, list | tuple):
         raise TypeError(f"{rule}, not {type(eval_set).__name__}")
     is_one = isinstance(eval_set, tuple) and not all(isinstance(item, tuple) for item in eval_set)
@@ -90,10 +90,11 @@ def list_items(eval_set: Any) -> list[tuple[Any, ...]]:
     if not items:
         raise ValueError(f"{rule}, and this list is empty: leave it out, or give a set")
     for i, item in enumerate(items):
-        if not isinstance(item, tuple) or len(item) not in {2, 3}:
-            what = f"a tuple of {len(item)}" if isinstance(item, tuple) else type(item).__name__
+        is_set = isinstance(item, tuple | list)
+        if not is_set or len(item) not in {2, 3}:
+            what = f"a {type(item).__name__} of {len(item)}" if is_set else type(item).__name__
             raise TypeError(f"{rule}, but eval_set[{i}] is {what}")
-    return items
+    return [tuple(item) for item in items]
 
 
 def name_sets(eval_names: Any, n_sets: int) -> list[str]:

@@ -249,7 +249,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         X_val, y_val, sample_weight_val : as X, y and sample_weight, optional
             Rows to validate on: for learning curves and, with `n_iter_no_change`, for early stopping. Curves call them
             "valid".
-        eval_set : list of tuples (X, y) or (X, y, sample_weight), optional
+        eval_set : list of (X, y) or (X, y, sample_weight), optional
             Several such tables, in place of `X_val` and `y_val`. Each has its curves; the last one decides about early
             stopping, as in XGBoost.
         eval_names : list of str, optional
@@ -515,7 +515,7 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
         return y
 
     def _find_exponent(self, y: NDArray[np.float64]) -> int:
-        """Of the power of two that brings targets near the ends of float64 to its middle; 0 for all others."""
+        """The binary exponent that brings targets near the ends of float64 to its middle; 0 for all others."""
         largest = float(np.max(np.abs(y)))
         is_free = isinstance(self.loss, str) and self.loss in SCALE_FREE
         if not is_free or largest == 0.0 or MODERATE[0] < largest < MODERATE[1]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +16,7 @@ from sklearn.utils.validation import check_array, has_fit_parameter
 from spinney._threads import run_tasks
 from spinney.ensemble.subspaces import member_seed
 from spinney.estimators.kept import is_fitted, kept_by
+from spinney.table.columns import Numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -132,7 +134,7 @@ class Rows:
 def hold_rows(X: Any, columns: Columns) -> Rows:
     """X after `open_x` has looked at it, its columns in the order of fit."""
     if columns.is_records:
-        raise TypeError("X is a dict or a list of them, but must be a table: give a frame, say pandas.DataFrame(X).")
+        return make_table([X] if isinstance(X, Mapping) else X, columns)
     if columns.is_frame:
         import narwhals.stable.v2 as nw
 
@@ -141,6 +143,26 @@ def hold_rows(X: Any, columns: Columns) -> Rows:
     if columns.matrix is not None:
         return Rows(columns.matrix, columns.n_rows, columns.names)
     data = X if isinstance(X, np.ndarray) else np.array(X, dtype=object)
+    return Rows(data, columns.n_rows, columns.names)
+
+
+def make_table(records: list[Mapping[str, Any]], columns: Columns) -> Rows:
+    """Rows by name as a table in the order of fit: a frame of pandas, as members may know the names of fit.
+
+    Without pandas it is an array, of floats where all columns are numbers and of objects otherwise.
+    """
+    names = columns.names or ()
+    try:
+        import pandas as pd  # type: ignore[import-untyped,unused-ignore]
+    except ImportError:
+        read = [columns.read(j) for j in range(columns.n_columns)]
+        if all(isinstance(column, Numbers) for column in read):
+            numbers = [column.read() for column in read if isinstance(column, Numbers)]
+            data: Any = np.stack(numbers, axis=1).astype(np.float64)
+        else:
+            data = np.array([[record[name] for name in names] for record in records], dtype=object)
+    else:
+        data = pd.DataFrame({name: [record[name] for record in records] for name in names})
     return Rows(data, columns.n_rows, columns.names)
 
 

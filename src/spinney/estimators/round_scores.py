@@ -109,6 +109,18 @@ def weigh_score(scoring: Any, weight: NDArray[np.float64] | None) -> Any:
     return lambda y_true, y_pred: scoring(y_true, y_pred, sample_weight=weight)
 
 
+def check_quantile_score(scoring: Any, n_quantiles: int) -> None:
+    """Refuse scikit-learn's scorers and metrics beside several quantiles: they compare one prediction with each row."""
+    function = scoring._score_func if isinstance(scoring, _BaseScorer) else scoring  # noqa: SLF001
+    is_known = isinstance(scoring, str) or str(getattr(function, "__module__", "")).startswith("sklearn.")
+    if n_quantiles > 1 and is_known:
+        raise ValueError(
+            f"scoring={name_score(scoring)!r} takes one prediction for each row, but alpha names {n_quantiles} "
+            "quantiles: leave scoring='loss', which is their mean pinball loss, or give a function of y_true and of "
+            f"y_pred of shape (n_rows, {n_quantiles})"
+        )
+
+
 def make_score(
     model: Any, X: Any, truth: NDArray[Any], weight: NDArray[np.float64] | None, link: str, exponent: int
 ) -> Callable[[NDArray[np.float64]], float]:
@@ -116,6 +128,8 @@ def make_score(
 
     truth: classes or numbers of the rows, as scorers take them; link, exponent: see `ensemble.links.respond`.
     """
+    if link == "quantiles":
+        check_quantile_score(model.scoring, np.size(model.alpha))
     score = find_score(weigh_score(model.scoring, weight), "scoring")
 
     def measure(raw: NDArray[np.float64]) -> float:

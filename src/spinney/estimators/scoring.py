@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class KnownPredictions:
-    """A stand-in for a fitted model in the eyes of a scorer; X is a column of row numbers.
+    """What a scorer takes for a fitted model: predictions that are known already; X is a column of row numbers.
 
     Parameters
     ----------

@@ -83,7 +83,7 @@ def tree_predictions(forest: Forest, values: NDArray[Any]) -> NDArray[np.float64
 
 
 def lower_values(forest: Forest, shift: int) -> Forest:
-    """The same forest with its leaf values divided by 2**shift; kept with the forest."""
+    """The same forest with its leaf values divided by `2**shift`; kept with the forest."""
     if shift == 0:
         return forest
 

@@ -90,7 +90,7 @@ class Predictor:
         """Leaf of each encoded row, (n_rows,), or in each tree, (n_rows, n_trees)."""
         raise NotImplementedError
 
-    def ask(self, values: NDArray[Any]) -> NDArray[np.float64]:
+    def _predict_by_tree(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """What each tree says of each encoded row, (n_trees, n_rows), or shares (n_trees, n_rows, n_classes)."""
         raise NotImplementedError
 
@@ -254,7 +254,7 @@ class Predictor:
 
         Of gradient boosting: the raw score that each tree adds.
         """
-        return self.ask(self.encode(X))
+        return self._predict_by_tree(self.encode(X))
 
 
 def is_records(x: Any) -> bool:

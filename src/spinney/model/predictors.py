@@ -98,7 +98,7 @@ class TreePredictor(Predictor):
         """Leaf of each row."""
         return find_leaves(self.tree, values).astype(np.int64)
 
-    def ask(self, values: NDArray[Any]) -> NDArray[np.float64]:
+    def _predict_by_tree(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """What the one tree says."""
         return self.answer(values)[None]
 
@@ -143,7 +143,7 @@ class VotePredictor(Predictor):
 
     @once
     def voting(self) -> Forest:
-        """The trees as they vote: classes alone with hard voting, values in units of 2**shift."""
+        """The trees as they vote: classes alone with hard voting, values in units of `2**shift`."""
         return self.forest.hardened if self.is_hard else lower_values(self.forest, self.shift)
 
     def answer(self, values: NDArray[Any], n_jobs: int | None = None) -> NDArray[np.float64]:
@@ -157,7 +157,7 @@ class VotePredictor(Predictor):
         """Leaf of each row in each tree."""
         return find_all_leaves(self.forest, values).astype(np.int64)
 
-    def ask(self, values: NDArray[Any]) -> NDArray[np.float64]:
+    def _predict_by_tree(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """What each tree says."""
         return tree_predictions(self.forest.hardened if self.is_hard else self.forest, values)
 
@@ -189,7 +189,7 @@ class RoundPredictor(Predictor):
     n_rounds : int
         How many rounds count.
     exponent : int
-        Raw scores of numbers are in units of 2**exponent.
+        Raw scores of numbers are in units of `2**exponent`.
     """
 
     forest: Forest
@@ -278,7 +278,7 @@ class RoundPredictor(Predictor):
         """Leaf of each row in each tree that counts."""
         return find_all_leaves(self.used, values).astype(np.int64)
 
-    def ask(self, values: NDArray[Any]) -> NDArray[np.float64]:
+    def _predict_by_tree(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """The raw score that each tree adds."""
         return np.ldexp(tree_predictions(self.used, values), self.exponent)
 
@@ -339,7 +339,7 @@ class WeightedPredictor(Predictor):
         """Leaf of each row in each tree."""
         return find_all_leaves(self.forest, values).astype(np.int64)
 
-    def ask(self, values: NDArray[Any]) -> NDArray[np.float64]:
+    def _predict_by_tree(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """What each tree says, without its weight."""
         return tree_predictions(self.forest, values)
 

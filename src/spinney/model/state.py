@@ -223,7 +223,11 @@ class Reader:
         return value
 
     def read_plain(self, content: Any) -> Any:
-        """Itself; there may be few numbers of one hash: sets and dicts compare each of those with each."""
+        """The content as it is, a number, text, boolean or None.
+
+        Few whole numbers may be wide: those can be chosen to have one hash, and sets and dicts compare each of them
+        with each.
+        """
         if isinstance(content, int) and content.bit_length() > WORD_BITS:
             self.n_wide += 1
             if self.n_wide > MOST_WIDE:
@@ -360,7 +364,10 @@ def check_keys(keys: list[Any]) -> list[Any]:
 
 
 def is_paid(texts: list[str], n_bytes: int) -> bool:
-    """Whether texts may become an array of so many bytes: one long text makes all long."""
+    """Whether texts may become an array of so many bytes.
+
+    NumPy pads every string to the longest, so one long string sets the size of all.
+    """
     return n_bytes <= LABEL_BYTES + 16 * sum(map(len, texts))
 
 

@@ -116,7 +116,7 @@ def sum_forest(
 
 
 def sum_weights(weights: NDArray[np.float64]) -> float:
-    """Of the magnitudes of the weights, in their order: the very additions of `ClassVotes.add`."""
+    """Sum of the magnitudes of the weights, in their order: the very additions of `ClassVotes.add`."""
     total = 0.0
     for weight in np.abs(weights).tolist():
         total += weight

@@ -258,7 +258,9 @@ def _fit_and_score(
 
 
 def _fit(model: Any, data: StudyData, X: Any, rows: NDArray[np.int64]) -> None:
-    if data.groups is not None and hasattr(model, "param_grid"):  # a search, whose folds are of whole groups too
+    from sklearn.model_selection import GridSearchCV
+
+    if data.groups is not None and isinstance(model, GridSearchCV):  # a search, whose folds are of whole groups too
         model.fit(X, data.y[rows], groups=data.groups[rows])
     else:
         model.fit(X, data.y[rows])
@@ -267,8 +269,9 @@ def _fit(model: Any, data: StudyData, X: Any, rows: NDArray[np.int64]) -> None:
 def _warm_up(run: Run, data: StudyData, X: Any, rows: NDArray[np.int64], held_out: Any) -> None:
     """Fit once before the clock runs, so that no time is of the compiler or of loading code."""
     from sklearn.base import clone
+    from sklearn.model_selection import GridSearchCV
 
-    is_search = hasattr(run.estimator, "param_grid")
+    is_search = isinstance(run.estimator, GridSearchCV)
     model = clone(run.estimator.estimator if is_search else run.estimator)
     if not run.method.warmup and len(rows) > WARMUP_ROWS:
         part = np.sort(np.random.default_rng(0).choice(len(rows), WARMUP_ROWS, replace=False))
@@ -294,7 +297,9 @@ def _estimator(method: Method, data: StudyData, metric: Metric, seed: int, *, is
 
 
 def _count_leaves(model: Any) -> int | None:
-    if hasattr(model, "get_n_leaves"):
+    from spinney.estimators.base_tree import TreeEstimator
+
+    if isinstance(model, TreeEstimator):
         return int(model.get_n_leaves())
     forest = getattr(model, "forest_", None)
     return None if forest is None else sum(forest[t].n_leaves for t in range(len(forest)))

@@ -171,7 +171,10 @@ class Study:
         return tuple(sorted(self.methods, key=place))
 
     def standard_error(self, result: MethodResult) -> float | None:
-        """Of a method's mean score, corrected for folds that share training rows; None with fewer than two folds."""
+        """Standard error of a method's mean score, corrected for folds that share training rows.
+
+        None with fewer than two folds.
+        """
         return standard_error(result.scores, self.test_rows / self.train_rows)
 
     def to_json(self) -> str:
@@ -209,7 +212,7 @@ class Figure:
     stopped: str | None = None
 
     def standard_error(self, values: tuple[float, ...]) -> float | None:
-        """Of the mean of one number for each finished fold, corrected as that of a study."""
+        """Standard error of the mean of one number for each finished fold, corrected as that of a study."""
         return standard_error(values, 1.0 / (N_FOLDS - 1))
 
     def to_json(self) -> str:

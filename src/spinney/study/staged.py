@@ -26,6 +26,8 @@ def staged_predictions(model: Any, X: Any, *, needs_probabilities: bool) -> Iter
     Predictions are numbers, classes, or with `needs_probabilities` class probabilities in the order of `classes_`.
     Boosting is read in its stages; a forest is the mean of its trees.
     """
+    from sklearn.base import is_classifier
+
     name = "staged_predict_proba" if needs_probabilities else "staged_predict"
     if hasattr(model, name):
         n, predicted = 0, np.empty(0)
@@ -37,7 +39,7 @@ def staged_predictions(model: Any, X: Any, *, needs_probabilities: bool) -> Iter
     elif hasattr(model, "forest_"):
         points = list_points(len(model))
         means = average_trees(model, X, points)
-        is_class = hasattr(model, "classes_") and not needs_probabilities
+        is_class = is_classifier(model) and not needs_probabilities
         for n, mean in zip(points, means, strict=True):
             yield n, model.classes_[mean.argmax(axis=1)] if is_class else mean
 
@@ -45,7 +47,7 @@ def staged_predictions(model: Any, X: Any, *, needs_probabilities: bool) -> Iter
 def average_trees(model: Any, X: Any, points: tuple[int, ...]) -> NDArray[np.float64]:
     """Means over the first trees, shape (n_points, n_rows), or (n_points, n_rows, n_classes)."""
     predictor = model.predictor()
-    n_classes = len(getattr(model, "classes_", ()))
+    n_classes = 0 if predictor.classes is None else len(predictor.classes)
     n_rows = len(X)
     size = max(CELLS // (len(model) * max(n_classes, 1)), 1)
     means = np.empty((len(points), n_rows, n_classes)[: 3 if n_classes else 2])

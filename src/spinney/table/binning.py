@@ -16,6 +16,7 @@ from spinney._jit import kernels as choose_kernels
 from spinney._types import CODE, FEATURE_ROWS, IS_BINNED, IS_CATEGORICAL, MAX_CODES, N_CODES, OFFSET
 from spinney.kernels.common.structs import BinCells, ByteTable, FloatTable
 from spinney.table.coding import CACHE_LINE, sort_rows
+from spinney.table.fixed_point import fix_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -418,8 +419,6 @@ def check_column(
     x: ArrayLike, n_bins: Any, sample_weight: ArrayLike | None
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """The rows of x that have a weight, and the weights in fixed point; one entry where all are equal."""
-    from spinney.table.fixed_point import fix_weights
-
     is_whole = isinstance(n_bins, int | np.integer) and not isinstance(n_bins, bool)
     if not is_whole or not 2 <= n_bins <= MAX_CODES:
         raise ValueError(f"n_bins={n_bins!r}: give a whole number from 2 to {MAX_CODES:,}.")

@@ -308,8 +308,8 @@ def _open_records(records: Sequence[Any]) -> Columns:
 
 _CELL_KINDS: tuple[tuple[str, tuple[type, ...]], ...] = (
     ("text", (str,)),
+    ("date", (dt.date, dt.time, dt.timedelta, np.datetime64, np.timedelta64)),  # timedelta64 is a numbers.Real too
     ("number", (bool, np.bool_, numbers.Real, decimal.Decimal)),
-    ("date", (dt.date, dt.time, dt.timedelta, np.datetime64, np.timedelta64)),
     ("complex", (complex, np.complexfloating)),
     ("bytes", (bytes, bytearray)),
 )

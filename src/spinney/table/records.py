@@ -49,6 +49,8 @@ class RecordReader:
             cell = record[name]
             kind = type(cell)
             if kind not in kinds:
+                if isinstance(cell, np.datetime64 | np.timedelta64):  # in nanoseconds, `item` would make a number of it
+                    return None
                 if isinstance(cell, np.generic):
                     cell = cell.item()
                     kind = type(cell)

@@ -282,7 +282,7 @@ class NodeScan:
     bounds : (float, float)
         Of the values of branches, where a feature above is monotone.
     exponent : int
-        A decrease of the criterion is in units of 2**exponent.
+        A decrease of the criterion is in units of `2**exponent`.
     """
 
     def __init__(

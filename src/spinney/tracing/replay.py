@@ -345,10 +345,10 @@ class Visit:
         branch = self.branch_of(place.ids, int(tree.test[node]), float(tree.threshold[node]))
         is_missing = branch < 0
         if is_missing.any() and tree.surrogates is not None:
-            stand_ins = tree.surrogates
-            for s in range(int(stand_ins.first[node]), int(stand_ins.first[node + 1])):
-                test = int(stand_ins.test[s])
-                answer = self.branch_of(place.ids[is_missing], test, float(stand_ins.threshold[s]), is_stand_in=True)
+            surrogates = tree.surrogates
+            for s in range(int(surrogates.first[node]), int(surrogates.first[node + 1])):
+                test = int(surrogates.test[s])
+                answer = self.branch_of(place.ids[is_missing], test, float(surrogates.threshold[s]), is_surrogate=True)
                 is_reversed = unpack_test(test).missing
                 branch[is_missing] = np.where(answer >= 0, answer ^ is_reversed, -1)
                 is_missing = branch < 0
@@ -356,7 +356,7 @@ class Visit:
         return branch
 
     def branch_of(
-        self, ids: NDArray[np.int64], test: int, cut: float, *, is_stand_in: bool = False
+        self, ids: NDArray[np.int64], test: int, cut: float, *, is_surrogate: bool = False
     ) -> NDArray[np.int64]:
         """Branch of known values at a test; -1 for missing ones, and for levels that a surrogate does not know."""
         codes, tree = self.rows.codes, self.tree
@@ -367,7 +367,7 @@ class Visit:
             way = np.arange(n_codes)
         elif kind == SUBSET:
             way = np.where(read_subset(tree, feature, int(cut)), 0, 1)
-            if is_stand_in:
+            if is_surrogate:
                 way[~read_subset(tree, feature, int(cut) - (-n_codes // 64))] = -1
         else:
             way = np.where(codes.edges[HIGH, first : first + n_codes] <= cut, 0, 1)

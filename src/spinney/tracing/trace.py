@@ -52,7 +52,7 @@ class Trace:
     n_hidden : int
         Nodes of the tree that were not looked at.
     centre, exponent
-        Targets of a regression are centre + x * 2**exponent in the records.
+        Targets of a regression are `centre + x * 2**exponent` in the records.
     """
 
     tree: Tree

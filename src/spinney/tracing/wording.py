@@ -105,7 +105,7 @@ class Wording:
         return {node: " and ".join(path) if node else "all rows" for node, path in paths.items()}
 
     def counts(self, record: NodeRecord, sums: Sums) -> NDArray[np.float64]:
-        """Of each vector of sums: the weight of each class, or mean and standard deviation."""
+        """For each vector of sums, the weight of each class, or mean and standard deviation."""
         if self.tree.n_classes:
             return sums[..., 1:]
         mean = share_of(sums[..., 2], sums[..., 1]) + record.centre
