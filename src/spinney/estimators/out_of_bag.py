@@ -24,7 +24,7 @@ OOB_KEPT = {
     "oob_curve_": Kept(np.ndarray, is_needed=False),
     "oob_score_": Kept(float, is_needed=False),
 }
-"""Of every ensemble; `oob_decision_function_` or `oob_prediction_` come beside it."""
+"""What every ensemble keeps of out-of-bag rows, beside `oob_decision_function_` or `oob_prediction_`."""
 
 
 def restore_out_of_bag(values: dict[str, Any], predictions: str) -> OutOfBag | None:
