@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from spinney.model.predictor import Predictor
 
 
+def find_outputs_fault(n_outputs: int, _: Any) -> str | None:
+    """Every estimator predicts one target."""
+    return None if n_outputs == 1 else "there is one output"
+
+
 class Classifier(ClassifierMixin):
     """An estimator that predicts classes."""
 
@@ -69,7 +74,7 @@ class Estimator(BaseEstimator):
     _keeps: ClassVar[dict[str, Kept]] = {
         "n_features_in_": Kept(int),
         "feature_names_in_": Kept(np.ndarray, is_needed=False),
-        "n_outputs_": Kept(int, is_needed=False),
+        "n_outputs_": Kept(int, is_needed=False, check=find_outputs_fault),
         "_schema": Kept(Schema),
     }
     n_features_in_: int

@@ -36,7 +36,7 @@ from spinney.estimators.checks import (
     weigh_classes,
 )
 from spinney.estimators.forest_training import find_shift
-from spinney.estimators.kept import Kept, Part, set_parts
+from spinney.estimators.kept import Kept, Part, find_hash_fault, set_parts
 from spinney.estimators.other_members import (
     MemberFits,
     MemberPlan,
@@ -100,7 +100,7 @@ class Bagging(Estimator):
         "_base": Kept(BaseEstimator, is_needed=False),
         "_bags": Kept(Bags),
         "_is_soft": Kept(bool),
-        "_fingerprint": Kept(str),
+        "_fingerprint": Kept(str, check=find_hash_fault),
         **OOB_KEPT,
     }
     forest_ = Part("trees.forest")

@@ -192,8 +192,8 @@ class BaseGradientBoosting(Estimator):
     _marks = Part("hashes")
     init_ = Part("init")
     n_trees_per_iteration_ = Part("n_raw")
-    n_estimators_ = Part("n_rounds")
-    n_iter_ = Part("n_rounds")
+    n_estimators_ = Part("n_rounds", source="forest_")
+    n_iter_ = Part("n_rounds", source="forest_")
     best_iteration_ = Part("best_round")
     evals_result_ = Part("curves")
     train_score_ = Part("train.values")
@@ -236,7 +236,7 @@ class BaseGradientBoosting(Estimator):
             find_score(self.scoring, "scoring")  # a misspelt name is told before anything is read
         data = self._read_data(X, y, sample_weight, init_score)
         hashes = self._hash_data(data)
-        old = self._find_old_rounds(hashes)
+        old = self._find_old_rounds(hashes, data.table.schema)
         data.seed = draw_seed(self.random_state) if old is None else old.seed
         data.exponent = self._find_exponent(data.y) if old is None else old.exponent
         data.y, data.offset = in_units(data.y, data.exponent), in_units(data.offset, data.exponent)
@@ -433,18 +433,17 @@ class BaseGradientBoosting(Estimator):
             hashes["X"] = fingerprint(data.table, data.y, self._labels)
         return hashes
 
-    def _find_old_rounds(self, hashes: dict[str, str]) -> FittedBoosting | None:
+    def _find_old_rounds(self, hashes: dict[str, str], schema: Schema) -> FittedBoosting | None:
         """The model to add rounds to, if this is a warm start on the same data."""
         old: FittedBoosting | None = vars(self).get("_fitted") if self.warm_start else None
         if old is None:
             return None
-        for name in ("y", "sample_weight or class_weight", "init_score", "loss", "X"):
-            is_comparable = name != "X" or name in old.hashes  # the last fit may not have looked at it
-            if is_comparable and hashes.get(name) != old.hashes.get(name):
-                raise ValueError(
-                    f"warm_start adds rounds to a model, so fit needs the data of the first fit again; {name} differs. "
-                    "Set warm_start=False to begin anew."
-                )
+        difference = find_difference(old, hashes, schema, self._labels)
+        if difference is not None:
+            raise ValueError(
+                f"warm_start adds rounds to a model, so fit needs the data of the first fit again; {difference}. "
+                "Set warm_start=False to begin anew."
+            )
         if self.n_estimators < old.n_rounds:
             raise ValueError(
                 f"n_estimators={self.n_estimators} must be larger or equal to the {old.n_rounds} rounds there "
@@ -601,6 +600,24 @@ def make_fitted_boosting(values: dict[str, Any]) -> FittedBoosting:
         train=scores["train_score_"],
         validation=scores["validation_score_"],
     )
+
+
+def find_difference(
+    old: FittedBoosting, hashes: dict[str, str], schema: Schema, labels: tuple[Any, ...] | None
+) -> str | None:
+    """How the data of a fit differ from those that the old rounds were grown on; None: they do not.
+
+    Hashes know classes by their codes only, and X where the last fit has looked at it.
+    """
+    if schema.n_features != old.schema.n_features:
+        return f"X has {schema.n_features} columns, and had {old.schema.n_features}"
+    if schema.levels != old.schema.levels:
+        return "X differs in the levels of its categories"
+    before = None if old.classes is None else tuple(old.classes.tolist())
+    if labels != before:
+        return f"y differs: its classes are {labels!r:.60}, and were {before!r:.60}"
+    names = ("y", "sample_weight or class_weight", "init_score", "loss", *(("X",) if "X" in old.hashes else ()))
+    return next((f"{name} differs" for name in names if hashes.get(name) != old.hashes.get(name)), None)
 
 
 def add_rounds_of(forest: Forest) -> Any:

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from spinney.ensemble.sampling import Draw
-from spinney.estimators.base import Estimator
+from spinney.estimators.base import Estimator, find_outputs_fault
 from spinney.estimators.cart import SHARED_CONSTRAINTS
 from spinney.estimators.checks import (
     all_or_nothing,
@@ -26,7 +26,7 @@ from spinney.estimators.checks import (
     open_x,
 )
 from spinney.estimators.forest_training import fit_forest, row_class_weight
-from spinney.estimators.kept import Kept, Part, set_parts
+from spinney.estimators.kept import Kept, Part, find_hash_fault, set_parts
 from spinney.estimators.one_row import open_row
 from spinney.estimators.out_of_bag import OOB_KEPT, restore_out_of_bag
 from spinney.estimators.scoring import KnownPredictions, find_score
@@ -77,13 +77,13 @@ class BaseForest(Estimator):
     """What all forests share: bags, growing, adding up, and what single trees and out-of-bag rows tell."""
 
     _keeps: ClassVar[dict[str, Kept]] = {
-        "n_outputs_": Kept(int, check=lambda value, _: None if value == 1 else "a forest has one output"),
+        "n_outputs_": Kept(int, check=find_outputs_fault),
         "forest_": Kept(Forest),
         "max_features_": Kept(int),
         "_draw": Kept(Draw),
         "_seed": Kept(int),
-        "_fingerprint": Kept(str),
-        "_weight_mark": Kept(str),
+        "_fingerprint": Kept(str, check=find_hash_fault),
+        "_weight_mark": Kept(str, check=find_hash_fault),
         "_honest_fraction": Kept(float | None),
         "_y": Kept(np.ndarray, is_needed=False),
         "_weight": Kept(np.ndarray | None, is_needed=False),

@@ -28,7 +28,7 @@ from spinney.estimators.checks import (
 )
 from spinney.estimators.cross_validated_pruning import check_folds
 from spinney.estimators.growers import EncodedRows, TraceLimits, TreeGrower, TreeTraining
-from spinney.estimators.kept import Kept, Part
+from spinney.estimators.kept import Kept, Part, set_parts
 from spinney.estimators.one_row import open_row, unseen_levels
 from spinney.estimators.pruning import (
     OPTIONS,
@@ -88,11 +88,6 @@ LEAF_CONSTRAINTS: dict[str, list[Any]] = {  # of those whose nodes are limited b
 }
 
 
-def find_outputs_fault(n_outputs: int, _: Any) -> str | None:
-    """A tree predicts one target."""
-    return None if n_outputs == 1 else "a tree predicts one target"
-
-
 class TreeEstimator(Estimator):
     """An estimator whose model is one tree; a subclass says how it is grown."""
 
@@ -101,7 +96,6 @@ class TreeEstimator(Estimator):
         "pruning_": Kept(PruningReport | None, is_needed=False),
         "ccp_alpha_": Kept(float, is_needed=False),
         "cv_results_": Kept(dict, is_needed=False),
-        "n_outputs_": Kept(int, is_needed=False, check=find_outputs_fault),
     }
     tree_ = Part("tree")
     pruning_ = Part("pruning.report")
@@ -134,20 +128,8 @@ class TreeEstimator(Estimator):
     # --- the fitted tree ---
 
     def _set_fitted(self, values: dict[str, Any]) -> None:
-        """Set fitted attributes by the names that files have; a tree and what belongs to it become one value."""
-        names = {"tree_", "_schema", "pruning_", "ccp_alpha_", "cv_results_"}
-        parts = {name: value for name, value in values.items() if name in names}
-        self.__dict__.update({name: value for name, value in values.items() if name not in names})
-        if not parts:
-            return
-        if not {"tree_", "_schema"} <= parts.keys():
-            raise BrokenFileError(f"a fitted {type(self).__name__} has tree_ and _schema")
-        chosen = parts.keys() & {"pruning_", "ccp_alpha_", "cv_results_"}
-        if len(chosen) not in {0, 3} and chosen != {"pruning_"}:
-            raise BrokenFileError("ccp_alpha_ and cv_results_ come together, and with pruning_")
-        path = CrossValidation(parts["cv_results_"], parts["ccp_alpha_"]) if "ccp_alpha_" in parts else None
-        pruning = Pruning(parts["pruning_"], path) if "pruning_" in parts else None
-        self._fitted = FittedTree(parts["tree_"], parts["_schema"], values.get("classes_"), pruning)
+        """Set fitted attributes by the names that files have."""
+        set_parts(self, values, make_fitted_tree)
 
     def _find_fault(self) -> str | None:
         """What is wrong with the fitted tree, just read."""
@@ -417,6 +399,16 @@ class TreeEstimator(Estimator):
         """Impurity decrease by feature, scaled to sum 1, shape (n_features,)."""
         check_is_fitted(self, "tree_")
         return self.tree_.importances()
+
+
+def make_fitted_tree(values: dict[str, Any]) -> FittedTree:
+    """A fitted tree from its attributes, by the names that files have."""
+    chosen = values.keys() & {"pruning_", "ccp_alpha_", "cv_results_"}
+    if len(chosen) not in {0, 3} and chosen != {"pruning_"}:
+        raise BrokenFileError("ccp_alpha_ and cv_results_ come together, and with pruning_")
+    path = CrossValidation(values["cv_results_"], values["ccp_alpha_"]) if "ccp_alpha_" in values else None
+    pruning = Pruning(values["pruning_"], path) if "pruning_" in values else None
+    return FittedTree(values["tree_"], values["_schema"], values.get("classes_"), pruning)
 
 
 class TreeClassifier(Classifier):
