@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from spinney._cost import BAR_SECONDS, COMPILED_SHARE, SHORT_SECONDS, VISIT_SECONDS
 from spinney._jit import kernels
@@ -161,7 +160,7 @@ class Effort(NamedTuple):
     is_short: bool
 
 
-class BaseGradientBoosting(Estimator):
+class BaseGradientBoosting(Estimator[FittedBoosting]):
     """Trees grown one round after the other, each on what those before have left."""
 
     _keeps: ClassVar[dict[str, Kept]] = {
@@ -181,7 +180,6 @@ class BaseGradientBoosting(Estimator):
         "train_score_": Kept(np.ndarray, is_needed=False),
         "validation_score_": Kept(np.ndarray, is_needed=False),
     }
-    _fitted: FittedBoosting
     _schema = Part("schema")
     forest_ = Part("forest")
     max_features_ = Part("max_features")
@@ -435,7 +433,7 @@ class BaseGradientBoosting(Estimator):
 
     def _find_old_rounds(self, hashes: dict[str, str], schema: Schema) -> FittedBoosting | None:
         """The model to add rounds to, if this is a warm start on the same data."""
-        old: FittedBoosting | None = vars(self).get("_fitted") if self.warm_start else None
+        old = self._find_old(warm_start=self.warm_start)
         if old is None:
             return None
         difference = find_difference(old, hashes, schema, self._labels)
@@ -510,34 +508,35 @@ class BaseGradientBoosting(Estimator):
         set_parts(self, values, make_fitted_boosting)
 
     def _find_fault(self) -> str | None:
-        return find_boosting_fault(self._fitted)
+        return find_boosting_fault(self._find_fitted())
 
     # --- predictions ---
 
     def _values(self, X: Any) -> NDArray[Any]:
-        check_is_fitted(self, "forest_")
-        return encode(open_x(self, X, is_fit=False), self._fitted.schema)
+        schema = self._find_fitted().schema
+        return encode(open_x(self, X, is_fit=False), schema)
 
     def _make_predictor(self) -> RoundPredictor:
         return self._predictor_of(None)
 
     def _predictor_of(self, n_rounds: Any) -> RoundPredictor:
         """What predicts by the first rounds; None: by those up to the best one."""
-        check_is_fitted(self, "forest_")
+        fitted = self._find_fitted()
         if n_rounds is None:
-            return self._fitted.predictor()
+            return fitted.predictor()
         is_count = isinstance(n_rounds, Integral) and not isinstance(n_rounds, bool)
-        if not is_count or not 1 <= n_rounds <= self._fitted.n_rounds:
+        if not is_count or not 1 <= n_rounds <= fitted.n_rounds:
             raise ValueError(
-                f"n_rounds={n_rounds!r} must be a whole number from 1 to {self._fitted.n_rounds}, the rounds grown, or "
+                f"n_rounds={n_rounds!r} must be a whole number from 1 to {fitted.n_rounds}, the rounds grown, or "
                 "None for those up to the best one"
             )
-        return self._fitted.predictor(int(n_rounds))
+        return fitted.predictor(int(n_rounds))
 
     def _offset(self, n_rows: int, init_score: Any) -> NDArray[np.float64] | None:
         """Raw scores that rows bring along, in our units."""
-        offset: NDArray[np.float64] | None = self._fitted.to_units(
-            read_offset(init_score, "init_score", n_rows, self._fitted.n_raw)
+        fitted = self._find_fitted()
+        offset: NDArray[np.float64] | None = fitted.to_units(
+            read_offset(init_score, "init_score", n_rows, fitted.n_raw)
         )
         return offset
 
@@ -551,7 +550,7 @@ class BaseGradientBoosting(Estimator):
         """Raw scores after each round, (n_raw, n_rows): the same array each time."""
         values = self._values(X)
         offset = self._offset(len(values), init_score)
-        return self._make_predictor().stages(values, self._fitted.n_rounds, offset)
+        return self._make_predictor().stages(values, self._find_fitted().n_rounds, offset)
 
     def apply(self, X: Any, *, n_rounds: int | None = None) -> NDArray[np.int64]:
         """Find the leaf of each row in each tree that `predict` uses.
@@ -574,8 +573,7 @@ class BaseGradientBoosting(Estimator):
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
         """Gain of the tests on each feature in the trees that `predict` uses, scaled to sum 1, (n_features,)."""
-        check_is_fitted(self, "forest_")
-        return feature_importances(self._fitted)
+        return feature_importances(self._find_fitted())
 
 
 def make_fitted_boosting(values: dict[str, Any]) -> FittedBoosting:

@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import Bunch
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from spinney._elementary import log
 from spinney._types import MAX_CODES
@@ -88,7 +87,7 @@ LEAF_CONSTRAINTS: dict[str, list[Any]] = {  # of those whose nodes are limited b
 }
 
 
-class TreeEstimator(Estimator):
+class TreeEstimator(Estimator[FittedTree]):
     """An estimator whose model is one tree; a subclass says how it is grown."""
 
     _keeps: ClassVar[dict[str, Kept]] = {
@@ -103,7 +102,6 @@ class TreeEstimator(Estimator):
     ccp_alpha_ = Part("pruning.cross_validation.alpha")
     _schema = Part("schema")
 
-    _fitted: FittedTree
     classes_: NDArray[Any]  # of trees for classes
     n_outputs_: int
 
@@ -133,17 +131,16 @@ class TreeEstimator(Estimator):
 
     def _find_fault(self) -> str | None:
         """What is wrong with the fitted tree, just read."""
-        return find_tree_fault(self._fitted)
+        return find_tree_fault(self._find_fitted())
 
     def _make_predictor(self) -> TreePredictor:
         """What predicts."""
-        check_is_fitted(self, "tree_")
-        return make_predictor(self._fitted, self.smoothing)
+        return make_predictor(self._find_fitted(), self.smoothing)
 
     def _values(self, X: Any) -> NDArray[Any]:
         """X as trees see it, (n_rows, n_features)."""
-        check_is_fitted(self, "tree_")
-        return encode(open_x(self, X, is_fit=False), self._fitted.schema)
+        schema = self._find_fitted().schema
+        return encode(open_x(self, X, is_fit=False), schema)
 
     # --- fitting ---
 
@@ -195,7 +192,7 @@ class TreeEstimator(Estimator):
             self._keep(FittedTree(tree, schema, classes, pruned.pruning))
             self._set_counts(schema.n_features)
             if self.trace if trace is None else trace:
-                self.trace_ = training.grower.trace(tree, training.data, self._fitted.report, TraceLimits())
+                self.trace_ = training.grower.trace(tree, training.data, self._find_fitted().report, TraceLimits())
             return self
 
     def _grow_and_prune(self, training: TreeTraining) -> tuple[Pruned, TreeTraining]:
@@ -249,7 +246,7 @@ class TreeEstimator(Estimator):
             A new one of the same class and parameters, whose tree is pruned. `pruned.pruning_` says how, with leaves,
             depth and error before and after. This one stays as it is.
         """
-        check_is_fitted(self, "tree_")
+        fitted = self._find_fitted()
         rules = self._parameter_constraints
         method = check_method(self.pruning if method is None else method, rules["pruning"], type(self).__name__)
         options = check_options(method, options, self.get_params(deep=False), rules)
@@ -263,7 +260,7 @@ class TreeEstimator(Estimator):
         if options.get("ccp_alpha") == "cv":
             again = clone(self).set_params(pruning=method, ccp_alpha="cv")
             training = again._open_training(X, y, sample_weight)  # noqa: SLF001
-        return self._with(prune_tree(self.tree_, method, options, self.criterion, training, rows, folds))
+        return self._with(prune_tree(fitted.tree, method, options, self.criterion, training, rows, folds))
 
     def snip(self, node: int | list[int]) -> Self:
         """Make nodes of the tree leaves, by hand.
@@ -278,10 +275,10 @@ class TreeEstimator(Estimator):
         snipped : estimator
             A new one of the same class and parameters; this one stays as it is.
         """
-        check_is_fitted(self, "tree_")
-        tree, options = snip(self.tree_, node), {"node": node}
-        judges, judged_on = find_judges(self.tree_, options, None, None)
-        report = make_report("snip", options, (self.tree_, tree), self.criterion, judges, judged_on)
+        whole, options = self._find_fitted().tree, {"node": node}
+        tree = snip(whole, node)
+        judges, judged_on = find_judges(whole, options, None, None)
+        report = make_report("snip", options, (whole, tree), self.criterion, judges, judged_on)
         return self._with(Pruned(tree, Pruning(report)))
 
     def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
@@ -316,12 +313,12 @@ class TreeEstimator(Estimator):
         """A fitted copy with another tree."""
         other = type(self).__new__(type(self))
         vars(other).update(vars(self))
-        other._keep(replace(self._fitted, tree=pruned.tree, pruning=pruned.pruning))  # noqa: SLF001
+        other._keep(replace(self._find_fitted(), tree=pruned.tree, pruning=pruned.pruning))  # noqa: SLF001
         return other
 
     def _encode_rows(self, X: Any, y: Any, sample_weight: Any) -> EncodedRows:
         """Rows as users give them; classes are weighed as in fit."""
-        values, classes = self._values(X), self._fitted.classes
+        values, classes = self._values(X), self._find_fitted().classes
         weight = check_weights(sample_weight, len(values))
         if classes is None:
             return EncodedRows(values, check_numbers(self, y, len(values)), weight)
@@ -379,26 +376,23 @@ class TreeEstimator(Estimator):
         explanation : Explanation
             Prints in words; `steps` has the tests, `leaves` where the row ends, `prediction` and `shares` the answer.
         """
-        check_is_fitted(self, "tree_")
-        columns, schema = open_row(self, row), self._fitted.schema
+        fitted = self._find_fitted()
+        columns, schema = open_row(self, row), fitted.schema
         values = encode(columns, schema)[0]
-        return explain_row(self._fitted, values, unseen_levels(columns, schema, values), self.smoothing)
+        return explain_row(fitted, values, unseen_levels(columns, schema, values), self.smoothing)
 
     def get_depth(self) -> int:
         """Tests on the longest path of the tree."""
-        check_is_fitted(self, "tree_")
-        return self.tree_.depth
+        return self._find_fitted().tree.depth
 
     def get_n_leaves(self) -> int:
         """Number of leaves of the tree."""
-        check_is_fitted(self, "tree_")
-        return self.tree_.n_leaves
+        return self._find_fitted().tree.n_leaves
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
         """Impurity decrease by feature, scaled to sum 1, shape (n_features,)."""
-        check_is_fitted(self, "tree_")
-        return self.tree_.importances()
+        return self._find_fitted().tree.importances()
 
 
 def make_fitted_tree(values: dict[str, Any]) -> FittedTree:
