@@ -42,7 +42,8 @@ def list_damages(value):
     if isinstance(value, int):
         others += [value + 1, value - 1, 63 * value, -value]
     elif isinstance(value, np.ndarray):
-        others += [value[:-1], np.concatenate([value, value]), value[None], value.astype(object)]
+        others += [value[:-1], np.concatenate([value, value]), value[None], value.astype(object), value[::-1]]
+        others += [np.repeat(value[:1], len(value), axis=0), np.array([1, "a"] * len(value), object)[: len(value)]]
         if value.dtype.kind == "f":
             others += [value.astype(np.float32), *(np.full_like(value, x) for x in (math.nan, math.inf, -1.0, 1e308))]
     elif isinstance(value, dict):

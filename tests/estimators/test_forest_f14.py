@@ -19,7 +19,7 @@ from spinney.model.container import BrokenFileError
 FORESTS = ["forest", "forest numbers", "forest strata", "forest honest", "extra trees"]
 BAGS = ["bagging", "bagging numbers", "bagging c45"]
 NAMES = [*FORESTS, *BAGS]
-FREE = {"classes_", "_fingerprint", "_weight_mark", "estimator_"}  # any classes, hashes or templates will do
+FREE = {"estimator_"}  # any template will do
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

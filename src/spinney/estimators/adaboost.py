@@ -205,7 +205,7 @@ class AdaBoostClassifier(Classifier, BaseAdaBoost):
 
     def _sum_votes(self, X: Any, n_rounds: Any = None) -> ClassVotes:
         """Votes of the first members; None: of all."""
-        fitted = self._find_fitted(n_rounds)
+        fitted = self._find_head(n_rounds)
         if fitted.trees is not None:
             return fitted.predictor().sum_votes(self._values(X, fitted))
         *_, votes = self._add_votes(X, fitted)
@@ -438,7 +438,7 @@ class AdaBoostRegressor(Regressor, BaseAdaBoost):
         n_rounds : int, optional
             Ask the first members only: stage `n_rounds` of `staged_predict`. By default all.
         """
-        fitted = self._find_fitted(n_rounds)
+        fitted = self._find_head(n_rounds)
         if fitted.trees is not None:
             return fitted.predictor().answer(self._values(X, fitted))
         _, predictions = self._predict_members(X, fitted)

@@ -6,7 +6,7 @@ the public class, which has the parameters and their meaning. `Classifier` or `R
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney.estimators import parameters, saving
 from spinney.estimators.checks import check_classes, check_numbers
-from spinney.estimators.kept import Kept, is_fitted
+from spinney.estimators.kept import VALUE, Kept, is_fitted
 from spinney.table.schema import Schema
 
 if TYPE_CHECKING:
@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spinney.model.predictor import Predictor
+
+
+Model = TypeVar("Model")
+
+
+def find_outputs_fault(n_outputs: int, _: Any) -> str | None:
+    """Every estimator predicts one target."""
+    return None if n_outputs == 1 else "there is one output"
 
 
 class Classifier(ClassifierMixin):
@@ -58,8 +66,8 @@ class Regressor(RegressorMixin):
         return check_numbers(self, y, n_rows)
 
 
-class Estimator(BaseEstimator):
-    """An estimator of this library.
+class Estimator(BaseEstimator, Generic[Model]):
+    """An estimator of this library, whose fitted model is one value, a `Model`.
 
     A class declares in `_keeps` which fitted attributes files and pickles hold, and what each may be; those of its
     bases come with it. What it needs while it is fitted travels as arguments, never as attributes.
@@ -69,10 +77,11 @@ class Estimator(BaseEstimator):
     _keeps: ClassVar[dict[str, Kept]] = {
         "n_features_in_": Kept(int),
         "feature_names_in_": Kept(np.ndarray, is_needed=False),
-        "n_outputs_": Kept(int, is_needed=False),
+        "n_outputs_": Kept(int, is_needed=False, check=find_outputs_fault),
         "_schema": Kept(Schema),
     }
     n_features_in_: int
+    _fitted: Model  # there after a fit, and not before
 
     # --- parameters ---
 
@@ -101,7 +110,16 @@ class Estimator(BaseEstimator):
         tags.input_tags.categorical = True
         return tags
 
-    # --- the model without the rest ---
+    # --- the model ---
+
+    def _find_fitted(self) -> Model:
+        """The fitted model; scikit-learn's NotFittedError where there is none."""
+        check_is_fitted(self, VALUE)
+        return self._fitted
+
+    def _find_old(self, *, warm_start: bool) -> Model | None:
+        """The model that a fit adds to: that of the last fit, if this is a warm start."""
+        return self._fitted if warm_start and VALUE in vars(self) else None
 
     @property
     def _labels(self) -> tuple[Any, ...] | None:
@@ -131,7 +149,7 @@ class Estimator(BaseEstimator):
         >>> ask(np.array([2.2]))
         20.0
         """
-        check_is_fitted(self, "n_features_in_")
+        self._find_fitted()
         if not self._has_predictor():
             raise ValueError(f"the members of this {type(self).__name__} are no trees of one forest: use predict")
         return self._make_predictor()
@@ -156,7 +174,7 @@ class Estimator(BaseEstimator):
         >>> load_model(path).predict([[2.2]])
         array([20.])
         """
-        check_is_fitted(self, "n_features_in_")
+        self._find_fitted()
         self._validate_params()
         saving.save_estimator(self, path)
 

@@ -12,7 +12,7 @@ from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import has_fit_parameter
 
 from spinney._cost import COMPILED_SHARE, SHORT_SECONDS, VISIT_SECONDS
 from spinney._criteria import CRITERIA
@@ -116,7 +116,7 @@ class TreePlan(NamedTuple):
     seconds: float  # that all rounds take, interpreted
 
 
-class BaseAdaBoost(Estimator):
+class BaseAdaBoost(Estimator[FittedAdaBoost]):
     """What AdaBoost for classes and for numbers share: the rounds, their members and weights.
 
     CART trees grow on codes that are made once, and vote as one forest; other members are fitted one by one.
@@ -138,7 +138,6 @@ class BaseAdaBoost(Estimator):
     _default: ClassVar[Any]  # what members are where no estimator is given
     convention: str = "full"  # of weights; the classifier makes it a parameter
 
-    _fitted: FittedAdaBoost
     _schema = Part("trees.schema")
     forest_ = Part("trees.forest")
     _base = Part("trees.base")
@@ -320,13 +319,13 @@ class BaseAdaBoost(Estimator):
     # --- files ---
 
     def _has_predictor(self) -> bool:
-        return self._fitted.trees is not None
+        return self._find_fitted().trees is not None
 
     def _set_fitted(self, values: dict[str, Any]) -> None:
         set_parts(self, values, make_fitted_adaboost)
 
     def _find_fault(self) -> str | None:
-        fitted = self._fitted
+        fitted = self._find_fitted()
         fault = find_adaboost_fault(fitted)
         if fault is not None:
             return fault
@@ -348,10 +347,9 @@ class BaseAdaBoost(Estimator):
 
     # --- predictions ---
 
-    def _find_fitted(self, n_rounds: Any = None) -> FittedAdaBoost:
-        """The model, or that of the first members."""
-        check_is_fitted(self, "estimator_weights_")
-        fitted = self._fitted
+    def _find_head(self, n_rounds: Any) -> FittedAdaBoost:
+        """The model of the first members; None: of all."""
+        fitted = self._find_fitted()
         if n_rounds is None:
             return fitted
         is_count = isinstance(n_rounds, Integral) and not isinstance(n_rounds, bool)
@@ -363,7 +361,7 @@ class BaseAdaBoost(Estimator):
         return fitted.head(int(n_rounds))
 
     def _make_predictor(self) -> WeightedPredictor:
-        return self._fitted.predictor()
+        return self._find_fitted().predictor()
 
     def _values(self, X: Any, fitted: FittedAdaBoost) -> NDArray[Any]:
         """X as trees take it."""

@@ -15,7 +15,6 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from spinney._threads import count_workers
 from spinney.ensemble.forest import Plan, vote_again
@@ -36,7 +35,7 @@ from spinney.estimators.checks import (
     weigh_classes,
 )
 from spinney.estimators.forest_training import find_shift
-from spinney.estimators.kept import Kept, Part, set_parts
+from spinney.estimators.kept import Kept, Part, find_hash_fault, set_parts
 from spinney.estimators.other_members import (
     MemberFits,
     MemberPlan,
@@ -85,7 +84,7 @@ BAGGING_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-class Bagging(Estimator):
+class Bagging(Estimator[FittedBagging]):
     """What both kinds of bagging share.
 
     A bag of our own trees is a forest, and is grown and read like one: codes are made once, and prediction runs through
@@ -100,7 +99,7 @@ class Bagging(Estimator):
         "_base": Kept(BaseEstimator, is_needed=False),
         "_bags": Kept(Bags),
         "_is_soft": Kept(bool),
-        "_fingerprint": Kept(str),
+        "_fingerprint": Kept(str, check=find_hash_fault),
         **OOB_KEPT,
     }
     forest_ = Part("trees.forest")
@@ -117,7 +116,6 @@ class Bagging(Estimator):
     _oob_n_votes = Part("out_of_bag.n_votes")
     _oob_is_hard = Part("out_of_bag.is_hard")
 
-    _fitted: FittedBagging | None = None
     _default: ClassVar[Any]  # the class of the members where `estimator` is None
     _oob_predictions: ClassVar[str]  # the name of the attribute that holds them
 
@@ -167,7 +165,7 @@ class Bagging(Estimator):
             target = self._read_target(y, opened.n_rows)
             group_codes, stratum_codes = self._check_units(groups, strata, target)
             weight = check_weights(sample_weight, opened.n_rows)
-            old = self._fitted if self.warm_start else None
+            old = self._find_old(warm_start=self.warm_start)
             seed = draw_seed(self.random_state) if old is None else old.bags.seed
             draw, weight = self._make_draw(opened.n_rows, weight, group_codes, stratum_codes, seed)
             bags = Bags(draw, self._make_spaces(seed), seed)
@@ -411,12 +409,6 @@ class Bagging(Estimator):
         """Whether each member is to vote for one class."""
         return self.voting == "hard"
 
-    def _find_fitted(self) -> FittedBagging:
-        """The fitted ensemble; scikit-learn's NotFittedError where there is none."""
-        check_is_fitted(self, "_bags")
-        assert self._fitted is not None
-        return self._fitted
-
     def _set_fitted(self, values: dict[str, Any]) -> None:
         """Set fitted attributes by the names that files have."""
         set_parts(self, values, self._restore)
@@ -441,9 +433,7 @@ class Bagging(Estimator):
 
     def _find_fault(self) -> str | None:
         """What is wrong with a fitted ensemble that was just read."""
-        fitted = self._fitted
-        if fitted is None:
-            return None
+        fitted = self._find_fitted()
         fault = fitted.find_fault(self.n_features_in_)
         if fault is not None or fitted.trees is None:
             return fault or find_member_fault(fitted)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from spinney._cost import BAR_SECONDS, COMPILED_SHARE, SHORT_SECONDS, VISIT_SECONDS
 from spinney._jit import kernels
@@ -161,7 +160,7 @@ class Effort(NamedTuple):
     is_short: bool
 
 
-class BaseGradientBoosting(Estimator):
+class BaseGradientBoosting(Estimator[FittedBoosting]):
     """Trees grown one round after the other, each on what those before have left."""
 
     _keeps: ClassVar[dict[str, Kept]] = {
@@ -181,7 +180,6 @@ class BaseGradientBoosting(Estimator):
         "train_score_": Kept(np.ndarray, is_needed=False),
         "validation_score_": Kept(np.ndarray, is_needed=False),
     }
-    _fitted: FittedBoosting
     _schema = Part("schema")
     forest_ = Part("forest")
     max_features_ = Part("max_features")
@@ -192,8 +190,8 @@ class BaseGradientBoosting(Estimator):
     _marks = Part("hashes")
     init_ = Part("init")
     n_trees_per_iteration_ = Part("n_raw")
-    n_estimators_ = Part("n_rounds")
-    n_iter_ = Part("n_rounds")
+    n_estimators_ = Part("n_rounds", source="forest_")
+    n_iter_ = Part("n_rounds", source="forest_")
     best_iteration_ = Part("best_round")
     evals_result_ = Part("curves")
     train_score_ = Part("train.values")
@@ -236,7 +234,7 @@ class BaseGradientBoosting(Estimator):
             find_score(self.scoring, "scoring")  # a misspelt name is told before anything is read
         data = self._read_data(X, y, sample_weight, init_score)
         hashes = self._hash_data(data)
-        old = self._find_old_rounds(hashes)
+        old = self._find_old_rounds(hashes, data.table.schema)
         data.seed = draw_seed(self.random_state) if old is None else old.seed
         data.exponent = self._find_exponent(data.y) if old is None else old.exponent
         data.y, data.offset = in_units(data.y, data.exponent), in_units(data.offset, data.exponent)
@@ -433,18 +431,17 @@ class BaseGradientBoosting(Estimator):
             hashes["X"] = fingerprint(data.table, data.y, self._labels)
         return hashes
 
-    def _find_old_rounds(self, hashes: dict[str, str]) -> FittedBoosting | None:
+    def _find_old_rounds(self, hashes: dict[str, str], schema: Schema) -> FittedBoosting | None:
         """The model to add rounds to, if this is a warm start on the same data."""
-        old: FittedBoosting | None = vars(self).get("_fitted") if self.warm_start else None
+        old = self._find_old(warm_start=self.warm_start)
         if old is None:
             return None
-        for name in ("y", "sample_weight or class_weight", "init_score", "loss", "X"):
-            is_comparable = name != "X" or name in old.hashes  # the last fit may not have looked at it
-            if is_comparable and hashes.get(name) != old.hashes.get(name):
-                raise ValueError(
-                    f"warm_start adds rounds to a model, so fit needs the data of the first fit again; {name} differs. "
-                    "Set warm_start=False to begin anew."
-                )
+        difference = find_difference(old, hashes, schema, self._labels)
+        if difference is not None:
+            raise ValueError(
+                f"warm_start adds rounds to a model, so fit needs the data of the first fit again; {difference}. "
+                "Set warm_start=False to begin anew."
+            )
         if self.n_estimators < old.n_rounds:
             raise ValueError(
                 f"n_estimators={self.n_estimators} must be larger or equal to the {old.n_rounds} rounds there "
@@ -511,34 +508,35 @@ class BaseGradientBoosting(Estimator):
         set_parts(self, values, make_fitted_boosting)
 
     def _find_fault(self) -> str | None:
-        return find_boosting_fault(self._fitted)
+        return find_boosting_fault(self._find_fitted())
 
     # --- predictions ---
 
     def _values(self, X: Any) -> NDArray[Any]:
-        check_is_fitted(self, "forest_")
-        return encode(open_x(self, X, is_fit=False), self._fitted.schema)
+        schema = self._find_fitted().schema
+        return encode(open_x(self, X, is_fit=False), schema)
 
     def _make_predictor(self) -> RoundPredictor:
         return self._predictor_of(None)
 
     def _predictor_of(self, n_rounds: Any) -> RoundPredictor:
         """What predicts by the first rounds; None: by those up to the best one."""
-        check_is_fitted(self, "forest_")
+        fitted = self._find_fitted()
         if n_rounds is None:
-            return self._fitted.predictor()
+            return fitted.predictor()
         is_count = isinstance(n_rounds, Integral) and not isinstance(n_rounds, bool)
-        if not is_count or not 1 <= n_rounds <= self._fitted.n_rounds:
+        if not is_count or not 1 <= n_rounds <= fitted.n_rounds:
             raise ValueError(
-                f"n_rounds={n_rounds!r} must be a whole number from 1 to {self._fitted.n_rounds}, the rounds grown, or "
+                f"n_rounds={n_rounds!r} must be a whole number from 1 to {fitted.n_rounds}, the rounds grown, or "
                 "None for those up to the best one"
             )
-        return self._fitted.predictor(int(n_rounds))
+        return fitted.predictor(int(n_rounds))
 
     def _offset(self, n_rows: int, init_score: Any) -> NDArray[np.float64] | None:
         """Raw scores that rows bring along, in our units."""
-        offset: NDArray[np.float64] | None = self._fitted.to_units(
-            read_offset(init_score, "init_score", n_rows, self._fitted.n_raw)
+        fitted = self._find_fitted()
+        offset: NDArray[np.float64] | None = fitted.to_units(
+            read_offset(init_score, "init_score", n_rows, fitted.n_raw)
         )
         return offset
 
@@ -552,7 +550,7 @@ class BaseGradientBoosting(Estimator):
         """Raw scores after each round, (n_raw, n_rows): the same array each time."""
         values = self._values(X)
         offset = self._offset(len(values), init_score)
-        return self._make_predictor().stages(values, self._fitted.n_rounds, offset)
+        return self._make_predictor().stages(values, self._find_fitted().n_rounds, offset)
 
     def apply(self, X: Any, *, n_rounds: int | None = None) -> NDArray[np.int64]:
         """Find the leaf of each row in each tree that `predict` uses.
@@ -575,8 +573,7 @@ class BaseGradientBoosting(Estimator):
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
         """Gain of the tests on each feature in the trees that `predict` uses, scaled to sum 1, (n_features,)."""
-        check_is_fitted(self, "forest_")
-        return feature_importances(self._fitted)
+        return feature_importances(self._find_fitted())
 
 
 def make_fitted_boosting(values: dict[str, Any]) -> FittedBoosting:
@@ -601,6 +598,24 @@ def make_fitted_boosting(values: dict[str, Any]) -> FittedBoosting:
         train=scores["train_score_"],
         validation=scores["validation_score_"],
     )
+
+
+def find_difference(
+    old: FittedBoosting, hashes: dict[str, str], schema: Schema, labels: tuple[Any, ...] | None
+) -> str | None:
+    """How the data of a fit differ from those that the old rounds were grown on; None: they do not.
+
+    Hashes know classes by their codes only, and X where the last fit has looked at it.
+    """
+    if schema.n_features != old.schema.n_features:
+        return f"X has {schema.n_features} columns, and had {old.schema.n_features}"
+    if schema.levels != old.schema.levels:
+        return "X differs in the levels of its categories"
+    before = None if old.classes is None else tuple(old.classes.tolist())
+    if labels != before:
+        return f"y differs: its classes are {labels!r:.60}, and were {before!r:.60}"
+    names = ("y", "sample_weight or class_weight", "init_score", "loss", *(("X",) if "X" in old.hashes else ()))
+    return next((f"{name} differs" for name in names if hashes.get(name) != old.hashes.get(name)), None)
 
 
 def add_rounds_of(forest: Forest) -> Any:

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from spinney.ensemble.sampling import Draw
-from spinney.estimators.base import Estimator
+from spinney.estimators.base import Estimator, find_outputs_fault
 from spinney.estimators.cart import SHARED_CONSTRAINTS
 from spinney.estimators.checks import (
     all_or_nothing,
@@ -26,7 +25,7 @@ from spinney.estimators.checks import (
     open_x,
 )
 from spinney.estimators.forest_training import fit_forest, row_class_weight
-from spinney.estimators.kept import Kept, Part, set_parts
+from spinney.estimators.kept import Kept, Part, find_hash_fault, set_parts
 from spinney.estimators.one_row import open_row
 from spinney.estimators.out_of_bag import OOB_KEPT, restore_out_of_bag
 from spinney.estimators.scoring import KnownPredictions, find_score
@@ -73,17 +72,17 @@ FOREST_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-class BaseForest(Estimator):
+class BaseForest(Estimator[FittedForest]):
     """What all forests share: bags, growing, adding up, and what single trees and out-of-bag rows tell."""
 
     _keeps: ClassVar[dict[str, Kept]] = {
-        "n_outputs_": Kept(int, check=lambda value, _: None if value == 1 else "a forest has one output"),
+        "n_outputs_": Kept(int, check=find_outputs_fault),
         "forest_": Kept(Forest),
         "max_features_": Kept(int),
         "_draw": Kept(Draw),
         "_seed": Kept(int),
-        "_fingerprint": Kept(str),
-        "_weight_mark": Kept(str),
+        "_fingerprint": Kept(str, check=find_hash_fault),
+        "_weight_mark": Kept(str, check=find_hash_fault),
         "_honest_fraction": Kept(float | None),
         "_y": Kept(np.ndarray, is_needed=False),
         "_weight": Kept(np.ndarray | None, is_needed=False),
@@ -107,7 +106,6 @@ class BaseForest(Estimator):
     _oob_n_votes = Part("out_of_bag.n_votes")
     _oob_is_hard = Part("out_of_bag.is_hard")
 
-    _fitted: FittedForest | None = None
     _has_random_tests: ClassVar[bool] = False
     _tree_class: ClassVar[Any]  # what a tree is as an estimator of its own
     _oob_predictions: ClassVar[str]  # the name of the attribute that holds them
@@ -148,7 +146,7 @@ class BaseForest(Estimator):
                 if stratum_codes is not None:
                     raise ValueError("stratify draws by class, strata= by the given labels: use one")
                 stratum_codes = data.y.astype(np.int32)
-            old = self._fitted if self.warm_start else None
+            old = self._find_old(warm_start=self.warm_start)
             self._fitted = fit_forest(self, data, group_codes, stratum_codes, old)
             self.n_outputs_ = 1
             return self
@@ -159,12 +157,6 @@ class BaseForest(Estimator):
     def _is_hard(self) -> bool:
         """Whether each tree votes for one class."""
         return self.voting == "hard"
-
-    def _find_fitted(self) -> FittedForest:
-        """The fitted forest; scikit-learn's NotFittedError where there is none."""
-        check_is_fitted(self, "forest_")
-        assert self._fitted is not None
-        return self._fitted
 
     def _set_fitted(self, values: dict[str, Any]) -> None:
         """Set fitted attributes by the names that files have."""
@@ -192,7 +184,7 @@ class BaseForest(Estimator):
 
     def _find_fault(self) -> str | None:
         """What is wrong with a fitted forest that was just read."""
-        return None if self._fitted is None else self._fitted.find_fault()
+        return self._find_fitted().find_fault()
 
     def _make_predictor(self) -> VotePredictor:
         return self._find_fitted().make_predictor(is_hard=self._is_hard)

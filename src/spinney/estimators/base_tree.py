@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import Bunch
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from spinney._elementary import log
 from spinney._types import MAX_CODES
@@ -28,7 +27,7 @@ from spinney.estimators.checks import (
 )
 from spinney.estimators.cross_validated_pruning import check_folds
 from spinney.estimators.growers import EncodedRows, TraceLimits, TreeGrower, TreeTraining
-from spinney.estimators.kept import Kept, Part
+from spinney.estimators.kept import Kept, Part, set_parts
 from spinney.estimators.one_row import open_row, unseen_levels
 from spinney.estimators.pruning import (
     OPTIONS,
@@ -88,12 +87,7 @@ LEAF_CONSTRAINTS: dict[str, list[Any]] = {  # of those whose nodes are limited b
 }
 
 
-def find_outputs_fault(n_outputs: int, _: Any) -> str | None:
-    """A tree predicts one target."""
-    return None if n_outputs == 1 else "a tree predicts one target"
-
-
-class TreeEstimator(Estimator):
+class TreeEstimator(Estimator[FittedTree]):
     """An estimator whose model is one tree; a subclass says how it is grown."""
 
     _keeps: ClassVar[dict[str, Kept]] = {
@@ -101,7 +95,6 @@ class TreeEstimator(Estimator):
         "pruning_": Kept(PruningReport | None, is_needed=False),
         "ccp_alpha_": Kept(float, is_needed=False),
         "cv_results_": Kept(dict, is_needed=False),
-        "n_outputs_": Kept(int, is_needed=False, check=find_outputs_fault),
     }
     tree_ = Part("tree")
     pruning_ = Part("pruning.report")
@@ -109,7 +102,6 @@ class TreeEstimator(Estimator):
     ccp_alpha_ = Part("pruning.cross_validation.alpha")
     _schema = Part("schema")
 
-    _fitted: FittedTree
     classes_: NDArray[Any]  # of trees for classes
     n_outputs_: int
 
@@ -134,34 +126,21 @@ class TreeEstimator(Estimator):
     # --- the fitted tree ---
 
     def _set_fitted(self, values: dict[str, Any]) -> None:
-        """Set fitted attributes by the names that files have; a tree and what belongs to it become one value."""
-        names = {"tree_", "_schema", "pruning_", "ccp_alpha_", "cv_results_"}
-        parts = {name: value for name, value in values.items() if name in names}
-        self.__dict__.update({name: value for name, value in values.items() if name not in names})
-        if not parts:
-            return
-        if not {"tree_", "_schema"} <= parts.keys():
-            raise BrokenFileError(f"a fitted {type(self).__name__} has tree_ and _schema")
-        chosen = parts.keys() & {"pruning_", "ccp_alpha_", "cv_results_"}
-        if len(chosen) not in {0, 3} and chosen != {"pruning_"}:
-            raise BrokenFileError("ccp_alpha_ and cv_results_ come together, and with pruning_")
-        path = CrossValidation(parts["cv_results_"], parts["ccp_alpha_"]) if "ccp_alpha_" in parts else None
-        pruning = Pruning(parts["pruning_"], path) if "pruning_" in parts else None
-        self._fitted = FittedTree(parts["tree_"], parts["_schema"], values.get("classes_"), pruning)
+        """Set fitted attributes by the names that files have."""
+        set_parts(self, values, make_fitted_tree)
 
     def _find_fault(self) -> str | None:
         """What is wrong with the fitted tree, just read."""
-        return find_tree_fault(self._fitted)
+        return find_tree_fault(self._find_fitted())
 
     def _make_predictor(self) -> TreePredictor:
         """What predicts."""
-        check_is_fitted(self, "tree_")
-        return make_predictor(self._fitted, self.smoothing)
+        return make_predictor(self._find_fitted(), self.smoothing)
 
     def _values(self, X: Any) -> NDArray[Any]:
         """X as trees see it, (n_rows, n_features)."""
-        check_is_fitted(self, "tree_")
-        return encode(open_x(self, X, is_fit=False), self._fitted.schema)
+        schema = self._find_fitted().schema
+        return encode(open_x(self, X, is_fit=False), schema)
 
     # --- fitting ---
 
@@ -213,7 +192,7 @@ class TreeEstimator(Estimator):
             self._keep(FittedTree(tree, schema, classes, pruned.pruning))
             self._set_counts(schema.n_features)
             if self.trace if trace is None else trace:
-                self.trace_ = training.grower.trace(tree, training.data, self._fitted.report, TraceLimits())
+                self.trace_ = training.grower.trace(tree, training.data, self._find_fitted().report, TraceLimits())
             return self
 
     def _grow_and_prune(self, training: TreeTraining) -> tuple[Pruned, TreeTraining]:
@@ -267,7 +246,7 @@ class TreeEstimator(Estimator):
             A new one of the same class and parameters, whose tree is pruned. `pruned.pruning_` says how, with leaves,
             depth and error before and after. This one stays as it is.
         """
-        check_is_fitted(self, "tree_")
+        fitted = self._find_fitted()
         rules = self._parameter_constraints
         method = check_method(self.pruning if method is None else method, rules["pruning"], type(self).__name__)
         options = check_options(method, options, self.get_params(deep=False), rules)
@@ -281,7 +260,7 @@ class TreeEstimator(Estimator):
         if options.get("ccp_alpha") == "cv":
             again = clone(self).set_params(pruning=method, ccp_alpha="cv")
             training = again._open_training(X, y, sample_weight)  # noqa: SLF001
-        return self._with(prune_tree(self.tree_, method, options, self.criterion, training, rows, folds))
+        return self._with(prune_tree(fitted.tree, method, options, self.criterion, training, rows, folds))
 
     def snip(self, node: int | list[int]) -> Self:
         """Make nodes of the tree leaves, by hand.
@@ -296,10 +275,10 @@ class TreeEstimator(Estimator):
         snipped : estimator
             A new one of the same class and parameters; this one stays as it is.
         """
-        check_is_fitted(self, "tree_")
-        tree, options = snip(self.tree_, node), {"node": node}
-        judges, judged_on = find_judges(self.tree_, options, None, None)
-        report = make_report("snip", options, (self.tree_, tree), self.criterion, judges, judged_on)
+        whole, options = self._find_fitted().tree, {"node": node}
+        tree = snip(whole, node)
+        judges, judged_on = find_judges(whole, options, None, None)
+        report = make_report("snip", options, (whole, tree), self.criterion, judges, judged_on)
         return self._with(Pruned(tree, Pruning(report)))
 
     def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
@@ -334,12 +313,12 @@ class TreeEstimator(Estimator):
         """A fitted copy with another tree."""
         other = type(self).__new__(type(self))
         vars(other).update(vars(self))
-        other._keep(replace(self._fitted, tree=pruned.tree, pruning=pruned.pruning))  # noqa: SLF001
+        other._keep(replace(self._find_fitted(), tree=pruned.tree, pruning=pruned.pruning))  # noqa: SLF001
         return other
 
     def _encode_rows(self, X: Any, y: Any, sample_weight: Any) -> EncodedRows:
         """Rows as users give them; classes are weighed as in fit."""
-        values, classes = self._values(X), self._fitted.classes
+        values, classes = self._values(X), self._find_fitted().classes
         weight = check_weights(sample_weight, len(values))
         if classes is None:
             return EncodedRows(values, check_numbers(self, y, len(values)), weight)
@@ -397,26 +376,33 @@ class TreeEstimator(Estimator):
         explanation : Explanation
             Prints in words; `steps` has the tests, `leaves` where the row ends, `prediction` and `shares` the answer.
         """
-        check_is_fitted(self, "tree_")
-        columns, schema = open_row(self, row), self._fitted.schema
+        fitted = self._find_fitted()
+        columns, schema = open_row(self, row), fitted.schema
         values = encode(columns, schema)[0]
-        return explain_row(self._fitted, values, unseen_levels(columns, schema, values), self.smoothing)
+        return explain_row(fitted, values, unseen_levels(columns, schema, values), self.smoothing)
 
     def get_depth(self) -> int:
         """Tests on the longest path of the tree."""
-        check_is_fitted(self, "tree_")
-        return self.tree_.depth
+        return self._find_fitted().tree.depth
 
     def get_n_leaves(self) -> int:
         """Number of leaves of the tree."""
-        check_is_fitted(self, "tree_")
-        return self.tree_.n_leaves
+        return self._find_fitted().tree.n_leaves
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
         """Impurity decrease by feature, scaled to sum 1, shape (n_features,)."""
-        check_is_fitted(self, "tree_")
-        return self.tree_.importances()
+        return self._find_fitted().tree.importances()
+
+
+def make_fitted_tree(values: dict[str, Any]) -> FittedTree:
+    """A fitted tree from its attributes, by the names that files have."""
+    chosen = values.keys() & {"pruning_", "ccp_alpha_", "cv_results_"}
+    if len(chosen) not in {0, 3} and chosen != {"pruning_"}:
+        raise BrokenFileError("ccp_alpha_ and cv_results_ come together, and with pruning_")
+    path = CrossValidation(values["cv_results_"], values["ccp_alpha_"]) if "ccp_alpha_" in values else None
+    pruning = Pruning(values["pruning_"], path) if "pruning_" in values else None
+    return FittedTree(values["tree_"], values["_schema"], values.get("classes_"), pruning)
 
 
 class TreeClassifier(Classifier):

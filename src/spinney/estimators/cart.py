@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from spinney._criteria import CLASS_CRITERIA, GAIN_RATIO, VALUE_CRITERIA
 from spinney._jit import kernels
@@ -149,10 +148,10 @@ def read_surrogate_importances(cart: Any) -> NDArray[np.float64]:
     rpart's importance: what a test improves over the rows of known value counts for its feature, and for the
     feature of each surrogate the same times `adjusted`. Needs `missing="surrogate"`.
     """
-    check_is_fitted(cart, "tree_")
-    if cart.tree_.surrogates is None:
+    tree = cart._find_fitted().tree  # noqa: SLF001
+    if tree.surrogates is None:
         raise AttributeError('surrogate_importances_ are there after a fit with missing="surrogate"')
-    return surrogate_importances(cart.tree_)
+    return surrogate_importances(tree)
 
 
 class CARTClassifier(TreeClassifier, TreeEstimator):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from spinney._elementary import log
 from spinney.ensemble.losses import CLASSES, NUMBERS, make_loss
@@ -544,10 +543,10 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² of the predictions; refused of several quantiles, which have none."""
-        check_is_fitted(self, "forest_")
-        if self._fitted.n_raw > 1:
+        n_raw = self._find_fitted().n_raw
+        if n_raw > 1:
             raise ValueError(
-                f"score is the R² of one number for each row, and this model predicts {self._fitted.n_raw} quantiles: "
+                f"score is the R² of one number for each row, and this model predicts {n_raw} quantiles: "
                 "use sklearn.metrics.mean_pinball_loss on the columns of predict"
             )
         return float(super().score(X, y, sample_weight))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import re
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 VALUE = "_fitted"  # the attribute that holds a fitted model as one value; its parts are kept by their own names
+
+
+HASH = re.compile("[0-9a-f]{64}")
 
 
 class _Absent:
@@ -29,10 +33,14 @@ class Part:
     ----------
     path : str
         Names of fields, such as "forest" or "out_of_bag.votes". Where a group on the way is None there is no attribute.
+        The last name may be that of a property of the model: such an attribute follows from others, and is read only.
+    source : str, optional
+        The attribute that it follows from, where that one can be set.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, source: str | None = None) -> None:
         self.path = path
+        self.source = source
 
     def __set_name__(self, owner: type, name: str) -> None:
         """Remember what messages call it."""
@@ -63,16 +71,37 @@ class Part:
         """Put another value in place of the part: in a model that is otherwise the same, for the old one is frozen."""
         if vars(estimator).get(VALUE) is None:
             raise AttributeError(f"{self.name!r} can be set once this {type(estimator).__name__} has been fitted")
-        vars(estimator)[VALUE] = replace_at(vars(estimator)[VALUE], self.path.split("."), value)
+        try:
+            vars(estimator)[VALUE] = replace_at(vars(estimator)[VALUE], self.path.split("."), value)
+        except NoFieldError:
+            way_out = "fit again" if self.source is None else f"fit again, or set {self.source!r}"
+            raise AttributeError(
+                f"{self.name!r} of a fitted {type(estimator).__name__} is read only, for it follows from other "
+                f"attributes: {way_out}"
+            ) from None
+
+    def __delete__(self, estimator: Any) -> None:
+        """Refuse: a model without one of its parts would be none."""
+        raise AttributeError(
+            f"{self.name!r} of a {type(estimator).__name__} is a part of its model and cannot be deleted: fit again, "
+            "or take an unfitted copy by sklearn.base.clone"
+        )
 
 
-def replace_at(value: Any, fields: list[str], new: Any) -> Any:
-    """A frozen dataclass with another value in place of a field, given by the fields on the way to it."""
-    first, *rest = fields
-    inner = getattr(value, first)
-    if rest and inner is None:
-        raise AttributeError(f"there is no {first!r} to change")
-    return replace(value, **{first: replace_at(inner, rest, new) if rest else new})
+class NoFieldError(Exception):
+    """A value has no such field that could be replaced."""
+
+
+def replace_at(value: Any, path: list[str], new: Any) -> Any:
+    """A frozen dataclass or named tuple with another value in place of a field, given by the names on the way to it."""
+    first, *rest = path
+    is_tuple = isinstance(value, tuple)
+    if value is None:
+        raise AttributeError(f"there is no {first!r} to change in this model: fit again with parameters that make it")
+    if first not in (value._fields if is_tuple else {field.name for field in fields(value)}):
+        raise NoFieldError
+    change = {first: replace_at(getattr(value, first), rest, new) if rest else new}
+    return value._replace(**change) if is_tuple else replace(value, **change)
 
 
 class Kept(NamedTuple):
@@ -92,6 +121,11 @@ class Kept(NamedTuple):
     types: Any
     is_needed: bool = True
     check: Callable[[Any, Any], str | None] | None = None
+
+
+def find_hash_fault(text: str, _: Any) -> str | None:
+    """A hash of data is 64 hexadecimal digits; that of weights which are all 1 is empty."""
+    return None if not text or HASH.fullmatch(text) else f"{text!r:.60} is no hash"
 
 
 def kept_by(cls: Any) -> dict[str, Kept]:

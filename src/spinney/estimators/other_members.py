@@ -83,9 +83,7 @@ def check_members(members: list[Any], model: Any) -> str | None:
     if labels is None or not ours:
         return None
     known = {label for member in ours for label in member._labels or ()}  # noqa: SLF001
-    if list(labels) != sorted(set(labels)) or not known <= set(labels):
-        return "a member has other classes than the model, or these are out of order"
-    return None
+    return None if known <= set(labels) else "a member has other classes than the model"
 
 
 def find_member_fault(fitted: FittedBagging) -> str | None:

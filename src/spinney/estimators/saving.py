@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +26,8 @@ from spinney.tree.pruning_report import PruningReport, find_report_fault
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable
+
+    from numpy.typing import NDArray
 
 
 TEMPORARY = ("trace_",)
@@ -51,8 +55,8 @@ def check_kept(estimator: Any) -> None:
     if missing:
         raise BrokenFileError(f"a fitted {kind} has {', '.join(missing)}")
     check_columns(values)
-    if "classes_" in values and values["n_classes_"] != len(values["classes_"]):
-        raise BrokenFileError("n_classes_ is not the number of classes_")
+    if "classes_" in values:
+        check_labels(values["classes_"], values["n_classes_"])
     fault = estimator._find_fault()
     if fault is not None:
         raise BrokenFileError(fault)
@@ -66,14 +70,29 @@ def check_kept(estimator: Any) -> None:
 
 
 def check_columns(values: dict[str, Any]) -> None:
-    """The number and names of columns are those of the schema."""
-    if values["n_features_in_"] < 1:
+    """Columns have different names, or none; where there is a schema, their number and names are those of it."""
+    n_columns, schema, names = values["n_features_in_"], values.get("_schema"), values.get("feature_names_in_")
+    if n_columns < 1:
         raise BrokenFileError("a model has columns")
-    schema, names = values.get("_schema"), values.get("feature_names_in_")
+    if names is not None:
+        texts = names.tolist() if names.ndim == 1 else []
+        if not all(isinstance(text, str) for text in texts) or not len(set(texts)) == len(texts) == n_columns:
+            raise BrokenFileError(f"feature_names_in_ must be {n_columns} different names of columns")
     if schema is not None and schema.n_features != values["n_features_in_"]:
         raise BrokenFileError("n_features_in_ is not that of the schema")
     if schema is not None and (None if names is None else tuple(names.tolist())) != schema.names:
         raise BrokenFileError("feature_names_in_ are not those of the schema")
+
+
+def check_labels(classes: NDArray[Any], n_classes: int) -> None:
+    """Classes are a row of texts, or of numbers, each less than the next: codes of rows are positions among them."""
+    labels = classes.tolist() if classes.ndim == 1 else []
+    is_number = bool(labels) and all(isinstance(label, NUMBER) and math.isfinite(label) for label in labels)
+    is_text = bool(labels) and any(all(isinstance(label, kind) for label in labels) for kind in (str, bytes))
+    if not (is_number or is_text) or not all(a < b for a, b in pairwise(labels)):
+        raise BrokenFileError("classes_ must be a row of texts or of numbers, different and ascending")
+    if n_classes != len(labels):
+        raise BrokenFileError(f"n_classes_={n_classes} is not the number of classes_, {len(labels)}")
 
 
 # --- Files and pickles ---------------------------------------------------------------------------------------------

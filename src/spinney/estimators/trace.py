@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from spinney.estimators.base_tree import TreeEstimator
 from spinney.estimators.checks import (
@@ -68,11 +67,11 @@ def trace(
             f"a trace shows the reasons of one tree, and {type(est).__name__} is not one; "
             "fit a CART, ID3 or C4.5 tree on the same rows"
         )
-    check_is_fitted(est, "tree_")
+    fitted = est._find_fitted()  # noqa: SLF001
     data = read_again(est, X, y, sample_weight)
     grower = est._make_grower(data.table.schema, seed=0)  # noqa: SLF001
     try:
-        return grower.trace(est.tree_, data, est._fitted.report, TraceLimits(max_depth, max_nodes))  # noqa: SLF001
+        return grower.trace(fitted.tree, data, fitted.report, TraceLimits(max_depth, max_nodes))
     except NotTheRowsError as error:
         if est.pruning != "reduced_error":
             raise
@@ -90,7 +89,7 @@ def read_again(est: TreeEstimator, X: Any, y: Any, sample_weight: Any) -> Traini
         times = count_copies(est.class_weight, weight) if est._counts_copies else None  # noqa: SLF001
         weight = weigh_classes(est.class_weight, est.classes_, target, weight)
     table = read_columns(columns, est.categorical_features)
-    check_levels(table.schema, est._fitted.schema)  # noqa: SLF001
+    check_levels(table.schema, est._find_fitted().schema)  # noqa: SLF001
     return TrainingData(columns, table, target, weight, times)
 
 

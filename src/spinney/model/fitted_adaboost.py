@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from spinney.model.adaboost_bounds import bound_rounds, find_normalisers
 from spinney.model.fitted_boosting import Scores
+from spinney.model.fitted_forest import find_forest_fault
 from spinney.model.predictors import WeightedPredictor
 
 if TYPE_CHECKING:
@@ -116,6 +117,10 @@ def find_adaboost_fault(fitted: FittedAdaBoost) -> str | None:
     """What is wrong with a model that was read from a file, beyond its members; None: nothing."""
     if (fitted.trees is None) == (fitted.others is None):
         return "a fitted AdaBoost has trees or other members"
+    trees = fitted.trees
+    fault = None if trees is None else find_forest_fault(trees.forest, trees.schema, fitted.classes)
+    if fault is not None:
+        return fault
     for numbers in (fitted.weights, fitted.errors):
         if numbers.ndim != 1 or numbers.dtype != np.float64:
             return "weights and errors of members are numbers"

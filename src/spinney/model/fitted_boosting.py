@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.model.boosted_scores import sum_gains
+from spinney.model.fitted_forest import find_forest_fault
 from spinney.model.predictors import RoundPredictor
 
 if TYPE_CHECKING:
@@ -117,7 +118,10 @@ def feature_importances(fitted: FittedBoosting) -> Floats:
 
 
 def find_boosting_fault(fitted: FittedBoosting) -> str | None:
-    """What is wrong with a model beyond its trees, of which every part is known to be of its type; None: nothing."""
+    """What is wrong with a model beyond the nodes of its trees, whose parts are of their types; None: nothing."""
+    fault = find_forest_fault(fitted.forest, fitted.schema, None)  # of numbers: leaves hold raw scores
+    if fault is not None:
+        return fault
     n_rounds = fitted.n_rounds
     if not 1 <= fitted.best_round <= n_rounds or n_rounds * fitted.n_raw != len(fitted.forest):
         return f"predictions use {fitted.best_round} of {n_rounds} rounds, of {len(fitted.forest)} trees"
