@@ -35,6 +35,7 @@ from spinney.estimators.other_members import (
     make_member,
     open_sparse,
 )
+from spinney.estimators.parameters import parameter
 from spinney.estimators.training import make_legend
 from spinney.model.fitted_adaboost import FittedAdaBoost, VotingEstimators, VotingTrees, find_adaboost_fault
 from spinney.model.fitted_boosting import Scores
@@ -136,7 +137,6 @@ class BaseAdaBoost(Estimator):
         "validation_scores_": Kept(np.ndarray, is_needed=False),
     }
     _default: ClassVar[Any]  # what members are where no estimator is given
-    convention: str = "full"  # of weights; the classifier makes it a parameter
 
     _fitted: FittedAdaBoost
     _schema = Part("trees.schema")
@@ -304,7 +304,7 @@ class BaseAdaBoost(Estimator):
             others = VotingEstimators([done.member for done in rounds])
         else:
             trees = VotingTrees(plan.schema, join_trees((done.member for done in rounds), plan.legend), plan.base)
-        unit = 0.5 if self.convention == "half" else 1.0
+        unit = 0.5 if parameter(self, "convention", "full") == "half" else 1.0
         return FittedAdaBoost(
             classes=None if self._labels is None else self.classes_,
             trees=trees,

@@ -51,6 +51,7 @@ from spinney.estimators.other_members import (
     sum_member_votes,
 )
 from spinney.estimators.out_of_bag import OOB_KEPT, finish_out_of_bag, restore_out_of_bag
+from spinney.estimators.parameters import parameter
 from spinney.estimators.scoring import find_oob_scorer
 from spinney.estimators.training import TrainingData, code_for_bags
 from spinney.model.container import BrokenFileError
@@ -121,10 +122,6 @@ class Bagging(Estimator):
     _default: ClassVar[Any]  # the class of the members where `estimator` is None
     _oob_predictions: ClassVar[str]  # the name of the attribute that holds them
 
-    # parameters that one of the two kinds lacks
-    voting: str = "soft"
-    stratify: str | None = None
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         given = (
@@ -189,7 +186,7 @@ class Bagging(Estimator):
     ) -> tuple[NDArray[np.int32] | None, NDArray[np.int32] | None]:
         """Codes of groups and strata of the rows, which bags are drawn by."""
         stratum_codes = check_codes(strata, "strata", len(target))
-        if self.stratify is not None:
+        if parameter(self, "stratify", None) is not None:
             if stratum_codes is not None:
                 raise ValueError("stratify draws by class, strata= by the given labels: use one")
             stratum_codes = target.astype(np.int32)
@@ -209,7 +206,7 @@ class Bagging(Estimator):
             replace=bool(self.bootstrap),
             max_samples=self.max_samples,
             block_size=self.block_size,
-            stratify=self.stratify,
+            stratify=parameter(self, "stratify", None),
         )
         draw, held = make_draw(params, n_rows, weight, groups, strata, seed)
         if self.bootstrap or draw.units.n_drawn.sum() < len(draw.units.order):
@@ -409,7 +406,7 @@ class Bagging(Estimator):
     @property
     def _is_hard(self) -> bool:
         """Whether each member is to vote for one class."""
-        return self.voting == "hard"
+        return bool(parameter(self, "voting", "soft") == "hard")
 
     def _find_fitted(self) -> FittedBagging:
         """The fitted ensemble; scikit-learn's NotFittedError where there is none."""

@@ -29,6 +29,7 @@ from spinney.estimators.forest_training import fit_forest, row_class_weight
 from spinney.estimators.kept import Kept, Part, set_parts
 from spinney.estimators.one_row import open_row
 from spinney.estimators.out_of_bag import OOB_KEPT, restore_out_of_bag
+from spinney.estimators.parameters import parameter
 from spinney.estimators.scoring import KnownPredictions, find_score
 from spinney.estimators.training import read_training
 from spinney.model import forest_uncertainty, importance, tree_votes
@@ -112,13 +113,6 @@ class BaseForest(Estimator):
     _tree_class: ClassVar[Any]  # what a tree is as an estimator of its own
     _oob_predictions: ClassVar[str]  # the name of the attribute that holds them
 
-    # parameters that one of the two kinds lacks
-    class_weight: Any = None
-    voting: str = "soft"
-    stratify: str | None = None
-    min_target_std: float = 0.0
-    keep_members: bool = False
-
     # --- fitting ---
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, strata: Any = None) -> Self:
@@ -144,7 +138,7 @@ class BaseForest(Estimator):
             data = read_training(self, X, y, sample_weight, row_class_weight(self))
             group_codes = check_codes(groups, "groups", data.table.n_rows)
             stratum_codes = check_codes(strata, "strata", data.table.n_rows)
-            if self.stratify is not None:
+            if parameter(self, "stratify", None) is not None:
                 if stratum_codes is not None:
                     raise ValueError("stratify draws by class, strata= by the given labels: use one")
                 stratum_codes = data.y.astype(np.int32)
@@ -158,7 +152,7 @@ class BaseForest(Estimator):
     @property
     def _is_hard(self) -> bool:
         """Whether each tree votes for one class."""
-        return self.voting == "hard"
+        return bool(parameter(self, "voting", "soft") == "hard")
 
     def _find_fitted(self) -> FittedForest:
         """The fitted forest; scikit-learn's NotFittedError where there is none."""
@@ -269,7 +263,7 @@ class BaseForest(Estimator):
         fitted = self._find_fitted()
         known = self._tree_class().get_params()
         params = {name: value for name, value in self.get_params(deep=False).items() if name in known}
-        if self.class_weight == "balanced_subsample":
+        if params.get("class_weight") == "balanced_subsample":
             params["class_weight"] = "balanced"
         tree = self._tree_class(**{**params, "random_state": None, "ccp_alpha": 0.0})
         values = {

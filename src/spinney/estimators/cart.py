@@ -24,6 +24,7 @@ from spinney.estimators.base_tree import (
 from spinney.estimators.checks import check_monotone
 from spinney.estimators.growers import MISSING, CartGrower, RowLimits, TreeTraining
 from spinney.estimators.kept import Kept
+from spinney.estimators.parameters import parameter
 from spinney.estimators.pruning import CLASS_CONSTRAINTS, VALUE_CONSTRAINTS
 from spinney.table.schema import Schema, encode, refuse_infinite
 from spinney.tree.grow import GrowParams
@@ -108,7 +109,7 @@ def unlimited_params(cart: Any, n_features: int, seed: int) -> GrowParams:
         max_surrogates=min(int(cart.max_surrogates), n_features),
         min_weight_fraction_leaf=float(cart.min_weight_fraction_leaf),
         min_impurity_decrease=float(cart.min_impurity_decrease),
-        min_target_std=float(cart.min_target_std),
+        min_target_std=float(parameter(cart, "min_target_std", 0.0)),
         max_features=None if cart.max_features is None else count_features(cart.max_features, n_features),
         has_random_ties=cart.ties == "random",
         seed=seed,
@@ -134,7 +135,7 @@ def grows_in_forests(estimator: Any, kind: Any) -> bool:
     if type(estimator) is not kind:
         return False
     is_cut_alike = estimator.pruning in {None, "cost_complexity"} and estimator.ccp_alpha != "cv"
-    has_plain_nodes = estimator.missing != "surrogate" and estimator.leaf_model is None
+    has_plain_nodes = estimator.missing != "surrogate" and parameter(estimator, "leaf_model", None) is None
     return is_cut_alike and estimator.ccp_risk == "impurity" and has_plain_nodes
 
 
@@ -262,8 +263,6 @@ class CARTClassifier(TreeClassifier, TreeEstimator):
     _keeps: ClassVar[dict[str, Kept]] = CART_KEEPS
     surrogate_importances_ = property(read_surrogate_importances)
     max_features_: int
-    min_target_std: float = 0.0  # parameters of the regression tree alone
-    leaf_model: str | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "criterion": [StrOptions({*CLASS_CRITERIA, GAIN_RATIO})],

@@ -18,6 +18,7 @@ from spinney.ensemble.sampling import Draw, DrawParams, make_draw, positive_rows
 from spinney.estimators.cart import count_features
 from spinney.estimators.checks import check_monotone, draw_seed, fingerprint, mark_weights, row_count
 from spinney.estimators.out_of_bag import finish_out_of_bag
+from spinney.estimators.parameters import parameter
 from spinney.estimators.scoring import find_oob_scorer
 from spinney.estimators.training import code_for_bags
 from spinney.model.fitted_forest import FittedForest, KeptTarget, LeafRows
@@ -106,7 +107,7 @@ def check_warm_start(model: Any, old: FittedForest, mark: str, schema: Schema) -
         )
     if model.n_estimators == n_old:
         warn("Warm-start fitting without increasing n_estimators does not fit new trees.")
-    if model.keep_members and old.leaf_rows is None:
+    if parameter(model, "keep_members", False) and old.leaf_rows is None:
         raise ValueError(
             f"keep_members=True, but the {n_old} trees of the last fit were grown without: "
             "set warm_start=False to grow all of them anew"
@@ -149,8 +150,9 @@ def start_out_of_bag(plan: Plan, y: NDArray[Any], old: FittedForest | None, kern
 
 def row_class_weight(model: Any) -> Any:
     """The class weights that multiply the weights of rows; None where every bag is balanced by itself."""
-    if model.class_weight != "balanced_subsample":
-        return model.class_weight
+    class_weight = parameter(model, "class_weight", None)
+    if class_weight != "balanced_subsample":
+        return class_weight
     return None if bool(model.bootstrap) or not model.replace else "balanced"
 
 
@@ -169,7 +171,7 @@ def draw_params(model: Any) -> DrawParams:
         replace=model.replace,
         max_samples=model.max_samples,
         block_size=model.block_size,
-        stratify=model.stratify,
+        stratify=parameter(model, "stratify", None),
         has_oob=bool(model.oob_score),
         prunes_oob=model.pruning == "oob",
     )
@@ -188,14 +190,14 @@ def make_plan(model: Any, data: TrainingData, rows: BagRows, draw: Draw, honest_
         seed=draw.seed,
         monotone=find_monotone(model, data.table.schema),
         has_weight=has_weight,
-        balances_bags=model.class_weight == "balanced_subsample" and draw.kind != "whole",
+        balances_bags=parameter(model, "class_weight", None) == "balanced_subsample" and draw.kind != "whole",
         honest_fraction=honest_fraction,
         prunes_oob=model.pruning == "oob",
         ccp_alpha=float(model.ccp_alpha),
         has_oob=bool(model.oob_score),
-        is_hard=model.voting == "hard",
+        is_hard=model._is_hard,  # noqa: SLF001
         shift=0 if rows.target.n_classes else find_shift(data.y),
-        keeps_leaf_rows=bool(model.keep_members),
+        keeps_leaf_rows=bool(parameter(model, "keep_members", False)),
     )
 
 
@@ -211,7 +213,7 @@ def grow_params(model: Any, n_rows: int, n_features: int) -> GrowParams:
         min_samples_leaf=row_count(model.min_samples_leaf, n_rows, 1),
         min_weight_fraction_leaf=float(model.min_weight_fraction_leaf),
         min_impurity_decrease=float(model.min_impurity_decrease),
-        min_target_std=float(model.min_target_std),
+        min_target_std=float(parameter(model, "min_target_std", 0.0)),
         max_features=None if n_tried == n_features else n_tried,
         has_random_feature_order=model.ties == "random",
         has_random_tests=model._has_random_tests,  # noqa: SLF001
