@@ -22,7 +22,7 @@ from spinney.ensemble.adaboost import AdaBoost, EarlyStopping, RowWeights, Value
 from spinney.ensemble.adaboost_trees import TreeFitter, leaf_predictions
 from spinney.ensemble.sampling import Draw, draw_key
 from spinney.estimators.base import Estimator
-from spinney.estimators.cart import cart_params, count_features, grows_in_forests
+from spinney.estimators.cart import cart_params, count_features, grows_in_forests, make_tree_estimator
 from spinney.estimators.checks import check_monotone, check_weights, draw_seed, open_x, weigh_classes
 from spinney.estimators.evaluation_sets import GivenSet, Validation, check_stopping
 from spinney.estimators.kept import Kept, Part, kept_by, set_parts, take_fitted
@@ -430,19 +430,11 @@ class BaseAdaBoost(Estimator):
     def __getitem__(self, member: int) -> Any:
         fitted = self._find_fitted()
         t = range(fitted.n_members)[member]
-        return fitted.members[t] if fitted.trees is None else self._make_tree(fitted.trees, t)
-
-    def _make_tree(self, trees: VotingTrees, t: int) -> Any:
-        """Tree t as an estimator of its own."""
-        tree = clone(trees.base)
-        mine = take_fitted(self)
-        shared = {name: mine[name] for name in SHARED_WITH_TREES if name in mine}
-        own = {"tree_": trees.forest[t], "_schema": trees.schema, "n_outputs_": 1}
-        tree._set_fitted({**shared, **own, "max_features_": trees.base.max_features_})  # noqa: SLF001
-        return tree
-
-
-SHARED_WITH_TREES = ("n_features_in_", "feature_names_in_", "classes_", "n_classes_")
+        if fitted.trees is None:
+            return fitted.members[t]
+        schema, forest, base = fitted.trees
+        max_features = count_features(base.max_features, schema.n_features)
+        return make_tree_estimator(clone(base), forest[t], schema, fitted.classes, max_features)
 
 
 def make_fitted_adaboost(values: dict[str, Any]) -> FittedAdaBoost:

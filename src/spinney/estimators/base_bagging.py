@@ -1,6 +1,6 @@
 """What both kinds of bagging share: bags of rows and columns, fitting, adding up.
 
-fit:   X, y ──► make_draw, Subspaces ──► Bags ──► CART trees: code_for_bags ──► SubspaceGrowth ──┐
+fit:   X, y ──► make_bagging_draw, Subspaces ──► Bags ──► CART trees: code_for_bags ──► SubspaceGrowth ──┐
 └─► other members: MemberFits ─────────────────────┴─► FittedBagging
 """
 
@@ -20,10 +20,10 @@ from sklearn.utils.validation import check_is_fitted
 from spinney._threads import count_workers
 from spinney.ensemble.forest import Plan, vote_again
 from spinney.ensemble.out_of_bag import OutOfBagSums
-from spinney.ensemble.sampling import Draw, DrawParams, equal_chances, make_draw, positive_rows
+from spinney.ensemble.sampling import bagging_params, make_bagging_draw, positive_rows
 from spinney.ensemble.subspaces import Bags, SubspaceGrowth, Subspaces
 from spinney.estimators.base import Estimator
-from spinney.estimators.cart import cart_params, count_features, is_fast
+from spinney.estimators.cart import cart_params, count_features, is_fast, make_tree_estimator
 from spinney.estimators.checks import (
     all_or_nothing,
     check_codes,
@@ -166,7 +166,14 @@ class Bagging(Estimator):
             weight = check_weights(sample_weight, opened.n_rows)
             old = self._fitted if self.warm_start else None
             seed = draw_seed(self.random_state) if old is None else old.bags.seed
-            draw, weight = self._make_draw(opened.n_rows, weight, group_codes, stratum_codes, seed)
+            params = bagging_params(
+                self.bootstrap,
+                self.max_samples,
+                self.block_size,
+                parameter(self, "stratify", None),
+                has_oob=bool(self.oob_score),
+            )
+            draw, weight = make_bagging_draw(params, opened.n_rows, weight, group_codes, stratum_codes, seed)
             bags = Bags(draw, self._make_spaces(seed), seed)
             if has_trees and not isinstance(opened, Rows):
                 table = read_columns(opened, templates[0].estimator.categorical_features)
@@ -191,42 +198,6 @@ class Bagging(Estimator):
                 raise ValueError("stratify draws by class, strata= by the given labels: use one")
             stratum_codes = target.astype(np.int32)
         return check_codes(groups, "groups", len(target)), stratum_codes
-
-    def _make_draw(
-        self,
-        n_rows: int,
-        weight: NDArray[np.float64] | None,
-        groups: NDArray[np.int32] | None,
-        strata: NDArray[np.int32] | None,
-        seed: int,
-    ) -> tuple[Draw, NDArray[np.float64] | None]:
-        """How bags of rows are drawn, and the weights that are left for the members to see."""
-        params = DrawParams(
-            bootstrap=self.bootstrap or True,
-            replace=bool(self.bootstrap),
-            max_samples=self.max_samples,
-            block_size=self.block_size,
-            stratify=parameter(self, "stratify", None),
-        )
-        draw, held = make_draw(params, n_rows, weight, groups, strata, seed)
-        if self.bootstrap or draw.units.n_drawn.sum() < len(draw.units.order):
-            return draw, held
-        self._refuse_without_bags(draw)
-        return Draw("whole", n_rows, n_rows, seed, equal_chances(weight)).with_tables(), weight
-
-    def _refuse_without_bags(self, draw: Draw) -> None:
-        """Refuse what makes no sense where every member sees all rows."""
-        wanted = {
-            "Out of bag estimation": bool(self.oob_score),
-            "block_size or groups": draw.groups is not None,
-            "stratify or strata": draw.strata is not None and not draw.is_balanced,  # classes may be of one size
-        }
-        for name, is_wanted in wanted.items():
-            if is_wanted:
-                raise ValueError(
-                    f"{name} only available if bootstrap=True or max_samples is below the number of rows: "
-                    "as it is, every member sees all rows"
-                )
 
     def _make_spaces(self, seed: int) -> Subspaces:
         """How bags of columns are drawn."""
@@ -501,18 +472,7 @@ class Bagging(Estimator):
     def _make_tree(fitted: FittedBagging, member: int) -> Any:
         """The tree of a member as an estimator of its own, for the columns it has seen."""
         assert fitted.trees is not None
-        estimator = clone(fitted.trees.base)
         tree, schema = fitted.take_tree(member)
-        values = {
-            "tree_": tree,
-            "_schema": schema,
-            "n_features_in_": schema.n_features,
-            "n_outputs_": 1,
-            "max_features_": count_features(estimator.max_features, schema.n_features),
-        }
-        if schema.names is not None:
-            values["feature_names_in_"] = np.array(schema.names, dtype=object)
-        if fitted.classes is not None:
-            values |= {"classes_": fitted.classes, "n_classes_": len(fitted.classes)}
-        estimator._set_fitted(values)  # noqa: SLF001
-        return estimator
+        cart = clone(fitted.trees.base)
+        max_features = count_features(cart.max_features, schema.n_features)
+        return make_tree_estimator(cart, tree, schema, fitted.classes, max_features)

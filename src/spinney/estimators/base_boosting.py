@@ -26,7 +26,7 @@ from spinney.ensemble.losses import Loss
 from spinney.ensemble.rounds import TRAIN, EvaluationSet, Monitor, StoppingRule, grow_rounds
 from spinney.ensemble.sampling import draw_key
 from spinney.estimators.base import Estimator
-from spinney.estimators.cart import SHARED_CONSTRAINTS, count_features
+from spinney.estimators.cart import SHARED_CONSTRAINTS, count_features, tree_limits
 from spinney.estimators.checks import (
     MODERATE,
     check_monotone,
@@ -35,7 +35,6 @@ from spinney.estimators.checks import (
     fingerprint,
     mark_weights,
     open_x,
-    row_count,
     scale_down,
 )
 from spinney.estimators.evaluation_sets import GivenSet, Validation, check_stopping, read_offset
@@ -388,10 +387,6 @@ class BaseGradientBoosting(Estimator):
         reg_lambda = float(self.newton) if self.reg_lambda is None else float(self.reg_lambda)
         n_features = data.table.schema.n_features
         return BoostParams(
-            max_leaf_nodes=None if self.max_leaf_nodes is None else min(int(self.max_leaf_nodes), n_rows + 2),
-            max_depth=None if self.max_depth is None else min(int(self.max_depth), n_rows),
-            min_samples_leaf=row_count(self.min_samples_leaf, n_rows, 1),
-            min_samples_split=row_count(self.min_samples_split, n_rows, 2),
             min_weight_fraction_leaf=float(self.min_weight_fraction_leaf),
             min_child_weight=scale(float(self.min_child_weight), -power),
             reg_lambda=scale(reg_lambda, -power),
@@ -408,6 +403,7 @@ class BaseGradientBoosting(Estimator):
             candidates=self.candidates,
             max_bins=int(self.max_bins or MAX_CODES),
             seed=data.seed,
+            **({"max_leaf_nodes": None} | tree_limits(self).for_rows(n_rows)),
         )
 
     def _refuse_clashes(self) -> None:

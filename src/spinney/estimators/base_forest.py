@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney.ensemble.sampling import Draw
 from spinney.estimators.base import Estimator
-from spinney.estimators.cart import SHARED_CONSTRAINTS
+from spinney.estimators.cart import SHARED_CONSTRAINTS, make_tree_estimator
 from spinney.estimators.checks import (
     all_or_nothing,
     check_codes,
@@ -265,20 +265,8 @@ class BaseForest(Estimator):
         params = {name: value for name, value in self.get_params(deep=False).items() if name in known}
         if params.get("class_weight") == "balanced_subsample":
             params["class_weight"] = "balanced"
-        tree = self._tree_class(**{**params, "random_state": None, "ccp_alpha": 0.0})
-        values = {
-            "tree_": fitted.forest[t],
-            "_schema": fitted.schema,
-            "n_features_in_": self.n_features_in_,
-            "n_outputs_": 1,
-            "max_features_": fitted.max_features,
-        }
-        if fitted.schema.names is not None:
-            values["feature_names_in_"] = np.array(fitted.schema.names, dtype=object)
-        if fitted.classes is not None:
-            values |= {"classes_": fitted.classes, "n_classes_": len(fitted.classes)}
-        tree._set_fitted(values)  # noqa: SLF001
-        return tree
+        cart = self._tree_class(**{**params, "random_state": None, "ccp_alpha": 0.0})
+        return make_tree_estimator(cart, fitted.forest[t], fitted.schema, fitted.classes, fitted.max_features)
 
     def predict_trees(self, X: Any) -> NDArray[np.float64]:
         """Predict with every tree by itself; the mean over the trees is what the forest predicts.

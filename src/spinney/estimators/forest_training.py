@@ -15,8 +15,8 @@ from spinney._warnings import warn
 from spinney.ensemble.forest import ForestGrowth, Plan, vote_again
 from spinney.ensemble.out_of_bag import OutOfBagSums
 from spinney.ensemble.sampling import Draw, DrawParams, make_draw, positive_rows
-from spinney.estimators.cart import count_features
-from spinney.estimators.checks import check_monotone, draw_seed, fingerprint, mark_weights, row_count
+from spinney.estimators.cart import count_features, tree_limits
+from spinney.estimators.checks import check_monotone, draw_seed, fingerprint, mark_weights
 from spinney.estimators.out_of_bag import finish_out_of_bag
 from spinney.estimators.parameters import parameter
 from spinney.estimators.scoring import find_oob_scorer
@@ -207,16 +207,13 @@ def grow_params(model: Any, n_rows: int, n_features: int) -> GrowParams:
     return GrowParams(
         criterion=model.criterion,
         missing=LEARNED if model.missing == "learned" else OWN_BRANCH,
-        max_depth=None if model.max_depth is None else min(int(model.max_depth), n_rows),
-        max_leaf_nodes=None if model.max_leaf_nodes is None else min(int(model.max_leaf_nodes), n_rows + 2),
-        min_samples_split=row_count(model.min_samples_split, n_rows, 2),
-        min_samples_leaf=row_count(model.min_samples_leaf, n_rows, 1),
         min_weight_fraction_leaf=float(model.min_weight_fraction_leaf),
         min_impurity_decrease=float(model.min_impurity_decrease),
         min_target_std=float(parameter(model, "min_target_std", 0.0)),
         max_features=None if n_tried == n_features else n_tried,
         has_random_feature_order=model.ties == "random",
         has_random_tests=model._has_random_tests,  # noqa: SLF001
+        **tree_limits(model).for_rows(n_rows),
     )
 
 
