@@ -28,7 +28,6 @@ from spinney.estimators.checks import (
     all_or_nothing,
     check_codes,
     check_monotone,
-    check_weights,
     draw_seed,
     fingerprint,
     mark_weights,
@@ -40,7 +39,6 @@ from spinney.estimators.kept import Kept, Part, set_parts
 from spinney.estimators.other_members import (
     MemberFits,
     MemberPlan,
-    Rows,
     Template,
     check_members,
     find_member_fault,
@@ -53,10 +51,9 @@ from spinney.estimators.other_members import (
 from spinney.estimators.out_of_bag import OOB_KEPT, finish_out_of_bag, restore_out_of_bag
 from spinney.estimators.parameters import parameter
 from spinney.estimators.scoring import find_oob_scorer
-from spinney.estimators.training import TrainingData, code_for_bags
+from spinney.estimators.training import OpenedData, TrainingData, code_for_bags, open_training
 from spinney.model.container import BrokenFileError
 from spinney.model.fitted_bagging import FittedBagging, OtherMembers, TreeMembers
-from spinney.table.ingest import read_columns
 from spinney.table.schema import Schema, encode
 from spinney.tree.forest import Forest, join_forests
 
@@ -159,11 +156,8 @@ class Bagging(Estimator):
             self._validate_params()
             templates = list_templates(self, self._default())
             has_trees = is_fast(templates, self._default)
-            is_sparse = issparse(X) and not has_trees  # where members may take one
-            opened = open_sparse(self, X, is_fit=True) if is_sparse else open_x(self, X, is_fit=True)
-            target = self._read_target(y, opened.n_rows)
-            group_codes, stratum_codes = self._check_units(groups, strata, target)
-            weight = check_weights(sample_weight, opened.n_rows)
+            data = open_training(self, X, y, sample_weight, takes_sparse=not has_trees)
+            group_codes, stratum_codes = self._check_units(groups, strata, data.y)
             old = self._fitted if self.warm_start else None
             seed = draw_seed(self.random_state) if old is None else old.bags.seed
             params = bagging_params(
@@ -173,19 +167,19 @@ class Bagging(Estimator):
                 parameter(self, "stratify", None),
                 has_oob=bool(self.oob_score),
             )
-            draw, weight = make_bagging_draw(params, opened.n_rows, weight, group_codes, stratum_codes, seed)
+            draw, weight = make_bagging_draw(params, data.n_rows, data.weight, group_codes, stratum_codes, seed)
             bags = Bags(draw, self._make_spaces(seed), seed)
-            if has_trees and not isinstance(opened, Rows):
-                table = read_columns(opened, templates[0].estimator.categorical_features)
-                self._fitted = self._fit_trees(templates, TrainingData(opened, table, target, weight), bags, old)
+            data = data._replace(weight=weight)
+            if has_trees:
+                table = data.read(templates[0].estimator.categorical_features)
+                self._fitted = self._fit_trees(templates, table, bags, old)
                 return self
-            rows = opened if isinstance(opened, Rows) else hold_rows(X, opened)
-            if bags.spaces.has_repeats and not isinstance(opened, Rows) and opened.is_frame:
+            if bags.spaces.has_repeats and data.is_frame:
                 raise ValueError(
                     "bootstrap_features=True draws columns more than once, but a frame holds each column once: "
                     "pass an array, or set bootstrap_features=False"
                 )
-            self._fitted = self._fit_others(templates, rows, target, weight, bags, old)
+            self._fitted = self._fit_others(templates, data, bags, old)
             return self
 
     def _check_units(
@@ -245,14 +239,14 @@ class Bagging(Estimator):
         forest = None if old is None or old.trees is None else old.trees.forest
         sums = self._start_out_of_bag(plan, data.y, old)
         if sums is not None and forest is not None and not sums.curve:
-            vote_again(plan, forest, sums, rows.kernels)
+            vote_again(plan, forest, sums, rows.effort.kernels)
         if n_new > 0:
             new = SubspaceGrowth(plan, rows.legend, bags.spaces, sums).run(
                 n_old,
                 n_new,
-                rows.kernels,
-                rows.count_workers(self.n_jobs, n_new),
-                is_short=rows.is_short,
+                rows.effort.kernels,
+                rows.effort.count_workers(self.n_jobs, n_new),
+                is_short=rows.effort.is_short,
                 verbose=bool(self.verbose),
             )
             forest = new if forest is None else join_forests(forest, new)
@@ -270,15 +264,10 @@ class Bagging(Estimator):
         )
 
     def _fit_others(
-        self,
-        templates: list[Template],
-        rows: Rows,
-        y: NDArray[Any],
-        weight: NDArray[np.float64] | None,
-        bags: Bags,
-        old: FittedBagging | None,
+        self, templates: list[Template], data: OpenedData, bags: Bags, old: FittedBagging | None
     ) -> FittedBagging:
         """Fit members of any kind, one by one."""
+        rows, y, weight = data.rows(), data.y, data.weight
         is_soft = self._gives_shares(templates)
         classes = None if self._labels is None else self.classes_
         mark = mark_rows(rows, bags.spaces.n_features, y, classes) + mark_weights(weight)

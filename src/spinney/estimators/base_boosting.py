@@ -7,16 +7,14 @@ import time
 from dataclasses import dataclass
 from itertools import combinations
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._cost import BAR_SECONDS, COMPILED_SHARE, SHORT_SECONDS, VISIT_SECONDS
-from spinney._jit import kernels
-from spinney._threads import count_workers
+from spinney._cost import growing_seconds
 from spinney._types import IS_BINNED, MAX_CODES
 from spinney._warnings import warn
 from spinney.ensemble import held_out
@@ -41,7 +39,7 @@ from spinney.estimators.evaluation_sets import GivenSet, Validation, check_stopp
 from spinney.estimators.kept import Kept, Part, set_parts
 from spinney.estimators.round_scores import make_score, name_score
 from spinney.estimators.scoring import find_score
-from spinney.estimators.training import make_legend, read_training
+from spinney.estimators.training import Effort, estimate_effort, make_legend, read_training
 from spinney.model.boosted_scores import add_rounds, begin_raw
 from spinney.model.fitted_boosting import FittedBoosting, Scores, feature_importances, find_boosting_fault, in_units
 from spinney.table.binning import bin_table
@@ -150,14 +148,6 @@ class BoostingData:
         weight = None if self.weight is None else self.weight[rows]
         offset = None if self.offset is None else np.ascontiguousarray(self.offset[:, rows])
         return self.y[rows], weight, offset
-
-
-class Effort(NamedTuple):
-    """How the work of a fit is done, which never changes what comes out."""
-
-    kernels: Any
-    n_workers: int
-    is_short: bool
 
 
 class BaseGradientBoosting(Estimator):
@@ -339,13 +329,14 @@ class BaseGradientBoosting(Estimator):
     ) -> Boosting:
         """Bin the table and set up what grows on it; y, weight, raw: those of the rows to learn from."""
         schema, n_rows = data.table.schema, len(y)
+        n_workers = effort.count_workers(self.n_jobs, n_rows // SHARED_ROWS)
         constraints = Constraints(
             check_monotone(self.monotonic_cst, self, schema), check_interactions(self.interaction_cst, schema)
         )
         quantiles = fix_weights(weight, n_rows).values
         is_exact = self.max_bins is None or self.candidates == "hessian"  # which are drawn from all values
         max_bins = None if is_exact else int(self.max_bins)
-        bins = bin_table(data.table, quantiles, max_bins, effort.kernels, data.keep, effort.n_workers)
+        bins = bin_table(data.table, quantiles, max_bins, effort.kernels, data.keep, n_workers)
         if self.max_bins is None and bins.features[IS_BINNED].any():
             column = schema.name_of(int(np.argmax(bins.features[IS_BINNED])))
             warn(f"max_bins=None: column {column} has more than {MAX_CODES} distinct values; quantiles bin them")
@@ -354,7 +345,7 @@ class BaseGradientBoosting(Estimator):
             data.loss,
             params,
             effort.kernels,
-            effort.n_workers,
+            n_workers,
             constraints=constraints,
             legend=make_legend(schema, None, bins.has_missing),  # leaves hold scores: a boosted tree is one of numbers
             first_round=first_round,
@@ -364,11 +355,8 @@ class BaseGradientBoosting(Estimator):
         """Kernels and threads for rounds of trees in which every row and feature is visited once a level."""
         n_leaves = n_rows if self.max_leaf_nodes is None else min(int(self.max_leaf_nodes), n_rows)
         n_levels = min(math.log2(max(n_leaves, 2)), self.max_depth or math.inf)
-        seconds = n_rows * n_features * n_levels * VISIT_SECONDS * n_raw  # a round, interpreted
         # Ctrl-C is heard between rounds; passing each to another thread cost a sixth of a fit of 1,000 rows
-        is_short = seconds * COMPILED_SHARE < SHORT_SECONDS and seconds * n_rounds * COMPILED_SHARE < BAR_SECONDS
-        n_workers = count_workers(self.n_jobs, n_rows // SHARED_ROWS, seconds * COMPILED_SHARE)
-        return Effort(kernels(seconds * n_rounds), n_workers, is_short)
+        return estimate_effort(growing_seconds(n_rows, n_features, n_raw, n_levels=n_levels), n_rounds)
 
     def _run(self, engine: Boosting, monitor: Monitor, n_rounds: int, *, is_short: bool) -> Forest:
         """Grow rounds; errors of arithmetic are explained in terms of parameters."""

@@ -59,7 +59,7 @@ def fit_forest(
     rows = code_for_bags(data._replace(weight=weight), labels, model, schema.n_features, n_new)
     plan = make_plan(model, data, rows, draw, honest_fraction)
     score = find_oob_scorer(model.oob_score) if plan.has_oob else None
-    sums = start_out_of_bag(plan, data.y, old, rows.kernels) if plan.has_oob else None
+    sums = start_out_of_bag(plan, data.y, old, rows.effort.kernels) if plan.has_oob else None
     growth = ForestGrowth(plan, rows.legend, sums)
     forest = grow(model, growth, rows, None if old is None else old.forest, n_new)
     out_of_bag = None
@@ -238,9 +238,9 @@ def grow(model: Any, growth: ForestGrowth, rows: BagRows, old: Forest | None, n_
     new = growth.run(
         0 if old is None else len(old),
         n_new,
-        rows.kernels,
-        rows.count_workers(model.n_jobs, n_new),
-        is_short=rows.is_short,
+        rows.effort.kernels,
+        rows.effort.count_workers(model.n_jobs, n_new),
+        is_short=rows.effort.is_short,
         verbose=bool(model.verbose),
     )
     return new if old is None else join_forests(old, new)
