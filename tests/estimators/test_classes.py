@@ -71,7 +71,7 @@ def test_no_estimator_asks_itself_what_it_is(path):
     assert find_trials(path.read_text()) == []
 
 
-@pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("cls", [*ESTIMATORS, spinney.OOBSelector], ids=lambda cls: cls.__name__)
 def test_a_public_attribute_is_a_parameter_a_method_or_documented(cls):
     parameters = set(inspect.signature(cls.__init__).parameters) - {"self"}
     assert parameters == set(cls._parameter_constraints)
