@@ -17,6 +17,13 @@ SHORT_SECONDS = 0.02  # over before anyone could interrupt it
 BAR_SECONDS = 0.5  # over before a progress bar would be of use
 
 
-def growing_seconds(n_rows: int, n_features: int, n_trees: int = 1, visit_seconds: float = VISIT_SECONDS) -> float:
-    """Time that interpreted kernels take for trees of full depth: every row and feature once a level."""
-    return n_rows * n_features * max(math.log2(n_rows), 1.0) * visit_seconds * n_trees
+def growing_seconds(
+    n_rows: int,
+    n_features: int,
+    n_trees: int = 1,
+    visit_seconds: float = VISIT_SECONDS,
+    n_levels: float | None = None,
+) -> float:
+    """Time that interpreted kernels take for trees: every row and feature once a level; n_levels: None for all."""
+    n_levels = max(math.log2(n_rows), 1.0) if n_levels is None else n_levels
+    return n_rows * n_features * n_levels * visit_seconds * n_trees

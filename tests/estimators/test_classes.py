@@ -4,11 +4,12 @@ import ast
 import inspect
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import spinney
 from spinney.estimators.base import Classifier, Estimator, Regressor
-from spinney.estimators.kept import kept_by
+from spinney.estimators.kept import kept_by, take_fitted
 
 ESTIMATORS = [
     cls for name in spinney.__all__ if isinstance(cls := getattr(spinney, name), type) and issubclass(cls, Estimator)
@@ -68,6 +69,55 @@ def test_asking_self_for_an_attribute_is_found():
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_no_estimator_asks_itself_what_it_is(path):
     assert find_trials(path.read_text()) == []
+
+
+@pytest.mark.parametrize("cls", [*ESTIMATORS, spinney.OOBSelector], ids=lambda cls: cls.__name__)
+def test_a_public_attribute_is_a_parameter_a_method_or_documented(cls):
+    parameters = set(inspect.signature(cls.__init__).parameters) - {"self"}
+    assert parameters == set(cls._parameter_constraints)
+    public = {name for name in dir(cls) if not name.startswith("_") and not name.endswith("_")}
+    others = {name: inspect.getattr_static(cls, name) for name in public - parameters}
+    assert [name for name, value in others.items() if not inspect.isroutine(value) and not is_documented(value)] == []
+
+
+def is_documented(value):
+    """Whether a class attribute is a property with a docstring."""
+    return isinstance(value, property) and bool(value.__doc__)
+
+
+LACKED = {  # an ensemble or a tree, a parameter that others of its family have, and a value that would change their fit
+    "forest classes": (spinney.RandomForestRegressor, "class_weight", "balanced"),
+    "forest votes": (spinney.RandomForestRegressor, "voting", "hard"),
+    "forest strata": (spinney.RandomForestRegressor, "stratify", "balanced"),
+    "forest members": (spinney.RandomForestClassifier, "keep_members", True),
+    "forest spread": (spinney.RandomForestClassifier, "min_target_std", 1e9),
+    "bag votes": (spinney.BaggingRegressor, "voting", "hard"),
+    "cart classes": (spinney.CARTRegressor, "class_weight", "balanced"),
+    "cart leaves": (spinney.CARTClassifier, "leaf_model", "linear"),
+    "cart spread": (spinney.CARTClassifier, "min_target_std", 1e9),
+    "id3 ties": (spinney.ID3Classifier, "ties", "random"),
+    "id3 features": (spinney.ID3Regressor, "max_features", 1),
+    "id3 shares": (spinney.ID3Classifier, "smoothing", 5.0),
+    "adaboost weights": (spinney.AdaBoostRegressor, "convention", "half"),
+}
+
+
+@pytest.mark.parametrize(("cls", "name", "value"), LACKED.values(), ids=LACKED.keys())
+def test_what_is_no_parameter_changes_no_fit(cls, name, value):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    y = (X[:, 0] + X[:, 1] > 0.0).astype(float)
+    fits = []
+    for has_name in (False, True):
+        options = {"n_estimators": 3} if "n_estimators" in cls._parameter_constraints else {}
+        model = cls(random_state=0, **options)
+        assert not hasattr(model, name)
+        if has_name:
+            setattr(model, name, value)
+        model.fit(X, y)
+        fits.append(model)
+    plain, other = fits
+    assert np.array_equal(plain.predict(X), other.predict(X))
+    assert sorted(take_fitted(plain)) == sorted(take_fitted(other))
 
 
 @pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)

@@ -475,7 +475,7 @@ def make_draw(
     """
     if not params.bootstrap and params.replace:
         refuse_without_bags(params, groups, strata)
-        return Draw("whole", n_rows, n_rows, seed, equal_chances(weight)).with_tables(), weight
+        return whole_draw(n_rows, weight, seed), weight
     kind = "poisson" if params.bootstrap == "poisson" else "bootstrap" if params.replace else "paste"
     refuse_clashes(params, groups)
     if params.block_size is not None:
@@ -490,6 +490,55 @@ def make_draw(
         refuse_full_bags(params)
     draw = Draw(kind, n_rows, n_drawn, seed, chance, strata, is_balanced, groups).with_tables()
     return draw, equal_chances(weight) if by_weight else weight
+
+
+def bagging_params(
+    bootstrap: bool | str,
+    max_samples: float | None,
+    block_size: int | None,
+    stratify: str | None,
+    *,
+    has_oob: bool,
+) -> DrawParams:
+    """The parameters of bagging, where `bootstrap=False` draws each row at most once, in terms of those of a forest."""
+    return DrawParams(
+        bootstrap=bootstrap if isinstance(bootstrap, str) else True,
+        replace=bool(bootstrap),
+        max_samples=max_samples,
+        block_size=block_size,
+        stratify=stratify,
+        has_oob=has_oob,
+    )
+
+
+def make_bagging_draw(
+    params: DrawParams,
+    n_rows: int,
+    weight: NDArray[np.float64] | None,
+    groups: NDArray[np.int32] | None,
+    strata: NDArray[np.int32] | None,
+    seed: int,
+) -> tuple[Draw, NDArray[np.float64] | None]:
+    """As `make_draw`, for members of any kind: where each bag would hold every row once, there are no bags."""
+    draw, left = make_draw(params._replace(has_oob=False), n_rows, weight, groups, strata, seed)
+    if params.replace or draw.units.n_drawn.sum() < len(draw.units.order):
+        return draw, left
+    wanted = {
+        "Out of bag estimation": params.has_oob,
+        "block_size or groups": draw.groups is not None,
+        "stratify or strata": draw.strata is not None and not draw.is_balanced,  # classes may be of one size
+    }
+    refuse_wanted(
+        wanted,
+        "only available if bootstrap=True or max_samples is below the number of rows: as it is, every member sees "
+        "all rows",
+    )
+    return whole_draw(n_rows, weight, seed), weight
+
+
+def whole_draw(n_rows: int, weight: NDArray[np.float64] | None, seed: int) -> Draw:
+    """No bags: each tree sees all rows of positive weight."""
+    return Draw("whole", n_rows, n_rows, seed, equal_chances(weight)).with_tables()
 
 
 def positive_rows(weight: NDArray[np.float64] | None) -> NDArray[np.bool_] | None:
@@ -522,18 +571,19 @@ def refuse_clashes(params: DrawParams, groups: Any) -> None:
 
 def refuse_full_bags(params: DrawParams) -> None:
     """Refuse what needs rows outside the bags where there are none."""
-    for name, is_wanted in (("oob_score", params.has_oob), ("pruning='oob'", params.prunes_oob)):
-        if is_wanted:
-            raise ValueError(
-                f"{name} needs rows outside the bags, but replace=False with max_samples={params.max_samples} puts "
-                "all rows in every bag: give a smaller max_samples"
-            )
+    refuse_wanted(
+        {"oob_score": params.has_oob, "pruning='oob'": params.prunes_oob},
+        f"needs rows outside the bags, but replace=False with max_samples={params.max_samples} puts all rows in every "
+        "bag: give a smaller max_samples",
+    )
 
 
 def refuse_without_bags(params: DrawParams, groups: Any, strata: Any) -> None:
     """Refuse what makes no sense where every tree sees all rows."""
-    if params.has_oob:
-        raise ValueError("Out of bag estimation only available if bootstrap=True, or replace=False with max_samples")
+    refuse_wanted(
+        {"Out of bag estimation": params.has_oob},
+        "only available if bootstrap=True, or replace=False with max_samples",
+    )
     wanted = {
         "pruning='oob'": params.prunes_oob,
         "max_samples": params.max_samples is not None,
@@ -542,9 +592,15 @@ def refuse_without_bags(params: DrawParams, groups: Any, strata: Any) -> None:
         "groups": groups is not None,
         "strata": strata is not None,
     }
+    refuse_wanted(
+        wanted,
+        "needs bags, but with bootstrap=False every tree sees all rows: set bootstrap=True, or replace=False to draw "
+        "without replacement",
+    )
+
+
+def refuse_wanted(wanted: dict[str, bool], reason: str) -> None:
+    """Refuse the first parameter or argument that is wanted."""
     for name, is_wanted in wanted.items():
         if is_wanted:
-            raise ValueError(
-                f"{name} needs bags, but with bootstrap=False every tree sees all rows: set bootstrap=True, "
-                "or replace=False to draw without replacement"
-            )
+            raise ValueError(f"{name} {reason}")

@@ -14,16 +14,13 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt
 from sklearn.utils.validation import has_fit_parameter
 
-from spinney._cost import COMPILED_SHARE, SHORT_SECONDS, VISIT_SECONDS
-from spinney._criteria import CRITERIA
-from spinney._jit import kernels
 from spinney.ensemble import held_out
 from spinney.ensemble.adaboost import AdaBoost, EarlyStopping, RowWeights, ValueTarget
 from spinney.ensemble.adaboost_trees import TreeFitter, leaf_predictions
-from spinney.ensemble.sampling import Draw, draw_key
+from spinney.ensemble.sampling import Draw, draw_key, positive_rows
 from spinney.estimators.base import Estimator
-from spinney.estimators.cart import cart_params, count_features, grows_in_forests
-from spinney.estimators.checks import check_monotone, check_weights, draw_seed, open_x, weigh_classes
+from spinney.estimators.cart import cart_params, count_features, grows_in_forests, make_tree_estimator
+from spinney.estimators.checks import check_monotone, check_weights, draw_seed, open_x
 from spinney.estimators.evaluation_sets import GivenSet, Validation, check_stopping
 from spinney.estimators.kept import Kept, Part, kept_by, set_parts, take_fitted
 from spinney.estimators.other_members import (
@@ -35,12 +32,11 @@ from spinney.estimators.other_members import (
     make_member,
     open_sparse,
 )
-from spinney.estimators.training import make_legend
+from spinney.estimators.parameters import parameter
+from spinney.estimators.training import Effort, OpenedData, code_rows, make_legend, needs_squares, open_training
 from spinney.model.fitted_adaboost import FittedAdaBoost, VotingEstimators, VotingTrees, find_adaboost_fault
 from spinney.model.fitted_boosting import Scores
-from spinney.table.coding import code_table
 from spinney.table.fixed_point import fix_weights, weight_unit
-from spinney.table.ingest import read_columns
 from spinney.table.schema import Schema, encode
 from spinney.tree.forest import Forest, join_trees
 from spinney.tree.predict import find_leaves
@@ -52,7 +48,6 @@ if TYPE_CHECKING:
 
     from spinney.ensemble.adaboost import Round
     from spinney.model.predictors import WeightedPredictor
-    from spinney.table.columns import Columns
     from spinney.table.fixed_point import Weights
     from spinney.tree.structure import Legend
 
@@ -77,33 +72,26 @@ ADABOOST_CONSTRAINTS: dict[str, list[Any]] = {
 
 
 class AdaBoostData(NamedTuple):
-    """What a fit was given, checked."""
+    """What a fit was given, checked, and which rows it learns from."""
 
-    X: Any
-    opened: Columns | Rows
-    y: NDArray[Any]  # (n_rows,) class codes, or numbers
-    weight: NDArray[np.float64] | None  # (n_rows,) None: 1 each
+    given: OpenedData
     is_held: NDArray[np.bool_] | None  # (n_rows,) rows that are held out; None: none
     seed: int
 
     @property
     def keep(self) -> NDArray[np.bool_] | None:
         """Rows to learn from; None: all."""
-        is_used = None if self.weight is None or np.all(self.weight > 0.0) else self.weight > 0.0
+        is_used = positive_rows(self.given.weight)
         if self.is_held is None:
             return is_used
         return ~self.is_held if is_used is None else is_used & ~self.is_held
 
     def learning_rows(self) -> tuple[NDArray[Any], Weights]:
         """Target and weights of the rows to learn from."""
-        keep = self.keep
-        y = self.y if keep is None else self.y[keep]
-        weight = self.weight if self.weight is None or keep is None else self.weight[keep]
+        keep, y, weight = self.keep, self.given.y, self.given.weight
+        if keep is not None:
+            y, weight = y[keep], None if weight is None else weight[keep]
         return y, fix_weights(weight, len(y))
-
-    def rows(self) -> Rows:
-        """X as members take it."""
-        return self.opened if isinstance(self.opened, Rows) else hold_rows(self.X, self.opened)
 
 
 class TreePlan(NamedTuple):
@@ -113,7 +101,7 @@ class TreePlan(NamedTuple):
     schema: Schema
     legend: Legend
     base: Any  # see `VotingTrees`
-    seconds: float  # that all rounds take, interpreted
+    effort: Effort
 
 
 class BaseAdaBoost(Estimator[FittedAdaBoost]):
@@ -136,7 +124,6 @@ class BaseAdaBoost(Estimator[FittedAdaBoost]):
         "validation_scores_": Kept(np.ndarray, is_needed=False),
     }
     _default: ClassVar[Any]  # what members are where no estimator is given
-    convention: str = "full"  # of weights; the classifier makes it a parameter
 
     _schema = Part("trees.schema")
     forest_ = Part("trees.forest")
@@ -198,7 +185,7 @@ class BaseAdaBoost(Estimator[FittedAdaBoost]):
         has_trees = grows_in_forests(template.estimator, type(self._default))
         data = self._read_data(X, y, sample_weight, template.estimator if has_trees else None, has_sets=bool(given))
         target, base = data.learning_rows()
-        plan = self._plan_trees(template.estimator, data, target, base) if has_trees else None
+        plan = self._plan_trees(template.estimator, data, target) if has_trees else None
         stopping = self._read_evaluation(data, given, plan)
         boost = AdaBoost(
             EstimatorFitter(template, data, self._to_truth(target), self._read_predictions)
@@ -213,7 +200,7 @@ class BaseAdaBoost(Estimator[FittedAdaBoost]):
         rounds = boost.run(
             int(self.n_estimators),
             is_enough=stopping,
-            is_short=not self.verbose if plan is None else plan.seconds * COMPILED_SHARE < SHORT_SECONDS,
+            is_short=not self.verbose if plan is None else plan.effort.is_short,
             verbose=bool(self.verbose),
         )
         self._fitted = self._make_fitted(template, plan, rounds, stopping)
@@ -227,40 +214,37 @@ class BaseAdaBoost(Estimator[FittedAdaBoost]):
         """
         if tree is not None:
             tree._validate_params()  # noqa: SLF001
-        is_sparse = tree is None and issparse(X)
-        opened = open_sparse(self, X, is_fit=True) if is_sparse else open_x(self, X, is_fit=True)
-        target = self._read_target(y, opened.n_rows)
-        weight = check_weights(sample_weight, opened.n_rows)
-        codes = None
-        if self._labels is not None:
-            codes = target.astype(np.int32)
-            weight = weight if tree is None else weigh_classes(tree.class_weight, self.classes_, target, weight)
-        data = AdaBoostData(X, opened, target, weight, None, draw_seed(self.random_state))
+        class_weight = None if tree is None else parameter(tree, "class_weight", None)
+        given = open_training(self, X, y, sample_weight, class_weight, takes_sparse=tree is None)
+        data = AdaBoostData(given, None, draw_seed(self.random_state))
         if self.n_iter_no_change is None or has_sets:
             return data
+        codes = None if self._labels is None else given.y.astype(np.int32)
         key = draw_key(data.seed, held_out.KEY)
-        is_held = held_out.draw_held_out(self.validation_fraction, opened.n_rows, data.keep, codes, key)
+        is_held = held_out.draw_held_out(self.validation_fraction, given.n_rows, data.keep, codes, key)
         return data._replace(is_held=is_held)
 
-    def _plan_trees(self, given: Any, data: AdaBoostData, y: NDArray[Any], base: Weights) -> TreePlan:
-        """Trees on codes of the table, made once; y, base: of the rows to learn from."""
+    def _plan_trees(self, given: Any, data: AdaBoostData, y: NDArray[Any]) -> TreePlan:
+        """Trees on codes of the table, made once; y: of the rows to learn from."""
         tree = clone(given).set_params(random_state=0)  # trees draw by keys of their own
-        table = read_columns(data.opened, tree.categorical_features)
+        table = data.given.read(tree.categorical_features).table
         schema = table.schema
         monotone = check_monotone(tree.monotonic_cst, self, schema)
-        seconds = len(y) * schema.n_features * VISIT_SECONDS * self.n_estimators
-        chosen = kernels(seconds)
-        codes = code_table(table, base.values, int(tree.max_bins), chosen, data.keep)
+        # most trees are stumps, of one level
+        n_trees, max_bins = int(self.n_estimators), int(tree.max_bins)
+        rows = code_rows(table, data.given.weight, max_bins, keep=data.keep, n_trees=n_trees, n_levels=1)
         params = cart_params(tree, len(y), schema.n_features)
-        tree.max_features_ = count_features(tree.max_features, schema.n_features)
+        tree.max_features_ = count_features(tree.max_features, schema.n_features)  # files hold it
         target: Any = y
         if self._labels is None:
-            has_square = CRITERIA[params.criterion].needs_squares or params.min_target_std > 0.0
-            target = ValueTarget(y, base, has_square=has_square)
+            has_square = needs_squares(params.criterion, params.min_target_std)
+            target = ValueTarget(y, rows.weights, has_square=has_square)
         n_classes = 0 if self._labels is None else len(self._labels)
-        fit = TreeFitter(codes, target, n_classes, params, data.seed, chosen, monotone, float(tree.ccp_alpha))
-        legend = make_legend(schema, self._labels, codes.has_missing, tree.criterion)
-        return TreePlan(fit, schema, legend, tree.set_params(random_state=None), seconds)
+        fit = TreeFitter(
+            rows.codes, target, n_classes, params, data.seed, rows.kernels, monotone, float(tree.ccp_alpha)
+        )
+        legend = make_legend(schema, self._labels, rows.codes.has_missing, tree.criterion)
+        return TreePlan(fit, schema, legend, tree.set_params(random_state=None), rows.effort)
 
     def _read_evaluation(
         self, data: AdaBoostData, given: list[GivenSet], plan: TreePlan | None
@@ -269,8 +253,9 @@ class BaseAdaBoost(Estimator[FittedAdaBoost]):
         schema = None if plan is None else plan.schema
         if data.is_held is not None:
             held = np.flatnonzero(data.is_held)
-            _, predict = self._open_evaluated(data.rows().take(held, None), schema)
-            y, weight = data.y[held], None if data.weight is None else data.weight[held]
+            _, predict = self._open_evaluated(data.given.rows().take(held, None), schema)
+            weight = data.given.weight
+            y, weight = data.given.y[held], None if weight is None else weight[held]
         elif given:
             try:
                 n_rows, predict = self._open_evaluated(given[0].X, schema)
@@ -303,7 +288,7 @@ class BaseAdaBoost(Estimator[FittedAdaBoost]):
             others = VotingEstimators([done.member for done in rounds])
         else:
             trees = VotingTrees(plan.schema, join_trees((done.member for done in rounds), plan.legend), plan.base)
-        unit = 0.5 if self.convention == "half" else 1.0
+        unit = 0.5 if parameter(self, "convention", "full") == "half" else 1.0
         return FittedAdaBoost(
             classes=None if self._labels is None else self.classes_,
             trees=trees,
@@ -428,19 +413,11 @@ class BaseAdaBoost(Estimator[FittedAdaBoost]):
     def __getitem__(self, member: int) -> Any:
         fitted = self._find_fitted()
         t = range(fitted.n_members)[member]
-        return fitted.members[t] if fitted.trees is None else self._make_tree(fitted.trees, t)
-
-    def _make_tree(self, trees: VotingTrees, t: int) -> Any:
-        """Tree t as an estimator of its own."""
-        tree = clone(trees.base)
-        mine = take_fitted(self)
-        shared = {name: mine[name] for name in SHARED_WITH_TREES if name in mine}
-        own = {"tree_": trees.forest[t], "_schema": trees.schema, "n_outputs_": 1}
-        tree._set_fitted({**shared, **own, "max_features_": trees.base.max_features_})  # noqa: SLF001
-        return tree
-
-
-SHARED_WITH_TREES = ("n_features_in_", "feature_names_in_", "classes_", "n_classes_")
+        if fitted.trees is None:
+            return fitted.members[t]
+        schema, forest, base = fitted.trees
+        max_features = count_features(base.max_features, schema.n_features)
+        return make_tree_estimator(clone(base), forest[t], schema, fitted.classes, max_features)
 
 
 def make_fitted_adaboost(values: dict[str, Any]) -> FittedAdaBoost:
@@ -482,7 +459,7 @@ class EstimatorFitter:
     ) -> None:
         keep = data.keep
         self.template = template
-        self.rows = Rows(data.rows().take(None if keep is None else np.flatnonzero(keep), None), len(truth))
+        self.rows = Rows(data.given.rows().take(None if keep is None else np.flatnonzero(keep), None), len(truth))
         self.truth = truth
         self.read = read
         self.seed = data.seed

@@ -1,6 +1,6 @@
 """What both kinds of bagging share: bags of rows and columns, fitting, adding up.
 
-fit:   X, y ──► make_draw, Subspaces ──► Bags ──► CART trees: code_for_bags ──► SubspaceGrowth ──┐
+fit:   X, y ──► make_bagging_draw, Subspaces ──► Bags ──► CART trees: code_for_bags ──► SubspaceGrowth ──┐
 └─► other members: MemberFits ─────────────────────┴─► FittedBagging
 """
 
@@ -19,15 +19,14 @@ from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, St
 from spinney._threads import count_workers
 from spinney.ensemble.forest import Plan, vote_again
 from spinney.ensemble.out_of_bag import OutOfBagSums
-from spinney.ensemble.sampling import Draw, DrawParams, equal_chances, make_draw, positive_rows
+from spinney.ensemble.sampling import bagging_params, make_bagging_draw, positive_rows
 from spinney.ensemble.subspaces import Bags, SubspaceGrowth, Subspaces
 from spinney.estimators.base import Estimator
-from spinney.estimators.cart import cart_params, count_features, is_fast
+from spinney.estimators.cart import cart_params, count_features, is_fast, make_tree_estimator
 from spinney.estimators.checks import (
     all_or_nothing,
     check_codes,
     check_monotone,
-    check_weights,
     draw_seed,
     fingerprint,
     mark_weights,
@@ -39,7 +38,6 @@ from spinney.estimators.kept import Kept, Part, find_hash_fault, set_parts
 from spinney.estimators.other_members import (
     MemberFits,
     MemberPlan,
-    Rows,
     Template,
     check_members,
     find_member_fault,
@@ -50,11 +48,11 @@ from spinney.estimators.other_members import (
     sum_member_votes,
 )
 from spinney.estimators.out_of_bag import OOB_KEPT, finish_out_of_bag, restore_out_of_bag
+from spinney.estimators.parameters import parameter
 from spinney.estimators.scoring import find_oob_scorer
-from spinney.estimators.training import TrainingData, code_for_bags
+from spinney.estimators.training import OpenedData, TrainingData, code_for_bags, open_training
 from spinney.model.container import BrokenFileError
 from spinney.model.fitted_bagging import FittedBagging, OtherMembers, TreeMembers
-from spinney.table.ingest import read_columns
 from spinney.table.schema import Schema, encode
 from spinney.tree.forest import Forest, join_forests
 
@@ -119,10 +117,6 @@ class Bagging(Estimator[FittedBagging]):
     _default: ClassVar[Any]  # the class of the members where `estimator` is None
     _oob_predictions: ClassVar[str]  # the name of the attribute that holds them
 
-    # parameters that one of the two kinds lacks
-    voting: str = "soft"
-    stratify: str | None = None
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         given = (
@@ -160,26 +154,30 @@ class Bagging(Estimator[FittedBagging]):
             self._validate_params()
             templates = list_templates(self, self._default())
             has_trees = is_fast(templates, self._default)
-            is_sparse = issparse(X) and not has_trees  # where members may take one
-            opened = open_sparse(self, X, is_fit=True) if is_sparse else open_x(self, X, is_fit=True)
-            target = self._read_target(y, opened.n_rows)
-            group_codes, stratum_codes = self._check_units(groups, strata, target)
-            weight = check_weights(sample_weight, opened.n_rows)
+            data = open_training(self, X, y, sample_weight, takes_sparse=not has_trees)
+            group_codes, stratum_codes = self._check_units(groups, strata, data.y)
             old = self._find_old(warm_start=self.warm_start)
             seed = draw_seed(self.random_state) if old is None else old.bags.seed
-            draw, weight = self._make_draw(opened.n_rows, weight, group_codes, stratum_codes, seed)
+            params = bagging_params(
+                self.bootstrap,
+                self.max_samples,
+                self.block_size,
+                parameter(self, "stratify", None),
+                has_oob=bool(self.oob_score),
+            )
+            draw, weight = make_bagging_draw(params, data.n_rows, data.weight, group_codes, stratum_codes, seed)
             bags = Bags(draw, self._make_spaces(seed), seed)
-            if has_trees and not isinstance(opened, Rows):
-                table = read_columns(opened, templates[0].estimator.categorical_features)
-                self._fitted = self._fit_trees(templates, TrainingData(opened, table, target, weight), bags, old)
+            data = data._replace(weight=weight)
+            if has_trees:
+                table = data.read(templates[0].estimator.categorical_features)
+                self._fitted = self._fit_trees(templates, table, bags, old)
                 return self
-            rows = opened if isinstance(opened, Rows) else hold_rows(X, opened)
-            if bags.spaces.has_repeats and not isinstance(opened, Rows) and opened.is_frame:
+            if bags.spaces.has_repeats and data.is_frame:
                 raise ValueError(
                     "bootstrap_features=True draws columns more than once, but a frame holds each column once: "
                     "pass an array, or set bootstrap_features=False"
                 )
-            self._fitted = self._fit_others(templates, rows, target, weight, bags, old)
+            self._fitted = self._fit_others(templates, data, bags, old)
             return self
 
     def _check_units(
@@ -187,47 +185,11 @@ class Bagging(Estimator[FittedBagging]):
     ) -> tuple[NDArray[np.int32] | None, NDArray[np.int32] | None]:
         """Codes of groups and strata of the rows, which bags are drawn by."""
         stratum_codes = check_codes(strata, "strata", len(target))
-        if self.stratify is not None:
+        if parameter(self, "stratify", None) is not None:
             if stratum_codes is not None:
                 raise ValueError("stratify draws by class, strata= by the given labels: use one")
             stratum_codes = target.astype(np.int32)
         return check_codes(groups, "groups", len(target)), stratum_codes
-
-    def _make_draw(
-        self,
-        n_rows: int,
-        weight: NDArray[np.float64] | None,
-        groups: NDArray[np.int32] | None,
-        strata: NDArray[np.int32] | None,
-        seed: int,
-    ) -> tuple[Draw, NDArray[np.float64] | None]:
-        """How bags of rows are drawn, and the weights that are left for the members to see."""
-        params = DrawParams(
-            bootstrap=self.bootstrap or True,
-            replace=bool(self.bootstrap),
-            max_samples=self.max_samples,
-            block_size=self.block_size,
-            stratify=self.stratify,
-        )
-        draw, held = make_draw(params, n_rows, weight, groups, strata, seed)
-        if self.bootstrap or draw.units.n_drawn.sum() < len(draw.units.order):
-            return draw, held
-        self._refuse_without_bags(draw)
-        return Draw("whole", n_rows, n_rows, seed, equal_chances(weight)).with_tables(), weight
-
-    def _refuse_without_bags(self, draw: Draw) -> None:
-        """Refuse what makes no sense where every member sees all rows."""
-        wanted = {
-            "Out of bag estimation": bool(self.oob_score),
-            "block_size or groups": draw.groups is not None,
-            "stratify or strata": draw.strata is not None and not draw.is_balanced,  # classes may be of one size
-        }
-        for name, is_wanted in wanted.items():
-            if is_wanted:
-                raise ValueError(
-                    f"{name} only available if bootstrap=True or max_samples is below the number of rows: "
-                    "as it is, every member sees all rows"
-                )
 
     def _make_spaces(self, seed: int) -> Subspaces:
         """How bags of columns are drawn."""
@@ -275,14 +237,14 @@ class Bagging(Estimator[FittedBagging]):
         forest = None if old is None or old.trees is None else old.trees.forest
         sums = self._start_out_of_bag(plan, data.y, old)
         if sums is not None and forest is not None and not sums.curve:
-            vote_again(plan, forest, sums, rows.kernels)
+            vote_again(plan, forest, sums, rows.effort.kernels)
         if n_new > 0:
             new = SubspaceGrowth(plan, rows.legend, bags.spaces, sums).run(
                 n_old,
                 n_new,
-                rows.kernels,
-                rows.count_workers(self.n_jobs, n_new),
-                is_short=rows.is_short,
+                rows.effort.kernels,
+                rows.effort.count_workers(self.n_jobs, n_new),
+                is_short=rows.effort.is_short,
                 verbose=bool(self.verbose),
             )
             forest = new if forest is None else join_forests(forest, new)
@@ -300,15 +262,10 @@ class Bagging(Estimator[FittedBagging]):
         )
 
     def _fit_others(
-        self,
-        templates: list[Template],
-        rows: Rows,
-        y: NDArray[Any],
-        weight: NDArray[np.float64] | None,
-        bags: Bags,
-        old: FittedBagging | None,
+        self, templates: list[Template], data: OpenedData, bags: Bags, old: FittedBagging | None
     ) -> FittedBagging:
         """Fit members of any kind, one by one."""
+        rows, y, weight = data.rows(), data.y, data.weight
         is_soft = self._gives_shares(templates)
         classes = None if self._labels is None else self.classes_
         mark = mark_rows(rows, bags.spaces.n_features, y, classes) + mark_weights(weight)
@@ -407,7 +364,7 @@ class Bagging(Estimator[FittedBagging]):
     @property
     def _is_hard(self) -> bool:
         """Whether each member is to vote for one class."""
-        return self.voting == "hard"
+        return bool(parameter(self, "voting", "soft") == "hard")
 
     def _set_fitted(self, values: dict[str, Any]) -> None:
         """Set fitted attributes by the names that files have."""
@@ -494,18 +451,7 @@ class Bagging(Estimator[FittedBagging]):
     def _make_tree(fitted: FittedBagging, member: int) -> Any:
         """The tree of a member as an estimator of its own, for the columns it has seen."""
         assert fitted.trees is not None
-        estimator = clone(fitted.trees.base)
         tree, schema = fitted.take_tree(member)
-        values = {
-            "tree_": tree,
-            "_schema": schema,
-            "n_features_in_": schema.n_features,
-            "n_outputs_": 1,
-            "max_features_": count_features(estimator.max_features, schema.n_features),
-        }
-        if schema.names is not None:
-            values["feature_names_in_"] = np.array(schema.names, dtype=object)
-        if fitted.classes is not None:
-            values |= {"classes_": fitted.classes, "n_classes_": len(fitted.classes)}
-        estimator._set_fitted(values)  # noqa: SLF001
-        return estimator
+        cart = clone(fitted.trees.base)
+        max_features = count_features(cart.max_features, schema.n_features)
+        return make_tree_estimator(cart, tree, schema, fitted.classes, max_features)

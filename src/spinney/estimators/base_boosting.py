@@ -7,15 +7,13 @@ import time
 from dataclasses import dataclass
 from itertools import combinations
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from spinney._cost import BAR_SECONDS, COMPILED_SHARE, SHORT_SECONDS, VISIT_SECONDS
-from spinney._jit import kernels
-from spinney._threads import count_workers
+from spinney._cost import growing_seconds
 from spinney._types import IS_BINNED, MAX_CODES
 from spinney._warnings import warn
 from spinney.ensemble import held_out
@@ -25,7 +23,7 @@ from spinney.ensemble.losses import Loss
 from spinney.ensemble.rounds import TRAIN, EvaluationSet, Monitor, StoppingRule, grow_rounds
 from spinney.ensemble.sampling import draw_key
 from spinney.estimators.base import Estimator
-from spinney.estimators.cart import SHARED_CONSTRAINTS, count_features
+from spinney.estimators.cart import SHARED_CONSTRAINTS, count_features, tree_limits
 from spinney.estimators.checks import (
     MODERATE,
     check_monotone,
@@ -34,14 +32,13 @@ from spinney.estimators.checks import (
     fingerprint,
     mark_weights,
     open_x,
-    row_count,
     scale_down,
 )
 from spinney.estimators.evaluation_sets import GivenSet, Validation, check_stopping, read_offset
 from spinney.estimators.kept import Kept, Part, set_parts
 from spinney.estimators.round_scores import make_score, name_score
 from spinney.estimators.scoring import find_score
-from spinney.estimators.training import make_legend, read_training
+from spinney.estimators.training import Effort, estimate_effort, make_legend, read_training
 from spinney.model.boosted_scores import add_rounds, begin_raw
 from spinney.model.fitted_boosting import FittedBoosting, Scores, feature_importances, find_boosting_fault, in_units
 from spinney.table.binning import bin_table
@@ -150,14 +147,6 @@ class BoostingData:
         weight = None if self.weight is None else self.weight[rows]
         offset = None if self.offset is None else np.ascontiguousarray(self.offset[:, rows])
         return self.y[rows], weight, offset
-
-
-class Effort(NamedTuple):
-    """How the work of a fit is done, which never changes what comes out."""
-
-    kernels: Any
-    n_workers: int
-    is_short: bool
 
 
 class BaseGradientBoosting(Estimator[FittedBoosting]):
@@ -338,13 +327,14 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
     ) -> Boosting:
         """Bin the table and set up what grows on it; y, weight, raw: those of the rows to learn from."""
         schema, n_rows = data.table.schema, len(y)
+        n_workers = effort.count_workers(self.n_jobs, n_rows // SHARED_ROWS)
         constraints = Constraints(
             check_monotone(self.monotonic_cst, self, schema), check_interactions(self.interaction_cst, schema)
         )
         quantiles = fix_weights(weight, n_rows).values
         is_exact = self.max_bins is None or self.candidates == "hessian"  # which are drawn from all values
         max_bins = None if is_exact else int(self.max_bins)
-        bins = bin_table(data.table, quantiles, max_bins, effort.kernels, data.keep, effort.n_workers)
+        bins = bin_table(data.table, quantiles, max_bins, effort.kernels, data.keep, n_workers)
         if self.max_bins is None and bins.features[IS_BINNED].any():
             column = schema.name_of(int(np.argmax(bins.features[IS_BINNED])))
             warn(f"max_bins=None: column {column} has more than {MAX_CODES} distinct values; quantiles bin them")
@@ -353,7 +343,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             data.loss,
             params,
             effort.kernels,
-            effort.n_workers,
+            n_workers,
             constraints=constraints,
             legend=make_legend(schema, None, bins.has_missing),  # leaves hold scores: a boosted tree is one of numbers
             first_round=first_round,
@@ -363,11 +353,8 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         """Kernels and threads for rounds of trees in which every row and feature is visited once a level."""
         n_leaves = n_rows if self.max_leaf_nodes is None else min(int(self.max_leaf_nodes), n_rows)
         n_levels = min(math.log2(max(n_leaves, 2)), self.max_depth or math.inf)
-        seconds = n_rows * n_features * n_levels * VISIT_SECONDS * n_raw  # a round, interpreted
         # Ctrl-C is heard between rounds; passing each to another thread cost a sixth of a fit of 1,000 rows
-        is_short = seconds * COMPILED_SHARE < SHORT_SECONDS and seconds * n_rounds * COMPILED_SHARE < BAR_SECONDS
-        n_workers = count_workers(self.n_jobs, n_rows // SHARED_ROWS, seconds * COMPILED_SHARE)
-        return Effort(kernels(seconds * n_rounds), n_workers, is_short)
+        return estimate_effort(growing_seconds(n_rows, n_features, n_raw, n_levels=n_levels), n_rounds)
 
     def _run(self, engine: Boosting, monitor: Monitor, n_rounds: int, *, is_short: bool) -> Forest:
         """Grow rounds; errors of arithmetic are explained in terms of parameters."""
@@ -386,10 +373,6 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         reg_lambda = float(self.newton) if self.reg_lambda is None else float(self.reg_lambda)
         n_features = data.table.schema.n_features
         return BoostParams(
-            max_leaf_nodes=None if self.max_leaf_nodes is None else min(int(self.max_leaf_nodes), n_rows + 2),
-            max_depth=None if self.max_depth is None else min(int(self.max_depth), n_rows),
-            min_samples_leaf=row_count(self.min_samples_leaf, n_rows, 1),
-            min_samples_split=row_count(self.min_samples_split, n_rows, 2),
             min_weight_fraction_leaf=float(self.min_weight_fraction_leaf),
             min_child_weight=scale(float(self.min_child_weight), -power),
             reg_lambda=scale(reg_lambda, -power),
@@ -406,6 +389,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             candidates=self.candidates,
             max_bins=int(self.max_bins or MAX_CODES),
             seed=data.seed,
+            **({"max_leaf_nodes": None} | tree_limits(self).for_rows(n_rows)),
         )
 
     def _refuse_clashes(self) -> None:

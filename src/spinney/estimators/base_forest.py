@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from spinney.ensemble.sampling import Draw
 from spinney.estimators.base import Estimator, find_outputs_fault
-from spinney.estimators.cart import SHARED_CONSTRAINTS
+from spinney.estimators.cart import SHARED_CONSTRAINTS, make_tree_estimator
 from spinney.estimators.checks import (
     all_or_nothing,
     check_codes,
@@ -28,6 +28,7 @@ from spinney.estimators.forest_training import fit_forest, row_class_weight
 from spinney.estimators.kept import Kept, Part, find_hash_fault, set_parts
 from spinney.estimators.one_row import open_row
 from spinney.estimators.out_of_bag import OOB_KEPT, restore_out_of_bag
+from spinney.estimators.parameters import parameter
 from spinney.estimators.scoring import KnownPredictions, find_score
 from spinney.estimators.training import read_training
 from spinney.model import forest_uncertainty, importance, tree_votes
@@ -110,13 +111,6 @@ class BaseForest(Estimator[FittedForest]):
     _tree_class: ClassVar[Any]  # what a tree is as an estimator of its own
     _oob_predictions: ClassVar[str]  # the name of the attribute that holds them
 
-    # parameters that one of the two kinds lacks
-    class_weight: Any = None
-    voting: str = "soft"
-    stratify: str | None = None
-    min_target_std: float = 0.0
-    keep_members: bool = False
-
     # --- fitting ---
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, strata: Any = None) -> Self:
@@ -142,7 +136,7 @@ class BaseForest(Estimator[FittedForest]):
             data = read_training(self, X, y, sample_weight, row_class_weight(self))
             group_codes = check_codes(groups, "groups", data.table.n_rows)
             stratum_codes = check_codes(strata, "strata", data.table.n_rows)
-            if self.stratify is not None:
+            if parameter(self, "stratify", None) is not None:
                 if stratum_codes is not None:
                     raise ValueError("stratify draws by class, strata= by the given labels: use one")
                 stratum_codes = data.y.astype(np.int32)
@@ -156,7 +150,7 @@ class BaseForest(Estimator[FittedForest]):
     @property
     def _is_hard(self) -> bool:
         """Whether each tree votes for one class."""
-        return self.voting == "hard"
+        return bool(parameter(self, "voting", "soft") == "hard")
 
     def _set_fitted(self, values: dict[str, Any]) -> None:
         """Set fitted attributes by the names that files have."""
@@ -261,22 +255,10 @@ class BaseForest(Estimator[FittedForest]):
         fitted = self._find_fitted()
         known = self._tree_class().get_params()
         params = {name: value for name, value in self.get_params(deep=False).items() if name in known}
-        if self.class_weight == "balanced_subsample":
+        if params.get("class_weight") == "balanced_subsample":
             params["class_weight"] = "balanced"
-        tree = self._tree_class(**{**params, "random_state": None, "ccp_alpha": 0.0})
-        values = {
-            "tree_": fitted.forest[t],
-            "_schema": fitted.schema,
-            "n_features_in_": self.n_features_in_,
-            "n_outputs_": 1,
-            "max_features_": fitted.max_features,
-        }
-        if fitted.schema.names is not None:
-            values["feature_names_in_"] = np.array(fitted.schema.names, dtype=object)
-        if fitted.classes is not None:
-            values |= {"classes_": fitted.classes, "n_classes_": len(fitted.classes)}
-        tree._set_fitted(values)  # noqa: SLF001
-        return tree
+        cart = self._tree_class(**{**params, "random_state": None, "ccp_alpha": 0.0})
+        return make_tree_estimator(cart, fitted.forest[t], fitted.schema, fitted.classes, fitted.max_features)
 
     def predict_trees(self, X: Any) -> NDArray[np.float64]:
         """Predict with every tree by itself; the mean over the trees is what the forest predicts.

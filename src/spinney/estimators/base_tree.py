@@ -29,6 +29,7 @@ from spinney.estimators.cross_validated_pruning import check_folds
 from spinney.estimators.growers import EncodedRows, TraceLimits, TreeGrower, TreeTraining
 from spinney.estimators.kept import Kept, Part, set_parts
 from spinney.estimators.one_row import open_row, unseen_levels
+from spinney.estimators.parameters import parameter
 from spinney.estimators.pruning import (
     OPTIONS,
     Pruned,
@@ -107,8 +108,7 @@ class TreeEstimator(Estimator[FittedTree]):
 
     _counts_copies: ClassVar[bool] = False  # whether rules count rows, so that a row of weight k is to be k rows
 
-    # Parameters that every tree has, then those that some have: here as if they were never given.
-    criterion: str
+    # parameters that every tree has
     max_depth: int | None
     max_bins: int
     pruning: str | None
@@ -118,10 +118,17 @@ class TreeEstimator(Estimator[FittedTree]):
     categorical_features: Any
     random_state: Any
     trace: bool
-    class_weight: dict[Any, float] | str | None = None
-    smoothing: float | str | None = None
-    ties: str = "first"
-    max_features: float | str | None = None
+
+    @property
+    def _criterion(self) -> str:
+        """The impurity that tests are to lower."""
+        return str(self.criterion)
+
+    @property
+    def _class_weight(self) -> dict[Any, float] | str | None:
+        """Weights of classes; None of a regressor."""
+        weight: dict[Any, float] | str | None = parameter(self, "class_weight", None)
+        return weight
 
     # --- the fitted tree ---
 
@@ -135,7 +142,7 @@ class TreeEstimator(Estimator[FittedTree]):
 
     def _make_predictor(self) -> TreePredictor:
         """What predicts."""
-        return make_predictor(self._find_fitted(), self.smoothing)
+        return make_predictor(self._find_fitted(), parameter(self, "smoothing", None))
 
     def _values(self, X: Any) -> NDArray[Any]:
         """X as trees see it, (n_rows, n_features)."""
@@ -162,9 +169,9 @@ class TreeEstimator(Estimator[FittedTree]):
     def _open_training(self, X: Any, y: Any, sample_weight: Any) -> TreeTraining:
         """Check and read what `fit` was given, and choose how it grows a tree."""
         self._validate_params()
-        data = read_training(self, X, y, sample_weight, self.class_weight)
+        data = read_training(self, X, y, sample_weight, self._class_weight)
         data = data if self._counts_copies else data._replace(times=None)
-        is_random = self.ties == "random" or self.max_features is not None
+        is_random = parameter(self, "ties", "first") == "random" or parameter(self, "max_features", None) is not None
         seed = draw_seed(self.random_state) if is_random or draws_rows(self.pruning, self.ccp_alpha) else 0
         self._check_training(data)
         return TreeTraining(data, self._make_grower(data.table.schema, seed), seed)
@@ -205,7 +212,7 @@ class TreeEstimator(Estimator[FittedTree]):
             return Pruned(tree, Pruning(None)), training
         parameters = self.get_params(deep=False)
         options = {name: parameters[name] for name in OPTIONS[method]}
-        return prune_tree(tree, method, options, self.criterion, training, rows), training
+        return prune_tree(tree, method, options, self._criterion, training, rows), training
 
     def _keep(self, fitted: FittedTree) -> None:
         """Hold another fitted tree; the trace of an earlier one goes."""
@@ -260,7 +267,7 @@ class TreeEstimator(Estimator[FittedTree]):
         if options.get("ccp_alpha") == "cv":
             again = clone(self).set_params(pruning=method, ccp_alpha="cv")
             training = again._open_training(X, y, sample_weight)  # noqa: SLF001
-        return self._with(prune_tree(fitted.tree, method, options, self.criterion, training, rows, folds))
+        return self._with(prune_tree(fitted.tree, method, options, self._criterion, training, rows, folds))
 
     def snip(self, node: int | list[int]) -> Self:
         """Make nodes of the tree leaves, by hand.
@@ -278,7 +285,7 @@ class TreeEstimator(Estimator[FittedTree]):
         whole, options = self._find_fitted().tree, {"node": node}
         tree = snip(whole, node)
         judges, judged_on = find_judges(whole, options, None, None)
-        report = make_report("snip", options, (whole, tree), self.criterion, judges, judged_on)
+        report = make_report("snip", options, (whole, tree), self._criterion, judges, judged_on)
         return self._with(Pruned(tree, Pruning(report)))
 
     def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
@@ -297,7 +304,7 @@ class TreeEstimator(Estimator[FittedTree]):
             step. `n_leaves` counts what is left.
         """
         plain = self._without_pruning()
-        tree, risk = plain._open_training(X, y, sample_weight).grow(), risk_of(self.ccp_risk, self.criterion)  # noqa: SLF001
+        tree, risk = plain._open_training(X, y, sample_weight).grow(), risk_of(self.ccp_risk, self._criterion)  # noqa: SLF001
         steps = cut_sequence(tree, risk)
         return Bunch(
             ccp_alphas=np.array([from_units(tree, step.alpha, risk) for step in steps]),
@@ -325,8 +332,8 @@ class TreeEstimator(Estimator[FittedTree]):
         labels = check_y(self, y, len(values))
         check_known(labels, classes)
         codes = np.searchsorted(classes, labels).astype(np.int64)
-        times = count_copies(self.class_weight, weight) if self._counts_copies else None
-        return EncodedRows(values, codes, weigh_classes(self.class_weight, classes, codes, weight), times)
+        times = count_copies(self._class_weight, weight) if self._counts_copies else None
+        return EncodedRows(values, codes, weigh_classes(self._class_weight, classes, codes, weight), times)
 
     # --- reading ---
 
@@ -379,7 +386,7 @@ class TreeEstimator(Estimator[FittedTree]):
         fitted = self._find_fitted()
         columns, schema = open_row(self, row), fitted.schema
         values = encode(columns, schema)[0]
-        return explain_row(fitted, values, unseen_levels(columns, schema, values), self.smoothing)
+        return explain_row(fitted, values, unseen_levels(columns, schema, values), parameter(self, "smoothing", None))
 
     def get_depth(self) -> int:
         """Tests on the longest path of the tree."""

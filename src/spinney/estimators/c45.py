@@ -115,8 +115,6 @@ class C45Classifier(TreeClassifier, TreeEstimator):
     error, training rows  0.0833333  0.0833333
     """
 
-    criterion = "entropy"  # of the gains; tests are chosen by their ratio
-
     _counts_copies: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
@@ -164,6 +162,11 @@ class C45Classifier(TreeClassifier, TreeEstimator):
         self.categorical_features = categorical_features
         self.random_state = random_state
         self.trace = trace
+
+    @property
+    def _criterion(self) -> str:
+        """The impurity of the gains; tests are chosen by their ratio."""
+        return "entropy"
 
     def _make_grower(self, schema: Schema, seed: int) -> TextbookGrower:  # noqa: ARG002
         params = TextbookParams(

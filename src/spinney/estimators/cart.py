@@ -23,6 +23,7 @@ from spinney.estimators.base_tree import (
 from spinney.estimators.checks import check_monotone
 from spinney.estimators.growers import MISSING, CartGrower, RowLimits, TreeTraining
 from spinney.estimators.kept import Kept
+from spinney.estimators.parameters import parameter
 from spinney.estimators.pruning import CLASS_CONSTRAINTS, VALUE_CONSTRAINTS
 from spinney.table.schema import Schema, encode, refuse_infinite
 from spinney.tree.grow import GrowParams
@@ -89,14 +90,14 @@ CART_KEEPS: dict[str, Kept] = {"max_features_": Kept(int, is_needed=False, check
 # --- how CART grows ---
 
 
-def cart_limits(cart: Any) -> RowLimits:
-    """Limits by the parameters of a CART estimator."""
-    return RowLimits(cart.max_depth, cart.max_leaf_nodes, cart.min_samples_split, cart.min_samples_leaf)
+def tree_limits(model: Any) -> RowLimits:
+    """Limits by the parameters of a CART estimator, a forest or a boosted model."""
+    return RowLimits(model.max_depth, model.max_leaf_nodes, model.min_samples_split, model.min_samples_leaf)
 
 
 def cart_params(cart: Any, n_rows: int, n_features: int, seed: int = 0) -> GrowParams:
     """The parameters of a CART estimator for so many rows and features."""
-    return replace(unlimited_params(cart, n_features, seed), **cart_limits(cart).for_rows(n_rows))
+    return replace(unlimited_params(cart, n_features, seed), **tree_limits(cart).for_rows(n_rows))
 
 
 def unlimited_params(cart: Any, n_features: int, seed: int) -> GrowParams:
@@ -107,7 +108,7 @@ def unlimited_params(cart: Any, n_features: int, seed: int) -> GrowParams:
         max_surrogates=min(int(cart.max_surrogates), n_features),
         min_weight_fraction_leaf=float(cart.min_weight_fraction_leaf),
         min_impurity_decrease=float(cart.min_impurity_decrease),
-        min_target_std=float(cart.min_target_std),
+        min_target_std=float(parameter(cart, "min_target_std", 0.0)),
         max_features=None if cart.max_features is None else count_features(cart.max_features, n_features),
         has_random_ties=cart.ties == "random",
         seed=seed,
@@ -118,11 +119,32 @@ def cart_grower(cart: Any, schema: Schema, seed: int) -> CartGrower:
     """How a CART estimator, which knows its classes, grows trees of these columns."""
     return CartGrower(
         unlimited_params(cart, schema.n_features, seed),
-        cart_limits(cart),
+        tree_limits(cart),
         cart._labels,  # noqa: SLF001
         int(cart.max_bins),
         check_monotone(cart.monotonic_cst, cart, schema),
     )
+
+
+def make_tree_estimator(cart: Any, tree: Tree, schema: Schema, classes: NDArray[Any] | None, max_features: int) -> Any:
+    """A tree of an ensemble as an estimator of its own: `cart`, which is not fitted yet, with this tree.
+
+    schema: of the columns that the tree has seen; classes: (n_classes,), or None for numbers; max_features: how many
+    features each node has drawn.
+    """
+    values: dict[str, Any] = {
+        "tree_": tree,
+        "_schema": schema,
+        "n_features_in_": schema.n_features,
+        "n_outputs_": 1,
+        "max_features_": max_features,
+    }
+    if schema.names is not None:
+        values["feature_names_in_"] = np.array(schema.names, dtype=object)
+    if classes is not None:
+        values |= {"classes_": classes, "n_classes_": len(classes)}
+    cart._set_fitted(values)  # noqa: SLF001
+    return cart
 
 
 def grows_in_forests(estimator: Any, kind: Any) -> bool:
@@ -133,7 +155,7 @@ def grows_in_forests(estimator: Any, kind: Any) -> bool:
     if type(estimator) is not kind:
         return False
     is_cut_alike = estimator.pruning in {None, "cost_complexity"} and estimator.ccp_alpha != "cv"
-    has_plain_nodes = estimator.missing != "surrogate" and estimator.leaf_model is None
+    has_plain_nodes = estimator.missing != "surrogate" and parameter(estimator, "leaf_model", None) is None
     return is_cut_alike and estimator.ccp_risk == "impurity" and has_plain_nodes
 
 
@@ -261,8 +283,6 @@ class CARTClassifier(TreeClassifier, TreeEstimator):
     _keeps: ClassVar[dict[str, Kept]] = CART_KEEPS
     surrogate_importances_ = property(read_surrogate_importances)
     max_features_: int
-    min_target_std: float = 0.0  # parameters of the regression tree alone
-    leaf_model: str | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "criterion": [StrOptions({*CLASS_CRITERIA, GAIN_RATIO})],

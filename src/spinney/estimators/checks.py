@@ -267,8 +267,8 @@ def count_copies(class_weight: Any, weight: NDArray[np.float64] | None) -> NDArr
 
 
 def _is_whole(weight: NDArray[np.float64]) -> bool:
-    is_small = float(weight.max()) < WHOLE_LIMIT  # the sum of others may leave float64
-    return is_small and bool(np.all(weight == np.floor(weight)) and weight.sum() < WHOLE_LIMIT)
+    # the largest first: a sum of huge weights would overflow
+    return bool(np.all(weight == np.floor(weight)) and weight.max() < WHOLE_LIMIT and weight.sum() < WHOLE_LIMIT)
 
 
 def balance_classes(

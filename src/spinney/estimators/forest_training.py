@@ -15,9 +15,10 @@ from spinney._warnings import warn
 from spinney.ensemble.forest import ForestGrowth, Plan, vote_again
 from spinney.ensemble.out_of_bag import OutOfBagSums
 from spinney.ensemble.sampling import Draw, DrawParams, make_draw, positive_rows
-from spinney.estimators.cart import count_features
-from spinney.estimators.checks import check_monotone, draw_seed, fingerprint, mark_weights, row_count
+from spinney.estimators.cart import count_features, tree_limits
+from spinney.estimators.checks import check_monotone, draw_seed, fingerprint, mark_weights
 from spinney.estimators.out_of_bag import finish_out_of_bag
+from spinney.estimators.parameters import parameter
 from spinney.estimators.scoring import find_oob_scorer
 from spinney.estimators.training import code_for_bags
 from spinney.model.fitted_forest import FittedForest, KeptTarget, LeafRows
@@ -58,7 +59,7 @@ def fit_forest(
     rows = code_for_bags(data._replace(weight=weight), labels, model, schema.n_features, n_new)
     plan = make_plan(model, data, rows, draw, honest_fraction)
     score = find_oob_scorer(model.oob_score) if plan.has_oob else None
-    sums = start_out_of_bag(plan, data.y, old, rows.kernels) if plan.has_oob else None
+    sums = start_out_of_bag(plan, data.y, old, rows.effort.kernels) if plan.has_oob else None
     growth = ForestGrowth(plan, rows.legend, sums)
     forest = grow(model, growth, rows, None if old is None else old.forest, n_new)
     out_of_bag = None
@@ -106,7 +107,7 @@ def check_warm_start(model: Any, old: FittedForest, mark: str, schema: Schema) -
         )
     if model.n_estimators == n_old:
         warn("Warm-start fitting without increasing n_estimators does not fit new trees.")
-    if model.keep_members and old.leaf_rows is None:
+    if parameter(model, "keep_members", False) and old.leaf_rows is None:
         raise ValueError(
             f"keep_members=True, but the {n_old} trees of the last fit were grown without: "
             "set warm_start=False to grow all of them anew"
@@ -149,8 +150,9 @@ def start_out_of_bag(plan: Plan, y: NDArray[Any], old: FittedForest | None, kern
 
 def row_class_weight(model: Any) -> Any:
     """The class weights that multiply the weights of rows; None where every bag is balanced by itself."""
-    if model.class_weight != "balanced_subsample":
-        return model.class_weight
+    class_weight = parameter(model, "class_weight", None)
+    if class_weight != "balanced_subsample":
+        return class_weight
     return None if bool(model.bootstrap) or not model.replace else "balanced"
 
 
@@ -169,7 +171,7 @@ def draw_params(model: Any) -> DrawParams:
         replace=model.replace,
         max_samples=model.max_samples,
         block_size=model.block_size,
-        stratify=model.stratify,
+        stratify=parameter(model, "stratify", None),
         has_oob=bool(model.oob_score),
         prunes_oob=model.pruning == "oob",
     )
@@ -188,14 +190,14 @@ def make_plan(model: Any, data: TrainingData, rows: BagRows, draw: Draw, honest_
         seed=draw.seed,
         monotone=find_monotone(model, data.table.schema),
         has_weight=has_weight,
-        balances_bags=model.class_weight == "balanced_subsample" and draw.kind != "whole",
+        balances_bags=parameter(model, "class_weight", None) == "balanced_subsample" and draw.kind != "whole",
         honest_fraction=honest_fraction,
         prunes_oob=model.pruning == "oob",
         ccp_alpha=float(model.ccp_alpha),
         has_oob=bool(model.oob_score),
-        is_hard=model.voting == "hard",
+        is_hard=model._is_hard,  # noqa: SLF001
         shift=0 if rows.target.n_classes else find_shift(data.y),
-        keeps_leaf_rows=bool(model.keep_members),
+        keeps_leaf_rows=bool(parameter(model, "keep_members", False)),
     )
 
 
@@ -205,16 +207,13 @@ def grow_params(model: Any, n_rows: int, n_features: int) -> GrowParams:
     return GrowParams(
         criterion=model.criterion,
         missing=LEARNED if model.missing == "learned" else OWN_BRANCH,
-        max_depth=None if model.max_depth is None else min(int(model.max_depth), n_rows),
-        max_leaf_nodes=None if model.max_leaf_nodes is None else min(int(model.max_leaf_nodes), n_rows + 2),
-        min_samples_split=row_count(model.min_samples_split, n_rows, 2),
-        min_samples_leaf=row_count(model.min_samples_leaf, n_rows, 1),
         min_weight_fraction_leaf=float(model.min_weight_fraction_leaf),
         min_impurity_decrease=float(model.min_impurity_decrease),
-        min_target_std=float(model.min_target_std),
+        min_target_std=float(parameter(model, "min_target_std", 0.0)),
         max_features=None if n_tried == n_features else n_tried,
         has_random_feature_order=model.ties == "random",
         has_random_tests=model._has_random_tests,  # noqa: SLF001
+        **tree_limits(model).for_rows(n_rows),
     )
 
 
@@ -239,9 +238,9 @@ def grow(model: Any, growth: ForestGrowth, rows: BagRows, old: Forest | None, n_
     new = growth.run(
         0 if old is None else len(old),
         n_new,
-        rows.kernels,
-        rows.count_workers(model.n_jobs, n_new),
-        is_short=rows.is_short,
+        rows.effort.kernels,
+        rows.effort.count_workers(model.n_jobs, n_new),
+        is_short=rows.effort.is_short,
         verbose=bool(model.verbose),
     )
     return new if old is None else join_forests(old, new)

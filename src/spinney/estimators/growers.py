@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from spinney._cost import TEXTBOOK_VISIT_SECONDS, TRACE_VISIT_SECONDS, VISIT_SECONDS
-from spinney._criteria import CRITERIA, GAIN_RATIO
+from spinney._criteria import GAIN_RATIO
 from spinney._types import LEARNED, OWN_BRANCH, SURROGATE
 from spinney.estimators.checks import row_count
-from spinney.estimators.training import CodedRows, TrainingData, code_rows, make_legend
+from spinney.estimators.training import CodedRows, TrainingData, code_rows, make_legend, needs_squares
 from spinney.table.fixed_point import class_target, value_target
 from spinney.table.schema import encode
 from spinney.tracing.candidates import SplitRules
@@ -105,7 +105,7 @@ class CartGrower:
         """A tree of the rows that have a weight, not pruned."""
         rows = code_rows(data.table, weight, self.max_bins, VISIT_SECONDS)
         params = replace(self.params, **self.limits.for_rows(rows.n_rows))
-        has_square = CRITERIA[params.criterion].needs_squares or params.min_target_std > 0.0
+        has_square = needs_squares(params.criterion, params.min_target_std)
         target = fix_target(take_rows(data.y, rows.keep), rows, self.classes, has_square=has_square)
         tree = grow_tree(rows.codes, target, rows.weights, params, rows.kernels, self.monotone)
         return tree.with_legend(make_legend(data.table.schema, self.classes, rows.codes.has_missing, params.criterion))
@@ -171,7 +171,7 @@ class TextbookGrower:
     def _open(self, data: TrainingData, rows: CodedRows) -> tuple[TextbookParams, Target]:
         """The parameters for so many rows, and the target of these rows."""
         params = replace(self.params, **self.limits.for_rows(rows.n_rows))
-        has_square = CRITERIA[params.criterion].needs_squares
+        has_square = needs_squares(params.criterion)
         return params, fix_target(take_rows(data.y, rows.keep), rows, self.classes, has_square=has_square)
 
     def trace(self, tree: Tree, data: TrainingData, report: PruningReport | None, limits: TraceLimits) -> Trace:

@@ -37,6 +37,14 @@ def store(estimator: Any, params: dict[str, Any]) -> None:
     vars(estimator).update({name: value for name, value in params.items() if name not in {"self", "__class__"}})
 
 
+def parameter(estimator: Any, name: str, default: Any) -> Any:
+    """The value of a parameter that some classes of a family have; of a class without it, the default.
+
+    What a class declares decides, not which attributes an estimator happens to have.
+    """
+    return getattr(estimator, name) if name in estimator._parameter_constraints else default  # noqa: SLF001
+
+
 def refuse_booleans(estimator: Any) -> None:
     """Refuse True and False where a number is wanted: True is 1 to Python, but `max_depth=True` is a mistake."""
     for name, rules in estimator._parameter_constraints.items():  # noqa: SLF001

@@ -86,8 +86,9 @@ def read_again(est: TreeEstimator, X: Any, y: Any, sample_weight: Any) -> Traini
     target = read_target(est, y, columns.n_rows)
     times = None
     if est.tree_.n_classes:
-        times = count_copies(est.class_weight, weight) if est._counts_copies else None  # noqa: SLF001
-        weight = weigh_classes(est.class_weight, est.classes_, target, weight)
+        class_weight = est._class_weight  # noqa: SLF001
+        times = count_copies(class_weight, weight) if est._counts_copies else None  # noqa: SLF001
+        weight = weigh_classes(class_weight, est.classes_, target, weight)
     table = read_columns(columns, est.categorical_features)
     check_levels(table.schema, est._find_fitted().schema)  # noqa: SLF001
     return TrainingData(columns, table, target, weight, times)

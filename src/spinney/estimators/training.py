@@ -1,6 +1,7 @@
 """The training data of every estimator: checked, read, weighed and coded in one place.
 
-X, y, sample_weight ──read_training──► TrainingData: columns, table, y (codes of classes, or numbers), weights
+X, y, sample_weight ──open_training──► OpenedData: X as columns or rows, y (codes of classes, or numbers), weights
+──read──► TrainingData: the same with the table that trees are grown on
 ──code_rows──► CodedRows: codes, fixed-point weights, kernels
 ──code_for_bags──► BagRows: the same for trees on bags of the rows, with the target and names
 """
@@ -10,12 +11,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 
-from spinney._cost import COMPILED_SHARE, SHORT_SECONDS, growing_seconds
+from spinney._cost import BAR_SECONDS, COMPILED_SHARE, SHORT_SECONDS, VISIT_SECONDS, growing_seconds
 from spinney._criteria import CRITERIA
 from spinney._jit import kernels
 from spinney._threads import count_workers
 from spinney.estimators.checks import check_weights, count_copies, open_x, weigh_classes
+from spinney.estimators.other_members import Rows, hold_rows, open_sparse
 from spinney.table.coding import code_table
 from spinney.table.fixed_point import class_target, fix_weights, value_target, with_room
 from spinney.table.ingest import read_columns
@@ -31,6 +34,80 @@ if TYPE_CHECKING:
     from spinney.table.schema import Schema
 
 
+class Effort(NamedTuple):
+    """How the work of a fit is done, which never changes what comes out."""
+
+    kernels: Any
+    seconds: float  # that all of it takes, compiled
+    round_seconds: float | None = None  # the same of one round, where work is shared and interrupted round by round
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it is over, or a round is and all rounds need no progress bar, before anyone could interrupt it."""
+        if self.round_seconds is None:
+            return self.seconds < SHORT_SECONDS
+        return self.round_seconds < SHORT_SECONDS and self.seconds < BAR_SECONDS
+
+    def count_workers(self, n_jobs: int | None, n_tasks: int) -> int:
+        """Threads for so many tasks, of all the work or of a round."""
+        return count_workers(n_jobs, n_tasks, self.seconds if self.round_seconds is None else self.round_seconds)
+
+
+def estimate_effort(seconds: float, n_rounds: int | None = None) -> Effort:
+    """How to do work that takes so many seconds interpreted; n_rounds: where the seconds are those of one round."""
+    if n_rounds is None:
+        return Effort(kernels(seconds), seconds * COMPILED_SHARE)
+    return Effort(kernels(seconds * n_rounds), seconds * n_rounds * COMPILED_SHARE, seconds * COMPILED_SHARE)
+
+
+class OpenedData(NamedTuple):
+    """What a fit was given, checked."""
+
+    X: Any  # as given
+    opened: Columns | Rows  # rows: of a sparse matrix
+    y: NDArray[Any]  # (n_rows,) codes of classes int64, or numbers float64
+    weight: NDArray[np.float64] | None  # (n_rows,) of rows times those of classes; None: 1 each
+    times: NDArray[np.int64] | None = None  # (n_rows,) how many rows each counts as, where its weight does not say it
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of X."""
+        return self.opened.n_rows
+
+    @property
+    def is_frame(self) -> bool:
+        """Whether X is a frame, whose columns have names."""
+        return not isinstance(self.opened, Rows) and self.opened.is_frame
+
+    def rows(self) -> Rows:
+        """X as members of any kind take it."""
+        return self.opened if isinstance(self.opened, Rows) else hold_rows(self.X, self.opened)
+
+    def read(self, categorical_features: Any) -> TrainingData:
+        """The same with the table that trees are grown on; X is no sparse matrix."""
+        assert not isinstance(self.opened, Rows)
+        table = read_columns(self.opened, categorical_features)
+        return TrainingData(self.opened, table, self.y, self.weight, self.times)
+
+
+def open_training(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight: Any = None, *, takes_sparse: bool = False
+) -> OpenedData:
+    """Check what `fit` was given; class_weight: multiplies the weights of rows, of a classifier.
+
+    Sets `n_features_in_`, `feature_names_in_` and, of a classifier, `classes_` and `n_classes_`.
+    """
+    is_sparse = takes_sparse and issparse(X)
+    opened = open_sparse(estimator, X, is_fit=True) if is_sparse else open_x(estimator, X, is_fit=True)
+    target = estimator._read_target(y, opened.n_rows)  # noqa: SLF001
+    weight = check_weights(sample_weight, opened.n_rows)
+    times = None
+    if estimator._labels is not None:  # noqa: SLF001
+        times = count_copies(class_weight, weight)
+        weight = weigh_classes(class_weight, estimator.classes_, target, weight)
+    return OpenedData(X, opened, target, weight, times)
+
+
 class TrainingData(NamedTuple):
     """What a fit was given, checked and read."""
 
@@ -42,50 +119,64 @@ class TrainingData(NamedTuple):
 
 
 def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight: Any = None) -> TrainingData:
-    """Check and read what `fit` was given.
-
-    Sets `n_features_in_`, `feature_names_in_` and, of a classifier, `classes_` and `n_classes_`.
-    """
-    columns = open_x(estimator, X, is_fit=True)
-    target = estimator._read_target(y, columns.n_rows)  # noqa: SLF001
-    weight = check_weights(sample_weight, columns.n_rows)
-    times = None
-    if estimator._labels is not None:  # noqa: SLF001
-        times = count_copies(class_weight, weight)
-        weight = weigh_classes(class_weight, estimator.classes_, target, weight)
-    return TrainingData(columns, read_columns(columns, estimator.categorical_features), target, weight, times)
+    """Check and read what `fit` was given, as `open_training`, to grow trees on."""
+    return open_training(estimator, X, y, sample_weight, class_weight).read(estimator.categorical_features)
 
 
 class CodedRows(NamedTuple):
-    """The rows of a table that have a weight."""
+    """The rows of a table that trees learn from: those that have a weight, or fewer."""
 
     codes: Codes
     weights: Weights
     keep: NDArray[np.bool_] | None  # (table.n_rows,) which rows they are; None: all
     n_rows: int
-    kernels: Any
+    effort: Effort
     times: NDArray[np.int64] | None = None  # (n_rows,) how many rows each counts as, where its weight does not say it
+
+    @property
+    def kernels(self) -> Any:
+        """Compiled or interpreted, as the effort wants it."""
+        return self.effort.kernels
 
 
 def code_rows(
     table: Table,
     weight: NDArray[np.float64] | None,
     max_bins: int,
-    visit_seconds: float,
+    visit_seconds: float = VISIT_SECONDS,
     times: NDArray[np.int64] | None = None,
+    *,
+    keep: NDArray[np.bool_] | None = None,
+    n_trees: int = 1,
+    n_levels: float | None = None,
 ) -> CodedRows:
-    """Leave out the rows of weight 0, code the others; `visit_seconds`: interpreted, per row, feature and level.
+    """Code the rows to learn from.
 
-    times : as of `fix_weights`, for all rows of the table.
+    Parameters
+    ----------
+    table : Table
+    weight : float64 (table.n_rows,), optional
+        None: 1 each.
+    max_bins : int
+    visit_seconds : float
+        Interpreted, per row, feature and level.
+    times : int64 (table.n_rows,), optional
+        As of `fix_weights`.
+    keep : bool (table.n_rows,), optional
+        The rows to learn from, all of positive weight; None: all that have one.
+    n_trees, n_levels
+        As of `growing_seconds`.
     """
-    keep = None if weight is None or bool(np.all(weight > 0.0)) else weight > 0.0
-    if keep is not None and weight is not None:
-        weight = weight[keep]
+    if keep is None and weight is not None and not np.all(weight > 0.0):
+        keep = weight > 0.0
+    if keep is not None:
+        weight = None if weight is None else weight[keep]
         times = None if times is None else times[keep]
     n_rows = table.n_rows if keep is None else int(np.count_nonzero(keep))
-    chosen = kernels(growing_seconds(n_rows, table.schema.n_features, visit_seconds=visit_seconds))
+    effort = estimate_effort(growing_seconds(n_rows, table.schema.n_features, n_trees, visit_seconds, n_levels))
     weights = fix_weights(weight, n_rows, times)
-    return CodedRows(code_table(table, weights.values, max_bins, chosen, keep), weights, keep, n_rows, chosen, times)
+    codes = code_table(table, weights.values, max_bins, effort.kernels, keep)
+    return CodedRows(codes, weights, keep, n_rows, effort, times)
 
 
 class BagRows(NamedTuple):
@@ -95,17 +186,7 @@ class BagRows(NamedTuple):
     weights: Weights  # with room for counts
     target: Target
     legend: Legend
-    kernels: Any
-    seconds: float  # that all trees take, compiled
-
-    @property
-    def is_short(self) -> bool:
-        """Whether the trees are grown before anyone could interrupt it."""
-        return self.seconds < SHORT_SECONDS
-
-    def count_workers(self, n_jobs: int | None, n_trees: int) -> int:
-        """Threads for so many trees."""
-        return count_workers(n_jobs, n_trees, self.seconds)
+    effort: Effort
 
 
 def code_for_bags(
@@ -116,18 +197,22 @@ def code_for_bags(
     labels: the classes, or None for numbers; n_features: that a tree sees.
     """
     table, weight = data.table, data.weight
-    seconds = growing_seconds(table.n_rows, n_features, n_trees)
-    chosen = kernels(seconds)
+    effort = estimate_effort(growing_seconds(table.n_rows, n_features, n_trees))
     weights = fix_weights(weight, table.n_rows)
     if labels is None:
-        has_square = CRITERIA[tree.criterion].needs_squares or tree.min_target_std > 0.0
+        has_square = needs_squares(tree.criterion, tree.min_target_std)
         target = value_target(mask_unweighted(data.y, weight), weights, has_square=has_square)
     else:
         target = class_target(data.y, len(labels), weights)
-    codes = code_table(table, weights.values, int(tree.max_bins), chosen)
+    codes = code_table(table, weights.values, int(tree.max_bins), effort.kernels)
     weights, target = with_room(weights, target)
     legend = make_legend(table.schema, labels, codes.has_missing, tree.criterion)
-    return BagRows(codes, weights, target, legend, chosen, seconds * COMPILED_SHARE)
+    return BagRows(codes, weights, target, legend, effort)
+
+
+def needs_squares(criterion: str, min_target_std: float = 0.0) -> bool:
+    """Whether trees of numbers need sums of squares, besides sums."""
+    return CRITERIA[criterion].needs_squares or min_target_std > 0.0
 
 
 def mask_unweighted(y: NDArray[np.float64], weight: NDArray[np.float64] | None) -> NDArray[np.float64]:
