@@ -137,7 +137,9 @@ def test_sets_that_are_none_are_refused(given, kind, message):
 LEVELS = [0.1, 0.5, 0.9]
 
 
-@pytest.mark.parametrize("scoring", ["r2", get_scorer("neg_mean_absolute_error"), mean_absolute_error], ids=str)
+@pytest.mark.parametrize(
+    "scoring", ["r2", get_scorer("neg_mean_absolute_error"), mean_absolute_error], ids=["name", "scorer", "metric"]
+)
 def test_a_score_of_one_prediction_a_row_is_refused_beside_several_quantiles(scoring):
     seen = []
     model = GradientBoostingRegressor(n_estimators=2, loss="quantile", alpha=LEVELS, scoring=scoring)
