@@ -25,7 +25,7 @@ help: ## this list
 study: $(ENV)/core.stamp ## forests and boosting on the embedded housing table, by number of trees
 	$(BIN)/spinney study
 
-test: ## style, layers, types, and the tests without the slow ones; five minutes from a fresh clone
+test: ## style, layers, types, and the tests without the slow ones
 	@$(MAKE) --no-print-directory --jobs=2 compiled checked
 
 # Compiling every kernel takes one process some two minutes where none is on disk, and each process that needs one that
