@@ -175,7 +175,7 @@ class Boosting:
         self.growth = BoostGrowth(
             bins if self.exact is None else self.narrow(np.ones(n_rows)),
             params,
-            self.weights.values,
+            self.weights,
             kernels,
             n_workers,
             self.team.run,

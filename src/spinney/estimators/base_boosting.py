@@ -81,6 +81,7 @@ BOOST_CONSTRAINTS: dict[str, list[Any]] = {
     "candidates": [StrOptions({"weight", "hessian"})],
     "cat_smooth": [Interval(Real, 0.0, None, closed="left")],
     "max_cat_threshold": [Interval(Integral, 1, None, closed="left")],
+    "cat_penalty": [Interval(Real, 0.0, None, closed="left")],
     "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
     "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), None],
     "validation_fraction": [
@@ -386,6 +387,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             newton=bool(self.newton),
             cat_smooth=scale(float(self.cat_smooth), -power),
             max_cat_threshold=int(self.max_cat_threshold),
+            cat_penalty=float(self.cat_penalty),
             candidates=self.candidates,
             max_bins=int(self.max_bins or MAX_CODES),
             seed=data.seed,

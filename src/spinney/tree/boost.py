@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spinney.table.binning import Bins
+    from spinney.table.fixed_point import Weights
 
 UNLIMITED = 2**31 - 1
 SHARE_CELLS = 1 << 19  # rows x features of a node that is worth waking other threads for: some 0.3 ms
@@ -69,7 +70,8 @@ KEPT_CELLS = 1 << 16  # of all features of an open node: 512 kB
 FIRST_SLOTS = 64
 FIRST_NODES = 256
 WORD = 64
-SLOT_FIELDS = ((15, np.int64), (4, np.float64), (3, np.bool_))  # of `BoostFrontier`, one number a slot
+DIVISOR_BITS = 10  # of a mean weight where squared gradients are divided by weights that are not whole
+SLOT_FIELDS = ((15, np.int64), (5, np.float64), (3, np.bool_))  # of `BoostFrontier`, one number a slot
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,7 @@ class BoostParams:
     newton: bool = True
     cat_smooth: float = 10.0
     max_cat_threshold: int = UNLIMITED  # levels in the branch that has fewer
+    cat_penalty: float = 0.0  # of the gain that levels have by chance
     candidates: str = "weight"
     max_bins: int = 255  # of candidates by hessian
     seed: int = 0
@@ -134,7 +137,7 @@ class BoostGrowth:
         self,
         bins: Bins,
         params: BoostParams,
-        weights: NDArray[np.int64],  # (n_rows,) or (1,)
+        weights: Weights,
         kernels: Any,
         n_shards: int,
         run: Callable[[Callable[[int], None]], None],  # calls with shards 0 .. n_shards - 1, side by side
@@ -148,7 +151,10 @@ class BoostGrowth:
         self.prepare_batch = SameTypes(kernels.boost.driver.prepare_batch)
         self.work_on_shard = SameTypes(kernels.boost.threads.work_on_shard)
         self.mark_leaves = SameTypes(kernels.boost.leaf_values.mark_leaves)
-        self.weights = weights
+        self.weights = weights.values
+        mean_bits = math.frexp(weights.total / len(bins.rows))[1]
+        self.weight_shift = 0 if weights.is_whole else max(mean_bits - DIVISOR_BITS, 0)
+        self.weight_exponent = weights.exponent - weights.bits + self.weight_shift
         self.n_shards = n_shards
         self.run = run
         self.monotone = monotone
@@ -322,6 +328,9 @@ class BoostGrowth:
             gamma=params.gamma,
             cat_smooth=params.cat_smooth,
             max_cat_threshold=min(params.max_cat_threshold, UNLIMITED),
+            cat_penalty=params.cat_penalty,
+            weight_shift=self.weight_shift,
+            square_unit=math.ldexp(1.0 / units.gradient**2, -self.weight_exponent),
             likely_gain=likely_gain,
         )
 

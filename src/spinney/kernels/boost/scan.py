@@ -18,6 +18,7 @@ from spinney._jit import inlined, kernel
 from spinney._types import GROUP_CODE, GROUP_N, GROUP_SUM, GROUP_WEIGHT, MISSING_CODE, SUM_SHIFT
 
 from ..common.groups import order_groups
+from ..common.luck import luck
 from ..common.structs import BoostCut, BoostSettings, Bounds, CellScan, RowSums
 
 HESSIAN_MASK = np.int64((1 << SUM_SHIFT) - 1)
@@ -147,13 +148,21 @@ def scan_groups(
     is_counted = whole.n_rows > 0
     least = np.int64(settings.min_hessian)
     h_all = hessian_of(total)
+    all_roots = 0.0
+    few = 1.0 / (1.0 + np.float64(h_all) * settings.hessian_unit / np.float64(n_groups))
+    if whole.noise > 0.0:
+        for k in range(n_groups):
+            all_roots += np.sqrt(np.float64(hessian_of(groups[GROUP_SUM, k])))
     for with_missing in range(2 if missing.packed != 0 else 1):
+        roots = 0.0
         left = missing.packed * with_missing
         n_left = missing.n_rows * with_missing
         w_left = missing.weight * with_missing
         for k in range(n_groups):
             left += groups[GROUP_SUM, k]
             h = hessian_of(left)
+            if whole.noise > 0.0:
+                roots += np.sqrt(np.float64(hessian_of(groups[GROUP_SUM, k])))
             if is_counted:
                 n_left += groups[GROUP_N, k]
                 w_left += groups[GROUP_WEIGHT, k]
@@ -177,6 +186,8 @@ def scan_groups(
                 if (value_right - value_left) * direction < 0.0:
                     continue
                 gain = score_of(left, value_left, settings) + score_of(total - left, value_right, settings)
+            if whole.noise > 0.0:
+                gain -= whole.noise * luck(roots, all_roots, np.float64(h), np.float64(h_all - h), few)
             if gain > best:
                 best = gain
                 cut = np.int64(k)

@@ -39,6 +39,7 @@ from ..common.structs import (
     RowSums,
 )
 from ..common.thresholds import last_below, place_threshold
+from .luck import noise_of
 from .rows import add_wide, count_below, count_rows
 from .scan import (
     NO_GAIN,
@@ -236,8 +237,9 @@ def scan_features(
             scratch.best.gain[f] *= 0.5
         else:
             n, missing = group_feature(slot, feature, table, rows, nodes, frontier, scratch, settings)
-            whole = RowSums(total, np.int64(0), np.int64(0))
-            unknown = RowSums(missing, np.int64(0), np.int64(0))
+            noise = frontier.noise[slot] if features[IS_CATEGORICAL, feature] != 0 else 0.0
+            whole = RowSums(total, np.int64(0), np.int64(0), noise)
+            unknown = RowSums(missing, np.int64(0), np.int64(0), 0.0)
             found = scan_listed(feature, n, whole, unknown, bounds, table, scratch.groups, settings)
             note_cut(f, found, scratch)
 
@@ -291,8 +293,8 @@ def choose_feature(
         if not needs_counts:
             return f, n
         weight = count_groups(node, feature, n, table, rows, nodes, scratch)
-        whole = RowSums(total, n_rows, weight)
-        unknown = RowSums(missing, scratch.row_counts[0], scratch.weight_counts[0])
+        whole = RowSums(total, n_rows, weight, frontier.noise[slot] if is_category else 0.0)
+        unknown = RowSums(missing, scratch.row_counts[0], scratch.weight_counts[0], 0.0)
         found = scan_listed(feature, n, whole, unknown, bounds, table, scratch.groups, settings)
         note_cut(f, found, scratch)
         best.is_counted[f] = True
@@ -371,6 +373,7 @@ def search(
     rows = rows_of(frontier.number[slot], source, buffer, nodes)
     total = frontier.packed[slot]
     own = score_of(total, value_of(total, frontier.lower[slot], frontier.upper[slot], settings), settings)
+    frontier.noise[slot] = noise_of(frontier.number[slot], total, table, rows, nodes, settings)
     scan_features(slot, table, rows, nodes, frontier, scratch, settings)
     f, n = choose_feature(slot, own, table, rows, nodes, frontier, scratch, settings)
     if f < 0:

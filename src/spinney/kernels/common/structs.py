@@ -556,6 +556,7 @@ class BoostFrontier(NamedTuple):
     cut_value: NDArray[np.float64]  # threshold; of a category not used
     lower: NDArray[np.float64]  # least value of the node, by monotone constraints
     upper: NDArray[np.float64]  # greatest value
+    noise: NDArray[np.float64]  # what a level of a category gains by chance, see `boost.luck`; 0: not asked for
     is_ready: NDArray[np.bool_]  # its children have rows, sums and tests, or are in the batch that gets them
     is_open: NDArray[np.bool_]  # a test was found: it may be split
     is_last: NDArray[np.bool_]  # its children will be leaves: row numbers alone are moved to them
@@ -626,6 +627,7 @@ class RowSums(NamedTuple):
     packed: int  # gradient << SUM_SHIFT | hessian, in units
     n_rows: int  # rows; 0: rows and weights were not counted
     weight: int  # of the rows, in units
+    noise: float  # what levels of a category gain by chance, see `boost.luck`; 0: numbers, and rows of missing value
 
 
 class Bounds(NamedTuple):
@@ -665,6 +667,9 @@ class BoostSettings(NamedTuple):
     gamma: float  # what a split costs: without `is_post` its gain must exceed it
     cat_smooth: float  # added to the hessian of a level where levels are ordered by gradient / hessian
     max_cat_threshold: int  # levels of a category in the branch that has fewer, where a node has many
+    cat_penalty: float  # how much of the gain that levels have by chance a subset must pay; 0: none
+    weight_shift: int  # bits of row weights that are dropped where squared gradients are divided by them
+    square_unit: float  # worth of a squared gradient in units, divided by a weight without these bits
     likely_gain: float  # gain from which on a node will likely be split, and is worth being made ready beside another
 
 
