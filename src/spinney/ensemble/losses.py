@@ -22,7 +22,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from spinney._elementary import LEAST, log_one
 from spinney._jit import Kernels, interpreted, kernels
@@ -569,7 +569,7 @@ class Custom(Loss):
 class LossOptions(NamedTuple):
     """What losses are made with; each takes what it knows."""
 
-    alpha: float | Sequence[float]
+    alpha: float | ArrayLike
     power: float
     n_classes: int
     newton: bool
@@ -601,7 +601,7 @@ STORED: tuple[type[Loss], ...] = (
 def make_loss(
     loss: str | tuple[Function, Function],
     *,
-    alpha: float | Sequence[float] = 0.9,
+    alpha: float | ArrayLike = 0.9,
     power: float = 1.5,
     n_classes: int = 0,
     newton: bool = True,

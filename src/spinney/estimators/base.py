@@ -95,10 +95,6 @@ class Estimator(BaseEstimator, Generic[Model]):
         parameters.check_spelling(cls, params)
         return super().__new__(cls)
 
-    def _store(self, params: dict[str, Any]) -> None:
-        """Set the parameters, given the local names of `__init__`."""
-        parameters.store(self, params)
-
     def _validate_params(self) -> None:
         """Check the values of the parameters."""
         super()._validate_params()

@@ -32,11 +32,6 @@ def check_spelling(cls: Any, params: dict[str, Any]) -> None:
             raise TypeError(f"{cls.__name__} has no parameter {name!r}. {hint}")
 
 
-def store(estimator: Any, params: dict[str, Any]) -> None:
-    """Set the parameters, given the local names of `__init__`."""
-    vars(estimator).update({name: value for name, value in params.items() if name not in {"self", "__class__"}})
-
-
 def parameter(estimator: Any, name: str, default: Any) -> Any:
     """The value of a parameter that some classes of a family have; of a class without it, the default.
 
