@@ -479,7 +479,7 @@ def test_the_figure_is_examined():
     y = table["MedHouseVal"].to_numpy()
     rows = np.concatenate([test for _, test in cut_rows(len(y))[:2]])
     assert evidence.residuals.n_rows == len(rows)
-    said = record.pool("random forest").said
+    said = record.pool("random forest").predicted
     assert evidence.residuals.rmse == pytest.approx(np.sqrt(np.mean((said - y[rows]) ** 2)))
     first = len(rows) // 2
     assert curve.scores[0][-1] == pytest.approx(r2_score(y[rows[:first]], said[:first]))
