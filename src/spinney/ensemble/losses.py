@@ -131,6 +131,10 @@ class Loss:
             return "identity"
         return "logistic" if self.n_raw == 1 else "softmax"
 
+    def store(self) -> dict[str, Any]:
+        """What files hold of a loss: the numbers that are its attributes."""
+        return dict(vars(self))
+
     @classmethod
     def restore(cls, numbers: dict[str, Any]) -> Self:
         """A loss of the numbers that are its attributes; ValueError where they are not those of one."""

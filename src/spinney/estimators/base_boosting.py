@@ -19,7 +19,7 @@ from spinney._warnings import warn
 from spinney.ensemble import held_out
 from spinney.ensemble.boosting import BoostedRows, Boosting, Constraints
 from spinney.ensemble.initial_score import find_start
-from spinney.ensemble.losses import Loss
+from spinney.ensemble.losses import STORED, Loss
 from spinney.ensemble.rounds import TRAIN, EvaluationSet, Monitor, StoppingRule, grow_rounds
 from spinney.ensemble.sampling import draw_key
 from spinney.estimators.base import Estimator
@@ -154,7 +154,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
     _keeps: ClassVar[dict[str, Kept]] = {
         "forest_": Kept(Forest),
         "max_features_": Kept(int),
-        "_loss": Kept(Loss),
+        "_loss": Kept(Loss, stored=STORED),
         "_seed": Kept(int),
         "_start": Kept(np.ndarray),
         "_exponent": Kept(int, is_needed=False),

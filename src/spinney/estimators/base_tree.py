@@ -93,7 +93,7 @@ class TreeEstimator(Estimator[FittedTree]):
 
     _keeps: ClassVar[dict[str, Kept]] = {
         "tree_": Kept(Tree),
-        "pruning_": Kept(PruningReport | None, is_needed=False),
+        "pruning_": Kept(PruningReport | None, is_needed=False, stored=(PruningReport,)),
         "ccp_alpha_": Kept(float, is_needed=False),
         "cv_results_": Kept(dict, is_needed=False),
     }
