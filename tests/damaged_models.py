@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 import saved_models
-from spinney.estimators.saving import all_kinds, named_losses
+from spinney.estimators.saving import kinds_of_files, named_losses
 from spinney.model.container import Container, dump
 from spinney.model.io import FORMAT, MAJOR, MINOR, ModelFile, summarise
 from spinney.model.state import Writer
@@ -15,7 +15,7 @@ DELETE = object()
 
 def load_changed(model, change):
     """The estimator of a file of `model` in which `change` has been applied to the dict of fitted attributes."""
-    kinds = all_kinds(named_losses(dict(saved_models.LOSSES)), is_file=True)
+    kinds = kinds_of_files(named_losses(dict(saved_models.LOSSES)))
     method = type(model).__name__
 
     def take(estimator):

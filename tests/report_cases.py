@@ -110,7 +110,7 @@ def make_evidence(name="weight", *, is_classes=True):
         key="forest",
         name="random forest",
         recipe="import spinney\nprint('<b>')",
-        growths=(LearningCurve("forest", "random forest", (1, 10), (0.6, 0.8), (0.02, 0.02), (0.1, 0.2)),),
+        learning_curves=(LearningCurve("forest", "random forest", (1, 10), (0.6, 0.8), (0.02, 0.02), (0.1, 0.2)),),
         coverages=(Coverage("forest", (0.5, 0.9), (0.55, 0.88), (0.5, 0.85), (0.6, 0.91), (1.0, 1.5), 120),),
         importances=(Importance(name, 0.6, 0.1, 0.2, 0.03), Importance("colour", 0.4, None, 0.1, None)),
         dependences=(

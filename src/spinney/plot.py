@@ -183,12 +183,14 @@ def residuals(model: Any, X: Any, y: Any, *, kind: str = "points") -> Chart:
     >>> plot.residuals(tree, X[1::2], np.sin(X[1::2, 0]))
     <Chart: True against predicted values>
     """
+    from sklearn.base import is_classifier
+
     from spinney.study.held_out import measure_residuals
 
     draw = {"points": charts.residuals, "histogram": charts.residual_histogram}
     if kind not in draw:
         raise ValueError(f"kind is 'points' or 'histogram', not {kind!r}")
-    if hasattr(model, "classes_"):
+    if is_classifier(model):
         raise TypeError(f"residuals are errors of predicted numbers; {_name(model)} predicts classes: see confusion")
     truth = _read_numbers(y, X)
     return draw[kind](measure_residuals(truth, np.asarray(model.predict(X), np.float64)))
@@ -223,13 +225,19 @@ def coverage(model: Any, X: Any, y: Any, *, levels: Sequence[float] = LEVELS, tr
     >>> plot.coverage(forest, X[200:], y[200:], levels=[0.5, 0.9])
     <Chart: Coverage: how often the truth was inside>
     """
+    from spinney.estimators.forest_classifier import ForestClassifier
+    from spinney.estimators.forest_regressor import ForestRegressor
     from spinney.study.held_out import measure_coverage
 
-    classes = getattr(model, "classes_", None)
-    predict = getattr(model, "predict_interval" if classes is None else "predict_set", None)
-    if predict is None:
+    predict: Callable[..., NDArray[Any]]
+    classes: NDArray[Any] | None = None
+    if isinstance(model, ForestClassifier):
+        classes = _classes(model, "coverage")
+        truth, predict = _read_classes(y, X, classes), model.predict_set
+    elif isinstance(model, ForestRegressor):
+        truth, predict = _read_numbers(y, X), model.predict_interval
+    else:
         raise TypeError(f"{_name(model)} has neither intervals nor sets: use a forest")
-    truth = _read_numbers(y, X) if classes is None else _read_classes(y, X, classes)
     regions = {float(level): predict(X, level, train=train) for level in levels}
     return charts.coverage([measure_coverage(_name(model), truth, regions, classes)])
 
@@ -278,6 +286,7 @@ def importances(model: Any, X: Any = None, y: Any = None) -> Chart:
         names, values, errors = table.feature, table.importance.tolist(), table.std_error.tolist()
     else:
         values = model.feature_importances_.tolist()
+        # scikit-learn's rule for any fitted model: there is no such attribute where X had no names
         names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(len(values))])
         errors = [np.nan] * len(values)
     found = [
@@ -317,6 +326,7 @@ def dependence(model: Any, X: Any, feature: str | int, *, label: Any = None, ran
     <Chart: Dependence on MedInc>
     """
     import pyarrow.compute as pc
+    from sklearn.base import is_classifier
 
     from spinney.study.dependence import depend
 
@@ -329,7 +339,7 @@ def dependence(model: Any, X: Any, feature: str | int, *, label: Any = None, ran
     if pc.all(pc.is_null(table[feature], nan_is_null=True)).as_py():
         raise ValueError(f"feature {feature!r} has no values in X")
     rows = np.random.default_rng(random_state).permutation(table.num_rows)[:N_ROWS]
-    if not hasattr(model, "classes_"):
+    if not is_classifier(model):
         found = depend(lambda changed: model.predict(back(changed)), table, str(feature), rows, None)
         return charts.dependence(found, "target")
     place = _choose_class(model, back(table.take(rows)), label)
@@ -370,6 +380,7 @@ def growth(model: Any, X: Any, y: Any, *, metric: str | None = None) -> Chart:
     >>> plot.growth(model, X[200:], y[200:]).to_table().header
     ('trees', 'R²')
     """
+    from sklearn.base import is_classifier
     from sklearn.utils.validation import check_is_fitted
 
     from spinney.study.evidence import LearningCurve
@@ -377,7 +388,7 @@ def growth(model: Any, X: Any, y: Any, *, metric: str | None = None) -> Chart:
     from spinney.study.staged import staged_predictions
 
     check_is_fitted(model)
-    classes = getattr(model, "classes_", None)
+    classes = model.classes_ if is_classifier(model) else None
     score = choose_metric(metric, "regression" if classes is None else "classification")
     truth = _read_numbers(y, X) if classes is None else _read_classes(y, X, classes)
     known = np.empty(0) if classes is None else classes
@@ -457,10 +468,11 @@ def _name(model: Any) -> str:
 
 def _classes(model: Any, what: str) -> NDArray[Any]:
     """The classes of a fitted model."""
+    from sklearn.base import is_classifier
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(model)
-    if not hasattr(model, "classes_"):
+    if not is_classifier(model):
         raise TypeError(f"{what} is of classes; {_name(model)} predicts numbers: see residuals")
     return np.asarray(model.classes_)
 
@@ -502,7 +514,7 @@ def _read_classes(y: Any, X: Any, classes: NDArray[Any]) -> NDArray[Any]:
 def _read_probabilities(model: Any, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[Any]]:
     """True classes, probabilities and the classes they are in order of."""
     classes = _classes(model, "this picture")
-    if not hasattr(model, "predict_proba"):
+    if not hasattr(model, "predict_proba"):  # scikit-learn's rule: whether there are any may depend on parameters
         raise TypeError(f"{_name(model)} has no probabilities (predict_proba)")
     truth = _read_classes(y, X, classes)
     if len(np.unique(truth)) < 2:

@@ -299,9 +299,9 @@ def test_vote_table_of_classes(kind, voting):
     model = make(kind, voting=voting, min_samples_leaf=4).fit(X, np.array(["low", "mid", "top"])[y])
     table = model.vote_table(X[3])
     trees = model.estimators_
-    assert table.said.tolist() == [tree.predict(X[3:4])[0] for tree in trees]
+    assert table.prediction.tolist() == [tree.predict(X[3:4])[0] for tree in trees]
     assert table.leaf.tolist() == [tree.apply(X[3:4])[0] for tree in trees] == model.apply(X[3:4])[0].tolist()
-    assert table.votes.tolist() == [np.count_nonzero(table.said == label) for label in model.classes_]
+    assert table.votes.tolist() == [np.count_nonzero(table.prediction == label) for label in model.classes_]
     assert len(table) == table.votes.sum() == 40
     np.testing.assert_allclose(table.mean, model.predict_proba(X[3:4])[0], rtol=1e-12)
     np.testing.assert_allclose(
@@ -309,7 +309,7 @@ def test_vote_table_of_classes(kind, voting):
     )
     frame = table.to_frame()
     assert frame.columns.tolist() == ["tree", "leaf", "class", "share"]
-    assert frame["class"].tolist() == table.said.tolist()
+    assert frame["class"].tolist() == table.prediction.tolist()
     if voting == "soft":
         np.testing.assert_allclose(frame["share"], [tree.predict_proba(X[3:4]).max() for tree in trees])
     lines = str(table).splitlines()
@@ -324,7 +324,7 @@ def test_vote_table_of_numbers(kind):
     model = make(kind, min_samples_leaf=4).fit(X, y)
     table = model.vote_table(X[3].tolist())
     said = [tree.predict(X[3:4])[0] for tree in model.estimators_]
-    assert table.said.tolist() == said
+    assert table.prediction.tolist() == said
     assert table.mean == pytest.approx(model.predict(X[3:4])[0])
     assert table.sd == pytest.approx(np.std(said, ddof=1))
     assert table.to_frame()["value"].tolist() == said

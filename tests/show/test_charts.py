@@ -120,7 +120,7 @@ def test_a_baseline_that_is_far_off_is_told_in_words():
     assert alone.y.levels == ("commonest class",)
 
 
-def test_growths_are_told_by_number_of_trees():
+def test_learning_curves_are_told_by_number_of_trees():
     table = ALL["scores_by_trees"].to_table()
     assert table.rows[1] == ("50", "0.8", "0.78", "0.82", "0.9", "0.88", "0.92")
     assert ALL["seconds_by_trees"].to_table().rows[0] == ("10", "0.1", "0.2")

@@ -80,9 +80,9 @@ def test_answers_are_those_of_cross_val_predict(case):
 def test_growth_is_the_score_of_smaller_ensembles(case):
     data, study, evidence = case
     folds = make_folds(data, 3, 2, seed=1).splits[:3]
-    assert [one.key for one in evidence.growths] == ["forest", "boosting"]
+    assert [one.key for one in evidence.learning_curves] == ["forest", "boosting"]
     methods = {one.key: one for one in choose_methods(data.summary.task)}
-    for growth in evidence.growths:
+    for growth in evidence.learning_curves:
         assert growth.trees[-1] == 100
         assert growth.scores[-1] == pytest.approx(np.mean(study.method(growth.key).scores[:3]))
         assert growth.seconds[-1] == pytest.approx(np.mean(study.method(growth.key).fit_seconds[:3]))
@@ -347,7 +347,7 @@ def test_a_budget_leaves_out_what_is_late():
     evidence = examine(study, data, record, clock=Clock(1e-9))
     assert evidence.confusion is not None  # the answers are at hand
     late = dict.fromkeys(["tree", "importances", "dependences", "coverages"], "the budget was spent")
-    assert dict(evidence.left_out) == late | {"growths": "no ensemble took part"}
+    assert dict(evidence.left_out) == late | {"learning_curves": "no ensemble took part"}
     assert evidence.stopped == "budget"
 
 
@@ -365,7 +365,7 @@ def test_an_interrupt_leaves_what_is_done():
     assert evidence.confusion is not None
     assert evidence.tree is not None
     missing = dict.fromkeys(["importances", "dependences", "coverages"], "it was interrupted")
-    assert dict(evidence.left_out) == missing | {"growths": "no ensemble took part"}
+    assert dict(evidence.left_out) == missing | {"learning_curves": "no ensemble took part"}
     assert evidence.stopped == "interrupt"
 
 
@@ -379,7 +379,7 @@ def test_a_part_that_fails_is_said(monkeypatch):
 
     monkeypatch.setattr(import_module("spinney.study.examine"), "list_importances", fail)
     evidence = examine(study, data, record)
-    assert dict(evidence.left_out) == {"growths": "no ensemble took part", "importances": "no such thing"}
+    assert dict(evidence.left_out) == {"learning_curves": "no ensemble took part", "importances": "no such thing"}
     assert [one.feature for one in evidence.dependences] == ["x", "z", "noise", "g"]
 
 
@@ -415,7 +415,7 @@ def test_a_tuned_method_is_examined_with_what_most_folds_chose():
     evidence = examine(study, data, record)
     assert evidence.name == "ID3, tuned"
     assert "is_tuned=True" in evidence.recipe
-    assert dict(evidence.left_out) == {"growths": "no ensemble took part"}
+    assert dict(evidence.left_out) == {"learning_curves": "no ensemble took part"}
 
 
 # --- The record ----------------------------------------------------------------------------------------------
@@ -446,7 +446,7 @@ def test_ensembles_without_two_folds_are_said():
     study = compare(data, methods=["id3", "forest"], n_splits=2, n_repeats=1, record=record)
     for folds in record.stages.values():
         folds.pop()
-    assert dict(examine(study, data, record).left_out) == {"growths": "no ensemble has finished two folds"}
+    assert dict(examine(study, data, record).left_out) == {"learning_curves": "no ensemble has finished two folds"}
 
 
 def test_one_fold_has_no_growth():
@@ -471,15 +471,15 @@ def test_the_figure_is_examined():
     evidence = examine_figure(figure, record)
     assert evidence.left_out == ()
     assert evidence.key == find_best_ensemble(figure) == "random forest"
-    assert [one.key for one in evidence.growths] == [curve.name for curve in figure.curves]
-    growth, curve = evidence.growths[0], figure.curves[0]
+    assert [one.key for one in evidence.learning_curves] == [curve.name for curve in figure.curves]
+    growth, curve = evidence.learning_curves[0], figure.curves[0]
     assert growth.scores == pytest.approx(np.mean(curve.scores, axis=0))
     assert growth.trees == (5, 10)
     table = datasets.load("california_housing")
     y = table["MedHouseVal"].to_numpy()
     rows = np.concatenate([test for _, test in cut_rows(len(y))[:2]])
     assert evidence.residuals.n_rows == len(rows)
-    said = record.pool("random forest").said
+    said = record.pool("random forest").predicted
     assert evidence.residuals.rmse == pytest.approx(np.sqrt(np.mean((said - y[rows]) ** 2)))
     first = len(rows) // 2
     assert curve.scores[0][-1] == pytest.approx(r2_score(y[rows[:first]], said[:first]))
@@ -493,7 +493,7 @@ def test_the_figure_is_examined():
 @compiled_only
 def test_a_rehearsal_makes_every_part_that_calls_kernels():
     evidence = rehearse_figure()
-    assert [name for name, _ in evidence.left_out] == ["residuals", "growths"]
+    assert [name for name, _ in evidence.left_out] == ["residuals", "learning_curves"]
     assert evidence.tree is not None
     assert evidence.importances
     assert evidence.dependences

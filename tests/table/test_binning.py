@@ -459,6 +459,18 @@ def test_thresholds_are_midpoints():
     assert spinney.equal_density_bins([4, 4, 4]).tolist() == []
 
 
+@given(st.lists(st.floats(allow_nan=False), min_size=2, max_size=30, unique=True), st.integers(2, 9))
+@example([0.0, 5e-324, 1.0, 1.0000000000000002, 1.7976931348623157e308], 9)
+@example([-math.inf, -1.7976931348623157e308, 1.7976931348623157e308, math.inf], 9)
+def test_thresholds_are_those_that_kernels_place(values, n_bins):
+    bins = bin_columns([np.array(values)], max_bins=n_bins)
+    place = _jit.interpreted().common.thresholds.place_threshold
+    codes = range(1, int(bins.features[N_CODES, 0]))
+    with np.errstate(over="ignore", invalid="ignore"):
+        expected = [place(bins.features, bins.edges, 0, code, code + 1, is_value=False) for code in codes]
+    assert spinney.equal_density_bins(values, n_bins).tolist() == expected
+
+
 def test_thresholds_of_a_normal_column_are_its_quantiles():
     x = np.random.default_rng(0).normal(size=100_001)
     expected = np.quantile(x, np.arange(1, 10) / 10)

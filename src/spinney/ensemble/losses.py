@@ -22,7 +22,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from spinney._elementary import LEAST, log_one
 from spinney._jit import Kernels, interpreted, kernels
@@ -130,6 +130,10 @@ class Loss:
         if self.n_classes == 0:
             return "identity"
         return "logistic" if self.n_raw == 1 else "softmax"
+
+    def store(self) -> dict[str, Any]:
+        """What files hold of a loss: the numbers that are its attributes."""
+        return dict(vars(self))
 
     @classmethod
     def restore(cls, numbers: dict[str, Any]) -> Self:
@@ -569,7 +573,7 @@ class Custom(Loss):
 class LossOptions(NamedTuple):
     """What losses are made with; each takes what it knows."""
 
-    alpha: float | Sequence[float]
+    alpha: float | ArrayLike
     power: float
     n_classes: int
     newton: bool
@@ -601,7 +605,7 @@ STORED: tuple[type[Loss], ...] = (
 def make_loss(
     loss: str | tuple[Function, Function],
     *,
-    alpha: float | Sequence[float] = 0.9,
+    alpha: float | ArrayLike = 0.9,
     power: float = 1.5,
     n_classes: int = 0,
     newton: bool = True,

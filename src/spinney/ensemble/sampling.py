@@ -152,9 +152,25 @@ class Draw:
         _ = self.units, self.guide, self.rates
         return self
 
-    def __getstate__(self) -> dict[str, Any]:
-        """What was given; the tables made of it are made again."""
+    def store(self) -> dict[str, Any]:
+        """What files hold: what was given. The tables made of it are made again."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @classmethod
+    def restore(cls, parts: dict[str, Any]) -> Draw:
+        """A draw of what a file holds; ValueError where nothing can be drawn by it."""
+        types = {"kind": str, "n_rows": int, "n_drawn": int, "seed": int, "is_balanced": bool}
+        if not all(type(parts.get(name)) is kind for name, kind in types.items()):
+            raise ValueError("a draw has a kind, counts and a seed")
+        for name, kinds in (("probability", "f"), ("strata", "iu"), ("groups", "iu")):
+            part = parts.get(name)
+            if part is not None and not (isinstance(part, np.ndarray) and part.dtype.kind in kinds):
+                raise ValueError("a draw has arrays of chances, strata and groups, or none")
+        return cls(**parts)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What files hold, and copies."""
+        return self.store()
 
     def check_paste(self) -> None:
         """Without replacement there must be enough to draw from."""

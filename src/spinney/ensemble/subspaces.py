@@ -8,7 +8,7 @@ that all trees of an ensemble make one forest:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -65,6 +65,18 @@ class Subspaces:
         kind = "bootstrap" if self.has_repeats else "paste"
         object.__setattr__(self, "draw", Draw(kind, self.n_features, self.n_drawn, draw_key(self.seed, FEATURES)))
 
+    def store(self) -> dict[str, Any]:
+        """What files hold: what was given."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+
+    @classmethod
+    def restore(cls, parts: dict[str, Any]) -> Subspaces:
+        """Subspaces of what a file holds; ValueError where parts are missing, or no columns can be drawn."""
+        names = {f.name for f in fields(cls) if f.init}
+        if set(parts) != names:
+            raise ValueError(f"a {cls.__name__} has the parts {sorted(names)}, not {sorted(parts)}")
+        return cls(**parts)
+
     @property
     def is_whole(self) -> bool:
         """Whether every member sees every column once."""
@@ -81,6 +93,18 @@ class Bags(NamedTuple):
     draw: Draw
     spaces: Subspaces
     seed: int
+
+    def store(self) -> dict[str, Any]:
+        """What files hold."""
+        return self._asdict()
+
+    @classmethod
+    def restore(cls, parts: dict[str, Any]) -> Bags:
+        """Bags of what a file holds; ValueError unless these are a draw of rows, one of columns, and a seed."""
+        bags: Any = cls(**parts)
+        if not (isinstance(bags.draw, Draw) and isinstance(bags.spaces, Subspaces) and type(bags.seed) is int):
+            raise ValueError("bags have a draw, spaces and a seed")
+        return cls(**parts)
 
     def columns(self, member: int) -> NDArray[np.int64] | None:
         """The columns of a member; None: all of them, as they are."""

@@ -136,7 +136,15 @@ class AdaBoostClassifier(Classifier, BaseAdaBoost):
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
-        self._store(locals())
+        self.estimator = estimator
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.convention = convention
+        self.n_iter_no_change = n_iter_no_change
+        self.validation_fraction = validation_fraction
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
 
     def fit(
         self,
@@ -384,7 +392,15 @@ class AdaBoostRegressor(Regressor, BaseAdaBoost):
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
-        self._store(locals())
+        self.estimator = estimator
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.loss = loss
+        self.n_iter_no_change = n_iter_no_change
+        self.validation_fraction = validation_fraction
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
 
     def fit(
         self,

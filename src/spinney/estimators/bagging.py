@@ -142,7 +142,20 @@ class BaggingClassifier(Classifier, Bagging):
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
-        self._store(locals())
+        self.estimator = estimator
+        self.n_estimators = n_estimators
+        self.max_samples = max_samples
+        self.max_features = max_features
+        self.bootstrap = bootstrap
+        self.bootstrap_features = bootstrap_features
+        self.stratify = stratify
+        self.block_size = block_size
+        self.voting = voting
+        self.oob_score = oob_score
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict class probabilities, shape (n_rows, n_classes): the mean of those of the members, or of their votes.
@@ -225,7 +238,18 @@ class BaggingRegressor(Regressor, Bagging):
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
-        self._store(locals())
+        self.estimator = estimator
+        self.n_estimators = n_estimators
+        self.max_samples = max_samples
+        self.max_features = max_features
+        self.bootstrap = bootstrap
+        self.bootstrap_features = bootstrap_features
+        self.block_size = block_size
+        self.oob_score = oob_score
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predict the target of each row: the mean of what the members predict."""

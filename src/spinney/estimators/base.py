@@ -12,9 +12,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from spinney.estimators import parameters, saving
+from spinney.estimators import saving
 from spinney.estimators.checks import check_classes, check_numbers
 from spinney.estimators.kept import VALUE, Kept, is_fitted
+from spinney.estimators.parameters import strict
 from spinney.table.schema import Schema
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class Regressor(RegressorMixin):
         return check_numbers(self, y, n_rows)
 
 
+@strict
 class Estimator(BaseEstimator, Generic[Model]):
     """An estimator of this library, whose fitted model is one value, a `Model`.
 
@@ -82,27 +84,6 @@ class Estimator(BaseEstimator, Generic[Model]):
     }
     n_features_in_: int
     _fitted: Model  # there after a fit, and not before
-
-    # --- parameters ---
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Let a class explain names that it does not know."""
-        super().__init_subclass__(**options)
-        parameters.finish_class(cls)
-
-    def __new__(cls, *_: Any, **params: Any) -> Any:
-        """Check the spelling of parameters; `__init__` does the rest."""
-        parameters.check_spelling(cls, params)
-        return super().__new__(cls)
-
-    def _store(self, params: dict[str, Any]) -> None:
-        """Set the parameters, given the local names of `__init__`."""
-        parameters.store(self, params)
-
-    def _validate_params(self) -> None:
-        """Check the values of the parameters."""
-        super()._validate_params()
-        parameters.refuse_booleans(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, St
 from spinney._threads import count_workers
 from spinney.ensemble.forest import Plan, vote_again
 from spinney.ensemble.out_of_bag import OutOfBagSums
-from spinney.ensemble.sampling import bagging_params, make_bagging_draw, positive_rows
+from spinney.ensemble.sampling import Draw, bagging_params, make_bagging_draw, positive_rows
 from spinney.ensemble.subspaces import Bags, SubspaceGrowth, Subspaces
 from spinney.estimators.base import Estimator
 from spinney.estimators.cart import cart_params, count_features, is_fast, make_tree_estimator
@@ -95,7 +95,7 @@ class Bagging(Estimator[FittedBagging]):
         "_members": Kept(list, is_needed=False, check=check_members),
         "estimator_": Kept(BaseEstimator | list),
         "_base": Kept(BaseEstimator, is_needed=False),
-        "_bags": Kept(Bags),
+        "_bags": Kept(Bags, stored=(Bags, Draw, Subspaces)),
         "_is_soft": Kept(bool),
         "_fingerprint": Kept(str, check=find_hash_fault),
         **OOB_KEPT,

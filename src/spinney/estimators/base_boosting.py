@@ -19,7 +19,7 @@ from spinney._warnings import warn
 from spinney.ensemble import held_out
 from spinney.ensemble.boosting import BoostedRows, Boosting, Constraints
 from spinney.ensemble.initial_score import find_start
-from spinney.ensemble.losses import Loss
+from spinney.ensemble.losses import STORED, Loss
 from spinney.ensemble.rounds import TRAIN, EvaluationSet, Monitor, StoppingRule, grow_rounds
 from spinney.ensemble.sampling import draw_key
 from spinney.estimators.base import Estimator
@@ -38,11 +38,10 @@ from spinney.estimators.evaluation_sets import GivenSet, Validation, check_stopp
 from spinney.estimators.kept import Kept, Part, set_parts
 from spinney.estimators.round_scores import make_score, name_score
 from spinney.estimators.scoring import find_score
-from spinney.estimators.training import Effort, estimate_effort, make_legend, read_training
+from spinney.estimators.training import Effort, bin_rows, estimate_effort, make_legend, read_training
 from spinney.model.boosted_scores import add_rounds, begin_raw
 from spinney.model.fitted_boosting import FittedBoosting, Scores, feature_importances, find_boosting_fault, in_units
-from spinney.table.binning import bin_table
-from spinney.table.fixed_point import fix_weights, scale
+from spinney.table.fixed_point import scale
 from spinney.table.ingest import Table
 from spinney.table.schema import Schema, encode
 from spinney.tree.boost import BoostParams
@@ -156,7 +155,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
     _keeps: ClassVar[dict[str, Kept]] = {
         "forest_": Kept(Forest),
         "max_features_": Kept(int),
-        "_loss": Kept(Loss),
+        "_loss": Kept(Loss, stored=STORED),
         "_seed": Kept(int),
         "_start": Kept(np.ndarray),
         "_exponent": Kept(int, is_needed=False),
@@ -327,15 +326,14 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         first_round: int,
     ) -> Boosting:
         """Bin the table and set up what grows on it; y, weight, raw: those of the rows to learn from."""
-        schema, n_rows = data.table.schema, len(y)
-        n_workers = effort.count_workers(self.n_jobs, n_rows // SHARED_ROWS)
+        schema = data.table.schema
+        n_workers = effort.count_workers(self.n_jobs, len(y) // SHARED_ROWS)
         constraints = Constraints(
             check_monotone(self.monotonic_cst, self, schema), check_interactions(self.interaction_cst, schema)
         )
-        quantiles = fix_weights(weight, n_rows).values
         is_exact = self.max_bins is None or self.candidates == "hessian"  # which are drawn from all values
         max_bins = None if is_exact else int(self.max_bins)
-        bins = bin_table(data.table, quantiles, max_bins, effort.kernels, data.keep, n_workers)
+        bins = bin_rows(data.table, weight, max_bins, effort, keep=data.keep, n_workers=n_workers)
         if self.max_bins is None and bins.features[IS_BINNED].any():
             column = schema.name_of(int(np.argmax(bins.features[IS_BINNED])))
             warn(f"max_bins=None: column {column} has more than {MAX_CODES} distinct values; quantiles bin them")

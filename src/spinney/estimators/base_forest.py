@@ -80,7 +80,7 @@ class BaseForest(Estimator[FittedForest]):
         "n_outputs_": Kept(int, check=find_outputs_fault),
         "forest_": Kept(Forest),
         "max_features_": Kept(int),
-        "_draw": Kept(Draw),
+        "_draw": Kept(Draw, stored=(Draw,)),
         "_seed": Kept(int),
         "_fingerprint": Kept(str, check=find_hash_fault),
         "_weight_mark": Kept(str, check=find_hash_fault),

@@ -93,7 +93,7 @@ class TreeEstimator(Estimator[FittedTree]):
 
     _keeps: ClassVar[dict[str, Kept]] = {
         "tree_": Kept(Tree),
-        "pruning_": Kept(PruningReport | None, is_needed=False),
+        "pruning_": Kept(PruningReport | None, is_needed=False, stored=(PruningReport,)),
         "ccp_alpha_": Kept(float, is_needed=False),
         "cv_results_": Kept(dict, is_needed=False),
     }
@@ -318,9 +318,9 @@ class TreeEstimator(Estimator[FittedTree]):
 
     def _with(self, pruned: Pruned) -> Self:
         """A fitted copy with another tree."""
-        other = type(self).__new__(type(self))
-        vars(other).update(vars(self))
-        other._keep(replace(self._find_fitted(), tree=pruned.tree, pruning=pruned.pruning))  # noqa: SLF001
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._keep(replace(self._find_fitted(), tree=pruned.tree, pruning=pruned.pruning))
         return other
 
     def _encode_rows(self, X: Any, y: Any, sample_weight: Any) -> EncodedRows:

@@ -214,7 +214,41 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
-        self._store(locals())
+        self.loss = loss
+        self.learning_rate = learning_rate
+        self.n_estimators = n_estimators
+        self.max_leaf_nodes = max_leaf_nodes
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.min_samples_split = min_samples_split
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.min_child_weight = min_child_weight
+        self.reg_lambda = reg_lambda
+        self.reg_alpha = reg_alpha
+        self.gamma = gamma
+        self.pruning = pruning
+        self.subsample = subsample
+        self.max_features = max_features
+        self.max_features_per_tree = max_features_per_tree
+        self.newton = newton
+        self.init = init
+        self.max_bins = max_bins
+        self.candidates = candidates
+        self.categorical_features = categorical_features
+        self.cat_smooth = cat_smooth
+        self.max_cat_threshold = max_cat_threshold
+        self.monotonic_cst = monotonic_cst
+        self.interaction_cst = interaction_cst
+        self.n_iter_no_change = n_iter_no_change
+        self.validation_fraction = validation_fraction
+        self.scoring = scoring
+        self.tol = tol
+        self.max_time = max_time
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -470,7 +504,42 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
-        self._store(locals())
+        self.loss = loss
+        self.learning_rate = learning_rate
+        self.n_estimators = n_estimators
+        self.max_leaf_nodes = max_leaf_nodes
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.min_samples_split = min_samples_split
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.min_child_weight = min_child_weight
+        self.reg_lambda = reg_lambda
+        self.reg_alpha = reg_alpha
+        self.gamma = gamma
+        self.pruning = pruning
+        self.subsample = subsample
+        self.max_features = max_features
+        self.max_features_per_tree = max_features_per_tree
+        self.newton = newton
+        self.alpha = alpha
+        self.power = power
+        self.init = init
+        self.max_bins = max_bins
+        self.candidates = candidates
+        self.categorical_features = categorical_features
+        self.cat_smooth = cat_smooth
+        self.max_cat_threshold = max_cat_threshold
+        self.monotonic_cst = monotonic_cst
+        self.interaction_cst = interaction_cst
+        self.n_iter_no_change = n_iter_no_change
+        self.validation_fraction = validation_fraction
+        self.scoring = scoring
+        self.tol = tol
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

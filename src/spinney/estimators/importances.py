@@ -13,9 +13,9 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._warnings import warn
-from spinney.estimators import parameters
 from spinney.estimators.checks import all_or_nothing, open_x
 from spinney.estimators.other_members import hold_rows
+from spinney.estimators.parameters import strict
 from spinney.model.importance import STD_ERRORS
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from spinney.model.importance_table import ImportanceTable
 
 
+@strict
 class OOBSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
     """Select features by their permutation importance on out-of-bag rows.
 
@@ -70,21 +71,6 @@ class OOBSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         self.threshold = threshold
         self.max_features = max_features
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Let a class explain names that it does not know."""
-        super().__init_subclass__(**options)
-        parameters.finish_class(cls)
-
-    def __new__(cls, *_: Any, **params: Any) -> Any:
-        """Check the spelling of parameters; `__init__` does the rest."""
-        parameters.check_spelling(cls, params)
-        return super().__new__(cls)
-
-    def _validate_params(self) -> None:
-        """Check the values of the parameters."""
-        super()._validate_params()
-        parameters.refuse_booleans(self)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)
@@ -128,9 +114,6 @@ class OOBSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         if len(kept) == 0:
             warn("No features were selected: either the data is too noisy or the selection test too strict.")
         return hold_rows(X, columns).take(None, kept)
-
-
-parameters.finish_class(OOBSelector)
 
 
 def find_threshold(threshold: float | str | None, table: ImportanceTable) -> Any:

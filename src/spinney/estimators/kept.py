@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from spinney.model.container import BrokenFileError
+from spinney.model.state import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,6 +105,19 @@ def replace_at(value: Any, path: list[str], new: Any) -> Any:
     return value._replace(**change) if is_tuple else replace(value, **change)
 
 
+class Stored(Protocol):
+    """A value that knows how files hold it, under the name of its class."""
+
+    def store(self) -> dict[str, Any]:
+        """Its parts by name, from which it can be made again: numbers, texts, arrays, other values that are stored."""
+        raise NotImplementedError
+
+    @classmethod
+    def restore(cls, parts: dict[str, Any]) -> Self:
+        """The value of such parts, which nobody has checked: ValueError, or another, where there is none."""
+        raise NotImplementedError
+
+
 class Kept(NamedTuple):
     """A fitted attribute that files and pickles hold.
 
@@ -116,11 +130,15 @@ class Kept(NamedTuple):
     check : callable, optional
         Of (value, estimator), after all attributes of the estimator have been set and are of their types: what is wrong
         with the value, or None. Kernels and methods trust what has passed.
+    stored : tuple of classes
+        That say themselves how files hold them: those that the value may be of, and those inside it. Arrays, trees and
+        what else `model.state` knows need not be named.
     """
 
     types: Any
     is_needed: bool = True
     check: Callable[[Any, Any], str | None] | None = None
+    stored: tuple[type[Stored], ...] = ()
 
 
 def find_hash_fault(text: str, _: Any) -> str | None:
@@ -134,6 +152,12 @@ def kept_by(cls: Any) -> dict[str, Kept]:
     for base in reversed(cls.__mro__):
         declared |= vars(base).get("_keeps", {})
     return declared
+
+
+def kinds_of(cls: Any) -> dict[str, Kind]:
+    """How the values that a class keeps are taken apart and made again, where they say it themselves."""
+    stored = {one for kept in kept_by(cls).values() for one in kept.stored}
+    return {one.__name__: Kind(one, one.store, one.restore) for one in stored}
 
 
 def take_fitted(estimator: Any) -> dict[str, Any]:

@@ -3,12 +3,40 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, InvalidParameterError
 
 from spinney.estimators.hints import explain_arguments, hint_parameter
+
+Class = TypeVar("Class", bound=type)
+
+
+def strict(cls: Class) -> Class:
+    """Make a class of estimators, and those that inherit from it, strict with their parameters.
+
+    Names are checked before `__init__` sees them, booleans with the other values in `_validate_params`. This is a
+    decorator because estimators and selectors have no base of ours in common.
+    """
+    made: Any = cls
+
+    def new(owner: Any, *_: Any, **params: Any) -> Any:
+        check_spelling(owner, params)
+        return super(made, owner).__new__(owner)
+
+    def validate(self: Any) -> None:
+        super(made, self)._validate_params()
+        refuse_booleans(self)
+
+    def finish_heir(owner: Any, /, **options: Any) -> None:
+        super(made, owner).__init_subclass__(**options)
+        finish_class(owner)
+
+    made.__new__, made._validate_params = new, validate  # noqa: SLF001
+    made.__init_subclass__ = classmethod(finish_heir)
+    finish_class(made)
+    return cls
 
 
 def finish_class(cls: Any) -> None:
@@ -30,11 +58,6 @@ def check_spelling(cls: Any, params: dict[str, Any]) -> None:
         if name not in known:
             hint = hint_parameter(cls, name, list(known)[1:])
             raise TypeError(f"{cls.__name__} has no parameter {name!r}. {hint}")
-
-
-def store(estimator: Any, params: dict[str, Any]) -> None:
-    """Set the parameters, given the local names of `__init__`."""
-    vars(estimator).update({name: value for name, value in params.items() if name not in {"self", "__class__"}})
 
 
 def parameter(estimator: Any, name: str, default: Any) -> Any:

@@ -159,7 +159,36 @@ class RandomForestClassifier(ForestClassifier, BaseForest):
         verbose: int = 0,
         warm_start: bool = False,
     ) -> None:
-        self._store(locals())
+        self.n_estimators = n_estimators
+        self.criterion = criterion
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.min_impurity_decrease = min_impurity_decrease
+        self.max_leaf_nodes = max_leaf_nodes
+        self.max_features = max_features
+        self.bootstrap = bootstrap
+        self.replace = replace
+        self.max_samples = max_samples
+        self.stratify = stratify
+        self.block_size = block_size
+        self.oob_score = oob_score
+        self.honest = honest
+        self.honest_fraction = honest_fraction
+        self.pruning = pruning
+        self.ccp_alpha = ccp_alpha
+        self.voting = voting
+        self.class_weight = class_weight
+        self.missing = missing
+        self.ties = ties
+        self.max_bins = max_bins
+        self.monotonic_cst = monotonic_cst
+        self.categorical_features = categorical_features
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.warm_start = warm_start
 
 
 class RandomForestRegressor(ForestRegressor, BaseForest):
@@ -242,4 +271,32 @@ class RandomForestRegressor(ForestRegressor, BaseForest):
         verbose: int = 0,
         warm_start: bool = False,
     ) -> None:
-        self._store(locals())
+        self.n_estimators = n_estimators
+        self.criterion = criterion
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.min_impurity_decrease = min_impurity_decrease
+        self.min_target_std = min_target_std
+        self.max_leaf_nodes = max_leaf_nodes
+        self.max_features = max_features
+        self.bootstrap = bootstrap
+        self.replace = replace
+        self.max_samples = max_samples
+        self.block_size = block_size
+        self.oob_score = oob_score
+        self.honest = honest
+        self.honest_fraction = honest_fraction
+        self.pruning = pruning
+        self.ccp_alpha = ccp_alpha
+        self.missing = missing
+        self.ties = ties
+        self.max_bins = max_bins
+        self.monotonic_cst = monotonic_cst
+        self.categorical_features = categorical_features
+        self.keep_members = keep_members
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.warm_start = warm_start

@@ -15,13 +15,10 @@ from sklearn.exceptions import InconsistentVersionWarning
 from spinney._warnings import warn
 from spinney.ensemble import losses
 from spinney.ensemble.losses import Loss
-from spinney.ensemble.sampling import Draw
-from spinney.ensemble.subspaces import Bags, Subspaces
-from spinney.estimators.kept import VALUE, is_fitted, is_of, kept_by, take_fitted
+from spinney.estimators.kept import VALUE, is_fitted, is_of, kept_by, kinds_of, take_fitted
 from spinney.model.container import BrokenFileError, dump, read
 from spinney.model.io import MissingLossError, ModelFile, save
-from spinney.model.state import KINDS, Kind, Reader, Unstorable, Writer, of_dataclass
-from spinney.tree.pruning_report import PruningReport, find_report_fault
+from spinney.model.state import KINDS, Kind, Reader, Unstorable, Writer
 
 if TYPE_CHECKING:
     import os
@@ -32,6 +29,9 @@ if TYPE_CHECKING:
 
 TEMPORARY = ("trace_",)
 """Fitted attributes that no file holds: a trace is made from the training data again, by `spinney.trace`."""
+
+CUSTOM_LOSS = "CustomLoss"
+"""What files call a loss by functions."""
 
 NUMBER = (bool, int, float, np.bool_, np.integer, np.floating)
 
@@ -103,7 +103,7 @@ def save_estimator(estimator: Any, path: str | os.PathLike[str]) -> None:
     kind = type(estimator).__name__
     if type(estimator) not in estimator_names():
         raise TypeError(f"{kind} is not one of Spinney's estimators: only these can be saved; pickle keeps others")
-    kinds = all_kinds(named_losses({}), is_file=True)
+    kinds = kinds_of_files(named_losses({}))
     try:
         save(path, kind, estimator._make_predictor() if estimator._has_predictor() else None, estimator, kinds)
     except BrokenFileError as error:
@@ -120,7 +120,7 @@ def to_pickle(estimator: Any) -> dict[str, Any]:
     from spinney import __version__
 
     foreign: list[Any] = []
-    writer = Writer(all_kinds(KEPT_LOSS), foreign)
+    writer = Writer(kinds_of_pickles(type(estimator)), foreign)
     others = {name: value for name, value in vars(estimator).items() if name != VALUE}
     content = writer.write({**others, **take_fitted(estimator)}, "")
     return {
@@ -143,7 +143,7 @@ def from_pickle(estimator: Any, state: dict[str, Any]) -> None:
                 original_sklearn_version=state["version"],
             )
         )
-    reader = Reader(all_kinds(KEPT_LOSS), state["arrays"], state["foreign"])
+    reader = Reader(kinds_of_pickles(type(estimator)), state["arrays"], state["foreign"])
     values = reader.read(json.loads(state["content"]))
     kept = {name: value for name, value in values.items() if name in kept_by(type(estimator))}
     vars(estimator).update({name: value for name, value in values.items() if name not in kept})
@@ -163,22 +163,18 @@ def estimator_names() -> dict[type, str]:
     return {cls: name for cls, name in public.items() if kept_by(cls)}
 
 
-def all_kinds(custom: Kind, *, is_file: bool = False) -> dict[str, Kind]:
-    """Everything that fitted estimators are made of."""
-    kinds = {
-        **KINDS,
-        "PruningReport": of_dataclass(PruningReport, check_report),
-        "Draw": Kind(Draw, Draw.__getstate__, restore_draw),
-        "Subspaces": of_dataclass(Subspaces, lambda _: None),
-        "Bags": Kind(Bags, Bags._asdict, make_bags),
-        "CustomLoss": custom,
-    }
-    for cls in losses.STORED:
-        kinds[cls.__name__] = Kind(cls, lambda loss: dict(vars(loss)), cls.restore)
-    if is_file:
-        for cls, name in estimator_names().items():
-            kinds[name] = Kind(cls, take_estimator, estimator_maker(cls))
+def kinds_of_files(custom: Kind) -> dict[str, Kind]:
+    """All that fitted estimators of any class are made of, and they themselves; custom: losses by functions."""
+    kinds = {**KINDS, CUSTOM_LOSS: custom}
+    for cls, name in estimator_names().items():
+        kinds |= kinds_of(cls)
+        kinds[name] = Kind(cls, take_estimator, estimator_maker(cls))
     return kinds
+
+
+def kinds_of_pickles(cls: type) -> dict[str, Kind]:
+    """All that a fitted estimator of a class is made of, but for other estimators, which pickle keeps."""
+    return {**KINDS, CUSTOM_LOSS: KEPT_LOSS, **kinds_of(cls)}
 
 
 def take_estimator(estimator: Any) -> dict[str, Any]:
@@ -222,34 +218,7 @@ def estimator_maker(cls: Any) -> Callable[[dict[str, Any]], Any]:
     return make
 
 
-# --- The rest ------------------------------------------------------------------------------------------------------
-
-
-def check_report(report: Any) -> None:
-    """Refuse a report of a pruning that could not be printed."""
-    fault = find_report_fault(report)
-    if fault is not None:
-        raise BrokenFileError(fault)
-
-
-def restore_draw(parts: dict[str, Any]) -> Draw:
-    """A draw refuses what cannot be drawn."""
-    types = {"kind": str, "n_rows": int, "n_drawn": int, "seed": int, "is_balanced": bool}
-    if not all(type(parts.get(name)) is kind for name, kind in types.items()):
-        raise BrokenFileError("a draw has a kind, counts and a seed")
-    for name, kinds in (("probability", "f"), ("strata", "iu"), ("groups", "iu")):
-        part = parts.get(name)
-        if part is not None and not (isinstance(part, np.ndarray) and part.dtype.kind in kinds):
-            raise BrokenFileError("a draw has arrays of chances, strata and groups, or none")
-    return Draw(**parts)
-
-
-def make_bags(parts: dict[str, Any]) -> Bags:
-    """A draw of rows, one of columns, and a seed."""
-    bags: Any = Bags(**parts)
-    if not (isinstance(bags.draw, Draw) and isinstance(bags.spaces, Subspaces) and type(bags.seed) is int):
-        raise BrokenFileError("bags have a draw, spaces and a seed")
-    return bags
+# --- Losses by functions, of which files hold no code ----------------------------------------------------------------
 
 
 def named_losses(given: dict[str, Any]) -> Kind:
@@ -334,5 +303,5 @@ def load_model(path: str | os.PathLike[str], *, losses: Mapping[str, Any] | None
     >>> load_model(path)
     CARTClassifier()
     """
-    kinds = all_kinds(named_losses(check_losses(losses or {})), is_file=True)
+    kinds = kinds_of_files(named_losses(check_losses(losses or {})))
     return ModelFile(path, read(path), kinds).load()

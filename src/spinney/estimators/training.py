@@ -4,6 +4,7 @@ X, y, sample_weight ──open_training──► OpenedData: X as columns or row
 ──read──► TrainingData: the same with the table that trees are grown on
 ──code_rows──► CodedRows: codes, fixed-point weights, kernels
 ──code_for_bags──► BagRows: the same for trees on bags of the rows, with the target and names
+──bin_rows──► Bins: codes in bytes, for rounds of boosting
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from spinney._jit import kernels
 from spinney._threads import count_workers
 from spinney.estimators.checks import check_weights, count_copies, open_x, weigh_classes
 from spinney.estimators.other_members import Rows, hold_rows, open_sparse
+from spinney.table.binning import bin_table
 from spinney.table.coding import code_table
 from spinney.table.fixed_point import class_target, fix_weights, value_target, with_room
 from spinney.table.ingest import read_columns
@@ -27,6 +29,7 @@ from spinney.tree.structure import Legend
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from spinney.table.binning import Bins
     from spinney.table.coding import Codes
     from spinney.table.columns import Columns
     from spinney.table.fixed_point import Target, Weights
@@ -177,6 +180,34 @@ def code_rows(
     weights = fix_weights(weight, n_rows, times)
     codes = code_table(table, weights.values, max_bins, effort.kernels, keep)
     return CodedRows(codes, weights, keep, n_rows, effort, times)
+
+
+def bin_rows(
+    table: Table,
+    weight: NDArray[np.float64] | None,
+    max_bins: int | None,
+    effort: Effort,
+    *,
+    keep: NDArray[np.bool_] | None = None,
+    n_workers: int = 1,
+) -> Bins:
+    """Bin the rows to learn from, for rounds of boosting.
+
+    Parameters
+    ----------
+    table : Table
+    weight : float64 array, optional
+        Of the rows to learn from, all positive; None: 1 each.
+    max_bins : int, optional
+        None: as many as there are codes.
+    effort : Effort
+    keep : bool (table.n_rows,), optional
+        The rows to learn from; None: all.
+    n_workers : int
+        Threads; the bins are the same for any number.
+    """
+    n_rows = table.n_rows if keep is None else int(np.count_nonzero(keep))
+    return bin_table(table, fix_weights(weight, n_rows).values, max_bins, effort.kernels, keep, n_workers)
 
 
 class BagRows(NamedTuple):

@@ -37,7 +37,7 @@ class VoteTable:
     ----------
     leaf : int64 (n_trees,)
         Leaf of the row in each tree.
-    said : (n_trees,)
+    prediction : (n_trees,)
         Class of that leaf, or its value.
     share : float64 (n_trees, n_classes), or None for numbers
         Class shares of that leaf; 0 and 1 with hard voting.
@@ -45,7 +45,7 @@ class VoteTable:
     """
 
     leaf: NDArray[np.int64]
-    said: NDArray[Any]
+    prediction: NDArray[Any]
     share: NDArray[np.float64] | None = None
     classes: NDArray[Any] | None = None
 
@@ -56,16 +56,16 @@ class VoteTable:
     def votes(self) -> NDArray[np.int64]:
         """Trees that vote for each class, shape (n_classes,)."""
         if self.classes is None:
-            raise AttributeError("a forest of numbers has no votes: `said` holds what each tree says")
-        return np.count_nonzero(self.said[:, None] == self.classes, axis=0).astype(np.int64)
+            raise AttributeError("a forest of numbers has no votes: `prediction` holds the number of each tree")
+        return np.count_nonzero(self.prediction[:, None] == self.classes, axis=0).astype(np.int64)
 
     @property
     def mean(self) -> Any:
         """The answer of the forest: class shares, shape (n_classes,), or a number."""
         if self.share is not None:
             return self.share.mean(axis=0)
-        said, shift = self._scaled()
-        return math.ldexp(float(said.mean()), shift)
+        scaled, shift = self._scaled()
+        return math.ldexp(float(scaled.mean()), shift)
 
     @property
     def sd(self) -> Any:
@@ -78,15 +78,20 @@ class VoteTable:
 
     def _scaled(self) -> tuple[NDArray[np.float64], int]:
         """Numbers within [-1, 1] and the power of two they stand in units of: sums and squares have their limits."""
-        shift = math.frexp(float(np.max(np.abs(self.said))))[1]
-        return np.ldexp(self.said, -shift), shift
+        shift = math.frexp(float(np.max(np.abs(self.prediction))))[1]
+        return np.ldexp(self.prediction, -shift), shift
 
     def __repr__(self) -> str:
         return str(self)  # arrays of all trees say nothing at a prompt
 
     def __str__(self) -> str:
         if self.classes is None:
-            numbers = {"mean": self.mean, "sd": self.sd, "lowest": self.said.min(), "highest": self.said.max()}
+            numbers = {
+                "mean": self.mean,
+                "sd": self.sd,
+                "lowest": self.prediction.min(),
+                "highest": self.prediction.max(),
+            }
             return "\n".join([f"{len(self)} trees", *(f"  {name:<8}{value:>12.6g}" for name, value in numbers.items())])
         names = [str(label) for label in self.classes.tolist()]
         width = max(map(len, [*names, "class"]))
@@ -102,9 +107,9 @@ class VoteTable:
         """
         columns: dict[str, Any] = {"tree": np.arange(len(self)), "leaf": self.leaf}
         if self.share is None:
-            columns["value"] = self.said
+            columns["value"] = self.prediction
         else:
-            columns["class"] = self.said
+            columns["class"] = self.prediction
             columns["share"] = self.share.max(axis=1)
         try:
             import pandas as pd  # type: ignore[import-untyped]

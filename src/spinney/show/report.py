@@ -211,7 +211,13 @@ def halt(study: Study | Figure) -> list[Html]:
 def show_evidence(evidence: Evidence | None, metric: str) -> list[Section]:
     """The sections on how well a method predicts, what it uses, and the tree."""
     shows = (
-        ("learning-curves", "Learning curves", "Learning curves", lambda e: show_learning_curves(e, metric), "growths"),
+        (
+            "learning-curves",
+            "Learning curves",
+            "Learning curves",
+            lambda e: show_learning_curves(e, metric),
+            "learning_curves",
+        ),
         (
             "predictions",
             "Predictions for held-out rows",
@@ -254,8 +260,10 @@ def show_learning_curves(evidence: Evidence, metric: str) -> list[Html]:
     """Ensembles by their number of trees."""
     return [
         explained("The score on held-out rows and the time to fit, as trees are added."),
-        *note(evidence, "growths"),
-        pictures(charts.scores_by_trees(evidence.growths, metric), charts.seconds_by_trees(evidence.growths)),
+        *note(evidence, "learning_curves"),
+        pictures(
+            charts.scores_by_trees(evidence.learning_curves, metric), charts.seconds_by_trees(evidence.learning_curves)
+        ),
     ]
 
 

@@ -191,7 +191,7 @@ class Evidence:
     key: str
     name: str
     recipe: str
-    growths: tuple[LearningCurve, ...] = ()
+    learning_curves: tuple[LearningCurve, ...] = ()
     separations: tuple[Separation, ...] = ()
     calibrations: tuple[Calibration, ...] = ()
     confusion: Confusion | None = None

@@ -93,7 +93,7 @@ def examine(
     parts = EvidenceParts(clock or Clock(), SHARE * study.seconds + LEAST_SECONDS, on_step)
     if record is None:
         record = parts.make(
-            "growths", "fits of the best method", lambda: _record_again(study, data, result, folds, parts.limit)
+            "learning_curves", "fits of the best method", lambda: _record_again(study, data, result, folds, parts.limit)
         )
         record = record or FoldRecord()
     ratio = study.test_rows / study.train_rows
@@ -237,9 +237,9 @@ def gather(subject: Subject, data: StudyData, record: FoldRecord, parts: Evidenc
     found |= (
         parts.make(names, "held-out predictions", lambda: evaluate_held_out(data, record, subject), is_cheap=True) or {}
     )
-    found["growths"] = subject.curves
+    found["learning_curves"] = subject.curves
     if not subject.curves:
-        parts.left_out.setdefault("growths", ONE_FOLD if subject.has_ensembles else NO_ENSEMBLE)
+        parts.left_out.setdefault("learning_curves", ONE_FOLD if subject.has_ensembles else NO_ENSEMBLE)
     found["tree"] = parts.make(
         "tree",
         "a tree",
@@ -307,7 +307,7 @@ def remark(subject: Subject, data: StudyData, n_folds: int) -> dict[str, str]:
     if subject.n_repeats > 1:
         first = f"the first of the {subject.n_repeats} times that the rows were split into folds"
         remarks[held_out] = f"Each row is held out once: these predictions are of {first}."
-        remarks["growths"] = f"The curves are of {first}, the table is of all."
+        remarks["learning_curves"] = f"The curves are of {first}, the table is of all."
     if data.groups is not None:
         remarks["importances"] = "Bags are of whole groups: an out-of-bag row has no relative in the bag."
     if data.times is not None:

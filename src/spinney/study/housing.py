@@ -15,8 +15,9 @@ import numpy as np
 from spinney.study.clock import Clock
 from spinney.study.fold_record import HeldOutPredictions
 from spinney.study.housing_evidence import rehearse_figure
-from spinney.study.housing_setup import N_FOLDS, TABLE, TREES, ensembles, is_boosting, load_folds
+from spinney.study.housing_setup import N_FOLDS, TABLE, TREES, ensembles, load_folds
 from spinney.study.result import Curve, Figure
+from spinney.study.staged import is_boosting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -70,8 +70,3 @@ def cut_rows(n_rows: int) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     from sklearn.model_selection import KFold
 
     return list(KFold(N_FOLDS, shuffle=True, random_state=SEED).split(np.empty(n_rows)))
-
-
-def is_boosting(model: Any) -> bool:
-    """Whether a model can be read on the way to its last tree."""
-    return hasattr(model, "staged_predict")

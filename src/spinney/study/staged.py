@@ -21,27 +21,43 @@ def list_points(n_trees: int) -> tuple[int, ...]:
 
 
 def staged_predictions(model: Any, X: Any, *, needs_probabilities: bool) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Pairs of a number of trees and the predictions of a fitted ensemble with so many; none for other models.
+    """Pairs of a number of trees and the predictions of a fitted ensemble of ours with so many; none for other models.
 
     Predictions are numbers, classes, or with `needs_probabilities` class probabilities in the order of `classes_`.
     Boosting is read in its stages; a forest is the mean of its trees.
     """
     from sklearn.base import is_classifier
 
-    name = "staged_predict_proba" if needs_probabilities else "staged_predict"
-    if hasattr(model, name):
+    if is_boosting(model):
+        stages = model.staged_predict_proba(X) if needs_probabilities else model.staged_predict(X)
         n, predicted = 0, np.empty(0)
-        for n, predicted in enumerate(getattr(model, name)(X), 1):
+        for n, predicted in enumerate(stages, 1):
             if n in POINTS:
                 yield n, predicted
         if n not in POINTS:
             yield n, predicted
-    elif hasattr(model, "forest_"):
+    elif is_forest(model):
         points = list_points(len(model))
         means = average_trees(model, X, points)
         is_class = is_classifier(model) and not needs_probabilities
         for n, mean in zip(points, means, strict=True):
             yield n, model.classes_[mean.argmax(axis=1)] if is_class else mean
+
+
+def is_boosting(model: Any) -> bool:
+    """Whether a model is of ours and can be read on the way to its last tree."""
+    from spinney.estimators.base_adaboost import BaseAdaBoost
+    from spinney.estimators.base_boosting import BaseGradientBoosting
+
+    return isinstance(model, BaseAdaBoost | BaseGradientBoosting)
+
+
+def is_forest(model: Any) -> bool:
+    """Whether a fitted model is of ours and the mean of its trees."""
+    from spinney.estimators.base_bagging import Bagging
+    from spinney.estimators.base_forest import BaseForest
+
+    return isinstance(model, BaseForest | Bagging) and model._has_predictor()  # noqa: SLF001
 
 
 def average_trees(model: Any, X: Any, points: tuple[int, ...]) -> NDArray[np.float64]:

@@ -56,7 +56,7 @@ def view_tree(
     cv : iterable of pairs of arrays, optional
         Folds of the cross-validation, as in `CARTClassifier.prune`.
     """
-    from sklearn.base import clone
+    from sklearn.base import clone, is_classifier
 
     whole = clone(model).set_params(ccp_alpha=0.0, ccp_risk="impurity", pruning=None).fit(X, y)
     path = whole.prune("cost_complexity", X, y, ccp_alpha="cv", cv=cv)
@@ -79,7 +79,7 @@ def view_tree(
     chosen = len(steps) - 1 - int(np.argmin(errors[::-1])) if is_known else 0
     pruned = next(number for number, step in enumerate(steps) if step.n_leaves <= path.tree_.n_leaves)
     columns, rows, words = view_root(whole, X, y)
-    classes = tuple(map(str, getattr(whole, "classes_", np.zeros(0)).tolist()))
+    classes = tuple(map(str, whole.classes_.tolist())) if is_classifier(whole) else ()
     return TreeView(
         name=name,
         classes=classes,

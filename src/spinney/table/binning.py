@@ -15,7 +15,7 @@ import numpy as np
 from spinney._jit import kernels as choose_kernels
 from spinney._types import CODE, FEATURE_ROWS, IS_BINNED, IS_CATEGORICAL, MAX_CODES, N_CODES, OFFSET
 from spinney.kernels.common.structs import BinCells, ByteTable, FloatTable
-from spinney.table.coding import CACHE_LINE, sort_rows
+from spinney.table.coding import CACHE_LINE, midpoints, sort_rows
 from spinney.table.fixed_point import fix_weights
 
 if TYPE_CHECKING:
@@ -409,10 +409,7 @@ def equal_density_bins(x: ArrayLike, n_bins: int = 255, sample_weight: ArrayLike
         return np.empty(0)
     chosen = choose_kernels(len(values) * 1e-6 if len(weight) > 1 else n_bins * 1e-4)
     (cut,) = cut_columns(values[np.newaxis], [0], weight, n_bins, chosen)
-    low, high = cut.high[:-1], cut.low[1:]
-    with np.errstate(over="ignore", invalid="ignore"):
-        middle = low + (high - low) / 2.0
-    return np.where((middle >= low) & (middle < high), middle, low)  # low: one ulp apart, and infinities
+    return midpoints(cut.high[:-1], cut.low[1:])
 
 
 def check_column(

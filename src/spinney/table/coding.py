@@ -33,6 +33,16 @@ class Codes(NamedTuple):
         return self.features.shape[1]
 
 
+def midpoints(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Thresholds between pairs of neighbouring values, by the rule of `kernels.common.thresholds`, for arrays.
+
+    The middle of the two, or the lower one where no float lies between them, or where one is infinite.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        middle = low + (high - low) / 2.0
+    return np.where((middle >= low) & (middle < high), middle, low)
+
+
 def row_stride(n_features: int) -> int:
     """Codes per row, padded so that a row never straddles more cache lines than it must."""
     n_bytes = n_features * np.dtype(CODE).itemsize

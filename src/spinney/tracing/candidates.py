@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from spinney._elementary import log2_one
 from spinney._jit import interpreted
 from spinney._types import EXHAUSTIVE_LEVELS, LEAF, MULTIWAY, SUBSET, THRESHOLD
+from spinney.table.coding import midpoints
 from spinney.tree.split_measures import Worth, mean_impurity, measure, share_of, weigh_sums
 
 if TYPE_CHECKING:
@@ -176,13 +177,11 @@ def middle_of(groups: Groups, *, is_value: bool) -> NDArray[np.float64]:
     """
     cut, following = groups.codes[:-1], groups.codes[1:]
     low, high = groups.high[cut - 1], groups.low[following - 1]
-    with np.errstate(over="ignore", invalid="ignore"):
-        middle = low + (high - low) / 2.0
-    is_between = (middle >= low) & (middle < high)
+    middle = midpoints(low, high)
     below = middle + C45_SLACK if is_value else middle
     last = np.clip(np.searchsorted(groups.low, below, side="right"), cut, following - 1)  # code at or below it
     value = groups.high[last - 1]
-    return np.where(is_between, value if is_value else np.maximum(middle, value), low)
+    return np.where(middle > low, value if is_value else np.maximum(middle, value), low)
 
 
 def every_subset(n: int) -> NDArray[np.bool_]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from spinney.tree.prune import from_units, node_risk
@@ -48,6 +48,22 @@ class PruningReport:
     depth: tuple[int, int] = (0, 0)
     error: tuple[float, float] = (0.0, 0.0)
     judged_on: str = "training rows"
+
+    def store(self) -> dict[str, Any]:
+        """What files hold."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @classmethod
+    def restore(cls, parts: dict[str, Any]) -> PruningReport:
+        """A report of what a file holds; ValueError where it could not be printed."""
+        names = {f.name for f in fields(cls)}
+        if set(parts) != names:
+            raise ValueError(f"a {cls.__name__} has the parts {sorted(names)}, not {sorted(parts)}")
+        report = cls(**parts)
+        fault = find_report_fault(report)
+        if fault is not None:
+            raise ValueError(fault)
+        return report
 
     @property
     def title(self) -> str:
