@@ -20,6 +20,7 @@ from spinney._threads import Team
 from spinney._types import IS_CATEGORICAL, N_CODES, N_WORDS, SUM_BITS
 from spinney.ensemble.best_constant import row_weights, weighted_mean, weighted_quantile
 from spinney.ensemble.losses import RoundRows
+from spinney.ensemble.oob_stopping import MOST_ROWS, OutOfBagStop
 from spinney.ensemble.sampling import Draw, draw_key
 from spinney.ensemble.subspaces import Subspaces
 from spinney.kernels.common.structs import Gradients, LeafSettings, LeafSums, PackedUnits, StoredTrees
@@ -137,6 +138,8 @@ class Boosting:
     legend : Legend, optional
     first_round : int
         Rounds that there are already: draws go on from there.
+    stop : OutOfBagStop, optional
+        Told what each round does to the rows outside its bag.
     """
 
     def __init__(
@@ -150,6 +153,7 @@ class Boosting:
         constraints: Constraints | None = None,
         legend: Legend | None = None,
         first_round: int = 0,
+        stop: OutOfBagStop | None = None,
     ) -> None:
         bins, y, weight, raw = rows
         monotone, interactions = constraints or Constraints()
@@ -160,6 +164,7 @@ class Boosting:
         self.sum_leaves = SameTypes(kernels.boost.leaf_values.sum_leaves)
         self.settle_leaves = SameTypes(kernels.boost.leaf_values.settle)
         self.first_round, self.n_rounds = first_round, 0
+        self.stop = stop
         self.exact = bins if params.candidates == "hessian" else None
         self.weights = row_weights(weight, n_rows)
         self.weight = np.ones(1) if self.weights.is_unit or weight is None else weight
@@ -251,9 +256,20 @@ class Boosting:
             bag = self.bags.rows(number).astype(np.int32)
             self.is_in[:] = 0
             self.is_in[bag] = 1
+        outside = None if self.stop is None else np.flatnonzero(self.is_in == 0)[:MOST_ROWS]
+        before = self.loss_of(outside)
         for k in range(self.loss.n_raw):
             self.grow_tree(k, number if self.loss.draws_once else number * self.loss.n_raw + k, bag, control)
+        if self.stop is not None:
+            self.stop.note(before - self.loss_of(outside))
         self.n_rounds += 1
+
+    def loss_of(self, rows: NDArray[np.int64] | None) -> float:
+        """The mean loss of some rows by the scores so far; 0 for none."""
+        if rows is None or len(rows) == 0:
+            return 0.0
+        weight = None if len(self.weight) == 1 else self.weight[rows]
+        return self.loss.value(self.y[rows], weight, np.ascontiguousarray(self.raw[:, rows]))
 
     def grow_tree(self, k: int, number: int, bag: NDArray[np.int32] | None, control: NDArray[np.int64]) -> None:
         """Grow a tree for raw score k; number: what it draws, beside the bag, comes from the seed and this."""

@@ -71,18 +71,21 @@ def grow_rounds(engine: Boosting, watcher: RoundWatcher, n_rounds: int, *, is_sh
     verdicts: SimpleQueue[bool] = SimpleQueue()
     has_callbacks = watcher.has_callbacks
 
+    def is_enough() -> bool:
+        return engine.stop is not None and engine.stop.is_enough
+
     def work(task: int, control: NDArray[np.int64]) -> Measured:
         if task > 0 and wait_for_verdict(verdicts, control):
             raise EnoughError
         engine.grow_round(control)
         measured = watcher.measure(engine.raw, engine.add_last)
         if not has_callbacks:
-            verdicts.put(watcher.record(measured))
+            verdicts.put(watcher.record(measured) or is_enough())
         return measured
 
     def take(_: int, measured: Measured) -> None:
         if has_callbacks:
-            verdicts.put(watcher.record(measured))
+            verdicts.put(watcher.record(measured) or is_enough())
 
     with contextlib.suppress(EnoughError):
         run_tasks(

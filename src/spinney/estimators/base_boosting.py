@@ -57,6 +57,8 @@ if TYPE_CHECKING:
 CELLS_AT_ONCE = 1 << 20  # of the values that are read together
 SHARED_ROWS = 4096  # of a piece of a round that goes to a thread of its own
 
+from spinney.ensemble.oob_stopping import OutOfBagStop
+EXPERIMENT = False
 BOOST_CONSTRAINTS: dict[str, list[Any]] = {
     **{
         name: SHARED_CONSTRAINTS[name]
@@ -346,6 +348,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             constraints=constraints,
             legend=make_legend(schema, None, bins.has_missing),  # leaves hold scores: a boosted tree is one of numbers
             first_round=first_round,
+            stop=OutOfBagStop() if EXPERIMENT and params.subsample < 1.0 else None,
         )
 
     def _estimate_effort(self, n_rows: int, n_features: int, n_raw: int, n_rounds: int) -> Effort:

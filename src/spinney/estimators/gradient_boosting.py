@@ -237,6 +237,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         self.categorical_features = categorical_features
         self.cat_smooth = cat_smooth
         self.max_cat_threshold = max_cat_threshold
+        self.cat_penalty = cat_penalty
         self.monotonic_cst = monotonic_cst
         self.interaction_cst = interaction_cst
         self.n_iter_no_change = n_iter_no_change
@@ -529,6 +530,7 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
         self.categorical_features = categorical_features
         self.cat_smooth = cat_smooth
         self.max_cat_threshold = max_cat_threshold
+        self.cat_penalty = cat_penalty
         self.monotonic_cst = monotonic_cst
         self.interaction_cst = interaction_cst
         self.n_iter_no_change = n_iter_no_change
