@@ -138,7 +138,10 @@ class Boosting:
     legend : Legend, optional
     first_round : int
         Rounds that there are already: draws go on from there.
-    stop : OutOfBagStop, optional
+
+    Attributes
+    ----------
+    stop : OutOfBagStop or None
         Told what each round does to the rows outside its bag.
     """
 
@@ -153,7 +156,6 @@ class Boosting:
         constraints: Constraints | None = None,
         legend: Legend | None = None,
         first_round: int = 0,
-        stop: OutOfBagStop | None = None,
     ) -> None:
         bins, y, weight, raw = rows
         monotone, interactions = constraints or Constraints()
@@ -164,7 +166,7 @@ class Boosting:
         self.sum_leaves = SameTypes(kernels.boost.leaf_values.sum_leaves)
         self.settle_leaves = SameTypes(kernels.boost.leaf_values.settle)
         self.first_round, self.n_rounds = first_round, 0
-        self.stop = stop
+        self.stop: OutOfBagStop | None = None
         self.exact = bins if params.candidates == "hessian" else None
         self.weights = row_weights(weight, n_rows)
         self.weight = np.ones(1) if self.weights.is_unit or weight is None else weight

@@ -18,12 +18,14 @@ from spinney._types import IS_BINNED, MAX_CODES
 from spinney._warnings import warn
 from spinney.ensemble import held_out
 from spinney.ensemble.boosting import BoostedRows, Boosting, Constraints
+from spinney.ensemble.boosting_defaults import AUTO, RULES, TableSize, choose_params
 from spinney.ensemble.initial_score import find_start
 from spinney.ensemble.losses import STORED, Loss
+from spinney.ensemble.oob_stopping import OutOfBagStop
 from spinney.ensemble.rounds import TRAIN, EvaluationSet, Monitor, StoppingRule, grow_rounds
 from spinney.ensemble.sampling import draw_key
 from spinney.estimators.base import Estimator
-from spinney.estimators.cart import SHARED_CONSTRAINTS, count_features, tree_limits
+from spinney.estimators.cart import SHARED_CONSTRAINTS, count_features
 from spinney.estimators.checks import (
     MODERATE,
     check_monotone,
@@ -35,6 +37,7 @@ from spinney.estimators.checks import (
     scale_down,
 )
 from spinney.estimators.evaluation_sets import GivenSet, Validation, check_stopping, read_offset
+from spinney.estimators.growers import RowLimits
 from spinney.estimators.kept import Kept, Part, set_parts
 from spinney.estimators.round_scores import make_score, name_score
 from spinney.estimators.scoring import find_score
@@ -57,24 +60,28 @@ if TYPE_CHECKING:
 CELLS_AT_ONCE = 1 << 20  # of the values that are read together
 SHARED_ROWS = 4096  # of a piece of a round that goes to a thread of its own
 
-from spinney.ensemble.oob_stopping import OutOfBagStop
-EXPERIMENT = False
+AUTOMATIC = StrOptions({AUTO})
+
 BOOST_CONSTRAINTS: dict[str, list[Any]] = {
     **{
         name: SHARED_CONSTRAINTS[name]
         for name in (
-            *("max_depth", "min_samples_split", "min_samples_leaf", "min_weight_fraction_leaf", "max_leaf_nodes"),
-            *("max_features", "monotonic_cst", "categorical_features", "random_state"),
+            *("max_depth", "min_samples_split", "min_weight_fraction_leaf"),
+            *("monotonic_cst", "categorical_features", "random_state"),
         )
     },
-    "learning_rate": [Interval(Real, 0.0, None, closed="neither")],
-    "n_estimators": [Interval(Integral, 1, None, closed="left")],
+    "learning_rate": [Interval(Real, 0.0, None, closed="neither"), AUTOMATIC],
+    "n_estimators": [Interval(Integral, 1, None, closed="left"), AUTOMATIC],
+    "effort": [Interval(Real, 0.0, None, closed="neither")],
+    "max_leaf_nodes": [*SHARED_CONSTRAINTS["max_leaf_nodes"], AUTOMATIC],
+    "min_samples_leaf": [*SHARED_CONSTRAINTS["min_samples_leaf"], AUTOMATIC],
+    "max_features": [*SHARED_CONSTRAINTS["max_features"], AUTOMATIC],
     "min_child_weight": [Interval(Real, 0.0, None, closed="left")],
     "reg_lambda": [Interval(Real, 0.0, None, closed="left"), None],
     "reg_alpha": [Interval(Real, 0.0, None, closed="left")],
     "gamma": [Interval(Real, 0.0, None, closed="left")],
     "pruning": [StrOptions({"pre", "post"})],
-    "subsample": [Interval(Real, 0.0, 1.0, closed="right")],
+    "subsample": [Interval(Real, 0.0, 1.0, closed="right"), AUTOMATIC],
     "max_features_per_tree": SHARED_CONSTRAINTS["max_features"],
     "newton": ["boolean"],
     "init": [StrOptions({"zero"}), None],
@@ -157,6 +164,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
     _keeps: ClassVar[dict[str, Kept]] = {
         "forest_": Kept(Forest),
         "max_features_": Kept(int),
+        "chosen_params_": Kept(dict, is_needed=False),
         "_loss": Kept(Loss, stored=STORED),
         "_seed": Kept(int),
         "_start": Kept(np.ndarray),
@@ -174,6 +182,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
     _schema = Part("schema")
     forest_ = Part("forest")
     max_features_ = Part("max_features")
+    chosen_params_ = Part("chosen")
     _loss = Part("loss")
     _seed = Part("seed")
     _start = Part("start")
@@ -264,8 +273,10 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         y, weight, offset = data.part(data.keep)
         weight, power = moderate(weight)
         n_old = 0 if old is None else old.n_rounds
-        n_new = self.n_estimators - n_old
-        effort = self._estimate_effort(len(y), data.table.schema.n_features, loss.n_raw, n_new)
+        size = self._measure_table(len(y), data)
+        chosen = self._choose_params(size)
+        n_new = chosen["n_estimators"] - n_old
+        effort = self._estimate_effort(size, n_new, chosen["max_leaf_nodes"])
         start = np.zeros(loss.n_raw)
         if self.init is None:  # on a warm start too: huber's delta comes with it
             start = find_start(loss, y, weight, offset, effort.kernels)
@@ -279,14 +290,15 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         if old is not None:
             forest = old.forest
             monitor.replay(n_old, add_rounds_of(old.forest), read_values(data.table, data.keep), raw)
-        max_features = count_features(self.max_features, data.table.schema.n_features)
+        chosen["max_features"] = count_features(chosen["max_features"], size.n_features)
         if n_new > 0:
-            params = self._boost_params(len(y), data, max_features, power)
+            params = self._boost_params(len(y), data, chosen, power)
             engine = self._make_engine(data, y, weight, raw, params, effort, n_old)
+            engine.stop = OutOfBagStop() if self._stops_out_of_bag(params, size) else None
             grown = self._run(engine, monitor, n_new, is_short=effort.is_short)
             forest = grown if forest is None else join_forests(forest, grown)
         assert forest is not None
-        return self._keep(data, hashes, forest, start, max_features, monitor)
+        return self._keep(data, hashes, forest, start, chosen, monitor)
 
     def _keep(
         self,
@@ -294,7 +306,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         hashes: dict[str, str],
         forest: Forest,
         start: NDArray[np.float64],
-        max_features: int,
+        chosen: dict[str, Any],
         monitor: Monitor,
     ) -> FittedBoosting:
         """The model of all rounds, and how they went."""
@@ -309,7 +321,8 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             exponent=data.exponent,
             best_round=monitor.best_round,
             seed=data.seed,
-            max_features=max_features,
+            max_features=chosen["max_features"],
+            chosen={name: value if value is None else pythonic(value) for name, value in chosen.items()},
             class_factors=data.class_factors,
             hashes=hashes,
             curves=curves,
@@ -348,12 +361,12 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             constraints=constraints,
             legend=make_legend(schema, None, bins.has_missing),  # leaves hold scores: a boosted tree is one of numbers
             first_round=first_round,
-            stop=OutOfBagStop() if EXPERIMENT and params.subsample < 1.0 else None,
         )
 
-    def _estimate_effort(self, n_rows: int, n_features: int, n_raw: int, n_rounds: int) -> Effort:
+    def _estimate_effort(self, size: TableSize, n_rounds: int, max_leaf_nodes: int | None) -> Effort:
         """Kernels and threads for rounds of trees in which every row and feature is visited once a level."""
-        n_leaves = n_rows if self.max_leaf_nodes is None else min(int(self.max_leaf_nodes), n_rows)
+        n_rows, n_features, n_raw = size.n_rows, size.n_features, size.n_raw
+        n_leaves = n_rows if max_leaf_nodes is None else min(int(max_leaf_nodes), n_rows)
         n_levels = min(math.log2(max(n_leaves, 2)), self.max_depth or math.inf)
         # Ctrl-C is heard between rounds; passing each to another thread cost a sixth of a fit of 1,000 rows
         return estimate_effort(growing_seconds(n_rows, n_features, n_raw, n_levels=n_levels), n_rounds)
@@ -370,19 +383,45 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         finally:
             engine.close()
 
-    def _boost_params(self, n_rows: int, data: BoostingData, max_features: int, power: int) -> BoostParams:
+    def _measure_table(self, n_rows: int, data: BoostingData) -> TableSize:
+        """What the rules for "auto" look at; n_rows: rows to learn from."""
+        return TableSize(
+            n_rows,
+            data.table.schema.n_features,
+            data.loss.n_classes,
+            data.loss.n_raw,
+            has_value=data.loss.name != "custom",
+            effort=float(self.effort),
+            is_counted=self.n_estimators != AUTO,
+            is_deep=self.max_depth is not None,
+        )
+
+    def _choose_params(self, size: TableSize) -> dict[str, Any]:
+        """Parameters that have a rule, as given or by it."""
+        given = {name: getattr(self, name) for name in RULES}
+        if self.reg_lambda is None:
+            given["reg_lambda"] = AUTO if self.newton else 0.0
+        return choose_params(given, size)
+
+    def _stops_out_of_bag(self, params: BoostParams, size: TableSize) -> bool:
+        """Whether rows outside the bags tell how many rounds to grow: nothing else does, and there are such rows."""
+        is_open = not size.is_counted and self.n_iter_no_change is None
+        return is_open and size.has_value and params.subsample < 1.0
+
+    def _boost_params(self, n_rows: int, data: BoostingData, chosen: dict[str, Any], power: int) -> BoostParams:
         """The parameters as Python's own numbers; weights are in units of 2**power, targets of 2**exponent."""
-        reg_lambda = float(self.newton) if self.reg_lambda is None else float(self.reg_lambda)
+        limits = RowLimits(self.max_depth, chosen["max_leaf_nodes"], self.min_samples_split, chosen["min_samples_leaf"])
+        max_features = chosen["max_features"]
         n_features = data.table.schema.n_features
         return BoostParams(
             min_weight_fraction_leaf=float(self.min_weight_fraction_leaf),
             min_child_weight=scale(float(self.min_child_weight), -power),
-            reg_lambda=scale(reg_lambda, -power),
+            reg_lambda=scale(float(chosen["reg_lambda"]), -power),
             reg_alpha=scale(float(self.reg_alpha), -power - data.exponent),
             gamma=scale(float(self.gamma), -power - 2 * data.exponent),
             pruning=self.pruning,
-            learning_rate=float(self.learning_rate),
-            subsample=float(self.subsample),
+            learning_rate=float(chosen["learning_rate"]),
+            subsample=float(chosen["subsample"]),
             max_features=None if max_features == n_features else max_features,
             max_tree_features=count_features(self.max_features_per_tree, n_features),
             newton=bool(self.newton),
@@ -392,7 +431,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             candidates=self.candidates,
             max_bins=int(self.max_bins or MAX_CODES),
             seed=data.seed,
-            **({"max_leaf_nodes": None} | tree_limits(self).for_rows(n_rows)),
+            **({"max_leaf_nodes": None} | limits.for_rows(n_rows)),
         )
 
     def _refuse_clashes(self) -> None:
@@ -423,6 +462,11 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         old = self._find_old(warm_start=self.warm_start)
         if old is None:
             return None
+        if self.n_estimators == AUTO:
+            raise ValueError(
+                "warm_start adds rounds up to n_estimators, which is 'auto': give a number, larger than the "
+                f"{old.n_rounds} rounds there are"
+            )
         difference = find_difference(old, hashes, schema, self._labels)
         if difference is not None:
             raise ValueError(
@@ -579,6 +623,7 @@ def make_fitted_boosting(values: dict[str, Any]) -> FittedBoosting:
         best_round=values["best_iteration_"],
         seed=values["_seed"],
         max_features=values["max_features_"],
+        chosen=values.get("chosen_params_"),
         class_factors=values.get("_class_factors"),
         hashes=values["_marks"],
         curves=values["evals_result_"],
@@ -603,6 +648,11 @@ def find_difference(
         return f"y differs: its classes are {labels!r:.60}, and were {before!r:.60}"
     names = ("y", "sample_weight or class_weight", "init_score", "loss", *(("X",) if "X" in old.hashes else ()))
     return next((f"{name} differs" for name in names if hashes.get(name) != old.hashes.get(name)), None)
+
+
+def pythonic(number: Any) -> int | float:
+    """A number as Python's own, which files hold."""
+    return int(number) if isinstance(number, Integral) else float(number)
 
 
 def add_rounds_of(forest: Forest) -> Any:

@@ -34,7 +34,8 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
     """Gradient boosting for classes: trees one after the other, each on the derivatives of the loss so far.
 
     Takes what single trees take: arrays and frames, text and category columns, missing values, weights. The same model
-    comes out for any number of threads, any order of equal work, and for a row of weight 2 in place of two rows.
+    comes out for any number of threads; where nothing is drawn (`subsample=1`, `max_features=None`) also for any order of
+    the rows, and for a row of weight 2 in place of two rows.
 
     Parameters
     ----------
@@ -42,17 +43,23 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         "exponential" is AdaBoost's, for two classes. Two functions of (y, raw), arrays of shape (n_rows,), give the
         first and second derivatives of a loss of your own by the raw scores; y holds 0, 1, ... for `classes_`, and raw
         and the results have a column per class where there are three or more.
-    learning_rate : float, default=0.1
-        What a leaf's value is multiplied by. Lower rates need more rounds and often end lower.
-    n_estimators : int, default=100
-        Most rounds. A round has one tree, or one per class where there are three or more.
-    max_leaf_nodes : int or None, default=31
-        Grow best first, up to this many leaves; None grows by level.
+    learning_rate : float or "auto", default="auto"
+        What a leaf's value is multiplied by. Lower rates need more rounds and often end lower. "auto", here and below,
+        follows the table by the rules of the guide on boosting, and `chosen_params_` says what it was: 0.05, or 0.1
+        for large tables, three classes or more, and where `n_estimators` is a number.
+    n_estimators : int or "auto", default="auto"
+        Most rounds. A round has one tree, or one per class where there are three or more. "auto" stops by the rows
+        that the rounds leave out: at twice the rounds after which these were predicted best, and at 1,000 (of large
+        tables 250).
+    effort : float, default=1.0
+        How much time is worth spending: steps are so much shorter, and rounds may be so many more, where both are
+        "auto". 0.2 for a first look, 5 for the last digit.
+    max_leaf_nodes : int, "auto" or None, default="auto"
+        Grow best first, up to this many leaves; None grows by level. "auto": from 6 to 31, by the number of rows.
     max_depth : int, optional
         Most tests on a path. With `max_leaf_nodes=None` as well, trees are full.
-    min_samples_leaf : int or float, default=20
-        Fewest rows of a leaf; a float is a fraction of all rows. A table of fewer than twice as many rows is not split
-        at all: lower it there.
+    min_samples_leaf : int, float or "auto", default="auto"
+        Fewest rows of a leaf; a float is a fraction of all rows. "auto": a row in 150, from 3 to 20.
     min_samples_split : int or float, default=2
         Fewest rows of a node that is split; a float is a fraction of all rows.
     min_weight_fraction_leaf : float, default=0.0
@@ -60,7 +67,8 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
     min_child_weight : float, default=1e-3
         Least sum of second derivatives, times weights, in a leaf; with `newton=False` least sum of weights.
     reg_lambda : float, optional
-        Pull of leaf values towards 0 by their squares: 1 by default, 0 with `newton=False`, as Friedman has it.
+        Pull of leaf values towards 0 by their squares: 1 by default, 2 / n for three classes or more, 0 with
+        `newton=False`, as Friedman has it.
     reg_alpha : float, default=0.0
         Pull of leaf values towards 0 by their sizes.
     gamma : float, default=0.0
@@ -68,10 +76,10 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
     pruning : {"pre", "post"}, default="pre"
         Do not split where no gain exceeds `gamma`; or make every test that lowers the loss at all, and take tests back
         from below: a gain below a worthless test then saves it.
-    subsample : float, default=1.0
-        Share of the rows that each round draws, without replacement.
-    max_features : int, float, {"sqrt", "log2", "third"} or None, default=None
-        Features drawn per node, from those of the tree; all by default.
+    subsample : float or "auto", default="auto"
+        Share of the rows that each round draws, without replacement. "auto": 0.7.
+    max_features : int, float, {"auto", "sqrt", "log2", "third"} or None, default="auto"
+        Features drawn per node, from those of the tree; None: all. "auto": a third, of large tables half, at least 4.
     max_features_per_tree : int, float, {"sqrt", "log2", "third"} or None, default=None
         Features drawn per tree; all by default.
     newton : bool, default=True
@@ -128,6 +136,8 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         The classes in y, ascending; also those whose rows all have weight 0.
     n_estimators_, n_iter_ : int
         Rounds grown.
+    chosen_params_ : dict
+        The parameters that can be "auto", as the numbers that were used.
     best_iteration_ : int
         Rounds that `predict` uses: those up to the best one with early stopping, else all.
     n_trees_per_iteration_ : int
@@ -149,7 +159,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
     >>> import numpy as np
     >>> from spinney import GradientBoostingClassifier
     >>> X = np.array([0, 1, 2, np.nan]).reshape(-1, 1)
-    >>> model = GradientBoostingClassifier(min_samples_leaf=1).fit(X, ["no", "no", "yes", "yes"])
+    >>> model = GradientBoostingClassifier(min_samples_leaf=1, subsample=1.0).fit(X, ["no", "no", "yes", "yes"])
     >>> model.predict(X).tolist()
     ['no', 'no', 'yes', 'yes']
 
@@ -178,11 +188,12 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         self,
         *,
         loss: str | Functions = "log_loss",
-        learning_rate: float = 0.1,
-        n_estimators: int = 100,
-        max_leaf_nodes: int | None = 31,
+        learning_rate: float | str = "auto",
+        n_estimators: int | str = "auto",
+        effort: float = 1.0,
+        max_leaf_nodes: int | str | None = "auto",
         max_depth: int | None = None,
-        min_samples_leaf: float = 20,
+        min_samples_leaf: float | str = "auto",
         min_samples_split: float = 2,
         min_weight_fraction_leaf: float = 0.0,
         min_child_weight: float = 1e-3,
@@ -190,8 +201,8 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         reg_alpha: float = 0.0,
         gamma: float = 0.0,
         pruning: str = "pre",
-        subsample: float = 1.0,
-        max_features: float | str | None = None,
+        subsample: float | str = "auto",
+        max_features: float | str | None = "auto",
         max_features_per_tree: float | str | None = None,
         newton: bool = True,
         init: str | None = None,
@@ -217,6 +228,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         self.loss = loss
         self.learning_rate = learning_rate
         self.n_estimators = n_estimators
+        self.effort = effort
         self.max_leaf_nodes = max_leaf_nodes
         self.max_depth = max_depth
         self.min_samples_leaf = min_samples_leaf
@@ -420,20 +432,20 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
         Direction in which each numeric feature may move the prediction.
     validation_fraction : float, int or None, default=0.1
         Share or number of rows that early stopping keeps from training where it is not given any.
-    learning_rate, n_estimators, max_leaf_nodes, max_depth, min_samples_leaf, min_samples_split
+    learning_rate, n_estimators, effort, max_leaf_nodes, max_depth, min_samples_leaf, min_samples_split
         As in `GradientBoostingClassifier`.
     min_weight_fraction_leaf, min_child_weight, reg_lambda, reg_alpha, gamma, pruning, subsample, max_features
         As in `GradientBoostingClassifier`.
     max_features_per_tree, newton, init, max_bins, candidates, categorical_features, cat_smooth, max_cat_threshold
         As in `GradientBoostingClassifier`.
-    interaction_cst, n_iter_no_change, scoring, tol, max_time, warm_start, n_jobs, verbose, random_state
+    cat_penalty, interaction_cst, n_iter_no_change, scoring, tol, max_time, warm_start, n_jobs, verbose, random_state
         As in `GradientBoostingClassifier`.
 
     Attributes
     ----------
-    forest_, n_estimators_, n_iter_, best_iteration_, n_trees_per_iteration_, init_, evals_result_, train_score_
+    forest_, n_estimators_, n_iter_, chosen_params_, best_iteration_, n_trees_per_iteration_, init_
         As in `GradientBoostingClassifier`.
-    validation_score_, feature_importances_, n_features_in_, n_outputs_, max_features_, feature_names_in_
+    evals_result_, train_score_, validation_score_, feature_importances_, n_features_in_, n_outputs_, max_features_, feature_names_in_
         As in `GradientBoostingClassifier`.
 
     Examples
@@ -441,7 +453,7 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
     >>> import numpy as np
     >>> from spinney import GradientBoostingRegressor
     >>> X = np.linspace(0.0, 1.0, 200)[:, None]
-    >>> model = GradientBoostingRegressor().fit(X, X[:, 0] ** 2)
+    >>> model = GradientBoostingRegressor(random_state=0).fit(X, X[:, 0] ** 2)
     >>> model.predict([[0.5]]).round(1).tolist()
     [0.2]
 
@@ -450,7 +462,7 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
     >>> rng = np.random.default_rng(0)
     >>> X, years = rng.normal(size=(500, 1)), rng.uniform(0.5, 5.0, 500)
     >>> y = rng.poisson(years * np.exp(X[:, 0]))
-    >>> model = GradientBoostingRegressor(loss="poisson").fit(X, y, init_score=np.log(years))
+    >>> model = GradientBoostingRegressor(loss="poisson", random_state=0).fit(X, y, init_score=np.log(years))
     >>> in_a_year = model.predict([[0.0]])
     >>> in_two = model.predict([[0.0]], init_score=np.log([2.0]))
     >>> (in_two / in_a_year).round(6).tolist()
@@ -468,11 +480,12 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
         self,
         *,
         loss: str | Functions = "squared_error",
-        learning_rate: float = 0.1,
-        n_estimators: int = 100,
-        max_leaf_nodes: int | None = 31,
+        learning_rate: float | str = "auto",
+        n_estimators: int | str = "auto",
+        effort: float = 1.0,
+        max_leaf_nodes: int | str | None = "auto",
         max_depth: int | None = None,
-        min_samples_leaf: float = 20,
+        min_samples_leaf: float | str = "auto",
         min_samples_split: float = 2,
         min_weight_fraction_leaf: float = 0.0,
         min_child_weight: float = 1e-3,
@@ -480,8 +493,8 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
         reg_alpha: float = 0.0,
         gamma: float = 0.0,
         pruning: str = "pre",
-        subsample: float = 1.0,
-        max_features: float | str | None = None,
+        subsample: float | str = "auto",
+        max_features: float | str | None = "auto",
         max_features_per_tree: float | str | None = None,
         newton: bool = True,
         alpha: float | ArrayLike = 0.9,
@@ -508,6 +521,7 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
         self.loss = loss
         self.learning_rate = learning_rate
         self.n_estimators = n_estimators
+        self.effort = effort
         self.max_leaf_nodes = max_leaf_nodes
         self.max_depth = max_depth
         self.min_samples_leaf = min_samples_leaf

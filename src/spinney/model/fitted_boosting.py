@@ -54,6 +54,8 @@ class FittedBoosting:
     seed : int
     max_features : int
         Drawn per node.
+    chosen : dict, or None in files of older versions
+        The parameters that may be "auto", as numbers.
     class_factors : float64 (n_classes,), or None
         What the weight of a row of each class is multiplied by.
     hashes : dict
@@ -73,6 +75,7 @@ class FittedBoosting:
     best_round: int
     seed: int
     max_features: int
+    chosen: dict[str, Any] | None
     class_factors: Floats | None
     hashes: dict[str, str]
     curves: dict[str, dict[str, list[float]]]
@@ -131,7 +134,7 @@ def find_boosting_fault(fitted: FittedBoosting) -> str | None:
         return f"the hashes of the training data are those of {sorted(map(str, fitted.hashes))}"
     if fitted.loss.n_raw != fitted.n_raw:
         return f"a loss of {fitted.loss.n_raw} raw scores began with {fitted.n_raw}"
-    return find_curve_fault(fitted) or find_factor_fault(fitted)
+    return find_curve_fault(fitted) or find_factor_fault(fitted) or find_chosen_fault(fitted.chosen)
 
 
 def find_curve_fault(fitted: FittedBoosting) -> str | None:
@@ -168,4 +171,13 @@ def find_factor_fault(fitted: FittedBoosting) -> str | None:
     is_fine = classes is not None and factors.shape == (len(classes),) and factors.dtype == np.float64
     if not is_fine or not bool(np.all((factors >= 0.0) & np.isfinite(factors))):
         return "the factors of class weights are one number, not negative, for each class"
+    return None
+
+
+def find_chosen_fault(chosen: dict[str, Any] | None) -> str | None:
+    """Parameters have names, and are finite numbers or None."""
+    for name, value in (chosen or {}).items():
+        is_number = type(value) in {int, float} and math.isfinite(value)
+        if not isinstance(name, str) or not (value is None or is_number):
+            return f"the chosen parameter {name!r:.40} is {value!r:.40}"
     return None

@@ -1,0 +1,103 @@
+"""Parameters of gradient boosting that follow the table where they are "auto": a few written rules, no search.
+
+A table is *large* from 20,000 trees' rows a round on: rows, times classes where there are three or more. Small tables are
+learnt in many short steps from random parts of rows and columns, and stop by the rows that rounds leave out; large ones
+in fewer, longer steps. docs/decisions/0020-defaults.md has the measurements, and which tables chose and which judged.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+AUTO = "auto"
+LARGE = 20_000
+STEP, SHORT_STEP = 0.1, 0.05
+MOST_ROUNDS = {True: 250, False: 1000}  # of large tables, and of others
+ROUNDS_PER_ROW = 5  # at most, where rows are few
+FEWEST_ROUNDS = 100  # that a table may take
+WITHOUT_VALUE = 100  # rounds of a loss that cannot be told: its derivatives are all there is
+LEAVES = (6, 31)
+LEAF_ROWS = (3, 20)
+FEWEST_FEATURES = 4
+
+
+class TableSize(NamedTuple):
+    """What the rules look at."""
+
+    n_rows: int
+    n_features: int
+    n_classes: int  # 0: numbers
+    n_raw: int  # trees of a round
+    has_value: bool = True  # whether the loss can be told, and stop rounds by that
+    effort: float = 1.0
+    is_counted: bool = False  # whether the user gave a number of rounds
+    is_deep: bool = False  # whether the user gave a depth
+
+    @property
+    def is_large(self) -> bool:
+        """Whether a round is much work."""
+        return self.n_rows * self.n_raw >= LARGE
+
+
+def clip(x: float, limits: tuple[int, int]) -> int:
+    """The whole number below x, within limits."""
+    return min(max(int(x), limits[0]), limits[1])
+
+
+def learning_rate(size: TableSize) -> float:
+    """0.05, divided by the effort; 0.1 for large tables, for many classes, and where rounds are counted."""
+    if size.is_counted or not size.has_value:
+        return STEP
+    return (STEP if size.is_large or size.n_classes > 2 else SHORT_STEP) / size.effort
+
+
+def n_estimators(size: TableSize) -> int:
+    """The most rounds: 1,000, of large tables 250, times the effort; five a row where rows are few."""
+    if not size.has_value:
+        return WITHOUT_VALUE
+    most = max(min(ROUNDS_PER_ROW * size.n_rows, MOST_ROUNDS[size.is_large]), FEWEST_ROUNDS)
+    return max(math.ceil(most * size.effort), 1)
+
+
+def max_leaf_nodes(size: TableSize) -> int:
+    """Half the root of the number of rows, from 6 to 31; 31 where a depth is given."""
+    return LEAVES[1] if size.is_deep else clip(math.sqrt(size.n_rows) / 2, LEAVES)
+
+
+def min_samples_leaf(size: TableSize) -> int:
+    """A row in 150, from 3 to 20."""
+    return clip(size.n_rows / 150, LEAF_ROWS)
+
+
+def max_features(size: TableSize) -> int:
+    """A third of the columns, of large tables half of them, but at least four."""
+    share = math.ceil(size.n_features / (2 if size.is_large else 3))
+    return min(max(share, FEWEST_FEATURES), max(size.n_features, 1))
+
+
+def subsample(_: TableSize) -> float:
+    """Seven rows in ten: the others tell when to stop."""
+    return 0.7
+
+
+def reg_lambda(size: TableSize) -> float:
+    """1; 2 / n for n classes, whose second derivatives are about so much smaller."""
+    return 1.0 if size.n_classes <= 2 else 2.0 / size.n_classes
+
+
+RULES: dict[str, Callable[[TableSize], Any]] = {
+    rule.__name__: rule
+    for rule in (learning_rate, n_estimators, max_leaf_nodes, min_samples_leaf, max_features, subsample, reg_lambda)
+}
+
+
+def choose_params(given: dict[str, Any], size: TableSize) -> dict[str, Any]:
+    """The parameters that have a rule, with numbers in the place of "auto"."""
+    return {
+        name: rule(size) if isinstance(given[name], str) and given[name] == AUTO else given[name]
+        for name, rule in RULES.items()
+    }
