@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import spinney
+from plain_boosting import plain
 from spinney import C45Classifier, CARTClassifier, CARTRegressor, ID3Classifier, ID3Regressor
 
 TREES = [CARTClassifier, CARTRegressor, ID3Classifier, ID3Regressor, C45Classifier]
@@ -39,7 +40,7 @@ def make(kind, **settings):
     if name.startswith(("RandomForest", "ExtraTrees")):
         return kind(**{"n_estimators": 3, "bootstrap": False, "max_features": None, "random_state": 0, **settings})
     if name.startswith("GradientBoosting"):
-        return kind(**{"n_estimators": 3, "min_samples_leaf": 1, "random_state": 0, **settings})
+        return kind(**plain(**{"n_estimators": 3, "min_samples_leaf": 1, "random_state": 0, **settings}))
     if name.startswith(("Bagging", "AdaBoost")):
         own = {"n_estimators": 3, "random_state": settings.pop("random_state", 0)}
         own |= {"bootstrap": False} if name.startswith("Bagging") else {}

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import spinney
+from plain_boosting import plain
 from spinney.ensemble.adaboost import distances, find_alpha
 from spinney.ensemble.links import respond
 from spinney.ensemble.sampling import Draw
@@ -33,7 +34,7 @@ def make_table():
 def make_models():
     """Models by name, each with the kind of its target."""
     few = {"n_estimators": 4, "random_state": 3}
-    boosted = {"n_estimators": 4, "min_samples_leaf": 2, "random_state": 3}
+    boosted = plain(n_estimators=4, min_samples_leaf=2, random_state=3)
     models = {
         "cart": (spinney.CARTClassifier(criterion="entropy"), 3),
         "cart of ratios": (spinney.CARTClassifier(criterion="gain_ratio"), 2),

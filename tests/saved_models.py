@@ -3,6 +3,7 @@
 import numpy as np
 
 import spinney
+from plain_boosting import plain
 from spinney import (
     AdaBoostClassifier,
     AdaBoostRegressor,
@@ -86,24 +87,27 @@ MODELS = {  # name: estimator, classes, options of the data
     "adaboost classes": (AdaBoostClassifier(estimator=CARTClassifier(max_depth=2), n_estimators=8), 4, {}),
     "adaboost numbers": (AdaBoostRegressor(n_estimators=6), 0, {}),
     "adaboost id3": (AdaBoostClassifier(estimator=ID3Classifier(max_depth=1), n_estimators=3), 2, {}),
-    "boosting": (GradientBoostingClassifier(n_estimators=12, max_leaf_nodes=6, random_state=4, **WITH_LEVELS), 2, {}),
-    "boosting classes": (GradientBoostingClassifier(n_estimators=5, max_leaf_nodes=5, random_state=4), 4, {}),
-    "boosting one class": (GradientBoostingClassifier(n_estimators=2), 1, {}),
-    "boosting exponential": (GradientBoostingClassifier(loss="exponential", n_estimators=5), 2, {}),
-    "boosting numbers": (GradientBoostingRegressor(n_estimators=15, random_state=4, **WITH_LEVELS), 0, {}),
-    "boosting huber": (GradientBoostingRegressor(loss="huber", n_estimators=5), 0, {}),
-    "boosting quantile": (GradientBoostingRegressor(loss="quantile", alpha=0.7, n_estimators=5), 0, {}),
+    "boosting": (
+        GradientBoostingClassifier(**plain(n_estimators=12, max_leaf_nodes=6, random_state=4, **WITH_LEVELS)), 2, {}
+    ),
+    "boosting classes": (GradientBoostingClassifier(**plain(n_estimators=5, max_leaf_nodes=5, random_state=4)), 4, {}),
+    "boosting one class": (GradientBoostingClassifier(**plain(n_estimators=2)), 1, {}),
+    "boosting exponential": (GradientBoostingClassifier(**plain(loss="exponential", n_estimators=5)), 2, {}),
+    "boosting numbers": (GradientBoostingRegressor(**plain(n_estimators=15, random_state=4, **WITH_LEVELS)), 0, {}),
+    "boosting huber": (GradientBoostingRegressor(**plain(loss="huber", n_estimators=5)), 0, {}),
+    "boosting quantile": (GradientBoostingRegressor(**plain(loss="quantile", alpha=0.7, n_estimators=5)), 0, {}),
     "boosting quantiles": (
-        GradientBoostingRegressor(loss="quantile", alpha=[0.1, 0.5, 0.9], n_estimators=5, random_state=4), 0, {}
+        GradientBoostingRegressor(**plain(loss="quantile", alpha=[0.1, 0.5, 0.9], n_estimators=5)), 0, {}
     ),
     "boosting early": (
         GradientBoostingRegressor(
-            n_estimators=40, n_iter_no_change=3, validation_fraction=0.3, learning_rate=0.7, random_state=4
+            **plain(n_estimators=40, n_iter_no_change=3, validation_fraction=0.3, learning_rate=0.7, random_state=4)
         ),
         0,
         {},
     ),
-    "boosting custom": (GradientBoostingRegressor(loss=(gradient, hessian), n_estimators=5), 0, {}),
+    "boosting custom": (GradientBoostingRegressor(**plain(loss=(gradient, hessian), n_estimators=5)), 0, {}),
+    "boosting defaults": (GradientBoostingClassifier(random_state=4, **WITH_LEVELS), 3, {}),
 }  # fmt: skip
 LOSSES = {"gradient": (gradient, hessian)}
 

@@ -17,6 +17,7 @@ from sklearn import ensemble
 from threadpoolctl import threadpool_limits
 
 from boosting_cases import ARRAYS, raw_of, same_forest
+from plain_boosting import plain
 from spinney import GradientBoostingClassifier, GradientBoostingRegressor, _jit
 from spinney._threads import Team
 from spinney._types import THRESHOLD
@@ -27,17 +28,17 @@ CLASSES = ["log_loss", "exponential", "four classes"]
 LOSSES = [*NUMBERS, *CLASSES, "two functions"]
 NEAR = 3e-5  # of peers that keep gradients as float32
 compiled_only = pytest.mark.compiled(reason="takes minutes interpreted")
-PLAIN = {"min_samples_leaf": 1, "min_child_weight": 0.0, "reg_lambda": 0.0}
+FREE = {"min_samples_leaf": 1, "min_child_weight": 0.0, "reg_lambda": 0.0}
 
 
 def make_model(loss, **parameters):
     """A model of a loss by its name in LOSSES."""
     if loss in CLASSES:
         name = "log_loss" if loss == "four classes" else loss
-        return GradientBoostingClassifier(loss=name, **parameters)
+        return GradientBoostingClassifier(**plain(loss=name, **parameters))
     if loss == "two functions":
         loss = (lambda y, raw: np.tanh(raw - y), lambda y, raw: 1.1 - np.tanh(raw - y) ** 2)
-    return GradientBoostingRegressor(loss=loss, **parameters)
+    return GradientBoostingRegressor(**plain(loss=loss, **parameters))
 
 
 def make_table(n_rows, loss, seed=0, n_levels=12):
@@ -125,8 +126,9 @@ X[rng.random(X.shape) < 0.1] = np.nan
 number = np.abs(np.nan_to_num(X[:, 0])) + rng.random(60) + 0.1
 result = hashlib.sha256()
 options = {"n_estimators": 2, "max_leaf_nodes": 5, "min_samples_leaf": 3, "random_state": 0}
+plain = {"subsample": 1.0, "max_features": None}
 for more in (
-    {}, {"categorical_features": [3]}, {"max_bins": 5, "newton": False}, {"subsample": 0.5, "max_features": 2},
+    {}, plain, {"categorical_features": [3]}, {"max_bins": 5, "newton": False}, {"subsample": 0.5, "max_features": 2},
     {"reg_alpha": 0.3, "gamma": 0.05, "pruning": "post", "max_bins": None}, {"monotonic_cst": [1, -1, 0, 0]},
     {"interaction_cst": [[0, 1], [2, 3]], "max_features_per_tree": 3}, {"candidates": "hessian", "max_bins": 7},
 ):
@@ -176,7 +178,7 @@ WAYS = {
 def test_two_rows_are_one_of_weight_2_in_any_order(loss, way):
     X, y = make_table(400, loss)
     counts = np.random.default_rng(1).integers(1, 4, len(y))
-    options = {"n_estimators": 4, "max_leaf_nodes": 12, "learning_rate": 0.4, **PLAIN, **CATEGORY, **WAYS[way]}
+    options = {"n_estimators": 4, "max_leaf_nodes": 12, "learning_rate": 0.4, **FREE, **CATEGORY, **WAYS[way]}
     weighed = make_model(loss, **options).fit(X, y, counts)
     rows = np.random.default_rng(2).permutation(np.repeat(np.arange(len(y)), counts))
     repeated = make_model(loss, **options).fit(X[rows], y[rows])
@@ -332,7 +334,7 @@ def test_monotone_constraints_hold_between_all_points_of_a_grid(loss, newton):
         X = np.column_stack([X[:, [0, 1]], X[:, 3], rng.normal(size=(500, 1))])
         X[rng.random(500) < 0.1, 0] = math.nan
         options = {"n_estimators": 15, "learning_rate": 0.4, "max_leaf_nodes": 15, "newton": newton,
-                   "categorical_features": [2], **PLAIN}  # fmt: skip
+                   "categorical_features": [2], **FREE}  # fmt: skip
         held = make_model(loss, monotonic_cst=[1, -1, 0, 0], **options).fit(X, y)
         free = make_model(loss, **options).fit(X, y)
         for category, number in ((0.0, 0.3), (2.0, -1.0), (7.0, math.nan), (math.nan, 1.0)):
@@ -378,19 +380,19 @@ def test_interactions_keep_to_their_sets_along_every_path(name, options):
     allowed = [*sets, set(range(N_FEATURES)) - set().union(*sets)]
     given = name if name != "overlapping" else [sorted(one) for one in sets]
     options = {"n_estimators": 20, "min_samples_leaf": 4, "categorical_features": [5], "random_state": 0, **options}
-    model = GradientBoostingRegressor(interaction_cst=given, **options).fit(X, y)
+    model = GradientBoostingRegressor(**plain(interaction_cst=given, **options)).fit(X, y)
     paths = [path for tree in model.forest_ for path in paths_of(tree)]
     assert all(any(path <= one for one in allowed) for path in paths)
     assert max(map(len, paths)) == min(max(map(len, allowed)), max(map(len, paths)))
     assert max(map(len, paths)) >= min(2, max(map(len, allowed)))  # and sets of several are made use of
-    free = GradientBoostingRegressor(**options).fit(X, y)
+    free = GradientBoostingRegressor(**plain(**options)).fit(X, y)
     assert not all(any(path <= one for one in allowed) for tree in free.forest_ for path in paths_of(tree))
 
 
 # ------------------------------------------------------------------------------------------------------- missing values
 
 
-STUMP = {"n_estimators": 1, "max_leaf_nodes": 2, "learning_rate": 1.0, **PLAIN}
+STUMP = {"n_estimators": 1, "max_leaf_nodes": 2, "learning_rate": 1.0, **FREE}
 
 
 def test_missing_values_go_where_they_gain():
@@ -452,7 +454,7 @@ def test_least_squares_boosting_by_hand(li_hang, newton, max_bins):
         (4.5, -0.1608, 0.1072, 0.3056), (6.5, 0.0715, -0.1072, 0.2289), (2.5, -0.1506, 0.0377, 0.1722),
     ]  # fmt: skip
     options = {**STUMP, "n_estimators": 6, "init": "zero", "newton": newton, "max_bins": max_bins}
-    model = GradientBoostingRegressor(**options).fit(X, y)
+    model = GradientBoostingRegressor(**plain(**options)).fit(X, y)
     losses = [np.sum((stage - y) ** 2) for stage in model.staged_predict(X)]
     found = [(*tree.threshold[:3].tolist(), loss) for tree, loss in zip(model.forest_, losses, strict=True)]
     np.testing.assert_allclose(found, rounds, atol=5.0001e-5)
@@ -462,13 +464,13 @@ def test_gain_and_weights_of_the_xgboost_form(li_hang):
     """From the mean, lambda 1: split 6.5, gain 7.070072, weights -0.917429 and 1.284400."""
     X, y = li_hang
     options = {**STUMP, "reg_lambda": 1.0, "max_bins": None}
-    model = GradientBoostingRegressor(**options).fit(X, y)
+    model = GradientBoostingRegressor(**plain(**options)).fit(X, y)
     tree = model.forest_[0]
     assert model.init_[0] == pytest.approx(7.307, abs=1e-12)
     assert tree.threshold[:3].tolist() == pytest.approx([6.5, -0.917429, 1.284400], abs=5.0001e-7)
     assert tree.impurity[0] * tree.weight[0] == pytest.approx(7.070072, abs=5.0001e-7)
     for gamma in (7.0700, 7.0702):  # a test must gain more than gamma
-        grown = GradientBoostingRegressor(**options, gamma=gamma).fit(X, y).forest_[0]
+        grown = GradientBoostingRegressor(**plain(**options, gamma=gamma)).fit(X, y).forest_[0]
         assert grown.n_nodes == (3 if gamma < 7.070072 else 1)
 
 
@@ -477,7 +479,7 @@ def test_exponential_loss_is_adaboost(shared_data):
     with (shared_data / "toy_adaboost_lihang.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     X, y = np.array([[float(row["x"])] for row in rows]), np.array([int(float(row["y"])) for row in rows])
-    model = GradientBoostingClassifier(loss="exponential", init="zero", **{**STUMP, "max_bins": None}).fit(X, y)
+    model = make_model("exponential", init="zero", max_bins=None, **STUMP).fit(X, y)
     tree = model.forest_[0]
     assert tree.threshold[0] == 2.5
     # a Newton step from 0 is the mean of y = 1, -1: three right of three, three right of seven
@@ -488,7 +490,7 @@ def test_exponential_loss_is_adaboost(shared_data):
 def test_reg_alpha_draws_leaves_of_either_sign_towards_zero(alpha, shift):
     """Four rows of gradient 4 and four of -4: each leaf moves by (16 - alpha) / 4, and not at all beyond 16."""
     X, y = np.repeat([[0.0], [1.0]], 4, axis=0), np.repeat([-3.0, 5.0], 4)
-    model = GradientBoostingRegressor(n_estimators=1, learning_rate=1.0, reg_alpha=alpha, **PLAIN).fit(X, y)
+    model = make_model("squared_error", n_estimators=1, learning_rate=1.0, reg_alpha=alpha, **FREE).fit(X, y)
     np.testing.assert_allclose(model.predict(X), np.repeat([1.0 - shift, 1.0 + shift], 4))
 
 
@@ -606,7 +608,7 @@ def test_trees_are_those_of_lightgbm(name, share_missing):
                 "num_leaves": 12, "min_data_in_leaf": 3, **theirs}  # fmt: skip
     peer = lightgbm.train(settings, lightgbm.Dataset(X, y, weight=weight, params=settings), 4)
     options = {"n_estimators": 4, "learning_rate": 0.3, "max_leaf_nodes": 12, "init": "zero",
-               **PLAIN, "min_samples_leaf": 3, **ours}  # fmt: skip
+               **FREE, "min_samples_leaf": 3, **ours}  # fmt: skip
     model = make_model(loss, **options).fit(X, y, weight)
     leaf, other = model.apply(X), peer.predict(X, pred_leaf=True).astype(int)
     for t in range(4):
@@ -632,7 +634,8 @@ def test_friedmans_method_is_scikit_learns(name):
     shared = {"n_estimators": 12, "learning_rate": 0.3, "max_leaf_nodes": 7, "max_depth": None, "min_samples_leaf": 4,
               "init": "zero", **more}  # fmt: skip
     peer = ensemble.GradientBoostingRegressor(random_state=0, **shared).fit(X, y, weight)
-    model = GradientBoostingRegressor(newton=False, min_child_weight=0.0, max_bins=None, **shared).fit(X, y, weight)
+    settings = plain(newton=False, min_child_weight=0.0, max_bins=None, **shared)
+    model = GradientBoostingRegressor(**settings).fit(X, y, weight)
     fresh = np.random.default_rng(2).normal(size=(500, 4)).astype(np.float32).astype(float)
     np.testing.assert_allclose(model.predict(fresh), peer.predict(fresh), rtol=1e-9, atol=1e-9)
 

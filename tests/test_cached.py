@@ -99,7 +99,7 @@ def counted(monkeypatch, module, name):
 
 def test_threads_lay_out_the_bits_of_a_forest_once(monkeypatch):
     X = np.random.default_rng(0).normal(size=(500, 3))
-    model = GradientBoostingRegressor(n_estimators=8, n_jobs=1).fit(X, X[:, 0] * X[:, 1])
+    model = GradientBoostingRegressor(n_estimators=8, n_jobs=1, random_state=0).fit(X, X[:, 0] * X[:, 1])
     kernels = _jit.load_compiled()
     fresh = replace(model.forest_)
     calls = counted(monkeypatch, forests, "lay_bits")

@@ -356,7 +356,9 @@ def test_stdin_that_is_a_terminal_is_not_waited_for(models, monkeypatch):
 
 def test_several_quantiles_are_several_columns(tmp_path):
     X, y = HOUSES.drop_columns(["MedHouseVal"]), HOUSES["MedHouseVal"].to_numpy()
-    model = spinney.GradientBoostingRegressor(loss="quantile", alpha=[0.1, 0.9], n_estimators=3).fit(X, y)
+    model = spinney.GradientBoostingRegressor(loss="quantile", alpha=[0.1, 0.9], n_estimators=3, random_state=0).fit(
+        X, y
+    )
     model.save_model(tmp_path / "band.spn")
     path = write_csv(HOUSES, tmp_path / "houses.csv")
     rows = rows_of(works("predict", tmp_path / "band.spn", path))

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from plain_boosting import plain
 from spinney import AdaBoostClassifier, CARTClassifier, GradientBoostingRegressor, datasets
 from spinney.study.tables import looks_continuous, prepare
 
@@ -85,8 +86,7 @@ def test_the_numbers_of_the_boosting_examples():
     assert model.score(X, y) == 1.0
     table = datasets.load("boosting_numbers")
     X, y = table.select(["x"]), table["y"].to_numpy()
-    stumps = GradientBoostingRegressor(
-        n_estimators=6, learning_rate=1.0, max_depth=1, min_samples_leaf=1, reg_lambda=0.0, max_bins=None, init="zero"
-    ).fit(X, y)
+    full = plain(n_estimators=6, learning_rate=1.0, max_depth=1, min_samples_leaf=1, reg_lambda=0.0)
+    stumps = GradientBoostingRegressor(**full, max_bins=None, init="zero").fit(X, y)
     losses = [float(np.sum((y - said) ** 2)) for said in stumps.staged_predict(X)]
     assert losses == pytest.approx([1.93, 0.80, 0.48, 0.31, 0.23, 0.17], abs=0.006)

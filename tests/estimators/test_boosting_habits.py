@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import get_scorer, log_loss, mean_absolute_error, mean_pinball_loss
 
+from plain_boosting import plain
 from spinney import (
     AdaBoostClassifier,
     AdaBoostRegressor,
@@ -20,7 +21,7 @@ X = RNG.normal(size=(360, 4))
 NUMBERS = X[:, 0] + RNG.normal(size=360) * (0.3 + np.abs(X[:, 1]))
 CLASSES = np.digitize(X[:, 0] + X[:, 1] * X[:, 2] + RNG.normal(size=360) / 3, [-0.5, 0.5])
 TRAIN, ONE, TWO = slice(0, 200), slice(200, 280), slice(280, 360)
-FEW = {"n_estimators": 12, "min_samples_leaf": 5, "random_state": 3}
+FEW = plain(n_estimators=12, min_samples_leaf=5, random_state=3)
 DRAWN = {**FEW, "subsample": 0.7, "max_features": 2, "max_features_per_tree": 3}
 
 
@@ -53,7 +54,9 @@ def test_curves_are_the_losses_of_the_stages():
 
 
 def test_the_last_set_decides_about_stopping():
-    kind = GradientBoostingClassifier(n_estimators=60, min_samples_leaf=5, learning_rate=0.5, n_iter_no_change=3)
+    kind = GradientBoostingClassifier(
+        **plain(n_estimators=60, min_samples_leaf=5, learning_rate=0.5, n_iter_no_change=3, random_state=3)
+    )
     sets = {"one": (X[ONE], CLASSES[ONE]), "train": (X[TRAIN], CLASSES[TRAIN])}
     by_one = kind.fit(X[TRAIN], CLASSES[TRAIN], eval_set=[sets["train"], sets["one"]])
     n_rounds, best = by_one.n_estimators_, by_one.best_iteration_
@@ -176,7 +179,7 @@ def test_quantiles_are_those_of_models_of_their_own_in_order(params):
 
 
 def test_quantiles_do_not_cross():
-    params = {"n_estimators": 80, "learning_rate": 0.5, "min_samples_leaf": 2, "max_leaf_nodes": 40}
+    params = plain(n_estimators=80, learning_rate=0.5, min_samples_leaf=2, max_leaf_nodes=40)
     levels = [0.45, 0.5, 0.55]
     alone = np.stack([fit_quantiles(level, **params).predict(X) for level in levels], axis=1)
     assert (np.diff(alone, axis=1) < 0.0).any()  # else this test would show nothing
@@ -253,7 +256,7 @@ def test_r2_of_several_quantiles_is_refused():
 STAGED = ("predict", "predict_proba", "decision_function")
 BOOSTED = [
     GradientBoostingClassifier(**FEW),
-    GradientBoostingClassifier(n_iter_no_change=2, learning_rate=0.6, **FEW),
+    GradientBoostingClassifier(**{**FEW, "n_iter_no_change": 2, "learning_rate": 0.6}),
     GradientBoostingRegressor(loss="huber", **DRAWN),
     GradientBoostingRegressor(loss="quantile", alpha=[0.2, 0.8], **FEW),
     AdaBoostClassifier(n_estimators=6),

@@ -695,7 +695,7 @@ def test_f2_searches_and_curves_count_an_unseen_class_as_wrong():
         ExtraTreesClassifier(n_estimators=3, random_state=0),
         spinney.BaggingClassifier(n_estimators=3, random_state=0),
         spinney.AdaBoostClassifier(n_estimators=3),
-        spinney.GradientBoostingClassifier(n_estimators=2),
+        spinney.GradientBoostingClassifier(n_estimators=2, random_state=0),
     ],
     ids=lambda model: type(model).__name__,
 )

@@ -20,6 +20,7 @@ from sklearn.metrics import (
 from sklearn.model_selection import KFold
 
 from boosting_cases import make, make_frame, make_table, raw_of, same_forest, scripted
+from plain_boosting import PLAIN, plain
 from spinney import GradientBoostingClassifier, GradientBoostingRegressor
 from spinney.ensemble.held_out import KEY, draw_held_out
 from spinney.ensemble.sampling import draw_key
@@ -43,37 +44,37 @@ def hastie():
 def test_hastie_by_friedmans_method_is_scikit_learns(hastie):
     X, y = hastie
     settings = {**EXACT, "newton": False, "learning_rate": 1.0, "max_depth": 1, "max_leaf_nodes": None}
-    model = GradientBoostingClassifier(**settings).fit(X[:2000], y[:2000])
+    model = GradientBoostingClassifier(**plain(**settings)).fit(X[:2000], y[:2000])
     assert model.score(X[2000:], y[2000:]) == pytest.approx(0.913, abs=5e-5)
-    whole = GradientBoostingClassifier(**settings).fit(X, y)
+    whole = GradientBoostingClassifier(**plain(**settings)).fit(X, y)
     published = [0.107, 0.105, 0.113, 0.0987, 0.0947, 0.107, 0.0916, 0.0972, 0.0958, 0.0906]
     np.testing.assert_allclose(whole.feature_importances_, published, atol=6e-4)
 
 
-def test_hastie_with_defaults_is_near_histogram_boosting(hastie):
+def test_hastie_is_near_histogram_boosting(hastie):
     X, y = hastie
-    model = GradientBoostingClassifier().fit(X[:2000], y[:2000])
+    model = GradientBoostingClassifier(**PLAIN).fit(X[:2000], y[:2000])
     assert model.score(X[2000:], y[2000:]) == pytest.approx(0.8965, abs=0.01)
 
 
 def test_friedman_and_its_warm_start_are_scikit_learns():
     X, y = make_friedman1(n_samples=1200, random_state=0, noise=1.0)
     settings = {**EXACT, "newton": False, "max_depth": 1, "max_leaf_nodes": None}
-    model = GradientBoostingRegressor(**settings, warm_start=True).fit(X[:200], y[:200])
+    model = GradientBoostingRegressor(**plain(**settings, warm_start=True)).fit(X[:200], y[:200])
     assert mean_squared_error(y[200:], model.predict(X[200:])) == pytest.approx(5.00, abs=0.01)
     model.set_params(n_estimators=200).fit(X[:200], y[:200])
     assert mean_squared_error(y[200:], model.predict(X[200:])) == pytest.approx(3.84, abs=0.01)
-    once = GradientBoostingRegressor(**settings, n_estimators=200).fit(X[:200], y[:200])
+    once = GradientBoostingRegressor(**plain(**settings, n_estimators=200)).fit(X[:200], y[:200])
     assert same_forest(model, once)
 
 
 def test_missing_values_are_scikit_learns():
     X = np.array([0, 1, 2, np.nan])[:, None]
-    model = GradientBoostingClassifier(min_samples_leaf=1).fit(X, [0, 0, 1, 1])
+    model = GradientBoostingClassifier(**plain(min_samples_leaf=1)).fit(X, [0, 0, 1, 1])
     assert model.predict(X).tolist() == [0, 0, 1, 1]
     X = np.array([0, np.nan, 1, 2, np.nan])[:, None]
     settings = {"min_samples_leaf": 1, "max_depth": 2, "learning_rate": 1.0, "n_estimators": 1}
-    model = GradientBoostingClassifier(**settings).fit(X, [0, 1, 0, 0, 1])
+    model = GradientBoostingClassifier(**plain(**settings)).fit(X, [0, 1, 0, 0, 1])
     assert model.predict(X).tolist() == [0, 1, 0, 0, 1]
 
 
@@ -94,7 +95,7 @@ def test_california_housing_as_the_blog_has_it(name, shared_data):
     few, many, settings = BLOG[name]
     scores = []
     for train, test in KFold(5, shuffle=True, random_state=42).split(X):
-        model = GradientBoostingRegressor(n_estimators=500, **settings).fit(X[train], y[train])
+        model = GradientBoostingRegressor(**plain(n_estimators=500, **settings)).fit(X[train], y[train])
         stages = list(model.staged_predict(X[test]))
         scores.append([1.0 - np.mean((stages[n - 1] - y[test]) ** 2) / np.var(y[test]) for n in (50, 500)])
     np.testing.assert_allclose(np.mean(scores, axis=0), [few, many], atol=0.003)
@@ -502,10 +503,10 @@ def test_exposure_makes_rates():
     rate = np.exp(0.5 * np.sign(X[:, 0]) - 1.0)
     years = rng.uniform(0.1, 10.0, len(X))
     y = rng.poisson(years * rate)
-    model = GradientBoostingRegressor(loss="poisson", reg_lambda=0.0).fit(X, y, init_score=np.log(years))
+    model = GradientBoostingRegressor(**plain(loss="poisson", reg_lambda=0.0)).fit(X, y, init_score=np.log(years))
     np.testing.assert_allclose(model.predict([[-2.0, 0.0], [2.0, 0.0]]), np.exp([-1.5, -0.5]), rtol=0.1)
     np.testing.assert_allclose(model.predict(X, init_score=np.log(years)), years * model.predict(X), rtol=1e-9)
-    blind = GradientBoostingRegressor(loss="poisson").fit(X, y)
+    blind = GradientBoostingRegressor(**plain(loss="poisson")).fit(X, y)
     assert np.mean((model.predict(X) - rate) ** 2) < 0.01 * np.mean((blind.predict(X) - rate) ** 2)
 
 
@@ -632,7 +633,7 @@ def test_f16_predict_is_the_most_probable_class(raw, settings):
     settings = dict(settings)
     n_classes = settings.pop("n_classes", 2)
     X, y = np.zeros((6, 1)), np.arange(6) % n_classes  # nothing to learn: raw scores are those that rows bring along
-    model = GradientBoostingClassifier(n_estimators=1, init="zero", **settings).fit(X, y)
+    model = GradientBoostingClassifier(**plain(n_estimators=1, init="zero", **settings)).fit(X, y)
     for sign in (-1.0, 1.0):
         scores = np.full(6, sign * raw) if n_classes == 2 else np.tile([0.0, sign * raw, raw / 2], (6, 1))
         np.testing.assert_allclose(model.decision_function(X, init_score=scores), scores, rtol=1e-12, atol=1e-15)

@@ -24,6 +24,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from boosting_cases import make, make_frame, make_table, raw_of, same_forest, scripted
 from contract import parametrize_with_contract
+from plain_boosting import plain
 from spinney import GradientBoostingClassifier, GradientBoostingRegressor
 from spinney.estimators.base_boosting import check_interactions
 from spinney.tree.forest import Forest
@@ -55,14 +56,15 @@ def failures_of_draws(model):
 
 
 @parametrize_with_contract(
-    [GradientBoostingClassifier(**settings) for settings in SETTINGS]
-    + [GradientBoostingRegressor(**settings) for settings in SETTINGS]
+    [GradientBoostingClassifier(effort=0.1), GradientBoostingRegressor(effort=0.1)]
+    + [GradientBoostingClassifier(**plain(**settings)) for settings in SETTINGS]
+    + [GradientBoostingRegressor(**plain(**settings)) for settings in SETTINGS]
     + [
-        GradientBoostingClassifier(loss="exponential", class_weight="balanced", min_samples_leaf=1, **FEW),
-        GradientBoostingRegressor(loss="absolute_error", min_samples_leaf=1, **FEW),
-        GradientBoostingRegressor(loss="huber", min_samples_leaf=1, **FEW),
-        GradientBoostingRegressor(loss="poisson", min_samples_leaf=1, max_bins=16, **FEW),
-        GradientBoostingRegressor(loss="gamma", min_samples_leaf=1, newton=False, **FEW),
+        GradientBoostingClassifier(**plain(loss="exponential", class_weight="balanced", min_samples_leaf=1, **FEW)),
+        GradientBoostingRegressor(**plain(loss="absolute_error", min_samples_leaf=1, **FEW)),
+        GradientBoostingRegressor(**plain(loss="huber", min_samples_leaf=1, **FEW)),
+        GradientBoostingRegressor(**plain(loss="poisson", min_samples_leaf=1, max_bins=16, **FEW)),
+        GradientBoostingRegressor(**plain(loss="gamma", min_samples_leaf=1, newton=False, **FEW)),
     ],
     expected_failed_checks=failures_of_draws,
 )
@@ -356,7 +358,7 @@ def test_full_trees_part_every_row():
     X = np.random.default_rng(0).normal(size=(200, 1))
     y = np.random.default_rng(1).normal(size=200)
     full = {"max_leaf_nodes": None, "max_depth": None, "max_bins": None, "min_samples_leaf": 1, "reg_lambda": 0.0}
-    model = GradientBoostingRegressor(learning_rate=1.0, n_estimators=1, **full).fit(X, y)
+    model = GradientBoostingRegressor(**plain(learning_rate=1.0, n_estimators=1, **full)).fit(X, y)
     np.testing.assert_allclose(model.predict(X), y, atol=1e-6)
 
 

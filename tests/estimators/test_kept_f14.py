@@ -66,6 +66,7 @@ OUT_OF_RANGE = {  # name: the right type and a wrong value, made from the right 
     "ccp_alpha_": lambda _: -1.0,
     "cv_results_": lambda _: {},
     "max_features_": lambda _: 0,
+    "chosen_params_": lambda value: {**value, "learning_rate": float("nan")},
     "forest_": rename,
     "_draw": lambda value: replace(value, seed=99),
     "_seed": lambda _: -1,
@@ -196,7 +197,7 @@ def test_f14_parts_in_a_group_can_be_set():
 
 def test_f14_a_warm_start_knows_the_classes_again():
     X, y = saved_models.make_data()
-    model = spinney.GradientBoostingClassifier(n_estimators=2).fit(X, y)
+    model = spinney.GradientBoostingClassifier(n_estimators=2, random_state=0).fit(X, y)
     model.set_params(warm_start=True, n_estimators=3)
     others = np.where(y == "ash", "cedar", "damson")
     with pytest.raises(ValueError, match=r"y differs: its classes are \('cedar', 'damson'\)"):
@@ -209,7 +210,7 @@ def test_f14_a_warm_start_knows_the_classes_again():
 
 def test_f14_a_warm_start_knows_the_levels_again():
     X, y = saved_models.make_data()
-    model = spinney.GradientBoostingClassifier(n_estimators=2, categorical_features=[2]).fit(X, y)
+    model = spinney.GradientBoostingClassifier(n_estimators=2, categorical_features=[2], random_state=0).fit(X, y)
     model.set_params(warm_start=True, n_estimators=3)
     X[:, 2] += 10
     with pytest.raises(ValueError, match="X differs in the levels"):

@@ -247,7 +247,7 @@ def test_single_leaves_linear_leaves_surrogates_forests_and_raw_scores():
     )
     X, y = np.arange(40.0).reshape(20, 2), ["a", "b"] * 10
     check_picture(RandomForestClassifier(n_estimators=2, random_state=0).fit(X, y).forest_[1].to_svg())
-    check_picture(GradientBoostingRegressor(n_estimators=2).fit(X, np.arange(20.0)).forest_[1].to_svg())
+    check_picture(GradientBoostingRegressor(n_estimators=2, random_state=0).fit(X, np.arange(20.0)).forest_[1].to_svg())
     huge = CARTRegressor().fit([[0.0], [1.0]], [-1e308, 1e308]).tree_
     check_picture(huge.to_svg())
 

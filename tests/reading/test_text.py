@@ -156,7 +156,7 @@ def test_trees_of_forests_and_boosting_can_be_read():
     forest = RandomForestClassifier(n_estimators=2, random_state=0).fit(X, y).forest_
     assert "a (" in forest[1].to_text()
     assert "then a" in str(forest[1].to_rules())
-    raw = GradientBoostingClassifier(n_estimators=2).fit(np.array(X, float), y).forest_[0]
+    raw = GradientBoostingClassifier(n_estimators=2, random_state=0).fit(np.array(X, float), y).forest_[0]
     for text in (raw.to_text(), str(raw.to_rules()), str(raw.explain([3.0, -3.0]))):
         assert "x0" in text or "always" in text or "rows" in text
         assert "a (" not in text

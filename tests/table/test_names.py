@@ -33,7 +33,7 @@ FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
 MODELS = {
     "tree": CARTClassifier(min_samples_leaf=5),
     "forest": RandomForestClassifier(n_estimators=5, random_state=0),
-    "boosting": GradientBoostingClassifier(n_estimators=5, min_samples_leaf=2),
+    "boosting": GradientBoostingClassifier(n_estimators=5, min_samples_leaf=2, random_state=0),
     "adaboost": AdaBoostClassifier(n_estimators=5),
     "bag of trees": BaggingClassifier(n_estimators=5, random_state=0),
 }
@@ -139,10 +139,8 @@ def test_what_needs_the_training_rows_knows_them_in_another_order():
 def test_validation_rows_may_have_another_order(scoring):
     columns, y = make_columns()
     frame = pd.DataFrame(columns)
-    curves = [
-        GradientBoostingClassifier(n_estimators=5, scoring=scoring).fit(frame, y, X_val=X, y_val=y).validation_score_
-        for X in (frame, frame[["c", "a", "d", "b"]])
-    ]
+    model = GradientBoostingClassifier(n_estimators=5, scoring=scoring, random_state=0)
+    curves = [model.fit(frame, y, X_val=X, y_val=y).validation_score_ for X in (frame, frame[["c", "a", "d", "b"]])]
     np.testing.assert_array_equal(*curves)
 
 

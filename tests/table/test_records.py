@@ -169,7 +169,7 @@ def models():
         CARTRegressor().fit(X, y),
         CARTClassifier().fit(X, classes),
         RandomForestClassifier(n_estimators=7, random_state=0).fit(X, classes),
-        GradientBoostingRegressor(n_estimators=20, min_samples_leaf=2).fit(X, y),
+        GradientBoostingRegressor(n_estimators=20, min_samples_leaf=2, random_state=0).fit(X, y),
         CARTRegressor(leaf_model="linear", min_samples_leaf=10).fit(X, y),
     ]
 

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chance_forests import Chance
+from plain_boosting import plain
 from spinney import GradientBoostingClassifier, GradientBoostingRegressor, RandomForestClassifier, _jit
 from spinney.model import boosted_scores
 from spinney.tree import bitvectors, predict
@@ -46,7 +47,7 @@ def _compiled():
 def test_bits_say_what_a_walk_says(n_leaves, dtype, monkeypatch):
     X, y = draw_table(3000, n_leaves, dtype)
     model = GradientBoostingRegressor(
-        n_estimators=20, max_leaf_nodes=n_leaves, min_samples_leaf=1, n_jobs=1, max_bins=None
+        **plain(n_estimators=20, max_leaf_nodes=n_leaves, min_samples_leaf=1, n_jobs=1, max_bins=None)
     ).fit(X, y)
     assert model.forest_.can_be_bits
     assert model.forest_.most_leaves == n_leaves
@@ -61,7 +62,7 @@ def test_bits_say_what_a_walk_says(n_leaves, dtype, monkeypatch):
 
 def test_many_classes_and_rounds(monkeypatch):
     X, y = draw_table(2000, 0, np.float32)
-    model = GradientBoostingClassifier(n_estimators=7, n_jobs=1).fit(X, np.digitize(y, [0, 1, 2]))
+    model = GradientBoostingClassifier(**plain(n_estimators=7, n_jobs=1)).fit(X, np.digitize(y, [0, 1, 2]))
     expected = walk(model, X, monkeypatch)
     np.testing.assert_array_equal(raw_of(model, X), expected)
     np.testing.assert_array_equal(raw_of(model, X[:70]), expected[:70])
@@ -71,16 +72,17 @@ def test_many_classes_and_rounds(monkeypatch):
 
 def test_what_bits_cannot_say_is_walked():
     X, y = draw_table(3000, 1, np.float64)
-    wide = GradientBoostingRegressor(n_estimators=3, max_leaf_nodes=257, min_samples_leaf=1, n_jobs=1).fit(X, y)
+    few = plain(n_estimators=3, n_jobs=1)
+    wide = GradientBoostingRegressor(**few | {"max_leaf_nodes": 257, "min_samples_leaf": 1}).fit(X, y)
     assert not wide.forest_.can_be_bits
     X[:, 1] = np.arange(len(X)) % 5
-    levels = GradientBoostingRegressor(n_estimators=3, categorical_features=[1], n_jobs=1).fit(X, y)
+    levels = GradientBoostingRegressor(**few, categorical_features=[1]).fit(X, y)
     assert len(levels.forest_.subsets) == 0 or not levels.forest_.can_be_bits
 
 
 def test_a_tree_of_one_leaf():
     X = np.zeros((100, 1))
-    model = GradientBoostingRegressor(n_estimators=5, n_jobs=1).fit(X, np.arange(100.0))
+    model = GradientBoostingRegressor(**plain(n_estimators=5, n_jobs=1)).fit(X, np.arange(100.0))
     np.testing.assert_array_equal(model.predict(X), np.full(100, 49.5))
 
 

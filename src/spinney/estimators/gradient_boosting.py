@@ -34,8 +34,8 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
     """Gradient boosting for classes: trees one after the other, each on the derivatives of the loss so far.
 
     Takes what single trees take: arrays and frames, text and category columns, missing values, weights. The same model
-    comes out for any number of threads; where nothing is drawn (`subsample=1`, `max_features=None`) also for any order of
-    the rows, and for a row of weight 2 in place of two rows.
+    comes out for any number of threads; where nothing is drawn (`subsample=1`, `max_features=None`) also for any order
+    of the rows, and for a row of weight 2 in place of two rows.
 
     Parameters
     ----------
@@ -443,9 +443,9 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
 
     Attributes
     ----------
-    forest_, n_estimators_, n_iter_, chosen_params_, best_iteration_, n_trees_per_iteration_, init_
+    forest_, n_estimators_, n_iter_, chosen_params_, best_iteration_, n_trees_per_iteration_, init_, evals_result_
         As in `GradientBoostingClassifier`.
-    evals_result_, train_score_, validation_score_, feature_importances_, n_features_in_, n_outputs_, max_features_, feature_names_in_
+    train_score_, validation_score_, feature_importances_, n_features_in_, n_outputs_, max_features_, feature_names_in_
         As in `GradientBoostingClassifier`.
 
     Examples
