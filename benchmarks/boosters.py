@@ -98,8 +98,10 @@ class Ours(Booster):
             learning_rate=LEARNING_RATE,
             max_bins=N_BINS,
             min_samples_leaf=MIN_ROWS,
-            # as LightGBM and scikit-learn; many classes keep our default, since kddcup99 diverges without
-            **({} if self.n_classes > 2 else {"reg_lambda": 0.0}),
+            subsample=1.0,
+            max_features=None,
+            # 0 as LightGBM and scikit-learn; not for many classes, since kddcup99 diverges without
+            reg_lambda=1.0 if self.n_classes > 2 else 0.0,
             n_jobs=self.size.n_threads,
         )
 

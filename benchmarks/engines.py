@@ -87,6 +87,8 @@ def fit_ours(shape: Shape, X: NDArray[Any], y: NDArray[Any]) -> Any:
             learning_rate=LEARNING_RATE,
             max_bins=N_BINS,
             min_samples_leaf=MIN_ROWS,
+            subsample=1.0,
+            max_features=None,
         ).fit(X, y)
     kind = spinney.RandomForestRegressor if shape.is_regression else spinney.RandomForestClassifier
     return kind(n_estimators=shape.n_trees, random_state=0).fit(X, y)

@@ -1,7 +1,7 @@
 """How good are the defaults? Log-loss or RMSE of ours, LightGBM and XGBoost on twelve tables, and the average rank.
 
-Each library keeps its defaults (100 rounds, one thread) and gets the same frames, categories as pandas categories.
-Five seeds draw five folds each, stratified by class; of a table of more than 100,000 rows each seed takes only the
+Each library keeps its defaults (the peers 100 rounds; one thread) and gets the same frames, categories as pandas
+categories. Five seeds draw five folds each, stratified by class; of a table of more than 100,000 rows each seed takes only the
 first fold. Ranks are those of the mean over the folds, per table and seed; equal scores share a rank.
 
 - `--cache FILE` keeps what the peers have scored, so that they run once however often ours changes

@@ -44,8 +44,11 @@ one = {"n_jobs": 1}
 def forest(kind, n, **more):
     return kind(n_estimators=n, random_state=0, **one, **more)
 
+# what older versions have for defaults
+whole = {"learning_rate": 0.1, "max_leaf_nodes": 31, "min_samples_leaf": 20, "subsample": 1.0, "max_features": None}
+
 def boosted(kind, n, **more):
-    return kind(n_estimators=n, **(one | more))
+    return kind(n_estimators=n, reg_lambda=1.0, **(whole | one | more))
 
 def predict():
     f = forest(S.RandomForestClassifier, 20).fit(X, y)

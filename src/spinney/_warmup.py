@@ -120,15 +120,23 @@ def _boost(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
     from spinney.model.packed_forest import pack_values
     from spinney.tree.predict import FEWEST_TREES
 
-    one: dict[str, Any] = {"n_estimators": 1, "min_samples_leaf": 1}
+    whole: dict[str, Any] = {"subsample": 1.0, "max_features": None}  # nothing is drawn
+    one: dict[str, Any] = {"n_estimators": 1, "min_samples_leaf": 1, **whole}
     tall = np.resize(X, (8192, 64))  # enough for two threads
     for categorical in (None, [0]):  # the driver differs by these two
         for groups in (None, [[0, 1]]):
-            threaded = GradientBoostingRegressor(
-                n_estimators=2, n_jobs=2, categorical_features=categorical, interaction_cst=groups
-            )
-            threaded.fit(tall, tall[:, 0])
-    numeric = GradientBoostingRegressor(n_estimators=FEWEST_TREES, min_samples_leaf=1).fit(tall, tall[:, 0])
+            for drawn in ({}, whole):  # some rows and columns, as by default, or all
+                threaded = GradientBoostingRegressor(
+                    n_estimators=2,
+                    n_jobs=2,
+                    categorical_features=categorical,
+                    interaction_cst=groups,
+                    random_state=0,
+                    **drawn,
+                )
+                threaded.fit(tall, tall[:, 0])
+    few = {"n_estimators": FEWEST_TREES, "min_samples_leaf": 1, **whole}
+    numeric = GradientBoostingRegressor(**few).fit(tall, tall[:, 0])
     packed = pack_values(numeric.forest_, 1, 1, np.zeros(1))
     for values in (tall[:64], tall[:64].astype(np.float32)):  # rows and trees enough for bits
         numeric.predict(values)
@@ -139,7 +147,7 @@ def _boost(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
     GradientBoostingRegressor(**one, loss=(lambda y, raw: raw - y, lambda y, raw: 1.0 + 0.0 * y * raw)).fit(X, y)
     for n_classes in (2, 3):
         labels = y % n_classes
-        boosted = GradientBoostingClassifier(**one, subsample=0.5, random_state=0)
+        boosted = GradientBoostingClassifier(**{**one, "subsample": 0.5}, random_state=0)
         boosted.fit(X, labels, X_val=X, y_val=labels).predict(X.astype(np.float32))
         reweighted = AdaBoostClassifier(n_estimators=1).fit(X, labels)
         reweighted.predict(X)

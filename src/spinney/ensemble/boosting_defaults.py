@@ -1,9 +1,9 @@
 """Parameters of gradient boosting that follow the table where they are "auto": a few written rules, no search.
 
 A table is *large* from 20,000 rows on: those of a round, that is rows times classes where there are three or more.
-Small tables are learnt in many short steps from random parts of rows and columns, and stop by the rows that rounds leave
-out; large ones in fewer, longer steps. docs/decisions/0020-defaults.md has the measurements, and which tables chose and
-which judged.
+Small tables are learnt in many short steps from random parts of rows and columns, and stop by the rows that rounds
+leave out; large ones in fewer, longer steps. docs/decisions/0020-defaults.md has the measurements, and which tables
+chose and which judged.
 """
 
 from __future__ import annotations

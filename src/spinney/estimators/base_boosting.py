@@ -377,8 +377,8 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             return grow_rounds(engine, monitor, n_rounds, is_short=is_short)
         except FloatingPointError as error:
             raise ValueError(
-                f"learning has left the finite numbers in round {monitor.n_rounds + 1}: lower "
-                f"learning_rate={self.learning_rate}, raise reg_lambda or min_child_weight, or scale the target"
+                f"learning has left the finite numbers in round {monitor.n_rounds + 1}: lower learning_rate="
+                f"{engine.params.learning_rate}, raise reg_lambda or min_child_weight, or scale the target"
             ) from error
         finally:
             engine.close()

@@ -174,10 +174,10 @@ def find_factor_fault(fitted: FittedBoosting) -> str | None:
     return None
 
 
-def find_chosen_fault(chosen: dict[str, Any] | None) -> str | None:
-    """Parameters are finite numbers or None."""
+def find_chosen_fault(chosen: dict[Any, Any] | None) -> str | None:
+    """Parameters have names, and are finite numbers or None."""
     for name, value in (chosen or {}).items():
         is_number = type(value) in {int, float} and math.isfinite(value)
-        if value is not None and not is_number:
+        if not isinstance(name, str) or not (value is None or is_number):
             return f"the chosen parameter {name!r:.40} is {value!r:.40}"
     return None

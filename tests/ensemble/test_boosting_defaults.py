@@ -1,0 +1,102 @@
+"""The rules behind "auto" in gradient boosting, and the stop by out-of-bag rows, against numbers worked out by hand."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from spinney.ensemble.boosting_defaults import AUTO, RULES, TableSize, choose_params
+from spinney.ensemble.oob_stopping import OutOfBagStop
+
+NAMES = (
+    "learning_rate",
+    "n_estimators",
+    "max_leaf_nodes",
+    "min_samples_leaf",
+    "max_features",
+    "subsample",
+    "reg_lambda",
+)
+BY_HAND = [  # rows, columns, classes, trees a round: the values in the order of NAMES
+    ((12, 1, 0, 1), (0.05, 100, 6, 3, 1, 0.7, 1.0)),
+    ((100, 3, 2, 1), (0.05, 500, 6, 3, 3, 0.7, 1.0)),
+    ((200, 9, 6, 6), (0.1, 1000, 7, 3, 4, 0.7, 1 / 3)),
+    ((1000, 20, 2, 1), (0.05, 1000, 15, 6, 7, 0.7, 1.0)),
+    ((3000, 36, 7, 7), (0.1, 250, 27, 20, 18, 0.7, 2 / 7)),
+    ((10_000, 10, 0, 3), (0.1, 250, 31, 20, 5, 0.7, 1.0)),  # three quantiles
+    ((19_999, 8, 0, 1), (0.05, 1000, 31, 20, 4, 0.7, 1.0)),
+    ((20_000, 8, 0, 1), (0.1, 250, 31, 20, 4, 0.7, 1.0)),
+    ((50_000, 101, 2, 1), (0.1, 250, 31, 20, 51, 0.7, 1.0)),
+    ((50_000, 3, 26, 26), (0.1, 250, 31, 20, 3, 0.7, 1 / 13)),
+]
+
+
+def choose(*size, **more):
+    return choose_params(dict.fromkeys(RULES, AUTO), TableSize(*size, **more))
+
+
+@pytest.mark.parametrize(("size", "values"), BY_HAND, ids=str)
+def test_values_by_hand(size, values):
+    assert choose(*size) == pytest.approx(dict(zip(NAMES, values, strict=True)))
+
+
+def test_sizes_follow_whole_numbers():
+    """Roots, quotients and shares in whole numbers, for many sizes."""
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        n_rows, n_features = int(10 ** rng.uniform(0, 6)), int(10 ** rng.uniform(0, 3))
+        found = choose(n_rows, n_features, 2, 1)
+        assert found["max_leaf_nodes"] == min(max(math.isqrt(n_rows) // 2, 6), 31)
+        assert found["min_samples_leaf"] == min(max(n_rows // 150, 3), 20)
+        parts = 2 if n_rows >= 20_000 else 3
+        assert found["max_features"] == min(max(-(-n_features // parts), 4), n_features)
+        assert found["n_estimators"] == (250 if n_rows >= 20_000 else min(max(5 * n_rows, 100), 1000))
+
+
+@pytest.mark.parametrize("effort", [0.01, 0.2, 1.0, 3.0, 10.0])
+@pytest.mark.parametrize("n_rows", [90, 5000, 40_000])
+def test_effort_trades_steps_against_rounds(n_rows, effort):
+    usual, found = choose(n_rows, 5, 2, 1), choose(n_rows, 5, 2, 1, effort=effort)
+    assert found["learning_rate"] == pytest.approx(usual["learning_rate"] / effort)
+    assert found["n_estimators"] == math.ceil(Fraction(str(effort)) * usual["n_estimators"])
+    others = set(NAMES) - {"learning_rate", "n_estimators"}
+    assert all(found[name] == usual[name] for name in others)
+
+
+def test_rounds_that_are_given_or_cannot_be_judged_take_longer_steps():
+    assert choose(1000, 5, 2, 1, is_counted=True, effort=5.0)["learning_rate"] == 0.1
+    untold = choose(1000, 5, 2, 1, has_value=False, effort=5.0)
+    assert (untold["learning_rate"], untold["n_estimators"]) == (0.1, 100)
+
+
+def test_a_depth_leaves_room_for_its_leaves():
+    assert choose(100, 5, 2, 1, is_deep=True)["max_leaf_nodes"] == 31
+
+
+def test_what_is_given_is_kept():
+    given = {"learning_rate": 0.3, "n_estimators": 7, "max_leaf_nodes": None, "min_samples_leaf": 0.1,
+             "max_features": "sqrt", "subsample": 1.0, "reg_lambda": 0.0}  # fmt: skip
+    assert choose_params(given, TableSize(100, 5, 2, 1)) == given
+    one = choose_params({**given, "subsample": AUTO}, TableSize(100, 5, 2, 1))
+    assert one == {**given, "subsample": 0.7}
+
+
+@pytest.mark.parametrize(
+    ("improvements", "n_rounds"),
+    [
+        ([0.0] * 40, 20),
+        ([-1.0] * 40, 20),
+        ([1.0] * 15 + [-1.0] * 40, 30),
+        ([1.0] * 9 + [-1.0] * 40, 20),
+        ([1.0] * 12 + [-1.0] * 5 + [2.0] * 5 + [-1.0] * 40, 44),  # a second peak, above the first
+        ([1.0] * 12 + [-1.0] * 5 + [0.5] * 5 + [-1.0] * 40, 24),  # a second one, below
+    ],
+)
+def test_rounds_up_to_twice_the_peak(improvements, n_rounds):
+    stop = OutOfBagStop()
+    verdicts = []
+    for improvement in improvements:
+        stop.note(improvement)
+        verdicts.append(stop.is_enough)
+    assert verdicts.index(True) + 1 == n_rounds

@@ -1,0 +1,328 @@
+"""Gradient boosting at its defaults: what is chosen is what is used, kept and told, and rounds stop in time."""
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.metrics import log_loss, mean_pinball_loss
+from sklearn.model_selection import KFold, StratifiedKFold
+
+import saved_models
+import spinney
+from boosting_cases import make_frame, make_table, raw_of, same_forest
+from damaged_models import load_changed, put
+from plain_boosting import PLAIN
+from spinney import GradientBoostingClassifier, GradientBoostingRegressor
+from spinney.ensemble.sampling import Draw, draw_key
+from spinney.model.container import BrokenFileError
+
+AUTOMATIC = ("learning_rate", "n_estimators", "max_leaf_nodes", "min_samples_leaf", "subsample", "max_features")
+GOLDEN = Path(__file__).parents[1] / "golden"
+BAG = 1  # the purpose of the key of bags
+MOST_JUDGED = 8192  # rows out of the bag that a round is judged by
+
+
+@pytest.fixture(params=[GradientBoostingClassifier, GradientBoostingRegressor], ids=["classifier", "regressor"])
+def kind(request):
+    return request.param
+
+
+def make_noise(n_rows=500, seed=0, n_features=6):
+    """Columns that say nothing of the target."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n_rows, n_features)), rng.integers(0, 2, n_rows)
+
+
+# --- what is chosen -----------------------------------------------------------------------------------------------
+
+
+def test_values_follow_the_rows_that_are_learnt_from(kind):
+    X, y = make_table(600)
+    chosen = {"learning_rate": 0.05, "n_estimators": 1000, "max_leaf_nodes": 12, "min_samples_leaf": 4,
+              "max_features": 3, "subsample": 0.7, "reg_lambda": 1.0}  # fmt: skip
+    model = kind(random_state=0).fit(X, y)
+    assert model.chosen_params_ == chosen
+    assert model.max_features_ == 3
+    assert {type(value) for value in model.chosen_params_.values()} == {int, float}
+    assert all(getattr(model, name) == "auto" for name in AUTOMATIC)  # what the user gave is left alone
+    weight = np.repeat([1.0, 0.0], 300)
+    model = kind(random_state=0, effort=0.1).fit(X, y, weight)
+    assert (model.chosen_params_["max_leaf_nodes"], model.chosen_params_["min_samples_leaf"]) == (8, 3)
+    model = kind(random_state=0, effort=0.1, n_iter_no_change=3, validation_fraction=0.5).fit(X, y)
+    assert (model.chosen_params_["max_leaf_nodes"], model.chosen_params_["min_samples_leaf"]) == (8, 3)
+
+
+def test_many_classes_have_longer_steps_and_a_weaker_pull():
+    X, y = make_frame(n_classes=3)
+    chosen = GradientBoostingClassifier(random_state=0, effort=0.1).fit(X, y).chosen_params_
+    assert (chosen["learning_rate"], chosen["reg_lambda"]) == (1.0, 2 / 3)
+    friedman = GradientBoostingClassifier(random_state=0, effort=0.1, newton=False).fit(X, y)
+    assert friedman.chosen_params_["reg_lambda"] == 0.0
+    one = GradientBoostingClassifier(random_state=0).fit(X, np.zeros(len(y)))
+    assert one.chosen_params_["reg_lambda"] == 1.0
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"learning_rate": 0.3}, {"n_estimators": 17}, {"max_leaf_nodes": 4}, {"max_leaf_nodes": None, "max_depth": 2},
+        {"min_samples_leaf": 50}, {"min_samples_leaf": 0.25}, {"subsample": 0.5}, {"max_features": 2},
+        {"reg_lambda": 7.0},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_is_given_is_used(kind, given):
+    X, y = make_table(400)
+    base = kind(random_state=0, effort=0.1).fit(X, y).chosen_params_
+    model = kind(random_state=0, effort=0.1, **given).fit(X, y)
+    expected = {**base, **{name: value for name, value in given.items() if name in base}}
+    if "n_estimators" in given:
+        expected["learning_rate"] = 0.1
+        assert model.n_estimators_ == 17
+    assert model.chosen_params_ == expected
+    written_out = kind(random_state=0, **{**model.chosen_params_, **given, "n_estimators": model.n_estimators_})
+    assert same_forest(written_out.fit(X, y), model)
+
+
+def test_the_old_defaults_are_one_line_away(kind):
+    X, y = make_frame()
+    model = kind(**PLAIN).fit(X, y)
+    assert model.n_estimators_ == 100
+    order = np.random.default_rng(0).permutation(len(y))
+    np.testing.assert_array_equal(raw_of(kind(**PLAIN).fit(X.iloc[order], y[order]), X), raw_of(model, X))
+
+
+BAD = [
+    *({name: value} for name in AUTOMATIC for value in ("automatic", "AUTO", "")),
+    *({"effort": value} for value in (0, 0.0, -1.0, np.nan, np.inf, True, None, "auto", "much")),
+    {"reg_lambda": "auto"},
+]
+
+
+@pytest.mark.parametrize("given", BAD, ids=str)
+def test_values_that_are_none_are_refused_by_name(kind, given):
+    X, y = make_table(40)
+    (name,) = given
+    with pytest.raises((ValueError, TypeError), match=f"'{name}' parameter"):
+        kind(**given).fit(X, y)
+
+
+def test_a_warm_start_needs_a_number(kind):
+    X, y = make_table()
+    model = kind(warm_start=True, random_state=0, effort=0.1).fit(X, y)
+    before = raw_of(model, X)
+    with pytest.raises(
+        ValueError, match=f"n_estimators, which is 'auto': give a number, larger than the {len(model.forest_)}"
+    ):
+        model.fit(X, y)
+    np.testing.assert_array_equal(raw_of(model, X), before)
+    assert model.set_params(n_estimators=model.n_estimators_ + 3).fit(X, y).n_estimators_ > 3
+
+
+# --- files --------------------------------------------------------------------------------------------------------
+
+
+def test_chosen_values_are_kept_in_files_and_pickles(tmp_path):
+    model, asked = saved_models.fit("boosting defaults")
+    model.save_model(tmp_path / "model.spn")
+    for other in (spinney.load_model(tmp_path / "model.spn"), pickle.loads(pickle.dumps(model))):
+        assert other.chosen_params_ == model.chosen_params_
+        assert other.get_params() == model.get_params()
+        np.testing.assert_array_equal(other.predict_proba(asked), model.predict_proba(asked))
+
+
+@pytest.mark.parametrize("name", ["boosting", "boosting_classes", "boosting_early"])
+def test_files_of_before_have_none(name):
+    model = spinney.load_model(GOLDEN / "1.0" / f"{name}.spn")
+    assert getattr(model, "chosen_params_", None) is None
+    assert model.get_params()["learning_rate"] in {0.1, 0.7}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "0.1", 3, [0.1], {"learning_rate": "0.1"}, {"learning_rate": np.nan}, {"learning_rate": np.inf},
+        {"n_estimators": [3]}, {"n_estimators": True}, {"max_features": {"of": 3}},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_f14_damaged_values_are_refused(damage):
+    model, _ = saved_models.fit("boosting defaults")
+    with pytest.raises(BrokenFileError, match="chosen"):
+        load_changed(model, put("chosen_params_", damage))
+
+
+# --- rounds -------------------------------------------------------------------------------------------------------
+
+
+def losses_of(model, stage, y, rows, weight):
+    """The mean loss of some rows by the predictions after a round."""
+    weight = None if weight is None else weight[rows]
+    if hasattr(model, "classes_"):
+        return log_loss(y[rows], stage[rows], labels=model.classes_, sample_weight=weight)
+    if model.loss == "poisson":
+        return np.average(stage[rows] - y[rows] * np.log(stage[rows]), weights=weight)
+    if model.loss == "quantile":
+        of_level = zip(stage[rows].T, model.alpha, strict=True)
+        return np.mean(
+            [mean_pinball_loss(y[rows], said, alpha=level, sample_weight=weight) for said, level in of_level]
+        )
+    return np.average((y[rows] - stage[rows]) ** 2, weights=weight) / 2
+
+
+def start_of(model, n_rows, offset):
+    """Predictions before the first round."""
+    raw = np.tile(model.init_, (n_rows, 1)) + (0.0 if offset is None else offset[:, None])
+    if hasattr(model, "classes_"):
+        if raw.shape[1] == 1:
+            p = 1.0 / (1.0 + np.exp(-raw[:, 0]))
+            return np.column_stack([1.0 - p, p])
+        shares = np.exp(raw)
+        return shares / shares.sum(axis=1, keepdims=True)
+    if model.loss == "poisson":
+        raw = np.exp(raw)
+    return raw if raw.shape[1] > 1 else raw[:, 0]
+
+
+def count_rounds(model, X, y, weight=None, offset=None):
+    """The rounds after which out-of-bag rows say enough, worked out from the stages and the bags alone."""
+    n_rows = len(y)
+    bags = Draw("paste", n_rows, int(0.7 * n_rows), draw_key(model._seed, BAG))
+    more = {} if offset is None else {"init_score": offset}
+    staged = model.staged_predict_proba if hasattr(model, "classes_") else model.staged_predict
+    before, total, peak, at = start_of(model, n_rows, offset), 0.0, 0.0, 0
+    for number, stage in enumerate(staged(X, **more)):
+        outside = np.setdiff1d(np.arange(n_rows), bags.rows(number))[:MOST_JUDGED]
+        assert len(outside) == min(n_rows - int(0.7 * n_rows), MOST_JUDGED)
+        losses = [losses_of(model, said, y, outside, weight) for said in (before, stage)]
+        total += losses[0] - losses[1]
+        if total > peak:
+            peak, at = total, number + 1
+        if number + 1 >= max(2 * at, 20):
+            return number + 1
+        before = np.copy(stage)
+    return None
+
+
+def make_noisy(n_rows, seed, n_classes):
+    """A little to learn, much noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 6)).round(2)
+    score = X[:, 0] + rng.normal(scale=1.5, size=n_rows)
+    return X, score if n_classes == 0 else np.digitize(score, np.quantile(score, np.arange(1, n_classes) / n_classes))
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("is_weighed", [False, True])
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+def test_rounds_are_those_that_out_of_bag_rows_ask_for(n_classes, is_weighed, seed):
+    X, y = make_noisy(300, seed, n_classes)
+    kind = GradientBoostingClassifier if n_classes else GradientBoostingRegressor
+    weight = np.random.default_rng(seed).uniform(0.2, 3.0, len(y)) if is_weighed else None
+    model = kind(random_state=seed).fit(X, y, weight)
+    assert model.n_estimators_ == count_rounds(model, X, y, weight) < model.chosen_params_["n_estimators"]
+    assert model.best_iteration_ == model.n_estimators_
+    rows = np.repeat(np.arange(len(y)), 2)  # every row a second time, with weight 0
+    zeros = np.where(np.arange(2 * len(y)) % 2, 0.0, 1.0 if weight is None else weight[rows])
+    assert same_forest(kind(random_state=seed).fit(X[rows], y[rows], zeros), model)
+
+
+def test_rounds_of_quantiles_and_counts():
+    X, y = make_noisy(300, 3, 0)
+    band = GradientBoostingRegressor(loss="quantile", alpha=[0.2, 0.5, 0.8], random_state=0).fit(X, y)
+    assert band.n_estimators_ < band.chosen_params_["n_estimators"]
+    assert band.n_trees_per_iteration_ == 3
+    assert (np.diff(band.predict(X), axis=1) >= 0.0).all()
+    one = GradientBoostingRegressor(loss="quantile", alpha=[0.7], random_state=0).fit(X, y)
+    assert one.n_estimators_ == count_rounds(one, X, y[:, None][:, 0])
+    rng = np.random.default_rng(0)
+    years = rng.uniform(0.5, 3.0, len(y))
+    counts = rng.poisson(years * np.exp(0.3 * X[:, 0])).astype(float)
+    offset = np.log(years)
+    model = GradientBoostingRegressor(loss="poisson", random_state=0).fit(X, counts, init_score=offset)
+    assert model.n_estimators_ == count_rounds(model, X, counts, offset=offset)
+
+
+def test_noise_is_soon_enough(kind):
+    for seed in range(3):
+        X, y = make_noise(seed=seed)
+        model = kind(random_state=seed).fit(X, y)
+        assert 20 <= model.n_estimators_ <= 60
+        assert np.std(raw_of(model, X)) < (1.0 if hasattr(model, "classes_") else 0.25)
+
+
+@pytest.mark.compiled(reason="takes minutes interpreted")
+def test_threads_change_no_bit_of_a_large_table(kind):
+    X, y = make_noisy(30_000, 0, 2)
+    models = [kind(random_state=0, effort=0.4, n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2)]
+    assert models[0].chosen_params_["max_features"] == 4
+    assert same_forest(*models)
+    rounds = count_rounds(models[0], X, y)  # of 9,000 rows outside a bag, the first 8,192
+    assert models[0].n_estimators_ == models[1].n_estimators_ == (rounds or models[0].chosen_params_["n_estimators"])
+
+
+def test_the_same_seed_gives_the_same_model_and_another_does_not(kind):
+    X, y = make_noisy(200, 0, 2)
+    one, again, other = (kind(random_state=seed).fit(X, y) for seed in (1, 1, 2))
+    assert same_forest(one, again)
+    assert not same_forest(one, other)
+
+
+def test_a_loss_of_ones_own_has_a_hundred_rounds():
+    X, y = make_noise()
+    loss = (lambda y, raw: raw - y, lambda y, raw: np.ones(len(raw)))  # noqa: ARG005
+    model = GradientBoostingRegressor(loss=loss, random_state=0, effort=3.0).fit(X, y)
+    assert model.n_estimators_ == model.chosen_params_["n_estimators"] == 100
+    assert model.chosen_params_["learning_rate"] == 0.1
+
+
+def test_effort_scales_steps_and_rounds(kind):
+    X, y = make_noisy(300, 0, 2)
+    quick, usual, slow = (kind(random_state=0, effort=effort).fit(X, y) for effort in (0.2, 1.0, 4.0))
+    assert [model.chosen_params_["learning_rate"] for model in (quick, usual, slow)] == [0.25, 0.05, 0.0125]
+    assert [model.chosen_params_["n_estimators"] for model in (quick, usual, slow)] == [200, 1000, 4000]
+    assert quick.n_estimators_ < usual.n_estimators_ < slow.n_estimators_
+
+
+@pytest.mark.parametrize("given", [{"n_iter_no_change": 1000}, {"subsample": 1.0}, {"n_estimators": 40}], ids=str)
+def test_other_ways_to_stop_switch_this_one_off(kind, given):
+    X, y = make_noise()
+    model = kind(random_state=0, **{"effort": 0.04, **given}).fit(X, y)
+    assert model.n_estimators_ == model.chosen_params_["n_estimators"] == 40
+    assert kind(random_state=0, effort=0.04).fit(X, y).n_estimators_ < 40  # which noise would have done
+
+
+# --- how good they are --------------------------------------------------------------------------------------------
+
+
+def cross_validate(model, X, y):
+    """Mean log loss, or RMSE, of five folds."""
+    is_class = hasattr(model, "predict_proba")
+    folds = (StratifiedKFold if is_class else KFold)(5, shuffle=True, random_state=0)
+    scores = []
+    for train, test in folds.split(np.zeros(len(y)), y):
+        model.fit(X.take(train), y[train])
+        if is_class:
+            said = np.clip(model.predict_proba(X.take(test)), 1e-4, None)  # a forest may be certain, and wrong
+            scores.append(log_loss(y[test], said / said.sum(axis=1, keepdims=True), labels=model.classes_))
+        else:
+            scores.append(np.sqrt(np.mean((model.predict(X.take(test)) - y[test]) ** 2)))
+    return float(np.mean(scores))
+
+
+@pytest.mark.compiled(reason="takes minutes interpreted")
+@pytest.mark.parametrize(
+    ("name", "target"), [("german_credit", "class"), ("glass", "Type"), ("california_housing", "MedHouseVal")]
+)
+def test_small_tables_do_not_lose_to_a_forest(name, target):
+    table = spinney.datasets.load(name)
+    if name == "california_housing":
+        table = table.take(np.random.default_rng(0).permutation(len(table))[:1000])
+    X, y = table.drop_columns([target]), table[target].to_numpy()
+    task = "Regressor" if name == "california_housing" else "Classifier"
+    boosting, forest = (
+        cross_validate(getattr(spinney, f"{method}{task}")(random_state=0), X, y)
+        for method in ("GradientBoosting", "RandomForest")
+    )
+    assert boosting <= 1.05 * forest
