@@ -1,8 +1,8 @@
 """How good are the defaults? Log-loss or RMSE of ours, LightGBM and XGBoost on twelve tables, and the average rank.
 
 Each library keeps its defaults (the peers 100 rounds; one thread) and gets the same frames, categories as pandas
-categories. Five seeds draw five folds each, stratified by class; of a table of more than 100,000 rows each seed takes only the
-first fold. Ranks are those of the mean over the folds, per table and seed; equal scores share a rank.
+categories. Five seeds draw five folds each, stratified by class; of a table of more than 100,000 rows each seed takes
+only the first fold. Ranks are those of the mean over the folds, per table and seed; equal scores share a rank.
 
 - `--cache FILE` keeps what the peers have scored, so that they run once however often ours changes
 - `--set NAME=VALUE` (repeated) gives ours a parameter: `--set min_samples_leaf=5 --set reg_lambda=1`

@@ -164,7 +164,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
     _keeps: ClassVar[dict[str, Kept]] = {
         "forest_": Kept(Forest),
         "max_features_": Kept(int),
-        "chosen_params_": Kept(dict, is_needed=False),
+        "chosen_params_": Kept(dict | None, is_needed=False),
         "_loss": Kept(Loss, stored=STORED),
         "_seed": Kept(int),
         "_start": Kept(np.ndarray),
