@@ -14,9 +14,10 @@ def change(table, name, values):
     return table.set_column(table.column_names.index(name), name, [values])
 
 
+settings = {"n_estimators": 60, "random_state": 0}
 # Houses may not become cheaper with the income of a district.
-free = GradientBoostingRegressor(n_estimators=60).fit(X, y)
-rising = GradientBoostingRegressor(n_estimators=60, monotonic_cst={"MedInc": 1}).fit(X, y)
+free = GradientBoostingRegressor(**settings).fit(X, y)
+rising = GradientBoostingRegressor(**settings, monotonic_cst={"MedInc": 1}).fit(X, y)
 
 
 def count_falls(model):
@@ -27,7 +28,7 @@ def count_falls(model):
 
 # Latitude and longitude may stand on one path, and so may the other features, but not across.
 place = {"Latitude", "Longitude"}
-apart = GradientBoostingRegressor(n_estimators=60, interaction_cst=[place, set(X.column_names) - place]).fit(X, y)
+apart = GradientBoostingRegressor(**settings, interaction_cst=[place, set(X.column_names) - place]).fit(X, y)
 
 
 def interaction(model):

@@ -13,7 +13,12 @@ people = houses["Population"].to_numpy()
 households = people / houses["AveOccup"].to_numpy()
 X = houses.select(["MedInc", "HouseAge", "Latitude", "Longitude"])
 
-settings = {"loss": "poisson", "n_estimators": 50, "max_bins": None}  # bins would depend on the weights
+settings = {
+    "loss": "poisson",
+    "n_estimators": 50,
+    "max_bins": None,
+    "random_state": 0,
+}  # bins would depend on the weights
 counts = GradientBoostingRegressor(**settings).fit(X, people, init_score=np.log(households))
 rates = GradientBoostingRegressor(**settings).fit(X, people / households, sample_weight=households)
 

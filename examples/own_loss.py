@@ -34,8 +34,8 @@ assert np.allclose(slope, hessian(y, raw))
 
 houses = datasets.load("california_housing")
 X, y = houses.drop_columns(["MedHouseVal"]), houses["MedHouseVal"].to_numpy()
-plain = GradientBoostingRegressor(n_estimators=50).fit(X, y)
-careful = GradientBoostingRegressor(n_estimators=50, loss=(gradient, hessian)).fit(X, y)
+plain = GradientBoostingRegressor(n_estimators=50, random_state=0).fit(X, y)
+careful = GradientBoostingRegressor(n_estimators=50, loss=(gradient, hessian), random_state=0).fit(X, y)
 
 too_low = {name: float(np.mean(model.predict(X) < y)) for name, model in {"squared": plain, "own": careful}.items()}
 cost = {name: float(loss(y, model.predict(X)).mean()) for name, model in {"squared": plain, "own": careful}.items()}

@@ -12,7 +12,7 @@ X = np.column_stack([table[name].to_numpy() for name in names])
 y = np.array([str(label) for label in table["Type"].to_pylist()])
 
 select = OOBSelector(RandomForestClassifier(n_estimators=50, random_state=0))  # columns whose loss would be felt
-steps = [("select", select), ("boost", GradientBoostingClassifier(n_estimators=20))]
+steps = [("select", select), ("boost", GradientBoostingClassifier(n_estimators=20, random_state=0))]
 grid = {"select__max_features": [2, 6], "boost__min_samples_leaf": [5, 20]}
 folds = StratifiedKFold(3, shuffle=True, random_state=0)
 search = GridSearchCV(Pipeline(steps), grid, cv=folds).fit(X, y)

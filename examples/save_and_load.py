@@ -9,7 +9,7 @@ from spinney import BrokenFileError, GradientBoostingClassifier, datasets, load_
 
 table = datasets.load("german_credit")
 X, y = table.drop_columns(["class"]), table["class"].to_pylist()
-model = GradientBoostingClassifier(n_estimators=50).fit(X, y)
+model = GradientBoostingClassifier(random_state=0).fit(X, y)
 
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "loans.spn"

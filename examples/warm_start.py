@@ -16,8 +16,8 @@ assert forest.oob_score_ == at_once.oob_score_ > 0.74
 assert (forest.predict_proba(X) == at_once.predict_proba(X)).all()
 
 # Boosting goes on from its last round in the same way.
-boost = GradientBoostingClassifier(n_estimators=20, warm_start=True).fit(X, y)
+boost = GradientBoostingClassifier(n_estimators=20, warm_start=True, random_state=0).fit(X, y)
 boost.set_params(n_estimators=40).fit(X, y)
-whole = GradientBoostingClassifier(n_estimators=40).fit(X, y)
+whole = GradientBoostingClassifier(n_estimators=40, random_state=0).fit(X, y)
 print(f"boosting: {boost.n_estimators_} rounds in two fits")
 assert (boost.predict_proba(X) == whole.predict_proba(X)).all()

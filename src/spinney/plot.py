@@ -321,7 +321,7 @@ def dependence(model: Any, X: Any, feature: str | int, *, label: Any = None, ran
     >>> from spinney import GradientBoostingRegressor, datasets, plot
     >>> table = datasets.load("california_housing").slice(0, 500)
     >>> X, y = table.drop_columns(["MedHouseVal"]), table["MedHouseVal"]
-    >>> model = GradientBoostingRegressor(n_estimators=20).fit(X, y)
+    >>> model = GradientBoostingRegressor(n_estimators=20, random_state=0).fit(X, y)
     >>> plot.dependence(model, X, "MedInc")
     <Chart: Dependence on MedInc>
     """
@@ -376,7 +376,7 @@ def growth(model: Any, X: Any, y: Any, *, metric: str | None = None) -> Chart:
     >>> from spinney import GradientBoostingRegressor, plot
     >>> X = np.random.default_rng(0).random((400, 2))
     >>> y = np.sin(5 * X[:, 0]) + X[:, 1]
-    >>> model = GradientBoostingRegressor(n_estimators=50).fit(X[:200], y[:200])
+    >>> model = GradientBoostingRegressor(n_estimators=50, random_state=0).fit(X[:200], y[:200])
     >>> plot.growth(model, X[200:], y[200:]).to_table().header
     ('trees', 'R²')
     """

@@ -51,6 +51,7 @@ from spinney.kernels.common.structs import (
     LeafLinks,
     PackedUnits,
 )
+from spinney.table.fixed_point import scale
 from spinney.tree.grow import enlarge
 
 if TYPE_CHECKING:
@@ -330,7 +331,7 @@ class BoostGrowth:
             max_cat_threshold=min(params.max_cat_threshold, UNLIMITED),
             cat_penalty=params.cat_penalty,
             weight_shift=self.weight_shift,
-            square_unit=math.ldexp(1.0 / units.gradient**2, -self.weight_exponent),
+            square_unit=scale((1.0 / units.gradient) * (1.0 / units.gradient), -self.weight_exponent),
             likely_gain=likely_gain,
         )
 
