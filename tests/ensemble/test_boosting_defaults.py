@@ -19,16 +19,16 @@ NAMES = (
     "reg_lambda",
 )
 BY_HAND = [  # rows, columns, classes, trees a round: the values in the order of NAMES
-    ((12, 1, 0, 1), (0.05, 100, 6, 3, 1, 0.7, 1.0)),
-    ((100, 3, 2, 1), (0.05, 500, 6, 3, 3, 0.7, 1.0)),
-    ((200, 9, 6, 6), (0.1, 1000, 7, 3, 4, 0.7, 1 / 3)),
-    ((1000, 20, 2, 1), (0.05, 1000, 15, 6, 7, 0.7, 1.0)),
-    ((3000, 36, 7, 7), (0.1, 250, 27, 20, 18, 0.7, 2 / 7)),
+    ((12, 1, 0, 1), (0.03, 100, 6, 3, 1, 0.7, 1.0)),
+    ((100, 3, 2, 1), (0.03, 500, 6, 3, 3, 0.7, 1.0)),
+    ((200, 9, 6, 6), (0.06, 1000, 7, 3, 4, 0.5, 1 / 3)),
+    ((1000, 20, 2, 1), (0.03, 2000, 15, 6, 5, 0.7, 1.0)),
+    ((3000, 36, 7, 7), (0.1, 250, 27, 20, 7, 0.5, 2 / 7)),
     ((10_000, 10, 0, 3), (0.1, 250, 31, 20, 5, 0.7, 1.0)),  # three quantiles
-    ((19_999, 8, 0, 1), (0.05, 1000, 31, 20, 4, 0.7, 1.0)),
+    ((19_999, 8, 0, 1), (0.03, 2000, 31, 20, 4, 0.7, 1.0)),
     ((20_000, 8, 0, 1), (0.1, 250, 31, 20, 4, 0.7, 1.0)),
     ((50_000, 101, 2, 1), (0.1, 250, 31, 20, 51, 0.7, 1.0)),
-    ((50_000, 3, 26, 26), (0.1, 250, 31, 20, 3, 0.7, 1 / 13)),
+    ((50_000, 3, 26, 26), (0.1, 250, 31, 20, 3, 0.5, 1 / 13)),
 ]
 
 
@@ -49,9 +49,9 @@ def test_sizes_follow_whole_numbers():
         found = choose(n_rows, n_features, 2, 1)
         assert found["max_leaf_nodes"] == min(max(math.isqrt(n_rows) // 2, 6), 31)
         assert found["min_samples_leaf"] == min(max(n_rows // 150, 3), 20)
-        parts = 2 if n_rows >= 20_000 else 3
-        assert found["max_features"] == min(max(-(-n_features // parts), 4), n_features)
-        assert found["n_estimators"] == (250 if n_rows >= 20_000 else min(max(5 * n_rows, 100), 1000))
+        share = -(-n_features // 2) if n_rows >= 20_000 else int(n_features**0.5 + 1e-9) + 1
+        assert found["max_features"] == min(max(share, 4), n_features)
+        assert found["n_estimators"] == (250 if n_rows >= 20_000 else min(max(5 * n_rows, 100), 2000))
 
 
 @pytest.mark.parametrize("effort", [0.01, 0.2, 1.0, 3.0, 10.0])

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 LARGE = 20_000
-STEP, SHORT_STEP = 0.1, 0.05
-MOST_ROUNDS = {True: 250, False: 1000}  # of large tables, and of others
+STEP, SHORT_STEP = 0.1, 0.03
+MOST_ROUNDS = {True: 250, False: 2000}  # of large tables, and of others
 ROUNDS_PER_ROW = 5  # at most, where rows are few
 FEWEST_ROUNDS = 100  # that a table may take
 WITHOUT_VALUE = 100  # rounds of a loss that cannot be told: its derivatives are all there is
@@ -39,6 +39,11 @@ class TableSize(NamedTuple):
     is_deep: bool = False  # whether the user gave a depth
 
     @property
+    def is_multiclass(self) -> bool:
+        """Whether each class has a tree in a round."""
+        return self.n_classes > 2
+
+    @property
     def is_large(self) -> bool:
         """Whether a round is much work."""
         return self.n_rows * self.n_raw >= LARGE
@@ -50,14 +55,15 @@ def clip(x: float, limits: tuple[int, int]) -> int:
 
 
 def learning_rate(size: TableSize) -> float:
-    """0.05, divided by the effort; 0.1 for large tables, for many classes, and where rounds are counted."""
+    """0.03, of three classes or more 0.06, divided by the effort; 0.1 for large tables and where rounds are counted."""
     if size.is_counted or not size.has_value:
         return STEP
-    return (STEP if size.is_large or size.n_classes > 2 else SHORT_STEP) / size.effort
+    short = 2 * SHORT_STEP if size.is_multiclass else SHORT_STEP
+    return (STEP if size.is_large else short) / size.effort
 
 
 def n_estimators(size: TableSize) -> int:
-    """The most rounds: 1,000, of large tables 250, times the effort; five a row where rows are few."""
+    """The most rounds: 2,000, of large tables 250, times the effort; five a row where rows are few."""
     if not size.has_value:
         return WITHOUT_VALUE
     most = max(min(ROUNDS_PER_ROW * size.n_rows, MOST_ROUNDS[size.is_large]), FEWEST_ROUNDS)
@@ -75,19 +81,20 @@ def min_samples_leaf(size: TableSize) -> int:
 
 
 def max_features(size: TableSize) -> int:
-    """A third of the columns, of large tables half of them, but at least four."""
-    share = math.ceil(size.n_features / (2 if size.is_large else 3))
+    """The root of the number of columns and one; half of them for large tables but of many classes; at least 4."""
+    is_half = size.is_large and not size.is_multiclass
+    share = math.ceil(size.n_features / 2) if is_half else math.isqrt(size.n_features) + 1
     return min(max(share, FEWEST_FEATURES), max(size.n_features, 1))
 
 
-def subsample(_: TableSize) -> float:
-    """Seven rows in ten: the others tell when to stop."""
-    return 0.7
+def subsample(size: TableSize) -> float:
+    """Seven rows in ten, of three classes or more half of them: the others tell when to stop."""
+    return 0.5 if size.is_multiclass else 0.7
 
 
 def reg_lambda(size: TableSize) -> float:
     """1; 2 / n for n classes, whose second derivatives are about so much smaller."""
-    return 1.0 if size.n_classes <= 2 else 2.0 / size.n_classes
+    return 2.0 / size.n_classes if size.is_multiclass else 1.0
 
 
 RULES: dict[str, Callable[[TableSize], Any]] = {
