@@ -108,15 +108,18 @@ MODELS = {  # name: estimator, classes, options of the data
 LOSSES = {"gradient": (gradient, hessian)}
 
 
+def data_of(name, seed=0):
+    """The data that a model is fitted to; another seed gives other rows of the same kind."""
+    _, n_classes, options = MODELS[name]
+    return make_data(n_classes, **{**options, "seed": seed})
+
+
 def fit(name):
     """A fitted model, and rows to ask it about: those of training and others, with levels and numbers not seen."""
-    estimator, n_classes, options = MODELS[name]
-    X, y = make_data(n_classes, **options)
     from sklearn.base import clone
 
-    model = clone(estimator).fit(X, y)
-    asked, _ = make_data(n_classes, **{**options, "seed": 1})
-    return model, asked
+    model = clone(MODELS[name][0]).fit(*data_of(name))
+    return model, data_of(name, seed=1)[0]
 
 
 def all_methods():
