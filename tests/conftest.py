@@ -41,6 +41,12 @@ PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "interpreted" if IS_INTERPRETED e
 settings.load_profile(PROFILE)
 
 
+def pytest_configure():
+    import known_types  # once the folder of the tests is on the path
+
+    known_types.remember()
+
+
 _met = Counter()  # cases collected so far, by their function
 _held = set()  # functions whose examples are cut down: one function has many cases
 
