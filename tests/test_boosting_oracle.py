@@ -391,7 +391,7 @@ def test_levels_that_tie_but_for_rounding(column):
 
 @pytest.mark.parametrize("max_bins", [None, 20])
 @pytest.mark.parametrize("loss", [*NUMBERS, "log_loss", "exponential", "softmax"])
-@pytest.mark.sampled(7)  # the plain engine takes three seconds of each; small tables have every loss
+@pytest.mark.sampled(11)  # the plain engine takes three seconds of each; small tables have every loss
 @pytest.mark.compiled(reason="a larger table; small ones are boosted interpreted too")
 def test_rounds_of_a_larger_table(loss, max_bins):
     """Wide columns, which take two bytes, and more levels than a word has bits."""
