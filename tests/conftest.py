@@ -45,6 +45,8 @@ def pytest_configure():
     import known_types  # once the folder of the tests is on the path
 
     known_types.remember()
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a shell starts what it puts in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # and the processes of tests would ignore it too
 
 
 _met = Counter()  # cases collected so far, by their function
