@@ -74,7 +74,7 @@ MODELS = {  # name: estimator, classes, options of the data
     "forest hard": (RandomForestClassifier(n_estimators=7, voting="hard", max_depth=3, random_state=1), 3, {}),
     "forest one class": (RandomForestClassifier(n_estimators=3, random_state=1), 1, {}),
     "forest named": (RandomForestClassifier(n_estimators=5, random_state=1), 2, {"is_named": True}),
-    "forest numbers": (RandomForestRegressor(n_estimators=25, oob_score=True, keep_members=True), 0, {}),
+    "forest numbers": (RandomForestRegressor(25, oob_score=True, keep_members=True, random_state=1), 0, {}),
     "forest honest": (RandomForestRegressor(n_estimators=5, honest=True, random_state=1), 0, {}),
     "forest strata": (RandomForestClassifier(n_estimators=5, stratify="balanced", random_state=1), 3, {}),
     "extra trees": (ExtraTreesClassifier(n_estimators=6, random_state=2, **WITH_LEVELS), 4, {}),
