@@ -32,11 +32,13 @@ from fault_cases import (
     same_model,
     trees_of,
 )
+from spinney import C45Classifier
 
 # Where no column tells the classes apart, AdaBoost says so; that is not what these tests are about.
 pytestmark = pytest.mark.filterwarnings("ignore:The first member is no better than chance:UserWarning")
 
 KINDS = [*TREES, *ENSEMBLES]
+BOOSTING = ENSEMBLES[-2:]
 
 
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
@@ -46,6 +48,12 @@ def kind(request):
 
 @pytest.fixture(params=filter(is_classifier, KINDS), ids=lambda kind: kind.__name__)
 def classifier(request):
+    return request.param
+
+
+@pytest.fixture(params=[*TREES[:2], *ENSEMBLES], ids=lambda kind: kind.__name__)
+def constrained(request):
+    """What can be held to a direction: all but the textbook trees."""
     return request.param
 
 
@@ -79,6 +87,14 @@ def test_fault_004_one_row(kind):
     model = make(kind).fit([[1.0, 2.0]], [3])
     assert {tree.n_leaves for tree in trees_of(model)} == {1}
     assert model.predict([[5.0, np.nan], [1.0, 2.0]]).tolist() == [3, 3]
+
+
+def test_fault_005_one_column(kind):
+    X = [[1], [2], [3]]
+    answer = make(kind).fit(X, [0, 0, 1]).predict(X).tolist()
+    assert answer[0] == answer[1] <= answer[2]
+    if kind is not C45Classifier and kind not in BOOSTING:  # which want more rows in a branch, or more rounds
+        assert answer == [0, 0, 1]
 
 
 def test_fault_006_one_dimensional(kind):
@@ -536,6 +552,19 @@ def test_fault_071_unknown_parameter(kind):
         kind(zzz=3)
     with refuses(ValueError, "Invalid parameter 'random_stat'"):
         kind().set_params(random_stat=3)
+
+
+def test_fault_082_monotone_constraints(constrained):
+    X, y = make_table()
+    with refuses(ValueError, "monotonic_cst has shape (2,) but the input data X has 3 features"):
+        make(constrained, monotonic_cst=[1, 0]).fit(X, y)
+    with refuses(ValueError, "monotonic_cst must be None or an array-like of -1, 0 or 1"):
+        make(constrained, monotonic_cst=[2, 0, 0]).fit(X, y)
+    with refuses(ValueError, "monotonic_cst constrains column 1, which is categorical"):
+        make(constrained, monotonic_cst=[0, 1, 0], categorical_features=[1]).fit(np.abs(X).round(), y)
+    if is_classifier(constrained):
+        with refuses(ValueError, "Monotonicity constraints are not supported with multiclass"):
+            make(constrained, monotonic_cst=[1, 0, 0]).fit(X, np.arange(40) % 3)
 
 
 # --- F. categories ------------------------------------------------------------------------------------------------

@@ -420,18 +420,6 @@ def test_constraints_hold():
     assert np.all(np.diff(said, axis=0) <= 0.0)
 
 
-def test_fault_82_bad_constraints_are_refused(kind):
-    X, y = make_frame(n_classes=2)
-    with pytest.raises(ValueError, match="monotonic_cst has shape"):
-        make(kind, monotonic_cst=[1, 0]).fit(X, y)
-    with pytest.raises(ValueError, match="array-like of -1, 0 or 1"):
-        make(kind, monotonic_cst=[2, 0, 0, 0]).fit(X, y)
-    with pytest.raises(ValueError, match="'colour', which is categorical"):
-        make(kind, monotonic_cst=[0, 0, 0, 1]).fit(X, y)
-    with pytest.raises(ValueError, match="not supported with multiclass"):
-        make(GradientBoostingClassifier, monotonic_cst=[1, 0, 0, 0]).fit(*make_frame())
-
-
 # --- targets ------------------------------------------------------------------------------------------------------
 
 

@@ -47,10 +47,6 @@ def settings_of(kind, *common, cart=(), textbook=()):
 # --- A. shape and type of X ---------------------------------------------------------------------------------------
 
 
-def test_fault_005_one_column(grown):
-    assert grown().fit([[1], [2], [3]], [0, 0, 1]).predict([[1], [2], [3]]).tolist() == [0, 0, 1]
-
-
 def test_fault_017_text_arrays(grown):
     X = np.array([["a", "1"], ["b", "2"], ["a", "3"]])
     with refuses(ValueError, "Column 0 holds text, such as 'a'", "categorical_features", "frame"):
