@@ -9,8 +9,8 @@ PYTEST := $(BIN)/python -m pytest
 # `make test-all` shuffles.
 BY_FILE := -p no:randomly --dist loadfile --no-loadscope-reorder
 QUICK := HYPOTHESIS_PROFILE=quick $(PYTEST) -n $(JOBS) $(BY_FILE) -m "not slow"
-# Tests that need hardly a compiled kernel.
-EARLY := $(wildcard $(addprefix tests/,datasets jit reading show table test_house.py test_naive*.py))
+# Tests that need no kernel of the package.
+EARLY := $(wildcard $(addprefix tests/,datasets jit/test_jit.py show test_house.py test_naive*.py))
 
 define CHECK_STYLE
 $(BIN)/ruff check .
