@@ -70,6 +70,7 @@ def fitted():
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.sampled(3)
 def test_f14_a_damaged_attribute_is_refused_or_does_no_harm(name, fitted):
     model = fitted[name]
     X, y = saved_models.data_of(name)

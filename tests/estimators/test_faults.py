@@ -136,6 +136,7 @@ def test_fault_010_other_number_of_columns(kind):
             model.predict(np.zeros((5, n_columns)))
 
 
+@pytest.mark.sampled(2)
 def test_fault_011_columns_reordered(kind, frame_of):
     X, y = make_table()
     model = make(kind).fit(frame_of({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2]}), y)
@@ -145,6 +146,7 @@ def test_fault_011_columns_reordered(kind, frame_of):
     np.testing.assert_array_equal(model.predictor().predict(moved), expected)
 
 
+@pytest.mark.sampled(2)
 def test_fault_012_missing_and_extra_names(kind, frame_of):
     X, y = make_table()
     model = make(kind).fit(frame_of({"a": X[:, 0], "b": X[:, 1]}), y)
@@ -158,6 +160,7 @@ def test_fault_012_missing_and_extra_names(kind, frame_of):
         model.predict(frame_of({"a": X[:, 0]}))
 
 
+@pytest.mark.sampled(2)
 def test_fault_013_fitted_on_a_frame_predicting_an_array(kind, frame_of):
     X, y = make_table()
     frame = frame_of({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2]})
@@ -228,6 +231,7 @@ def test_fault_019_complex_numbers(kind):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "longdouble", "bool", "uint8", "int8", "int32", "uint64"])
+@pytest.mark.sampled(7)
 def test_fault_020_number_types(kind, dtype):
     numbers = np.random.default_rng(0).integers(0, 2 if dtype == "bool" else 100, size=(50, 3))
     y = numbers[:, 0] > numbers[:, 0].mean()
@@ -410,6 +414,7 @@ def test_fault_044_one_class(classifier):
     ],
     ids=repr,
 )
+@pytest.mark.sampled(5)
 def test_fault_045_classes_of_any_type(classifier, labels):
     X, _ = make_table()
     y = labels[np.digitize(X[:, 0], [-0.5, 0.5][: len(labels) - 1])]
@@ -570,6 +575,7 @@ def test_fault_082_monotone_constraints(constrained):
 # --- F. categories ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(2)
 def test_fault_087_categories_are_told_by_value(kind, frame_of):
     fitted = colours(COLOURS, frame_of)
     model = make(kind).fit(fitted, IS_WARM)
@@ -582,6 +588,7 @@ def test_fault_087_categories_are_told_by_value(kind, frame_of):
         assert model.predict(colours(COLOURS, other, ["red", "blue", "green"])).tolist() == expected
 
 
+@pytest.mark.sampled(2)
 def test_fault_088_one_category_is_never_split(kind, frame_of):
     for order in (None, ["blue", "red", "green"]):
         model = make(kind).fit(colours(["red"] * 8, frame_of, order), IS_WARM)
@@ -635,6 +642,7 @@ def test_fault_092_naming_categorical_columns(kind):
     assert all(same_model(model, models[0]) for model in models)
 
 
+@pytest.mark.sampled(2)
 def test_fault_094_categories_in_fit_text_in_predict(kind, frame_of):
     fitted = colours(COLOURS, frame_of)
     model = make(kind).fit(fitted, IS_WARM)

@@ -108,6 +108,7 @@ CHANGES_OF_DRAWS = [
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.sampled(3)
 def test_f14_a_damaged_attribute_is_refused_or_does_no_harm(name, fitted):
     X, y = saved_models.data_of(name)
     check_damages(fitted[name], lambda loaded: use_everything(loaded, X, y), damages_of)

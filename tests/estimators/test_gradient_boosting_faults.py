@@ -162,6 +162,7 @@ def test_fault_84_what_a_callback_raises_passes_through(kind, n_rows):
     assert threading.active_count() < 10
 
 
+@pytest.mark.slow  # as of forests, in whose file it is quick
 def test_fault_120_ctrl_c_is_answered_and_the_old_model_kept(tmp_path):
     code = """
     import threading
