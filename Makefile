@@ -5,9 +5,12 @@ ENV := .venv
 BIN := $(ENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-# A file is run by one process, in the order of `tests/conftest.py`: what it makes once and the kernels it needs are made
-# once. `make test-all` shuffles.
+# A file is run by one process, so that what it makes once is made once; the longest come first (`tests/conftest.py`).
+# `make test-all` shuffles.
 BY_FILE := -p no:randomly --dist loadfile --no-loadscope-reorder
+QUICK := HYPOTHESIS_PROFILE=quick $(PYTEST) -n $(JOBS) $(BY_FILE) -m "not slow"
+# Tests that need no kernel of the package.
+EARLY := $(wildcard $(addprefix tests/,datasets jit/test_jit.py show test_house.py test_naive*.py))
 
 define CHECK_STYLE
 $(BIN)/ruff check .
@@ -27,16 +30,17 @@ study: $(ENV)/core.stamp ## forests and boosting on the embedded housing table, 
 
 test: ## style, layers, types, and the tests without the slow ones
 	@$(MAKE) --no-print-directory --jobs=2 compiled checked
+	$(QUICK) $(EARLY:%=--ignore=%)
 
 # Compiling every kernel takes one process some two minutes where none is on disk, and each process that needs one that
-# is not there compiles it for itself: so one begins as soon as the package is installed, beside all the rest.
+# is not there compiles it for itself: so one compiles beside what needs none, and the other tests begin when it is done.
 compiled: $(ENV)/core.stamp
 	@$(BIN)/spinney warmup > $(ENV)/warmup.log 2>&1 || { cat $(ENV)/warmup.log; exit 1; }
 
 checked: $(ENV)/dev.stamp
 	$(CHECK_STYLE)
 	$(BIN)/mypy
-	HYPOTHESIS_PROFILE=quick $(PYTEST) -n $(JOBS) $(BY_FILE) -m "not slow"
+	$(QUICK) $(EARLY)
 
 test-all: $(ENV)/dev.stamp ## every test, with more examples
 	$(PYTEST) -n $(JOBS)

@@ -41,6 +41,14 @@ PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "interpreted" if IS_INTERPRETED e
 settings.load_profile(PROFILE)
 
 
+def pytest_configure():
+    import known_types  # once the folder of the tests is on the path
+
+    known_types.remember()
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a shell starts what it puts in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # and the processes of tests would ignore it too
+
+
 _met = Counter()  # cases collected so far, by their function
 _held = set()  # functions whose examples are cut down: one function has many cases
 
@@ -59,22 +67,14 @@ def pytest_itemcollected(item):
     hold_examples(getattr(item, "obj", None))
 
 
-# What needs hardly a compiled kernel, then what needs those of CART and forests, then the textbook's, then boosting's:
-# the order in which `spinney warmup` compiles them, which `make test` runs beside the tests.
-NEED_NONE = ("datasets/", "jit/", "reading/", "show/", "table/", "test_house", "test_naive")
-NEED_LATE = ("textbook", "id3", "c45", "j48"), ("boost",), ("study", "pages", "benchmarks")
+# Files that take seconds, for want of many tests to share them: first, so that processes end together.
+LONG = ("cli/test_signals", "estimators/", "jit/test_jit", "study/", "test_boosting", "test_examples", "tracing/")
 
 
 def pytest_collection_modifyitems(items):
-    """Sort the files by what they need; those that need the same stay as pytest-randomly has shuffled them."""
-    items.sort(key=lambda item: place_of(item.path.relative_to(Path(__file__).parent).as_posix()))
-
-
-def place_of(path):
-    """Where in the order above a file is."""
-    if path.startswith(NEED_NONE):
-        return 0
-    return next((place for place, words in enumerate(NEED_LATE, 2) if any(word in path for word in words)), 1)
+    """Put the long files first; the others stay as pytest-randomly has shuffled them."""
+    tests = Path(__file__).parent
+    items.sort(key=lambda item: not item.path.relative_to(tests).as_posix().startswith(LONG))
 
 
 def hold_examples(test):

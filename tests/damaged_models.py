@@ -5,12 +5,14 @@ import math
 import numpy as np
 
 import saved_models
+from spinney.estimators.kept import take_fitted
 from spinney.estimators.saving import kinds_of_files, named_losses
-from spinney.model.container import Container, dump
+from spinney.model.container import BrokenFileError, Container, dump
 from spinney.model.io import FORMAT, MAJOR, MINOR, ModelFile, summarise
 from spinney.model.state import Writer
 
 DELETE = object()
+FREE = {"estimator_"}  # any template will do: its members are there
 
 
 def load_changed(model, change):
@@ -65,3 +67,24 @@ def put(name, value):
             fitted[name] = value
 
     return change
+
+
+def check_damages(model, use, more_damages=lambda _name, _value: []):
+    """Damage each fitted attribute of a model in every way: the file is refused, or `use(loaded)` raises nothing.
+
+    Of each attribute at least one damage must be refused. `more_damages(name, value)` are those of one's own.
+    """
+    for name, value in take_fitted(model).items():
+        n_refused = 0
+        for other in list_damages(value) + more_damages(name, value):
+            try:
+                loaded = load_changed(model, put(name, other))
+            except BrokenFileError:
+                n_refused += 1
+                continue
+            try:
+                use(loaded)
+            except Exception as error:
+                error.add_note(f"with {name} = {other!r:.200}")
+                raise
+        assert n_refused > 0 or name in FREE, name

@@ -75,7 +75,7 @@ MODELS = {  # name: estimator, classes, options of the data
     "forest hard": (RandomForestClassifier(n_estimators=7, voting="hard", max_depth=3, random_state=1), 3, {}),
     "forest one class": (RandomForestClassifier(n_estimators=3, random_state=1), 1, {}),
     "forest named": (RandomForestClassifier(n_estimators=5, random_state=1), 2, {"is_named": True}),
-    "forest numbers": (RandomForestRegressor(n_estimators=25, oob_score=True, keep_members=True), 0, {}),
+    "forest numbers": (RandomForestRegressor(25, oob_score=True, keep_members=True, random_state=1), 0, {}),
     "forest honest": (RandomForestRegressor(n_estimators=5, honest=True, random_state=1), 0, {}),
     "forest strata": (RandomForestClassifier(n_estimators=5, stratify="balanced", random_state=1), 3, {}),
     "extra trees": (ExtraTreesClassifier(n_estimators=6, random_state=2, **WITH_LEVELS), 4, {}),
@@ -112,15 +112,18 @@ MODELS = {  # name: estimator, classes, options of the data
 LOSSES = {"gradient": (gradient, hessian)}
 
 
+def data_of(name, seed=0):
+    """The data that a model is fitted to; another seed gives other rows of the same kind."""
+    _, n_classes, options = MODELS[name]
+    return make_data(n_classes, **{**options, "seed": seed})
+
+
 def fit(name):
     """A fitted model, and rows to ask it about: those of training and others, with levels and numbers not seen."""
-    estimator, n_classes, options = MODELS[name]
-    X, y = make_data(n_classes, **options)
     from sklearn.base import clone
 
-    model = clone(estimator).fit(X, y)
-    asked, _ = make_data(n_classes, **{**options, "seed": 1})
-    return model, asked
+    model = clone(MODELS[name][0]).fit(*data_of(name))
+    return model, data_of(name, seed=1)[0]
 
 
 def all_methods():

@@ -391,7 +391,7 @@ def test_levels_that_tie_but_for_rounding(column):
 
 @pytest.mark.parametrize("max_bins", [None, 20])
 @pytest.mark.parametrize("loss", [*NUMBERS, "log_loss", "exponential", "softmax"])
-@pytest.mark.sampled(7)  # the plain engine takes three seconds of each; small tables have every loss
+@pytest.mark.sampled(11)  # the plain engine takes three seconds of each; small tables have every loss
 @pytest.mark.compiled(reason="a larger table; small ones are boosted interpreted too")
 def test_rounds_of_a_larger_table(loss, max_bins):
     """Wide columns, which take two bytes, and more levels than a word has bits."""
@@ -401,6 +401,7 @@ def test_rounds_of_a_larger_table(loss, max_bins):
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "poisson", "absolute_error", "log_loss"])
+@pytest.mark.sampled(3)
 def test_trees_of_some_rows_and_columns(loss):
     """Rows outside the sample get the values of the leaves they come to, which the others make."""
     for seed in range(3):
@@ -410,6 +411,7 @@ def test_trees_of_some_rows_and_columns(loss):
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "poisson", "log_loss"])
+@pytest.mark.sampled(2)
 def test_candidates_by_hessian(loss):
     """Bins are made anew for each tree; which, is known from the engine."""
     params = {"candidates": "hessian", "min_samples_leaf": 2, "max_leaf_nodes": 8}

@@ -13,6 +13,7 @@ EXAMPLES = REPOSITORY / "examples"
 LIST = REPOSITORY / "docs" / "examples.md"
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
 MOST_LINES = 40  # that a script prints: a screen
+SLOW = {"compare_methods", "pipeline"}  # a study of every method, a search
 
 
 def test_there_are_examples_and_the_list_names_each():
@@ -29,7 +30,10 @@ def test_an_example_says_what_it_shows_and_checks_what_it_prints(path):
 
 
 @pytest.mark.compiled(reason="takes minutes interpreted")
-@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=[pytest.mark.slow] if path.stem in SLOW else [], id=path.stem) for path in SCRIPTS],
+)
 def test_an_example_runs(path, tmp_path, monkeypatch, capsys):
     def refuse(*_):
         raise AssertionError("an example must not need a network")

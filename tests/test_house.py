@@ -1,6 +1,7 @@
 """The house rules, as tests."""
 
 import ast
+import functools
 import graphlib
 import inspect
 import subprocess
@@ -24,13 +25,26 @@ PUBLIC = [name for name in spinney.__all__ if name not in {"__version__", "datas
 MAX_LINES = 700
 
 
+@functools.cache
+def parse(source):
+    """The syntax tree of a source; seven rules look at each file."""
+    return ast.parse(source)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forget_trees():
+    """Leave no trees of a whole package to the tests of other files."""
+    yield
+    parse.cache_clear()
+
+
 # --- Kernels ------------------------------------------------------------------------------------------------
 
 
 def offences(source):
     """What a kernel file must not contain, as "line: what"."""
     found = []
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parse(source)):
         if isinstance(node, ast.FunctionDef):
             decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
             if len(decorators) != 1 or decorators[0] not in {"kernel", "inlined", "door"}:
@@ -92,7 +106,7 @@ FRAGMENTS = ("Of", "As of", "Itself")  # as first words: half of a sentence whos
 def list_fragments(source):
     """The lines of functions and classes whose docstring begins in the middle of a sentence."""
     found = []
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parse(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             words = (ast.get_docstring(node) or "").replace(";", " ").replace(",", " ").replace(".", " ").split()
             if any(words[: len(part.split())] == part.split() for part in FRAGMENTS):
@@ -123,7 +137,7 @@ MORE_ARGUMENTS: dict[str, str] = {}  # "file:function": why it takes more
 
 def long_signatures(source):
     """Functions that take more arguments than MOST_ARGUMENTS, as {name: number}."""
-    functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
+    functions = [node for node in ast.walk(parse(source)) if isinstance(node, ast.FunctionDef)]
     numbers = {f.name: len(f.args.posonlyargs) + len(f.args.args) + len(f.args.kwonlyargs) for f in functions}
     return {name: number for name, number in numbers.items() if number > MOST_ARGUMENTS}
 
@@ -159,7 +173,7 @@ PACKED = {"link", "links", "hot", "test", "tests"}  # what a variable that holds
 def unpackings(source):
     """Where a source takes tests or links apart by itself, as {what: line}."""
     found = {}
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parse(source)):
         match node:
             case ast.Name(id=name) | ast.alias(name=name) | ast.Attribute(attr=name) if name in MASKS:
                 found[name] = node.lineno
@@ -241,7 +255,7 @@ def inexact_imports(node):
 def inexact(source):
     """Functions in a source that a CPU or a C library has its own last bits of, as {what: line}."""
     found = {}
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parse(source)):
         match node:
             case ast.Attribute(value=ast.Name(id="np" | "numpy" | "math" | "cmath"), attr=name) if name in INEXACT:
                 found[ast.unparse(node)] = node.lineno
@@ -300,7 +314,7 @@ def faults_of_file(path):
     """What is wrong with the length, the head or the name of a source file."""
     source = path.read_text()
     found = [] if len(source.splitlines()) <= MAX_LINES or path == STRUCTS else [f"more than {MAX_LINES} lines"]
-    found += [] if ast.get_docstring(ast.parse(source)) else ["does not say what it holds"]
+    found += [] if ast.get_docstring(parse(source)) else ["does not say what it holds"]
     barred = {"utils", "util", "helper", "helpers", "manager", "handler", "common"}
     return found + [f"a name that says nothing: {word}" for word in sorted(barred & set(path.stem.split("_")))]
 
@@ -328,7 +342,7 @@ def shared_names(sources):
     """Functions and classes that more than one of these modules defines, as {name: modules}; sources by module."""
     homes = {}
     for module, source in sources.items():
-        for node in ast.parse(source).body:
+        for node in parse(source).body:
             if isinstance(node, ast.FunctionDef | ast.ClassDef):
                 homes.setdefault(node.name, set()).add(module)
     return {name: sorted(modules) for name, modules in homes.items() if len(modules) > 1}

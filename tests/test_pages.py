@@ -11,8 +11,9 @@ PAGES = [
     for path in [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
     if "_build" not in path.parts
 ]
-SLOW = {  # studies, searches and forests of hundreds of trees
+SLOW = {  # studies, searches, forests and boosting of hundreds of trees
     "README.md",
+    "docs/boosting.md",
     "docs/tutorials/from-other-libraries.md",
     "docs/tutorials/ten-minutes.md",
     "docs/tutorials/weather-to-forest.md",

@@ -103,7 +103,9 @@ def cases(limits):
     return found
 
 
-@pytest.mark.parametrize("name", [*CLASSES, *NUMBERS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in [*CLASSES, *NUMBERS]]
+)
 def test_float32_keeps_values_apart(shared_data, name):
     X, _ = read_numeric(shared_data, name)
     for column in X.T:

@@ -591,6 +591,7 @@ print(*sorted(set(seen)))
         "GradientBoostingClassifier(n_estimators=5, subsample=0.5, n_jobs=2, random_state=0)",
     ],
 )
+@pytest.mark.sampled(2)  # a fresh process for each
 def test_f15_kernels_are_imported_before_threads_start(model):
     out, _ = run_python(IMPORTS.format(model=model))
     assert out == ["MainThread"]

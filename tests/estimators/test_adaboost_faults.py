@@ -368,16 +368,6 @@ def test_estimators_of_the_wrong_kind(kind):
         kind(TREES[kind]).fit(X, y)
 
 
-def test_fault_082_monotone_constraints(kind):
-    X, y = make_table()
-    with refuses(ValueError, "monotonic_cst has shape (2,) but the input data X has 3 features"):
-        make(kind, tree={"monotonic_cst": [1, 0]}).fit(X, y)
-    with refuses(ValueError, "monotonic_cst constrains column 1, which is categorical"):
-        make(kind, tree={"monotonic_cst": [0, 1, 0], "categorical_features": [1]}).fit(np.abs(X).round(), y)
-    with refuses(ValueError, "Monotonicity constraints are not supported with multiclass"):
-        make(AdaBoostClassifier, tree={"monotonic_cst": [1, 0, 0]}).fit(X, np.arange(40) % 3)
-
-
 # --- F. categories --------------------------------------------------------------------------------------------------
 
 

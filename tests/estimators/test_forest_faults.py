@@ -90,11 +90,6 @@ def test_fault_004_few_rows_with_every_kind_of_bag(kind, n_rows):
         assert np.isfinite(model.predict(X).astype(float)).all()
 
 
-def test_fault_005_one_column(kind):
-    model = make(kind, bootstrap=False).fit([[1], [2], [3]], [0, 0, 1])
-    assert model.predict([[1], [2], [3]]).tolist() == [0, 0, 1]
-
-
 def test_float32_and_float64_predict_alike(kind):
     X = make_table(300)[0].astype(np.float32)
     y = X[:, 0] > 0
@@ -654,22 +649,11 @@ def test_fault_080_warm_start_with_another_voting(classifier, first):
     np.testing.assert_array_equal(model.predict_set(X), whole.predict_set(X))
 
 
-def test_fault_082_monotone_constraints(kind):
+def test_fault_082_monotone_constraints_of_honest_trees(kind):
     X, y = make_table()
-    with refuses(ValueError, "monotonic_cst has shape (2,) but the input data X has 3 features"):
-        make(kind, monotonic_cst=[1, 0]).fit(X, y)
-    with refuses(ValueError, "monotonic_cst must be None or an array-like of -1, 0 or 1"):
-        make(kind, monotonic_cst=[2, 0, 0]).fit(X, y)
-    with refuses(ValueError, "monotonic_cst constrains column 1, which is categorical"):
-        make(kind, monotonic_cst=[0, 1, 0], categorical_features=[1]).fit(np.abs(X).round(), y)
     with refuses(ValueError, "honest=True", "monotonic_cst could not hold"):
         make(kind, monotonic_cst=[1, 0, 0], honest=True).fit(X, y)
     make(kind, monotonic_cst=[0, 0, 0], honest=True).fit(X, y)  # nothing to hold
-
-
-def test_fault_082_monotone_constraints_need_two_classes(classifier):
-    with refuses(ValueError, "Monotonicity constraints are not supported with multiclass"):
-        make(classifier, monotonic_cst=[1, 0, 0]).fit(make_table()[0], np.arange(40) % 3)
 
 
 # --- F. categories --------------------------------------------------------------------------------------------------

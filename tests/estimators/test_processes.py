@@ -104,6 +104,7 @@ def test_fault_121_disabled_compiler_gives_the_same_trees(digest):
     assert interpreted == f"{digest} False"
 
 
+@pytest.mark.slow  # two fresh processes; `tests/jit` starts one with a single thread
 def test_fault_122_one_thread_and_one_cpu(digest):
     pin = """
 import os

@@ -154,6 +154,7 @@ def naive_path_errors(model, X, y, weight, alphas, folds=None):
 
 @pytest.mark.parametrize("has_weights", [False, True])
 @pytest.mark.parametrize("risk", ["impurity", "error"])
+@pytest.mark.sampled(3)
 def test_the_cross_validated_alpha_is_the_rule_word_for_word(case, risk, has_weights):
     kind, X, y = case
     X, y = X[:150], y[:150]

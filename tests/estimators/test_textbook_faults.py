@@ -1,7 +1,7 @@
 """Bad and odd input for ID3 and C4.5 where they have their own ways, by the numbers of `tests/FAULTS.md`.
 
 What every class answers alike is in `test_faults`, what depends on how trees grow in `test_tree_faults`; here are
-missing values, sizes of leaves and weights, and the parameters that CART has not.
+missing values, weights of next to nothing, and the parameters that CART has not.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.utils._param_validation import InvalidParameterError
 
-from fault_cases import FRAMES, make_table, refuses, same_tree
+from fault_cases import FRAMES, make_table, refuses
 from spinney import C45Classifier, ID3Classifier, ID3Regressor
 
 KINDS = [ID3Classifier, ID3Regressor, C45Classifier]
@@ -51,14 +51,6 @@ def test_fault_030_missing_numbers_take_every_branch_in_c45():
     np.testing.assert_allclose(model.predict_proba([[np.nan]]), [[0.5, 0.5]])
 
 
-def test_fault_031_a_column_that_is_missing_throughout_is_never_chosen(kind, frame_of):
-    X, y = make_table()
-    plain = kind().fit(frame_of({"a": X[:, 0], "b": X[:, 1]}), y)
-    nothing = kind().fit(frame_of({"a": X[:, 0], "nothing": np.full(40, np.nan), "b": X[:, 1]}), y)
-    assert 1 not in nothing.tree_.feature
-    assert nothing.tree_.n_nodes == plain.tree_.n_nodes
-
-
 def test_fault_032_missing_only_in_predict_takes_the_heaviest_branch_in_id3(id3):
     model = id3().fit([[1.0], [2.0], [2.0], [3.0]], [0, 1, 1, 1])
     assert model.predict([[np.nan]]).tolist() == [1]
@@ -79,46 +71,14 @@ def test_fault_036_c45_tells_values_apart_that_differ_by_more_than_1e_5():
     assert C45Classifier(pruning=None).fit([[1.0], [1.0], [1.00002], [1.00002]], y).get_n_leaves() == 2
 
 
-def test_fault_038_rows_alike_with_other_targets(kind):
-    model = kind().fit(np.ones((6, 3)), [0, 1, 1, 0, 1, 1])
-    assert model.get_n_leaves() == 1
-    answer = model.predict(np.ones((1, 3)))[0]
-    assert answer == (pytest.approx(2 / 3) if kind is ID3Regressor else 1)
-
-
-def test_fault_039_more_values_than_codes(kind):
+def test_fault_039_more_values_than_codes_in_c45():
     X = np.arange(70_000.0)[:, None]
     y = (X[:, 0] >= 35_000).astype(int)
-    model = kind().fit(X, y)
-    assert (np.round(model.predict(X)) == y).mean() > 0.999
-    assert kind(max_bins=2).fit(X, y).get_n_leaves() == 2
+    assert (C45Classifier().fit(X, y).predict(X) == y).mean() > 0.999
+    assert C45Classifier(max_bins=2).fit(X, y).get_n_leaves() == 2
 
 
 # --- D. weights ---------------------------------------------------------------------------------------------------
-
-
-def test_fault_058_weight_zero_removes_the_row(kind):
-    X, y = make_table(100)
-    X[0] = [1e300, -1e300, np.nan]
-    weight = np.random.default_rng(0).integers(0, 3, 100) * 0.7
-    weight[0] = 0.0
-    for settings in ({}, {"max_bins": 4}, {"min_samples_leaf": 3}, {"pruning": None}):
-        whole = kind(**settings).fit(X, y, weight)
-        kept = kind(**settings).fit(X[weight > 0], y[weight > 0], weight[weight > 0])
-        assert same_tree(whole.tree_, kept.tree_)
-
-
-def test_fault_059_whole_weights_are_repeated_rows(kind):
-    X, y = make_table(100)
-    X[::7, 1] = np.nan
-    weight = np.random.default_rng(0).integers(0, 4, 100)
-    for settings in ({}, {"max_bins": 4}, {"ccp_alpha": 0.01, "pruning": "cost_complexity"}, {"pruning": None}):
-        weighted = kind(**settings).fit(X, y, weight)
-        repeated = kind(**settings).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
-        for name in ("test", "first_child", "threshold", "weight", "impurity", "distributions"):
-            np.testing.assert_array_equal(
-                getattr(weighted.tree_, name), getattr(repeated.tree_, name), err_msg=f"{name} {settings}"
-            )
 
 
 @pytest.mark.parametrize("scale", [1e300, 1e308, 1e-300, 5e-324])
@@ -161,15 +121,6 @@ def test_fault_060_huge_and_tiny_weights(kind, scale):
 def test_fault_074_parameters_out_of_range(kind, name, value):
     with refuses(InvalidParameterError, f"The '{name}' parameter of {kind.__name__} must be"):
         kind(**{name: value}).fit(*make_table())
-
-
-def test_fault_074_sizes_beyond_the_data(kind):
-    X, y = make_table()
-    plain = kind().fit(X, y)
-    assert same_tree(kind(max_depth=10**9).fit(X, y).tree_, plain.tree_)
-    assert kind(min_samples_leaf=10**9).fit(X, y).get_n_leaves() == 1
-    if kind is not C45Classifier:
-        assert kind(min_samples_split=10**9).fit(X, y).get_n_leaves() == 1
 
 
 # --- F. categories ------------------------------------------------------------------------------------------------

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 from sklearn.utils._param_validation import InvalidParameterError
 
-from fault_cases import COLOURS, FRAMES, IS_WARM, TREES, colours, make_table, refuses, same_tree
-from spinney import CARTClassifier, CARTRegressor
+from fault_cases import COLOURS, FRAMES, IS_WARM, TREES, colours, is_classifier, make_table, refuses, same_tree
+from spinney import C45Classifier, CARTClassifier, CARTRegressor
 
 
 @pytest.fixture(params=TREES, ids=lambda kind: kind.__name__)
@@ -39,11 +39,12 @@ def frame_of(request):
     return FRAMES[request.param]
 
 
+def settings_of(kind, *common, cart=(), textbook=()):
+    """Settings to try a class with: those that all trees have, then those of its own kind."""
+    return [*common, *(cart if kind in TREES[:2] else textbook)]
+
+
 # --- A. shape and type of X ---------------------------------------------------------------------------------------
-
-
-def test_fault_005_one_column(grown):
-    assert grown().fit([[1], [2], [3]], [0, 0, 1]).predict([[1], [2], [3]]).tolist() == [0, 0, 1]
 
 
 def test_fault_017_text_arrays(grown):
@@ -114,15 +115,17 @@ def test_fault_030_missing_numbers_take_the_better_branch(cart):
         assert model.tree_.missing_branch[0] == missing_like
 
 
-def test_fault_031_a_column_that_is_missing_throughout_is_never_chosen(cart, frame_of):
+def test_fault_031_a_column_that_is_missing_throughout_is_never_chosen(kind, frame_of):
     X, y = make_table()
-    X[:, 0] = np.nan
-    for missing in ("learned", "branch"):
-        model = cart(missing=missing).fit(X, y)
+    nothing = pa.array([None] * 40, pa.float64()).to_numpy(zero_copy_only=False)
+    for settings in settings_of(kind, {}, cart=[{"missing": "branch"}]):
+        plain = kind(**settings).fit(X[:, 1:], y).tree_
+        model = kind(**settings).fit(np.column_stack([nothing, X[:, 1:]]), y)
         assert model.feature_importances_[0] == 0.0
         assert not (model.tree_.feature == 0).any()
-    frame = frame_of({"hole": pa.array([None] * 40, pa.float64()).to_numpy(zero_copy_only=False), "b": X[:, 1]})
-    assert cart().fit(frame, y).feature_importances_[0] == 0.0
+        assert model.tree_.n_nodes == plain.n_nodes
+        framed = kind(**settings).fit(frame_of({"hole": nothing, "b": X[:, 1], "c": X[:, 2]}), y)
+        assert same_tree(framed.tree_, model.tree_)
 
 
 def test_fault_032_missing_only_in_predict_takes_the_heavier_branch(cart):
@@ -177,10 +180,11 @@ def test_fault_036_neighbouring_floats_are_told_apart(grown, value):
     assert value <= model.tree_.threshold[0] < above
 
 
-def test_fault_038_rows_alike_with_other_targets(cart):
-    model = cart().fit(np.ones((6, 3)), [0, 1, 1, 0, 1, 1])
+def test_fault_038_rows_alike_with_other_targets(kind):
+    model = kind().fit(np.ones((6, 3)), [0, 1, 1, 0, 1, 1])
     assert model.get_n_leaves() == 1
-    if cart is CARTClassifier:
+    if is_classifier(kind):
+        assert model.predict(np.ones((1, 3))).tolist() == [1]
         np.testing.assert_allclose(model.predict_proba(np.ones((1, 3))), [[1 / 3, 2 / 3]])
     else:
         assert model.predict(np.ones((1, 3))).tolist() == [pytest.approx(2 / 3)]
@@ -301,24 +305,36 @@ def test_fault_046_a_class_of_weight_zero_is_kept_with_probability_zero():
 # --- D. weights, randomness ---------------------------------------------------------------------------------------
 
 
-def test_fault_058_weight_zero_removes_the_row(grown):
+def test_fault_058_weight_zero_removes_the_row(kind):
     X, y = make_table(100)
     X[0] = [1e300, -1e300, np.nan]  # even its values do not matter
     weight = np.random.default_rng(0).integers(0, 3, 100) * 0.7
     weight[0] = 0.0
-    for settings in ({}, {"max_bins": 4}, {"min_samples_leaf": 0.1, "min_weight_fraction_leaf": 0.02}):
-        whole = grown(**settings).fit(X, y, weight)
-        kept = grown(**settings).fit(X[weight > 0], y[weight > 0], weight[weight > 0])
+    shares = [] if kind is C45Classifier else [{"min_samples_leaf": 0.1, "min_weight_fraction_leaf": 0.02}]
+    all_settings = settings_of(
+        kind, {}, {"max_bins": 4}, {"min_samples_leaf": 3}, *shares, textbook=[{"pruning": None}]
+    )
+    for settings in all_settings:
+        whole = kind(**settings).fit(X, y, weight)
+        kept = kind(**settings).fit(X[weight > 0], y[weight > 0], weight[weight > 0])
         assert same_tree(whole.tree_, kept.tree_)
 
 
-def test_fault_059_whole_weights_are_repeated_rows(cart):
+def test_fault_059_whole_weights_are_repeated_rows(kind):
     X, y = make_table(100)
     X[::7, 1] = np.nan
     weight = np.random.default_rng(0).integers(0, 4, 100)
-    for settings in ({}, {"max_bins": 4}, {"missing": "branch", "max_leaf_nodes": 7}, {"ccp_alpha": 0.01}):
-        weighted = cart(**settings).fit(X, y, weight)
-        repeated = cart(**settings).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    all_settings = settings_of(
+        kind,
+        {},
+        {"max_bins": 4},
+        {"ccp_alpha": 0.01, "pruning": "cost_complexity"},
+        cart=[{"missing": "branch", "max_leaf_nodes": 7}],
+        textbook=[{"pruning": None}],
+    )
+    for settings in all_settings:
+        weighted = kind(**settings).fit(X, y, weight)
+        repeated = kind(**settings).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
         for name in ("test", "first_child", "threshold", "weight", "impurity", "distributions"):
             np.testing.assert_array_equal(
                 getattr(weighted.tree_, name), getattr(repeated.tree_, name), err_msg=f"{name} {settings}"
@@ -402,14 +418,17 @@ def test_fault_074_minimum_spread_of_the_target():
             CARTRegressor(min_target_std=value).fit(X, y)
 
 
-def test_fault_074_sizes_beyond_the_data(cart):
+def test_fault_074_sizes_beyond_the_data(kind):
     X, y = make_table()
-    tree = cart().fit(X, y).tree_
+    tree = kind().fit(X, y).tree_
     for huge in (10**9, 10**30, np.int64(2**62)):
-        assert same_tree(cart(max_depth=huge).fit(X, y).tree_, tree)
-        assert cart(max_leaf_nodes=huge).fit(X, y).get_n_leaves() == tree.n_leaves
-        assert cart(max_features=huge, random_state=0).fit(X, y).max_features_ == 3
-        assert cart(min_samples_split=huge).fit(X, y).get_n_leaves() == 1
+        assert same_tree(kind(max_depth=huge).fit(X, y).tree_, tree)
+        assert kind(min_samples_leaf=huge).fit(X, y).get_n_leaves() == 1
+        if kind is not C45Classifier:
+            assert kind(min_samples_split=huge).fit(X, y).get_n_leaves() == 1
+        if kind in TREES[:2]:
+            assert kind(max_leaf_nodes=huge).fit(X, y).get_n_leaves() == tree.n_leaves
+            assert kind(max_features=huge, random_state=0).fit(X, y).max_features_ == 3
 
 
 def test_fault_074_a_chain_as_deep_as_it_has_rows():

@@ -133,6 +133,7 @@ def saved(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", TREES)
+@pytest.mark.sampled(3)
 def test_f14_fitted_attributes_and_names_that_open_work_in_every_method(name, saved):
     path, asked = saved(name)
     assert opens(path, asked)
@@ -144,6 +145,7 @@ def test_f14_fitted_attributes_and_names_that_open_work_in_every_method(name, sa
 
 
 @pytest.mark.parametrize("name", TREES)
+@pytest.mark.sampled(3)
 def test_f14_each_fitted_attribute_is_needed_and_of_its_type(name, saved):
     path, asked = saved(name)
     items = json.loads(read(path, is_mapped=False).text["model"])["estimator"]["fitted"]["items"]

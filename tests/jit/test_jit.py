@@ -74,10 +74,9 @@ def call(kernels):
 """
 
 
-@pytest.fixture
-def copy(tmp_path):
+def make_copy(directory):
     """A copy of the package with two doors, `caller.total` and `callee.mix_one`, both on the kernel `mix`."""
-    package = tmp_path / "site" / "spinney"
+    package = directory / "site" / "spinney"
     (package / "kernels").mkdir(parents=True)
     for name in ("__init__.py", "_files.py"):
         shutil.copy(SOURCE / name, package)
@@ -87,6 +86,46 @@ def copy(tmp_path):
     (package / "kernels" / "callee.py").write_text(CALLEE)
     (package / "kernels" / "caller.py").write_text(CALLER)
     return package
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A copy of the package, with an empty store."""
+    return make_copy(tmp_path)
+
+
+# What is asked of one fresh process, which compiles: it loads Numba, which takes as long as all the questions.
+QUESTIONS = """
+import numba
+import threading
+
+def settings():
+    return {name: value for name, value in vars(numba.config).items() if name.isupper()}
+
+before = settings()
+kernels = _jit.load_compiled()
+print(call(kernels))
+print(before == settings())
+
+from numba.np.ufunc import parallel
+print(parallel._is_initialized, threading.active_count())
+
+from numba.core.registry import cpu_target
+names = cpu_target.target_context.codegen()._engine._defined_symbols
+mangled = [f"_ZN7spinney7kernels6callee{len(name)}{name}B" for name in ("mix_one", "mix")]
+print([any(name.startswith(start) for name in names) for start in mangled])
+
+# The interpreter ends while a thread compiles.
+threading.Thread(target=lambda: kernels.callee.mix_one(np.float32(1)), daemon=True).start()
+"""
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory):
+    """A copy whose kernels are stored, the answers to the questions of the process that did so, and what it said."""
+    copy = make_copy(tmp_path_factory.mktemp("asked"))
+    out, err = run(copy, QUESTIONS, NUMBA_NUM_THREADS="1")
+    return copy, out.splitlines(), err
 
 
 def environment(copy, **changes):
@@ -228,38 +267,28 @@ def test_f5_small_work_beside_compiled_kernels_does_not_wait(copy):
     assert [path.name.split("-")[0] for path in stored(copy)] == ["callee.mix_one"]
 
 
-def test_small_work_beside_compiled_kernels_takes_what_is_stored(copy):
-    run(copy)
+def test_large_work_waits_beside_small_work_and_a_door_that_has_paid_its_rent_is_compiled_once(copy):
     code = (
-        "from spinney._jit.process import process\n" + LARGE + HOW + "import numpy as np\n"
-        "print(_jit.is_compiled(small.caller.total))\n"
-        "print(how(small.caller.total, Pair(np.arange(1, 100), np.zeros(1, np.int64))))\n"
-        "print(how(small.caller.total, Pair(np.arange(1.0, 100.0), np.zeros(1, np.int64))))\n"
-    )
-    assert run(copy, code) == ("True\ncompiled\ntwin", "")  # loaded, that is: nothing was announced
-
-
-def test_a_door_that_has_paid_its_rent_is_compiled_once(copy):
-    code = "from spinney._jit.process import process\n" + LARGE + HOW + "process.pay('callee.mix_one', 60.0)\n"
-    code += "print(*[how(small.callee.mix_one, kind(1)) for kind in (np.float32, np.float32, np.float64)])"
-    assert run(copy, code)[0] == "compiled ready twin"
-
-
-def test_large_work_in_another_thread_may_wait_meanwhile(copy):
-    code = (
-        LARGE
+        "from spinney._jit.process import process\n"
+        + LARGE
+        + HOW
         + """
 from threading import Thread
+plain = _jit.interpreted().callee.mix_one
 def slow(x):
-    thread = Thread(target=large.callee.mix_one, args=(np.float64(1),))
+    thread = Thread(target=large.callee.mix_one, args=(np.int64(1),))
     thread.start()
     thread.join()
     return "twin"
 _jit.interpreted().callee.mix_one = slow
 print(small.callee.mix_one(np.float32(1)), [str(kind) for kind, in large.callee.mix_one.overloads])
+_jit.interpreted().callee.mix_one = plain
+
+process.pay('callee.mix_one', 60.0)
+print(*[how(small.callee.mix_one, kind(1)) for kind in (np.float32, np.float32, np.float64)])
 """
     )
-    assert run(copy, code)[0] == "twin ['uint64', 'float64']"
+    assert run(copy, code)[0].splitlines() == ["twin ['uint64', 'int64']", "compiled ready twin"]
 
 
 @pytest.mark.parametrize(("module", "kind"), [("grow", "CARTClassifier"), ("textbook", "ID3Classifier")])
@@ -340,14 +369,25 @@ def test_every_kernel_file_loads_as_a_twin(path):
 # --- The store ----------------------------------------------------------------------------------------------
 
 
-def test_second_process_compiles_nothing_and_says_nothing(copy):
-    first, said = run(copy)
-    assert "compiling" in said
+def test_a_process_that_compiles_says_so_once(asked):
+    _, answers, said = asked
+    assert answers[0] == expected()
+    assert said.count("compiling kernels once for this machine") == 1
+
+
+def test_second_process_compiles_nothing_and_says_nothing(asked):
+    """Small work beside compiled kernels takes what is stored."""
+    copy, _, _ = asked
     before = [(path, path.stat().st_mtime_ns) for path in stored(copy)]
-    second, said = run(copy)
-    assert (first, second, said) == (expected(), expected(), "")
+    code = (
+        "from spinney._jit.process import process\n" + LARGE + HOW + "print(_jit.is_compiled(small.caller.total))\n"
+        "print(how(small.caller.total, Pair(np.arange(1, 100), np.zeros(1, np.int64))))\n"  # loaded, that is
+        "print(how(small.caller.total, Pair(np.arange(1.0, 100.0), np.zeros(1, np.int64))))\n"
+        "print(call(_jit.load_compiled()))"
+    )
+    assert run(copy, code) == (f"True\ncompiled\ntwin\n{expected()}", "")
     assert before == [(path, path.stat().st_mtime_ns) for path in stored(copy)]
-    assert len(before) == 2
+    assert {path.name.split("-")[0] for path, _ in before} == {"callee.mix_one", "caller.total"}
 
 
 @pytest.mark.slow
@@ -563,20 +603,9 @@ def test_fault_121_disabled_jit_gives_the_same_and_never_imports_numba(copy):
     assert err == ""
 
 
-def test_fault_122_123_124_one_thread_no_parallel_layer_and_exit_during_a_compile(copy):
-    out, _ = run(
-        copy,
-        """
-        import threading
-        from numba.np.ufunc import parallel
-        kernels = _jit.load_compiled()
-        print(call(kernels), parallel._is_initialized, threading.active_count())
-        # 124: the interpreter ends while a thread compiles
-        threading.Thread(target=lambda: kernels.callee.mix_one(np.float32(1)), daemon=True).start()
-        """,
-        NUMBA_NUM_THREADS="1",
-    )
-    assert out == f"{expected()} False 1"
+def test_fault_122_123_124_one_thread_no_parallel_layer_and_exit_during_a_compile(asked):
+    _, answers, _ = asked
+    assert answers[2] == "False 1"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT for another process")
@@ -590,34 +619,15 @@ def test_fault_124_interrupt_during_a_compile_ends_the_process(copy):
     assert run(copy)[0] == expected()
 
 
-def test_numba_configuration_is_left_alone(copy):
-    out, _ = run(
-        copy,
-        """
-        import numba
-        def settings():
-            return {name: value for name, value in vars(numba.config).items() if name.isupper()}
-        before = settings()
-        call(_jit.load_compiled())
-        print(before == settings())
-        """,
-    )
-    assert out == "True"
+def test_numba_configuration_is_left_alone(asked):
+    _, answers, _ = asked
+    assert answers[1] == "True"
 
 
-def test_kernels_that_only_kernels_call_are_unknown_to_the_engine(copy):
+def test_kernels_that_only_kernels_call_are_unknown_to_the_engine(asked):
     """It would take their code, which is not optimised, for the calls that a door did not inline."""
-    out, _ = run(
-        copy,
-        """
-        call(_jit.load_compiled())
-        from numba.core.registry import cpu_target
-        names = cpu_target.target_context.codegen()._engine._defined_symbols
-        mangled = [f"_ZN7spinney7kernels6callee{len(name)}{name}B" for name in ("mix_one", "mix")]
-        print([any(name.startswith(start) for name in names) for start in mangled])
-        """,
-    )
-    assert out == "[True, False]"
+    _, answers, _ = asked
+    assert answers[3] == "[True, False]"
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import fast
+import known_types
 from spinney import RandomForestClassifier, _jit
 from spinney._jit import same_types
 from spinney._jit.same_types import SameTypes
@@ -44,6 +45,32 @@ def test_the_tests_see_a_variant_that_is_none():
 def test_tuples_are_typed_by_their_classes():
     types = same_types.types_of(fast.compiled().common.elementary.exp_all, (PackedUnits(1.0, 2.0),))
     assert "PackedUnits" in str(types[0])
+
+
+def arguments():
+    """Arguments that differ in one thing each that is part of their type."""
+    plain = np.zeros((4, 6))
+    read_only, unaligned = plain.copy(), np.zeros(193, np.uint8)[1:].view(np.float64).reshape(4, 6)
+    read_only.flags.writeable = False
+    yield from (plain, plain.T, plain[::2], plain[0], plain[:, 0], plain.astype(np.float32), read_only, unaligned)
+    yield from (plain > 0, plain.astype(">f8"), np.zeros(3, np.int8), np.zeros(3, np.uint64), np.zeros(3, "M8[s]"))
+    yield from (1, True, 1.0, None, 2**63, np.int32(1), np.float32(1), np.bool_(1), 1j)
+    yield from ((1, 2), (1, 2.0), (1,), (plain, None), (plain, (plain[0],)))
+    yield from (PackedUnits(1.0, 2.0), PackedUnits(1, 2.0), PackedUnits(plain, plain[0]))
+
+
+def test_types_that_are_remembered_are_those_that_numba_says():
+    """Also of arguments that are other ones of the same type, and never of arguments of another type."""
+    door = fast.compiled().common.elementary.exp_all
+    assert same_types.types_of is known_types.types_of
+    for _ in range(2):
+        for value in arguments():
+            assert known_types.types_of(door, (value,)) == known_types.ask_numba(door, (value,))
+    looks = {}
+    for value in arguments():
+        looks.setdefault(known_types.look(value), set()).add(known_types.ask_numba(door, (value,)))
+    assert {len(types) for types in looks.values()} == {1}
+    assert known_types.types_of(_jit.interpreted().common.elementary.exp_all, (np.zeros((4, 6)),)) is None
 
 
 def test_trees_of_one_forest_share_the_types_whatever_their_bags(monkeypatch):

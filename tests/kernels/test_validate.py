@@ -161,6 +161,7 @@ def broken_forests(n, seed):
 
 
 @pytest.mark.parametrize("seed", range(8))
+@pytest.mark.sampled(3)
 def test_one_pass_agrees_with_the_words(seed):
     n_sound = 0
     for forest in broken_forests(400, seed):

@@ -469,6 +469,7 @@ def classifications():
 
 @pytest.mark.parametrize("coverage", [0.8, 0.9])
 @pytest.mark.parametrize("is_cheap", [False, True])
+@pytest.mark.sampled(3)
 def test_sets_cover(classifications, coverage, is_cheap):
     shares, sizes = [], []
     for probabilities, counts, oob, y, truth in classifications:

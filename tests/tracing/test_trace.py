@@ -302,9 +302,19 @@ def test_a_threshold_that_was_raised_above_a_better_one_of_its_feature():
     assert "largest gain ratio" in plain.reason
 
 
-@pytest.mark.parametrize("missing", ["learned", "branch", "surrogate"])
-@pytest.mark.parametrize("criterion", ["gini", "gain_ratio"])
-def test_the_ratio_and_surrogates_of_cart(missing, criterion):
+@pytest.mark.parametrize(
+    ("criterion", "missing"),
+    [
+        ("gini", "branch"),
+        ("gini", "surrogate"),
+        ("gain_ratio", "learned"),
+        pytest.param("gini", "learned", marks=pytest.mark.slow),
+        pytest.param("gain_ratio", "branch", marks=pytest.mark.slow),
+        # A driver that nothing else compiles, for ten seconds.
+        pytest.param("gain_ratio", "surrogate", marks=pytest.mark.slow),
+    ],
+)
+def test_the_ratio_and_surrogates_of_cart(criterion, missing):
     """No better test is left aside; by ratio, none of at least average gain."""
     rng = np.random.default_rng(0)
     for n in rng.integers(5, 60, 8):

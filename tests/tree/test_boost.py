@@ -144,7 +144,7 @@ def heavy_ends(rng, n_rows, n_features, n_levels):
 @pytest.mark.parametrize("max_bins", [None, 20])
 @pytest.mark.parametrize("is_even", [True, False])
 @pytest.mark.parametrize("reg_alpha", [0.0, 30.0])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(7)
 def test_rows_are_counted_only_where_they_must_be_and_limits_hold(is_even, reg_alpha, max_bins):
     """Equal hessians tell the rows of a branch; others leave a count to be made, for one feature after the other."""
     n_rows, n_split = 400, 0
