@@ -174,7 +174,9 @@ class Stacking(TransformerMixin, _BaseComposition, Estimator[FittedStacking]):
                     f"estimators: a member is called {name!r}, as a parameter of {type(self).__name__} is: rename it"
                 )
             if "__" in name:
-                raise ValueError(f"estimators: {name!r} holds '__', which stands before a member's parameter: rename it")
+                raise ValueError(
+                    f"estimators: {name!r} holds '__', which stands before a member's parameter: rename it"
+                )
 
     def _choose_method(self, name: str, estimator: Any) -> str:
         """What a member is asked by."""
@@ -365,7 +367,8 @@ class Stacking(TransformerMixin, _BaseComposition, Estimator[FittedStacking]):
         fault = fitted.find_fault(self.n_features_in_)
         if fault is not None or self._labels is None:
             return fault
-        numbers, known = set(range(self.n_classes_)), set((fitted.known if fitted.known is not None else ()).tolist())
+        assert fitted.known is not None
+        known, numbers = set(fitted.known.tolist()), set(range(self.n_classes_))
         for one, names in [*((member, known) for member in fitted.members), (fitted.final, numbers)]:
             if kept_by(type(one)) and one._labels is not None and not set(one._labels) <= names:  # noqa: SLF001
                 return "a member or the second stage has other classes than the model"

@@ -107,17 +107,16 @@ def read_fold(number: int, split: Any, n_rows: int) -> Fold:
         train, test = (np.asarray(part) for part in split)
     except (TypeError, ValueError):
         raise ValueError(f"cv: fold {number} must be a pair of row numbers, (train, test), not {split!r:.60}") from None
-    parts = []
-    for part in (train, test):
-        rows = np.flatnonzero(part) if part.dtype == bool and part.shape == (n_rows,) else part
+    fold = Fold(*(np.flatnonzero(part) if part.dtype == bool else part for part in (train, test)))
+    for rows in fold:
         is_rows = rows.ndim == 1 and rows.dtype.kind in "iu" and len(rows) > 0
         if not is_rows or rows.min() < 0 or rows.max() >= n_rows:
             raise ValueError(f"cv: fold {number} must name rows to fit on and rows to predict, from 0 to {n_rows - 1}")
-        parts.append(rows.astype(np.int64))
-    both = np.intersect1d(*parts)
-    if len(both) > 0:
-        raise ValueError(f"cv: row {both[0]} is held out in fold {number} and fitted on there as well: leave one out")
-    return Fold(*parts)
+    is_seen = np.isin(fold.test, fold.train)
+    if is_seen.any():
+        row = fold.test[np.argmax(is_seen)]
+        raise ValueError(f"cv: fold {number} holds out row {row} and is fitted on it as well: name it once")
+    return fold
 
 
 def check_groups_are_whole(folds: list[Fold], groups: NDArray[np.int32]) -> None:
@@ -169,13 +168,14 @@ class StackRows:
         """Some rows of X as a member takes them; None: all."""
         return take_for(member, self.rows, self.shared, rows)
 
-    def fit(self, member: Any, rows: NDArray[np.int64] | None = None, **options: Any) -> Any:
-        """Fit a member to some rows, by weight where it takes one; None: all."""
-        y, weight = (self.y, self.weight) if rows is None else (self.y[rows], None)
-        if rows is not None and self.weight is not None:
-            weight = self.weight[rows]
-        if weight is not None and has_fit_parameter(member, "sample_weight"):
-            options["sample_weight"] = weight
+    def fit(
+        self, member: Any, rows: NDArray[np.int64] | None = None, *, groups: NDArray[np.int32] | None = None
+    ) -> Any:
+        """Fit a member to some rows, by weight where it takes one; None: all. groups: for its bags."""
+        y = self.y if rows is None else self.y[rows]
+        options: dict[str, Any] = {} if groups is None else {"groups": groups}
+        if self.weight is not None and has_fit_parameter(member, "sample_weight"):
+            options["sample_weight"] = self.weight if rows is None else self.weight[rows]
         member.fit(self.take(rows, member), y, **options)  # some fits return nothing
         return member
 
@@ -193,7 +193,7 @@ def reads_columns(member: Any) -> bool:
 
 
 def copy_member(estimator: Any, seed: int | None, number: int) -> Any:
-    """An unfitted copy; with a seed, generators that have none, also those of its parts, begin at seeds of their own."""
+    """An unfitted copy; with a seed, its generators that have none, and those of its parts, get seeds of their own."""
     copy = clone(estimator)
     if seed is not None:
         given = copy.get_params()
@@ -325,7 +325,7 @@ class OutOfBagFits:
         if not copy.get_params(deep=False)["oob_score"]:
             copy.set_params(oob_score=True)
         with naming(member):
-            data.fit(copy, **({} if data.groups is None else {"groups": data.groups}))
+            data.fit(copy, groups=data.groups)
             return copy, self.read(member, copy)
 
     def read(self, member: StackMember, fitted: Any) -> NDArray[np.float64]:

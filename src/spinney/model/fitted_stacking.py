@@ -62,6 +62,10 @@ class FittedStacking:
             return "the names of members are different texts"
         if not all(type(width) is int and width > 0 for width in self.widths):
             return "a member fills at least one column"
+        return self.find_fault_of_stages(n_features)
+
+    def find_fault_of_stages(self, n_features: int) -> str | None:
+        """The same, of the members and the second stage."""
         for member, method in zip(self.members, self.methods, strict=True):
             if method not in METHODS or not hasattr(member, method):
                 return f"a member is not asked by {method!r:.30}"
