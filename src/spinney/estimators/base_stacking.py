@@ -43,7 +43,7 @@ from spinney.estimators.training import open_training
 from spinney.model.fitted_stacking import METHODS, FittedStacking
 from spinney.table.columns import Columns
 from spinney.table.schema import Schema
-from spinney.table.shared_columns import SharedColumns
+from spinney.table.shared_columns import SharedColumns, join_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -232,16 +232,17 @@ class Stacking(TransformerMixin, _BaseComposition, Estimator[FittedStacking]):
             seed = None if self.random_state is None else draw_seed(self.random_state)
             stage = self._make_stage(seed, len(members))
             kept = None if data.weight is None or np.all(data.weight > 0.0) else np.flatnonzero(data.weight > 0.0)
-            used = self._gather_rows(members, data, codes, kept)
+            readers = [member.estimator for member in members] + ([stage] if self.passthrough else [])
+            used = self._gather_rows(readers, data, codes, kept)
             self._check_weighing(members, stage, used.weight)
             fitted = self._fit_members(members, used, kept, seed)
-            widths = [columns.shape[1] for columns in fitted.columns]
-            self._fit_stage(stage, fitted.columns, used)
+            names = [member.name for member in members]
+            self._fit_stage(stage, names, fitted.columns, used)
             self._fitted = FittedStacking(
-                names=[member.name for member in members],
+                names=names,
                 members=fitted.members,
                 methods=[member.method for member in members],
-                widths=widths,
+                widths=[columns.shape[1] for columns in fitted.columns],
                 final=stage,
                 classes=self.classes_ if used.n_classes else None,
                 is_prefit=self._asks("prefit"),
@@ -254,12 +255,12 @@ class Stacking(TransformerMixin, _BaseComposition, Estimator[FittedStacking]):
         return isinstance(self.cv, str) and self.cv == word
 
     def _gather_rows(
-        self, members: list[StackMember], data: OpenedData, groups: NDArray[np.int32] | None, kept: Any
+        self, readers: list[Any], data: OpenedData, groups: NDArray[np.int32] | None, kept: Any
     ) -> StackRows:
-        """The rows that have a weight, X read for members of ours."""
+        """The rows that have a weight, X read once for those of the readers that are ours."""
         n_classes = 0 if self._labels is None else len(self.classes_)
         rows, opened = data.rows(), data.opened
-        shared = share_columns(opened, [member.estimator for member in members])
+        shared = share_columns(opened, readers)
         y, weight = data.y, data.weight
         if kept is not None:
             assert weight is not None
@@ -318,19 +319,22 @@ class Stacking(TransformerMixin, _BaseComposition, Estimator[FittedStacking]):
                 columns.append(ask_member(member.estimator, X, member.method, classes))
         return Fitted([member.estimator for member in members], columns)
 
-    def _fit_stage(self, stage: Any, columns: list[NDArray[np.float64]], used: StackRows) -> None:
+    def _fit_stage(self, stage: Any, names: list[str], columns: list[NDArray[np.float64]], used: StackRows) -> None:
         """Fit the second stage to rows that every member has predicted without having seen them."""
         held_out = np.hstack(columns)
-        y, weight = used.y, used.weight
-        Z = join_x(held_out, used.rows.data) if self.passthrough else held_out
-        if self._asks("oob"):
-            is_out = ~np.isnan(held_out).any(axis=1)
-            if not is_out.any():
+        y, weight, chosen = used.y, used.weight, None
+        if self._asks("oob") and np.isnan(held_out).any():
+            chosen = np.flatnonzero(~np.isnan(held_out).any(axis=1))
+            if len(chosen) == 0:
                 raise ValueError(
                     "cv='oob': no row is out of bag for every member; give members more trees (n_estimators), or set "
                     "cv to a number of folds"
                 )
-            Z, y, weight = Z[is_out], y[is_out], None if weight is None else weight[is_out]
+            held_out, y, weight = held_out[chosen], y[chosen], None if weight is None else weight[chosen]
+        Z: Any = held_out
+        if self.passthrough:
+            labels = name_columns(self, names, [part.shape[1] for part in columns])
+            Z = join_for(stage, held_out, labels, used.rows, used.shared, chosen)
         weighing = {} if weight is None or not has_fit_parameter(stage, "sample_weight") else {"sample_weight": weight}
         try:
             stage.fit(Z, y, **weighing)
@@ -388,12 +392,18 @@ class Stacking(TransformerMixin, _BaseComposition, Estimator[FittedStacking]):
         Of a classifier, probabilities have a column for each class, of two classes the second alone; a named class is
         its number. With `passthrough` the columns of X follow.
         """
+        columns, rows, _ = self._ask_members(X)
+        return join_x(columns, rows.data) if self._find_fitted().passes_x else columns
+
+    def _ask_members(self, X: Any) -> tuple[NDArray[np.float64], Rows, SharedColumns | None]:
+        """What the members predict, and X as it is and as it was read."""
         fitted = self._find_fitted()
         if sparse.issparse(X):
             rows, shared = open_sparse(self, X, is_fit=False), None
         else:
             opened = open_x(self, X, is_fit=False)
-            rows, shared = hold_rows(X, opened), share_columns(opened, fitted.members)
+            readers = [*fitted.members, fitted.final] if fitted.passes_x else fitted.members
+            rows, shared = hold_rows(X, opened), share_columns(opened, readers)
 
         def ask(number: int) -> NDArray[np.float64]:
             member, method = fitted.members[number], fitted.methods[number]
@@ -402,8 +412,17 @@ class Stacking(TransformerMixin, _BaseComposition, Estimator[FittedStacking]):
 
         n_members = len(fitted.members)
         n_workers = count_workers(self.n_jobs, n_members, 0.0)
-        columns = np.hstack(run_in_threads(ask, n_members, n_workers, verbose=False))
-        return join_x(columns, rows.data) if fitted.passes_x else columns
+        return np.hstack(run_in_threads(ask, n_members, n_workers, label="predicting")), rows, shared
+
+    def _ask_stage(self, method: str, X: Any) -> NDArray[Any]:
+        """What the second stage says of X."""
+        fitted = self._find_fitted()
+        columns, rows, shared = self._ask_members(X)
+        Z: Any = columns
+        if fitted.passes_x:
+            labels = name_columns(self, fitted.names, fitted.widths)
+            Z = join_for(fitted.final, columns, labels, rows, shared, None)
+        return np.asarray(getattr(fitted.final, method)(Z))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Names of the columns that `transform` gives: the class, the member, and the class's number.
@@ -414,9 +433,7 @@ class Stacking(TransformerMixin, _BaseComposition, Estimator[FittedStacking]):
             Names of the columns of X, where `passthrough` adds them and X had none.
         """
         fitted = self._find_fitted()
-        kind, names = type(self).__name__.lower(), []
-        for name, width in zip(fitted.names, fitted.widths, strict=True):
-            names += [f"{kind}_{name}"] if width == 1 else [f"{kind}_{name}{place}" for place in range(width)]
+        names = name_columns(self, fitted.names, fitted.widths)
         own = vars(self).get("feature_names_in_")
         if input_features is not None:
             given = np.asarray(input_features, dtype=object)
@@ -443,6 +460,14 @@ def share_columns(opened: Columns | Rows, members: list[Any]) -> SharedColumns |
     return SharedColumns(opened)
 
 
+def name_columns(stack: Any, names: list[str], widths: list[int]) -> list[str]:
+    """What the columns that members fill are called."""
+    kind, columns = type(stack).__name__.lower(), []
+    for name, width in zip(names, widths, strict=True):
+        columns += [f"{kind}_{name}"] if width == 1 else [f"{kind}_{name}{place}" for place in range(width)]
+    return columns
+
+
 def drop_rows(split: Any, kept: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
     """Row numbers of a fold, after rows of weight 0 were left out."""
     parts = []
@@ -451,6 +476,23 @@ def drop_rows(split: Any, kept: NDArray[np.int64]) -> tuple[NDArray[np.int64], .
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         parts.append(np.searchsorted(kept, rows[np.isin(rows, kept)]))
     return tuple(parts)
+
+
+def join_for(
+    stage: Any,
+    columns: NDArray[np.float64],
+    names: list[str],
+    rows: Rows,
+    shared: SharedColumns | None,
+    chosen: NDArray[np.int64] | None,
+) -> Any:
+    """What the second stage reads where X is passed on; a stage of ours gets categories as what they are.
+
+    columns: of the members, for the chosen rows; names: theirs.
+    """
+    if shared is not None and reads_columns(stage):
+        return join_columns(columns, names, shared.take(chosen))
+    return join_x(columns, rows.take(chosen, None))
 
 
 def join_x(columns: NDArray[np.float64], X: Any) -> Any:

@@ -38,7 +38,7 @@ class StackMember(NamedTuple):
     method: str  # what it is asked by
 
 
-class Fold(NamedTuple):
+class StackFold(NamedTuple):
     """Rows to fit on, and rows to predict, by number."""
 
     train: NDArray[np.int64]
@@ -50,7 +50,7 @@ class Fold(NamedTuple):
 
 def make_stack_folds(
     cv: Any, X: Any, y: NDArray[Any], groups: NDArray[np.int32] | None, seed: int | None, *, has_classes: bool
-) -> list[Fold]:
+) -> list[StackFold]:
     """The folds that `cv` asks for, each row held out in one of them, and no group on both sides of one.
 
     cv: a number of folds, None for five, a splitter of scikit-learn's kind, or pairs of row numbers; seed: shuffles the
@@ -101,13 +101,13 @@ def choose_splitter(
     return (StratifiedGroupKFold if has_classes else GroupKFold)(n_folds, **options)
 
 
-def read_fold(number: int, split: Any, n_rows: int) -> Fold:
+def read_fold(number: int, split: Any, n_rows: int) -> StackFold:
     """A pair of row numbers as a fold; masks are row numbers as well."""
     try:
         train, test = (np.asarray(part) for part in split)
     except (TypeError, ValueError):
         raise ValueError(f"cv: fold {number} must be a pair of row numbers, (train, test), not {split!r:.60}") from None
-    fold = Fold(*(np.flatnonzero(part) if part.dtype == bool else part for part in (train, test)))
+    fold = StackFold(*(np.flatnonzero(part) if part.dtype == bool else part for part in (train, test)))
     for rows in fold:
         is_rows = rows.ndim == 1 and rows.dtype.kind in "iu" and len(rows) > 0
         if not is_rows or rows.min() < 0 or rows.max() >= n_rows:
@@ -119,7 +119,7 @@ def read_fold(number: int, split: Any, n_rows: int) -> Fold:
     return fold
 
 
-def check_groups_are_whole(folds: list[Fold], groups: NDArray[np.int32]) -> None:
+def check_groups_are_whole(folds: list[StackFold], groups: NDArray[np.int32]) -> None:
     """Refuse folds that fit on some rows of a group and predict others."""
     for number, (train, test) in enumerate(folds):
         is_shared = np.isin(groups[test], groups[train])
@@ -277,12 +277,12 @@ class CrossFits:
     ----------
     members : list of StackMember
     data : StackRows
-    folds : list of Fold
+    folds : list of StackFold
     seed : int, optional
         For members that have none.
     """
 
-    def __init__(self, members: list[StackMember], data: StackRows, folds: list[Fold], seed: int | None) -> None:
+    def __init__(self, members: list[StackMember], data: StackRows, folds: list[StackFold], seed: int | None) -> None:
         self.members, self.data, self.folds, self.seed = members, data, folds, seed
 
     def fit_one(self, task: int) -> Any:
@@ -372,7 +372,9 @@ def refuse_without_bags(member: StackMember) -> NoReturn:
     )
 
 
-def run_in_threads(work: Any, n_tasks: int, n_workers: int, *, verbose: bool) -> list[Any]:
+def run_in_threads(
+    work: Any, n_tasks: int, n_workers: int, *, label: str = "fitting", verbose: bool = False
+) -> list[Any]:
     """The results of `work(task)` in order, with scikit-learn's configuration of this thread in all others."""
     config = get_config()
 
@@ -384,7 +386,7 @@ def run_in_threads(work: Any, n_tasks: int, n_workers: int, *, verbose: bool) ->
         run,
         n_tasks,
         n_workers,
-        label="fitting",
+        label=label,
         unit="members",
         verbose=verbose,
         is_short=n_workers == 1 and not verbose,

@@ -119,24 +119,23 @@ class StackingClassifier(Classifier, Stacking):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the class of each row: what the second stage says."""
-        codes = np.asarray(self._find_fitted().final.predict(self.transform(X))).ravel()
+        codes = self._ask_stage("predict", X).ravel()
         return self.classes_[codes.astype(np.int64)]
 
     @available_if(has_stage("predict_proba"))
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict class probabilities by the second stage, shape (n_rows, n_classes)."""
-        stage = self._find_fitted().final
-        given = as_columns(stage.predict_proba(self.transform(X)))
+        given = as_columns(self._ask_stage("predict_proba", X))
         if given.shape[1] == self.n_classes_:
             return given
         shares = np.zeros((len(given), self.n_classes_))  # a class whose rows all had weight 0
-        shares[:, np.asarray(stage.classes_, np.int64)] = given
+        shares[:, np.asarray(self._find_fitted().final.classes_, np.int64)] = given
         return shares
 
     @available_if(has_stage("decision_function"))
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Scores of the classes by the second stage, as its `decision_function` gives them."""
-        return self._find_fitted().final.decision_function(self.transform(X))
+        return self._ask_stage("decision_function", X)
 
 
 class StackingRegressor(Regressor, Stacking):
@@ -199,4 +198,4 @@ class StackingRegressor(Regressor, Stacking):
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predict the target of each row: what the second stage says."""
-        return np.asarray(self._find_fitted().final.predict(self.transform(X)), np.float64)
+        return self._ask_stage("predict", X).astype(np.float64)

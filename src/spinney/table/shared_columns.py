@@ -40,6 +40,17 @@ class SharedColumns:
         return Columns(names, len(rows), n_columns, is_frame, lambda j: take_rows(self.parts[j], rows))
 
 
+def join_columns(numbers: NDArray[np.float64], names: list[str], columns: Columns) -> Columns:
+    """Columns of numbers, called so where the others have names, and the others after them."""
+    n_first = numbers.shape[1]
+
+    def read(j: int) -> Column:
+        return Numbers(numbers[:, j]) if j < n_first else columns.read(j - n_first)
+
+    joined = None if columns.names is None else (*names, *columns.names)
+    return Columns(joined, len(numbers), n_first + columns.n_columns, columns.is_frame, read)
+
+
 def take_rows(column: Column, rows: NDArray[np.int64]) -> Column:
     """Some rows of a column; of categories those values that occur in them."""
     if isinstance(column, Numbers):
