@@ -20,6 +20,8 @@ from spinney import (
     ID3Regressor,
     RandomForestClassifier,
     RandomForestRegressor,
+    StackingClassifier,
+    StackingRegressor,
 )
 
 N_ROWS = 120
@@ -106,9 +108,30 @@ MODELS = {  # name: estimator, classes, options of the data
         0,
         {},
     ),
+    "stacking": (
+        StackingClassifier(
+            [("forest", RandomForestClassifier(n_estimators=5)), ("tree", C45Classifier())],
+            GradientBoostingClassifier(n_estimators=3, random_state=5), cv=3, random_state=5,
+        ), 3, {},
+    ),
+    "stacking named": (
+        StackingClassifier(
+            [("tree", CARTClassifier(max_depth=3)), ("boost", GradientBoostingClassifier(n_estimators=4, random_state=5))],
+            CARTClassifier(max_depth=2), cv=3, passthrough=True,
+        ), 2, {"is_named": True},
+    ),
+    "stacking numbers": (
+        StackingRegressor(
+            [("forest", RandomForestRegressor(n_estimators=25)), ("bag", BaggingRegressor(n_estimators=25))],
+            CARTRegressor(leaf_model="linear", max_depth=1), cv="oob", random_state=5,
+        ), 0, {},
+    ),
     "boosting custom": (GradientBoostingRegressor(**plain(loss=(gradient, hessian), n_estimators=5)), 0, {}),
     "boosting defaults": (GradientBoostingClassifier(random_state=4, **WITH_LEVELS), 3, {}),
 }  # fmt: skip
+OF_SEVERAL_KINDS = [  # whose members are no trees of one forest, so that there is no predictor
+    "bagging c45", "adaboost id3", "stacking", "stacking named", "stacking numbers"
+]  # fmt: skip
 LOSSES = {"gradient": (gradient, hessian)}
 
 

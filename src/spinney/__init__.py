@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from spinney.estimators.importances import OOBSelector
     from spinney.estimators.random_forest import RandomForestClassifier, RandomForestRegressor
     from spinney.estimators.saving import load_model
+    from spinney.estimators.stacking import StackingClassifier, StackingRegressor
     from spinney.estimators.trace import trace
     from spinney.model.adaboost_bounds import rounds_to_fit, training_bound
     from spinney.model.container import BrokenFileError
@@ -50,6 +51,8 @@ _HOMES = {
     "Predictor": "spinney.model.predictor",
     "RandomForestClassifier": "spinney.estimators.random_forest",
     "RandomForestRegressor": "spinney.estimators.random_forest",
+    "StackingClassifier": "spinney.estimators.stacking",
+    "StackingRegressor": "spinney.estimators.stacking",
     "datasets": "",  # a package of its own
     "decompose_error": "spinney.model.ensemble_theory",
     "decompose_variance": "spinney.model.ensemble_theory",
@@ -87,6 +90,8 @@ __all__ = [
     "Predictor",
     "RandomForestClassifier",
     "RandomForestRegressor",
+    "StackingClassifier",
+    "StackingRegressor",
     "__version__",
     "datasets",
     "decompose_error",

@@ -22,10 +22,12 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate, learning_curve
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import spinney
 from contract import parametrize_with_contract
@@ -227,6 +229,53 @@ def failures_of_drawn_rows(bag):
     expected_failed_checks=failures_of_drawn_rows,
 )
 def test_scikit_learn_checks_of_bagging(estimator, check):
+    check(estimator)
+
+
+# What stacking is checked with: scikit-learn's own members at first, then ours, out of bag, and X passed on.
+@pytest.mark.filterwarnings("ignore:The least populated class in y has only")  # scikit-learn's, of its folds
+@parametrize_with_contract(
+    [
+        spinney.StackingClassifier(
+            [(f"est{k}", DecisionTreeClassifier(max_depth=3, random_state=k)) for k in (0, 1)], cv=3
+        ),
+        spinney.StackingRegressor(
+            [(f"est{k}", DecisionTreeRegressor(max_depth=3, random_state=k)) for k in (0, 1)], cv=3
+        ),
+        spinney.StackingClassifier(
+            [("tree", CARTClassifier(max_depth=3)), ("c45", C45Classifier())], cv=3, n_jobs=2, random_state=0
+        ),
+        spinney.StackingRegressor(
+            [("tree", CARTRegressor(max_depth=3)), ("id3", ID3Regressor())], CARTRegressor(), cv=3, passthrough=True
+        ),
+        spinney.StackingClassifier(
+            [("bayes", GaussianNB()), ("tree", CARTClassifier())], GaussianNB(), cv=3, passthrough=True
+        ),
+    ],
+)
+def test_scikit_learn_checks_of_stacking(estimator, check):
+    check(estimator)
+
+
+def failures_of_bags(_):
+    """As of bagging: what the second stage sees are predictions out of bag."""
+    return {"check_sample_weight_equivalence_on_dense_data": "bags depend on the number of rows"}
+
+
+@pytest.mark.filterwarnings("ignore:.*out-of-bag")
+@parametrize_with_contract(
+    [
+        spinney.StackingClassifier(
+            [("forest", RandomForestClassifier(25, max_depth=3)), ("extra", ExtraTreesClassifier(25, bootstrap=True))],
+            LogisticRegression(class_weight="balanced"),
+            cv="oob",
+            random_state=0,
+        ),
+        spinney.StackingRegressor([("forest", RandomForestRegressor(25))], cv="oob", random_state=0),
+    ],
+    expected_failed_checks=failures_of_bags,
+)
+def test_scikit_learn_checks_of_stacking_out_of_bag(estimator, check):
     check(estimator)
 
 

@@ -35,7 +35,7 @@ def test_the_first_example_runs(tmp_path, monkeypatch):
     np.testing.assert_array_equal(names["ask"].predict(names["X"]), names["model"].predict(names["X"]))
 
 
-@pytest.mark.parametrize("name", [name for name in saved_models.MODELS if name not in ("bagging c45", "adaboost id3")])
+@pytest.mark.parametrize("name", [name for name in saved_models.MODELS if name not in saved_models.OF_SEVERAL_KINDS])
 def test_the_page_says_all_that_a_reader_needs(name, tmp_path):
     """Every kind of model, through a reader that knows the page alone."""
     model, X = saved_models.fit(name)

@@ -32,7 +32,9 @@ def find_method(name: str, *, is_regression: bool, is_told: bool) -> Any:
     known = {alias: stem for short, (stem, more) in METHODS.items() for alias in (plain(short), plain(stem), *more)}
     stem = known.get(key.removesuffix(task or ""))
     if stem is None:
-        names = [*METHODS, *(name for name in spinney.__all__ if name.endswith(("Classifier", "Regressor")))]
+        stems = tuple(stem for stem, _ in METHODS.values())  # stacks are not among them: they need members
+        classes = (one for one in spinney.__all__ if one.endswith(("Classifier", "Regressor")))
+        names = [*METHODS, *(one for one in classes if one.startswith(stems))]
         close = difflib.get_close_matches(name, names, n=1)
         hint = f"Did you mean {close[0]!r}? " if close else ""
         raise Problem(f"--method {name!r} is not known. {hint}There are: {', '.join(METHODS)}")

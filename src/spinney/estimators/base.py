@@ -82,6 +82,7 @@ class Estimator(BaseEstimator, Generic[Model]):
         "n_outputs_": Kept(int, is_needed=False, check=find_outputs_fault),
         "_schema": Kept(Schema),
     }
+    _takes_columns: ClassVar[bool] = True  # X may be `Columns`, opened before: no member of another library sees it
     n_features_in_: int
     _fitted: Model  # there after a fit, and not before
 

@@ -123,6 +123,7 @@ class BaseAdaBoost(Estimator[FittedAdaBoost]):
         "best_iteration_": Kept(int),
         "validation_scores_": Kept(np.ndarray, is_needed=False),
     }
+    _takes_columns: ClassVar[bool] = False
     _default: ClassVar[Any]  # what members are where no estimator is given
 
     _schema = Part("trees.schema")

@@ -114,6 +114,7 @@ class Bagging(Estimator[FittedBagging]):
     _oob_n_votes = Part("out_of_bag.n_votes")
     _oob_is_hard = Part("out_of_bag.is_hard")
 
+    _takes_columns: ClassVar[bool] = False
     _default: ClassVar[Any]  # the class of the members where `estimator` is None
     _oob_predictions: ClassVar[str]  # the name of the attribute that holds them
 

@@ -181,7 +181,9 @@ def take_estimator(estimator: Any) -> dict[str, Any]:
     """Parameters, and fitted attributes."""
     parameters = estimator.get_params(deep=False)
     for name, value in parameters.items():
-        if isinstance(value, np.random.RandomState | np.random.Generator) or (callable(value) and name == "scoring"):
+        is_splitter = name == "cv" and not isinstance(value, int | np.integer | str | None)
+        is_drawn = isinstance(value, np.random.RandomState | np.random.Generator)
+        if is_drawn or is_splitter or (callable(value) and name == "scoring"):
             warn_not_stored(f"{name}={value!r:.60}", f"the loaded model has {name}=None")
             parameters[name] = None
     fitted = take_fitted(estimator)

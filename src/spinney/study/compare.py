@@ -18,7 +18,7 @@ from spinney._threads import n_cores
 from spinney.study.clock import Clock
 from spinney.study.fold_record import Fit, FoldRecord, align
 from spinney.study.folds import Folds, make_folds
-from spinney.study.methods import Method, choose_methods
+from spinney.study.methods import Method, choose_methods, known_methods
 from spinney.study.metrics import COUNTED, Metric, choose_metric
 from spinney.study.result import MethodResult, Study, describe_error
 from spinney.study.significance import find_best, find_differences, note_problems, recommend
@@ -88,7 +88,7 @@ def compare(
     data : StudyData
         Of `spinney.study.tables.prepare`.
     methods : sequence of str, optional
-        Keys of `spinney.study.methods.all_methods`; the baseline always takes part.
+        Keys of `spinney.study.methods.known_methods`; the baseline always takes part.
     metric : str, optional
         A name of `spinney.study.metrics.METRICS` that fits the task.
     n_splits, n_repeats, seed
@@ -169,7 +169,7 @@ def refit(study: Study, data: StudyData) -> Any:
     """The study's best method, fitted to every row; tuned by a search of its own where the study was."""
     if study.best is None:
         raise ValueError("no method finished a fold: there is no model to save")
-    method = next(one for one in choose_methods(data.summary.task) if one.key == study.best)
+    method = known_methods(data.summary.task)[study.best]
     if method.is_baseline:
         raise ValueError(f"nothing beat the baseline ({method.name}): there is no model to save")
     metric = choose_metric(study.metric, data.summary.task)
@@ -260,7 +260,9 @@ def _fit_and_score(
 def _fit(model: Any, data: StudyData, X: Any, rows: NDArray[np.int64]) -> None:
     from sklearn.model_selection import GridSearchCV
 
-    if data.groups is not None and isinstance(model, GridSearchCV):  # a search, whose folds are of whole groups too
+    from spinney.estimators.base_stacking import Stacking
+
+    if data.groups is not None and isinstance(model, GridSearchCV | Stacking):  # whose folds are of whole groups too
         model.fit(X, data.y[rows], groups=data.groups[rows])
     else:
         model.fit(X, data.y[rows])

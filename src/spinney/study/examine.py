@@ -23,7 +23,7 @@ from spinney.study.held_out import (
     separation_curves,
 )
 from spinney.study.importance import list_importances
-from spinney.study.methods import Method, choose_methods
+from spinney.study.methods import Method, known_methods
 from spinney.study.reproduce import write_recipe
 from spinney.study.result import describe_error
 from spinney.study.tree_view import view_tree
@@ -88,7 +88,7 @@ def examine(
     ('C4.5', 24)
     """
     result = choose_subject(study)
-    methods = {method.key: method for method in choose_methods(data.summary.task)}
+    methods = known_methods(data.summary.task)
     folds = recall_folds(data, study)
     parts = EvidenceParts(clock or Clock(), SHARE * study.seconds + LEAST_SECONDS, on_step)
     if record is None:

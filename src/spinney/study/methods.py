@@ -13,7 +13,8 @@ class Method:
 
     `parameters` are given to the class `estimator` (a public name of the library, or of `sklearn.dummy`), with the seed
     and all cores where the class takes them. `grid` is what `--tune` tries, `warmup` what makes a first fit short that
-    loads the same kernels. `is_one_tree`: the model is a tree that can be read.
+    loads the same kernels. `is_one_tree`: the model is a tree that can be read. `members`: of a stack, the classes that
+    are stacked, by name.
     """
 
     key: str
@@ -23,6 +24,7 @@ class Method:
     grid: dict[str, list[Any]] = field(default_factory=dict)
     warmup: dict[str, Any] = field(default_factory=dict)
     is_one_tree: bool = False
+    members: dict[str, str] = field(default_factory=dict)
 
     @property
     def is_baseline(self) -> bool:
@@ -42,7 +44,9 @@ class Method:
             return getattr(dummy, self.estimator)(**self.parameters)
         import spinney
 
-        estimator = getattr(spinney, self.estimator)(**self.parameters)
+        stacked = [(name, getattr(spinney, member)()) for name, member in self.members.items()]
+        given = {"estimators": stacked, **self.parameters} if stacked else self.parameters
+        estimator = getattr(spinney, self.estimator)(**given)
         known = estimator.get_params(deep=False)
         return estimator.set_params(
             **({"random_state": seed} if "random_state" in known else {}),
@@ -58,10 +62,12 @@ _ADABOOST: dict[str, list[Any]] = {"n_estimators": [50, 200], "learning_rate": [
 # Breiman's way to a single tree: grow it out, then prune to the size that cross-validation in the training rows finds.
 _CART: dict[str, Any] = {"ccp_alpha": "cv"}
 _BAGGING: dict[str, Any] = {"n_estimators": 50}
+# What is stacked: three kinds of ensembles that err in different rows; the second stage is linear.
+_STACKED = {"forest": "RandomForest", "extra_trees": "ExtraTrees", "boosting": "GradientBoosting"}
 
 
 def all_methods(task: str) -> tuple[Method, ...]:
-    """Every method for "classification" or "regression", single trees first."""
+    """Every method that a study compares by default, for "classification" or "regression", single trees first."""
     if task == "classification":
         return (
             Method("baseline", "commonest class", "DummyClassifier", {"strategy": "prior"}),
@@ -93,11 +99,24 @@ def all_methods(task: str) -> tuple[Method, ...]:
     )  # fmt: skip
 
 
+def more_methods(task: str) -> tuple[Method, ...]:
+    """Methods that take part only where they are named: they cost several times as much as the others."""
+    kind = "Classifier" if task == "classification" else "Regressor"
+    members = {name: f"{stem}{kind}" for name, stem in _STACKED.items()}
+    few = {f"{name}__n_estimators": 2 for name in members}
+    return (Method("stacking", "stacking", f"Stacking{kind}", warmup=few, members=members),)
+
+
+def known_methods(task: str) -> dict[str, Method]:
+    """Every method that can be named, by its key."""
+    return {method.key: method for method in (*all_methods(task), *more_methods(task))}
+
+
 def choose_methods(task: str, keys: list[str] | None = None) -> tuple[Method, ...]:
-    """The methods of these keys, and the baseline always; without keys all."""
-    methods = all_methods(task)
+    """The methods of these keys, and the baseline always; without keys those of `all_methods`."""
     if keys is None:
-        return methods
+        return all_methods(task)
+    methods = known_methods(task).values()
     known = [method.key for method in methods]
     for key in keys:
         if key not in known:

@@ -27,7 +27,7 @@ def write_recipe(study: Study, data: StudyData, folds: Folds) -> str:
     options |= {"drop": dropped} if dropped else {}
     choices: dict[str, Any] = {}
     keys = [one.key for one in study.methods]
-    if len(keys) < len(all_methods(summary.task)):
+    if keys != [one.key for one in all_methods(summary.task)]:
         choices["methods"] = [key for key in keys if key != "baseline"]
     choices |= {"metric": study.metric, "n_splits": folds.n_splits}
     if data.groups is None and data.times is None:

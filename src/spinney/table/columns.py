@@ -141,11 +141,13 @@ def may_be_wide(values: NDArray[Any]) -> bool:
 def open_columns(X: Any) -> Columns:
     """The columns of an array, list of rows, array-like, eager frame of any library, Arrow data, or of dicts.
 
-    A dict is one row by name, a list of dicts is rows.
+    A dict is one row by name, a list of dicts is rows. Columns that were opened before are given back.
     """
     # Plain arrays of numbers skip every check that cannot fail for them.
     if type(X) is np.ndarray and X.ndim == 2 and X.size and X.dtype.kind in "fiub":
         return _matrix_columns(X)
+    if isinstance(X, Columns):
+        return X
     if _looks_like_frame(X):
         frame = _open_frame(X)
         if frame is not None:
