@@ -39,6 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--set", dest="settings", action="append", default=[], metavar="NAME=VALUE", help="a parameter of ours"
     )
     ranks.add_argument("--table", dest="tables", action="append", metavar="NAME", help="take this table alone")
+    ranks.add_argument("--seeds", type=int, metavar="N", help="seeds to draw folds by (default: 5)")
     prediction = parser.add_argument_group("prediction")
     prediction.add_argument("--shape", dest="shapes", action="append", metavar="NAME", help="take these trees alone")
     options = parser.parse_args(arguments)
@@ -54,6 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
             "cache": options.cache,
             "settings": read_settings(parser, options.settings),
             "tables": options.tables,
+            "seeds": options.seeds,
         },
         "prediction": {"shapes": options.shapes},
     }
