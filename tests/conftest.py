@@ -19,6 +19,7 @@ NO_TABLES = f"no tables in {SHARED}"
 
 IS_INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}
 NOT_COMPILED = "NUMBA_DISABLE_JIT is set"
+A_MOMENT = 0.01  # of the processor, after which a test that could not be stopped is looked at again
 MOST_SECONDS = 20  # of the processor, for a test with interpreted kernels; the slowest that are not marked take half
 TOO_LONG = f"stopped after {MOST_SECONDS} seconds of interpreted kernels"
 
@@ -95,12 +96,20 @@ def pytest_runtest_setup(item):
         pytest.skip(f"{NOT_COMPILED}: {mark.kwargs['reason']}")
 
 
+def stop_test(_number, frame):
+    """End a test whose time is over; a little later where coverage holds its lock, which it would keep for ever."""
+    if frame is not None and "coverage" in Path(frame.f_code.co_filename).parts:
+        signal.setitimer(signal.ITIMER_PROF, A_MOMENT)
+        return
+    pytest.skip(TOO_LONG)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call():
     """Stop a test that is of a size for compiled kernels and not marked: an hour of it would say nothing more."""
     if not (IS_INTERPRETED and hasattr(signal, "setitimer")):
         return (yield)
-    signal.signal(signal.SIGPROF, lambda *_: pytest.skip(TOO_LONG))
+    signal.signal(signal.SIGPROF, stop_test)
     signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)  # the time of this process, however busy the machine is
     try:
         return (yield)
