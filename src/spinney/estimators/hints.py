@@ -105,6 +105,7 @@ ALIASES = (
     Alias("interaction_cst", "interaction_constraints"),
     # boosting
     Alias("loss", "app application distribution loss_function obj objective", families="boosting"),
+    Alias("effort", "budget", "It divides the learning rate, and is 1 by default.", "boosting"),
     Alias("alpha", "huber_alpha quantile quantile_alpha"),
     Alias("alpha", "huber_slope", "alpha is the share of the rows whose residuals count squared."),
     Alias("power", "tweedie_power tweedie_variance_power variance_power"),
