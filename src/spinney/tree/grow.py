@@ -92,7 +92,6 @@ LISTED_CODES = {
 }  # a feature with fewer codes goes by cells but in the smallest nodes
 MIXED_CELLS = 1 << 20  # class weights of mixed leaves that room is made for before they are counted
 VALUE_BITS = 40  # a target's mean is exact to this many bits, whatever the order of the sum
-SQUARE_BITS = 31  # of a sum whose square fits an int64
 GAIN_SLACK = 2.0**-52  # as scikit-learn: a split may miss min_impurity_decrease by one rounding
 
 
@@ -225,16 +224,9 @@ def make_settings(
         most_listed=0 if is_packed else most_listed(params, features, n_rows),
         most_words=(int(n_levels.max(initial=0)) + 63) // 64,
         cat_penalty=params.cat_penalty,
-        row_weight=1.0 if weights.is_whole else row_weight(weights),
+        row_weight=weights.row_weight,
         noise_unit=math.ldexp(1.0, target.bits - weights.bits),
     )
-
-
-def row_weight(weights: Weights) -> float:
-    """Units of weight of a row, as sums of independent rows vary by it: the sum of squares over the sum."""
-    n_bits = max(weights.total.bit_length() - SQUARE_BITS, 0)
-    coarse = weights.values >> n_bits  # whole numbers, so that the order of rows does not matter
-    return math.ldexp(float((coarse * coarse).sum()) / float(coarse.sum()), n_bits)
 
 
 def most_listed(params: GrowParams, features: NDArray[np.int64], n_rows: int) -> int:

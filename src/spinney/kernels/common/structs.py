@@ -61,7 +61,7 @@ class Settings(NamedTuple):
     most_words: int  # words of the largest subset: levels / 64, rounded up; 0: no categories
     most_listed: int  # largest node that sorted lists are made for; 0: none
     cat_penalty: float  # how much of what its levels gain by chance a subset must pay; 0: nothing
-    row_weight: float  # units of weight of a row: 1 where weights are whole, for weight 2 is two rows
+    row_weight: float  # units of weight of an independent row: 1 where weights are whole, for weight 2 is two rows
     noise_unit: float  # units of a target in 1: what squared targets are divided by before they are summed
 
 
