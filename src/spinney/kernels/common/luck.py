@@ -26,6 +26,7 @@ import numpy as np
 from spinney._jit import inlined
 
 from .structs import Chance
+from .ties import NO_SCORE
 
 TWO_LEVELS = 4.0 / np.pi  # of two levels of one size
 DENSITY = 1.342  # DENSITY * x**(7 / 8), x = r (1 - r), is the normal density at the r-quantile, to 2 % for 0.01 < r < 0.99
@@ -34,7 +35,7 @@ DENSITY = 1.342  # DENSITY * x**(7 / 8), x = r (1 - r), is the normal density at
 @inlined
 def no_chance() -> Chance:
     """Of a number, or of a category whose subsets are not to be corrected."""
-    return Chance(0.0, 0.0, 0.0)
+    return Chance(0.0, 0.0, 0.0, 0.0)
 
 
 @inlined
@@ -66,3 +67,15 @@ def luck_of(chance: Chance, roots: float, left: int, right: int) -> float:
     sway = chance.roots * f
     gain = sway * sway * (1.0 / np.float64(left) + 1.0 / np.float64(right))
     return chance.noise * max(gain - TWO_LEVELS, 0.0)
+
+
+@inlined
+def less_luck(score: float, chance: Chance, roots: float, left: int, right: int) -> float:
+    """Score of a cut less what it gains by chance; NO_SCORE where nothing is left of its gain.
+
+    A cut that gains nothing may still be made, as of any feature, if no luck was taken off.
+    """
+    luck = luck_of(chance, roots, left, right)
+    if luck > 0.0 and score - luck <= chance.floor:
+        return NO_SCORE
+    return score - luck

@@ -274,7 +274,8 @@ class Chance(NamedTuple):
 
     noise: float  # what a unit of luck is worth, in units of the score; 0: luck is not asked for
     roots: float  # sum of sqrt(weight) over the levels
-    few: float  # 0: levels have many rows; 1: they have next to none
+    few: float  # 0: levels have many rows; 1: they have one or next to none
+    floor: float  # score of the node: a cut that may be luck must exceed it
 
 
 class GroupWalk(NamedTuple):

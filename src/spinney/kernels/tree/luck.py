@@ -29,7 +29,7 @@ from spinney._types import (
     WEIGHT,
 )
 
-from ..common.criteria import deviation, times_log
+from ..common.criteria import deviation, score_classes, score_moments, times_log
 from ..common.luck import few_rows, no_chance
 from ..common.structs import Chance, OpenNode, Rows, Settings
 
@@ -83,7 +83,7 @@ def chance_of_numbers(
         return no_chance()
     weight = np.float64(totals[W_ALL])
     variance = variance_of(node, rows, settings, totals)
-    information = weight / settings.row_weight / np.float64(n_groups)
+    information = max(weight / settings.row_weight / np.float64(n_groups) - 1.0, 0.0)
     few = few_rows(information * variance if settings.is_class else information)
     noise = 0.0
     if settings.criterion == SQUARED_ERROR:
@@ -95,7 +95,9 @@ def chance_of_numbers(
     elif not settings.is_class:  # SDR
         spread = deviation(totals[W_ALL], totals[S_ALL], totals[Q_ALL], settings.square_unit)
         noise = mix(0.5 * spread, spread, few)
-    return Chance(settings.cat_penalty * settings.row_weight * noise, roots, few)
+    total = totals[S_ALL] - node.centre * totals[W_ALL]
+    floor = score_moments(settings.criterion, totals[W_ALL], total, totals[Q_ALL], settings.square_unit, xlogx)
+    return Chance(settings.cat_penalty * settings.row_weight * noise, roots, few, floor)
 
 
 @inlined
@@ -130,11 +132,12 @@ def chance_of_classes(
     n_classes = max(1.0 / alike, 2.0)  # of one size
     surplus = 1.0 + np.sqrt((n_classes - 2.0) / n_levels)  # of the first principal component, by Marchenko and Pastur
     surplus *= surplus
-    few = few_rows(weight / settings.row_weight * 0.5 * (1.0 - alike) / n_levels)
+    few = few_rows(max(weight / settings.row_weight / n_levels - 1.0, 0.0) * 0.5 * (1.0 - alike))
     noise = 0.0
     if settings.criterion == GINI:
         noise = (1.0 - alike) * min(surplus / (n_classes - 1.0), 1.0)
     elif settings.criterion == ENTROPY:
         least = NATS * bit_of(xlogx)
         noise = mix(max(min(least * surplus, entropy), least), entropy, few)
-    return Chance(settings.cat_penalty * settings.row_weight * noise, roots, few)
+    floor = score_classes(settings.criterion, sums, ALL, totals[W_ALL], node.n_present, xlogx)
+    return Chance(settings.cat_penalty * settings.row_weight * noise, roots, few, floor)

@@ -35,7 +35,7 @@ from spinney._types import (
 )
 
 from ..common.criteria import blur_of, score_classes
-from ..common.luck import luck_of, no_chance
+from ..common.luck import less_luck, no_chance
 from ..common.sorting import make_keys
 from ..common.structs import Candidate, Chance, CutAtHand, OpenNode, Rows, Scratch, Settings, SortedKeys, Table
 from ..common.ties import bar_above, judge
@@ -172,7 +172,7 @@ def try_cut(
             continue
         tried = CutAtHand(cut.code, cut.following, cut.is_last, n_left, w_left, power_left, power_right, cut.roots)
         score = apart + score_sides(tried, w_right, kind, n_present, settings.criterion, sums, xlogx)
-        score -= luck_of(chance, cut.roots, w_left, w_right)
+        score = less_luck(score, chance, cut.roots, w_left, w_right)
         is_better, top, n_ties = judge(score, top, blur, settings.has_random_ties, node.tie_key, n_ties)
         if is_better:
             branch = np.int64(2) if has_three else np.int64(1 - side)

@@ -32,7 +32,7 @@ from spinney._types import (
 )
 
 from ..common.criteria import blur_of, score_moments
-from ..common.luck import luck_of
+from ..common.luck import less_luck
 from ..common.structs import Candidate, GroupWalk, OpenNode, Settings, SortedKeys
 from ..common.ties import bar_above, judge
 from .candidates import cut_between
@@ -195,7 +195,7 @@ def scan_moments(
                     continue
             score = apart + score_moments(criterion, w_left, left, q_left, unit, xlogx)
             score += score_moments(criterion, w_right, total - left, square - q_left, unit, xlogx)
-            score -= luck_of(walk.chance, roots, w_left, w_right)
+            score = less_luck(score, walk.chance, roots, w_left, w_right)
             is_better, top, n_ties = judge(score, top, blur, settings.has_random_ties, node.tie_key, n_ties)
             if is_better:
                 cut = np.int64(g)

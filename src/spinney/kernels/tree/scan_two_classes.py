@@ -31,7 +31,7 @@ from spinney._types import (
     WEIGHT,
 )
 
-from ..common.luck import luck_of, sum_roots
+from ..common.luck import less_luck, sum_roots
 from ..common.sorting import sort_keys
 from ..common.structs import Candidate, OpenNode, PackedScratch, Rows, Scratch, Settings, Table
 from ..common.ties import bar_above, floor_below
@@ -336,7 +336,8 @@ def scan_levels(
         left += groups[GROUP_SUM, g]
         roots += np.sqrt(np.float64(groups[GROUP_WEIGHT, g]))
         rise, run = score_cut(w_left, left, weight, total)
-        rise -= run * luck_of(chance, roots, w_left, weight - w_left)
+        if chance.noise > 0.0:
+            rise = run * less_luck(rise / run, chance, roots, w_left, weight - w_left)
         if rise > bar * run:
             top = rise / run
             bar = bar_above(top)
@@ -344,7 +345,8 @@ def scan_levels(
             branch = np.int64(1)
         if absent != 0 and g < n_groups - 1:
             rise, run = score_cut(w_left + w_absent, left + s_absent, weight, total)
-            rise -= run * luck_of(chance, roots, w_left + w_absent, weight - w_left - w_absent)
+            if chance.noise > 0.0:
+                rise = run * less_luck(rise / run, chance, roots, w_left + w_absent, weight - w_left - w_absent)
             if rise > bar * run:
                 top = rise / run
                 bar = bar_above(top)
