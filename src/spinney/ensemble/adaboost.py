@@ -33,7 +33,7 @@ import numpy as np
 
 from spinney._elementary import exp, expm1, log_one
 from spinney._threads import run_tasks
-from spinney.table.fixed_point import Target, Weights, quantise, sum_bits, value_target, weigh, weighted_sum
+from spinney.table.fixed_point import Target, Weights, quantise, sum_bits, value_target, weigh, weigh_row, weighted_sum
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,6 +80,7 @@ class RowWeights:
             is_unit=False,
             is_whole=False,
             total=int(values.sum()),
+            row_weight=weigh_row(values, base.values if base.is_whole else None),
         )
 
     def weigh_losses(self, losses: NDArray[np.float64]) -> NDArray[np.int64]:

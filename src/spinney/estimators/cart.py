@@ -62,6 +62,7 @@ MISSING_CONSTRAINTS: dict[str, list[Any]] = {
     "missing": [StrOptions(set(MISSING))],
     "max_surrogates": [Interval(Integral, 0, None, closed="left")],
 }
+PENALTY_CONSTRAINTS: dict[str, list[Any]] = {"cat_penalty": [Interval(Real, 0.0, None, closed="left")]}
 
 
 def count_features(wanted: Any, n_features: int) -> int:
@@ -111,6 +112,7 @@ def unlimited_params(cart: Any, n_features: int, seed: int) -> GrowParams:
         min_target_std=float(parameter(cart, "min_target_std", 0.0)),
         max_features=None if cart.max_features is None else count_features(cart.max_features, n_features),
         has_random_ties=cart.ties == "random",
+        cat_penalty=float(cart.cat_penalty),
         seed=seed,
     )
 
@@ -241,6 +243,10 @@ class CARTClassifier(TreeClassifier, TreeEstimator):
     monotonic_cst : array-like of {-1, 0, 1} or dict, optional
         Direction in which each numeric feature may move the probability of the second class; two classes
         only.
+    cat_penalty : float, default=1.0
+        How much of the gain that the levels of a category have by chance is taken off that of a subset of them: the
+        more levels, and the fewer rows each, the more. 0: exact subsets, as in Breiman et al. (1984), which a column
+        of many levels that says nothing can mislead. Not by misclassification, whose gains are not corrected.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns are categories: by dtype, or as mask, indices or names. A category has at most 65,535
         levels.
@@ -290,6 +296,7 @@ class CARTClassifier(TreeClassifier, TreeEstimator):
         "trace": ["boolean"],
         **SHARED_CONSTRAINTS,
         **MISSING_CONSTRAINTS,
+        **PENALTY_CONSTRAINTS,
         **CLASS_CONSTRAINTS,
     }
 
@@ -318,6 +325,7 @@ class CARTClassifier(TreeClassifier, TreeEstimator):
         max_bins: int = MAX_CODES,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
+        cat_penalty: float = 1.0,
         random_state: int | np.random.RandomState | None = None,
         trace: bool = False,
     ) -> None:
@@ -343,6 +351,7 @@ class CARTClassifier(TreeClassifier, TreeEstimator):
         self.max_bins = max_bins
         self.monotonic_cst = monotonic_cst
         self.categorical_features = categorical_features
+        self.cat_penalty = cat_penalty
         self.random_state = random_state
         self.trace = trace
 
@@ -410,6 +419,10 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
         Most distinct values of a numeric column that are kept apart; beyond, they are binned by quantiles.
     monotonic_cst : array-like of {-1, 0, 1} or dict, optional
         Direction in which each numeric feature may move the predicted value; not with linear leaves.
+    cat_penalty : float, default=1.0
+        How much of the gain that the levels of a category have by chance is taken off that of a subset of them: the
+        more levels, and the fewer rows each, the more. 0: exact subsets, as in Breiman et al. (1984), which a column
+        of many levels that says nothing can mislead. Not by misclassification, whose gains are not corrected.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns are categories: by dtype, or as mask, indices or names. A category has at most 65,535
         levels.
@@ -471,6 +484,7 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
         "leaf_alpha": [Interval(Real, 0.0, None, closed="left")],
         **SHARED_CONSTRAINTS,
         **MISSING_CONSTRAINTS,
+        **PENALTY_CONSTRAINTS,
         **VALUE_CONSTRAINTS,
     }
 
@@ -500,6 +514,7 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
         leaf_features: str = "path",
         leaf_alpha: float = 1.0,
         categorical_features: ArrayLike | str | None = "from_dtype",
+        cat_penalty: float = 1.0,
         random_state: int | np.random.RandomState | None = None,
         trace: bool = False,
     ) -> None:
@@ -526,6 +541,7 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
         self.leaf_features = leaf_features
         self.leaf_alpha = leaf_alpha
         self.categorical_features = categorical_features
+        self.cat_penalty = cat_penalty
         self.random_state = random_state
         self.trace = trace
 

@@ -213,6 +213,7 @@ def grow_params(model: Any, n_rows: int, n_features: int) -> GrowParams:
         max_features=None if n_tried == n_features else n_tried,
         has_random_feature_order=model.ties == "random",
         has_random_tests=model._has_random_tests,  # noqa: SLF001
+        cat_penalty=float(parameter(model, "cat_penalty", 0.0)),
         **tree_limits(model).for_rows(n_rows),
     )
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from spinney._types import MAX_CODES
 from spinney.estimators.base_forest import BaseForest
+from spinney.estimators.cart import PENALTY_CONSTRAINTS
 from spinney.estimators.forest_classifier import CLASSIFIER_CONSTRAINTS, ForestClassifier
 from spinney.estimators.forest_regressor import REGRESSOR_CONSTRAINTS, ForestRegressor
 
@@ -78,6 +79,10 @@ class RandomForestClassifier(ForestClassifier, BaseForest):
         Most distinct values of a numeric column that are kept apart; beyond, they are binned by quantiles.
     monotonic_cst : array-like of {-1, 0, 1} or dict, optional
         Direction in which each numeric feature may move the probability of the second class; two classes only.
+    cat_penalty : float, default=1.0
+        How much of the gain that the levels of a category have by chance is taken off that of a subset of them: the
+        more levels, and the fewer rows each, the more. 0: exact subsets, as in Breiman et al. (1984), which a column
+        of many levels that says nothing can mislead. Not by misclassification, whose gains are not corrected.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns are categories: by dtype, or as mask, indices or names.
     n_jobs : int, optional
@@ -123,7 +128,7 @@ class RandomForestClassifier(ForestClassifier, BaseForest):
     """
 
     _has_random_tests: ClassVar[bool] = False
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CLASSIFIER_CONSTRAINTS
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {**CLASSIFIER_CONSTRAINTS, **PENALTY_CONSTRAINTS}
 
     def __init__(
         self,
@@ -154,6 +159,7 @@ class RandomForestClassifier(ForestClassifier, BaseForest):
         max_bins: int = MAX_CODES,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
+        cat_penalty: float = 1.0,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -212,7 +218,7 @@ class RandomForestRegressor(ForestRegressor, BaseForest):
         As in `RandomForestClassifier`.
     max_leaf_nodes, bootstrap, replace, max_samples, block_size, honest, honest_fraction, pruning, ccp_alpha, missing
         As in `RandomForestClassifier`.
-    ties, max_bins, categorical_features, n_jobs, random_state, verbose, warm_start
+    ties, max_bins, categorical_features, cat_penalty, n_jobs, random_state, verbose, warm_start
         As in `RandomForestClassifier`.
 
     Attributes
@@ -236,7 +242,7 @@ class RandomForestRegressor(ForestRegressor, BaseForest):
     """
 
     _has_random_tests: ClassVar[bool] = False
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = REGRESSOR_CONSTRAINTS
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {**REGRESSOR_CONSTRAINTS, **PENALTY_CONSTRAINTS}
 
     def __init__(
         self,
@@ -265,6 +271,7 @@ class RandomForestRegressor(ForestRegressor, BaseForest):
         max_bins: int = MAX_CODES,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
+        cat_penalty: float = 1.0,
         keep_members: bool = False,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,

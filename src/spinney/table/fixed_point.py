@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from spinney._types import CLASSES, MOMENTS, SUM, SUM_BITS
 
+SQUARE_BITS = 31  # of a sum whose square fits an int64
 WHOLE_LIMIT = 2**31  # squares of whole weights' sums then fit an int64
 BAG_ROOM = 3  # bits kept free in the sums of a table, for bags that hold its largest rows several times
 MAX_EXPONENT = 900  # of a total weight
@@ -30,6 +31,7 @@ class Weights(NamedTuple):
     is_unit: bool
     is_whole: bool
     total: int
+    row_weight: float = 1.0  # units of an independent row, see `weigh_row`
 
 
 class Target(NamedTuple):
@@ -91,7 +93,22 @@ def fix_weights(weight: NDArray[np.float64] | None, n_rows: int, times: NDArray[
         values = np.maximum(quantise(scaled / times, bits), 1) * times
     else:
         values = np.maximum(quantise(scaled, bits), 1)  # a positive weight never vanishes
-    return Weights(values, bits, exponent, is_unit=False, is_whole=False, total=int(values.sum()))
+    row_weight = weigh_row(values, times if is_split else None)
+    total = int(values.sum())
+    return Weights(values, bits, exponent, is_unit=False, is_whole=False, total=total, row_weight=row_weight)
+
+
+def weigh_row(values: NDArray[np.int64], times: NDArray[np.int64] | None = None) -> float:
+    """Sum of squared weights over their sum: by what sums of weighted independent rows vary, as if all had this weight.
+
+    times : int64 (n_rows,) or (1,), optional
+        How many independent rows of equal weights each row stands for.
+    """
+    n_bits = max(int(values.sum()).bit_length() - SQUARE_BITS, 0)
+    copies = np.ones(1, SUM) if times is None else times
+    coarse = (values // copies) >> n_bits  # whole numbers: neither the order of rows nor copies of them matter
+    total = int((coarse * copies).sum())
+    return math.ldexp(int((coarse * coarse * copies).sum()) / total, n_bits) if total > 0 else math.ldexp(1.0, n_bits)
 
 
 def weight_unit(weights: Weights) -> float:
@@ -151,6 +168,7 @@ def with_room(weights: Weights, target: Target) -> tuple[Weights, Target]:
             values=np.maximum(weights.values >> BAG_ROOM, 1),
             bits=weights.bits - BAG_ROOM,
             total=max(weights.total >> BAG_ROOM, 1),
+            row_weight=math.ldexp(weights.row_weight, -BAG_ROOM),
         )
         if target.n_classes:
             return weights, class_target(target.truth.astype(SUM), target.n_classes, weights)
@@ -182,6 +200,8 @@ def bag_target(
     if weights.is_unit and int(counts.max()) == 1:
         return weights._replace(total=len(rows)), target
     times = counts.astype(SUM)
+    held = times if weights.is_unit or not weights.is_whole else times * weights.values[rows]
+    row_weight = int((held * times).sum()) / int(held.sum())  # a row that was drawn twice says nothing new
     if target.n_classes == 0:
         target = narrow_target(target, excess_bits(target.values, times), excess_bits(target.squares, times))
     if not weights.is_unit:
@@ -197,8 +217,12 @@ def bag_target(
         target = target._replace(
             values=target.values * counts, squares=target.squares * counts if has_square else target.squares
         )
+    if not weights.is_whole:
+        row_weight = weigh_row(times)
     is_whole = weights.is_whole and total < WHOLE_LIMIT
-    return weights._replace(values=times, is_unit=False, is_whole=is_whole, total=total), target
+    return weights._replace(
+        values=times, is_unit=False, is_whole=is_whole, total=total, row_weight=row_weight
+    ), target
 
 
 def excess_bits(values: NDArray[np.int64], counts: NDArray[np.int64]) -> int:

@@ -1,18 +1,7 @@
-"""What the levels of a category gain by chance, and what a subset of them is worth beyond that.
+"""What a unit of luck is worth at a node of a boosted tree: see `common.luck`.
 
-Levels are put in the order of their means before they are cut, so that the best cut of levels that say nothing gains
-too: the more levels, the more. If a gradient has variance `s**2` for each unit of hessian and levels have hessians
-`h_l`, the sum of the gradients of the lowest levels is by chance
-
-    s * R * f(r),        R = sum of sqrt(h_l) over all levels,  r = its share in the lowest ones,
-
-where f is the density of the normal distribution at its r-quantile. The two branches then gain by chance
-
-    s**2 / 2 * R**2 * f(r)**2 * (1 / H_left + 1 / H_right):
-
-in the middle of m levels of one size 2 / pi * m times `s**2 / 2`, at their end about 2 log(m) times. A subset is worth
-its gain less `cat_penalty` times what exceeds the chance of two levels, which can be cut in one way only, as a number
-of two values can.
+A hessian takes the place of a weight, and the variance of the gradients of a unit of hessian that of the target's. The
+gain of boosting is half of what other trees call their gain, so the worth is half of that variance.
 """
 
 from __future__ import annotations
@@ -20,10 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import inlined, kernel
-from spinney._types import GROUP_SUM
 
 from ..common.structs import BoostNodes, BoostSettings, BoostTable, ByteRows
-from .scan import hessian_of
+from .scan import gradient_of, hessian_of
 from .threads import runs_of
 
 
@@ -35,7 +23,7 @@ def sum_squares(rows: ByteRows, lo: int, hi: int, weights: np.ndarray, shift: in
     is_unit = len(weights) == 1
     total = np.int64(0)
     for i in range(lo, hi):
-        g = sums[i] >> 32
+        g = gradient_of(sums[i])
         if is_unit:
             total += g * g
         else:
@@ -47,7 +35,10 @@ def sum_squares(rows: ByteRows, lo: int, hi: int, weights: np.ndarray, shift: in
 def noise_of(
     node: int, packed: int, table: BoostTable, rows: ByteRows, nodes: BoostNodes, settings: BoostSettings
 ) -> float:
-    """What a unit of `luck` gains at a node, by the variance of its gradients, times `cat_penalty`."""
+    """What a unit of luck is worth at a node, times `cat_penalty`; 0 in tables without categories.
+
+    node: its number while the tree grows; packed: sum of its rows.
+    """
     if settings.cat_penalty == 0.0 or settings.most_words == 0:
         return 0.0
     squares = np.int64(0)

@@ -18,8 +18,8 @@ from spinney._jit import inlined, kernel
 from spinney._types import GROUP_CODE, GROUP_N, GROUP_SUM, GROUP_WEIGHT, MISSING_CODE, SUM_SHIFT
 
 from ..common.groups import order_groups
-from ..common.luck import luck
-from ..common.structs import BoostCut, BoostSettings, Bounds, CellScan, RowSums
+from ..common.luck import few_rows, luck_of, no_chance
+from ..common.structs import BoostCut, BoostSettings, Bounds, CellScan, Chance, RowSums
 
 HESSIAN_MASK = np.int64((1 << SUM_SHIFT) - 1)
 NO_GAIN = -np.inf
@@ -126,6 +126,24 @@ def scan_cells(
     return BoostCut(best, np.int64(present[cut]), following, branch, lefts[cut] + missing * side)
 
 
+@inlined
+def root_of(packed: int) -> float:
+    """Root of a hessian, in units."""
+    return np.sqrt(np.float64(hessian_of(packed)))
+
+
+@inlined
+def chance_of(groups: np.ndarray, n_groups: int, whole: RowSums, settings: BoostSettings) -> Chance:
+    """What the levels of a category gain by chance; a hessian is what a weight is elsewhere."""
+    if whole.noise == 0.0:
+        return no_chance()
+    roots = 0.0
+    for k in range(n_groups):
+        roots += root_of(groups[GROUP_SUM, k])
+    information = np.float64(hessian_of(whole.packed)) * settings.hessian_unit / np.float64(n_groups)
+    return Chance(whole.noise, roots, few_rows(information), 0.0)
+
+
 @kernel
 def scan_groups(
     groups: np.ndarray,
@@ -148,11 +166,7 @@ def scan_groups(
     is_counted = whole.n_rows > 0
     least = np.int64(settings.min_hessian)
     h_all = hessian_of(total)
-    all_roots = 0.0
-    few = 1.0 / (1.0 + np.float64(h_all) * settings.hessian_unit / np.float64(n_groups))
-    if whole.noise > 0.0:
-        for k in range(n_groups):
-            all_roots += np.sqrt(np.float64(hessian_of(groups[GROUP_SUM, k])))
+    chance = chance_of(groups, n_groups, whole, settings)
     for with_missing in range(2 if missing.packed != 0 else 1):
         roots = 0.0
         left = missing.packed * with_missing
@@ -161,8 +175,8 @@ def scan_groups(
         for k in range(n_groups):
             left += groups[GROUP_SUM, k]
             h = hessian_of(left)
-            if whole.noise > 0.0:
-                roots += np.sqrt(np.float64(hessian_of(groups[GROUP_SUM, k])))
+            if chance.noise > 0.0:
+                roots += root_of(groups[GROUP_SUM, k])
             if is_counted:
                 n_left += groups[GROUP_N, k]
                 w_left += groups[GROUP_WEIGHT, k]
@@ -186,8 +200,7 @@ def scan_groups(
                 if (value_right - value_left) * direction < 0.0:
                     continue
                 gain = score_of(left, value_left, settings) + score_of(total - left, value_right, settings)
-            if whole.noise > 0.0:
-                gain -= whole.noise * luck(roots, all_roots, np.float64(h), np.float64(h_all - h), few)
+            gain -= luck_of(chance, roots, h, h_all - h)
             if gain > best:
                 best = gain
                 cut = np.int64(k)

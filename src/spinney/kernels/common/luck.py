@@ -1,18 +1,83 @@
+"""What the levels of a category gain by chance, and what a subset of them is worth beyond that.
+
+Levels are put in the order of their means before they are cut, so that the best cut of levels that say nothing gains
+too: the more levels, the more. Let a unit of weight have a target of variance `s**2`, let levels have weights `w_l`,
+and let some of the lowest of them go left, `L` and `R` being the weights of the branches. By chance alone the sum of
+their targets is then off its mean by
+
+    s * A * f(r),        A = sum of sqrt(w_l) over all levels,  r = share of the left ones in that sum,
+
+where f(r) is the density of the normal distribution at its r-quantile, if levels have rows enough for their means to be
+normal. Whatever the distribution, f(r) is at most sqrt(r (1 - r)), and levels of a row or two come close to it: each is
+all of one class or all of the other. Between the two f goes by the information of a level (rows times variance of a
+class, or rows): `few` = 1 / (1 + information) is the part of the bound. So both branches gain by chance
+
+    s**2 * A**2 * f(r)**2 * (1 / L + 1 / R),
+
+in the middle of m levels of one size 2 / pi * m times `s**2`, at their end about 2 log(m) times. `luck` is what exceeds
+the 4 / pi of two levels, which can be cut in one way only, as a number of two values can. A subset is worth its gain
+less `cat_penalty` times `s**2` times `luck`. Units of weight cancel, but in `few`.
+"""
+
+from __future__ import annotations
+
 import numpy as np
 
 from spinney._jit import inlined
 
-TWO_LEVELS = 4.0 / np.pi  # luck of two levels of one size
-DENSITY = 1.342  # see `normal_density_at`
+from .structs import Chance
+from .ties import NO_SCORE
+
+TWO_LEVELS = 4.0 / np.pi  # of two levels of one size
+SURE = 3.0  # deviations that a gain must exceed its luck by
+DENSITY = 1.342  # DENSITY * x**(7 / 8), x = r (1 - r), is the normal density at the r-quantile, to 2 % for 0.01 < r < 0.99
 
 
 @inlined
-def luck(roots: float, all_roots: float, left: float, right: float, few: float) -> float:
-    """What levels in order gain by chance beyond two levels, in units of the variance."""
-    r = roots / all_roots
-    if not 0.0 < r < 1.0:
+def no_chance() -> Chance:
+    """Of a number, or of a category whose subsets are not to be corrected."""
+    return Chance(0.0, 0.0, 0.0, 0.0)
+
+
+@inlined
+def few_rows(information: float) -> float:
+    """How much of f is its bound, by the information of all levels divided by their number."""
+    return 1.0 / (1.0 + information)
+
+
+@inlined
+def sum_roots(groups: np.ndarray, n_groups: int, row: int) -> float:
+    """Sum of sqrt(weight) over levels; row: of their weights in `groups`."""
+    roots = 0.0
+    for g in range(n_groups):
+        roots += np.sqrt(np.float64(groups[row, g]))
+    return roots
+
+
+@inlined
+def luck_of(chance: Chance, roots: float, left: int, right: int) -> float:
+    """What a cut gains by chance, in units of the score; roots: sum of sqrt(weight) over the levels that go left."""
+    if chance.noise == 0.0:
+        return 0.0
+    r = roots / chance.roots
+    if not 0.0 < r < 1.0:  # known rows against missing ones: nothing was chosen
         return 0.0
     x = r * (1.0 - r)
-    root = np.sqrt(x)
-    f = all_roots * ((1.0 - few) * DENSITY * x / np.sqrt(np.sqrt(root)) + few * root)
-    return max(f * f * (1.0 / left + 1.0 / right) - TWO_LEVELS, 0.0)
+    bound = np.sqrt(x)
+    f = (1.0 - chance.few) * DENSITY * x / np.sqrt(np.sqrt(bound)) + chance.few * bound
+    sway = chance.roots * f
+    gain = sway * sway * (1.0 / np.float64(left) + 1.0 / np.float64(right))
+    return chance.noise * max(gain - TWO_LEVELS, 0.0)
+
+
+@inlined
+def less_luck(score: float, chance: Chance, roots: float, left: int, right: int) -> float:
+    """Score of a cut less what it gains by chance; NO_SCORE where luck is enough to tell its gain.
+
+    Luck is what levels gain on average; what they gain varies by sqrt(luck) and a little more, and a tree has many
+    nodes. A cut that gains nothing may still be made, as of any feature, if no luck was taken off.
+    """
+    luck = luck_of(chance, roots, left, right)
+    if luck > 0.0 and score - luck - SURE * np.sqrt(luck * chance.noise) <= chance.floor:
+        return NO_SCORE
+    return score - luck

@@ -60,6 +60,9 @@ class Settings(NamedTuple):
     seed: int  # of all draws of the tree
     most_words: int  # words of the largest subset: levels / 64, rounded up; 0: no categories
     most_listed: int  # largest node that sorted lists are made for; 0: none
+    cat_penalty: float  # how much of what its levels gain by chance a subset must pay; 0: nothing
+    row_weight: float  # units of weight of an independent row: 1 where weights are whole, for weight 2 is two rows
+    noise_unit: float  # units of a target in 1: what squared targets are divided by before they are summed
 
 
 class Table(NamedTuple):
@@ -266,6 +269,23 @@ class Candidate(NamedTuple):
     threshold: float  # of a random test, as a value; inf for others
 
 
+class Chance(NamedTuple):
+    """What the levels of a category gain by chance, see `common.luck`. Life: node; a scan of a category makes it."""
+
+    noise: float  # what a unit of luck is worth, in units of the score; 0: luck is not asked for
+    roots: float  # sum of sqrt(weight) over the levels
+    few: float  # 0: levels have many rows; 1: they have one or next to none
+    floor: float  # score of the node: a cut that may be luck must exceed it
+
+
+class GroupWalk(NamedTuple):
+    """The groups that a scan of moments walks. Life: node; whoever calls the scan makes it."""
+
+    n_groups: int  # how many
+    sign: int  # monotone constraint of the feature: -1, 0 or 1
+    chance: Chance  # of a category; see `no_chance`
+
+
 class CutAtHand(NamedTuple):
     """A cut of three classes or more under trial: what lies left of it, missing rows apart.
 
@@ -279,6 +299,7 @@ class CutAtHand(NamedTuple):
     w_left: int  # their weight, in units of the sums
     power_left: int  # sum of f over the classes left of it, see `tree.scan_classes`
     power_right: int  # sum of f over the classes right of it, missing rows included
+    roots: float  # sum of sqrt(weight) over the levels left of it, see `common.luck`; 0: a number
 
 
 class DrawnTest(NamedTuple):
@@ -556,7 +577,7 @@ class BoostFrontier(NamedTuple):
     cut_value: NDArray[np.float64]  # threshold; of a category not used
     lower: NDArray[np.float64]  # least value of the node, by monotone constraints
     upper: NDArray[np.float64]  # greatest value
-    noise: NDArray[np.float64]  # what a level of a category gains by chance, see `boost.luck`; 0: not asked for
+    noise: NDArray[np.float64]  # what a unit of luck is worth, see `common.luck`; 0: luck is not asked for
     is_ready: NDArray[np.bool_]  # its children have rows, sums and tests, or are in the batch that gets them
     is_open: NDArray[np.bool_]  # a test was found: it may be split
     is_last: NDArray[np.bool_]  # its children will be leaves: row numbers alone are moved to them
@@ -627,7 +648,7 @@ class RowSums(NamedTuple):
     packed: int  # gradient << SUM_SHIFT | hessian, in units
     n_rows: int  # rows; 0: rows and weights were not counted
     weight: int  # of the rows, in units
-    noise: float  # what levels of a category gain by chance, see `boost.luck`; 0: numbers, and rows of missing value
+    noise: float  # what a unit of luck is worth, see `common.luck`; 0: of a number, or luck is not asked for
 
 
 class Bounds(NamedTuple):

@@ -40,12 +40,14 @@ from spinney._types import (
 )
 
 from ..common.branch import has_level
+from ..common.luck import no_chance
 from ..common.rng import below, fold, fraction
 from ..common.structs import (
     Candidate,
     ClassScratch,
     CutAtHand,
     DrawnTest,
+    GroupWalk,
     LevelScratch,
     OpenNode,
     Rows,
@@ -264,7 +266,7 @@ def judge_moments(
         groups[GROUP_SUM, 1] = totals[S_ALL] - totals[S_MISSING] - groups[GROUP_SUM, 0]
         groups[GROUP_WEIGHT, 1] = totals[W_ALL] - totals[W_MISSING] - groups[GROUP_WEIGHT, 0]
         groups[GROUP_SQUARE, 1] = totals[Q_ALL] - totals[Q_MISSING] - groups[GROUP_SQUARE, 0]
-    return scan_moments(best, drawn.n_groups, drawn.sign, node, settings, xlogx, groups, totals)
+    return scan_moments(best, GroupWalk(drawn.n_groups, drawn.sign, no_chance()), node, settings, xlogx, groups, totals)
 
 
 @inlined
@@ -319,8 +321,8 @@ def judge_classes(
             sums[RIGHT, c] = sums[ALL, c] - sums[LEFT, c]
             power_left += power_step(kind, 0, sums[LEFT, c], xlogx)
             power_right += power_step(kind, 0, sums[RIGHT, c], xlogx)
-        cut = CutAtHand(np.int64(g), np.int64(-1), is_last, n_left, w_left, power_left, power_right)
-        found = try_cut(found, cut, node, settings, xlogx, sums, totals)
+        cut = CutAtHand(np.int64(g), np.int64(-1), is_last, n_left, w_left, power_left, power_right, 0.0)
+        found = try_cut(found, cut, node, settings, xlogx, sums, totals, no_chance())
     return found
 
 

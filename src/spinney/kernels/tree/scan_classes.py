@@ -35,8 +35,9 @@ from spinney._types import (
 )
 
 from ..common.criteria import blur_of, score_classes
+from ..common.luck import less_luck, no_chance
 from ..common.sorting import make_keys
-from ..common.structs import Candidate, CutAtHand, OpenNode, Rows, Scratch, Settings, SortedKeys, Table
+from ..common.structs import Candidate, Chance, CutAtHand, OpenNode, Rows, Scratch, Settings, SortedKeys, Table
 from ..common.ties import bar_above, judge
 from .candidates import cut_between, none_better
 
@@ -121,6 +122,7 @@ def try_cut(
     xlogx: np.ndarray,
     sums: np.ndarray,
     totals: np.ndarray,
+    chance: Chance,
 ) -> Candidate:
     """The better of `best` and the cut at hand, with missing rows on each side that is allowed.
 
@@ -168,8 +170,9 @@ def try_cut(
         is_open = min(n_left, n - n_left) >= settings.min_samples_leaf
         if not (is_open and min(w_left, w_right) >= settings.min_weight_leaf):
             continue
-        tried = CutAtHand(cut.code, cut.following, cut.is_last, n_left, w_left, power_left, power_right)
+        tried = CutAtHand(cut.code, cut.following, cut.is_last, n_left, w_left, power_left, power_right, cut.roots)
         score = apart + score_sides(tried, w_right, kind, n_present, settings.criterion, sums, xlogx)
+        score = less_luck(score, chance, cut.roots, w_left, w_right)
         is_better, top, n_ties = judge(score, top, blur, settings.has_random_ties, node.tie_key, n_ties)
         if is_better:
             branch = np.int64(2) if has_three else np.int64(1 - side)
@@ -309,8 +312,8 @@ def scan_cells(
                 continue
         if last >= 0 and (not is_end or (totals[N_MISSING] > 0 and settings.missing != SURROGATE)):
             following = np.int64(-1) if is_end else np.int64(code)
-            cut = CutAtHand(last, following, is_end, n_left, w_left, power_left, power_right)
-            found = try_cut(found, cut, node, settings, xlogx, sums, totals)
+            cut = CutAtHand(last, following, is_end, n_left, w_left, power_left, power_right, 0.0)
+            found = try_cut(found, cut, node, settings, xlogx, sums, totals, no_chance())
         if is_end:
             break
         for k in range(n_present):
@@ -395,9 +398,9 @@ def scan_ordered(
         following = np.int64(-1) if is_end else np.int64(keys[row, first + k + 1]) >> LARGE_SHIFT
         if following == code:
             continue
-        at_hand = CutAtHand(code, following, is_end, n_left, w_left, power_left, power_right)
+        at_hand = CutAtHand(code, following, is_end, n_left, w_left, power_left, power_right, 0.0)
         if not is_simple:
-            found = try_cut(found, at_hand, node, settings, xlogx, sums, totals)
+            found = try_cut(found, at_hand, node, settings, xlogx, sums, totals, no_chance())
             continue
         if min(n_left, n - n_left) < settings.min_samples_leaf:
             continue

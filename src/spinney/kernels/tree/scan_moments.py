@@ -32,7 +32,8 @@ from spinney._types import (
 )
 
 from ..common.criteria import blur_of, score_moments
-from ..common.structs import Candidate, OpenNode, Settings, SortedKeys
+from ..common.luck import less_luck
+from ..common.structs import Candidate, GroupWalk, OpenNode, Settings, SortedKeys
 from ..common.ties import bar_above, judge
 from .candidates import cut_between
 
@@ -103,8 +104,7 @@ def is_allowed(left: float, right: float, sign: int, lower: float, upper: float,
 @kernel
 def scan_moments(
     best: Candidate,
-    n_groups: int,
-    sign: int,  # monotone constraint of the feature
+    walk: GroupWalk,
     node: OpenNode,
     settings: Settings,
     xlogx: np.ndarray,
@@ -112,6 +112,7 @@ def scan_moments(
     totals: np.ndarray,
 ) -> Candidate:
     """Best cut of the groups; its code is the last group of the left branch."""
+    n_groups = walk.n_groups
     criterion = settings.criterion
     unit = settings.square_unit
     centre = node.centre
@@ -148,6 +149,7 @@ def scan_moments(
     w_known = np.int64(0)
     s_known = np.int64(0)
     q_known = np.int64(0)
+    roots = 0.0
     cut = np.int64(-1)
     cut_missing = np.int64(0)
     for g in range(n_groups if has_missing and settings.missing != SURROGATE else n_groups - 1):
@@ -159,6 +161,8 @@ def scan_moments(
             w_known += groups[GROUP_WEIGHT, g]
             q_known += groups[GROUP_SQUARE, g]
             s_known += groups[GROUP_SUM, g] - centre * groups[GROUP_WEIGHT, g]
+        if walk.chance.noise > 0.0:
+            roots += np.sqrt(np.float64(groups[GROUP_N if settings.is_unit else GROUP_WEIGHT, g]))
         is_last = g == n_groups - 1  # known against missing
         if is_last and has_three:
             n = totals[N_ALL]
@@ -187,10 +191,11 @@ def scan_moments(
                 value_right = np.float64(total - left) / np.float64(w_right)
                 value_left += np.float64(centre)
                 value_right += np.float64(centre)
-                if not is_allowed(value_left, value_right, sign, node.lower, node.upper, settings.value_slack):
+                if not is_allowed(value_left, value_right, walk.sign, node.lower, node.upper, settings.value_slack):
                     continue
             score = apart + score_moments(criterion, w_left, left, q_left, unit, xlogx)
             score += score_moments(criterion, w_right, total - left, square - q_left, unit, xlogx)
+            score = less_luck(score, walk.chance, roots, w_left, w_right)
             is_better, top, n_ties = judge(score, top, blur, settings.has_random_ties, node.tie_key, n_ties)
             if is_better:
                 cut = np.int64(g)

@@ -31,10 +31,12 @@ from spinney._types import (
     WEIGHT,
 )
 
+from ..common.luck import less_luck, sum_roots
 from ..common.sorting import sort_keys
-from ..common.structs import Candidate, OpenNode, PackedScratch, Rows, Scratch, Table
+from ..common.structs import Candidate, OpenNode, PackedScratch, Rows, Scratch, Settings, Table
 from ..common.ties import bar_above, floor_below
 from .candidates import cut_between, none_better
+from .luck import chance_of_numbers
 
 LOW_HALF = 0xFFFFFFFF
 S16, S32 = np.uint64(16), np.uint64(32)
@@ -277,7 +279,9 @@ def scan_two_classes(
 
 
 @inlined
-def scan_levels(best: Candidate, feature: int, node: OpenNode, rows: Rows, table: Table, scratch: Scratch) -> Candidate:
+def scan_levels(
+    best: Candidate, feature: int, node: OpenNode, rows: Rows, table: Table, settings: Settings, scratch: Scratch
+) -> Candidate:
     """Best subset of the levels of a category, by their shares of class 1, with missing rows on either side.
 
     The subset goes to `scratch.levels`; the cut is the last level, in the order of shares, that goes left.
@@ -323,10 +327,17 @@ def scan_levels(best: Candidate, feature: int, node: OpenNode, rows: Rows, table
     left = np.int64(0)
     w_absent = absent >> 32
     s_absent = absent & LOW_HALF
+    roots = 0.0
+    chance = chance_of_numbers(
+        n_groups, sum_roots(groups, n_groups, GROUP_WEIGHT), node, rows, settings, table.xlogx, totals
+    )
     for g in range(n_groups if absent != 0 else n_groups - 1):
         w_left += groups[GROUP_WEIGHT, g]
         left += groups[GROUP_SUM, g]
+        roots += np.sqrt(np.float64(groups[GROUP_WEIGHT, g]))
         rise, run = score_cut(w_left, left, weight, total)
+        if chance.noise > 0.0:
+            rise = run * less_luck(rise / run, chance, roots, w_left, weight - w_left)
         if rise > bar * run:
             top = rise / run
             bar = bar_above(top)
@@ -334,6 +345,8 @@ def scan_levels(best: Candidate, feature: int, node: OpenNode, rows: Rows, table
             branch = np.int64(1)
         if absent != 0 and g < n_groups - 1:
             rise, run = score_cut(w_left + w_absent, left + s_absent, weight, total)
+            if chance.noise > 0.0:
+                rise = run * less_luck(rise / run, chance, roots, w_left + w_absent, weight - w_left - w_absent)
             if rise > bar * run:
                 top = rise / run
                 bar = bar_above(top)

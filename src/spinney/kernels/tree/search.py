@@ -46,6 +46,7 @@ from spinney._types import (
 
 from ..common.criteria import best_possible, blur_of, deviation, score_classes, score_moments
 from ..common.groups import group_cells, group_keys
+from ..common.luck import no_chance
 from ..common.rng import fold
 from ..common.sorting import make_keys
 from ..common.structs import (
@@ -54,6 +55,7 @@ from ..common.structs import (
     CodeTest,
     ExtraScratch,
     Frontier,
+    GroupWalk,
     Nodes,
     OpenNode,
     PackedScratch,
@@ -152,7 +154,8 @@ def scan_numeric(
         n_groups = group_keys(ordered, SMALL_SHIFT, groups, totals)
     if n_groups == 0 or (n_groups == 1 and totals[N_MISSING] == 0):
         return none_better(best)
-    found = scan_moments(best, n_groups, features[MONOTONE, feature], node, settings, xlogx, groups, totals)
+    walk = GroupWalk(n_groups, features[MONOTONE, feature], no_chance())
+    found = scan_moments(best, walk, node, settings, xlogx, groups, totals)
     if found.cut < 0:
         return found
     following = np.int64(-1)

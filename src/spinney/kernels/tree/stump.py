@@ -43,9 +43,11 @@ from spinney._types import (
 
 from ..common.criteria import best_possible, score_classes, score_moments
 from ..common.layout import pack_test
+from ..common.luck import no_chance
 from ..common.structs import (
     Candidate,
     CutAtHand,
+    GroupWalk,
     Nodes,
     OpenNode,
     Order,
@@ -199,7 +201,7 @@ def scan_order_groups(
     if n_groups == 0 or (n_groups == 1 and n_missing == 0):
         return best, nothing, nothing
     root = open_rows(order.rows.shape[1], np.int64(0))
-    found = scan_moments(given_score(best), n_groups, 0, root, settings, xlogx, groups, totals)
+    found = scan_moments(given_score(best), GroupWalk(n_groups, np.int64(0), no_chance()), root, settings, xlogx, groups, totals)
     if found.cut < 0:
         return found.score, nothing, nothing
     at = n_missing - 1
@@ -344,9 +346,9 @@ def try_class_order(
         w_left += w
         if entry < 0:
             cut = CutAtHand(
-                np.int64(k), np.int64(-1), k == n_rows - 1, k + 1 - n_missing, w_left, power_left, power_right
+                np.int64(k), np.int64(-1), k == n_rows - 1, k + 1 - n_missing, w_left, power_left, power_right, 0.0
             )
-            found = try_cut(found, cut, root, settings, xlogx, sums, totals)
+            found = try_cut(found, cut, root, settings, xlogx, sums, totals, no_chance())
     missing = np.int64(-1)
     if found.cut >= 0 and n_missing > 0:
         missing = found.missing

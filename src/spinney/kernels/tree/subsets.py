@@ -6,6 +6,7 @@
   more classes              order the levels by the first principal component of their class shares (Coppersmith, Hong
                             and Hosking 1999) and take the best prefix
 
+What levels in such an order gain by chance is taken off (`common.luck`), unless exact subsets are asked for.
 The groups are the levels present at the node, one each, with the level plus one in groups[GROUP_CODE].
 """
 
@@ -30,10 +31,12 @@ from spinney._types import (
 )
 
 from ..common.groups import group_cells, order_groups
+from ..common.luck import sum_roots
 from ..common.structs import (
     Candidate,
     ClassScratch,
     CutAtHand,
+    GroupWalk,
     LevelScratch,
     OpenNode,
     PackedScratch,
@@ -43,6 +46,7 @@ from ..common.structs import (
     Table,
 )
 from .candidates import none_better
+from .luck import chance_of_classes, chance_of_numbers
 from .scan_classes import fill_cells, power_kind, power_step, start_right, try_cut
 from .scan_moments import scan_moments
 from .scan_two_classes import scan_levels
@@ -81,7 +85,10 @@ def subset_moments(
         weight = groups[GROUP_N, g] if settings.is_unit else groups[GROUP_WEIGHT, g]
         scores[g] = np.float64(groups[GROUP_SUM, g]) / np.float64(weight)
     order_groups(groups, scores, n_groups, settings.value_slack)
-    found = scan_moments(best, n_groups, 0, node, settings, table.xlogx, groups, totals)
+    roots = sum_roots(groups, n_groups, GROUP_N if settings.is_unit else GROUP_WEIGHT)
+    chance = chance_of_numbers(n_groups, roots, node, rows, settings, table.xlogx, totals)
+    walk = GroupWalk(n_groups, np.int64(0), chance)
+    found = scan_moments(best, walk, node, settings, table.xlogx, groups, totals)
     if found.cut >= 0:
         write_levels(scratch.levels.bitset, groups, found.cut + 1, -1, (n_codes + 63) >> 6)
     return found
@@ -206,6 +213,10 @@ def subset_classes(
     power_right = np.int64(0)
     n_left = np.int64(0)
     w_left = np.int64(0)
+    roots = 0.0
+    chance = chance_of_classes(
+        n_groups, sum_roots(groups, n_groups, GROUP_WEIGHT), node, settings, xlogx, sums, totals
+    )
     has_last = totals[N_MISSING] > 0 and settings.missing != SURROGATE  # known rows against missing ones
     for m in range(n_candidates if has_last else n_candidates - 1):
         first = np.int64(m)
@@ -215,6 +226,7 @@ def subset_classes(
             power_right = start_right(sums, n_present, kind, xlogx)
             n_left = np.int64(0)
             w_left = np.int64(0)
+            roots = 0.0
         for g in range(first, n_groups if is_exhaustive else m + 1):
             if is_exhaustive and ((2 * m + 1) >> g) & 1 == 0:
                 continue
@@ -228,8 +240,11 @@ def subset_classes(
                 power_right -= power_step(kind, sums[RIGHT, c], w, xlogx)
             n_left += groups[GROUP_N, g]
             w_left += groups[GROUP_WEIGHT, g]
-        cut = CutAtHand(np.int64(m), np.int64(-1), m == n_candidates - 1, n_left, w_left, power_left, power_right)
-        found = try_cut(found, cut, node, settings, xlogx, sums, totals)
+            if chance.noise > 0.0:
+                roots += np.sqrt(np.float64(groups[GROUP_WEIGHT, g]))
+        is_last = m == n_candidates - 1
+        cut = CutAtHand(np.int64(m), np.int64(-1), is_last, n_left, w_left, power_left, power_right, roots)
+        found = try_cut(found, cut, node, settings, xlogx, sums, totals, chance)
     if found.cut >= 0:
         n_kept = n_groups if is_exhaustive else found.cut + 1
         mask = 2 * found.cut + 1 if is_exhaustive else np.int64(-1)
@@ -258,7 +273,7 @@ def subset_numbers(
     """Best subset for numbers and two classes."""
     if packed is not None:
         if node.is_packed and settings.missing == LEARNED:
-            return scan_levels(best, feature, node, rows, table, scratch)
+            return scan_levels(best, feature, node, rows, table, settings, scratch)
     return subset_moments(best, feature, node, rows, table, settings, scratch)
 
 
