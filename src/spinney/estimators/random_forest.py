@@ -191,6 +191,7 @@ class RandomForestClassifier(ForestClassifier, BaseForest):
         self.max_bins = max_bins
         self.monotonic_cst = monotonic_cst
         self.categorical_features = categorical_features
+        self.cat_penalty = cat_penalty
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -302,6 +303,7 @@ class RandomForestRegressor(ForestRegressor, BaseForest):
         self.max_bins = max_bins
         self.monotonic_cst = monotonic_cst
         self.categorical_features = categorical_features
+        self.cat_penalty = cat_penalty
         self.keep_members = keep_members
         self.n_jobs = n_jobs
         self.random_state = random_state
