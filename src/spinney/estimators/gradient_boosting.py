@@ -87,9 +87,12 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         Which columns are categories: by dtype, or as mask, indices or names.
     cat_smooth : float, default=10.0
         Levels are ordered by their mean derivative; this much weight at 0 is added to each, against small levels.
-    max_cat_threshold : int, default=8
-        Most levels of a category in the branch that has fewer of them, where a node has more than 64: with thousands of
-        levels, larger subsets fit noise.
+    max_cat_threshold : int, optional
+        Most levels of a category in the branch that has fewer of them, where a node has more than 64; no limit by
+        default.
+    cat_penalty : float, default=1.0
+        How much of the gain that the levels of a category have by chance is taken off that of a subset of them: the
+        more levels, and the fewer rows each, the more. 0: subsets are judged by their gain alone.
     monotonic_cst : array-like of {-1, 0, 1} or dict, optional
         Direction in which each numeric feature may move the probability of the second class; two classes only.
     interaction_cst : list of sets of indices or names, "pairwise" or "no_interactions", optional
@@ -199,7 +202,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         candidates: str = "weight",
         categorical_features: ArrayLike | str | None = "from_dtype",
         cat_smooth: float = 10.0,
-        max_cat_threshold: int = 8,
+        max_cat_threshold: int | None = None,
         cat_penalty: float = 1.0,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,
@@ -391,6 +394,8 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
         As in `GradientBoostingClassifier`.
     max_features_per_tree, newton, init, max_bins, candidates, categorical_features, cat_smooth, max_cat_threshold
         As in `GradientBoostingClassifier`.
+    cat_penalty : float, default=1.0
+        As in `GradientBoostingClassifier`.
     interaction_cst, n_iter_no_change, scoring, tol, max_time, warm_start, n_jobs, verbose, random_state
         As in `GradientBoostingClassifier`.
 
@@ -456,7 +461,7 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
         candidates: str = "weight",
         categorical_features: ArrayLike | str | None = "from_dtype",
         cat_smooth: float = 10.0,
-        max_cat_threshold: int = 8,
+        max_cat_threshold: int | None = None,
         cat_penalty: float = 1.0,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,
