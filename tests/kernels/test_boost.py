@@ -74,6 +74,7 @@ def make_settings(**changes):
     plain |= {"order": BEST_FIRST, "min_samples_leaf": 1, "min_hessian": 1, "most_hessian": 1, "n_shards": 1}
     plain |= {"is_plain": False, "has_monotone": False, "is_post": False}
     plain |= {"gradient_unit": 1.0, "hessian_unit": 1.0, "reg_lambda": 0.0, "reg_alpha": 0.0, "gamma": 0.0}
+    plain |= {"cat_penalty": 0.0, "square_unit": 1.0}
     return BoostSettings(**{**plain, "cat_smooth": 0.0, **changes})
 
 
@@ -353,8 +354,8 @@ def test_the_scan_of_groups_finds_the_best_cut(parts, missing, counts, options, 
             assume(slope >= 0 or slope < -Fraction(1, 10**9))  # rounding must not decide
             if slope >= 0:
                 cuts.append((score, k, branch, left))
-    whole = RowSums(pack(*rest_of((0, 0), parts, missing)), n_all if is_counted else 0, w_all if is_counted else 0)
-    unknown = RowSums(0 if missing is None else pack(*missing), n_missing, w_missing)
+    whole = RowSums(pack(*rest_of((0, 0), parts, missing)), n_all if is_counted else 0, w_all if is_counted else 0, 0.0)
+    unknown = RowSums(0 if missing is None else pack(*missing), n_missing, w_missing, 0.0)
     is_plain = options["reg_alpha"] == direction == 0 and bounds[0] == -math.inf
     limits = make_settings(is_plain=is_plain, **options)
     for scan in (opened("boost.scan", "scan_groups", 8), _jit.interpreted().boost.scan.scan_groups):

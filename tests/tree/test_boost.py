@@ -18,6 +18,7 @@ from spinney._types import CONTROL_SIZE, CONTROL_STOP, IS_CATEGORICAL, N_CODES, 
 from spinney.ensemble.subspaces import Subspaces
 from spinney.kernels.common.structs import BoostNodes, PackedUnits
 from spinney.table.binning import bin_table
+from spinney.table.fixed_point import Weights
 from spinney.tree import boost
 from spinney.tree.boost import BoostGrowth, BoostParams
 
@@ -41,7 +42,11 @@ def make_growth(columns, n_levels, params, *, n_shards=1, weights=None, max_bins
         for shard in range(n_shards):
             work(shard)
 
-    return BoostGrowth(bins, BoostParams(**params), weights, kernels, n_shards, run)
+    n_rows = len(columns[0])
+    is_unit = len(weights) == 1
+    total = n_rows if is_unit else int(weights.sum())
+    given = Weights(weights, 0, 0, is_unit=is_unit, is_whole=True, total=total)
+    return BoostGrowth(bins, BoostParams(**params), given, kernels, n_shards, run)
 
 
 def grow(growth, sums, *, used=None, bag=None, min_weight=0, seed=0, likely_gain=math.inf, control=None):

@@ -47,7 +47,7 @@ from spinney.model.fitted_boosting import FittedBoosting, Scores, feature_import
 from spinney.table.fixed_point import scale
 from spinney.table.ingest import Table
 from spinney.table.schema import Schema, encode
-from spinney.tree.boost import BoostParams
+from spinney.tree.boost import UNLIMITED, BoostParams
 from spinney.tree.forest import Forest, join_forests
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ BOOST_CONSTRAINTS: dict[str, list[Any]] = {
     "max_bins": [*SHARED_CONSTRAINTS["max_bins"], None],
     "candidates": [StrOptions({"weight", "hessian"})],
     "cat_smooth": [Interval(Real, 0.0, None, closed="left")],
-    "max_cat_threshold": [Interval(Integral, 1, None, closed="left")],
+    "max_cat_threshold": [Interval(Integral, 1, None, closed="left"), None],
     "cat_penalty": [Interval(Real, 0.0, None, closed="left")],
     "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
     "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), None],
@@ -426,7 +426,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             max_tree_features=count_features(self.max_features_per_tree, n_features),
             newton=bool(self.newton),
             cat_smooth=scale(float(self.cat_smooth), -power),
-            max_cat_threshold=int(self.max_cat_threshold),
+            max_cat_threshold=UNLIMITED if self.max_cat_threshold is None else int(self.max_cat_threshold),
             cat_penalty=float(self.cat_penalty),
             candidates=self.candidates,
             max_bins=int(self.max_bins or MAX_CODES),

@@ -97,9 +97,12 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         Which columns are categories: by dtype, or as mask, indices or names.
     cat_smooth : float, default=10.0
         Levels are ordered by their mean derivative; this much weight at 0 is added to each, against small levels.
-    max_cat_threshold : int, default=8
-        Most levels of a category in the branch that has fewer of them, where a node has more than 64: with thousands of
-        levels, larger subsets fit noise.
+    max_cat_threshold : int, optional
+        Most levels of a category in the branch that has fewer of them, where a node has more than 64; no limit by
+        default.
+    cat_penalty : float, default=1.0
+        How much of the gain that the levels of a category have by chance is taken off that of a subset of them: the
+        more levels, and the fewer rows each, the more. 0: subsets are judged by their gain alone.
     monotonic_cst : array-like of {-1, 0, 1} or dict, optional
         Direction in which each numeric feature may move the probability of the second class; two classes only.
     interaction_cst : list of sets of indices or names, "pairwise" or "no_interactions", optional
@@ -212,7 +215,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         candidates: str = "weight",
         categorical_features: ArrayLike | str | None = "from_dtype",
         cat_smooth: float = 10.0,
-        max_cat_threshold: int = 8,
+        max_cat_threshold: int | None = None,
         cat_penalty: float = 1.0,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,
@@ -506,7 +509,7 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
         candidates: str = "weight",
         categorical_features: ArrayLike | str | None = "from_dtype",
         cat_smooth: float = 10.0,
-        max_cat_threshold: int = 8,
+        max_cat_threshold: int | None = None,
         cat_penalty: float = 1.0,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,

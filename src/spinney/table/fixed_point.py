@@ -220,9 +220,7 @@ def bag_target(
     if not weights.is_whole:
         row_weight = weigh_row(times)
     is_whole = weights.is_whole and total < WHOLE_LIMIT
-    return weights._replace(
-        values=times, is_unit=False, is_whole=is_whole, total=total, row_weight=row_weight
-    ), target
+    return weights._replace(values=times, is_unit=False, is_whole=is_whole, total=total, row_weight=row_weight), target
 
 
 def excess_bits(values: NDArray[np.int64], counts: NDArray[np.int64]) -> int:

@@ -30,7 +30,9 @@ from .ties import NO_SCORE
 
 TWO_LEVELS = 4.0 / np.pi  # of two levels of one size
 SURE = 3.0  # deviations that a gain must exceed its luck by
-DENSITY = 1.342  # DENSITY * x**(7 / 8), x = r (1 - r), is the normal density at the r-quantile, to 2 % for 0.01 < r < 0.99
+DENSITY = (
+    1.342  # DENSITY * x**(7 / 8), x = r (1 - r), is the normal density at the r-quantile, to 2 % for 0.01 < r < 0.99
+)
 
 
 @inlined

@@ -5,7 +5,7 @@
                                        are ordered along the one in which they differ most. K: effective classes
   entropy                              1 / (2 log 2) bits, for a gain in nats is half a chi-squared number, times the
                                        surplus of the best direction; levels of a row or two gain all of the entropy
-  SDR                                  half the standard deviation, to first order; levels of a row or two gain all of it
+  SDR                                  half the standard deviation; levels of a row or two gain all of it
   misclassification                    nothing: its gain is not a sum of squares
 
 All of them times the weight of a row, since sums of weighted targets vary with it.

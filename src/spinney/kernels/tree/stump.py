@@ -201,7 +201,9 @@ def scan_order_groups(
     if n_groups == 0 or (n_groups == 1 and n_missing == 0):
         return best, nothing, nothing
     root = open_rows(order.rows.shape[1], np.int64(0))
-    found = scan_moments(given_score(best), GroupWalk(n_groups, np.int64(0), no_chance()), root, settings, xlogx, groups, totals)
+    found = scan_moments(
+        given_score(best), GroupWalk(n_groups, np.int64(0), no_chance()), root, settings, xlogx, groups, totals
+    )
     if found.cut < 0:
         return found.score, nothing, nothing
     at = n_missing - 1

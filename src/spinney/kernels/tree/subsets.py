@@ -214,9 +214,7 @@ def subset_classes(
     n_left = np.int64(0)
     w_left = np.int64(0)
     roots = 0.0
-    chance = chance_of_classes(
-        n_groups, sum_roots(groups, n_groups, GROUP_WEIGHT), node, settings, xlogx, sums, totals
-    )
+    chance = chance_of_classes(n_groups, sum_roots(groups, n_groups, GROUP_WEIGHT), node, settings, xlogx, sums, totals)
     has_last = totals[N_MISSING] > 0 and settings.missing != SURROGATE  # known rows against missing ones
     for m in range(n_candidates if has_last else n_candidates - 1):
         first = np.int64(m)
