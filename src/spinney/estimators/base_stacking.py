@@ -327,8 +327,8 @@ class Stacking(TransformerMixin, _BaseComposition, Estimator[FittedStacking]):
             chosen = np.flatnonzero(~np.isnan(held_out).any(axis=1))
             if len(chosen) == 0:
                 raise ValueError(
-                    "cv='oob': no row is out of bag for every member; give members more trees (n_estimators), or set "
-                    "cv to a number of folds"
+                    f"cv='oob': of n_samples={len(used.y)} no row is out of bag for every member: give members more "
+                    "trees (n_estimators), or set cv to a number of folds"
                 )
             held_out, y, weight = held_out[chosen], y[chosen], None if weight is None else weight[chosen]
         Z: Any = held_out
