@@ -35,6 +35,16 @@ OPTIONS = {  # such that a fit has as many attributes as one can have
     "GradientBoostingRegressor": EARLY,
     "AdaBoostClassifier": EARLY,
     "AdaBoostRegressor": EARLY,
+    "StackingClassifier": {
+        "estimators": [("tree", spinney.CARTClassifier(max_depth=2)), ("c45", spinney.C45Classifier())],
+        "final_estimator": spinney.CARTClassifier(max_depth=2),
+        "cv": 3,
+    },
+    "StackingRegressor": {
+        "estimators": [("tree", spinney.CARTRegressor(max_depth=2)), ("id3", spinney.ID3Regressor(max_depth=2))],
+        "final_estimator": spinney.CARTRegressor(max_depth=2),
+        "cv": 3,
+    },
 }
 
 
@@ -101,8 +111,20 @@ OUT_OF_RANGE = {  # name: the right type and a wrong value, made from the right 
     "validation_scores_": lambda _: np.zeros(99),
     "_fingerprint": lambda _: "no hash",
     "_weight_mark": lambda _: "no hash",
+    "_names": lambda value: value[:1] * 2,
+    "estimators_": lambda value: value[:1],
+    "stack_method_": lambda value: ["fit", *value[1:]],
+    "_widths": lambda value: [width + 1 for width in value],
+    "final_estimator_": clone,
+    "_passes_x": lambda value: not value,
 }
-FREE = {"estimator_", "_is_soft", "_oob_is_hard", "oob_score_"}  # of which every value of the type is a possible one
+FREE = {
+    "_is_prefit",
+    "estimator_",
+    "_is_soft",
+    "_oob_is_hard",
+    "oob_score_",
+}  # of which every value of the type is a possible one
 
 
 def fit(cls, **options):

@@ -363,7 +363,7 @@ def test_out_of_bag_groups_are_drawn_whole():
         (
             ensemble.BaggingClassifier(LogisticRegression()),
             {"stack_method": "decision_function"},
-            r"stack_method='decision_function' has no out-of-bag values, .* \('one'\): set stack_method='predict_proba'",
+            r"stack_method='decision_function' has no out-of-bag values, .* \('one'\): set stack_method=",
         ),
         (
             RandomForestClassifier(bootstrap=False),
@@ -400,9 +400,10 @@ def test_rows_of_weight_0_are_left_out():
         np.testing.assert_array_equal(stack.predict_proba(X), other.predict_proba(X))
 
 
-def test_a_class_without_weight_has_probability_0():
+@pytest.mark.parametrize("options", [{"cv": 3}, {"cv": "oob"}, {"cv": "oob", "stack_method": "predict"}], ids=str)
+def test_a_class_without_weight_has_probability_0(options):
     X, y = load_iris(return_X_y=True)
-    stack = StackingClassifier(THEIRS[:1], cv=3).fit(X, y, np.where(y == 1, 0.0, 1.0))
+    stack = StackingClassifier(BAGGED[:1], **options).fit(X, y, np.where(y == 1, 0.0, 1.0))
     shares = stack.predict_proba(X)
     assert shares.shape == (150, 3)
     assert (shares[:, 1] == 0.0).all()
@@ -462,7 +463,8 @@ def test_folds_that_split_groups_are_refused():
     with pytest.raises(ValueError, match="groups: cv='prefit' holds out no rows"):
         StackingClassifier([("tree", CARTClassifier().fit(X, y))], cv="prefit").fit(X, y, groups=groups)
     with pytest.raises(ValueError, match="5 folds of whole groups, but there are 2 groups"):
-        StackingClassifier(THEIRS).fit(X, y, groups=np.arange(150) % 2)
+        StackingClassifier(THEIRS, cv=5).fit(X, y, groups=np.arange(150) % 2)
+    assert len(make_stack_folds(None, X, y, np.arange(150, dtype=np.int32) % 2, None, has_classes=True)) == 2
     with pytest.raises(ValueError, match=r"groups must have one label per row, shape \(150,\)"):
         StackingClassifier(THEIRS).fit(X, y, groups=[1, 2])
 

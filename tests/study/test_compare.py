@@ -11,8 +11,11 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_validate
 
+import spinney
 from spinney import load_model
-from spinney.study import Study, compare, prepare, refit
+from spinney.estimators import base_stacking
+from spinney.estimators.cross_fitting import make_stack_folds
+from spinney.study import FoldRecord, Study, compare, examine, prepare, refit
 from spinney.study.clock import Clock, read_duration
 from spinney.study.folds import make_folds
 from spinney.study.methods import Method, all_methods, choose_methods
@@ -59,6 +62,45 @@ def test_scores_are_those_of_cross_validate(is_regression, metric, n_classes):
     assert not study.is_partial
     assert {one.key for one in study.differences} | {study.best} == {one.key for one in study.methods}
     assert all(one.mean >= 0 for one in study.differences)
+
+
+@compiled_only
+@pytest.mark.parametrize("is_regression", [False, True])
+def test_stacking_takes_part_where_it_is_named(is_regression):
+    data = make_data(is_regression=is_regression)
+    record = FoldRecord()
+    study = compare(data, methods=["stacking"], n_splits=2, n_repeats=1, seed=3, record=record)
+    result = study.method("stacking")
+    assert result.error is None
+    assert Study.from_json(study.to_json()) == study
+    kind = spinney.StackingRegressor if is_regression else spinney.StackingClassifier
+    members = [
+        (name, getattr(spinney, stem + kind.__name__.removeprefix("Stacking"))())
+        for name, stem in (("forest", "RandomForest"), ("extra_trees", "ExtraTrees"), ("boosting", "GradientBoosting"))
+    ]
+    stack = kind(members, random_state=3)
+    by_hand = cross_validate(stack, data.X, data.y, cv=make_folds(data, 2, 1, seed=3).splits)
+    assert list(result.scores) == pytest.approx(by_hand["test_score"], rel=1e-12)
+    assert study.best == "stacking"
+    np.testing.assert_array_equal(refit(study, data).predict(data.X), stack.fit(data.X, data.y).predict(data.X))
+    evidence = examine(study, data, record)
+    assert evidence.name == "stacking"
+    assert "methods=['stacking']" in evidence.recipe
+
+
+@compiled_only
+def test_folds_inside_a_stack_are_of_whole_groups(monkeypatch):
+    data = make_data(groups="g")
+    seen = []
+
+    def watch(cv, X, y, groups, *args, **options):
+        seen.append(groups is not None)
+        return make_stack_folds(cv, X, y, groups, *args, **options)
+
+    monkeypatch.setattr(base_stacking, "make_stack_folds", watch)
+    study = compare(data, methods=["stacking"], n_splits=2)
+    assert study.method("stacking").error is None
+    assert seen == [False, True, True]  # the first is the warm-up, of which nothing is kept
 
 
 @compiled_only
@@ -230,6 +272,8 @@ def test_methods_and_metrics_are_chosen_by_name():
         choose_methods("regression", ["baseline"])
     with pytest.raises(ValueError, match="'c45' for regression"):
         choose_methods("regression", ["c45"])
+    assert "stacking" not in [one.key for one in choose_methods("regression")]
+    assert [one.key for one in choose_methods("regression", ["stacking", "cart"])] == ["baseline", "cart", "stacking"]
     assert choose_metric(None, "regression").name == "r2"
     with pytest.raises(ValueError, match="'r2' is not one for classification: choose one of accuracy"):
         choose_metric("r2", "classification")

@@ -7,7 +7,7 @@ predict:   X ──► members ──► columns ──► second stage
 from __future__ import annotations
 
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, Self, runtime_checkable
 
 import numpy as np
 from scipy import sparse
@@ -64,6 +64,19 @@ STACKING_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
+@runtime_checkable
+class SecondStage(Protocol):
+    """What can be fitted to the columns of members, of whatever library."""
+
+    def fit(self, X: Any, y: Any) -> Any:
+        """Learn."""
+        raise NotImplementedError
+
+    def predict(self, X: Any) -> Any:
+        """Predict."""
+        raise NotImplementedError
+
+
 def has_stage(method: str) -> Callable[[Any], bool]:
     """A test of whether the second stage of a stack, fitted or not, has a method; AttributeError where it has not."""
 
@@ -83,7 +96,7 @@ class Stacking(TransformerMixin, _BaseComposition, Estimator[FittedStacking]):
         "estimators_": Kept(list),
         "stack_method_": Kept(list),
         "_widths": Kept(list),
-        "final_estimator_": Kept(object),
+        "final_estimator_": Kept(SecondStage),
         "_is_prefit": Kept(bool),
         "_passes_x": Kept(bool),
     }
@@ -327,8 +340,8 @@ class Stacking(TransformerMixin, _BaseComposition, Estimator[FittedStacking]):
             chosen = np.flatnonzero(~np.isnan(held_out).any(axis=1))
             if len(chosen) == 0:
                 raise ValueError(
-                    "cv='oob': no row is out of bag for every member; give members more trees (n_estimators), or set "
-                    "cv to a number of folds"
+                    f"cv='oob': of n_samples={len(used.y)} no row is out of bag for every member: give members more "
+                    "trees (n_estimators), or set cv to a number of folds"
                 )
             held_out, y, weight = held_out[chosen], y[chosen], None if weight is None else weight[chosen]
         Z: Any = held_out

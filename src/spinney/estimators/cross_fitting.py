@@ -53,12 +53,13 @@ def make_stack_folds(
 ) -> list[StackFold]:
     """The folds that `cv` asks for, each row held out in one of them, and no group on both sides of one.
 
-    cv: a number of folds, None for five, a splitter of scikit-learn's kind, or pairs of row numbers; seed: shuffles the
-    rows (or groups) of a number of folds; None: they stay in order.
+    cv: a number of folds, None for five or as many as there are groups, a splitter of scikit-learn's kind, or pairs of
+    row numbers; seed: shuffles the rows (or groups) of a number of folds; None: they stay in order.
     """
     n_rows = len(y)
     if cv is None or isinstance(cv, Integral):
-        n_folds = N_FOLDS if cv is None else int(cv)
+        n_most = N_FOLDS if groups is None else max(min(N_FOLDS, int(groups.max()) + 1), 2)
+        n_folds = n_most if cv is None else int(cv)
         splitter = choose_splitter(n_folds, y, groups, seed, has_classes=has_classes)
         splits = list(splitter.split(X, y, groups))
     else:
@@ -218,19 +219,23 @@ def ask_member(member: Any, X: Any, method: str, known: NDArray[Any] | None) -> 
     if method == "predict":
         order = np.searchsorted(member.classes_, given.ravel())
         return as_columns(places[order])
-    is_whole = len(places) == len(known)
     if method == "decision_function":
-        if not is_whole:
+        if len(places) < len(known):
             raise ValueError(
                 f"it has seen {len(places)} of {len(known)} classes, and its decision_function says nothing of the "
                 "others: set stack_method='predict_proba' or 'predict', or a cv whose folds hold every class"
             )
         return as_columns(given)
-    shares = as_columns(given)
-    if not is_whole:
-        shares = np.zeros((len(given), len(known)))
-        shares[:, places] = given
-    return shares[:, 1:] if len(known) == 2 else shares
+    return place_shares(given, places, len(known))
+
+
+def place_shares(shares: NDArray[Any], places: NDArray[np.int64], n_classes: int) -> NDArray[np.float64]:
+    """Class probabilities as columns of the second stage; places: the classes that they are of, by number."""
+    columns = as_columns(shares)
+    if len(places) < n_classes:
+        columns = np.zeros((len(shares), n_classes))
+        columns[:, places] = shares
+    return columns[:, 1:] if n_classes == 2 else columns
 
 
 def as_columns(values: NDArray[Any]) -> NDArray[np.float64]:
@@ -335,10 +340,13 @@ class OutOfBagFits:
         if found is None:
             refuse_without_bags(member)
         values = as_columns(found)
-        if n_classes and member.method == "predict":
+        if self.data.known is None:
+            return values
+        places = find_places(fitted, self.data.known)
+        if member.method == "predict":
             is_seen = np.isnan(values).any(axis=1, keepdims=True)
-            return np.where(is_seen, np.nan, values.argmax(axis=1, keepdims=True))
-        return values[:, 1:] if n_classes == 2 else values
+            return np.where(is_seen, np.nan, places[values.argmax(axis=1)][:, None])
+        return place_shares(values, places, n_classes)
 
     def run(self, n_workers: int, *, verbose: bool) -> Fitted:
         """Fit them all."""

@@ -37,7 +37,7 @@ class StackingClassifier(Classifier, Stacking):
     cv : int, splitter, iterable, "prefit", "oob" or None, default=None
         How members are kept from seeing the rows that they predict for the second stage:
 
-        - a number of folds, each of all classes; None means 5;
+        - a number of folds, each of all classes; None means 5, or as many as there are groups if these are fewer;
         - a splitter of scikit-learn, or pairs (rows to fit on, rows to predict), that hold out every row once;
         - "oob": by the out-of-bag predictions of the members, each fitted once: forests and bagging, here and in
           scikit-learn. Their `oob_score` is switched on. Rows that no member could leave out are not used;
