@@ -18,6 +18,7 @@ import io, itertools, pickle
 import joblib, numpy as np, pandas as pd
 import spinney
 from spinney import C45Classifier, CARTClassifier, CARTRegressor, ID3Classifier, ID3Regressor, _jit
+from spinney import GradientBoostingClassifier, GradientBoostingRegressor
 
 spinney.warmup()
 kernels = _jit.load_compiled()
@@ -91,6 +92,16 @@ model = CARTClassifier().fit(frame, np.arange(200) % 3)
 pickle.loads(pickle.dumps(model)).predict(frame)
 joblib.dump(model, "model.joblib")
 joblib.load("model.joblib", mmap_mode="r").predict(frame)
+boosted = {"effort": 0.05}, {"n_estimators": 3}, {"n_estimators": 3, "subsample": 1.0, "max_features": None}
+for table, categorical in itertools.product((X, np.tile(X, (45, 6))), (None, [0])):
+    n = len(table)
+    weights = None, generator.integers(1, 4, n), generator.random(n) + 0.1
+    for params, weight, n_jobs in itertools.product(boosted, weights, (1, 2)):
+        shared = {"random_state": 0, "n_jobs": n_jobs, "categorical_features": categorical, **params}
+        for classes in (2, 3):
+            model = GradientBoostingClassifier(**shared).fit(table, np.arange(n) % classes, weight)
+            model.predict_proba(table)
+        GradientBoostingRegressor(**shared).fit(table, table[:, 1], weight).predict(table)
 
 after = {name: list(door.signatures) for name, door in doors.items()}
 more = {name: after[name][len(before[name]):] for name in doors if after[name] != before[name]}

@@ -26,7 +26,7 @@ from boosting_cases import make, make_frame, make_table, raw_of, same_forest, sc
 from contract import parametrize_with_contract
 from plain_boosting import plain
 from spinney import GradientBoostingClassifier, GradientBoostingRegressor
-from spinney.estimators.base_boosting import check_interactions
+from spinney.estimators.interactions import check_interactions
 from spinney.tree.forest import Forest
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from itertools import combinations
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -38,6 +37,7 @@ from spinney.estimators.checks import (
 )
 from spinney.estimators.evaluation_sets import GivenSet, Validation, check_stopping, read_offset
 from spinney.estimators.growers import RowLimits
+from spinney.estimators.interactions import check_interactions
 from spinney.estimators.kept import Kept, Part, set_parts
 from spinney.estimators.round_scores import make_score, name_score
 from spinney.estimators.scoring import find_score
@@ -686,36 +686,3 @@ def read_values(table: Table, rows: NDArray[np.bool_] | None) -> NDArray[np.floa
         block = table.block(first, min(first + n_at_once, n_features))
         values[:, first : first + len(block)] = (block if rows is None else block[:, rows]).T
     return values
-
-
-def check_interactions(constraint: Any, schema: Schema) -> list[list[int]] | None:
-    """Groups of features that may stand on one path; features in none of them make up a group of their own."""
-    n_features = schema.n_features
-    if constraint is None:
-        return None
-    if isinstance(constraint, str):
-        size = 1 if constraint == "no_interactions" else min(2, n_features)
-        return [list(group) for group in combinations(range(n_features), size)]
-    names = {name: j for j, name in enumerate(schema.names or ())}
-    groups = []
-    for group in constraint:
-        if isinstance(group, str) or not hasattr(group, "__iter__"):
-            raise TypeError(f"interaction_cst must be a list of sets of features, but holds {group!r}")
-        groups.append(sorted({find_feature(feature, names, n_features) for feature in group}))
-    rest = sorted(set(range(n_features)).difference(*groups))
-    return [group for group in [*groups, rest] if group]
-
-
-def find_feature(feature: Any, names: dict[Any, int], n_features: int) -> int:
-    """Index of a feature given by index or name."""
-    if isinstance(feature, str):
-        if feature not in names:
-            known = f"the columns are {list(names)[:10]}" if names else "X has no column names"
-            raise ValueError(f"interaction_cst names {feature!r}, but {known}")
-        return names[feature]
-    is_index = isinstance(feature, Integral) and not isinstance(feature, bool)
-    if not is_index or not 0 <= feature < n_features:
-        raise ValueError(
-            f"interaction_cst must hold names or indices from 0 to {n_features - 1} of features, got {feature!r}"
-        )
-    return int(feature)
