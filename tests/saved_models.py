@@ -116,7 +116,7 @@ MODELS = {  # name: estimator, classes, options of the data
     ),
     "stacking named": (
         StackingClassifier(
-            [("tree", CARTClassifier(max_depth=3)), ("boost", GradientBoostingClassifier(n_estimators=4, random_state=5))],
+            [("tree", CARTClassifier(max_depth=3)), ("boost", GradientBoostingClassifier(n_estimators=4))],
             CARTClassifier(max_depth=2), cv=3, passthrough=True,
         ), 2, {"is_named": True},
     ),

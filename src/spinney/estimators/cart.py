@@ -62,6 +62,7 @@ MISSING_CONSTRAINTS: dict[str, list[Any]] = {
     "missing": [StrOptions(set(MISSING))],
     "max_surrogates": [Interval(Integral, 0, None, closed="left")],
 }
+SURE = 3.0  # deviations of chance by which a subset of levels must gain more in a tree that stands alone
 PENALTY_CONSTRAINTS: dict[str, list[Any]] = {"cat_penalty": [Interval(Real, 0.0, None, closed="left")]}
 
 
@@ -113,6 +114,7 @@ def unlimited_params(cart: Any, n_features: int, seed: int) -> GrowParams:
         max_features=None if cart.max_features is None else count_features(cart.max_features, n_features),
         has_random_ties=cart.ties == "random",
         cat_penalty=float(cart.cat_penalty),
+        cat_margin=SURE,
         seed=seed,
     )
 

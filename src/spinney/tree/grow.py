@@ -113,6 +113,7 @@ class GrowParams:
     has_random_ties: bool = False
     has_random_tests: bool = False
     cat_penalty: float = 0.0  # of the gain that levels have by chance, see `kernels.common.luck`
+    cat_margin: float = 0.0  # deviations of that gain by which a subset must gain more
     has_random_feature_order: bool = False  # features are searched in random order: equal gains then go to any of them
     seed: int = 0
 
@@ -224,6 +225,7 @@ def make_settings(
         most_listed=0 if is_packed else most_listed(params, features, n_rows),
         most_words=(int(n_levels.max(initial=0)) + 63) // 64,
         cat_penalty=params.cat_penalty,
+        cat_margin=params.cat_margin,
         row_weight=weights.row_weight,
         noise_unit=math.ldexp(1.0, target.bits - weights.bits),
     )

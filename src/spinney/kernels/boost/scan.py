@@ -141,7 +141,7 @@ def chance_of(groups: np.ndarray, n_groups: int, whole: RowSums, settings: Boost
     for k in range(n_groups):
         roots += root_of(groups[GROUP_SUM, k])
     information = np.float64(hessian_of(whole.packed)) * settings.hessian_unit / np.float64(n_groups)
-    return Chance(whole.noise, roots, few_rows(information), 0.0)
+    return Chance(whole.noise, roots, few_rows(information), 0.0, 0.0)
 
 
 @kernel

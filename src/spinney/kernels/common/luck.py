@@ -29,7 +29,6 @@ from .structs import Chance
 from .ties import NO_SCORE
 
 TWO_LEVELS = 4.0 / np.pi  # of two levels of one size
-SURE = 3.0  # deviations that a gain must exceed its luck by
 DENSITY = (
     1.342  # DENSITY * x**(7 / 8), x = r (1 - r), is the normal density at the r-quantile, to 2 % for 0.01 < r < 0.99
 )
@@ -38,7 +37,7 @@ DENSITY = (
 @inlined
 def no_chance() -> Chance:
     """Of a number, or of a category whose subsets are not to be corrected."""
-    return Chance(0.0, 0.0, 0.0, 0.0)
+    return Chance(0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 @inlined
@@ -77,9 +76,10 @@ def less_luck(score: float, chance: Chance, roots: float, left: int, right: int)
     """Score of a cut less what it gains by chance; NO_SCORE where luck is enough to tell its gain.
 
     Luck is what levels gain on average; what they gain varies by sqrt(luck) and a little more, and a tree has many
-    nodes. A cut that gains nothing may still be made, as of any feature, if no luck was taken off.
+    nodes: one that stands alone asks for a margin, those of a forest make up for each other. A cut that gains nothing
+    may still be made, as of any feature, if no luck was taken off.
     """
     luck = luck_of(chance, roots, left, right)
-    if luck > 0.0 and score - luck - SURE * np.sqrt(luck * chance.noise) <= chance.floor:
+    if luck > 0.0 and score - luck - chance.margin * np.sqrt(luck * chance.noise) <= chance.floor:
         return NO_SCORE
     return score - luck

@@ -61,6 +61,7 @@ class Settings(NamedTuple):
     most_words: int  # words of the largest subset: levels / 64, rounded up; 0: no categories
     most_listed: int  # largest node that sorted lists are made for; 0: none
     cat_penalty: float  # how much of what its levels gain by chance a subset must pay; 0: nothing
+    cat_margin: float  # deviations of that chance by which a subset must gain more
     row_weight: float  # units of weight of an independent row: 1 where weights are whole, for weight 2 is two rows
     noise_unit: float  # units of a target in 1: what squared targets are divided by before they are summed
 
@@ -275,7 +276,8 @@ class Chance(NamedTuple):
     noise: float  # what a unit of luck is worth, in units of the score; 0: luck is not asked for
     roots: float  # sum of sqrt(weight) over the levels
     few: float  # 0: levels have many rows; 1: they have one or next to none
-    floor: float  # score of the node: a cut that may be luck must exceed it
+    floor: float  # score of the node: a cut that may be luck must exceed it ...
+    margin: float  # ... by so many deviations of what luck gains
 
 
 class GroupWalk(NamedTuple):

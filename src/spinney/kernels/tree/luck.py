@@ -97,7 +97,7 @@ def chance_of_numbers(
         noise = mix(0.5 * spread, spread, few)
     total = totals[S_ALL] - node.centre * totals[W_ALL]
     floor = score_moments(settings.criterion, totals[W_ALL], total, totals[Q_ALL], settings.square_unit, xlogx)
-    return Chance(settings.cat_penalty * settings.row_weight * noise, roots, few, floor)
+    return Chance(settings.cat_penalty * settings.row_weight * noise, roots, few, floor, settings.cat_margin)
 
 
 @inlined
@@ -140,4 +140,4 @@ def chance_of_classes(
         least = NATS * bit_of(xlogx)
         noise = mix(max(min(least * surplus, entropy), least), entropy, few)
     floor = score_classes(settings.criterion, sums, ALL, totals[W_ALL], node.n_present, xlogx)
-    return Chance(settings.cat_penalty * settings.row_weight * noise, roots, few, floor)
+    return Chance(settings.cat_penalty * settings.row_weight * noise, roots, few, floor, settings.cat_margin)
