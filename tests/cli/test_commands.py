@@ -191,6 +191,7 @@ def test_a_reader_that_goes_away_is_no_error_fault_151(tmp_path):
         [sys.executable, "-m", "spinney", "predict", str(path), str(big), "--keep"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        env=os.environ | {"PYTHONUNBUFFERED": ""},  # else a write that is cut short in the middle is no error to Python
     )
     assert process.stdout.read(1) == b"o"
     process.stdout.close()
