@@ -11,6 +11,8 @@ A node is split as follows:
   3. drop those that break a size limit or a monotone constraint;
   4. take the first among the candidates of largest gain. criterion="gain_ratio" takes the first of largest gain of
      each feature, and of those whose gain is at least the average the first of largest gain ratio.
+  With cat_penalty, a subset has its gain less what its levels gain by chance (`chance_of`), and is dropped where that
+  may be all of it.
 
 missing="surrogate" judges a candidate by the rows of known value; once it has won, every other feature is asked for
 the test that sends most of those rows the same way (`find_surrogates`), and rows of missing value go by that.
@@ -133,6 +135,8 @@ class Problem:
     min_impurity_decrease: float
     min_target_std: float
     monotonic: list[int]
+    cat_penalty: float
+    row_weight: float  # weight of an independent row, in whole units
 
 
 @dataclass
@@ -207,13 +211,15 @@ def read_problem(
     min_impurity_decrease: float = 0.0,
     min_target_std: float = 0.0,
     monotonic: Sequence[int] | None = None,
+    cat_penalty: float = 0.0,
 ) -> Problem:
     """Put the data into whole units and drop the rows of weight zero.
 
     `columns[j][i]` is feature j of row i: a number, or the index of a level; nan if missing. `n_classes=None`
     means regression, otherwise `y` holds class codes. `n_levels[j]` is the size of a categorical column's
     vocabulary (ignored for numbers; by default the highest level that occurs, plus one). `missing` is
-    "learned", "branch" or "surrogate". `monotonic[j]` is -1, 0 or 1.
+    "learned", "branch" or "surrogate". `monotonic[j]` is -1, 0 or 1. `cat_penalty` times what levels gain by
+    chance is taken off the gain of a subset.
     """
     n_features = len(columns)
     is_categorical = list(is_categorical or [False] * n_features)
@@ -237,6 +243,8 @@ def read_problem(
     else:
         targets, target_unit = [int(y[i]) for i in rows], Fraction(1)
     total_weight = sum(whole_weights)
+    is_whole = all(float(weights[i]).is_integer() for i in rows)  # then a row of weight 2 is two rows
+    row_weight = float(1 / weight_unit) if is_whole else sum(w * w for w in whole_weights) / total_weight
     return Problem(
         columns=[[float(column[i]) for i in rows] for column in columns],
         weights=whole_weights,
@@ -258,6 +266,8 @@ def read_problem(
         min_impurity_decrease=min_impurity_decrease,
         min_target_std=min_target_std,
         monotonic=monotonic,
+        cat_penalty=cat_penalty if any(is_categorical) else 0.0,
+        row_weight=row_weight,
     )
 
 
@@ -343,12 +353,69 @@ def score_candidates(
     for feature in range(len(problem.columns)):
         found, order_margin = candidates(problem, feature, rows)
         margin = min(margin, order_margin)
-        scored += [
+        scored_here = [
             (candidate, known_decrease(problem, sums, candidate))
             for candidate in found
             if is_allowed(problem, candidate, bounds)
         ]
+        if problem.cat_penalty and problem.is_categorical[feature] and problem.criterion != "misclassification":
+            scored_here, chance_margin = beyond_chance(problem, feature, rows, sums, scored_here)
+            margin = min(margin, chance_margin)
+        scored += scored_here
     return scored, margin
+
+
+# ----------------------------------------------------------------------------------------------- chance
+
+
+def beyond_chance(
+    problem: Problem, feature: int, rows: list[int], sums: Sums, scored: list[Scored]
+) -> tuple[list[Scored], float]:
+    """Subsets with what they gain beyond chance, without those that chance may explain, and how clear that is."""
+    column = problem.columns[feature]
+    roots: dict[int, float] = {}
+    for level in sorted({int(column[i]) for i in rows if not math.isnan(column[i])}):
+        roots[level] = math.sqrt(sum(problem.weights[i] for i in rows if column[i] == level))
+    noise, few = chance_of(problem, sums, len(roots))
+    kept, margin = [], math.inf
+    for candidate, gain in scored:
+        share = math.fsum(roots[level] for level in candidate.subset) / math.fsum(roots.values())
+        luck = 0.0
+        if len(candidate.subset) < len(roots):  # else known rows against missing ones
+            spread = share * (1.0 - share)
+            density = (1.0 - few) * 1.342 * spread**0.875 + few * math.sqrt(spread)
+            sway = math.fsum(roots.values()) * density
+            left, right = (part.weight for part in candidate.branches[:2])
+            excess = sway**2 * (1.0 / left + 1.0 / right) - 4.0 / math.pi
+            margin = min(margin, abs(excess))
+            luck = noise * max(excess, 0.0) / sums.weight
+        room = gain - luck - 3.0 * math.sqrt(luck * noise / sums.weight)
+        if luck > 0.0:
+            margin = min(margin, abs(room) / float(impurity(problem, sums)))
+        if luck == 0.0 or room > 0.0:
+            kept.append((candidate, gain - luck))
+    return kept, margin
+
+
+def chance_of(problem: Problem, sums: Sums, n_levels: int) -> tuple[float, float]:
+    """What a unit of luck is worth, as decrease times weight, and how much of it follows the bound of few rows."""
+    before = float(impurity(problem, sums))
+    rows_each = max(sums.weight / problem.row_weight / n_levels - 1.0, 0.0)
+    if problem.n_classes is None:
+        few = 1.0 / (1.0 + rows_each)
+        noise = before if problem.criterion == "squared_error" else before * (0.5 + few * 0.5)
+    else:
+        alike = math.fsum((part / sums.weight) ** 2 for part in sums.parts)
+        few = 1.0 / (1.0 + rows_each * (1.0 - alike) / 2.0)
+        n_classes = max(1.0 / alike, 2.0)
+        surplus = (1.0 + math.sqrt((n_classes - 2.0) / n_levels)) ** 2
+        if problem.criterion == "gini":
+            noise = before * min(surplus / (n_classes - 1.0), 1.0)
+        else:
+            half_nat = 0.5 / math.log(2.0)
+            least = max(min(half_nat * surplus, before), half_nat)
+            noise = least + few * max(before - least, 0.0)
+    return problem.cat_penalty * problem.row_weight * noise, few
 
 
 def largest_gain(problem: Problem, root: Node, waiting: list[OpenNode], is_race: bool) -> OpenNode:
@@ -676,7 +743,7 @@ def known_decrease(problem: Problem, sums: Sums, candidate: Candidate) -> Fracti
 
 
 def is_exact(problem: Problem) -> bool:
-    return problem.criterion not in ("entropy", "gain_ratio", "sdr")
+    return problem.criterion not in ("entropy", "gain_ratio", "sdr") and not problem.cat_penalty
 
 
 def as_number(problem: Problem, fraction: Fraction) -> Fraction | float:

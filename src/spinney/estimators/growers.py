@@ -130,6 +130,7 @@ class CartGrower:
             n_try=params.max_features or 0,
             has_random_ties=params.has_random_ties,
             monotone=self.monotone,
+            cat_penalty=params.cat_penalty,
             pruning=describe_pruning(report),
         )
         return make_trace(

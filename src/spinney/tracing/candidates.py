@@ -16,14 +16,16 @@ from spinney._elementary import log2_one
 from spinney._jit import interpreted
 from spinney._types import EXHAUSTIVE_LEVELS, LEAF, MULTIWAY, SUBSET, THRESHOLD
 from spinney.table.coding import midpoints
-from spinney.tree.split_measures import Worth, mean_impurity, measure, share_of, weigh_sums
+from spinney.tracing.luck import level_luck
+from spinney.tree.split_measures import Worth, impurity, mean_impurity, measure, share_of, weigh_sums
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from spinney.tracing.luck import LevelLuck
     from spinney.tree.split_measures import Sums
 
-    FindSubset = Callable[[], tuple[NDArray[np.bool_], int] | None]
+    FindSubset = Callable[[float], tuple[NDArray[np.bool_], int] | None]
 
 MOST_CUTS = 64  # of a feature that are all kept; of more, the best one
 DENSE = 4  # codes per row up to which groups are found by counting instead of sorting
@@ -31,6 +33,7 @@ TIE = 2.0**-46  # impurities that differ by a smaller share are equal: twice the
 TIE_SCORE = 1e-12  # scores that differ by a smaller share of the node's impurity are equal
 MEAN_SLACK = 2.0**-40  # means of levels that differ by less are equal: ordered by level
 GAIN_SLACK = 2.0**-40  # by which a test may miss min_impurity_decrease: sums here are rounded otherwise than in growing
+CHANCE = "gains no more than its levels may by chance"
 C45_SHARE, C45_MOST = 0.1, 25.0  # least weight of a side of a threshold: a tenth of the mean class, at most 25 (J48)
 C45_SLACK = interpreted().common.ties.C45_SMALL  # weights and gains that differ by less are equal to J48
 
@@ -54,6 +57,8 @@ class SplitRules:
     n_try : int
         Features drawn per node; 0 for all.
     monotone : int8 (n_features,), optional
+    cat_penalty : float
+        How much of what levels gain by chance is taken off a subset of them.
     pruning : str
         What may have pruned the grown tree, in words; "" for nothing.
     """
@@ -72,6 +77,7 @@ class SplitRules:
     n_try: int = 0
     has_random_ties: bool = False
     monotone: NDArray[np.int8] | None = None
+    cat_penalty: float = 0.0
     pruning: str = ""
 
 
@@ -101,6 +107,8 @@ class Tests:
     is_admissible : bool (n_tests,)
     reasons : list of str
         Why not, "" otherwise.
+    luck : float64 (n_tests,)
+        What the levels gain by chance, which is taken off the score.
     penalty : float
         What the gain of each has been lowered by (C4.5).
     best : int
@@ -118,6 +126,7 @@ class Tests:
     score: NDArray[np.float64]
     is_admissible: NDArray[np.bool_]
     reasons: list[str]
+    luck: NDArray[np.float64]
     unknown: float = 0.0
     penalty: float = 0.0
     best: int = 0
@@ -246,6 +255,7 @@ def join(tests: Tests, own: Tests) -> Tests:
         score=np.concatenate([tests.score, own.score]),
         is_admissible=np.concatenate([tests.is_admissible, own.is_admissible]),
         reasons=tests.reasons + own.reasons,
+        luck=np.concatenate([tests.luck, own.luck]),
         present=tests.present,
     )
 
@@ -263,6 +273,7 @@ def take(tests: Tests, keep: list[int]) -> Tests:
         score=tests.score[keep],
         is_admissible=tests.is_admissible[keep],
         reasons=[tests.reasons[k] for k in keep],
+        luck=tests.luck[keep],
     )
 
 
@@ -282,6 +293,8 @@ class NodeScan:
         Of the values of branches, where a feature above is monotone.
     exponent : int
         A decrease of the criterion is in units of `2**exponent`.
+    row_weight : float
+        Weight of an independent row, see `table.fixed_point.weigh_row`.
     """
 
     def __init__(
@@ -292,6 +305,7 @@ class NodeScan:
         root_weight: float,
         bounds: tuple[float, float],
         exponent: int = 0,
+        row_weight: float = 1.0,
     ) -> None:
         self.rules = rules
         self.n_classes = n_classes
@@ -300,14 +314,15 @@ class NodeScan:
         self.share = self.weight / root_weight
         self.bounds = bounds
         self.exponent = exponent
+        self.row_weight = row_weight
 
     def scan(
         self, feature: int, groups: Groups, find_subset: FindSubset, open_cuts: NDArray[np.int64] | None = None
     ) -> Tests:
         """Tests of a feature.
 
-        find_subset(): the grower's best subset of many levels, for many classes. open_cuts: the highest codes below the
-        thresholds that the grower could choose; by default those that the rules allow.
+        find_subset(cat_penalty): the grower's best subset of many levels, for many classes. open_cuts: the highest
+        codes below the thresholds that the grower could choose; by default those that the rules allow.
         """
         if groups.is_constant or (len(groups.codes) < 2 and not self.counts_missing):
             return self.no_test(feature, "constant here")
@@ -337,14 +352,18 @@ class NodeScan:
             score=np.full(1, -np.inf),
             is_admissible=np.zeros(1, np.bool_),
             reasons=[reason],
+            luck=np.zeros(1),
         )
 
     # --- branches ---
 
-    def part(self, left: Sums, groups: Groups) -> tuple[Sums, NDArray[np.int64]]:
+    def part(
+        self, left: Sums, groups: Groups, roots: NDArray[np.float64] | None = None
+    ) -> tuple[Sums, NDArray[np.int64]]:
         """Branches of tests and the branch of the missing rows, given the sums of branch 0, every known row last.
 
-        That last test, known against missing, is there only where missing rows count.
+        That last test, known against missing, is there only where missing rows count. roots: of subsets, the sums of
+        sqrt(weight) over the levels of branch 0, from which follows what they gain by chance.
         """
         known, missing = left[-1], groups.missing
         if not (groups.has_missing and self.counts_missing):
@@ -356,8 +375,8 @@ class NodeScan:
             right[-1], apart[-1] = missing, 0.0
             return np.stack([left, right, apart], axis=1), np.append(np.full(len(left) - 1, 2), 1)
         to_right, to_left = np.stack([left, right + missing], axis=1), np.stack([left + missing, right], axis=1)
-        after = self.after(to_right)
-        is_left = self.after(to_left) < after - TIE * np.abs(after)  # equal: to the right
+        cost = self.cost(to_right, groups, roots)
+        is_left = self.cost(to_left, groups, roots) < cost - TIE * np.abs(self.after(to_right))  # equal: to the right
         is_left[-1] = False
         return np.where(is_left[:, None, None], to_left, to_right), np.where(is_left, 0, 1)
 
@@ -374,6 +393,25 @@ class NodeScan:
     def after(self, branches: Sums) -> NDArray[np.float64]:
         """Impurity after tests, (n_tests,)."""
         return mean_impurity(branches, self.rules.criterion, self.n_classes)
+
+    def cost(self, branches: Sums, groups: Groups, roots: NDArray[np.float64] | None) -> NDArray[np.float64]:
+        """Impurity after tests and what they owe to chance, (n_tests,); infinite where chance explains it all."""
+        after = self.after(branches)
+        level = self.luck_of(groups)
+        if roots is None or level is None:
+            return after
+        luck = level.gain(roots, weigh_sums(branches[:, :2], self.n_classes))
+        decrease = impurity(self.total, self.rules.criterion) - after
+        return np.where(level.explains(decrease, luck), np.inf, after + luck)
+
+    def luck_of(self, groups: Groups) -> LevelLuck | None:
+        """What the levels of the node gain by chance."""
+        rules = self.rules
+        return level_luck(self.total, groups.sums, rules.criterion, self.n_classes, rules.cat_penalty, self.row_weight)
+
+    def roots_of(self, groups: Groups) -> NDArray[np.float64]:
+        """sqrt(weight) of each level."""
+        return np.sqrt(weigh_sums(groups.sums, self.n_classes))
 
     def unknown_of(self, groups: Groups) -> float:
         """Weight of the missing rows that no branch counts."""
@@ -405,34 +443,51 @@ class NodeScan:
         n = len(groups.codes)
         if self.n_classes <= 2:
             order = level_order(groups.sums, self.n_classes)
-            branches, missing = self.part(np.cumsum(groups.sums[order], axis=0), groups)
-            tests = self.judge_subsets(feature, branches, missing, groups)
+            roots = np.cumsum(self.roots_of(groups)[order])
+            branches, missing = self.part(np.cumsum(groups.sums[order], axis=0), groups, roots)
+            tests = self.judge_subsets(feature, branches, missing, groups, roots)
             masks = np.zeros((1, n), np.bool_)
             masks[0, order[: int(tests.last[0]) + 1]] = True
         elif n <= EXHAUSTIVE_LEVELS:
             subsets = every_subset(n)
-            branches, missing = self.part(subsets.astype(np.float64) @ groups.sums, groups)
-            tests = self.judge_subsets(feature, branches, missing, groups)
+            roots = subsets.astype(np.float64) @ self.roots_of(groups)
+            branches, missing = self.part(subsets.astype(np.float64) @ groups.sums, groups, roots)
+            tests = self.judge_subsets(feature, branches, missing, groups, roots)
             masks = subsets[tests.last]
         else:
-            found = find_subset()
+            penalty = self.rules.cat_penalty
+            found = find_subset(penalty) or (find_subset(0.0) if penalty else None)
             if found is None:
                 return self.no_test(feature, "no admissible subset")
             masks = found[0][groups.codes - 1][None]
-            tests = self.judge_subsets(feature, *self.part_given(masks[0], found[1], groups), groups)
+            branches, missing = self.part_given(masks[0], found[1], groups)
+            tests = self.judge_subsets(feature, branches, missing, groups, self.roots_of(groups)[masks[0]].sum()[None])
         levels = np.zeros((1, groups.n_levels), np.bool_)
         levels[:, groups.codes - 1] = masks
         return replace(tests, levels=levels)
 
-    def judge_subsets(self, feature: int, branches: Sums, missing: NDArray[np.int64], groups: Groups) -> Tests:
-        """The best of these tests; `last` is its position."""
+    def judge_subsets(
+        self,
+        feature: int,
+        branches: Sums,
+        missing: NDArray[np.int64],
+        groups: Groups,
+        roots: NDArray[np.float64],
+    ) -> Tests:
+        """The best of these tests; `last` is its position. roots: see `part`."""
         n = len(branches)
         unknown = self.unknown_of(groups)
-        return self.judge(feature, SUBSET, branches, np.full(n, np.nan), np.arange(n), missing, unknown=unknown)
+        level = self.luck_of(groups)
+        luck, is_chance = np.zeros(n), np.zeros(n, np.bool_)
+        if level is not None:
+            luck = level.gain(roots[:n], weigh_sums(branches[:, :2], self.n_classes))
+            is_chance = level.explains(self.measure(branches, unknown).decrease, luck)
+        nothing = np.full(n, np.nan), np.arange(n)
+        return self.judge(feature, SUBSET, branches, *nothing, missing, unknown=unknown, luck=luck, is_chance=is_chance)
 
     # --- what they are worth ---
 
-    def measure(self, branches: Sums, unknown: float = 0.0, penalty: float = 0.0) -> Worth:
+    def measure(self, branches: Sums, unknown: float = 0.0, penalty: float | NDArray[np.float64] = 0.0) -> Worth:
         """Measure tests by the tree's criterion."""
         return measure(branches, self.rules.criterion, self.n_classes, unknown, penalty)
 
@@ -448,13 +503,19 @@ class NodeScan:
         unknown: float = 0.0,
         penalty: float | None = None,
         open_cuts: NDArray[np.int64] | None = None,
+        luck: NDArray[np.float64] | None = None,
+        is_chance: NDArray[np.bool_] | None = None,
     ) -> Tests:
         """Find which tests are admissible and which is best, and measure those that are kept.
 
-        penalty: off the gain, where the tests are not all that the feature has.
+        penalty: off the gain, where the tests are not all that the feature has. luck: what subsets gain by chance;
+        is_chance: which of them may owe all of their gain to it.
         """
         rules = self.rules
+        luck = np.zeros(len(branches)) if luck is None else luck
         faults = self.find_faults(feature, kind, branches)
+        if is_chance is not None:
+            faults[(faults == "") & is_chance] = CHANCE
         if open_cuts is not None:
             faults[(faults == "") & ~np.isin(last, open_cuts)] = "values too close to separate"
         is_open = faults == ""
@@ -464,20 +525,23 @@ class NodeScan:
         keeps_all = kind == THRESHOLD and len(branches) <= MOST_CUTS
         worth = self.measure(branches, unknown, penalty) if keeps_all or rules.choice == "gain_ratio" else None
         if worth is None:
-            rough = -self.after(branches)
+            rough = -self.after(branches) - luck
         else:
             rough = np.nan_to_num(worth.gain_ratio, nan=-1.0) if rules.choice == "gain_ratio" else -worth.after
         slack = C45_SLACK if rules.choice == "c45" else TIE * float(np.max(np.abs(rough), initial=0.0))
         best = first_best(np.where(is_open, rough, -np.inf) if is_open.any() else rough, slack)
         keep = list(range(len(branches))) if keeps_all else [best]
         if worth is None or not keeps_all:
-            worth = self.measure(branches[keep], unknown, penalty)
-        score = worth.decrease if rules.choice == "decrease" else np.nan_to_num(worth.gain_ratio, nan=-1.0)
+            is_gain = rules.criterion != "gini"  # otherwise a gain is in other units
+            worth = self.measure(branches[keep], unknown, penalty + luck[keep] if is_gain else penalty)
+        luck = luck[keep]
+        is_ratio = rules.choice != "decrease"
+        score = np.nan_to_num(worth.gain_ratio, nan=-1.0) if is_ratio else worth.decrease - luck
         faults = faults[keep]
-        faults[(faults == "") & self.is_short(worth)] = self.short_of
+        faults[(faults == "") & self.is_short(worth, luck)] = self.short_of
         return Tests(
             feature, kind, cuts[keep], last[keep], missing[keep], np.zeros((len(keep), 0), np.bool_), branches[keep],
-            worth, score, faults == "", faults.tolist(), unknown, penalty, keep.index(best),
+            worth, score, faults == "", faults.tolist(), luck, unknown, penalty, keep.index(best),
         )  # fmt: skip
 
     def find_faults(self, feature: int, kind: int, branches: Sums) -> NDArray[np.object_]:
@@ -519,15 +583,15 @@ class NodeScan:
         is_inside = (value.min(axis=1) >= lower - slack) & (value.max(axis=1) <= upper + slack)
         return is_inside & (sign * (value[:, 1] - value[:, 0]) >= -slack)
 
-    def is_short(self, worth: Worth) -> NDArray[np.bool_]:
-        """Which tests gain less than the rules require."""
+    def is_short(self, worth: Worth, luck: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Which tests gain less than the rules require, luck taken off."""
         if self.rules.choice == "c45":
             return worth.gain <= C45_SLACK
         least = self.rules.min_impurity_decrease
         if least <= 0.0:
             return np.zeros(len(worth.gain), np.bool_)
         with np.errstate(over="ignore"):
-            return np.ldexp(worth.decrease * self.share, self.exponent) < least - GAIN_SLACK
+            return np.ldexp((worth.decrease - luck) * self.share, self.exponent) < least - GAIN_SLACK
 
     @property
     def short_of(self) -> str:

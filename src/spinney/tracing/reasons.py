@@ -68,7 +68,7 @@ class Contest:
         self.feature, self.position = chosen
         self.own = tests[self.feature]
         self.score = float(self.own.score[self.position])
-        self.word = measure_word(rules)
+        self.word = measure_word(rules) + " beyond chance" * any(t.luck[t.best] > 0.0 for t in tests)
         self.slack = slack_of(rules, tests)
         self.average = average_gain(tests) if rules.choice == "guarded_ratio" else average
         self.average_slack = C45_AVERAGE_SLACK if rules.choice == "c45" else self.slack

@@ -19,12 +19,12 @@ from spinney._types import (
     CODE,
     HIGH,
     LEARNED,
-    MISSING_CODE,
     MULTIWAY,
     N_CODES,
     OFFSET,
     OWN_BRANCH,
     SUBSET,
+    SURROGATE,
     THRESHOLD,
     WEIGHT,
 )
@@ -56,11 +56,13 @@ class TracedRows(NamedTuple):
     n_classes: int
     centre: float = 0.0
     exponent: int = 0
+    row_weight: float = 1.0  # of an independent row, see `table.fixed_point.weigh_row`
 
 
 def class_rows(codes: Codes, classes: NDArray[np.int64], weights: Weights, n_classes: int) -> TracedRows:
     """Rows with a class."""
-    return TracedRows(codes, classes.astype(np.float64), spread_weights(weights, len(classes)), n_classes)
+    held = spread_weights(weights, len(classes))
+    return TracedRows(codes, classes.astype(np.float64), held, n_classes, row_weight=row_weight_of(weights))
 
 
 def value_rows(codes: Codes, y: NDArray[np.float64], weights: Weights) -> TracedRows:
@@ -69,12 +71,17 @@ def value_rows(codes: Codes, y: NDArray[np.float64], weights: Weights) -> Traced
     exponent = target.exponent + target.spread_exponent
     centred = np.ldexp(target.truth - target.centre, -target.spread_exponent)
     centre = scale(target.centre, target.exponent)
-    return TracedRows(codes, centred, spread_weights(weights, len(y)), 0, centre, exponent)
+    return TracedRows(codes, centred, spread_weights(weights, len(y)), 0, centre, exponent, row_weight_of(weights))
 
 
 def spread_weights(weights: Weights, n_rows: int) -> NDArray[np.float64]:
     """Weight of each row, as the tree has them."""
     return np.broadcast_to(weights.values * weight_unit(weights), n_rows)
+
+
+def row_weight_of(weights: Weights) -> float:
+    """Weight of an independent row, as the tree has it."""
+    return weights.row_weight * weight_unit(weights)
 
 
 @dataclass(frozen=True)
@@ -199,7 +206,8 @@ class Visit:
         sums = sum_labels(labels, rows.n_classes)
         bounds = (place.bounds[0] - centre, place.bounds[1] - centre)
         power = CRITERIA[rules.criterion].power
-        scan = NodeScan(rules, rows.n_classes, sums, self.root_weight, bounds, power * rows.exponent)
+        exponent = power * rows.exponent
+        scan = NodeScan(rules, rows.n_classes, sums, self.root_weight, bounds, exponent, rows.row_weight)
         is_pure = len(place.ids) < 2 or bool(np.ptp(rows.target[place.ids]) == 0.0)
         tests: list[Tests] = []
         chosen = average = None
@@ -269,7 +277,7 @@ class Visit:
         if self.book is not None and place.entries is not None and self.rules.choice == "c45" and not groups.n_levels:
             cuts = self.book.cuts(place.entries, feature)
             open_cuts = cuts.last_below[cuts.is_valid]
-        return scan.scan(feature, groups, lambda: self.find_subset(place, feature), open_cuts)
+        return scan.scan(feature, groups, lambda penalty: self.find_subset(place, feature, penalty), open_cuts)
 
     def settle(self, place: PendingNode, tests: list[Tests]) -> float | None:
         """Mark the best threshold of each feature as the grower's scan has it; return the average gain of C4.5."""
@@ -283,14 +291,11 @@ class Visit:
         is_c45 = self.rules.choice == "c45"
         return float(figures.gain[figures.is_counted].mean()) if is_c45 and figures.is_counted.any() else None
 
-    def find_subset(self, place: PendingNode, feature: int) -> tuple[NDArray[np.bool_], int] | None:
+    def find_subset(self, place: PendingNode, feature: int, cat_penalty: float) -> tuple[NDArray[np.bool_], int] | None:
         """The best subset of many levels for many classes, as the grower finds it: by growing one test."""
         codes, rules = self.rows.codes, self.rules
         first, n_codes = int(codes.features[OFFSET, feature]), int(codes.features[N_CODES, feature])
         ids, weight = place.ids, place.weight
-        if rules.missing == "surrogate":
-            is_known = codes.rows[ids, feature] != MISSING_CODE
-            ids, weight = ids[is_known], weight[is_known]
         rows = np.zeros((len(ids), row_stride(1)), CODE)
         rows[:, 0] = codes.rows[ids, feature]
         features = codes.features[:, feature : feature + 1].copy()
@@ -299,11 +304,14 @@ class Visit:
             rows, features, codes.edges[:, first : first + n_codes], codes.has_missing[feature : feature + 1]
         )
         weights = fix_weights(weight, len(ids))
+        weights = weights._replace(row_weight=self.rows.row_weight / weight_unit(weights))
         target = class_target(self.rows.target[ids].astype(np.int64), self.rows.n_classes, weights)
         params = GrowParams(
             criterion=rules.criterion,
-            missing=OWN_BRANCH if rules.missing == "branch" else LEARNED,
+            missing={"branch": OWN_BRANCH, "surrogate": SURROGATE}.get(rules.missing, LEARNED),
+            max_surrogates=0,
             max_depth=1,
+            cat_penalty=cat_penalty,
             min_samples_leaf=rules.min_samples_leaf,
             min_weight_fraction_leaf=rules.min_weight_leaf / float(weight.sum()),
         )
@@ -418,11 +426,13 @@ def find_test(tree: Tree, node: int, tests: Tests, groups: Groups, scan: NodeSca
     branches, branch = scan.part_given(is_left, missing, groups)
     last = groups.codes[is_left][-1:] if is_left.any() else np.zeros(1, np.int64)
     cut = np.full(1, float(tree.threshold[node]) if kind == THRESHOLD else np.nan)
-    own = scan.judge(
-        tests.feature, kind, branches, cut, last, branch, unknown=scan.unknown_of(groups), penalty=tests.penalty
-    )
     if kind == SUBSET:
+        roots = scan.roots_of(groups)[is_left].sum()[None]
         levels = np.zeros((1, groups.n_levels), np.bool_)
         levels[0, groups.codes[is_left] - 1] = True
-        own = replace(own, levels=levels)
+        own = replace(scan.judge_subsets(tests.feature, branches, branch, groups, roots), levels=levels)
+    else:
+        own = scan.judge(
+            tests.feature, kind, branches, cut, last, branch, unknown=scan.unknown_of(groups), penalty=tests.penalty
+        )
     return put(tests, own)

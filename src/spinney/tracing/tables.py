@@ -175,15 +175,15 @@ def fill(
         table.notes.append(f"{len(hidden)} more features, none better")
     if n_cuts and not lists_cuts:
         table.notes.append(f"best thresholds only; {n_cuts} in all with cuts=True")
-    table.notes.extend(notes_of(record, wording))
+    table.notes.extend(notes_of(trace, record, wording))
     if any(row.kind == REFUSED_CUT for row in table.rows):
         cuts_offered = [tests for tests in offered if tests.kind == THRESHOLD and len(tests) > 1]
         faults = sorted({reason for tests in cuts_offered for reason in tests.reasons if reason})
         table.notes.append(f"✗ not admissible: {'; '.join(faults)}")
 
 
-def notes_of(record: NodeRecord, wording: Wording) -> list[str]:
-    """Features that offer no test, by reason, and what C4.5 takes off a gain."""
+def notes_of(trace: Trace, record: NodeRecord, wording: Wording) -> list[str]:
+    """Features that offer no test, by reason, and what is taken off a gain."""
     silent: dict[str, list[str]] = {}
     for tests in record.tests:
         if tests.kind == LEAF:
@@ -194,7 +194,18 @@ def notes_of(record: NodeRecord, wording: Wording) -> list[str]:
         notes.append(f"{reason}: {', '.join(features[:MOST_FEATURES])}{more}")
     if any(tests.penalty for tests in record.tests):
         notes.append("gains of thresholds are less log2(number of thresholds) / rows")
+    lucky = [tests for tests in record.tests if tests.luck[tests.best] > 0.0]
+    if lucky:
+        notes.append(f"gained by chance, and taken off: {', '.join(luck_cell(trace, t, wording) for t in lucky)}")
     return notes
+
+
+def luck_cell(trace: Trace, tests: Tests, wording: Wording) -> str:
+    """What the levels of a feature gain by chance."""
+    is_class = bool(trace.tree.n_classes)
+    power = 0 if is_class else CRITERIA[trace.rules.criterion].power
+    luck = scale(float(tests.luck[tests.best]), power * trace.exponent)
+    return f"{wording.feature(tests.feature)} {digits(luck, is_share=is_class)}"
 
 
 def rank_of(tests: Tests) -> float:

@@ -194,7 +194,7 @@ class Trace:
             columns["variance_reduction"] = scale(worth.variance_decrease, 2)
             columns["sdr"] = scale(worth.deviation_decrease, 1)
         return columns | {
-            "penalty": [tests.penalty] * n,
+            "penalty": scale(tests.luck + tests.penalty),
             "admissible": tests.is_admissible.tolist(),
             "is_best_of_feature": [k == tests.best and tests.kind != LEAF for k in range(n)],
             "chosen": chosen,
@@ -208,8 +208,9 @@ class Trace:
         conditions), `rows` and `counts` of the branches (the weight of each class; or mean and standard deviation);
         `impurity_before`, `impurity_after` and `impurity_decrease` by the tree's criterion; `gain` (of entropy in bits;
         for numbers the decrease), `split_info`, `gain_ratio`, `gini_decrease`, `chi_square`; for numbers
-        `variance_reduction` and `sdr`; `penalty` (what C4.5 took off the gain), `admissible`, `is_best_of_feature`,
-        `chosen` and `reason`. A feature that offers no test has one row with an empty `test`.
+        `variance_reduction` and `sdr`; `penalty` (what was taken off: by C4.5 for the choice of a threshold, by
+        `cat_penalty` for what levels gain by chance), `admissible`, `is_best_of_feature`, `chosen` and `reason`. A
+        feature that offers no test has one row with an empty `test`.
         """
         columns = self.to_columns()
         try:

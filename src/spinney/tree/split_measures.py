@@ -142,7 +142,7 @@ def measure(
     criterion: str,
     n_classes: int,
     unknown: float = 0.0,
-    penalty: float = 0.0,
+    penalty: float | NDArray[np.float64] = 0.0,
 ) -> Worth:
     """Measure tests.
 
@@ -157,8 +157,8 @@ def measure(
     unknown : float
         Weight of the rows that no branch has: gains are lowered by their share, and they count as one more branch in
         the split information, as in C4.5.
-    penalty : float
-        What C4.5 takes off the gain of a cut for having chosen it among many.
+    penalty : float or float64 (n_tests,)
+        What is taken off the gain: by C4.5 for having chosen a cut among many, by CART for what levels gain by chance.
     """
     weight = weigh_sums(branches, n_classes)
     known = weight.sum(axis=1)
