@@ -229,3 +229,43 @@ def test_train_points_at_numbers_read_as_text(tmp_path):
     assert result.stderr.splitlines() == [
         "Warning: column 'a': its text looks like numbers with a decimal comma ('0,5'): write them with a point"
     ]
+
+
+# --- Models that are worse than none ------------------------------------------------------------------------------
+
+
+def write_noise(folder, *, is_regression):
+    """A table whose columns say nothing of its target."""
+    rng = np.random.default_rng(7)
+    y = rng.normal(size=300) if is_regression else rng.permutation(["no"] * 220 + ["yes"] * 80)
+    place = folder / "noise.parquet"
+    parquet.write_table(pa.table({"a": rng.normal(size=300), "b": rng.normal(size=300), "y": y}), place)
+    return place
+
+
+@pytest.mark.parametrize(
+    ("method", "is_regression", "words"),
+    [
+        ("forest", True, "worse than predicting the mean: R2 of out-of-bag rows -0."),
+        ("cart", True, "worse than predicting the mean: R2 of cross-fitted rows -"),
+        ("cart", False, "worse than predicting the commonest class: accuracy of cross-fitted rows 0."),
+    ],
+)
+def test_a_model_below_the_baseline_is_saved_with_a_warning(method, is_regression, words, tmp_path, model):
+    place = write_noise(tmp_path, is_regression=is_regression)
+    result = run("train", place, "--target", "y", "--method", method, "--out", model)
+    assert result.exit_code == 0
+    assert f"Warning: the model is {words}" in result.stderr
+    assert f"against {0.0 if is_regression else 220 / 300:.3f}" in result.stderr
+    assert model.exists()
+
+
+def test_a_model_above_the_baseline_is_saved_without_a_word(tmp_path, model):
+    rng = np.random.default_rng(7)
+    x = rng.normal(size=300)
+    parquet.write_table(pa.table({"x": x, "y": x + 0.1 * rng.normal(size=300)}), tmp_path / "t.parquet")
+    result = run("train", tmp_path / "t.parquet", "--target", "y", "--method", "cart", "--json", "--out", model)
+    assert result.stderr == ""
+    held_out = json.loads(result.stdout)["held_out"]
+    assert held_out["rows"] == "cross-fitted"
+    assert 0.9 < held_out["value"] < 1.0

@@ -87,7 +87,7 @@ def test_a_table_is_described_compared_and_judged(fruit):
     assert lines[2] == "inputs: 1 number (weight) and 1 category (colour 2); 0.0% of the cells are "
     assert lines[4] == "left out: 'row', it numbers the rows"
     assert lines[5] == "3 methods, accuracy, 3 folds stratified by class"
-    assert any("CART, pruned" in line for line in lines)
+    assert any("pruned CART" in line for line in lines)
     assert "is best (accuracy" in result.stdout
     assert "\x1b" not in result.output
 
@@ -291,11 +291,11 @@ def test_a_report_is_written_beside_the_data_and_replaces_its_own_kind_alone(fru
     assert result.exit_code == 0, result.stderr
     assert f"report: {place}" in "".join(result.stdout.splitlines())
     page = place.read_text(encoding="utf-8")
-    assert "CART, pruned is best" in page
+    assert "Pruned CART is best" in page
     assert page.count("<figure>") > 3
-    place.write_text(page.replace("CART, pruned is best", "gone"), encoding="utf-8")
+    place.write_text(page.replace("Pruned CART is best", "gone"), encoding="utf-8")
     assert run(fruit, "--target", "kind", *CART, report=()).exit_code == 0
-    assert "CART, pruned is best" in place.read_text(encoding="utf-8")
+    assert "Pruned CART is best" in place.read_text(encoding="utf-8")
     place.write_text("my own notes")
     fails(run(fruit, "--target", "kind", *CART, report=()), "not a report of Spinney", "--force", "--no-report")
     assert place.read_text() == "my own notes"

@@ -413,7 +413,7 @@ def test_a_tuned_method_is_examined_with_what_most_folds_chose():
     data, record = make_data(), FoldRecord()
     study = compare(data, methods=["id3"], n_splits=3, n_repeats=1, is_tuned=True, record=record)
     evidence = examine(study, data, record)
-    assert evidence.name == "ID3, tuned"
+    assert evidence.name == "ID3 (tuned)"
     assert "is_tuned=True" in evidence.recipe
     assert dict(evidence.left_out) == {"learning_curves": "no ensemble took part"}
 

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MOST_LISTED = 20  # features or classes
+OUT_OF_BAG = "out-of-bag"
+QUICK_ROWS = 5000  # of a table, by which a model without bags is scored
+QUICK_FOLDS = 3
 
 method_option = click.option(
     "--method",
@@ -105,8 +108,11 @@ def train(
         "seconds": round(seconds, 3),
     }
     score = score_training(estimator, training)
+    held_out = score if score is not None and score["rows"] == OUT_OF_BAG else score_held_out(estimator, training)
+    if held_out is not None and is_worse(held_out, training.X.num_rows):
+        click.echo(f"Warning: {tell_weakness(held_out)}", err=True)
     if as_json:
-        print_json({**facts, "score": score})
+        print_json({**facts, "score": score, "held_out": held_out})
         return
     if score is not None:
         facts[f"{score['measure']}, {score['rows']} rows"] = score["value"]
@@ -119,10 +125,68 @@ def score_training(estimator: Any, training: TrainingTable) -> dict[str, Any] | 
 
     measure = "accuracy" if is_classifier(estimator) else "R2"
     if hasattr(estimator, "oob_score_"):
-        return {"measure": measure, "rows": "out-of-bag", "value": float(estimator.oob_score_)}
+        value, baseline = float(estimator.oob_score_), score_baseline(training, is_classes=measure == "accuracy")
+        return {"measure": measure, "rows": OUT_OF_BAG, "value": value, "baseline": baseline}
     if measure == "R2" and training.X.num_rows < 2:
         return None
     return {"measure": measure, "rows": "training", "value": float(estimator.score(training.X, training.y))}
+
+
+def score_held_out(estimator: Any, training: TrainingTable) -> dict[str, Any] | None:
+    """The score of rows that fits did not see, in a few folds of at most so many rows; None where there are too few."""
+    import warnings
+
+    import numpy as np
+    from sklearn.base import clone, is_classifier
+    from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
+
+    is_classes = is_classifier(estimator)
+    rows = np.random.default_rng(0).permutation(training.X.num_rows)[:QUICK_ROWS]
+    y = training.y[rows]
+    if is_classes:  # a class that a fold lacks is no matter here, and no reason for an error either
+        _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+        rows, y = rows[counts[codes] >= QUICK_FOLDS], y[counts[codes] >= QUICK_FOLDS]
+    if len(rows) < 2 * QUICK_FOLDS or len(np.unique(y)) < 2:
+        return None
+    folds = (StratifiedKFold if is_classes else KFold)(QUICK_FOLDS, shuffle=True, random_state=0)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the fit of all rows has given them
+            predicted = cross_val_predict(clone(estimator), training.X.take(rows), y, cv=folds)
+    except ValueError:  # parameters that fit all rows, such as weights by class, and not a part of them
+        return None
+    measure, baseline = "R2", 0.0
+    if is_classes:
+        measure, baseline, value = "accuracy", score_baseline(training, is_classes=True), np.mean(predicted == y)
+    else:
+        value = 1.0 - np.square(y - predicted).sum() / np.square(y - y.mean()).sum()
+    return {"measure": measure, "rows": "cross-fitted", "value": float(value), "baseline": baseline}
+
+
+def score_baseline(training: TrainingTable, *, is_classes: bool) -> float:
+    """The score of saying the commonest class, or the mean, of every row."""
+    import numpy as np
+
+    if not is_classes:
+        return 0.0
+    _, counts = np.unique(training.y, return_counts=True)
+    return float(counts.max() / counts.sum())
+
+
+def is_worse(score: dict[str, Any], n_rows: int) -> bool:
+    """Whether a score is below that of the baseline, a share of rows by more than its own standard error."""
+    share = score["baseline"]
+    slack = (share * (1.0 - share) / n_rows) ** 0.5 if score["measure"] == "accuracy" else 0.0
+    return bool(score["value"] < share - slack)
+
+
+def tell_weakness(score: dict[str, Any]) -> str:
+    """That a model does worse than no model."""
+    simple = "the commonest class" if score["measure"] == "accuracy" else "the mean"
+    return (
+        f"the model is worse than predicting {simple}: {score['measure']} of {score['rows']} rows "
+        f"{score['value']:.3f}, against {score['baseline']:.3f}. `spinney study` shows which method does better"
+    )
 
 
 def count_parts(estimator: Any) -> dict[str, int]:

@@ -9,7 +9,7 @@ import numpy as np
 from spinney.cli.group import PLAIN_LETTERS, printable
 from spinney.cli.tables import show_name
 from spinney.show import numbers
-from spinney.study.significance import LEVEL
+from spinney.study.significance import LEVEL, SMALLEST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -124,7 +124,7 @@ def print_study(study: Study, writer: Writer) -> None:
     writer.line(
         f"{title}: {better} is better; mean of {done}{study.folds}, ± its standard error. behind: mean "
         f"difference to the best in the same folds; p: corrected t-test (Nadeau and Bengio), Holm's correction; "
-        f"* below {LEVEL}. Times are means per fold, of {study.train_rows:,.0f} rows to fit "
+        f"* below {LEVEL}{_tell_smallest(study)}. Times are means per fold, of {study.train_rows:,.0f} rows to fit "
         f"and {study.test_rows:,.0f} to predict, on {study.n_cores} core{'s' if study.n_cores > 1 else ''}"
         f"{'; a fit has its search in it' if study.is_tuned else ''}."
     )
@@ -133,6 +133,15 @@ def print_study(study: Study, writer: Writer) -> None:
             writer.line(f"note: {note}")
     writer.line()
     writer.line(study.recommendation, style="bold")
+
+
+def _tell_smallest(study: Study) -> str:
+    """The smallest difference that matters, in words."""
+    if study.smallest is None:
+        return ""
+    return (
+        f"; differences below {study.smallest:.2g} do not matter ({SMALLEST:.0%} of the best's gain over the baseline)"
+    )
 
 
 def _fit_width(headings: list[str], rows: list[list[str]], width: int) -> tuple[list[str], list[list[str]]]:

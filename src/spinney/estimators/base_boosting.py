@@ -58,6 +58,7 @@ CELLS_AT_ONCE = 1 << 20  # of the values that are read together
 SHARED_ROWS = 4096  # of a piece of a round that goes to a thread of its own
 
 from spinney.ensemble.oob_stopping import OutOfBagStop
+
 EXPERIMENT = False
 BOOST_CONSTRAINTS: dict[str, list[Any]] = {
     **{

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spinney._threads import n_cores
+from spinney.study.advice import BUDGET, note_problems, recommend
 from spinney.study.clock import Clock
 from spinney.study.fold_record import Fit, FoldRecord, align
 from spinney.study.folds import Folds, make_folds
 from spinney.study.methods import Method, choose_methods
 from spinney.study.metrics import COUNTED, Metric, choose_metric
 from spinney.study.result import MethodResult, Study, describe_error
-from spinney.study.significance import find_best, find_differences, note_problems, recommend
+from spinney.study.significance import find_best, find_differences, find_smallest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -151,6 +152,7 @@ def compare(
         methods=results,
         best=best,
         differences=differences,
+        smallest=find_smallest(results, best, is_greater_better=score.is_greater_better),
         recommendation=recommend(
             results, best, differences, score, ratio, one_tree={m.key for m in chosen if m.is_one_tree}
         ),
@@ -201,7 +203,7 @@ def _run(
                 continue
             on_fold(run.method.name, number * len(runs) + place, n_all)
             if clock.left < run.seconds:
-                run.left_out = "the budget was spent"
+                run.left_out = BUDGET
                 continue
             try:
                 with clock.alarm(), warnings.catch_warnings(record=True) as caught:
@@ -216,7 +218,7 @@ def _run(
             except KeyboardInterrupt:
                 if clock.left > 0:
                     raise
-                run.left_out = "the budget was spent"
+                run.left_out = BUDGET
             except Exception as error:  # noqa: BLE001  one method's failure is a line of the table, not the end of it
                 run.error = describe_error(error)
 
@@ -314,7 +316,7 @@ def _gather(run: Run, n_folds: int, *, is_tuned: bool) -> MethodResult:
         left_out = "it was interrupted"
     return MethodResult(
         key=method.key,
-        name=method.name + (", tuned" if is_tuned and method.grid else ""),
+        name=method.name + (" (tuned)" if is_tuned and method.grid else ""),
         estimator=method.estimator,
         parameters=method.parameters,
         folds=tuple(fold.number for fold in done),

@@ -128,7 +128,8 @@ class Study:
     """A comparison of methods on one table.
 
     `best` is the key of the best method, None where none finished a fold. `train_rows` and `test_rows` are mean numbers
-    of rows per fold. `is_partial` says that folds are missing, `stopped` why: "budget" or "interrupt".
+    of rows per fold. `smallest` is the smallest difference that matters, None where nothing beats the baseline.
+    `is_partial` says that folds are missing, `stopped` why: "budget" or "interrupt".
     """
 
     summary: TableSummary
@@ -150,6 +151,7 @@ class Study:
     seconds: float
     is_partial: bool = False
     stopped: str | None = None
+    smallest: float | None = None
 
     def method(self, key: str) -> MethodResult:
         """The result of one method."""

@@ -20,7 +20,6 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import inlined, kernel
-from spinney._types import GROUP_SUM
 
 from ..common.structs import BoostNodes, BoostSettings, BoostTable, ByteRows
 from .scan import hessian_of
