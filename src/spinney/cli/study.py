@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from spinney.study.tables import StudyData
 
 COMPARING = 0.8  # of a budget, where a report is to be made of what is left
+REPORTING, LEAST_COMPARING = 3.0, 0.6  # seconds that are kept for a report, and what of a budget is not
 
 
 @click.command()
@@ -119,7 +120,7 @@ def _study_table(source: str, options: dict[str, Any], clock: Clock, writer: Wri
             n_repeats=n_repeats,
             is_tuned=options["tune"],
             seed=options["seed"],
-            clock=clock if place is None else clock.share(COMPARING),
+            clock=clock if place is None else clock.share(_find_share(clock)),
             on_fold=on_fold,
             record=record,
         )
@@ -195,7 +196,7 @@ def _draw(options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
     place = place_report(TABLE, options)
     record = None if place is None else FoldRecord()
     with progress() as on_step:
-        part = clock if place is None else clock.share(COMPARING)
+        part = clock if place is None else clock.share(_find_share(clock))
         figure = draw_figure(clock=part, on_step=on_step, record=record)
     _answer(figure)
     if options["as_json"]:
@@ -219,6 +220,11 @@ def _draw(options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
     )
     _print_place(write_report(place, make), options, writer)
     return figure.stopped or (None if evidence is None else evidence.stopped)
+
+
+def _find_share(clock: Clock) -> float:
+    """What of a budget is for comparing; the last seconds are kept for the report."""
+    return COMPARING if clock.budget is None else max(min(COMPARING, 1.0 - REPORTING / clock.budget), LEAST_COMPARING)
 
 
 def _answer(found: Study | Figure | Evidence | None) -> None:

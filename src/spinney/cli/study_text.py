@@ -158,11 +158,11 @@ def _fit_width(headings: list[str], rows: list[list[str]], width: int) -> tuple[
 def _cells(study: Study, result: MethodResult, gap: Difference | None) -> list[str]:
     """A row of the table: method, score, error, behind, p, fit, predict, size, leaves."""
     if result.mean is None:
-        return [result.name, "failed" if result.error else "-", *[""] * 7]
+        return [study.label(result), "failed" if result.error else "-", *[""] * 7]
     error = study.standard_error(result)
     p = None if gap is None else gap.p_adjusted
     return [
-        result.name,
+        study.label(result),
         numbers.short(result.mean),
         "" if error is None else numbers.short(error),
         "best" if result.key == study.best else "" if gap is None else numbers.short(gap.mean),

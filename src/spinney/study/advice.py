@@ -97,7 +97,7 @@ def _sort_out(
         gap = gaps.get(result.key)
         if result.key == top.key or result.is_baseline:
             continue
-        if gap is None or gap.p_adjusted is None or result.error is not None:
+        if gap is None or gap.p_adjusted is None or result.error is not None or result.n_rows is not None:
             standing.unknown.append(result)
         elif _is_open(gap):
             gains = find_gaps(result, baseline, 1.0 if is_greater_better else -1.0)
@@ -185,7 +185,8 @@ def note_problems(
         if result.error is not None:
             notes.append(f"{result.name} failed: {result.error}")
         elif result.left_out is not None:
-            notes.append(f"{result.name}: {len(result.folds)} of {n_folds} folds, {result.left_out}")
+            rows = "" if result.n_rows is None else f" fitted on {result.n_rows:,} rows"
+            notes.append(f"{result.name}: {len(result.folds)} of {n_folds} folds{rows}, {result.left_out}")
         gains = [] if base is None or result is base or result.error is not None else find_gaps(result, base, sign)
         if gains and float(np.mean(gains)) < 0.0:
             notes.append(

@@ -78,7 +78,7 @@ class MethodResult:
     seconds of the fit alone, seconds to predict the held-out rows. `model_bytes` (pickled) and `n_leaves` (of all
     trees together) are means over the folds. `parameters` are those that differ from the estimator's defaults;
     `chosen`, with tuning, those that each fold's search chose. `error` is why a fold failed, `left_out` why folds are
-    missing.
+    missing, `n_rows` how many rows the method was fitted on where the budget did not allow all.
     """
 
     key: str
@@ -94,6 +94,7 @@ class MethodResult:
     chosen: tuple[dict[str, Any], ...] = ()
     error: str | None = None
     left_out: str | None = None
+    n_rows: int | None = None
 
     @property
     def is_baseline(self) -> bool:
@@ -164,13 +165,26 @@ class Study:
 
     @property
     def ranked(self) -> tuple[MethodResult, ...]:
-        """The methods, best first; those without a score last."""
+        """The methods by their scores, best first; then those of fewer folds or rows than the best, or none."""
         sign = -1.0 if self.is_greater_better else 1.0
 
-        def place(result: MethodResult) -> tuple[bool, bool, float]:
-            return result.mean is None, result.key != self.best, sign * (result.mean or 0.0)
+        def place(result: MethodResult) -> tuple[bool, bool, float, bool]:
+            return result.mean is None, self.is_short(result), sign * (result.mean or 0.0), result.key != self.best
 
         return tuple(sorted(self.methods, key=place))
+
+    def is_short(self, result: MethodResult) -> bool:
+        """Whether the score of a method is no match for that of the best: it failed, or saw fewer folds or rows."""
+        needed = () if self.best is None else self.method(self.best).folds
+        return result.error is not None or result.n_rows is not None or not set(needed) <= set(result.folds)
+
+    def label(self, result: MethodResult) -> str:
+        """The name of a method, and how many folds or rows it has seen where these are fewer than those of the best."""
+        if result.mean is None or not self.is_short(result):
+            return result.name
+        rows = "" if result.n_rows is None else f" on {result.n_rows:,} rows"
+        folds = f"{len(result.folds)} of {self.n_folds} folds{rows}" if not result.error else "failed"
+        return f"{result.name} ({folds})"
 
     def standard_error(self, result: MethodResult) -> float | None:
         """Standard error of a method's mean score, corrected for folds that share training rows.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,25 +39,67 @@ def find_best(
 ) -> str | None:
     """The key of the best method without an error: by its mean among those that finished the most folds.
 
-    One that finished fewer takes its place where it is significantly better in the folds that both finished; that of
-    the baseline, which costs no time and so has most folds, where it is better at all.
+    One that finished fewer takes its place where it is significantly better in the folds that both finished, and better
+    than all others in its own. Methods that do not beat the baseline in the folds that both finished are not looked at,
+    nor are those that were fitted on fewer rows, unless there are no others.
     """
     sound = [result for result in results if result.scores and result.error is None]
     if not sound:
         return None
-    most = max(len(result.scores) for result in sound)
     sign = 1.0 if is_greater_better else -1.0
+    base = next((result for result in sound if result.is_baseline), None)
+    rivals = [one for one in sound if one is not base and (base is None or _is_ahead(one, base, sign))]
+    rivals = [one for one in rivals if one.n_rows is None] or rivals
+    if not rivals:
+        return None if base is None else base.key
+    most = max(len(result.scores) for result in rivals)
     best = max(
-        (result for result in sound if len(result.scores) == most),
+        (result for result in rivals if len(result.scores) == most),
         key=lambda result: sign * float(np.mean(result.scores)),
     )
     ahead = {best.key: 0.0}
-    for result in (one for one in sound if len(one.scores) < most):
+    for result in (one for one in rivals if len(one.scores) < most):
         gaps = find_gaps(best, result, sign)
         p = corrected_t_test(gaps, ratio, step)
-        if gaps and (best.is_baseline or (p is not None and p < LEVEL)):
+        if p is not None and p < LEVEL and not any(_is_ahead(one, result, sign) for one in rivals):
             ahead[result.key] = -float(np.mean(gaps))
     return max(ahead, key=lambda key: ahead[key])
+
+
+def _is_ahead(one: MethodResult, other: MethodResult, sign: float) -> bool:
+    """Whether a method scored better than another in the folds that both finished, and these are all of the other's."""
+    gaps = find_gaps(one, other, sign)
+    is_whole = other.is_baseline or len(gaps) == len(other.folds)
+    return bool(gaps) and is_whole and float(np.mean(gaps)) > 0.0
+
+
+def keep_folds(results: Sequence[MethodResult], best: str | None) -> tuple[MethodResult, ...]:
+    """The results in the folds of the best alone, where it finished fewer: so that scores are of the same folds.
+
+    The baseline keeps all of its own: it costs nothing, and is no rival.
+    """
+    top = next((result for result in results if result.key == best), None)
+    if top is None:
+        return tuple(results)
+    return tuple(
+        _cut(one, top.folds) if set(one.folds) > set(top.folds) and not one.is_baseline else one for one in results
+    )
+
+
+def _cut(result: MethodResult, folds: tuple[int, ...]) -> MethodResult:
+    kept = [place for place, fold in enumerate(result.folds) if fold in folds]
+
+    def of_these(values: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(values[place] for place in kept) if values else ()
+
+    return replace(
+        result,
+        folds=of_these(result.folds),
+        scores=of_these(result.scores),
+        fit_seconds=of_these(result.fit_seconds),
+        predict_seconds=of_these(result.predict_seconds),
+        chosen=of_these(result.chosen),
+    )
 
 
 def find_gaps(best: MethodResult, other: MethodResult, sign: float) -> list[float]:
