@@ -171,3 +171,11 @@ def test_the_baseline_takes_no_place_from_a_method_of_fewer_folds():
     small = result("small", [0.9], n_rows=200)
     assert find_best([base, weak, small], 0.25, is_greater_better=True) == "small"
     assert find_best([base, result("whole", [0.6] * 5), small], 0.25, is_greater_better=True) == "whole"
+
+
+def test_where_time_was_too_short_for_all_the_best_still_comes_first():
+    base = result("baseline", [0.5])
+    small, smaller = result("boosting", [0.9], n_rows=400), result("forest", [0.8], n_rows=300)
+    study = study_of([base, smaller, small])
+    assert [one.key for one in study.ranked] == ["boosting", "forest", "baseline"]
+    assert study.label(small) == "boosting (1 of 5 folds on 400 rows)"

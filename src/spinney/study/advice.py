@@ -63,7 +63,8 @@ def _recommend(
     top = next(result for result in results if result.key == best)
     error = standard_error(top.scores, ratio)
     score = f"{metric.title} {np.mean(top.scores):.3f}" + (f" ± {error:.3f}" if error is not None else "")
-    first = f"{_capital(top.name)} is best ({score})"
+    rows = "" if top.n_rows is None else f", fitted on {top.n_rows:,} rows"
+    first = f"{_capital(top.name)} is best ({score}{rows})"
     unseen = [result for result in results if not result.scores or result.error is not None]
     if top.is_baseline and len(unseen) == len(results) - 1:
         return f"No method finished a fold but the baseline ({top.name}, {score}): there is nothing to recommend."

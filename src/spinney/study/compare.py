@@ -28,6 +28,7 @@ from spinney.study.turns import (
     CUT,
     FEWEST_ROWS,
     MANY_ROWS,
+    SAMPLES,
     SHARE,
     Training,
     choose_rows,
@@ -366,11 +367,11 @@ def _warm_up(run: Run, data: StudyData, fold: Fold, clock: Clock) -> None:
     """
     from sklearn.base import clone
 
-    n_most = (
-        WARMUP_ROWS if not run.method.warmup else MANY_ROWS if clock.budget is not None else len(fold.training.rows)
-    )
-    training = fold.training.sample(n_most)
-    held_out = fold.held_out.sample(MANY_ROWS) if clock.budget is not None else fold.held_out
+    training, held_out = fold.training, fold.held_out
+    if clock.budget is not None:
+        training, held_out = training.sample(MANY_ROWS), held_out.sample(MANY_ROWS)
+    if not run.method.warmup:
+        training = training.sample(WARMUP_ROWS if clock.budget is None else SAMPLES[-1])
 
     def fit() -> float:
         start = time.perf_counter()

@@ -175,12 +175,14 @@ class Study:
 
     def is_short(self, result: MethodResult) -> bool:
         """Whether the score of a method is no match for that of the best: it failed, or saw fewer folds or rows."""
-        needed = () if self.best is None else self.method(self.best).folds
-        return result.error is not None or result.n_rows is not None or not set(needed) <= set(result.folds)
+        if self.best is None or result.error is not None:
+            return result.error is not None
+        best = self.method(self.best)
+        return (best.n_rows is None and result.n_rows is not None) or not set(best.folds) <= set(result.folds)
 
     def label(self, result: MethodResult) -> str:
         """The name of a method, and how many folds or rows it has seen where these are fewer than those of the best."""
-        if result.mean is None or not self.is_short(result):
+        if result.mean is None or not (self.is_short(result) or result.n_rows):
             return result.name
         rows = "" if result.n_rows is None else f" on {result.n_rows:,} rows"
         folds = f"{len(result.folds)} of {self.n_folds} folds{rows}" if not result.error else "failed"
