@@ -223,12 +223,32 @@ def test_what_is_no_model_is_refused(tmp_path):
 
 def test_train_points_at_numbers_read_as_text(tmp_path):
     data = tmp_path / "german.csv"
-    data.write_text("\n".join(["a;b;y", *(f"{i},5;{i % 3};{'pq'[i % 2]}" for i in range(40)), ""]))
+    data.write_text("\n".join(["a;b;y", *(f"{i % 20},5;{i % 3};{'pq'[i % 2]}" for i in range(80)), ""]))
     result = run("train", data, "--target", "y", "--method", "cart", "--out", tmp_path / "m.spn")
     assert result.exit_code == 0
     assert result.stderr.splitlines() == [
         "Warning: column 'a': its text looks like numbers with a decimal comma ('0,5'): write them with a point"
     ]
+    fails(run("train", data, "--target", "a", "--out", tmp_path / "n.spn"), "column 'a' is the target", "decimal comma")
+
+
+def test_names_of_rows_are_left_out_unless_kept(tmp_path, model):
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=300)
+    names = [f"person {i}" for i in rng.integers(0, 9000, 300)]
+    table = pa.table({"x": x, "person": names, "z,z": x**2, "y": x + 0.1 * rng.normal(size=300)})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    train = ("train", tmp_path / "t.parquet", "--target", "y", "--method", "cart", "--json", "--out", model, "--force")
+    result = run(*train)
+    assert result.stderr.startswith("left out: 'person' (29")
+    assert result.stderr.endswith("name the rows); --keep COLUMN brings a column back\n")
+    assert json.loads(result.stdout)["features"] == 2
+    assert spinney.load_model(model).feature_names_in_.tolist() == ["x", "z,z"]
+    assert json.loads(run(*train, "--keep", "person").stdout)["features"] == 3
+    assert json.loads(run(*train, "--drop", "x,person").stdout)["features"] == 1
+    assert json.loads(run(*train, "--drop", "z,z").stdout)["features"] == 1  # a name with a comma
+    fails(run(*train, "--drop", "x,q"), "no column 'q'")
+    fails(run(*train, "--drop", ","), "--drop is empty")
 
 
 # --- Models that are worse than none ------------------------------------------------------------------------------

@@ -455,3 +455,19 @@ def test_a_study_without_a_method_that_works_is_an_error(monkeypatch, tmp_path):
     assert found.stderr.strip() == "Error: every method failed: the disk of the moon"
     assert "commonest class" in found.stdout  # the table is there all the same, and the report
     assert page.exists()
+
+
+def test_a_column_that_gives_the_answer_away_is_named_first(tmp_path):
+    rng = np.random.default_rng(4)
+    label = rng.choice(["no", "yes"], 200)
+    score = np.where(label == "yes", 0.5, 0.0) + 0.49 * rng.random(200)  # one threshold is the label
+    place = tmp_path / "t.csv"
+    lines = [f"{s:.4f},{x:.3f},{y}" for s, x, y in zip(score, rng.normal(size=200), label, strict=True)]
+    place.write_text("\n".join(["score,x,label", *lines, ""]))
+    said = " ".join(run(place, "--target", "label", "--methods", "id3", "--plain").stdout.split())
+    assert said.index("LEAK? column 'score' gives the answer away: alone it predicts") < said.index("2 methods")
+    assert "with accuracy 1.0000" in said
+    assert "--drop score" in said
+    clean = run(place, "--target", "label", "--methods", "id3", "--drop", "score", "--plain")
+    assert clean.exit_code == 0
+    assert "LEAK" not in clean.stdout

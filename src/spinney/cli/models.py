@@ -22,6 +22,10 @@ from spinney.cli.output import (
 from spinney.cli.tables import (
     TrainingTable,
     drop_option,
+    find_target,
+    keep_option,
+    leave_out,
+    list_columns,
     open_data,
     show_name,
     split_target,
@@ -60,6 +64,7 @@ set_option = click.option(
 @set_option
 @task_option
 @drop_option
+@keep_option
 @click.option("--out", metavar="MODEL", required=True, type=click.Path(), help="The model file to write: model.spn.")
 @force_option
 @json_option
@@ -70,6 +75,7 @@ def train(
     settings: tuple[str, ...],
     task: str,
     drop: tuple[str, ...],
+    keep: tuple[str, ...],
     out: str,
     force: bool,
     as_json: bool,
@@ -85,7 +91,13 @@ def train(
     check_new(out, force=force)
     params = read_settings(settings)
     table = open_data(data)
-    training = split_target(table, target, task, drop)
+    drop = list_columns(table, drop, "drop")
+    target = find_target(table, target, drop)
+    named = leave_out(table, target, drop, list_columns(table, keep, "keep"))
+    if named:
+        reasons = ", ".join(f"{show_name(name)} ({why})" for name, why in named.items())
+        click.echo(f"left out: {reasons}; --keep COLUMN brings a column back", err=True)
+    training = split_target(table, target, task, (*drop, *named))
     for name, suspicion in check_text_columns(training.X):
         click.echo(f"Warning: column {show_name(name)}: {suspicion}", err=True)
     cls = find_method(method, is_regression=training.is_regression, is_told=task != "auto")

@@ -13,7 +13,16 @@ import click
 from spinney.cli import signals
 from spinney.cli.output import check_new, force_option, json_option
 from spinney.cli.report import no_report_option, place_report, report_option, write_report
-from spinney.cli.tables import check_column, drop_option, find_target, open_data, target_option, task_option
+from spinney.cli.tables import (
+    check_column,
+    drop_option,
+    find_target,
+    keep_option,
+    list_columns,
+    open_data,
+    target_option,
+    task_option,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,6 +43,7 @@ REPORTING, LEAST_COMPARING = 3.0, 0.6  # seconds that are kept for a report, and
 @target_option
 @task_option
 @drop_option
+@keep_option
 @click.option("--methods", metavar="A,B,...", help="Only these: id3, c45, cart, bagging, forest, extra-trees, ...")
 @click.option(
     "--metric", help="accuracy, balanced_accuracy, log_loss, roc_auc; r2, mae, rmse.  [default: accuracy, r2]"
@@ -89,7 +99,8 @@ def _study_table(source: str, options: dict[str, Any], clock: Clock, writer: Wri
     place = place_report(source, options)
     n_splits, n_repeats = _read_folds(options["folds"])
     data = open_data(source)
-    target = find_target(data, options["target"], options["drop"])
+    drop = list_columns(data, options["drop"], "drop")
+    target = find_target(data, options["target"], drop)
     for column in (options["groups"], options["time_column"]):
         if column is not None:
             check_column(data, column)
@@ -100,7 +111,8 @@ def _study_table(source: str, options: dict[str, Any], clock: Clock, writer: Wri
         task=options["task"],
         groups=options["groups"],
         time=options["time_column"],
-        drop=options["drop"],
+        drop=drop,
+        keep=list_columns(data, options["keep"], "keep"),
     )
     keys = None if options["methods"] is None else [key.strip() for key in options["methods"].split(",") if key.strip()]
     methods = choose_methods(ready.summary.task, keys)
@@ -187,7 +199,7 @@ def _draw(options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
     from spinney.study.housing_evidence import examine_figure, prepare_table
     from spinney.study.housing_setup import SEED, TABLE, list_settings
 
-    for option in ("target", "drop", "methods", "metric", "folds", "groups", "time_column", "tune", "save"):
+    for option in ("target", "drop", "keep", "methods", "metric", "folds", "groups", "time_column", "tune", "save"):
         if options[option]:
             name = option.removesuffix("_column")
             raise ValueError(

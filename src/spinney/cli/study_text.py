@@ -10,6 +10,7 @@ from spinney.cli.group import PLAIN_LETTERS, printable
 from spinney.cli.tables import show_name
 from spinney.show import numbers
 from spinney.study.significance import LEVEL, SMALLEST
+from spinney.study.tables import ASKED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,11 +87,17 @@ def print_summary(summary: TableSummary, form: str | None, plan: str, writer: Wr
         if (part := _name_inputs(summary, kind, words))
     )
     writer.line(f"inputs: {inputs}; {missing:.1%} of the cells are missing")
+    for leak in summary.leaks:
+        writer.line(f"LEAK? {leak}", style="bold")
     for name, why in summary.dropped.items():
         writer.line(f"left out: {show_name(name)}, {why}")
+    if set(summary.dropped.values()) - {ASKED}:
+        writer.line("(--keep COLUMN brings a column back)")
     for column in summary.used:
         if column.suspicion is not None:
             writer.line(f"suspicious: {show_name(column.name)}, {column.suspicion}")
+    for text in summary.redundant:
+        writer.line(f"redundant: {text}")
     if summary.copies_warning is not None:
         writer.line(f"suspicious: {summary.copies_warning}")
     writer.line(plan)

@@ -174,8 +174,10 @@ def note_problems(
     summary: TableSummary, metric: Metric, results: Sequence[MethodResult], n_folds: int
 ) -> tuple[str, ...]:
     """What a reader of the table must know beside it."""
-    notes = [f"column {name!r} was left out: {why}" for name, why in summary.dropped.items()]
+    notes = list(summary.leaks)
+    notes += [f"column {name!r} was left out: {why}" for name, why in summary.dropped.items()]
     notes += [f"column {one.name!r}: {one.suspicion}" for one in summary.used if one.suspicion is not None]
+    notes += [f"column {text}" for text in summary.redundant]
     notes += [] if summary.copies_warning is None else [summary.copies_warning]
     if summary.classes and metric.name == "accuracy" and summary.classes[0][1] > MANY * summary.n_rows:
         share = summary.classes[0][1] / summary.n_rows

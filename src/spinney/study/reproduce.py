@@ -25,6 +25,7 @@ def write_recipe(study: Study, data: StudyData, folds: Folds) -> str:
     options |= {"time": data.time_column} if data.time_column is not None else {}
     dropped = [column for column, why in summary.dropped.items() if why == ASKED]
     options |= {"drop": dropped} if dropped else {}
+    options |= {"keep": list(data.kept)} if data.kept else {}
     choices: dict[str, Any] = {}
     keys = [one.key for one in study.methods]
     if len(keys) < len(all_methods(summary.task)):

@@ -23,6 +23,8 @@ class Column:
 
     `kind` is "number", "category" or "other". Of a number there are `lowest`, `median` and `highest`; of a category
     `top`, its commonest levels with their counts. `suspicion` says why a column may leak the target or carry nothing.
+    `alone` is what it predicts by itself of rows not seen, from 0 (the baseline) to 1 (no error); `leak` says how it
+    gives the target away.
     """
 
     name: str
@@ -34,6 +36,8 @@ class Column:
     highest: float | None = None
     top: tuple[tuple[str, int], ...] = ()
     suspicion: str | None = None
+    alone: float | None = None
+    leak: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,7 @@ class TableSummary:
     """A table before any work: `task` is "classification" or "regression", `classes` are (class, rows) of the former.
 
     `dropped` has the columns that no method sees, each with the reason. `n_copies` are rows that equal an earlier one,
-    where these are many and not bound to.
+    where these are many and not bound to; `redundant` tells of columns that others determine.
     """
 
     name: str
@@ -52,11 +56,22 @@ class TableSummary:
     columns: tuple[Column, ...]
     dropped: dict[str, str]
     n_copies: int = 0
+    redundant: tuple[str, ...] = ()
 
     @property
     def used(self) -> tuple[Column, ...]:
         """The columns that methods see."""
         return tuple(column for column in self.columns if column.name not in self.dropped)
+
+    @property
+    def leaks(self) -> tuple[str, ...]:
+        """Columns that give the target away, each in a sentence with the way out."""
+        return tuple(
+            f"column {one.name!r} gives the answer away: {one.leak}. If it is not known in time, leave it out: "
+            f"--drop {one.name}"
+            for one in self.used
+            if one.leak is not None
+        )
 
     @property
     def copies_warning(self) -> str | None:
