@@ -113,6 +113,7 @@ def _study_table(source: str, options: dict[str, Any], clock: Clock, writer: Wri
         time=options["time_column"],
         drop=drop,
         keep=list_columns(data, options["keep"], "keep"),
+        fewest=n_splits if options["groups"] is None and options["time_column"] is None else 1,
     )
     keys = None if options["methods"] is None else [key.strip() for key in options["methods"].split(",") if key.strip()]
     methods = choose_methods(ready.summary.task, keys)
@@ -197,7 +198,7 @@ def _draw(options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
     from spinney.study.fold_record import FoldRecord
     from spinney.study.housing import draw_figure
     from spinney.study.housing_evidence import examine_figure, prepare_table
-    from spinney.study.housing_setup import SEED, TABLE, list_settings
+    from spinney.study.housing_setup import SEED, TABLE, WORDS, list_settings
 
     for option in ("target", "drop", "keep", "methods", "metric", "folds", "groups", "time_column", "tune", "save"):
         if options[option]:
@@ -228,6 +229,7 @@ def _draw(options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
         evidence,
         summary=prepare_table().summary,
         settings=list_settings(),
+        words=WORDS,
         seed=SEED,
     )
     _print_place(write_report(place, make), options, writer)

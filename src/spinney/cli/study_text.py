@@ -9,6 +9,7 @@ import numpy as np
 from spinney.cli.group import PLAIN_LETTERS, printable
 from spinney.cli.tables import show_name
 from spinney.show import numbers
+from spinney.study.housing_setup import WORDS
 from spinney.study.significance import LEVEL, SMALLEST
 from spinney.study.tables import ASKED
 
@@ -96,6 +97,8 @@ def print_summary(summary: TableSummary, form: str | None, plan: str, writer: Wr
     for column in summary.used:
         if column.suspicion is not None:
             writer.line(f"suspicious: {show_name(column.name)}, {column.suspicion}")
+    if summary.rare_warning is not None:
+        writer.line(f"left out: {summary.rare_warning}")
     for text in summary.redundant:
         writer.line(f"redundant: {text}")
     if summary.copies_warning is not None:
@@ -136,7 +139,10 @@ def print_study(study: Study, writer: Writer) -> None:
         f"{'; a fit has its search in it' if study.is_tuned else ''}."
     )
     for note in study.notes:
-        if not note.startswith("column ") and note != study.summary.copies_warning:  # printed before the work
+        if not note.startswith("column ") and note not in {
+            study.summary.copies_warning,
+            study.summary.rare_warning,
+        }:  # printed before the work
             writer.line(f"note: {note}")
     writer.line()
     writer.line(study.recommendation, style="bold")
@@ -210,6 +216,9 @@ def print_figure(figure: Figure, writer: Writer) -> None:
         n_done = len(curve.scores)
         short = "" if n_done == figure.n_folds else f"  ({n_done} of {figure.n_folds} folds)"
         writer.line(f"{_initials(curve.name):<4} {shape}  {curve.name}{short}")
+    for curve in curves:
+        if curve.name in WORDS:
+            writer.line(f"{curve.name}: {WORDS[curve.name]}")
     writer.line(f"{figure.seconds:.0f} s in all on {figure.n_cores} core{'s' if figure.n_cores > 1 else ''}")
 
 

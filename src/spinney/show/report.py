@@ -86,13 +86,14 @@ def make_figure_report(
     *,
     summary: TableSummary | None = None,
     settings: Mapping[str, tuple[str, Mapping[str, Any]]] | None = None,
+    words: Mapping[str, str] | None = None,
     seed: int | None = None,
     made: str | None = None,
     command: str | None = None,
 ) -> str:
     """Ensembles by their number of trees, and what was found of the best, as one HTML page; see `make_report`.
 
-    `summary` is of the table, `settings` has class and parameters by ensemble.
+    `summary` is of the table, `settings` has class and parameters by ensemble, `words` what names mean.
     """
     about = f"R² and fit time of ensembles by their number of trees · mean of {figure.folds}"
     n_done = {curve.name: str(len(curve.scores)) for curve in figure.curves}
@@ -102,7 +103,7 @@ def make_figure_report(
     ]
     sections = [
         Section("advice", "In short", "In short", sum_up(figure)),
-        Section("methods", "Methods compared", "Methods", compare_curves(figure)),
+        Section("methods", "Methods compared", "Methods", compare_curves(figure, words or {})),
         *show_evidence(evidence, "R²"),
         *([] if summary is None else [Section("data", "The data", "Data", describe_data(summary))]),
         Section("run", "What was run", "What was run", describe_run(figure, evidence, command, seed, runs)),
@@ -189,14 +190,15 @@ def mean_of(figure: Figure, values: tuple[float, ...]) -> str:
     return short(fmean(values)) + ("" if error is None else f" ± {short(error)}")
 
 
-def compare_curves(figure: Figure) -> Html:
-    """The table of ensembles at their most trees."""
+def compare_curves(figure: Figure, words: Mapping[str, str]) -> Html:
+    """The table of ensembles at their most trees, and what is meant by names that explain nothing."""
     return join(
         explained(
             f"R²: higher is better. Dots are means over {figure.folds}, bars one standard error to each side "
             "(corrected for folds that share training rows), ticks the folds.",
         ),
         show_curves(figure),
+        listed([f"{name}: {text}." for name, text in words.items()]),
     )
 
 

@@ -178,6 +178,7 @@ def note_problems(
     notes += [f"column {name!r} was left out: {why}" for name, why in summary.dropped.items()]
     notes += [f"column {one.name!r}: {one.suspicion}" for one in summary.used if one.suspicion is not None]
     notes += [f"column {text}" for text in summary.redundant]
+    notes += [] if summary.rare_warning is None else [summary.rare_warning]
     notes += [] if summary.copies_warning is None else [summary.copies_warning]
     if summary.classes and metric.name == "accuracy" and summary.classes[0][1] > MANY * summary.n_rows:
         share = summary.classes[0][1] / summary.n_rows

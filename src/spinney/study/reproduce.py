@@ -26,6 +26,7 @@ def write_recipe(study: Study, data: StudyData, folds: Folds) -> str:
     dropped = [column for column, why in summary.dropped.items() if why == ASKED]
     options |= {"drop": dropped} if dropped else {}
     options |= {"keep": list(data.kept)} if data.kept else {}
+    options |= {"fewest": folds.n_splits} if summary.rare else {}
     choices: dict[str, Any] = {}
     keys = [one.key for one in study.methods]
     if len(keys) < len(all_methods(summary.task)):

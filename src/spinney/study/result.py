@@ -45,7 +45,8 @@ class TableSummary:
     """A table before any work: `task` is "classification" or "regression", `classes` are (class, rows) of the former.
 
     `dropped` has the columns that no method sees, each with the reason. `n_copies` are rows that equal an earlier one,
-    where these are many and not bound to; `redundant` tells of columns that others determine.
+    where these are many and not bound to; `redundant` tells of columns that others determine, `rare` has classes
+    of too few rows for the folds, which were left out, with their rows.
     """
 
     name: str
@@ -57,6 +58,7 @@ class TableSummary:
     dropped: dict[str, str]
     n_copies: int = 0
     redundant: tuple[str, ...] = ()
+    rare: tuple[tuple[str, int], ...] = ()
 
     @property
     def used(self) -> tuple[Column, ...]:
@@ -72,6 +74,14 @@ class TableSummary:
             for one in self.used
             if one.leak is not None
         )
+
+    @property
+    def rare_warning(self) -> str | None:
+        """A warning where rows of rare classes were left out, else None."""
+        if not self.rare:
+            return None
+        names = ", ".join(f"{name!r} ({n})" for name, n in self.rare)
+        return f"rows of classes that have fewer rows than there are folds were left out, no method knows them: {names}"
 
     @property
     def copies_warning(self) -> str | None:

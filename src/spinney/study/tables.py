@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 N_TOP = 5  # levels that a summary names
+MAX_RARE = 0.05  # of the rows may be of classes that are left out
 MAX_TARGET = 1e150  # of a number: R² adds the squares of many
 ASKED = "you asked for it"
 _ROLES = {  # what a column cannot be beside the target, and why methods do not see it
@@ -77,6 +78,7 @@ def prepare(
     time: str | None = None,
     drop: Sequence[str] = (),
     keep: Sequence[str] = (),
+    fewest: int = 1,
 ) -> StudyData:
     """Take a table apart into what a study needs.
 
@@ -95,6 +97,8 @@ def prepare(
         Columns that nothing sees.
     keep : sequence of str
         Columns that methods see although they seem to name the rows, or to be the target again.
+    fewest : int
+        Rows of classes that have fewer than this are left out, where they are few in all: folds need a row of each.
 
     Returns
     -------
@@ -116,6 +120,10 @@ def prepare(
     is_regression = looks_continuous(table[target]) if task == "auto" else task == "regression"
     if is_regression:
         y = _numbers(y, target)
+    rare: dict[str, int] = {}
+    if not is_regression and fewest > 1:
+        rows, rare = _find_rare(y, fewest)
+        table, y = (table.take(rows), y[rows]) if rare else (table, y)
     if len(np.unique(y)) < 2:
         what = "value throughout" if is_regression else "class only"
         raise ValueError(f"column {target!r} has one {what}, {str(y[0])!r}: there is nothing to predict")
@@ -133,6 +141,7 @@ def prepare(
         columns=tuple(columns),
         dropped=dropped,
         n_copies=count_copies(table),
+        rare=tuple(rare.items()),
     )
     X = table.select([column.name for column in summary.used])
     summary = _look_for_leaks(summary, X, y)
@@ -180,6 +189,16 @@ def _choose_columns(
         reasons = "; ".join(f"{column!r}: {why}" for column, why in dropped.items())
         raise ValueError(f"no column is left to predict {target!r} from ({reasons or 'there is no other column'})")
     return columns, dropped
+
+
+def _find_rare(y: NDArray[Any], fewest: int) -> tuple[NDArray[np.int64], dict[str, int]]:
+    """The rows of classes with enough of them, and the other classes; none where that would be many rows or classes."""
+    classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    is_rare = counts < fewest
+    rows = np.flatnonzero(~is_rare[codes])
+    if (~is_rare).sum() < 2 or len(y) - len(rows) > MAX_RARE * len(y):
+        return np.arange(len(y)), {}
+    return rows, {str(name): int(n) for name, n, one in zip(classes, counts, is_rare, strict=True) if one}
 
 
 def check_target(column: pa.ChunkedArray, target: str) -> None:
