@@ -1,6 +1,7 @@
 """`spinney train` and `spinney inspect`."""
 
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -289,3 +290,21 @@ def test_a_model_above_the_baseline_is_saved_without_a_word(tmp_path, model):
     held_out = json.loads(result.stdout)["held_out"]
     assert held_out["rows"] == "cross-fitted"
     assert 0.9 < held_out["value"] < 1.0
+
+
+def test_a_model_tells_what_it_was_trained_on(tmp_path, model):
+    import hashlib
+
+    data = tmp_path / "tennis.csv"
+    data.write_text(TENNIS)
+    works("train", data, "--target", "play", "--method", "cart", "--out", model)
+    said = works("inspect", model)
+    assert re.search(r"^target +play$", said, re.MULTILINE)
+    assert re.search(r"^training rows +6$", said, re.MULTILINE)
+    assert hashlib.sha256(TENNIS.encode()).hexdigest() in "".join(said.split())
+    facts = json.loads(works("inspect", model, "--json"))
+    assert (facts["target"], facts["training_rows"], facts["format"]) == ("play", 6, "1.1")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", facts["file_of"])
+    spinney.load_model(model).save_model(tmp_path / "plain.spn")  # which knows nothing of a table
+    plain = json.loads(works("inspect", tmp_path / "plain.spn", "--json"))
+    assert (plain["target"], plain["format"]) == (None, "1.0")

@@ -86,6 +86,7 @@ def train(
     give the same model: random_state is 0 unless set. A forest is scored by its out-of-bag rows and keeps their votes,
     with which `predict --interval` works; --set oob_score=false leaves both out.
     """
+    from spinney.estimators.saving import save_estimator
     from spinney.study.column_checks import check_text_columns
 
     check_new(out, force=force)
@@ -108,7 +109,7 @@ def train(
     start = time.perf_counter()
     estimator.fit(training.X, training.y)
     seconds = time.perf_counter() - start
-    estimator.save_model(out)
+    save_estimator(estimator, out, tell_training(data, training))
     facts = {
         "model": out,
         "bytes": Path(out).stat().st_size,
@@ -129,6 +130,18 @@ def train(
     if score is not None:
         facts[f"{score['measure']}, {score['rows']} rows"] = score["value"]
     print_pairs(facts.items())
+
+
+def tell_training(source: str, training: TrainingTable) -> dict[str, str | int]:
+    """What a model file is to tell of its training data: target, rows, and the hash of the file they came in."""
+    import hashlib
+
+    told: dict[str, str | int] = {"target": training.target, "rows": training.X.num_rows}
+    place = Path(source)
+    if place.is_file():
+        with place.open("rb") as file:
+            told["sha256"] = hashlib.file_digest(file, "sha256").hexdigest()
+    return told
 
 
 def score_training(estimator: Any, training: TrainingTable) -> dict[str, Any] | None:
@@ -244,15 +257,18 @@ def list_trees(estimator: Any) -> Any:
 def inspect(model: str, is_all: bool, as_json: bool) -> None:
     """Show what is in a MODEL file.
 
-    Its method, parameters, columns, importances, size and versions.
+    Its method, parameters, columns, importances, size and versions; of a model that `spinney train` wrote also the
+    target, the number of training rows and the hash of their file, as `sha256sum` gives it.
     """
     from sklearn.base import is_classifier
 
     from spinney import load_model
     from spinney.model.container import read
+    from spinney.model.io import read_training
 
     estimator = load_model(model)
     text = read(model).text
+    told = read_training(text)
     defaults = type(estimator)().get_params(deep=False)
     parameters = estimator.get_params(deep=False)
     features = list(describe_features(estimator))
@@ -264,7 +280,11 @@ def inspect(model: str, is_all: bool, as_json: bool) -> None:
         "rounds that predict": getattr(estimator, "best_iteration_", None),
         "out-of-bag score": getattr(estimator, "oob_score_", None),
         "bytes": Path(model).stat().st_size,
+        "target": told.get("target"),
+        "training rows": told.get("rows"),
+        "training data": None if "sha256" not in told else f"sha256 {told['sha256']}",
         "saved by": f"spinney {text['library']}",
+        "file of": find_day(model),
         "format": text["version"],
     }
     labels = estimator.classes_.tolist() if is_classifier(estimator) else None
@@ -281,6 +301,13 @@ def inspect(model: str, is_all: bool, as_json: bool) -> None:
         facts["pruning"] = estimator.pruning_.title
     print_pairs(facts.items())
     print_features(features, is_all=is_all)
+
+
+def find_day(path: str) -> str:
+    """The day on which a file was written; the model itself has none, so that equal models are equal files."""
+    import datetime as dt
+
+    return dt.datetime.fromtimestamp(Path(path).stat().st_mtime, tz=dt.UTC).date().isoformat()
 
 
 def describe_features(estimator: Any) -> Iterator[dict[str, Any]]:

@@ -152,8 +152,8 @@ class Features:
             shown = join_names([level for level, _ in found.most_common(MOST_UNKNOWN)])
             more = "" if len(found) <= MOST_UNKNOWN else f" and {len(found) - MOST_UNKNOWN} more"
             click.echo(
-                f"Warning: column {show_name(name)}: {rows:,} of {self.n_read:,} rows have levels that the model does not know, "
-                f"taken for missing: {shown}{more}",
+                f"Warning: column {show_name(name)}: {rows:,} of {self.n_read:,} rows have levels that the model "
+                f"does not know, taken for missing: {shown}{more}",
                 err=True,
             )
 

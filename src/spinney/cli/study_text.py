@@ -92,8 +92,6 @@ def print_summary(summary: TableSummary, form: str | None, plan: str, writer: Wr
         writer.line(f"LEAK? {leak}", style="bold")
     for name, why in summary.dropped.items():
         writer.line(f"left out: {show_name(name)}, {why}")
-    if set(summary.dropped.values()) - {ASKED}:
-        writer.line("(--keep COLUMN brings a column back)")
     for column in summary.used:
         if column.suspicion is not None:
             writer.line(f"suspicious: {show_name(column.name)}, {column.suspicion}")
@@ -104,6 +102,8 @@ def print_summary(summary: TableSummary, form: str | None, plan: str, writer: Wr
     if summary.copies_warning is not None:
         writer.line(f"suspicious: {summary.copies_warning}")
     writer.line(plan)
+    if set(summary.dropped.values()) - {ASKED}:
+        writer.line("(--keep COLUMN brings a column back)")
 
 
 def _name_inputs(summary: TableSummary, kind: str, words: str) -> str:
