@@ -127,3 +127,17 @@ def test_a_list_of_names_can_be_read():
     names = [one.name for task in ("classification", "regression") for one in all_methods(task)]
     assert not any("," in name for name in names)
     assert join(["a", "b", "c"]) == "a, b and c"
+
+
+def test_what_is_significant_and_does_not_matter_is_told():
+    close = result("close", [one - 0.002 for one in TOP], n_leaves=9.0)
+    said = advise([result("baseline", BASE), result("top", TOP), close], {"close"})
+    assert "every other method; close is less than 0.0089 behind, which hardly matters" in said
+    assert said.endswith(", and close is a single tree, of 9 leaves, that can be read.")
+
+
+def test_leaks_are_part_of_the_advice():
+    results = [result("baseline", BASE), result("top", TOP)]
+    differences = find_differences(results, "top", 0.25, is_greater_better=True)
+    said = recommend(results, "top", differences, METRICS["r2"], 0.25, one_tree=set(), leaks=["a", "b"])
+    assert said.endswith(" But first look at 'a' and 'b', which give the answer away.")

@@ -378,8 +378,10 @@ def test_a_part_that_fails_is_said(monkeypatch):
         raise ValueError("no such  thing")
 
     monkeypatch.setattr(import_module("spinney.study.examine"), "list_importances", fail)
+    monkeypatch.setattr(import_module("spinney.study.examine"), "permute_columns", lambda *_, **__: fail())
     evidence = examine(study, data, record)
-    assert dict(evidence.left_out) == {"learning_curves": "no ensemble took part", "importances": "no such thing"}
+    missing = {"learning_curves": "no ensemble took part", "importances": "no such thing", "worths": "no such thing"}
+    assert dict(evidence.left_out) == missing
     assert [one.feature for one in evidence.dependences] == ["x", "z", "noise", "g"]
 
 

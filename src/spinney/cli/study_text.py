@@ -11,7 +11,6 @@ from spinney.cli.tables import show_name
 from spinney.show import numbers
 from spinney.study.housing_setup import WORDS
 from spinney.study.significance import LEVEL, SMALLEST
-from spinney.study.tables import ASKED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,7 +101,7 @@ def print_summary(summary: TableSummary, form: str | None, plan: str, writer: Wr
     if summary.copies_warning is not None:
         writer.line(f"suspicious: {summary.copies_warning}")
     writer.line(plan)
-    if set(summary.dropped.values()) - {ASKED}:
+    if set(summary.dropped) - set(summary.asked):
         writer.line("(--keep COLUMN brings a column back)")
 
 

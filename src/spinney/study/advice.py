@@ -33,6 +33,7 @@ class Standing(NamedTuple):
 
     equal: list[MethodResult]
     open: list[MethodResult]
+    slight: list[MethodResult]  # significantly worse, but by less than matters
     weak: list[MethodResult]  # not better than the baseline, and not significantly worse than the best either
     unknown: list[MethodResult]  # too few folds, or an error
 
@@ -45,9 +46,14 @@ def recommend(
     ratio: float,
     *,
     one_tree: AbstractSet[str],
+    leaks: Sequence[str] = (),
 ) -> str:
-    """The advice, in a sentence or two."""
-    return _recommend(results, best, differences, metric, ratio, one_tree) + _tell_unfinished(results)
+    """The advice, in a sentence or two; `leaks` are columns that give the target away."""
+    advice = _recommend(results, best, differences, metric, ratio, one_tree) + _tell_unfinished(results)
+    if leaks:
+        names = join([repr(name) for name in leaks])
+        advice += f" But first look at {names}, which {'gives' if len(leaks) == 1 else 'give'} the answer away."
+    return advice
 
 
 def _recommend(
@@ -93,7 +99,7 @@ def _sort_out(
 ) -> Standing:
     """Which methods are as good as the best, which may be, and of which nothing is known."""
     smallest = find_smallest(results, top.key, is_greater_better=is_greater_better) or 0.0
-    standing = Standing([], [], [], [])
+    standing = Standing([], [], [], [], [])
     for result in results:
         gap = gaps.get(result.key)
         if result.key == top.key or result.is_baseline:
@@ -105,6 +111,8 @@ def _sort_out(
             is_weak = not gains or float(np.mean(gains)) <= 0.0
             place = standing.weak if is_weak else standing.equal if abs(gap.mean) <= smallest else standing.open
             place.append(result)
+        elif gap.mean <= smallest:
+            standing.slight.append(result)
     return standing
 
 
@@ -119,7 +127,12 @@ def _set_apart(top: MethodResult, standing: Standing, gaps: dict[str, Difference
     if not standing.equal and not standing.open:
         which = " that beats the baseline" if standing.weak else " that was scored" if standing.unknown else ""
         which = " that was scored and beats the baseline" if standing.weak and standing.unknown else which
-        return f", and significantly better than every other method{which}"
+        text = f", and significantly better than every other method{which}"
+        if standing.slight:
+            names = join([one.name for one in standing.slight])
+            verb = "is" if len(standing.slight) == 1 else "are"
+            text += f"; {names} {verb} less than {smallest:.2g} behind, which hardly matters"
+        return text
     text = ""
     if standing.equal:
         verb = "does" if len(standing.equal) == 1 else "do"
@@ -145,7 +158,7 @@ def _advise(top: MethodResult, standing: Standing, one_tree: AbstractSet[str]) -
     def is_readable(result: MethodResult) -> bool:
         return result.key in one_tree and (result.n_leaves or math.inf) <= READABLE
 
-    near = [*standing.equal, *standing.open]
+    near = [*standing.equal, *standing.open, *standing.slight]
     if not near:
         return ""
     readable = [result for result in near if is_readable(result)]

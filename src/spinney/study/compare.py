@@ -178,7 +178,13 @@ def compare(
         differences=differences,
         smallest=find_smallest(results, best, is_greater_better=score.is_greater_better),
         recommendation=recommend(
-            results, best, differences, score, ratio, one_tree={m.key for m in chosen if m.is_one_tree}
+            results,
+            best,
+            differences,
+            score,
+            ratio,
+            one_tree={m.key for m in chosen if m.is_one_tree},
+            leaks=[one.name for one in data.summary.used if one.leak is not None],
         ),
         notes=(*note_problems(data.summary, score, results, len(folds.splits)), *warned),
         seed=seed,

@@ -11,6 +11,8 @@ from spinney.study.json_io import read_json, write_json
 from spinney.study.metrics import METRICS
 from spinney.study.resampling import standard_error
 
+ASKED = "you asked for it"  # why a column is left out
+
 
 def describe_error(error: Exception) -> str:
     """What went wrong, in one line."""
@@ -64,6 +66,11 @@ class TableSummary:
     def used(self) -> tuple[Column, ...]:
         """The columns that methods see."""
         return tuple(column for column in self.columns if column.name not in self.dropped)
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The columns that were left out on request."""
+        return tuple(name for name, why in self.dropped.items() if why == ASKED)
 
     @property
     def leaks(self) -> tuple[str, ...]:

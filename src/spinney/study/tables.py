@@ -24,7 +24,7 @@ from spinney.study.column_checks import (
 )
 from spinney.study.leaks import GIVEN_AWAY, find_sum, score_columns
 from spinney.study.redundancy import find_redundant
-from spinney.study.result import Column, TableSummary
+from spinney.study.result import ASKED, Column, TableSummary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 N_TOP = 5  # levels that a summary names
 MAX_RARE = 0.05  # of the rows may be of classes that are left out
 MAX_TARGET = 1e150  # of a number: R² adds the squares of many
-ASKED = "you asked for it"
 _ROLES = {  # what a column cannot be beside the target, and why methods do not see it
     "drop": ("left out", ASKED),
     "groups": ("what makes the folds", "it makes the folds"),
