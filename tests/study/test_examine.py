@@ -346,7 +346,7 @@ def test_a_budget_leaves_out_what_is_late():
     study = compare(data, methods=["id3"], n_splits=2, n_repeats=1, record=record)
     evidence = examine(study, data, record, clock=Clock(1e-9))
     assert evidence.confusion is not None  # the answers are at hand
-    late = dict.fromkeys(["tree", "importances", "dependences", "coverages"], "the budget was spent")
+    late = dict.fromkeys(["tree", "importances", "worths", "dependences", "coverages"], "the budget was spent")
     assert dict(evidence.left_out) == late | {"learning_curves": "no ensemble took part"}
     assert evidence.stopped == "budget"
 
@@ -364,7 +364,7 @@ def test_an_interrupt_leaves_what_is_done():
     evidence = examine(study, data, record, on_step=stop)
     assert evidence.confusion is not None
     assert evidence.tree is not None
-    missing = dict.fromkeys(["importances", "dependences", "coverages"], "it was interrupted")
+    missing = dict.fromkeys(["importances", "worths", "dependences", "coverages"], "it was interrupted")
     assert dict(evidence.left_out) == missing | {"learning_curves": "no ensemble took part"}
     assert evidence.stopped == "interrupt"
 

@@ -207,9 +207,9 @@ class Study:
 
     def is_short(self, result: MethodResult) -> bool:
         """Whether the score of a method is no match for that of the best: it failed, or saw fewer folds or rows."""
-        if self.best is None or result.error is not None:
+        best = next((one for one in self.methods if one.key == self.best), None)
+        if best is None or result.error is not None:
             return result.error is not None
-        best = self.method(self.best)
         return (best.n_rows is None and result.n_rows is not None) or not set(best.folds) <= set(result.folds)
 
     def label(self, result: MethodResult) -> str:
