@@ -41,7 +41,7 @@ def make_study(name="fruit.csv", target="kind", column="weight", *, is_classes=T
     methods = (
         MethodResult("baseline", "commonest class", "DummyClassifier", {}, folds, (0.5, 0.6, 0.5, 0.6), **times),
         MethodResult(
-            "cart", "CART, pruned", "CARTClassifier", {"ccp_alpha": "cv"}, folds, (0.7, 0.8, 0.7, 0.8), **times
+            "cart", "pruned CART", "CARTClassifier", {"ccp_alpha": "cv"}, folds, (0.7, 0.8, 0.7, 0.8), **times
         ),
         MethodResult("forest", "random forest", "RandomForestClassifier", {}, folds, (0.8, 0.9, 0.9, 0.8), **times),
         MethodResult("id3", "ID3", "ID3Classifier", {}, error="it fell over a branch"),

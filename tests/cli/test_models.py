@@ -1,6 +1,7 @@
 """`spinney train` and `spinney inspect`."""
 
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -223,9 +224,87 @@ def test_what_is_no_model_is_refused(tmp_path):
 
 def test_train_points_at_numbers_read_as_text(tmp_path):
     data = tmp_path / "german.csv"
-    data.write_text("\n".join(["a;b;y", *(f"{i},5;{i % 3};{'pq'[i % 2]}" for i in range(40)), ""]))
+    data.write_text("\n".join(["a;b;y", *(f"{i % 20},5;{i % 3};{'pq'[i % 2]}" for i in range(80)), ""]))
     result = run("train", data, "--target", "y", "--method", "cart", "--out", tmp_path / "m.spn")
     assert result.exit_code == 0
     assert result.stderr.splitlines() == [
         "Warning: column 'a': its text looks like numbers with a decimal comma ('0,5'): write them with a point"
     ]
+    fails(run("train", data, "--target", "a", "--out", tmp_path / "n.spn"), "column 'a' is the target", "decimal comma")
+
+
+def test_names_of_rows_are_left_out_unless_kept(tmp_path, model):
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=300)
+    names = [f"person {i}" for i in rng.integers(0, 9000, 300)]
+    table = pa.table({"x": x, "person": names, "z,z": x**2, "y": x + 0.1 * rng.normal(size=300)})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    train = ("train", tmp_path / "t.parquet", "--target", "y", "--method", "cart", "--json", "--out", model, "--force")
+    result = run(*train)
+    assert result.stderr.startswith("left out: 'person' (29")
+    assert result.stderr.endswith("name the rows); --keep COLUMN brings a column back\n")
+    assert json.loads(result.stdout)["features"] == 2
+    assert spinney.load_model(model).feature_names_in_.tolist() == ["x", "z,z"]
+    assert json.loads(run(*train, "--keep", "person").stdout)["features"] == 3
+    assert json.loads(run(*train, "--drop", "x,person").stdout)["features"] == 1
+    assert json.loads(run(*train, "--drop", "z,z").stdout)["features"] == 1  # a name with a comma
+    fails(run(*train, "--drop", "x,q"), "no column 'q'")
+    fails(run(*train, "--drop", ","), "--drop is empty")
+
+
+# --- Models that are worse than none ------------------------------------------------------------------------------
+
+
+def write_noise(folder, *, is_regression):
+    """A table whose columns say nothing of its target."""
+    rng = np.random.default_rng(7)
+    y = rng.normal(size=300) if is_regression else rng.permutation(["no"] * 220 + ["yes"] * 80)
+    place = folder / "noise.parquet"
+    parquet.write_table(pa.table({"a": rng.normal(size=300), "b": rng.normal(size=300), "y": y}), place)
+    return place
+
+
+@pytest.mark.parametrize(
+    ("method", "is_regression", "words"),
+    [
+        ("forest", True, "worse than predicting the mean: R2 of out-of-bag rows -0."),
+        ("cart", True, "worse than predicting the mean: R2 of cross-fitted rows -"),
+        ("cart", False, "worse than predicting the commonest class: accuracy of cross-fitted rows 0."),
+    ],
+)
+def test_a_model_below_the_baseline_is_saved_with_a_warning(method, is_regression, words, tmp_path, model):
+    place = write_noise(tmp_path, is_regression=is_regression)
+    result = run("train", place, "--target", "y", "--method", method, "--out", model)
+    assert result.exit_code == 0
+    assert f"Warning: the model is {words}" in result.stderr
+    assert f"against {0.0 if is_regression else 220 / 300:.3f}" in result.stderr
+    assert model.exists()
+
+
+def test_a_model_above_the_baseline_is_saved_without_a_word(tmp_path, model):
+    rng = np.random.default_rng(7)
+    x = rng.normal(size=300)
+    parquet.write_table(pa.table({"x": x, "y": x + 0.1 * rng.normal(size=300)}), tmp_path / "t.parquet")
+    result = run("train", tmp_path / "t.parquet", "--target", "y", "--method", "cart", "--json", "--out", model)
+    assert result.stderr == ""
+    held_out = json.loads(result.stdout)["held_out"]
+    assert held_out["rows"] == "cross-fitted"
+    assert 0.9 < held_out["value"] < 1.0
+
+
+def test_a_model_tells_what_it_was_trained_on(tmp_path, model):
+    import hashlib
+
+    data = tmp_path / "tennis.csv"
+    data.write_text(TENNIS)
+    works("train", data, "--target", "play", "--method", "cart", "--out", model)
+    said = works("inspect", model)
+    assert re.search(r"^target +play$", said, re.MULTILINE)
+    assert re.search(r"^training rows +6$", said, re.MULTILINE)
+    assert hashlib.sha256(TENNIS.encode()).hexdigest() in "".join(said.split())
+    facts = json.loads(works("inspect", model, "--json"))
+    assert (facts["target"], facts["training_rows"], facts["format"]) == ("play", 6, "1.1")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", facts["file_of"])
+    spinney.load_model(model).save_model(tmp_path / "plain.spn")  # which knows nothing of a table
+    plain = json.loads(works("inspect", tmp_path / "plain.spn", "--json"))
+    assert (plain["target"], plain["format"]) == (None, "1.0")

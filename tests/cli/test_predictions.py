@@ -365,3 +365,21 @@ def test_several_quantiles_are_several_columns(tmp_path):
     found = [[float(row["prediction_1"]), float(row["prediction_2"])] for row in rows]
     np.testing.assert_array_equal(found, model.predict(X))
     fails(run("evaluate", tmp_path / "band.spn", path), "several quantiles")
+
+
+def test_unknown_levels_are_counted(tmp_path):
+    model, data = tmp_path / "m.spn", tmp_path / "new.csv"
+    (tmp_path / "t.csv").write_text("town,y\n" + "a,1\na,2\nb,5\nb,6\n" * 5)
+    works("train", tmp_path / "t.csv", "--target", "y", "--task", "regression", "--method", "cart", "--out", model)
+    data.write_text("town,y\na,1\nq,2\nr,3\nq,4\n,5\n")
+    expected = (
+        "Warning: column 'town': 3 of 5 rows have levels that the model does not know, taken for missing: 'q', 'r'\n"
+    )
+    result = run("predict", model, data)
+    assert result.exit_code == 0
+    assert result.stderr == expected
+    result = run("evaluate", model, data, "--json")
+    assert result.stderr == expected
+    assert json.loads(result.stdout)["unknown_levels"] == {"town": 3}
+    data.write_text("town,y\na,1\nb,2\n")
+    assert run("predict", model, data).stderr == ""

@@ -325,3 +325,23 @@ def test_the_child_of_a_fork_has_its_own_signals(tmp_path):
     """
     process = start(["-c", textwrap.dedent(code)], tmp_path)
     assert (*finish(process), process.returncode) == (f"{-signal.SIGTERM}\n", "", 0)
+
+
+def test_the_alarm_of_a_budget_does_not_end_a_command_that_is_long_in_c_code(tmp_path):
+    """Python calls no handler there, and the watching thread must not take the alarm for a signal of the user."""
+    code = """
+    import ctypes
+    import signal
+    from spinney.cli.signals import Watch
+    from spinney.study.clock import Clock
+
+    with Watch(owns_process=True):
+        try:
+            with Clock(0.1).alarm():
+                signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})  # another thread gets it, this one sleeps on
+                ctypes.CDLL(None).sleep(3)
+        except KeyboardInterrupt:
+            print("rung")
+    """
+    said, errors = finish(start(["-c", textwrap.dedent(code)], tmp_path))
+    assert (said, errors) == ("rung\n", "")

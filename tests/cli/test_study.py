@@ -87,7 +87,7 @@ def test_a_table_is_described_compared_and_judged(fruit):
     assert lines[2] == "inputs: 1 number (weight) and 1 category (colour 2); 0.0% of the cells are "
     assert lines[4] == "left out: 'row', it numbers the rows"
     assert lines[5] == "3 methods, accuracy, 3 folds stratified by class"
-    assert any("CART, pruned" in line for line in lines)
+    assert any("pruned CART" in line for line in lines)
     assert "is best (accuracy" in result.stdout
     assert "\x1b" not in result.output
 
@@ -291,11 +291,11 @@ def test_a_report_is_written_beside_the_data_and_replaces_its_own_kind_alone(fru
     assert result.exit_code == 0, result.stderr
     assert f"report: {place}" in "".join(result.stdout.splitlines())
     page = place.read_text(encoding="utf-8")
-    assert "CART, pruned is best" in page
+    assert "Pruned CART is best" in page
     assert page.count("<figure>") > 3
-    place.write_text(page.replace("CART, pruned is best", "gone"), encoding="utf-8")
+    place.write_text(page.replace("Pruned CART is best", "gone"), encoding="utf-8")
     assert run(fruit, "--target", "kind", *CART, report=()).exit_code == 0
-    assert "CART, pruned is best" in place.read_text(encoding="utf-8")
+    assert "Pruned CART is best" in place.read_text(encoding="utf-8")
     place.write_text("my own notes")
     fails(run(fruit, "--target", "kind", *CART, report=()), "not a report of Spinney", "--force", "--no-report")
     assert place.read_text() == "my own notes"
@@ -455,3 +455,30 @@ def test_a_study_without_a_method_that_works_is_an_error(monkeypatch, tmp_path):
     assert found.stderr.strip() == "Error: every method failed: the disk of the moon"
     assert "commonest class" in found.stdout  # the table is there all the same, and the report
     assert page.exists()
+
+
+def test_a_column_that_gives_the_answer_away_is_named_first(tmp_path):
+    rng = np.random.default_rng(4)
+    label = rng.choice(["no", "yes"], 200)
+    score = np.where(label == "yes", 0.5, 0.0) + 0.49 * rng.random(200)  # one threshold is the label
+    place = tmp_path / "t.csv"
+    lines = [f"{s:.4f},{x:.3f},{y}" for s, x, y in zip(score, rng.normal(size=200), label, strict=True)]
+    place.write_text("\n".join(["score,x,label", *lines, ""]))
+    said = " ".join(run(place, "--target", "label", "--methods", "id3", "--plain").stdout.split())
+    assert said.index("LEAK? column 'score' gives the answer away: alone it predicts") < said.index("2 methods")
+    assert re.search(r"with accuracy (1\.0000|0\.99)", said)
+    assert "--drop score" in said
+    clean = run(place, "--target", "label", "--methods", "id3", "--drop", "score", "--plain")
+    assert clean.exit_code == 0
+    assert "LEAK" not in clean.stdout
+
+
+def test_a_class_of_two_rows_is_left_out_with_a_warning(tmp_path):
+    rng = np.random.default_rng(4)
+    label = np.array(["no"] * 60 + ["yes"] * 60 + ["perhaps"] * 2)
+    place = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"x": rng.normal(size=122) + (label == "yes"), "label": label}), place)
+    result = run(place, "--target", "label", "--methods", "id3", "--plain")
+    assert result.exit_code == 0
+    assert "left out: rows of classes that have fewer rows than there are folds" in " ".join(result.stdout.split())
+    assert "'perhaps' (2)" in result.stdout

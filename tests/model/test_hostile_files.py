@@ -101,12 +101,34 @@ def with_text(whole, **text):
 
 def test_fault_99_a_later_format_says_what_to_install(forest_file):
     other = forest_file.with_name("later.spn")
-    for version in ("2.0", "1.1", "9.9"):
+    for version in ("2.0", "1.2", "9.9"):
         other.write_bytes(with_text(forest_file.read_bytes(), version=version, library="3.1.4"))
         assert_refused(other, match=r"install Spinney 3\.1\.4 or later")
     for version in ("", "1", "one", "1.0.0", "-1.0", "1e9.0", "99999999.0"):
         other.write_bytes(with_text(forest_file.read_bytes(), version=version))
         assert_refused(other, match="version")
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "[]",
+        "{",
+        '{"rows":"6"}',
+        '{"rows":true}',
+        '{"owner":"x"}',
+        '{"target":["y"]}',
+        '{"target":"' + "x" * 100_000 + '"}',
+    ],
+)
+def test_what_is_told_of_the_training_data_is_checked(told, forest_file):
+    other = forest_file.with_name("told.spn")
+    other.write_bytes(with_text(forest_file.read_bytes(), version="1.1", training='{"rows":6,"target":"y"}'))
+    load_model(other)
+    other.write_bytes(with_text(forest_file.read_bytes(), version="1.1", training=told))
+    assert_refused(other)
+    other.write_bytes(with_text(forest_file.read_bytes(), training="{}"))  # which version 1.0 does not have
+    assert_refused(other)
 
 
 def test_one_long_label_does_not_make_all_long(forest_file):

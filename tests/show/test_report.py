@@ -123,7 +123,7 @@ def test_the_table_of_methods_is_the_study(page):
     cells = [one["text"] for one in rows[first + 2 : first + 10]]
     assert cells == ["0.850", "0.044", "best", "", "0.375", "0.010", "2 kB", ""]
     names = [one["text"] for one in rows if one["attributes"].get("scope") == "row"][:4]
-    assert names == ["random forest", "CART, pruned", "commonest class", "ID3"]
+    assert names == ["random forest", "pruned CART", "commonest class", "ID3"]
     assert ".002*" in page.texts()
     assert "failed" in page.texts()
 

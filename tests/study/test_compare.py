@@ -133,7 +133,7 @@ def test_tuning_is_a_search_inside_the_training_rows():
     folds = make_folds(data, 2, 1, seed=1).splits
     by_hand = cross_validate(search, data.X, data.y, cv=folds, return_estimator=True)
     result = study.method("c45")
-    assert result.name == "C4.5, tuned"
+    assert result.name == "C4.5 (tuned)"
     assert result.scores == pytest.approx(by_hand["test_score"].tolist())
     assert list(result.chosen) == [one.best_params_ for one in by_hand["estimator"]]
     model = refit(study, data)

@@ -346,7 +346,7 @@ def test_a_budget_leaves_out_what_is_late():
     study = compare(data, methods=["id3"], n_splits=2, n_repeats=1, record=record)
     evidence = examine(study, data, record, clock=Clock(1e-9))
     assert evidence.confusion is not None  # the answers are at hand
-    late = dict.fromkeys(["tree", "importances", "dependences", "coverages"], "the budget was spent")
+    late = dict.fromkeys(["tree", "importances", "worths", "dependences", "coverages"], "the budget was spent")
     assert dict(evidence.left_out) == late | {"learning_curves": "no ensemble took part"}
     assert evidence.stopped == "budget"
 
@@ -364,7 +364,7 @@ def test_an_interrupt_leaves_what_is_done():
     evidence = examine(study, data, record, on_step=stop)
     assert evidence.confusion is not None
     assert evidence.tree is not None
-    missing = dict.fromkeys(["importances", "dependences", "coverages"], "it was interrupted")
+    missing = dict.fromkeys(["importances", "worths", "dependences", "coverages"], "it was interrupted")
     assert dict(evidence.left_out) == missing | {"learning_curves": "no ensemble took part"}
     assert evidence.stopped == "interrupt"
 
@@ -378,8 +378,10 @@ def test_a_part_that_fails_is_said(monkeypatch):
         raise ValueError("no such  thing")
 
     monkeypatch.setattr(import_module("spinney.study.examine"), "list_importances", fail)
+    monkeypatch.setattr(import_module("spinney.study.examine"), "permute_columns", lambda *_, **__: fail())
     evidence = examine(study, data, record)
-    assert dict(evidence.left_out) == {"learning_curves": "no ensemble took part", "importances": "no such thing"}
+    missing = {"learning_curves": "no ensemble took part", "importances": "no such thing", "worths": "no such thing"}
+    assert dict(evidence.left_out) == missing
     assert [one.feature for one in evidence.dependences] == ["x", "z", "noise", "g"]
 
 
@@ -413,7 +415,7 @@ def test_a_tuned_method_is_examined_with_what_most_folds_chose():
     data, record = make_data(), FoldRecord()
     study = compare(data, methods=["id3"], n_splits=3, n_repeats=1, is_tuned=True, record=record)
     evidence = examine(study, data, record)
-    assert evidence.name == "ID3, tuned"
+    assert evidence.name == "ID3 (tuned)"
     assert "is_tuned=True" in evidence.recipe
     assert dict(evidence.left_out) == {"learning_curves": "no ensemble took part"}
 

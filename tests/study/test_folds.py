@@ -78,3 +78,18 @@ def test_rows_of_one_time_are_on_one_side():
     always = prepare(years.set_column(1, "year", [[2020] * 60]), "y", time="year")
     with pytest.raises(ValueError, match="'year': too few rows are earlier than fold 1 of 6"):
         make_folds(always, 6)
+
+
+def test_rows_of_rare_classes_are_left_out_where_they_are_few():
+    rng = np.random.default_rng(0)
+    y = np.array(["a"] * 60 + ["b"] * 58 + ["odd"] * 2)
+    table = pa.table({"x": rng.normal(size=120), "y": y})
+    data = prepare(table, "y", fewest=5)
+    assert data.n_rows == data.X.num_rows == 118
+    assert data.summary.rare == (("odd", 2),)
+    assert "'odd' (2)" in data.summary.rare_warning
+    assert len(make_folds(data, 5, 1).splits) == 5
+    with pytest.raises(ValueError, match="fewer rows than there are folds"):
+        make_folds(prepare(table, "y"), 5)
+    many = pa.table({"x": rng.normal(size=120), "y": np.array(["a"] * 60 + ["b"] * 50 + ["c", "d", "e"] * 3 + ["f"])})
+    assert prepare(many, "y", fewest=5).summary.rare == ()  # a twelfth of the rows: for the reader to decide

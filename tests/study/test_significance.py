@@ -1,4 +1,4 @@
-"""The corrected test against other ways to compute it, and what is said of it."""
+"""The corrected test against other ways to compute it."""
 
 import itertools
 import math
@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinney.study.metrics import METRICS
 from spinney.study.resampling import corrected_t_test, standard_error
-from spinney.study.result import Column, MethodResult, TableSummary
-from spinney.study.significance import adjust_by_holm, find_best, find_differences, note_problems, recommend
+from spinney.study.significance import adjust_by_holm, find_best, find_differences, find_smallest
+from study_results import result
 
 
 def t_test_by_integral(values, ratio):
@@ -64,12 +63,6 @@ def test_holm_is_closed_testing_by_bonferroni(p_values):
     assert adjust_by_holm(p_values) == pytest.approx(expected)
 
 
-def result(key, scores, *, seconds=1.0, folds=None, **more):
-    folds = tuple(range(len(scores))) if folds is None else folds
-    times = (seconds,) * len(scores)
-    return MethodResult(key, key, "E", {}, folds, tuple(scores), times, times, **more)
-
-
 def test_differences_are_of_the_same_folds():
     best, half = result("b", [0.9, 0.8, 0.7, 0.9]), result("h", [0.5, 0.6], folds=(1, 3))
     (found,) = find_differences([best, half], "b", 0.25, is_greater_better=True)
@@ -98,46 +91,9 @@ def test_a_slow_method_is_judged_by_the_folds_it_finished():
     assert find_best([base, result("slow", [0.9])], 0.25, is_greater_better=False) == "baseline"
 
 
-def advise(results, one_tree=frozenset()):
-    best = find_best(results, 0.25, is_greater_better=True)
-    differences = find_differences(results, best, 0.25, is_greater_better=True)
-    return recommend(results, best, differences, METRICS["accuracy"], 0.25, one_tree=one_tree)
-
-
-def test_what_is_recommended():
-    rng = np.random.default_rng(0)
-    top = 0.9 + 0.01 * rng.normal(size=5)
-    base = result("baseline", [0.5, 0.51, 0.5, 0.49, 0.5], seconds=0.01)
-    forest, near = result("forest", top, seconds=3.0), result("near", top - 0.005 + 0.01 * rng.normal(size=5))
-    tree = result("tree", top - 0.005 + 0.01 * rng.normal(size=5), n_leaves=7.0)
-    far = result("far", top - 0.2)
-    alone = advise([base, forest, far])
-    assert alone.startswith("Forest is best (accuracy 0.9")
-    assert alone.endswith("significantly better than every other method.")
-    equal = advise([base, forest, near, far])
-    assert "near is not significantly worse by these 5 folds, and near is 3 times faster to fit." in equal
-    assert "tree is a single tree, of 7 leaves, that can be read" in advise([base, forest, tree, far], {"tree"})
-    assert "No method beats the baseline" in advise([result("baseline", top), far])
-    assert "do not separate it from the baseline" in advise(
-        [result("baseline", top - 0.001 * rng.normal(size=5) ** 2), forest]
-    )
-    assert "on one fold only" in advise([result("baseline", [0.5]), result("a", [0.9])])
-    assert "on one fold only" in advise([result("baseline", [0.5] * 5), result("a", [0.9])])
-    broken = result("broken", [], error="no")
-    assert "significantly better than every other method that was scored." in advise([base, forest, far, broken])
-    assert "No method finished a fold but the baseline" in advise([base, broken])
-    assert "nothing to recommend" in recommend([], None, [], METRICS["accuracy"], 0.25, one_tree=set())
-
-
-def test_notes():
-    columns = (Column("x", "number", 0, 5, suspicion="odd"), Column("id", "number", 0, 9))
-    summary = TableSummary("t", 100, "y", "classification", (("a", 95), ("b", 5)), columns, {"id": "it counts"})
-    failed, cut = result("f", [], error="boom"), result("c", [0.9], left_out="the budget was spent")
-    notes = note_problems(summary, METRICS["accuracy"], [failed, cut], 5)
-    assert notes == (
-        "column 'id' was left out: it counts",
-        "column 'x': odd",
-        "95.0% of the rows are of one class: look at balanced_accuracy or roc_auc too",
-        "f failed: boom",
-        "c: 1 of 5 folds, the budget was spent",
-    )
+def test_the_smallest_difference_that_matters_is_a_part_of_the_gain():
+    results = [result("baseline", [0.4, 0.6]), result("a", [0.9, 0.9])]
+    assert find_smallest(results, "a", is_greater_better=True) == pytest.approx(0.004)
+    assert find_smallest(results, "baseline", is_greater_better=True) is None
+    assert find_smallest(results, None, is_greater_better=True) is None
+    assert find_smallest(results[::-1], "baseline", is_greater_better=False) is None

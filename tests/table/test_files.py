@@ -64,6 +64,9 @@ def test_ragged_rows_are_numbered_fault_149(read):
         (b"garbage", "table.arrow", "cannot be read"),
         (b"", "table.feather", "cannot be read"),
         (b"a,b\n", "table.txt", r"unknown kind of file. Known are \.csv"),
+        (b"PK\x03\x04", "table.xlsx", r"is a workbook, which is not read: save its sheet as CSV"),
+        (b"PK\x03\x04", "table.csv", r"is a workbook or an archive, and no CSV"),
+        ("a,b\n1,2\n".encode("utf-16"), "table.csv", r"is in UTF-16, which is not read: save it as CSV in UTF-8"),
     ],
 )
 def test_bad_files_are_named_fault_149(read, content, name, message):

@@ -22,6 +22,10 @@ from spinney.cli.output import (
 from spinney.cli.tables import (
     TrainingTable,
     drop_option,
+    find_target,
+    keep_option,
+    leave_out,
+    list_columns,
     open_data,
     show_name,
     split_target,
@@ -33,6 +37,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MOST_LISTED = 20  # features or classes
+OUT_OF_BAG = "out-of-bag"
+QUICK_ROWS = 5000  # of a table, by which a model without bags is scored
+QUICK_FOLDS = 3
 
 method_option = click.option(
     "--method",
@@ -57,6 +64,7 @@ set_option = click.option(
 @set_option
 @task_option
 @drop_option
+@keep_option
 @click.option("--out", metavar="MODEL", required=True, type=click.Path(), help="The model file to write: model.spn.")
 @force_option
 @json_option
@@ -67,6 +75,7 @@ def train(
     settings: tuple[str, ...],
     task: str,
     drop: tuple[str, ...],
+    keep: tuple[str, ...],
     out: str,
     force: bool,
     as_json: bool,
@@ -77,12 +86,19 @@ def train(
     give the same model: random_state is 0 unless set. A forest is scored by its out-of-bag rows and keeps their votes,
     with which `predict --interval` works; --set oob_score=false leaves both out.
     """
+    from spinney.estimators.saving import save_estimator
     from spinney.study.column_checks import check_text_columns
 
     check_new(out, force=force)
     params = read_settings(settings)
     table = open_data(data)
-    training = split_target(table, target, task, drop)
+    drop = list_columns(table, drop, "drop")
+    target = find_target(table, target, drop)
+    named = leave_out(table, target, drop, list_columns(table, keep, "keep"))
+    if named:
+        reasons = ", ".join(f"{show_name(name)} ({why})" for name, why in named.items())
+        click.echo(f"left out: {reasons}; --keep COLUMN brings a column back", err=True)
+    training = split_target(table, target, task, (*drop, *named))
     for name, suspicion in check_text_columns(training.X):
         click.echo(f"Warning: column {show_name(name)}: {suspicion}", err=True)
     cls = find_method(method, is_regression=training.is_regression, is_told=task != "auto")
@@ -93,7 +109,7 @@ def train(
     start = time.perf_counter()
     estimator.fit(training.X, training.y)
     seconds = time.perf_counter() - start
-    estimator.save_model(out)
+    save_estimator(estimator, out, tell_training(data, training))
     facts = {
         "model": out,
         "bytes": Path(out).stat().st_size,
@@ -105,12 +121,27 @@ def train(
         "seconds": round(seconds, 3),
     }
     score = score_training(estimator, training)
+    held_out = score if score is not None and score["rows"] == OUT_OF_BAG else score_held_out(estimator, training)
+    if held_out is not None and is_worse(held_out, training.X.num_rows):
+        click.echo(f"Warning: {tell_weakness(held_out)}", err=True)
     if as_json:
-        print_json({**facts, "score": score})
+        print_json({**facts, "score": score, "held_out": held_out})
         return
     if score is not None:
         facts[f"{score['measure']}, {score['rows']} rows"] = score["value"]
     print_pairs(facts.items())
+
+
+def tell_training(source: str, training: TrainingTable) -> dict[str, str | int]:
+    """What a model file is to tell of its training data: target, rows, and the hash of the file they came in."""
+    import hashlib
+
+    told: dict[str, str | int] = {"target": training.target, "rows": training.X.num_rows}
+    place = Path(source)
+    if place.is_file():
+        with place.open("rb") as file:
+            told["sha256"] = hashlib.file_digest(file, "sha256").hexdigest()
+    return told
 
 
 def score_training(estimator: Any, training: TrainingTable) -> dict[str, Any] | None:
@@ -119,10 +150,68 @@ def score_training(estimator: Any, training: TrainingTable) -> dict[str, Any] | 
 
     measure = "accuracy" if is_classifier(estimator) else "R2"
     if hasattr(estimator, "oob_score_"):
-        return {"measure": measure, "rows": "out-of-bag", "value": float(estimator.oob_score_)}
+        value, baseline = float(estimator.oob_score_), score_baseline(training, is_classes=measure == "accuracy")
+        return {"measure": measure, "rows": OUT_OF_BAG, "value": value, "baseline": baseline}
     if measure == "R2" and training.X.num_rows < 2:
         return None
     return {"measure": measure, "rows": "training", "value": float(estimator.score(training.X, training.y))}
+
+
+def score_held_out(estimator: Any, training: TrainingTable) -> dict[str, Any] | None:
+    """The score of rows that fits did not see, in a few folds of at most so many rows; None where there are too few."""
+    import warnings
+
+    import numpy as np
+    from sklearn.base import clone, is_classifier
+    from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
+
+    is_classes = is_classifier(estimator)
+    rows = np.random.default_rng(0).permutation(training.X.num_rows)[:QUICK_ROWS]
+    y = training.y[rows]
+    if is_classes:  # a class that a fold lacks is no matter here, and no reason for an error either
+        _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+        rows, y = rows[counts[codes] >= QUICK_FOLDS], y[counts[codes] >= QUICK_FOLDS]
+    if len(rows) < 2 * QUICK_FOLDS or len(np.unique(y)) < 2:
+        return None
+    folds = (StratifiedKFold if is_classes else KFold)(QUICK_FOLDS, shuffle=True, random_state=0)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the fit of all rows has given them
+            predicted = cross_val_predict(clone(estimator), training.X.take(rows), y, cv=folds)
+    except ValueError:  # parameters that fit all rows, such as weights by class, and not a part of them
+        return None
+    measure, baseline = "R2", 0.0
+    if is_classes:
+        measure, baseline, value = "accuracy", score_baseline(training, is_classes=True), np.mean(predicted == y)
+    else:
+        value = 1.0 - np.square(y - predicted).sum() / np.square(y - y.mean()).sum()
+    return {"measure": measure, "rows": "cross-fitted", "value": float(value), "baseline": baseline}
+
+
+def score_baseline(training: TrainingTable, *, is_classes: bool) -> float:
+    """The score of saying the commonest class, or the mean, of every row."""
+    import numpy as np
+
+    if not is_classes:
+        return 0.0
+    _, counts = np.unique(training.y, return_counts=True)
+    return float(counts.max() / counts.sum())
+
+
+def is_worse(score: dict[str, Any], n_rows: int) -> bool:
+    """Whether a score is below that of the baseline, a share of rows by more than its own standard error."""
+    share = score["baseline"]
+    slack = (share * (1.0 - share) / n_rows) ** 0.5 if score["measure"] == "accuracy" else 0.0
+    return bool(score["value"] < share - slack)
+
+
+def tell_weakness(score: dict[str, Any]) -> str:
+    """That a model does worse than no model."""
+    simple = "the commonest class" if score["measure"] == "accuracy" else "the mean"
+    return (
+        f"the model is worse than predicting {simple}: {score['measure']} of {score['rows']} rows "
+        f"{score['value']:.3f}, against {score['baseline']:.3f}. `spinney study` shows which method does better"
+    )
 
 
 def count_parts(estimator: Any) -> dict[str, int]:
@@ -168,15 +257,18 @@ def list_trees(estimator: Any) -> Any:
 def inspect(model: str, is_all: bool, as_json: bool) -> None:
     """Show what is in a MODEL file.
 
-    Its method, parameters, columns, importances, size and versions.
+    Its method, parameters, columns, importances, size and versions; of a model that `spinney train` wrote also the
+    target, the number of training rows and the hash of their file, as `sha256sum` gives it.
     """
     from sklearn.base import is_classifier
 
     from spinney import load_model
     from spinney.model.container import read
+    from spinney.model.io import read_training
 
     estimator = load_model(model)
     text = read(model).text
+    told = read_training(text)
     defaults = type(estimator)().get_params(deep=False)
     parameters = estimator.get_params(deep=False)
     features = list(describe_features(estimator))
@@ -188,7 +280,11 @@ def inspect(model: str, is_all: bool, as_json: bool) -> None:
         "rounds that predict": getattr(estimator, "best_iteration_", None),
         "out-of-bag score": getattr(estimator, "oob_score_", None),
         "bytes": Path(model).stat().st_size,
+        "target": told.get("target"),
+        "training rows": told.get("rows"),
+        "training data": None if "sha256" not in told else f"sha256 {told['sha256']}",
         "saved by": f"spinney {text['library']}",
+        "file of": find_day(model),
         "format": text["version"],
     }
     labels = estimator.classes_.tolist() if is_classifier(estimator) else None
@@ -205,6 +301,13 @@ def inspect(model: str, is_all: bool, as_json: bool) -> None:
         facts["pruning"] = estimator.pruning_.title
     print_pairs(facts.items())
     print_features(features, is_all=is_all)
+
+
+def find_day(path: str) -> str:
+    """The day on which a file was written; the model itself has none, so that equal models are equal files."""
+    import datetime as dt
+
+    return dt.datetime.fromtimestamp(Path(path).stat().st_mtime, tz=dt.UTC).date().isoformat()
 
 
 def describe_features(estimator: Any) -> Iterator[dict[str, Any]]:

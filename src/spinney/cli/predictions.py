@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from spinney.table.batches import Batches
     from spinney.table.schema import Schema
 
+MOST_UNKNOWN = 3  # levels that are named
 MOST_CLASSES = 12  # of a confusion matrix that is printed
 
 
@@ -113,6 +115,7 @@ class Features:
         self.is_text = batches.is_text
         self.columns = find_columns(loaded, batches.names, path, target)
         self.n_read = 0
+        self.unknown: dict[str, Counter[str]] = {}  # rows by level that the model does not know, by feature
 
     def take(self, table: pa.Table) -> pa.Table:
         """The features of a batch, as the model wants them."""
@@ -121,12 +124,38 @@ class Features:
         X = table.select(self.columns)
         if self.is_text and self.loaded.schema is not None:
             X = convert(X, self.loaded.schema, self.n_read)
+        if self.loaded.schema is not None:
+            self.count_unknown(X, self.loaded.schema)
         self.n_read += table.num_rows
         if self.loaded.names is None:  # it was fitted without names: give none
             import numpy as np
 
             return np.column_stack([column.to_numpy() for column in X.columns])
         return X
+
+    def count_unknown(self, X: pa.Table, schema: Schema) -> None:
+        """Count the rows of levels that the model has not seen: it takes them for missing values."""
+        import pyarrow.compute as pc
+
+        for j, levels in enumerate(schema.levels):
+            if levels is None:
+                continue
+            known = set(levels)
+            for one in pc.value_counts(X.column(j)).to_pylist():
+                if one["values"] is not None and one["values"] not in known:
+                    self.unknown.setdefault(X.column_names[j], Counter())[str(one["values"])] += one["counts"]
+
+    def warn_unknown(self) -> None:
+        """Say how many rows have unknown levels."""
+        for name, found in self.unknown.items():
+            rows = found.total()
+            shown = join_names([level for level, _ in found.most_common(MOST_UNKNOWN)])
+            more = "" if len(found) <= MOST_UNKNOWN else f" and {len(found) - MOST_UNKNOWN} more"
+            click.echo(
+                f"Warning: column {show_name(name)}: {rows:,} of {self.n_read:,} rows have levels that the model "
+                f"does not know, taken for missing: {shown}{more}",
+                err=True,
+            )
 
 
 def find_columns(loaded: LoadedModel, names: list[str], path: str, target: str | None = None) -> list[int]:
@@ -202,6 +231,7 @@ def predict(
             count(table.num_rows)
         if not features.n_read:
             raise Problem(f"{data} has no rows")
+    features.warn_unknown()
 
 
 @dataclass(frozen=True)
@@ -306,23 +336,25 @@ def evaluate(model: str, data: str, target: str | None, as_json: bool) -> None:
     loaded = open_model(model)
     if loaded.n_numbers > 1:
         raise Problem("this model predicts several quantiles, which have no scores of numbers: predict, and compare")
-    target, pairs = read_pairs(loaded, data, target)
+    target, features, pairs = read_pairs(loaded, data, target)
     truth, predictions = [], []
     for X, y in pairs:
         truth.append(y)
         predictions.append(loaded.model.predict(X) if loaded.classes is None else predict_classes(loaded, X))
     y, predicted = np.concatenate(truth), np.concatenate(predictions)
+    features.warn_unknown()
+    unknown = {"unknown_levels": {name: found.total() for name, found in features.unknown.items()}}
     if loaded.classes is None:
         scores = {"target": target, "rows": len(y), **score_numbers(y, predicted)}
         if as_json:
-            print_json(scores)
+            print_json(scores | unknown)
         else:
             print_pairs((name.replace("_", " "), value) for name, value in scores.items())
         return
     codes = find_codes(loaded.classes, y, target)
     report = score_classes(codes, predicted[:, 0].astype(np.int64), predicted[:, 1:], loaded.classes.tolist())
     if as_json:
-        print_json({"target": target, "rows": len(y), **report})
+        print_json({"target": target, "rows": len(y), **report, **unknown})
         return
     print_pairs(
         [("target", target), ("rows", len(y)), *((k.replace("_", " "), v) for k, v in report["scores"].items())]
@@ -331,8 +363,10 @@ def evaluate(model: str, data: str, target: str | None, as_json: bool) -> None:
     print_classes(report)
 
 
-def read_pairs(loaded: LoadedModel, path: str, target: str | None) -> tuple[str, Iterator[tuple[Any, NDArray[Any]]]]:
-    """The column of true values, and features and true values of each batch."""
+def read_pairs(
+    loaded: LoadedModel, path: str, target: str | None
+) -> tuple[str, Features, Iterator[tuple[Any, NDArray[Any]]]]:
+    """The column of true values, how features are found, and features and true values of each batch."""
     batches = open_rows(path, loaded)
     if loaded.names is not None:
         find_columns(loaded, batches.names, path)
@@ -347,7 +381,7 @@ def read_pairs(loaded: LoadedModel, path: str, target: str | None) -> tuple[str,
         if not features.n_read:
             raise Problem(f"{path} has no rows")
 
-    return found, read()
+    return found, features, read()
 
 
 def predict_classes(loaded: LoadedModel, X: Any) -> NDArray[Any]:

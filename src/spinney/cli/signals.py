@@ -153,7 +153,8 @@ class Watch:
             numbers = b""
             if self.number is None:  # else one has come while the last one was being forgotten
                 self.is_handled = False
-                numbers = os.read(self.reader, PIPE_BYTES).strip(b"\0")  # of signals; 0 comes from `wake`
+                # 0 comes from `wake`; other signals, such as the alarm of a budget, are not this thread's business
+                numbers = bytes(one for one in os.read(self.reader, PIPE_BYTES) if one in NUMBERS)
             self.pursue(numbers[0] if numbers else None)
             self.forget()
 

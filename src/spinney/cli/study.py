@@ -13,7 +13,16 @@ import click
 from spinney.cli import signals
 from spinney.cli.output import check_new, force_option, json_option
 from spinney.cli.report import no_report_option, place_report, report_option, write_report
-from spinney.cli.tables import check_column, drop_option, find_target, open_data, target_option, task_option
+from spinney.cli.tables import (
+    check_column,
+    drop_option,
+    find_target,
+    keep_option,
+    list_columns,
+    open_data,
+    target_option,
+    task_option,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,6 +35,7 @@ if TYPE_CHECKING:
     from spinney.study.tables import StudyData
 
 COMPARING = 0.8  # of a budget, where a report is to be made of what is left
+REPORTING, LEAST_COMPARING = 3.0, 0.6  # seconds that are kept for a report, and what of a budget is not
 
 
 @click.command()
@@ -33,6 +43,7 @@ COMPARING = 0.8  # of a budget, where a report is to be made of what is left
 @target_option
 @task_option
 @drop_option
+@keep_option
 @click.option("--methods", metavar="A,B,...", help="Only these: id3, c45, cart, bagging, forest, extra-trees, ...")
 @click.option(
     "--metric", help="accuracy, balanced_accuracy, log_loss, roc_auc; r2, mae, rmse.  [default: accuracy, r2]"
@@ -88,7 +99,8 @@ def _study_table(source: str, options: dict[str, Any], clock: Clock, writer: Wri
     place = place_report(source, options)
     n_splits, n_repeats = _read_folds(options["folds"])
     data = open_data(source)
-    target = find_target(data, options["target"], options["drop"])
+    drop = list_columns(data, options["drop"], "drop")
+    target = find_target(data, options["target"], drop)
     for column in (options["groups"], options["time_column"]):
         if column is not None:
             check_column(data, column)
@@ -99,7 +111,9 @@ def _study_table(source: str, options: dict[str, Any], clock: Clock, writer: Wri
         task=options["task"],
         groups=options["groups"],
         time=options["time_column"],
-        drop=options["drop"],
+        drop=drop,
+        keep=list_columns(data, options["keep"], "keep"),
+        fewest=n_splits if options["groups"] is None and options["time_column"] is None else 1,
     )
     keys = None if options["methods"] is None else [key.strip() for key in options["methods"].split(",") if key.strip()]
     methods = choose_methods(ready.summary.task, keys)
@@ -119,7 +133,7 @@ def _study_table(source: str, options: dict[str, Any], clock: Clock, writer: Wri
             n_repeats=n_repeats,
             is_tuned=options["tune"],
             seed=options["seed"],
-            clock=clock if place is None else clock.share(COMPARING),
+            clock=clock if place is None else clock.share(_find_share(clock)),
             on_fold=on_fold,
             record=record,
         )
@@ -184,9 +198,9 @@ def _draw(options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
     from spinney.study.fold_record import FoldRecord
     from spinney.study.housing import draw_figure
     from spinney.study.housing_evidence import examine_figure, prepare_table
-    from spinney.study.housing_setup import SEED, TABLE, list_settings
+    from spinney.study.housing_setup import SEED, TABLE, WORDS, list_settings
 
-    for option in ("target", "drop", "methods", "metric", "folds", "groups", "time_column", "tune", "save"):
+    for option in ("target", "drop", "keep", "methods", "metric", "folds", "groups", "time_column", "tune", "save"):
         if options[option]:
             name = option.removesuffix("_column")
             raise ValueError(
@@ -195,7 +209,7 @@ def _draw(options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
     place = place_report(TABLE, options)
     record = None if place is None else FoldRecord()
     with progress() as on_step:
-        part = clock if place is None else clock.share(COMPARING)
+        part = clock if place is None else clock.share(_find_share(clock))
         figure = draw_figure(clock=part, on_step=on_step, record=record)
     _answer(figure)
     if options["as_json"]:
@@ -215,10 +229,16 @@ def _draw(options: dict[str, Any], clock: Clock, writer: Writer) -> str | None:
         evidence,
         summary=prepare_table().summary,
         settings=list_settings(),
+        words=WORDS,
         seed=SEED,
     )
     _print_place(write_report(place, make), options, writer)
     return figure.stopped or (None if evidence is None else evidence.stopped)
+
+
+def _find_share(clock: Clock) -> float:
+    """What of a budget is for comparing; the last seconds are kept for the report."""
+    return COMPARING if clock.budget is None else max(min(COMPARING, 1.0 - REPORTING / clock.budget), LEAST_COMPARING)
 
 
 def _answer(found: Study | Figure | Evidence | None) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 from spinney.cli.group import PLAIN_LETTERS, printable
 from spinney.cli.tables import show_name
 from spinney.show import numbers
-from spinney.study.significance import LEVEL
+from spinney.study.housing_setup import WORDS
+from spinney.study.significance import LEVEL, SMALLEST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,14 +87,22 @@ def print_summary(summary: TableSummary, form: str | None, plan: str, writer: Wr
         if (part := _name_inputs(summary, kind, words))
     )
     writer.line(f"inputs: {inputs}; {missing:.1%} of the cells are missing")
+    for leak in summary.leaks:
+        writer.line(f"LEAK? {leak}", style="bold")
     for name, why in summary.dropped.items():
         writer.line(f"left out: {show_name(name)}, {why}")
     for column in summary.used:
         if column.suspicion is not None:
             writer.line(f"suspicious: {show_name(column.name)}, {column.suspicion}")
+    if summary.rare_warning is not None:
+        writer.line(f"left out: {summary.rare_warning}")
+    for text in summary.redundant:
+        writer.line(f"redundant: {text}")
     if summary.copies_warning is not None:
         writer.line(f"suspicious: {summary.copies_warning}")
     writer.line(plan)
+    if set(summary.dropped) - set(summary.asked):
+        writer.line("(--keep COLUMN brings a column back)")
 
 
 def _name_inputs(summary: TableSummary, kind: str, words: str) -> str:
@@ -124,15 +133,27 @@ def print_study(study: Study, writer: Writer) -> None:
     writer.line(
         f"{title}: {better} is better; mean of {done}{study.folds}, ± its standard error. behind: mean "
         f"difference to the best in the same folds; p: corrected t-test (Nadeau and Bengio), Holm's correction; "
-        f"* below {LEVEL}. Times are means per fold, of {study.train_rows:,.0f} rows to fit "
+        f"* below {LEVEL}{_tell_smallest(study)}. Times are means per fold, of {study.train_rows:,.0f} rows to fit "
         f"and {study.test_rows:,.0f} to predict, on {study.n_cores} core{'s' if study.n_cores > 1 else ''}"
         f"{'; a fit has its search in it' if study.is_tuned else ''}."
     )
     for note in study.notes:
-        if not note.startswith("column ") and note != study.summary.copies_warning:  # printed before the work
+        if not note.startswith("column ") and note not in {
+            study.summary.copies_warning,
+            study.summary.rare_warning,
+        }:  # printed before the work
             writer.line(f"note: {note}")
     writer.line()
     writer.line(study.recommendation, style="bold")
+
+
+def _tell_smallest(study: Study) -> str:
+    """The smallest difference that matters, in words."""
+    if study.smallest is None:
+        return ""
+    return (
+        f"; differences below {study.smallest:.2g} do not matter ({SMALLEST:.0%} of the best's gain over the baseline)"
+    )
 
 
 def _fit_width(headings: list[str], rows: list[list[str]], width: int) -> tuple[list[str], list[list[str]]]:
@@ -149,11 +170,11 @@ def _fit_width(headings: list[str], rows: list[list[str]], width: int) -> tuple[
 def _cells(study: Study, result: MethodResult, gap: Difference | None) -> list[str]:
     """A row of the table: method, score, error, behind, p, fit, predict, size, leaves."""
     if result.mean is None:
-        return [result.name, "failed" if result.error else "-", *[""] * 7]
+        return [study.label(result), "failed" if result.error else "-", *[""] * 7]
     error = study.standard_error(result)
     p = None if gap is None else gap.p_adjusted
     return [
-        result.name,
+        study.label(result),
         numbers.short(result.mean),
         "" if error is None else numbers.short(error),
         "best" if result.key == study.best else "" if gap is None else numbers.short(gap.mean),
@@ -194,6 +215,9 @@ def print_figure(figure: Figure, writer: Writer) -> None:
         n_done = len(curve.scores)
         short = "" if n_done == figure.n_folds else f"  ({n_done} of {figure.n_folds} folds)"
         writer.line(f"{_initials(curve.name):<4} {shape}  {curve.name}{short}")
+    for curve in curves:
+        if curve.name in WORDS:
+            writer.line(f"{curve.name}: {WORDS[curve.name]}")
     writer.line(f"{figure.seconds:.0f} s in all on {figure.n_cores} core{'s' if figure.n_cores > 1 else ''}")
 
 

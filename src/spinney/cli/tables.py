@@ -27,7 +27,13 @@ task_option = click.option(
 )
 target_option = click.option("--target", metavar="COLUMN", help="The column to predict. Embedded tables know theirs.")
 drop_option = click.option(
-    "--drop", metavar="COLUMN", multiple=True, help="A column to leave out, such as a row number; repeatable."
+    "--drop", metavar="COLUMN", multiple=True, help="Columns to leave out, such as a row number: A,B; repeatable."
+)
+keep_option = click.option(
+    "--keep",
+    metavar="COLUMN",
+    multiple=True,
+    help="Columns to use although they seem to name the rows, or to be the target again: A,B; repeatable.",
 )
 
 
@@ -71,13 +77,40 @@ def describe_form(place: Path) -> str:
     return "Parquet" if kind == "parquet" else "Arrow"
 
 
+def list_columns(data: OpenedTable, texts: tuple[str, ...], option: str) -> tuple[str, ...]:
+    """Columns of an option, each given alone or with others between commas; a name may have a comma of its own."""
+    names = []
+    for text in texts:
+        parts = [text] if text in data.table.column_names else [part.strip() for part in text.split(",")]
+        names += [part for part in parts if part]
+        if not any(parts):
+            raise Problem(f"--{option} is empty: name a column")
+    for name in names:
+        check_column(data, name)
+    return tuple(dict.fromkeys(names))
+
+
+def leave_out(data: OpenedTable, target: str, drop: tuple[str, ...], keep: tuple[str, ...]) -> dict[str, str]:
+    """Columns that name the rows, with the reason; none where no other column would be left."""
+    from spinney.study.column_checks import name_rows
+
+    X = data.table.drop_columns([target, *drop])
+    found = {name: why for name, why in name_rows(X).items() if name not in keep}
+    return found if len(found) < X.num_columns else {}
+
+
 def split_target(
     data: OpenedTable, target: str | None, task: str = "auto", drop: tuple[str, ...] = ()
 ) -> TrainingTable:
     """Features and target; the target has no missing values, and its task is found or given."""
+    drop = list_columns(data, drop, "drop")
     target = find_target(data, target, drop)
     if not data.table.num_rows:
         raise Problem(f"{data.name} has no rows")
+    if task != "classification":
+        from spinney.study.tables import check_target
+
+        check_target(data.table[target], target)
     y = as_target(data.table[target], target)
     X = data.table.drop_columns([target, *dict.fromkeys(drop)])
     if not X.num_columns:

@@ -280,7 +280,7 @@ def read_rows(model: str, data: str, target: str | None) -> tuple[Any, Any]:
 
     from spinney.cli.predictions import open_model, read_pairs
 
-    _, pairs = read_pairs(open_model(model), data, target)
+    _, _, pairs = read_pairs(open_model(model), data, target)
     parts, truth = zip(*pairs, strict=True)
     X = pa.concat_tables(parts).unify_dictionaries() if isinstance(parts[0], pa.Table) else np.concatenate(parts)
     return X, np.concatenate(truth)

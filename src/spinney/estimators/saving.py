@@ -98,14 +98,15 @@ def check_labels(classes: NDArray[Any], n_classes: int) -> None:
 # --- Files and pickles ---------------------------------------------------------------------------------------------
 
 
-def save_estimator(estimator: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted estimator to a model file; see `Estimator.save_model`."""
+def save_estimator(estimator: Any, path: str | os.PathLike[str], training: dict[str, str | int] | None = None) -> None:
+    """Write a fitted estimator to a model file; see `Estimator.save_model`, and `model.io.TOLD` for `training`."""
     kind = type(estimator).__name__
     if type(estimator) not in estimator_names():
         raise TypeError(f"{kind} is not one of Spinney's estimators: only these can be saved; pickle keeps others")
     kinds = kinds_of_files(named_losses({}))
     try:
-        save(path, kind, estimator._make_predictor() if estimator._has_predictor() else None, estimator, kinds)
+        predictor = estimator._make_predictor() if estimator._has_predictor() else None
+        save(path, kind, predictor, estimator, kinds, training)
     except BrokenFileError as error:
         raise ValueError(f"save_model: no file is written, for it could not be loaded again: {error}") from None
     except Unstorable as error:

@@ -1,7 +1,8 @@
 """Model files: how a model gets into a container, and out of one that may be a stranger's.
 
 The container (`model.container`) holds four texts: `format`, which is "spinney"; `version`, that of the format;
-`library`, the version of Spinney that wrote it; and `model`, JSON with
+`library`, the version of Spinney that wrote it; and `model`, JSON with the parts below. A fifth, `training`, is JSON
+too, and tells of the training data what `spinney train` knows; files without it are of version 1.0.
 
     method      the estimator's class
     summary     what the model is made of: features, classes, trees, nodes, rows that the first tree grew on
@@ -24,15 +25,23 @@ if TYPE_CHECKING:
     import os
 
 FORMAT = "spinney"
-MAJOR, MINOR = 1, 0
+MAJOR, MINOR = 1, 1
 TEXTS = {"format", "version", "library", "model"}
+TRAINING = "training"
+TOLD: dict[str, type] = {"target": str, "rows": int, "sha256": str}  # of the training data, each optional
+MOST_TOLD = 100_000  # letters
 PARTS = {"method", "summary", "predictor", "estimator"}
 
 
 def save(
-    path: str | os.PathLike[str], method: str, predictor: Predictor | None, estimator: Any, kinds: dict[str, Kind]
+    path: str | os.PathLike[str],
+    method: str,
+    predictor: Predictor | None,
+    estimator: Any,
+    kinds: dict[str, Kind],
+    training: dict[str, str | int] | None = None,
 ) -> None:
-    """Write a model file; equal models give equal bytes.
+    """Write a model file; equal models give equal bytes. `training` tells of the training data, see `TOLD`.
 
     It is read first as it would be loaded: there is never a file that cannot be.
     """
@@ -47,10 +56,12 @@ def save(
     }
     text = {
         "format": FORMAT,
-        "version": f"{MAJOR}.{MINOR}",
+        "version": f"{MAJOR}.{0 if training is None else MINOR}",
         "library": __version__,
         "model": dump(content).decode(),
     }
+    if training is not None:
+        text[TRAINING] = dump(training).decode()
     container = Container(writer.all_arrays(), text)
     ModelFile(f"the {method} to be saved", container, kinds).load()
     write(path, *container)
@@ -154,12 +165,24 @@ def open_content(container: Container) -> dict[str, Any]:
             f"the model was saved by Spinney {text.get('library')} in format {major}.{minor}; this version reads up to "
             f"{MAJOR}.{MINOR}: install Spinney {text.get('library')} or later"
         )
-    if set(text) != TEXTS:
+    if set(text) - {TRAINING} != TEXTS or (TRAINING in text and int(minor) < 1):
         raise BrokenFileError(f"the texts must be {sorted(TEXTS)}")
+    read_training(text)
     content = load_json(text["model"], sum(array.nbytes for array in container.arrays.values()) + len(text["model"]))
     if not isinstance(content, dict) or set(content) != PARTS or not isinstance(content["method"], str):
         raise BrokenFileError(f"the model must have {sorted(PARTS)}")
     return content
+
+
+def read_training(text: dict[str, str]) -> dict[str, Any]:
+    """What the texts of a model file tell of its training data: target, rows, hash of the file; empty in most."""
+    told = text.get(TRAINING, "{}")
+    if len(told) > MOST_TOLD:
+        raise BrokenFileError("the training data are told at too great length")
+    found = load_json(told, len(told))
+    if not isinstance(found, dict) or any(type(value) is not TOLD.get(name) for name, value in found.items()):
+        raise BrokenFileError(f"of the training data a file tells {sorted(TOLD)}")
+    return found
 
 
 def load_predictor(path: str | os.PathLike[str]) -> Predictor:

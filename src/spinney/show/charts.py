@@ -22,9 +22,11 @@ if TYPE_CHECKING:
         Dependence,
         Importance,
         LearningCurve,
+        Profile,
         PruningStep,
         Residuals,
         Separation,
+        Worth,
     )
     from spinney.study.result import Study
 
@@ -274,6 +276,60 @@ def impurity_importances(importances: Sequence[Importance]) -> Chart:
     )
 
 
+def worths(found: Sequence[Worth], method: str, metric: str) -> Chart:
+    """How much the score of a method on held-out rows falls when a column is shuffled, the most first."""
+    shown = found[:MAX_FEATURES]
+    values = tuple(one.fall for one in shown)
+    return Chart(
+        title=f"What columns are worth to {method}",
+        description=f"How much worse {metric} is on held-out rows when a column is shuffled, with standard errors of "
+        "the shuffles. " + list_first([one.feature for one in shown], values),
+        x=Axis(f"loss of {metric} when shuffled"),
+        y=Axis("column", levels=tuple(caption(one.feature) for one in shown)),
+        marks=(Bars(values, ends=ends_of(values, [one.error for one in shown])),),
+    )
+
+
+def spread(found: Profile) -> Chart:
+    """How many rows have which values of a column."""
+    feature = caption(found.feature)
+    missing = f" {found.n_missing:,} are missing." if found.n_missing else ""
+    if found.edges:
+        return Chart(
+            title=f"{feature}: rows",
+            description=f"Rows by {feature}; beyond both ends lies one row in a hundred, counted in the last bars."
+            + missing,
+            x=Axis(feature),
+            y=Axis("rows", lowest=0.0),
+            marks=(Histogram(found.edges, tuple(map(float, found.counts))),),
+        )
+    some = f" The commonest {len(found.levels)} of {found.n_levels:,}." if found.n_levels > len(found.levels) else ""
+    return Chart(
+        title=f"{feature}: rows",
+        description=f"Rows by level.{some}{missing}",
+        x=Axis("rows", lowest=0.0),
+        y=Axis(feature, levels=tuple(map(caption, found.levels))),
+        marks=(Bars(tuple(map(float, found.counts))),),
+    )
+
+
+def target_by(found: Profile, target: str) -> Chart:
+    """The mean of the target, or the share of a class, by the values of a column."""
+    feature = caption(found.feature)
+    goal = f"mean of {caption(target)}" if found.label is None else f"share of {caption(found.label)}"
+    known = [k for k, value in enumerate(found.goals) if value is not None]
+    values = tuple(float(found.goals[k] or 0.0) for k in known)
+    title = f"{feature} and {caption(target)}"
+    low, high = min(values), max(values)
+    words = f"The {goal} in the rows of each value: from {short(low)} to {short(high)}, as the table has it."
+    if found.edges:
+        x = tuple((found.edges[k] + found.edges[k + 1]) / 2.0 for k in known)
+        return Chart(title, words, Axis(feature), Axis(goal), (Line(x, values), Points(x, values)))
+    levels = tuple(caption(found.levels[k]) for k in known)
+    places = tuple(map(float, range(len(known))))
+    return Chart(title, words, Axis(goal), Axis(feature, levels=levels), (Points(values, places),))
+
+
 def dependence(found: Dependence, target: str) -> Chart:
     """The mean prediction as one column varies; `target` names what is predicted."""
     output = (
@@ -303,8 +359,8 @@ def dependence(found: Dependence, target: str) -> Chart:
 
 
 def level_dependence(found: Dependence, title: str, output: str) -> Chart:
-    """The mean prediction by level of a category, the commonest first, with the range of most single rows."""
-    order = sorted(range(len(found.grid)), key=lambda k: -found.counts[k])[:MAX_LEVELS]
+    """The mean prediction by level of a category, in the order of the grid, with the range of most single rows."""
+    order = sorted(sorted(range(len(found.grid)), key=lambda k: -found.counts[k])[:MAX_LEVELS])
     means = tuple(found.mean[k] for k in order)
     spread: Ends | None = None
     if found.lines:
@@ -312,8 +368,7 @@ def level_dependence(found: Dependence, title: str, output: str) -> Chart:
         spread = tuple(zip(lows, highs, strict=True))
     return Chart(
         title=title,
-        description=f"The {output} by level, the commonest first, with its number of rows; bars hold the middle 80% of "
-        "single rows.",
+        description=f"The {output} by level, with its number of rows; bars hold the middle 80% of single rows.",
         x=Axis(output),
         y=Axis(
             caption(found.feature),

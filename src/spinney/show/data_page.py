@@ -18,16 +18,18 @@ MAX_CLASSES = 20
 MAX_TOP = 3
 
 
-def describe_data(summary: TableSummary) -> Html:
-    """All about the table."""
+def describe_data(summary: TableSummary, *more: Html) -> Html:
+    """All about the table, and more of its columns."""
     columns = f"{len(summary.used):,} of {len(summary.columns):,} columns"
     words = f"{summary.n_rows:,} rows; {columns} are used to predict {shown(summary.target)}."
-    odd = [f"{shown(column.name)}: {column.suspicion}" for column in summary.used if column.suspicion is not None]
+    odd = [f"{shown(column.name)}: {column.leak}" for column in summary.used if column.leak is not None]
+    odd += [f"{shown(column.name)}: {column.suspicion}" for column in summary.used if column.suspicion is not None]
     if len(odd) > MAX_NOTES:
         odd = [*odd[:MAX_NOTES], f"and {len(odd) - MAX_NOTES:,} more columns"]
+    odd += [] if summary.rare_warning is None else [summary.rare_warning]
     odd += [] if summary.copies_warning is None else [summary.copies_warning]
     suspicions = [tag("h3", "To look at before trusting the scores"), listed(odd)] if odd else []
-    return join(tag("p", words), *suspicions, describe_classes(summary), list_columns(summary))
+    return join(tag("p", words), *suspicions, describe_classes(summary), list_columns(summary), *more)
 
 
 def describe_classes(summary: TableSummary) -> Html:
@@ -77,7 +79,7 @@ def list_columns(summary: TableSummary) -> Html:
 def write_column(summary: TableSummary, column: Column) -> Html:
     """One column."""
     dropped = summary.dropped.get(column.name)
-    remark = f"left out: {dropped}" if dropped is not None else column.suspicion or ""
+    remark = f"left out: {dropped}" if dropped is not None else column.leak or column.suspicion or ""
     return tag(
         "tr",
         tag("th", shown(column.name), scope="row"),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from spinney.study.result import Figure, MethodResult, Study, TableSummary
 
 WIDTH = 400.0  # pixels of a chart: its text can be read on a phone, and two stand side by side on a screen
+MAX_NOTES = 12  # beside the advice
 MAX_TRACE = 12  # candidate splits of the root
 MAX_SENTENCE = 600  # letters of the sentence on the root
 KIND = "Comparison of tree methods"
@@ -74,7 +75,7 @@ def make_report(
         Section("advice", "Recommendation", "Recommendation", advise(study)),
         Section("methods", "Methods compared", "Methods", compare_methods(study)),
         *show_evidence(evidence, study.metric_title),
-        Section("data", "The data", "Data", describe_data(summary)),
+        Section("data", "The data", "Data", describe_data(summary, *show_columns(summary, evidence))),
         Section("run", "What was run", "What was run", describe_run(study, evidence, command, study.seed, runs)),
     ]
     return write(study, shown(summary.name), about, sections, made)
@@ -86,13 +87,14 @@ def make_figure_report(
     *,
     summary: TableSummary | None = None,
     settings: Mapping[str, tuple[str, Mapping[str, Any]]] | None = None,
+    words: Mapping[str, str] | None = None,
     seed: int | None = None,
     made: str | None = None,
     command: str | None = None,
 ) -> str:
     """Ensembles by their number of trees, and what was found of the best, as one HTML page; see `make_report`.
 
-    `summary` is of the table, `settings` has class and parameters by ensemble.
+    `summary` is of the table, `settings` has class and parameters by ensemble, `words` what names mean.
     """
     about = f"R² and fit time of ensembles by their number of trees · mean of {figure.folds}"
     n_done = {curve.name: str(len(curve.scores)) for curve in figure.curves}
@@ -102,9 +104,13 @@ def make_figure_report(
     ]
     sections = [
         Section("advice", "In short", "In short", sum_up(figure)),
-        Section("methods", "Methods compared", "Methods", compare_curves(figure)),
+        Section("methods", "Methods compared", "Methods", compare_curves(figure, words or {})),
         *show_evidence(evidence, "R²"),
-        *([] if summary is None else [Section("data", "The data", "Data", describe_data(summary))]),
+        *(
+            []
+            if summary is None
+            else [Section("data", "The data", "Data", describe_data(summary, *show_columns(summary, evidence)))]
+        ),
         Section("run", "What was run", "What was run", describe_run(figure, evidence, command, seed, runs)),
     ]
     return write(figure, shown(figure.table), about, sections, made)
@@ -142,8 +148,19 @@ def advise(study: Study) -> Html:
         tag("p", study.recommendation, class_="conclusion"),
         *halt(study),
         facts(pairs) if pairs else join(),
-        listed([capital(note) for note in study.notes if not note.startswith("column ")]),  # those are with the data
+        warn(study),
     )
+
+
+def warn(study: Study) -> Html:
+    """What to know before the advice is taken: what leaks first, then what is odd or left out, then the rest."""
+    leaks = set(study.summary.leaks)
+    asked = {f"column {name!r} was left out: {study.summary.dropped[name]}" for name in study.summary.asked}
+    notes = [note for note in study.notes if note not in asked]
+    listed_notes = [capital(note) for note in notes if note not in leaks]
+    if len(listed_notes) > MAX_NOTES:
+        listed_notes = [*listed_notes[:MAX_NOTES], f"{len(listed_notes) - MAX_NOTES:,} more are with the data below"]
+    return join(*(tag("p", capital(note), class_="halt") for note in notes if note in leaks), listed(listed_notes))
 
 
 def compare_methods(study: Study) -> Html:
@@ -189,14 +206,15 @@ def mean_of(figure: Figure, values: tuple[float, ...]) -> str:
     return short(fmean(values)) + ("" if error is None else f" ± {short(error)}")
 
 
-def compare_curves(figure: Figure) -> Html:
-    """The table of ensembles at their most trees."""
+def compare_curves(figure: Figure, words: Mapping[str, str]) -> Html:
+    """The table of ensembles at their most trees, and what is meant by names that explain nothing."""
     return join(
         explained(
             f"R²: higher is better. Dots are means over {figure.folds}, bars one standard error to each side "
             "(corrected for folds that share training rows), ticks the folds.",
         ),
         show_curves(figure),
+        listed([f"{name}: {text}." for name, text in words.items()]),
     )
 
 
@@ -226,7 +244,13 @@ def show_evidence(evidence: Evidence | None, metric: str) -> list[Section]:
             "separations calibrations confusion residuals",
         ),
         ("coverage", "How sure predictions are", "Intervals", show_coverage, "coverages"),
-        ("importances", "Which columns matter", "Importances", show_importances, "importances"),
+        (
+            "importances",
+            "Which columns matter",
+            "Importances",
+            lambda e: show_importances(e, metric),
+            "worths importances",
+        ),
         ("dependence", "How predictions depend on columns", "Dependence", show_dependences, "dependences"),
         ("tree", "A tree to read", "The tree", show_tree, "tree"),
         ("first-split", "Its first split", "First split", show_root_split, "tree"),
@@ -296,8 +320,16 @@ def show_coverage(evidence: Evidence) -> list[Html]:
     ]
 
 
-def show_importances(evidence: Evidence) -> list[Html]:
+def show_importances(evidence: Evidence, metric: str) -> list[Html]:
     """What each column is worth."""
+    if evidence.worths and evidence.key != "forest":
+        return [
+            explained(
+                f"How much worse {evidence.name} predicts held-out rows when a column is shuffled: near zero it does "
+                "without it. Columns of the same content share their worth.",
+            ),
+            pictures(charts.worths(evidence.worths, evidence.name, metric)),
+        ]
     return [
         explained(
             "By permutation: how much worse a random forest predicts out-of-bag rows when a column is shuffled; near "
@@ -321,6 +353,40 @@ def show_dependences(evidence: Evidence) -> list[Html]:
         ),
         pictures(*(charts.dependence(one, target) for one in evidence.dependences)),
     ]
+
+
+def show_columns(summary: TableSummary, evidence: Evidence | None) -> list[Html]:
+    """The columns as they are: their values, the target by them, what is missing together, what goes together."""
+    made: list[Html] = []
+    if summary.redundant:
+        made += [tag("h3", "Columns that say the same"), listed([f"{capital(text)}." for text in summary.redundant])]
+    if evidence is None:
+        return made
+    if evidence.correlations:
+        rows = [(shown(a), shown(b), f"{r:.3f}") for a, b, r in evidence.correlations]
+        made += [
+            tag("h3", "Columns that go together"),
+            table(
+                "Pairs of numbers with a correlation beyond 0.9", ("column", "and", "correlation"), rows, numbers_from=2
+            ),
+        ]
+    if evidence.gaps:
+        gaps = [(", ".join(map(shown, one.features)) or "none", f"{one.n_rows:,}") for one in evidence.gaps]
+        made += [
+            tag("h3", "What is missing together"),
+            table("Rows by the columns that are missing in them", ("missing", "rows"), gaps, numbers_from=1),
+        ]
+    if evidence.profiles:
+        words = "The table as it is, without any method: rows by value, and the target by value."
+        if len(evidence.profiles) < len(summary.used):
+            words += (
+                f" {len(evidence.profiles)} of {len(summary.used):,} columns, those that predict most by themselves."
+            )
+        charts_made = [
+            chart for one in evidence.profiles for chart in (charts.spread(one), charts.target_by(one, summary.target))
+        ]
+        made += [tag("h3", "Column by column"), explained(words), pictures(*charts_made)]
+    return made
 
 
 def show_tree(evidence: Evidence) -> list[Html]:

@@ -107,14 +107,16 @@ def show_methods(study: Study) -> Html:
     spreads = {result.key: spread for result in study.ranked if (spread := spread_of(study, result, gaps)) is not None}
     ruler = Ruler(list(spreads.values())) if spreads else None
     head = ("method", study.metric_title, "±", "behind", "p", "fit s", "predict s", "size", "leaves")
+    is_whole = not any(map(study.is_short, study.methods))
+    title = "Every method on the same folds, best first" + ("" if is_whole else "; then those that saw less, or failed")
     lines = []
     for result in study.ranked:
         spread = spreads.get(result.key)
         cells = cells_of(study, result, gaps.get(result.key))
         picture = ruler.draw(spread) if ruler is not None and spread is not None else ""
         look = "failed" if spread is None else "best" if spread.is_best else None
-        lines.append(write_row(shown(result.name), picture, cells, look))
-    return write_table("Every method on the same folds, best first", head, ruler, lines)
+        lines.append(write_row(shown(study.label(result)), picture, cells, look))
+    return write_table(title, head, ruler, lines)
 
 
 def show_curves(figure: Figure) -> Html:

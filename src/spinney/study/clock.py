@@ -26,11 +26,12 @@ class Clock:
     def __init__(self, budget: float | None = None, start: float | None = None) -> None:
         self.budget = budget
         self.start = time.perf_counter() if start is None else start
+        self._spared = [0.0]  # seconds that do not count, for this clock and its parts
 
     @property
     def seconds(self) -> float:
-        """Seconds since the start."""
-        return time.perf_counter() - self.start
+        """Seconds since the start, without those that were spared."""
+        return time.perf_counter() - self.start - self._spared[0]
 
     @property
     def left(self) -> float:
@@ -39,7 +40,20 @@ class Clock:
 
     def share(self, part: float) -> Clock:
         """A clock that has begun with this one, for a part of its budget."""
-        return Clock(None if self.budget is None else part * self.budget, self.start)
+        return self._until(None if self.budget is None else part * self.budget)
+
+    def part(self, seconds: float) -> Clock:
+        """A clock for so many seconds from now, and for no more than are left."""
+        return self._until(self.seconds + min(seconds, self.left))
+
+    def spare(self, seconds: float) -> None:
+        """Do not count so many seconds of those that have gone by; nor do clocks that are parts of this one."""
+        self._spared[0] += max(seconds, 0.0)
+
+    def _until(self, budget: float | None) -> Clock:
+        part = Clock(budget, self.start)
+        part._spared = self._spared
+        return part
 
     @contextlib.contextmanager
     def alarm(self) -> Iterator[None]:

@@ -1,6 +1,7 @@
 """Methods over folds: the fit alone is timed, with kernels loaded before; a budget or Ctrl-C leaves what is finished.
 
-Folds are the outer loop. Whatever stops a study, the methods have then seen the same folds but for the last one.
+Folds are the outer loop. Whatever stops a study, the methods have then seen the same folds but for the last one, or, of
+those that are too slow for the budget, the first.
 """
 
 from __future__ import annotations
@@ -15,13 +16,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spinney._threads import n_cores
+from spinney.study.advice import BUDGET, note_problems, recommend
 from spinney.study.clock import Clock
 from spinney.study.fold_record import Fit, FoldRecord, align
 from spinney.study.folds import Folds, make_folds
 from spinney.study.methods import Method, choose_methods, known_methods
 from spinney.study.metrics import COUNTED, Metric, choose_metric
 from spinney.study.result import MethodResult, Study, describe_error
-from spinney.study.significance import find_best, find_differences, note_problems, recommend
+from spinney.study.significance import find_best, find_differences, find_smallest, keep_folds
+from spinney.study.turns import (
+    CUT,
+    FEWEST_ROWS,
+    MANY_ROWS,
+    SAMPLES,
+    SHARE,
+    Training,
+    choose_rows,
+    estimate_seconds,
+    place_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,7 +44,16 @@ if TYPE_CHECKING:
     from spinney.study.tables import StudyData
 
 WARMUP_ROWS = 1000
+LONG = 0.5  # seconds of a first fit that may be the compiler's
 INNER_FOLDS = 3  # of the search inside the training rows of a fold
+
+
+class Fold(NamedTuple):
+    """A fold: its number, the rows to fit and those to predict."""
+
+    number: int
+    training: Training
+    held_out: Training
 
 
 class FoldResult(NamedTuple):
@@ -55,6 +77,7 @@ class Run:
     folds: list[FoldResult] = field(default_factory=list)
     error: str | None = None
     left_out: str | None = None
+    n_rows: int | None = None  # that it was fitted on, where the budget did not allow all
     warnings: list[str] = field(default_factory=list)  # of its fits
 
     @property
@@ -96,7 +119,8 @@ def compare(
     is_tuned : bool
         Search a few settings of each method in every fold, by folds inside its training rows alone.
     clock : Clock, optional
-        With a budget: no fit is begun that would not end in time, and one that goes on too long is stopped.
+        With a budget: no fit is begun that would not end in time, and one that goes on too long is stopped. A method
+        that is too slow for one fold is fitted on fewer rows. Time of the compiler does not count.
     on_fold : callable, optional
         Called with (method, folds done, folds in all) before each fit, for progress.
     record : FoldRecord, optional
@@ -137,6 +161,7 @@ def compare(
     ratio = folds.n_test / folds.n_train
     step = 1.0 / folds.n_test if score.name in COUNTED else 0.0
     best = find_best(results, ratio, is_greater_better=score.is_greater_better, step=step)
+    results = keep_folds(results, best)
     differences = find_differences(results, best, ratio, is_greater_better=score.is_greater_better, step=step)
     texts = dict.fromkeys(text for run in runs for text in run.warnings)
     warned = tuple(f"{text} ({', '.join(run.method.name for run in runs if text in run.warnings)})" for text in texts)
@@ -151,8 +176,15 @@ def compare(
         methods=results,
         best=best,
         differences=differences,
+        smallest=find_smallest(results, best, is_greater_better=score.is_greater_better),
         recommendation=recommend(
-            results, best, differences, score, ratio, one_tree={m.key for m in chosen if m.is_one_tree}
+            results,
+            best,
+            differences,
+            score,
+            ratio,
+            one_tree={m.key for m in chosen if m.is_one_tree},
+            leaks=[one.name for one in data.summary.used if one.leak is not None],
         ),
         notes=(*note_problems(data.summary, score, results, len(folds.splits)), *warned),
         seed=seed,
@@ -193,50 +225,96 @@ def _run(
     on_fold: Callable[[str, int, int], object],
     record: FoldRecord | None,
 ) -> None:
-    n_all = len(runs) * len(folds.splits)
+    n_all, n_done = len(runs) * len(folds.splits), 0
+    in_turn = runs if clock.budget is None else sorted(runs, key=lambda run: place_of(run.method.key))
     for number, (train, test) in enumerate(folds.splits):
-        X, held_out = data.X.take(train), data.X.take(test)
-        for place, run in enumerate(runs):
+        fold = Fold(number, Training(data.X.take(train), train), Training(data.X.take(test), test))
+        for run in in_turn:
+            n_done += 1
             if run.is_over:
                 continue
-            on_fold(run.method.name, number * len(runs) + place, n_all)
+            on_fold(run.method.name, n_done - 1, n_all)
             if clock.left < run.seconds:
-                run.left_out = "the budget was spent"
+                run.left_out = BUDGET
                 continue
-            try:
-                with clock.alarm(), warnings.catch_warnings(record=True) as caught:
-                    warnings.simplefilter("always")
-                    if number == 0:
-                        _warm_up(run, data, X, train, held_out)
-                    fold, fit = _fit_and_score(run, data, metric, number, (X, train), (held_out, test))
-                run.folds.append(fold)
-                if record is not None and number < folds.n_splits:
-                    record.add_fit(run.method.key, fit, data.y, metric)
-                run.warnings += [str(one.message) for one in caught if issubclass(one.category, UserWarning)]
-            except KeyboardInterrupt:
-                if clock.left > 0:
-                    raise
-                run.left_out = "the budget was spent"
-            except Exception as error:  # noqa: BLE001  one method's failure is a line of the table, not the end of it
-                run.error = describe_error(error)
+            found = _take_turn(run, data, metric, fold, clock)
+            if found is not None and record is not None and number < folds.n_splits:
+                record.add_fit(run.method.key, found, data.y, metric)
+
+
+def _take_turn(run: Run, data: StudyData, metric: Metric, fold: Fold, clock: Clock) -> Fit | None:
+    """One fold of a method; None where it failed or had no time, which the run then says."""
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            if fold.number == 0:
+                _warm_up(run, data, fold, clock)
+                done, fit = _fit_first(run, data, metric, fold, clock)
+            else:
+                with clock.alarm():
+                    done, fit = _fit_and_score(run, data, metric, fold)
+    except KeyboardInterrupt:
+        if clock.left > 0:
+            raise
+        run.left_out = BUDGET
+    except TimeoutError:
+        run.left_out = BUDGET
+    except Exception as error:  # noqa: BLE001  one method's failure is a line of the table, not the end of it
+        run.error = describe_error(error)
+    else:
+        run.folds.append(done)
+        run.warnings += [str(one.message) for one in caught if issubclass(one.category, UserWarning)]
+        return fit
+    return None
+
+
+def _fit_first(run: Run, data: StudyData, metric: Metric, fold: Fold, clock: Clock) -> tuple[FoldResult, Fit]:
+    """The first fold of a method: under a budget on fewer rows, if all of them would take more than its share."""
+    if clock.budget is None or run.method.is_baseline:
+        with clock.alarm():
+            return _fit_and_score(run, data, metric, fold)
+    n_rows = len(fold.training.rows)
+    limit = clock.part(clock.left / SHARE)
+    try:
+        with limit.alarm():
+            seconds = 0.0
+            if n_rows > MANY_ROWS:
+                seconds = _count_fits(run) * estimate_seconds(lambda part: _fit_copy(run, data, part), fold.training)
+            if seconds <= limit.left:
+                return _fit_and_score(run, data, metric, fold)
+            n_fewer = choose_rows(n_rows, seconds, max(limit.left, 0.0)) if seconds > 0.0 else n_rows // CUT
+    except KeyboardInterrupt:
+        if limit.left > 0:
+            raise
+        n_fewer = n_rows // CUT
+    if n_fewer < FEWEST_ROWS or clock.left <= 0:
+        raise TimeoutError
+    again = clock.part(clock.left / SHARE)
+    try:
+        with again.alarm():
+            found = _fit_and_score(run, data, metric, fold._replace(training=fold.training.sample(n_fewer)))
+    except KeyboardInterrupt:
+        if again.left > 0:
+            raise
+        raise TimeoutError from None
+    run.n_rows, run.left_out = n_fewer, BUDGET
+    return found
 
 
 def _fit_and_score(
     run: Run,
     data: StudyData,
     metric: Metric,
-    number: int,
-    training: tuple[Any, NDArray[np.int64]],
-    held_out: tuple[Any, NDArray[np.int64]],
+    fold: Fold,
 ) -> tuple[FoldResult, Fit]:
     """Fit and score."""
     from sklearn.base import clone
 
+    number, X, rows = fold.number, fold.held_out.X, fold.held_out.rows
     model = clone(run.estimator)
     start = time.perf_counter()
-    _fit(model, data, *training)
+    _fit(model, data, fold.training.X, fold.training.rows)
     fit_seconds = time.perf_counter() - start
-    X, rows = held_out
     predict = model.predict_proba if metric.needs_probabilities else model.predict
     if number == 0:  # the number and size of trees choose the kernel that predicts: the warm-up's may have been another
         predict(X)
@@ -253,8 +331,8 @@ def _fit_and_score(
     n_bytes, n_leaves = len(pickle.dumps(best, protocol=5)), _count_leaves(best)
     chosen = dict(getattr(model, "best_params_", {}))
     seconds = getattr(model, "refit_time_", fit_seconds)  # a search is more than the fit of its best
-    fold = FoldResult(number, score, fit_seconds, predict_seconds, n_bytes, n_leaves, chosen)
-    return fold, Fit(best, seconds, X, rows, predicted, score)
+    done = FoldResult(number, score, fit_seconds, predict_seconds, n_bytes, n_leaves, chosen)
+    return done, Fit(best, seconds, X, rows, predicted, score)
 
 
 def _fit(model: Any, data: StudyData, X: Any, rows: NDArray[np.int64]) -> None:
@@ -268,18 +346,58 @@ def _fit(model: Any, data: StudyData, X: Any, rows: NDArray[np.int64]) -> None:
         model.fit(X, data.y[rows])
 
 
-def _warm_up(run: Run, data: StudyData, X: Any, rows: NDArray[np.int64], held_out: Any) -> None:
-    """Fit once before the clock runs, so that no time is of the compiler or of loading code."""
+def _fit_copy(run: Run, data: StudyData, training: Training) -> None:
+    """Fit the method, without a search of its settings."""
     from sklearn.base import clone
+
+    clone(_plain_estimator(run)).fit(training.X, data.y[training.rows])
+
+
+def _plain_estimator(run: Run) -> Any:
     from sklearn.model_selection import GridSearchCV
 
-    is_search = isinstance(run.estimator, GridSearchCV)
-    model = clone(run.estimator.estimator if is_search else run.estimator)
-    if not run.method.warmup and len(rows) > WARMUP_ROWS:
-        part = np.sort(np.random.default_rng(0).choice(len(rows), WARMUP_ROWS, replace=False))
-        X, rows = X.take(part), rows[part]
-    with contextlib.suppress(Exception):  # the fit that is timed will raise it again
-        model.set_params(**run.method.warmup).fit(X, data.y[rows]).predict(held_out)
+    return run.estimator.estimator if isinstance(run.estimator, GridSearchCV) else run.estimator
+
+
+def _count_fits(run: Run) -> float:
+    """How many fits of all rows a fold is worth: a search has more, of parts of them."""
+    from sklearn.model_selection import GridSearchCV, ParameterGrid
+
+    if not isinstance(run.estimator, GridSearchCV):
+        return 1.0
+    return 1.0 + len(ParameterGrid(run.method.grid)) * (INNER_FOLDS - 1.0)
+
+
+def _warm_up(run: Run, data: StudyData, fold: Fold, clock: Clock) -> None:
+    """Fit once before the clock runs, so that no time is of the compiler or of loading code; nor is any of a budget.
+
+    What a first fit takes beyond a second one was compiling.
+    """
+    from sklearn.base import clone
+
+    training, held_out = fold.training, fold.held_out
+    if clock.budget is not None:
+        training, held_out = training.sample(MANY_ROWS), held_out.sample(MANY_ROWS)
+    if not run.method.warmup:
+        training = training.sample(WARMUP_ROWS if clock.budget is None else SAMPLES[-1])
+
+    def fit() -> float:
+        start = time.perf_counter()
+        with contextlib.suppress(Exception):  # the fit that is timed will raise it again
+            model = clone(_plain_estimator(run)).set_params(**run.method.warmup)
+            model.fit(training.X, data.y[training.rows]).predict(held_out.X)
+        return time.perf_counter() - start
+
+    seconds = fit()
+    if clock.budget is None or seconds < LONG:
+        return
+    again = Clock(seconds / 2.0)  # a second fit that takes longer has nothing to tell
+    try:
+        with again.alarm():
+            clock.spare(seconds - fit())
+    except KeyboardInterrupt:
+        if again.left > 0:
+            raise
 
 
 def _estimator(method: Method, data: StudyData, metric: Metric, seed: int, *, is_tuned: bool) -> Any:
@@ -316,7 +434,8 @@ def _gather(run: Run, n_folds: int, *, is_tuned: bool) -> MethodResult:
         left_out = "it was interrupted"
     return MethodResult(
         key=method.key,
-        name=method.name + (", tuned" if is_tuned and method.grid else ""),
+        name=method.name + (" (tuned)" if is_tuned and method.grid else ""),
+        n_rows=run.n_rows,
         estimator=method.estimator,
         parameters=method.parameters,
         folds=tuple(fold.number for fold in done),

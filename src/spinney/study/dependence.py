@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from spinney.study.column_checks import explain_text, read_numbers
 from spinney.study.evidence import Dependence
+from spinney.study.profile import natural
 from spinney.study.tables import plain
 
 if TYPE_CHECKING:
@@ -28,18 +30,27 @@ N_POINTS = 40  # of a grid of numbers
 N_LEVELS = 20  # of a grid of levels, the commonest
 N_CELLS = 2**24  # of the rows that are predicted in one call, each repeated at every point: wide tables get fewer rows
 FEWEST_ROWS = 20
+FLAT = 1e-3  # of the target's standard deviation, or of a probability: what varies less is level
 TAIL = 0.01  # share of the rows beyond the grid at either end: single far values would be most of its width
 
 
 def trace_columns(model: Any, data: StudyData, columns: Sequence[str], *, seed: int = 0) -> tuple[Dependence, ...]:
     """How the prediction of a fitted model depends on each of some columns.
 
-    For classes the prediction is the probability of the second of two, else of the commonest.
+    For classes the prediction is the probability of the second of two, else of the commonest. Columns along which the
+    mean prediction is level are left out, and so is text that names the rows.
     """
     most = max(min(N_ROWS, N_CELLS // (N_POINTS * data.X.num_columns)), FEWEST_ROWS)
     rows = np.random.default_rng(seed).permutation(data.n_rows)[:most]
     predict, label = choose_output(model, data)
-    return tuple(depend(predict, data.X, column, rows, label) for column in columns)
+    least = FLAT * (float(np.std(data.y)) if data.is_regression else 1.0)
+    found = (depend(predict, data.X, column, rows, label) for column in columns if not _names_rows(data.X[column]))
+    return tuple(one for one in found if max(one.mean) - min(one.mean) > least)
+
+
+def _names_rows(column: pa.ChunkedArray) -> bool:
+    """Whether a column is text that hardly repeats: its levels are no chart."""
+    return read_numbers(column) is None and explain_text(column) is not None
 
 
 def choose_output(model: Any, data: StudyData) -> tuple[Callable[[Any], NDArray[np.float64]], str | None]:
@@ -93,7 +104,8 @@ def make_grid(column: pa.ChunkedArray) -> Grid:
     levels, first, counts = np.unique(
         values.cast(pa.string()).drop_null().to_numpy().astype(str), return_index=True, return_counts=True
     )
-    kept = np.sort(np.argsort(-counts, kind="stable")[:N_LEVELS])
+    kept = np.argsort(-counts, kind="stable")[:N_LEVELS]
+    kept = np.array(sorted(kept, key=lambda k: natural(str(levels[k]))), np.int64)
     return Grid(known[first[kept]], tuple(levels[kept].tolist()), tuple(counts[kept].tolist()), is_number=False)
 
 

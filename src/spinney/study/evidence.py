@@ -110,6 +110,40 @@ class Importance:
 
 
 @dataclass(frozen=True, slots=True)
+class Worth:
+    """How much the score of the examined method falls on held-out rows when a column is shuffled, and its error."""
+
+    feature: str
+    fall: float
+    error: float
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The values of a column in bins between `edges`, or by `levels`, of which there may be more (`n_levels`).
+
+    `counts` are rows, `goals` the mean of the target there, or the share of the class `label`; None without rows.
+    """
+
+    feature: str
+    edges: tuple[float, ...]
+    levels: tuple[str, ...]
+    counts: tuple[int, ...]
+    goals: tuple[float | None, ...]
+    label: str | None
+    n_missing: int
+    n_levels: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Columns that are missing together, and in how many rows just these are; without columns: rows without gaps."""
+
+    features: tuple[str, ...]
+    n_rows: int
+
+
+@dataclass(frozen=True, slots=True)
 class Dependence:
     """The prediction as one column varies: the mean over rows, and `lines` of single rows.
 
@@ -199,6 +233,10 @@ class Evidence:
     coverages: tuple[Coverage, ...] = ()
     importances: tuple[Importance, ...] = ()
     dependences: tuple[Dependence, ...] = ()
+    worths: tuple[Worth, ...] = ()
+    profiles: tuple[Profile, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    correlations: tuple[tuple[str, str, float], ...] = ()
     tree: TreeView | None = None
     left_out: tuple[tuple[str, str], ...] = ()
     remarks: tuple[tuple[str, str], ...] = ()

@@ -24,9 +24,11 @@ from spinney.study.held_out import (
 )
 from spinney.study.importance import list_importances
 from spinney.study.methods import Method, known_methods
+from spinney.study.profile import correlate, find_gaps, profile_columns
 from spinney.study.reproduce import write_recipe
 from spinney.study.result import describe_error
 from spinney.study.tree_view import view_tree
+from spinney.study.worth import permute_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,6 +112,7 @@ def examine(
         splits=folds.splits[: folds.n_splits],
         seed=study.seed,
         n_repeats=len(folds.splits) // folds.n_splits,
+        metric=study.metric,
     )
     return gather(subject, data, record, parts)
 
@@ -128,6 +131,7 @@ class Subject(NamedTuple):
     splits: list[tuple[NDArray[np.int64], NDArray[np.int64]]]
     seed: int
     n_repeats: int = 1  # of the folds; the splits are of the first
+    metric: str = "r2"  # by which the columns are judged
 
 
 def choose_subject(study: Study) -> MethodResult:
@@ -232,7 +236,10 @@ class EvidenceParts:
 def gather(subject: Subject, data: StudyData, record: FoldRecord, parts: EvidenceParts) -> Evidence:
     """Make the parts, those first that are cheap and tell most."""
     found: dict[str, Any] = {}
-    parts.n_all = 5
+    parts.n_all = 7
+    found["profiles"] = parts.make("profiles", "the columns", lambda: profile_columns(data), is_cheap=True) or ()
+    found["gaps"] = parts.make("profiles", "the columns", lambda: find_gaps(data.X), is_cheap=True) or ()
+    found["correlations"] = parts.make("profiles", "the columns", lambda: correlate(data.X), is_cheap=True) or ()
     names = "residuals" if data.is_regression else "separations calibrations confusion"
     found |= (
         parts.make(names, "held-out predictions", lambda: evaluate_held_out(data, record, subject), is_cheap=True) or {}
@@ -254,7 +261,17 @@ def gather(subject: Subject, data: StudyData, record: FoldRecord, parts: Evidenc
     )
     fitted = FittedModels(data)
     found["importances"] = parts.make("importances", "importances", lambda: fitted.importances(subject.forest)) or ()
-    columns = [one.feature for one in found["importances"] if one.permutation > 0.0] or list(data.X.column_names)
+    found["worths"] = (
+        parts.make(
+            "worths",
+            "worth of the columns",
+            lambda: permute_columns(subject.model, data, subject.splits[0], subject.metric, seed=subject.seed),
+        )
+        or ()
+    )
+    columns = [one.feature for one in found["worths"] if one.fall > 0.0]
+    columns = columns or [one.feature for one in found["importances"] if one.permutation > 0.0]
+    columns = columns or list(data.X.column_names)
     found["dependences"] = (
         parts.make(
             "dependences",

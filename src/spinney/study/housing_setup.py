@@ -50,6 +50,12 @@ def ensembles() -> dict[str, Any]:
     }
 
 
+WORDS = {  # names that are ours, explained
+    "XGBoost's form": "gradient boosting with the second-order gain and the defaults of XGBoost, depth 5, rate 0.1",
+    "weak boosting": "Friedman's gradient boosting with leaves of a tenth of the rows at least: its trees stay weak",
+}
+
+
 def list_settings() -> dict[str, tuple[str, dict[str, Any]]]:
     """Class and parameters of each ensemble, but for trees, threads and what is at its default."""
     found = {}

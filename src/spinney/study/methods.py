@@ -13,8 +13,8 @@ class Method:
 
     `parameters` are given to the class `estimator` (a public name of the library, or of `sklearn.dummy`), with the seed
     and all cores where the class takes them. `grid` is what `--tune` tries, `warmup` what makes a first fit short that
-    loads the same kernels. `is_one_tree`: the model is a tree that can be read. `members`: of a stack, the classes that
-    are stacked, by name.
+    loads the same kernels. `is_one_tree`: the model is a tree. `members`: of a stack, the classes that are stacked, by
+    name. Names have no comma, so that lists of them can be read.
     """
 
     key: str
@@ -76,7 +76,7 @@ def all_methods(task: str) -> tuple[Method, ...]:
                 "c45", "C4.5", "C45Classifier", grid={"confidence": [0.05, 0.25], "min_samples_leaf": [2, 10]},
                 is_one_tree=True,
             ),
-            Method("cart", "CART, pruned", "CARTClassifier", _CART, _LEAVES, is_one_tree=True),
+            Method("cart", "pruned CART", "CARTClassifier", _CART, _LEAVES, is_one_tree=True),
             Method("bagging", "bagging", "BaggingClassifier", _BAGGING, {"max_samples": [0.5, 1.0]}, _FEW),
             Method("forest", "random forest", "RandomForestClassifier", {}, _FOREST, _FEW),
             Method("extra-trees", "extra-trees", "ExtraTreesClassifier", {}, _FOREST, _FEW),
@@ -86,9 +86,9 @@ def all_methods(task: str) -> tuple[Method, ...]:
     return (
         Method("baseline", "mean", "DummyRegressor"),
         Method("id3", "ID3", "ID3Regressor", grid=_LEAVES, is_one_tree=True),
-        Method("cart", "CART, pruned", "CARTRegressor", _CART, _LEAVES, is_one_tree=True),
+        Method("cart", "pruned CART", "CARTRegressor", _CART, _LEAVES, is_one_tree=True),
         Method(
-            "linear", "CART, linear leaves", "CARTRegressor", {"leaf_model": "linear", "min_samples_leaf": 20},
+            "linear", "CART with linear leaves", "CARTRegressor", {"leaf_model": "linear", "min_samples_leaf": 20},
             {"min_samples_leaf": [10, 20, 50]}, is_one_tree=True,
         ),
         Method("bagging", "bagging", "BaggingRegressor", _BAGGING, {"max_samples": [0.5, 1.0]}, _FEW),

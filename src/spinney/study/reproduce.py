@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spinney.study.housing_setup import SEED, TABLE, TARGET
-from spinney.study.tables import ASKED
 
 if TYPE_CHECKING:
     from spinney.study.folds import Folds
@@ -23,8 +22,10 @@ def write_recipe(study: Study, data: StudyData, folds: Folds) -> str:
     options: dict[str, Any] = {"name": summary.name, "task": summary.task}
     options |= {"groups": data.group_column} if data.group_column is not None else {}
     options |= {"time": data.time_column} if data.time_column is not None else {}
-    dropped = [column for column, why in summary.dropped.items() if why == ASKED]
+    dropped = list(summary.asked)
     options |= {"drop": dropped} if dropped else {}
+    options |= {"keep": list(data.kept)} if data.kept else {}
+    options |= {"fewest": folds.n_splits} if summary.rare else {}
     choices: dict[str, Any] = {}
     keys = [one.key for one in study.methods]
     if keys != [one.key for one in all_methods(summary.task)]:

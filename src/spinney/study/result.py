@@ -11,6 +11,8 @@ from spinney.study.json_io import read_json, write_json
 from spinney.study.metrics import METRICS
 from spinney.study.resampling import standard_error
 
+ASKED = "you asked for it"  # why a column is left out
+
 
 def describe_error(error: Exception) -> str:
     """What went wrong, in one line."""
@@ -23,6 +25,8 @@ class Column:
 
     `kind` is "number", "category" or "other". Of a number there are `lowest`, `median` and `highest`; of a category
     `top`, its commonest levels with their counts. `suspicion` says why a column may leak the target or carry nothing.
+    `alone` is what it predicts by itself of rows not seen, from 0 (the baseline) to 1 (no error); `leak` says how it
+    gives the target away.
     """
 
     name: str
@@ -34,6 +38,8 @@ class Column:
     highest: float | None = None
     top: tuple[tuple[str, int], ...] = ()
     suspicion: str | None = None
+    alone: float | None = None
+    leak: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +47,8 @@ class TableSummary:
     """A table before any work: `task` is "classification" or "regression", `classes` are (class, rows) of the former.
 
     `dropped` has the columns that no method sees, each with the reason. `n_copies` are rows that equal an earlier one,
-    where these are many and not bound to.
+    where these are many and not bound to; `redundant` tells of columns that others determine, `rare` has classes
+    of too few rows for the folds, which were left out, with their rows.
     """
 
     name: str
@@ -52,11 +59,36 @@ class TableSummary:
     columns: tuple[Column, ...]
     dropped: dict[str, str]
     n_copies: int = 0
+    redundant: tuple[str, ...] = ()
+    rare: tuple[tuple[str, int], ...] = ()
 
     @property
     def used(self) -> tuple[Column, ...]:
         """The columns that methods see."""
         return tuple(column for column in self.columns if column.name not in self.dropped)
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The columns that were left out on request."""
+        return tuple(name for name, why in self.dropped.items() if why == ASKED)
+
+    @property
+    def leaks(self) -> tuple[str, ...]:
+        """Columns that give the target away, each in a sentence with the way out."""
+        return tuple(
+            f"column {one.name!r} gives the answer away: {one.leak}. If it is not known in time, leave it out: "
+            f"--drop {one.name}"
+            for one in self.used
+            if one.leak is not None
+        )
+
+    @property
+    def rare_warning(self) -> str | None:
+        """A warning where rows of rare classes were left out, else None."""
+        if not self.rare:
+            return None
+        names = ", ".join(f"{name!r} ({n})" for name, n in self.rare)
+        return f"rows of classes that have fewer rows than there are folds were left out, no method knows them: {names}"
 
     @property
     def copies_warning(self) -> str | None:
@@ -78,7 +110,7 @@ class MethodResult:
     seconds of the fit alone, seconds to predict the held-out rows. `model_bytes` (pickled) and `n_leaves` (of all
     trees together) are means over the folds. `parameters` are those that differ from the estimator's defaults;
     `chosen`, with tuning, those that each fold's search chose. `error` is why a fold failed, `left_out` why folds are
-    missing.
+    missing, `n_rows` how many rows the method was fitted on where the budget did not allow all.
     """
 
     key: str
@@ -94,6 +126,7 @@ class MethodResult:
     chosen: tuple[dict[str, Any], ...] = ()
     error: str | None = None
     left_out: str | None = None
+    n_rows: int | None = None
 
     @property
     def is_baseline(self) -> bool:
@@ -128,7 +161,8 @@ class Study:
     """A comparison of methods on one table.
 
     `best` is the key of the best method, None where none finished a fold. `train_rows` and `test_rows` are mean numbers
-    of rows per fold. `is_partial` says that folds are missing, `stopped` why: "budget" or "interrupt".
+    of rows per fold. `smallest` is the smallest difference that matters, None where nothing beats the baseline.
+    `is_partial` says that folds are missing, `stopped` why: "budget" or "interrupt".
     """
 
     summary: TableSummary
@@ -150,6 +184,7 @@ class Study:
     seconds: float
     is_partial: bool = False
     stopped: str | None = None
+    smallest: float | None = None
 
     def method(self, key: str) -> MethodResult:
         """The result of one method."""
@@ -162,13 +197,28 @@ class Study:
 
     @property
     def ranked(self) -> tuple[MethodResult, ...]:
-        """The methods, best first; those without a score last."""
+        """The methods by their scores, best first; then those of fewer folds or rows than the best, or none."""
         sign = -1.0 if self.is_greater_better else 1.0
 
-        def place(result: MethodResult) -> tuple[bool, bool, float]:
-            return result.mean is None, result.key != self.best, sign * (result.mean or 0.0)
+        def place(result: MethodResult) -> tuple[bool, bool, float, bool]:
+            return result.mean is None, self.is_short(result), sign * (result.mean or 0.0), result.key != self.best
 
         return tuple(sorted(self.methods, key=place))
+
+    def is_short(self, result: MethodResult) -> bool:
+        """Whether the score of a method is no match for that of the best: it failed, or saw fewer folds or rows."""
+        best = next((one for one in self.methods if one.key == self.best), None)
+        if best is None or result.error is not None:
+            return result.error is not None
+        return (best.n_rows is None and result.n_rows is not None) or not set(best.folds) <= set(result.folds)
+
+    def label(self, result: MethodResult) -> str:
+        """The name of a method, and how many folds or rows it has seen where these are fewer than those of the best."""
+        if result.mean is None or not (self.is_short(result) or result.n_rows):
+            return result.name
+        rows = "" if result.n_rows is None else f" on {result.n_rows:,} rows"
+        folds = f"{len(result.folds)} of {self.n_folds} folds{rows}" if not result.error else "failed"
+        return f"{result.name} ({folds})"
 
     def standard_error(self, result: MethodResult) -> float | None:
         """Standard error of a method's mean score, corrected for folds that share training rows.

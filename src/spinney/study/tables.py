@@ -1,18 +1,30 @@
 """A table made ready for a study: target and task, a summary of every column, and what cannot or must not be used.
 
 Left out are columns that hold nothing (constant, missing throughout), that no method takes (dates, lists), that are the
-target again, and names of rows (text that is never the same twice, whole numbers that count the rows). What is only
-suspicious stays, with a remark.
+target again, and names of rows (text that hardly repeats, whole numbers that count the rows, ids). What is only
+suspicious stays, with a remark; so does what gives the target away, for its reader to decide.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spinney.study.column_checks import check_text, count_copies
-from spinney.study.result import Column, TableSummary
+from spinney.study.column_checks import (
+    COUNTER,
+    check_kind,
+    check_text,
+    count_copies,
+    explain_number,
+    explain_target,
+    is_near_unique,
+    tell_names,
+)
+from spinney.study.leaks import GIVEN_AWAY, find_sum, score_columns
+from spinney.study.redundancy import find_redundant
+from spinney.study.result import ASKED, Column, TableSummary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,16 +33,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 N_TOP = 5  # levels that a summary names
+MAX_RARE = 0.05  # of the rows may be of classes that are left out
 MAX_TARGET = 1e150  # of a number: R² adds the squares of many
-ASKED = "you asked for it"
 _ROLES = {  # what a column cannot be beside the target, and why methods do not see it
     "drop": ("left out", ASKED),
     "groups": ("what makes the folds", "it makes the folds"),
     "time": ("what orders the folds", "it orders the folds"),
 }
 _CONSTANT = "it has one value throughout"
-_COUNTER = "it numbers the rows"
-_NAMES = "every value is different text: it names the rows"
 _COPY = "it equals the target"
 
 
@@ -44,6 +54,7 @@ class StudyData(NamedTuple):
     times: NDArray[Any] | None = None
     group_column: str | None = None
     time_column: str | None = None
+    kept: tuple[str, ...] = ()
 
     @property
     def n_rows(self) -> int:
@@ -65,6 +76,8 @@ def prepare(
     groups: str | None = None,
     time: str | None = None,
     drop: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    fewest: int = 1,
 ) -> StudyData:
     """Take a table apart into what a study needs.
 
@@ -81,6 +94,10 @@ def prepare(
         Columns that decide the folds; methods do not see them.
     drop : sequence of str
         Columns that nothing sees.
+    keep : sequence of str
+        Columns that methods see although they seem to name the rows, or to be the target again.
+    fewest : int
+        Rows of classes that have fewer than this are left out, where they are few in all: folds need a row of each.
 
     Returns
     -------
@@ -96,34 +113,24 @@ def prepare(
     ('classification', {'wind': 'you asked for it'})
     """
     check_column(table, target, "target")
+    if task != "classification":
+        check_target(table[target], target)
     y = _target(table, target)
     is_regression = looks_continuous(table[target]) if task == "auto" else task == "regression"
     if is_regression:
         y = _numbers(y, target)
+    rare: dict[str, int] = {}
+    if not is_regression and fewest > 1:
+        rows, rare = _find_rare(y, fewest)
+        table, y = (table.take(rows), y[rows]) if rare else (table, y)
     if len(np.unique(y)) < 2:
         what = "value throughout" if is_regression else "class only"
         raise ValueError(f"column {target!r} has one {what}, {str(y[0])!r}: there is nothing to predict")
     roles = dict.fromkeys(drop, "drop") | {
         column: role for column, role in ((groups, "groups"), (time, "time")) if column
     }
-    for column, role in roles.items():
-        check_column(table, column, role)
-        if column == target:
-            raise ValueError(f"column {target!r} is the target: it cannot be {_ROLES[role][0]} too")
-    left_out = {column: _ROLES[role][1] for column, role in roles.items()}
-    columns, dropped = [], {}
-    for column in (one for one in table.column_names if one != target):
-        check_column(table, column, "input")
-        described, why = _describe(table[column], column, y, is_regression=is_regression)
-        columns.append(described)
-        why = left_out.get(column, why)
-        if why is not None:
-            dropped[column] = why
-    if len(dropped) == len(columns):  # then the numbers of rows are all there is: the x of a textbook's table
-        dropped = {column: why for column, why in dropped.items() if why != _COUNTER}
-    if len(dropped) == len(columns):
-        reasons = "; ".join(f"{column!r}: {why}" for column, why in dropped.items())
-        raise ValueError(f"no column is left to predict {target!r} from ({reasons or 'there is no other column'})")
+    _check_roles(table, target, roles, keep)
+    columns, dropped = _choose_columns(table, target, y, roles, keep, is_regression=is_regression)
     summary = TableSummary(
         name=name,
         n_rows=len(y),
@@ -133,9 +140,90 @@ def prepare(
         columns=tuple(columns),
         dropped=dropped,
         n_copies=count_copies(table),
+        rare=tuple(rare.items()),
     )
     X = table.select([column.name for column in summary.used])
-    return StudyData(X, y, summary, _folding(table, groups), _folding(table, time), groups, time)
+    summary = _look_for_leaks(summary, X, y)
+    return StudyData(X, y, summary, _folding(table, groups), _folding(table, time), groups, time, tuple(keep))
+
+
+def _check_roles(table: pa.Table, target: str, roles: dict[str, str], keep: Sequence[str]) -> None:
+    """Whether the columns that are asked for are there, and asked for one thing."""
+    for column, role in roles.items():
+        check_column(table, column, role)
+        if column == target:
+            raise ValueError(f"column {target!r} is the target: it cannot be {_ROLES[role][0]} too")
+    for column in keep:
+        check_column(table, column, "keep")
+        if column in roles or column == target:
+            other = "the target" if column == target else _ROLES[roles[column]][0]
+            raise ValueError(f"column {column!r} is {other}: it cannot be kept as an input too")
+
+
+def _choose_columns(
+    table: pa.Table,
+    target: str,
+    y: NDArray[Any],
+    roles: dict[str, str],
+    keep: Sequence[str],
+    *,
+    is_regression: bool,
+) -> tuple[list[Column], dict[str, str]]:
+    """What every column is, and those that are left out with the reason."""
+    columns, dropped = [], {}
+    for column in (one for one in table.column_names if one != target):
+        check_column(table, column, "input")
+        described, why = _describe(table[column], column, y, is_regression=is_regression)
+        columns.append(described)
+        if column in keep:
+            if described.kind == "other":
+                raise ValueError(f"column {column!r} cannot be kept: {why}")
+            why = None
+        why = _ROLES[roles[column]][1] if column in roles else why
+        if why is not None:
+            dropped[column] = why
+    if len(dropped) == len(columns):  # then the numbers of rows are all there is: the x of a textbook's table
+        dropped = {column: why for column, why in dropped.items() if why != COUNTER}
+    if len(dropped) == len(columns):
+        reasons = "; ".join(f"{column!r}: {why}" for column, why in dropped.items())
+        raise ValueError(f"no column is left to predict {target!r} from ({reasons or 'there is no other column'})")
+    return columns, dropped
+
+
+def _find_rare(y: NDArray[Any], fewest: int) -> tuple[NDArray[np.int64], dict[str, int]]:
+    """The rows of classes with enough of them, and the other classes; none where that would be many rows or classes."""
+    classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    is_rare = counts < fewest
+    rows = np.flatnonzero(~is_rare[codes])
+    if (~is_rare).sum() < 2 or len(y) - len(rows) > MAX_RARE * len(y):
+        return np.arange(len(y)), {}
+    return rows, {str(name): int(n) for name, n, one in zip(classes, counts, is_rare, strict=True) if one}
+
+
+def check_target(column: pa.ChunkedArray, target: str) -> None:
+    """Refuse a target of text that is numbers or dates."""
+    why = explain_target(column)
+    if why is not None:
+        raise ValueError(f"column {target!r} is the target: {why}; if it names classes, the task is classification")
+
+
+def _look_for_leaks(summary: TableSummary, X: pa.Table, y: NDArray[Any]) -> TableSummary:
+    """The summary with what each column predicts alone, which of them leak the target, and which say the same."""
+    is_regression = summary.task == "regression"
+    scores = score_columns(X, y, is_regression=is_regression)
+    summed = find_sum(X, y) if is_regression else ()
+    share = 0.0 if is_regression else summary.classes[0][1] / summary.n_rows
+    columns = []
+    for column in summary.columns:
+        alone, leak = scores.get(column.name), None
+        if alone is not None and alone >= GIVEN_AWAY:
+            measure = f"R² {alone:.4f}" if is_regression else f"accuracy {share + alone * (1.0 - share):.4f}"
+            leak = f"alone it predicts the target with {measure}"
+        elif column.name in summed:
+            others = ", ".join(repr(one) for one in summed if one != column.name)
+            leak = f"with {others} it adds up to the target" if others else "it is a linear function of the target"
+        columns.append(replace(column, alone=alone, leak=leak))
+    return replace(summary, columns=tuple(columns), redundant=find_redundant(X))
 
 
 def check_column(table: pa.Table, column: str, role: str) -> None:
@@ -263,8 +351,8 @@ def _describe_number(
         dropped = _CONSTANT
     elif y.dtype.kind != "U" and len(known) == len(values) and bool((values == y).all()):
         dropped = _COPY
-    elif is_different and distinct[-1] - distinct[0] == len(values) - 1:
-        dropped = _COUNTER
+    elif (why := explain_number(name, values)) is not None:
+        dropped = why
     elif is_regression and len(known) == len(values) and _is_same_order(values, y):
         suspicion = "it puts the rows in the order of the target"
     elif not is_regression and len(known) == len(values) and _is_one_to_one(values, y):
@@ -290,8 +378,9 @@ def _describe_category(
         dropped = "it is missing throughout"
     elif len(counts) == 1 and texts is not None:
         dropped = _CONSTANT
-    elif len(counts) == len(values):
-        dropped = _NAMES
+    elif len(counts) == len(values) or is_near_unique(len(counts), len(values) - values.null_count):
+        n_known = len(values) - values.null_count
+        dropped = check_kind([one["values"] for one in counts]) or tell_names(len(counts), n_known)
     elif texts is not None and not is_regression:
         if bool((texts == y.astype(str)).all()):
             dropped = _COPY

@@ -40,6 +40,7 @@ _NOT_LISTED = ", but is not in categorical_features. Add it there, or leave cate
 
 # What an empty or unknown number is written as; in a column of text these are text, but for the empty cell.
 NO_NUMBER = ["", "?", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "null", "NULL", "None", "#N/A", "<NA>"]
+WORKBOOKS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
 ARROW_SUFFIXES = (".arrow", ".feather", ".ipc")
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
@@ -230,12 +231,20 @@ def read_table(path: str | os.PathLike[str]) -> pa.Table:
 def check_file(path: Path) -> str:
     """The kind of a file that can be opened: "csv", "parquet" or one of ARROW_SUFFIXES."""
     name = path.name.lower()
+    if name.endswith(WORKBOOKS):
+        raise ValueError(
+            f"{path} is a workbook, which is not read: save its sheet as CSV, in UTF-8, and use that file."
+        )
     if not name.endswith((".csv", ".csv.gz", ".parquet", *ARROW_SUFFIXES)):
         raise ValueError(
             f"{path}: unknown kind of file. Known are .csv, .csv.gz, .parquet, {', '.join(ARROW_SUFFIXES)}."
         )
-    with path.open("rb"):  # Python's own error for a missing file, a directory or a forbidden one
-        pass
+    with path.open("rb") as file:  # Python's own error for a missing file, a directory or a forbidden one
+        start = file.read(4)
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")) and name.endswith(".csv"):
+        raise ValueError(f"{path} is in UTF-16, which is not read: save it as CSV in UTF-8.")
+    if start.startswith(b"PK\x03\x04") and name.endswith(".csv"):
+        raise ValueError(f"{path} is a workbook or an archive, and no CSV: save its sheet as CSV, in UTF-8.")
     if name.endswith((".csv", ".csv.gz")):
         return "csv"
     return "parquet" if name.endswith(".parquet") else path.suffix.lower()
