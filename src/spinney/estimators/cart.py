@@ -26,7 +26,7 @@ from spinney.estimators.kept import Kept
 from spinney.estimators.parameters import parameter
 from spinney.estimators.pruning import CLASS_CONSTRAINTS, VALUE_CONSTRAINTS
 from spinney.table.schema import Schema, encode, refuse_infinite
-from spinney.tree.grow import GrowParams
+from spinney.tree.grow import SURE, GrowParams
 from spinney.tree.linear import LeafRows, LinearParams, fit_leaves
 from spinney.tree.predict import find_leaves
 from spinney.tree.structure import Tree
@@ -62,7 +62,6 @@ MISSING_CONSTRAINTS: dict[str, list[Any]] = {
     "missing": [StrOptions(set(MISSING))],
     "max_surrogates": [Interval(Integral, 0, None, closed="left")],
 }
-SURE = 3.0  # deviations of chance by which a subset of levels must gain more in a tree that stands alone
 PENALTY_CONSTRAINTS: dict[str, list[Any]] = {"cat_penalty": [Interval(Real, 0.0, None, closed="left")]}
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from spinney._jit import interpreted
 from spinney.kernels.common.structs import Chance
+from spinney.tree.grow import SURE
 from spinney.tree.split_measures import impurity, weigh_sums
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class LevelLuck:
 
     def explains(self, decrease: NDArray[np.float64], luck: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Which decreases chance is enough to tell, (n_tests,): the grower then does not make the test."""
-        deviations = interpreted().common.luck.SURE * np.sqrt(luck * self.chance.noise / self.weight)
+        deviations = self.chance.margin * np.sqrt(luck * self.chance.noise / self.weight)
         return (luck > 0.0) & (decrease - luck - deviations <= 0.0)
 
 
@@ -78,4 +79,4 @@ def level_luck(
     elif criterion == "sdr":
         noise = kernels.tree.luck.mix(0.5 * before, before, few)
     roots = float(np.sqrt(weigh_sums(levels, n_classes)).sum())
-    return LevelLuck(Chance(cat_penalty * row_weight * noise, roots, few, 0.0), weight)
+    return LevelLuck(Chance(cat_penalty * row_weight * noise, roots, few, 0.0, SURE), weight)
