@@ -11,7 +11,8 @@ A node is split as follows:
   3. take the first among the candidates of largest gain,
      gain = score of branch 0 + score of branch 1 - score of the node - gamma,
      score = -(G v + (H + lambda) v^2 / 2 + alpha |v|) at the value v that the rows would get as a leaf. Where no bound
-     moves v, that is 1/2 T(G)^2 / (H + lambda), T being the soft threshold by alpha.
+     moves v, that is 1/2 T(G)^2 / (H + lambda), T being the soft threshold by alpha. A subset of levels has its gain
+     less cat_penalty times what its levels gain by chance (`luck_of`).
 
 Sums of rows are exact and rounded once: candidates that part the rows alike have the same gain, to the bit. Others
 whose gains are closer than `TIE` count as equal. A *guide* is a tree that another implementation grew on the same rows:
@@ -21,7 +22,7 @@ where sums rounded by up to `rounding` leave a choice open, the guide's choice i
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
@@ -149,6 +150,7 @@ class Problem:
     gamma: float = 0.0
     pruning: str = "pre"  # "pre": no split whose gain gamma eats up; "post": such splits are removed from below
     cat_smooth: float = 0.0
+    cat_penalty: float = 0.0  # of what levels gain by chance
     max_cat_threshold: int = 65_535  # levels in the branch that has fewer
     monotone: Sequence[int] | None = None  # -1, 0, 1 per feature
     interactions: Sequence[Sequence[int]] | None = None
@@ -319,10 +321,37 @@ def score_candidates(
     scored, divisions = [], set()
     for feature in allowed_features(problem, used):
         for candidate in candidates(problem, feature, rows, guide):
-            if candidate.division not in divisions and is_allowed(problem, candidate, bounds):
-                divisions.add(candidate.division)
-                scored.append(score_candidate(problem, sums, candidate, bounds))
+            key = (candidate.division, feature if candidate.subset and problem.cat_penalty else None)
+            if key not in divisions and is_allowed(problem, candidate, bounds):
+                divisions.add(key)
+                one = score_candidate(problem, sums, candidate, bounds)
+                if candidate.subset and problem.cat_penalty:
+                    luck, doubt = luck_of(problem, sums, rows, candidate)
+                    one = replace(one, gain=one.gain - luck, doubt=one.doubt + doubt)
+                scored.append(one)
     return scored
+
+
+def luck_of(problem: Problem, sums: Sums, rows: list[int], candidate: Candidate) -> tuple[float, float]:
+    """What the levels of a subset gain by chance, and how much rounding may move that."""
+    if candidate.subset == candidate.present:  # known rows against missing ones
+        return 0.0, 0.0
+    column = problem.columns[candidate.feature]
+    levels = {level: add_up(problem, [i for i in rows if column[i] == level]).H for level in sorted(candidate.present)}
+    squares = math.fsum(problem.of_rows[i].G ** 2 / problem.of_rows[i].weight for i in rows)
+    noise = problem.cat_penalty * squares / sums.H / 2
+    few = 1 / (1 + sums.H / len(levels))
+    roots = math.fsum(math.sqrt(H) for H in levels.values())
+    share = math.fsum(math.sqrt(levels[level]) for level in candidate.subset) / roots
+    spread = share * (1 - share)
+    density = (1 - few) * 1.342 * spread**0.875 + few * math.sqrt(spread)
+    left, right = (part.H for part in candidate.sums)
+    gain = (roots * density) ** 2 * (1 / left + 1 / right)
+    errors = problem.errors
+    sizes = math.fsum(abs(problem.of_rows[i].G) / problem.of_rows[i].weight for i in rows)
+    relative = 2 * errors[0] * sizes / squares if squares else 0.0
+    relative += errors[1] * (1 / left + 1 / right + 4 * math.fsum(1 / math.sqrt(H) for H in levels.values()) / roots)
+    return noise * max(gain - 4 / math.pi, 0.0), noise * gain * (relative + TIE)
 
 
 def allowed_features(problem: Problem, used: frozenset[int]) -> list[int]:

@@ -335,6 +335,7 @@ OPTIONS = {
     "learning_rate": st.sampled_from([1.0, 0.1]),
     "newton": st.just(False),
     "cat_smooth": st.sampled_from([0.1, 10.0]),
+    "cat_penalty": st.sampled_from([1.0, 0.5]),
     "max_cat_threshold": st.integers(1, 3),
 }
 
@@ -416,6 +417,16 @@ def test_candidates_by_hessian(loss):
     """Bins are made anew for each tree; which, is known from the engine."""
     params = {"candidates": "hessian", "min_samples_leaf": 2, "max_leaf_nodes": 8}
     assert check_rounds(draw_case(loss, 120, params=params), 3, max_bins=7) >= 12
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "poisson", "log_loss", "softmax"])
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("has_weights", [False, True])
+def test_levels_pay_for_chance(loss, has_weights):
+    """300 levels of a row or none each, and six of many rows."""
+    weights = np.random.default_rng(1).uniform(0.2, 3.0, 150).tolist() if has_weights else None
+    params = {"cat_penalty": 1.0, "max_leaf_nodes": 8, "min_samples_leaf": 2}
+    assert check_rounds(draw_case(loss, 150, weights=weights, params=params)) >= 8
 
 
 @pytest.mark.parametrize("most", [8, 1, 40])

@@ -31,6 +31,7 @@ PER_NODE = "It is drawn for each node."
 TWICE = "Theirs is twice ours."
 DECREASE = "It is a decrease of impurity, times the share of the rows that are in the node."
 BALANCED = "class_weight='balanced' makes classes count alike."
+CHANCE = "Another thing: it takes off what levels gain by chance; 1 is the default."
 EVERY_TREE = "Rows are drawn for every tree where it is below 1."
 
 # XGBoost, LightGBM, CatBoost, scikit-learn, H2O, YDF, R's gbm, randomForest, ranger and rpart, Weka, C5.0. Where a
@@ -101,6 +102,7 @@ ALIASES = (
         "enable_categorical feature_types respect_unordered_factors",
         "Text and category columns of frames are categories anyway.",
     ),
+    Alias("cat_penalty", "cat_l2 min_data_per_group", CHANCE),
     Alias("monotonic_cst", "monotone_constraint monotone_constraints monotonic_constraints"),
     Alias("interaction_cst", "interaction_constraints"),
     # boosting
@@ -169,7 +171,7 @@ ALIASES = (
 NO_COUNTERPART = """
 algorithm allow_const_label allow_writing_files always_split_variables approx_on_full_history bagging_by_query
 bagging_temperature bands best_model_min_trees bin_construct_sample_cnt binarySplits booster boosting boosting_type
-bootstrap_type build_tree_one_node cat_l2 categorical_algorithm categorical_encoding check_input class_names
+bootstrap_type build_tree_one_node categorical_algorithm categorical_encoding check_input class_names
 class_sampling_factors cost custom_loss cutoff cv cv_folds data_random_seed device device_type devices
 diffusion_temperature doNotMakeSplitPointActualValue drop_rate eval_class_weight eval_group eval_names evals_result
 extra_seed extra_trees feature_border_type feature_contri feature_fraction_seed feature_name feature_names
@@ -178,7 +180,7 @@ fuzzyThreshold gpu_id gpu_ram_part has_time histogram_type holdout ignored_colum
 importance_type inbag input_borders keep_forest keep_inbag keep_training_booster langevin leaf_estimation_backtracking
 leaf_estimation_iterations learn_rate_annealing linear_lambda local_importance localImp max_abs_leafnode_pred
 max_after_balance_size max_cached_hist_node max_cat_to_onehot max_ctr_complexity max_delta_step max_drop
-max_leaf_output max_tree_output method metric_freq metric_period min_data_in_bin min_data_per_group
+max_leaf_output max_tree_output method metric_freq metric_period min_data_in_bin
 min_split_improvement minprop model_shrink_mode model_shrink_rate model_size_reg monotone_constraints_method
 monotone_penalty multi_strategy n_streams na_action nan_mode nbins_cats nbins_top_level nfolds noGlobalPruning
 norm_votes normalize_type num_class num_machines num_parallel_tree num_random_splits one_hot_max_size path_smooth
