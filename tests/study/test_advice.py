@@ -161,6 +161,6 @@ def test_what_is_called_significant_is_true_nineteen_times_in_twenty(spread):
             n_wrong += truth[top] < truth.max() or (truth == truth.max()).sum() > 1
         named = {k for k in range(5) if k != top and f"m{k}" in said}
         gaps = scores[:, top].mean() - scores.mean(axis=0)
-        assert all(f"m{k} ({gaps[k]:.3g} behind)" in said or gaps[k] <= 0.01 * 0.5 for k in named)
+        assert all(f"m{k} ({gaps[k]:.3f} behind)" in said or gaps[k] <= 0.01 * 0.5 for k in named)
     assert n_wrong <= 0.05 * n_studies
     assert spread < 0.05 or n_sure > 0.05 * n_studies  # it does find differences where they are large
