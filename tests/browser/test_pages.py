@@ -121,7 +121,7 @@ def test_axe_finds_nothing_serious(visit):
 def test_the_slider_goes_along_the_pruning_path(visit, story):
     seen = visit["slider"]
     assert seen["most"] == len(story["steps"]) - 1 > 0
-    assert seen["start"] == seen["most"] - story["chosen"]
+    assert seen["start"] == seen["most"] - story["opened"]
     assert seen["pressed"] == max(seen["start"] - 1, 0)
     for state in seen["steps"]:
         value = state["value"]

@@ -207,6 +207,7 @@ def test_the_data_of_the_tree_are_its_nodes_and_steps():
     assert data["nodes"][1][5] == [[0, 10.0], [1, 40.0]]
     assert data["steps"][1] == [2, "0.210", "0.030", "0.200"]
     assert (data["chosen"], data["classes"]) == (1, ["apple", "plum"])
+    assert data["opened"] == story.one_error  # the size of the pruned tree in the table
 
 
 def test_the_text_of_the_tree_is_that_of_the_chosen_step():

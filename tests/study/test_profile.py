@@ -8,7 +8,7 @@ from sklearn.inspection import permutation_importance
 from spinney import CARTRegressor
 from spinney.study import prepare
 from spinney.study.dependence import make_grid, trace_columns
-from spinney.study.profile import correlate, cut_bins, find_gaps, natural, profile_columns
+from spinney.study.profile import correlate, cut_bins, list_gaps, natural, profile_columns
 from spinney.study.worth import permute_columns
 
 
@@ -87,9 +87,9 @@ def test_gaps_and_correlations():
         "a": [1.0, None, 3.0, None, 5.0, 6.0], "b": ["u", None, "v", None, None, "w"], "c": [1, 2, 3, 4, 5, 6.5],
         "d": [2, 4, 6, 8, 10, 12.9],
     })  # fmt: skip
-    gaps = find_gaps(table)
+    gaps = list_gaps(table)
     assert {one.features: one.n_rows for one in gaps} == {(): 3, ("a", "b"): 2, ("b",): 1}
     ((first, second, r),) = correlate(table)
     assert (first, second) == ("c", "d")
     assert r == pytest.approx(np.corrcoef(table["c"], table["d"])[0, 1])
-    assert find_gaps(table.select(["c", "d"])) == ()
+    assert list_gaps(table.select(["c", "d"])) == ()

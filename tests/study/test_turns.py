@@ -13,7 +13,7 @@ from spinney.study.clock import Clock
 from spinney.study.methods import Method, all_methods
 from spinney.study.result import Study, TableSummary
 from spinney.study.significance import find_best, keep_folds
-from spinney.study.turns import ORDER, Training, choose_rows, extrapolate
+from spinney.study.turns import ORDER, Training, count_affordable, extrapolate
 from study_results import result
 
 
@@ -123,9 +123,9 @@ def test_time_that_is_spared_is_spared_by_the_parts_too():
 def test_costs_of_samples_are_a_line():
     assert extrapolate(1.0, 2.5, (1000, 4000), 10_000) == 5.5
     assert extrapolate(1.0, 0.9, (1000, 4000), 10_000) == 1.0  # the second was quicker by chance
-    assert choose_rows(100_000, seconds=100.0, allowance=10.0) == 7000
-    assert choose_rows(100_000, seconds=1e9, allowance=1.0) == 200
-    assert choose_rows(100_000, seconds=10.0, allowance=9.9) == 50_000
+    assert count_affordable(100_000, seconds=100.0, allowance=10.0) == 7000
+    assert count_affordable(100_000, seconds=1e9, allowance=1.0) == 200
+    assert count_affordable(100_000, seconds=10.0, allowance=9.9) == 50_000
 
 
 def test_samples_are_some_of_the_rows_in_order():

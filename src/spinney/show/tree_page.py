@@ -68,7 +68,7 @@ def show_path(tree: TreeView) -> Html:
         "div",
         tag("div", PathChart(tree).draw(), class_="path-chart"),
         tag(
-            "input", type="range", id="tree-step", class_="live", min=0, max=last, value=last - tree.chosen,
+            "input", type="range", id="tree-step", class_="live", min=0, max=last, value=last - tree.one_error,
             aria_label="Leaves of the tree, along its pruning path",
         ),
         tag("output", for_="tree-step", id="tree-caption", class_="live"),
@@ -202,6 +202,7 @@ def carry(tree: TreeView) -> Html:
         "classes": [shown(name) for name in tree.classes],
         "fills": [fill_of(place) for place in places],
         "chosen": tree.chosen,
+        "opened": tree.one_error,  # the size that the table of methods names
         "steps": [
             (
                 step.n_leaves,

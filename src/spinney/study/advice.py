@@ -113,6 +113,8 @@ def _sort_out(
             place.append(result)
         elif gap.mean <= smallest:
             standing.slight.append(result)
+    for place in (standing.equal, standing.open, standing.slight):
+        place.sort(key=lambda result: gaps[result.key].mean)
     return standing
 
 
@@ -149,7 +151,9 @@ def _set_apart(top: MethodResult, standing: Standing, gaps: dict[str, Difference
 
 def tell_gap(gap: float) -> str:
     """How far a method is behind the best, or ahead in the folds that both finished."""
-    return f"{abs(gap):.3g} {'behind' if gap >= 0.0 else 'ahead'}"
+    size = abs(gap)
+    text = f"{size:,.0f}" if size >= 100.0 else f"{size:.3f}" if size >= 0.0005 else f"{size:.1g}"
+    return f"{text} {'behind' if gap >= 0.0 else 'ahead'}"
 
 
 def _advise(top: MethodResult, standing: Standing, one_tree: AbstractSet[str]) -> str:

@@ -31,7 +31,7 @@ from spinney.study.turns import (
     SAMPLES,
     SHARE,
     Training,
-    choose_rows,
+    count_affordable,
     estimate_seconds,
     place_of,
 )
@@ -282,7 +282,7 @@ def _fit_first(run: Run, data: StudyData, metric: Metric, fold: Fold, clock: Clo
                 seconds = _count_fits(run) * estimate_seconds(lambda part: _fit_copy(run, data, part), fold.training)
             if seconds <= limit.left:
                 return _fit_and_score(run, data, metric, fold)
-            n_fewer = choose_rows(n_rows, seconds, max(limit.left, 0.0)) if seconds > 0.0 else n_rows // CUT
+            n_fewer = count_affordable(n_rows, seconds, max(limit.left, 0.0)) if seconds > 0.0 else n_rows // CUT
     except KeyboardInterrupt:
         if limit.left > 0:
             raise

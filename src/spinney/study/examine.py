@@ -24,7 +24,7 @@ from spinney.study.held_out import (
 )
 from spinney.study.importance import list_importances
 from spinney.study.methods import Method, known_methods
-from spinney.study.profile import correlate, find_gaps, profile_columns
+from spinney.study.profile import correlate, list_gaps, profile_columns
 from spinney.study.reproduce import write_recipe
 from spinney.study.result import describe_error
 from spinney.study.tree_view import view_tree
@@ -238,7 +238,7 @@ def gather(subject: Subject, data: StudyData, record: FoldRecord, parts: Evidenc
     found: dict[str, Any] = {}
     parts.n_all = 7
     found["profiles"] = parts.make("profiles", "the columns", lambda: profile_columns(data), is_cheap=True) or ()
-    found["gaps"] = parts.make("profiles", "the columns", lambda: find_gaps(data.X), is_cheap=True) or ()
+    found["gaps"] = parts.make("profiles", "the columns", lambda: list_gaps(data.X), is_cheap=True) or ()
     found["correlations"] = parts.make("profiles", "the columns", lambda: correlate(data.X), is_cheap=True) or ()
     names = "residuals" if data.is_regression else "separations calibrations confusion"
     found |= (

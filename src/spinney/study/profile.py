@@ -117,7 +117,7 @@ def natural(text: str) -> tuple[tuple[int, float, str], ...]:
     return tuple((0, float(one), "") if one[0].isdecimal() else (1, 0.0, one.casefold()) for one in parts)
 
 
-def find_gaps(X: pa.Table) -> tuple[Gap, ...]:
+def list_gaps(X: pa.Table) -> tuple[Gap, ...]:
     """Which columns are missing together, in how many rows, the commonest first; none where nothing is missing."""
     holes = [name for name in X.column_names if X[name].null_count or _has_nan(X[name])]
     if not holes:

@@ -69,6 +69,6 @@ def extrapolate(first: float, second: float, sizes: tuple[int, int], n_rows: int
     return max(second, first) + slope * (n_rows - more)
 
 
-def choose_rows(n_rows: int, seconds: float, allowance: float) -> int:
+def count_affordable(n_rows: int, seconds: float, allowance: float) -> int:
     """How many of the rows can be fitted in the time allowed, where all would take `seconds`."""
     return max(int(n_rows * min(SURE * allowance / seconds, 0.5)), min(FEWEST_ROWS, n_rows))

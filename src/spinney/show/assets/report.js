@@ -62,7 +62,7 @@
     const last = story.steps.length - 1;
     const choices = new Map(); // node -> unfolded or folded by hand
     const shown = new Map(); // node -> its group, its branch and where they are
-    let step = story.chosen, wanted = "auto", zoom = 1, current = 0, hits = [], isPrinting = false, frame = 0;
+    let step = story.opened, wanted = "auto", zoom = 1, current = 0, hits = [], isPrinting = false, frame = 0;
     let scale = 1;
 
     const svg = make("svg", { role: "presentation" });
