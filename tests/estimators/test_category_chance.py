@@ -195,7 +195,7 @@ class TestOddTables:
         check_shares(model, X)
 
     def test_a_level_for_each_row(self, model):
-        """Such a column tells rows apart and nothing else: no tree asks for it, but boosted ones with nothing better."""
+        """Such a column tells rows apart and nothing else: only boosted trees ask for it, having nothing better."""
         n = 120
         X = pd.DataFrame({"c": pd.Categorical([f"row {i:03}" for i in range(n)])})
         y = np.random.default_rng(0).integers(0, 3, n)
