@@ -376,6 +376,8 @@ def beyond_chance(
     roots: dict[int, float] = {}
     for level in sorted({int(column[i]) for i in rows if not math.isnan(column[i])}):
         roots[level] = math.sqrt(sum(problem.weights[i] for i in rows if column[i] == level))
+    if not roots:
+        return scored, math.inf
     noise, few = chance_of(problem, sums, len(roots))
     kept, margin = [], math.inf
     for candidate, gain in scored:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 TIE = 1e-9  # relative to the scores that a gain is the difference of
 MIN_H = 1e-16  # of a row
+COARSE = 2.0**-9  # of a mean weight: as far as another engine may round weights that are not whole, for luck alone
 FEW_LEVELS = 64  # of a category at a node: any number of them may go to a branch
 
 
@@ -350,6 +351,10 @@ def luck_of(problem: Problem, sums: Sums, rows: list[int], candidate: Candidate)
     errors = problem.errors
     sizes = math.fsum(abs(problem.of_rows[i].G) / problem.of_rows[i].weight for i in rows)
     relative = 2 * errors[0] * sizes / squares if squares else 0.0
+    if problem.rounding and squares and not all(row.weight.is_integer() for row in problem.of_rows):
+        whole = total(problem, problem.of_rows)
+        coarse = COARSE * whole.weight / sum(row.weight > 0 for row in problem.of_rows)
+        relative += coarse * math.fsum((problem.of_rows[i].G / problem.of_rows[i].weight) ** 2 for i in rows) / squares
     relative += errors[1] * (1 / left + 1 / right + 4 * math.fsum(1 / math.sqrt(H) for H in levels.values()) / roots)
     return noise * max(gain - 4 / math.pi, 0.0), noise * gain * (relative + TIE)
 

@@ -244,7 +244,7 @@ def make_forest():
     X = np.stack([rng.normal(size=300), rng.integers(0, 70, 300).astype(float)], axis=1)
     y = (X[:, 0] + (X[:, 1] % 3) + rng.normal(size=300) > 1).astype(int)
     model = RandomForestClassifier(
-        n_estimators=3, max_depth=4, max_features=1, categorical_features=[1], random_state=0, n_jobs=1
+        n_estimators=3, max_depth=4, max_features=1, categorical_features=[1], cat_penalty=0.0, random_state=0, n_jobs=1
     )
     return model.fit(X, y).forest_
 
