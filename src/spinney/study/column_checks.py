@@ -18,7 +18,7 @@ MAX_CODES = 20  # levels of a target that may well name classes, though they loo
 MOST = 0.9  # of the levels, or of the rows
 MANY_VALUES = 100  # of a column, such that equal rows are hardly chance
 MIN_COPIES = 0.01  # of the rows
-ENOUGH_ROWS = 50  # of which whole numbers, all different, are ids if they are called so
+ENOUGH_ROWS = 50  # of a table, such that values that never repeat are hardly chance
 MANY_ROWS, HALF = 200, 0.5  # of so many rows, half as many levels are names
 ID_NAME = re.compile(r"(?i:(.*[^a-z])?(id|ids|uuid|guid|key|rownum|index))|.*[a-z](Id|ID)")
 MAX_LETTERS = 30  # of an example
@@ -33,11 +33,16 @@ ID = "every value is a different number, and it is called an id"
 
 
 def name_rows(table: pa.Table) -> dict[str, str]:
-    """Columns that name the rows and say nothing of new ones, with the reason: text of few repeats, counters, ids."""
-    found = {}
-    for name in table.column_names:
-        numbers = read_numbers(table[name])
-        why = explain_text(table[name]) if numbers is None else explain_number(name, numbers)
+    """Columns that name the rows and say nothing of new ones, with the reason: text of few repeats, counters, ids.
+
+    In a table of few rows any column may look like that, and none is named.
+    """
+    found: dict[str, str] = {}
+    if table.num_rows < ENOUGH_ROWS:
+        return found
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        numbers = read_numbers(column)
+        why = explain_text(column) if numbers is None else explain_number(name, numbers)
         if why is not None:
             found[name] = why
     return found
