@@ -252,7 +252,10 @@ def test_frames_of_any_library_give_the_same_stack(library):
 
 def test_numbers_by_members_of_ours():
     X, y = make_frame()
-    members = [("tree", CARTRegressor(max_depth=3)), ("boosting", GradientBoostingRegressor(n_estimators=5))]
+    members = [
+        ("tree", CARTRegressor(max_depth=3)),
+        ("boosting", GradientBoostingRegressor(n_estimators=5, random_state=0)),
+    ]
     stack = StackingRegressor(members, cv=4).fit(X, y)
     held_out = np.zeros((len(y), 2))
     for column, (_, member) in enumerate(members):

@@ -244,7 +244,7 @@ class CARTClassifier(TreeClassifier, TreeEstimator):
     monotonic_cst : array-like of {-1, 0, 1} or dict, optional
         Direction in which each numeric feature may move the probability of the second class; two classes
         only.
-    cat_penalty : float, default=1.0
+    cat_penalty : float, default=0.0
         How much of the gain that the levels of a category have by chance is taken off that of a subset of them: the
         more levels, and the fewer rows each, the more. 0: exact subsets, as in Breiman et al. (1984), which a column
         of many levels that says nothing can mislead. Not by misclassification, whose gains are not corrected.
@@ -326,7 +326,7 @@ class CARTClassifier(TreeClassifier, TreeEstimator):
         max_bins: int = MAX_CODES,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
-        cat_penalty: float = 1.0,
+        cat_penalty: float = 0.0,
         random_state: int | np.random.RandomState | None = None,
         trace: bool = False,
     ) -> None:
@@ -420,7 +420,7 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
         Most distinct values of a numeric column that are kept apart; beyond, they are binned by quantiles.
     monotonic_cst : array-like of {-1, 0, 1} or dict, optional
         Direction in which each numeric feature may move the predicted value; not with linear leaves.
-    cat_penalty : float, default=1.0
+    cat_penalty : float, default=0.0
         How much of the gain that the levels of a category have by chance is taken off that of a subset of them: the
         more levels, and the fewer rows each, the more. 0: exact subsets, as in Breiman et al. (1984), which a column
         of many levels that says nothing can mislead. Not by misclassification, whose gains are not corrected.
@@ -515,7 +515,7 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
         leaf_features: str = "path",
         leaf_alpha: float = 1.0,
         categorical_features: ArrayLike | str | None = "from_dtype",
-        cat_penalty: float = 1.0,
+        cat_penalty: float = 0.0,
         random_state: int | np.random.RandomState | None = None,
         trace: bool = False,
     ) -> None:
