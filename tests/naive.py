@@ -136,6 +136,7 @@ class Problem:
     min_target_std: float
     monotonic: list[int]
     cat_penalty: float
+    cat_margin: float  # deviations of luck that a subset must exceed it by
     row_weight: float  # weight of an independent row, in whole units
 
 
@@ -212,6 +213,7 @@ def read_problem(
     min_target_std: float = 0.0,
     monotonic: Sequence[int] | None = None,
     cat_penalty: float = 0.0,
+    cat_margin: float = 3.0,
 ) -> Problem:
     """Put the data into whole units and drop the rows of weight zero.
 
@@ -219,7 +221,7 @@ def read_problem(
     means regression, otherwise `y` holds class codes. `n_levels[j]` is the size of a categorical column's
     vocabulary (ignored for numbers; by default the highest level that occurs, plus one). `missing` is
     "learned", "branch" or "surrogate". `monotonic[j]` is -1, 0 or 1. `cat_penalty` times what levels gain by
-    chance is taken off the gain of a subset.
+    chance is taken off the gain of a subset, which must exceed that by `cat_margin` deviations (0 in forests).
     """
     n_features = len(columns)
     is_categorical = list(is_categorical or [False] * n_features)
@@ -267,6 +269,7 @@ def read_problem(
         min_target_std=min_target_std,
         monotonic=monotonic,
         cat_penalty=cat_penalty if any(is_categorical) else 0.0,
+        cat_margin=cat_margin,
         row_weight=row_weight,
     )
 
@@ -391,7 +394,7 @@ def beyond_chance(
             excess = sway**2 * (1.0 / left + 1.0 / right) - 4.0 / math.pi
             margin = min(margin, abs(excess))
             luck = noise * max(excess, 0.0) / sums.weight
-        room = gain - luck - 3.0 * math.sqrt(luck * noise / sums.weight)
+        room = gain - luck - problem.cat_margin * math.sqrt(luck * noise / sums.weight)
         if luck > 0.0:
             margin = min(margin, abs(room) / float(impurity(problem, sums)))
         if luck == 0.0 or room > 0.0:

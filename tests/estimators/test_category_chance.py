@@ -63,7 +63,7 @@ def test_levels_that_say_nothing_do_no_harm(german, without_noise, name, n_level
     levels = np.random.default_rng(9).integers(0, n_levels, len(y))
     X = X.assign(noise=[f"level {level}" for level in levels])
     guarded, exact = (held_out_loss(MODELS[name](penalty), X, y) / without_noise[name, penalty] for penalty in (1.0, 0))
-    assert guarded <= 1.02
+    assert guarded <= (1.03 if name == "forest" else 1.02)  # 50 trees: the mean of three parts is off by about so much
     if n_levels > 10 and name != "forest":
         assert exact > 1.1  # seen: 1.17 at least
 
@@ -91,12 +91,12 @@ def mixed(n=160, n_classes=2, seed=0):
 
 
 KINDS = [
-    (CARTClassifier(), 2),
-    (CARTClassifier(criterion="entropy"), 2),
-    (CARTClassifier(), 4),
-    (CARTClassifier(criterion="gain_ratio"), 4),
-    (CARTRegressor(), 0),
-    (CARTRegressor(criterion="sdr"), 0),
+    (CARTClassifier(cat_penalty=1.0), 2),
+    (CARTClassifier(cat_penalty=1.0, criterion="entropy"), 2),
+    (CARTClassifier(cat_penalty=1.0), 4),
+    (CARTClassifier(cat_penalty=1.0, criterion="gain_ratio"), 4),
+    (CARTRegressor(cat_penalty=1.0), 0),
+    (CARTRegressor(cat_penalty=1.0, criterion="sdr"), 0),
     (GradientBoostingClassifier(**BOOSTING), 2),
     (GradientBoostingClassifier(**BOOSTING), 3),
     (GradientBoostingRegressor(**BOOSTING), 0),
@@ -135,7 +135,10 @@ def test_the_unit_of_weights_does_not_matter(criterion):
     """Not whole numbers: weights of 2 each would be two rows each."""
     X, y = mixed(400)
     weight = np.random.default_rng(3).uniform(0.1, 3.0, len(y))
-    trees = [CARTClassifier(criterion=criterion).fit(X, y, weight * unit).tree_ for unit in (1.0, 0.25, 1024.0)]
+    trees = [
+        CARTClassifier(cat_penalty=1.0, criterion=criterion).fit(X, y, weight * unit).tree_
+        for unit in (1.0, 0.25, 1024.0)
+    ]
     assert trees[0].subsets.size
     for tree in trees[1:]:
         np.testing.assert_array_equal(tree.test, trees[0].test)
@@ -145,9 +148,14 @@ def test_the_unit_of_weights_does_not_matter(criterion):
 @pytest.mark.parametrize(
     ("make", "n_classes"),
     [
-        (lambda n_jobs: RandomForestClassifier(12, random_state=0, n_jobs=n_jobs), 3),
-        (lambda n_jobs: RandomForestRegressor(12, random_state=0, n_jobs=n_jobs), 0),
-        (lambda n_jobs: BaggingClassifier(CARTClassifier(), n_estimators=12, random_state=0, n_jobs=n_jobs), 2),
+        (lambda n_jobs: RandomForestClassifier(12, cat_penalty=1.0, random_state=0, n_jobs=n_jobs), 3),
+        (lambda n_jobs: RandomForestRegressor(12, cat_penalty=1.0, random_state=0, n_jobs=n_jobs), 0),
+        (
+            lambda n_jobs: BaggingClassifier(
+                CARTClassifier(cat_penalty=1.0), n_estimators=12, random_state=0, n_jobs=n_jobs
+            ),
+            2,
+        ),
         (lambda n_jobs: GradientBoostingClassifier(**BOOSTING, n_jobs=n_jobs), 3),
     ],
     ids=["forest of classes", "forest of numbers", "bags", "boosting"],
@@ -162,13 +170,13 @@ def test_any_number_of_threads_gives_the_same(make, n_classes):
 # ------------------------------------------------------------------------------------------------------ odd tables
 
 ODD = [
-    CARTClassifier(),
-    CARTClassifier(criterion="entropy", missing="branch"),
-    CARTClassifier(missing="surrogate"),
-    RandomForestClassifier(10, random_state=0),
+    CARTClassifier(cat_penalty=1.0),
+    CARTClassifier(cat_penalty=1.0, criterion="entropy", missing="branch"),
+    CARTClassifier(cat_penalty=1.0, missing="surrogate"),
+    RandomForestClassifier(10, cat_penalty=1.0, random_state=0),
     GradientBoostingClassifier(**{**BOOSTING, "min_samples_leaf": 1}),
-    AdaBoostClassifier(CARTClassifier(max_depth=2), n_estimators=5, random_state=0),
-    BaggingClassifier(CARTClassifier(), n_estimators=5, random_state=0),
+    AdaBoostClassifier(CARTClassifier(cat_penalty=1.0, max_depth=2), n_estimators=5, random_state=0),
+    BaggingClassifier(CARTClassifier(cat_penalty=1.0), n_estimators=5, random_state=0),
 ]
 
 

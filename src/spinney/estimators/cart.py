@@ -26,7 +26,7 @@ from spinney.estimators.kept import Kept
 from spinney.estimators.parameters import parameter
 from spinney.estimators.pruning import CLASS_CONSTRAINTS, VALUE_CONSTRAINTS
 from spinney.table.schema import Schema, encode, refuse_infinite
-from spinney.tree.grow import SURE, GrowParams
+from spinney.tree.grow import GrowParams
 from spinney.tree.linear import LeafRows, LinearParams, fit_leaves
 from spinney.tree.predict import find_leaves
 from spinney.tree.structure import Tree
@@ -113,7 +113,6 @@ def unlimited_params(cart: Any, n_features: int, seed: int) -> GrowParams:
         max_features=None if cart.max_features is None else count_features(cart.max_features, n_features),
         has_random_ties=cart.ties == "random",
         cat_penalty=float(cart.cat_penalty),
-        cat_margin=SURE,
         seed=seed,
     )
 

@@ -214,6 +214,7 @@ def grow_params(model: Any, n_rows: int, n_features: int) -> GrowParams:
         has_random_feature_order=model.ties == "random",
         has_random_tests=model._has_random_tests,  # noqa: SLF001
         cat_penalty=float(parameter(model, "cat_penalty", 0.0)),
+        cat_margin=0.0,  # trees of a forest make up for each other
         **tree_limits(model).for_rows(n_rows),
     )
 

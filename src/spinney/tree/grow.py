@@ -114,7 +114,7 @@ class GrowParams:
     has_random_ties: bool = False
     has_random_tests: bool = False
     cat_penalty: float = 0.0  # of the gain that levels have by chance, see `kernels.common.luck`
-    cat_margin: float = 0.0  # deviations of that gain by which a subset must gain more
+    cat_margin: float = SURE  # deviations of that gain by which a subset must gain more
     has_random_feature_order: bool = False  # features are searched in random order: equal gains then go to any of them
     seed: int = 0
 
