@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import TransformerMixin, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import Bunch, get_tags
+from sklearn.utils import Bunch, assert_all_finite, get_tags
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
@@ -406,7 +406,12 @@ class Stacking(TransformerMixin, _BaseComposition, Estimator[FittedStacking]):
         its number. With `passthrough` the columns of X follow.
         """
         columns, rows, _ = self._ask_members(X)
-        return join_x(columns, rows.data) if self._find_fitted().passes_x else columns
+        if not self._find_fitted().passes_x:
+            return columns
+        joined = join_x(columns, rows.data)
+        if isinstance(joined, np.ndarray) and not get_tags(self).input_tags.allow_nan:
+            assert_all_finite(joined, input_name="X", estimator_name=type(self).__name__)  # as `predict` refuses them
+        return joined
 
     def _ask_members(self, X: Any) -> tuple[NDArray[np.float64], Rows, SharedColumns | None]:
         """What the members predict, and X as it is and as it was read."""
