@@ -3,8 +3,8 @@
 A round that is grown on a part of the rows predicts the others, its out-of-bag rows, better or worse than the rounds
 before. The sum of these improvements rises while rounds learn what holds for other rows too, and falls when they learn
 the training rows by heart. It ends early (Ridgeway 2007): the out-of-bag rows of a round were training rows of others,
-so that little is left to improve on. Twice the rounds up to its highest point came within a percent of the best number
-on the tables that chose the rule (docs/decisions/0020-defaults.md).
+so that little is left to improve on. Twice the rounds up to its highest point came nearest to the lowest loss on the
+tables that chose the rule (docs/decisions/0020-defaults.md).
 """
 
 from __future__ import annotations
