@@ -15,7 +15,8 @@ class, or rows): `few` = 1 / (1 + information) is the part of the bound. So both
     s**2 * A**2 * f(r)**2 * (1 / L + 1 / R),
 
 in the middle of m levels of one size 2 / pi * m times `s**2`, at their end about 2 log(m) times. `luck` is what exceeds
-the 4 / pi of two levels, which can be cut in one way only, as a number of two values can. A subset is worth its gain
+the 4 / pi of two levels of many rows, which can be cut in one way only, as a number of two values can; of few rows
+they still pay the difference to the bound. A subset is worth its gain
 less `cat_penalty` times `s**2` times `luck`. Units of weight cancel, but in `few`.
 """
 
@@ -29,9 +30,7 @@ from .structs import Chance
 from .ties import NO_SCORE
 
 TWO_LEVELS = 4.0 / np.pi  # of two levels of one size
-DENSITY = (
-    1.342  # DENSITY * x**(7 / 8), x = r (1 - r), is the normal density at the r-quantile, to 2 % for 0.01 < r < 0.99
-)
+DENSITY = 1.342  # DENSITY * x**(7 / 8), x = r (1 - r), is f: exact at r = 1/2, 7 % low at 0.1, 11 % at 0.01
 
 
 @inlined
