@@ -159,6 +159,10 @@ class RandomRows:
         return code + 256 * self.by_byte[:, place + 1].astype(np.int64) if is_wide else code
 
 
+def own_bytes(n_words, place, is_wide):
+    return Column(n_words, place, is_wide, -1, 0, 0)
+
+
 @pytest.mark.parametrize("has_moves", [True, False])
 @pytest.mark.parametrize("is_wide", [False, True])
 @pytest.mark.parametrize("n_words", N_WORDS_OF_ROWS)
@@ -172,7 +176,7 @@ def test_rows_move_to_their_branches(call, n_words, is_wide, has_moves):
         words, sums, ids = np.full(90 * n_words, 9, np.uint64), np.full(90, -9), np.full(90, -9, np.int32)
         to = ByteRows(words.view(np.uint8), words, sums, ids)
         move = "move_rows" if has_moves else "move_ids"
-        column = Column(n_words, place, is_wide)
+        column = own_bytes(n_words, place, is_wide)
         middle = call("boost.rows", move, rows.rows, lo, hi, to, left, right, column, goes_left)
         go = goes_left[rows.feature(place, is_wide=is_wide)[lo:hi]] != 0
         taken = np.concatenate([np.flatnonzero(go), np.flatnonzero(~go)[::-1]]) + lo
@@ -225,7 +229,7 @@ def test_cells_of_some_features_and_of_wide_ones(call):
     for place in (6, 22):
         code = rows.feature(place, is_wide=True)[lo:hi]
         cells = np.zeros(first + 65_536, np.int64)
-        call("boost.rows", "add_one", rows.rows, lo, hi, Column(n_words, place, True), cells, first)
+        call("boost.rows", "add_one", rows.rows, lo, hi, own_bytes(n_words, place, True), cells, first)
         np.testing.assert_array_equal(cells[first:], summed(code, rows.sums[lo:hi], 65_536))
 
 
@@ -237,7 +241,7 @@ def test_codes_of_wide_features_are_listed_as_they_are_met(call):
     cells, groups = np.zeros(600, np.int64), np.zeros((BOOST_GROUP_ROWS, 20), np.int64)
     n_met = 0
     for lo, hi in ((0, 0), (0, 20), (20, 60)):
-        n_met = call("boost.rows", "add_wide", rows.rows, lo, hi, Column(2, 4, True), cells, groups, n_met)
+        n_met = call("boost.rows", "add_wide", rows.rows, lo, hi, own_bytes(2, 4, True), cells, groups, n_met)
     assert groups[GROUP_CODE, :n_met].tolist() == list(dict.fromkeys(code.tolist()))
     np.testing.assert_array_equal(cells, summed(code, rows.sums, 600))
 
@@ -248,10 +252,40 @@ def test_rows_and_weights_are_counted_by_code(call, is_wide):
     code = rows.feature(6, is_wide=is_wide)[4:41]
     for weights in (np.ones(1, np.int64), np.random.default_rng(0).integers(1, 99, 50)):
         counts = np.zeros(65_536, np.int64), np.zeros(65_536, np.int64)
-        call("boost.rows", "count_rows", rows.rows, 4, 41, Column(2, 6, is_wide), weights, *counts)
+        call("boost.rows", "count_rows", rows.rows, 4, 41, own_bytes(2, 6, is_wide), weights, *counts)
         np.testing.assert_array_equal(counts[0], np.bincount(code, minlength=65_536))
         mine = np.resize(weights, 50)[rows.ids[4:41]]
         np.testing.assert_array_equal(counts[1], np.bincount(code, mine, minlength=65_536))
+
+
+def test_codes_of_a_shared_byte(call):
+    """Two features share a byte: three codes with the usual one in the middle, then two; the rest is another's."""
+    three, two = Column(1, 0, False, 1, 2, 3), Column(1, 0, False, 3, 1, 2)
+    assert [call("boost.rows", "decode", code, three) for code in range(6)] == [2, 1, 3, 2, 2, 2]
+    assert [call("boost.rows", "decode", code, two) for code in range(6)] == [1, 1, 1, 2, 1, 1]
+    for column in (three, two, own_bytes(1, 0, False)):
+        for code in {1, 2, 3} - {column.usual}:
+            if column.base < 0 or code <= column.n_codes:
+                assert call("boost.rows", "decode", call("boost.rows", "encode", code, column), column) == code
+
+
+def test_rows_of_a_shared_byte_are_counted_by_code(call):
+    rows = RandomRows(50, 2)
+    rows.by_byte[:, 6] %= 6
+    column = Column(2, 6, False, 1, 2, 3)
+    counts = np.zeros(256, np.int64), np.zeros(256, np.int64)
+    call("boost.rows", "count_rows", rows.rows, 4, 41, column, np.ones(1, np.int64), *counts)
+    code = np.array([2, 1, 3, 2, 2, 2])[rows.by_byte[4:41, 6]]
+    np.testing.assert_array_equal(counts[0], np.bincount(code, minlength=256))
+
+
+def test_codes_in_a_range_are_counted(call):
+    rows = RandomRows(50, 2)
+    rows.by_byte[:, 6] %= 6
+    code = rows.by_byte[4:41, 6]
+    for first, last in ((0, 2), (2, 4), (5, 5), (3, 2)):
+        found = call("boost.rows", "count_between", rows.rows, 4, 41, own_bytes(2, 6, False), first, last)
+        assert found == (np.count_nonzero((code >= first) & (code <= last)), np.count_nonzero(code == 0))
 
 
 # ------------------------------------------------------------------------------------------------------------ best cuts

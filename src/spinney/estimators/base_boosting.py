@@ -346,9 +346,11 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         constraints = Constraints(
             check_monotone(self.monotonic_cst, self, schema), check_interactions(self.interaction_cst, schema)
         )
-        is_exact = self.max_bins is None or self.candidates == "hessian"  # which are drawn from all values
-        max_bins = None if is_exact else int(self.max_bins)
-        bins = bin_rows(data.table, weight, max_bins, effort, keep=data.keep, n_workers=n_workers)
+        is_drawn_anew = self.candidates == "hessian"  # from all values, for each tree
+        max_bins = None if self.max_bins is None or is_drawn_anew else int(self.max_bins)
+        bins = bin_rows(
+            data.table, weight, max_bins, effort, keep=data.keep, n_workers=n_workers, has_bundles=not is_drawn_anew
+        )
         if self.max_bins is None and bins.features[IS_BINNED].any():
             column = schema.name_of(int(np.argmax(bins.features[IS_BINNED])))
             warn(f"max_bins=None: column {column} has more than {MAX_CODES} distinct values; quantiles bin them")

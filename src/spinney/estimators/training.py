@@ -21,6 +21,7 @@ from spinney._threads import count_workers
 from spinney.estimators.checks import check_weights, count_copies, open_x, weigh_classes
 from spinney.estimators.other_members import Rows, hold_rows, open_sparse
 from spinney.table.binning import bin_table
+from spinney.table.bundles import bundle_features
 from spinney.table.coding import code_table
 from spinney.table.fixed_point import class_target, fix_weights, value_target, with_room
 from spinney.table.ingest import read_columns
@@ -190,6 +191,7 @@ def bin_rows(
     *,
     keep: NDArray[np.bool_] | None = None,
     n_workers: int = 1,
+    has_bundles: bool = True,
 ) -> Bins:
     """Bin the rows to learn from, for rounds of boosting.
 
@@ -205,9 +207,12 @@ def bin_rows(
         The rows to learn from; None: all.
     n_workers : int
         Threads; the bins are the same for any number.
+    has_bundles : bool
+        Whether features may share a byte; where bins are made anew for each tree, they cannot.
     """
     n_rows = table.n_rows if keep is None else int(np.count_nonzero(keep))
-    return bin_table(table, fix_weights(weight, n_rows).values, max_bins, effort.kernels, keep, n_workers)
+    bins = bin_table(table, fix_weights(weight, n_rows).values, max_bins, effort.kernels, keep, n_workers)
+    return bundle_features(bins) if has_bundles else bins
 
 
 class BagRows(NamedTuple):

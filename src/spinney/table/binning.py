@@ -45,6 +45,8 @@ class Bins(NamedTuple):
     features: NDArray[np.int64]  # (FEATURE_ROWS, n_features), see `_types`; no monotone constraints
     edges: NDArray[np.float64]  # (2, n_codes of all features): lowest and highest value behind each code
     has_missing: NDArray[np.bool_]  # (n_features,)
+    base: NDArray[np.int64]  # (n_features,) of a feature that shares its byte, see `table.bundles`; -1: it does not
+    usual: NDArray[np.int64]  # (n_features,) the code of such a feature that its byte does not tell
 
     @property
     def n_features(self) -> int:
@@ -52,11 +54,20 @@ class Bins(NamedTuple):
         return self.features.shape[1]
 
     def codes(self, j: int) -> NDArray[Any]:
-        """Codes of feature j, (n_rows,) uint8 or uint16, as a view."""
+        """Codes of feature j, (n_rows,) uint8 or uint16; a view, unless it shares its byte."""
         place = int(self.place[j])
         if self.is_wide[j]:
             return self.rows.view("<u2")[:, place // 2]
+        if self.base[j] >= 0:
+            return unbundle(self.rows[:, place], int(self.base[j]), int(self.usual[j]), int(self.features[N_CODES, j]))
         return self.rows[:, place]
+
+
+def unbundle(codes: NDArray[np.uint8], base: int, usual: int, n_codes: int) -> NDArray[np.uint8]:
+    """Codes of a feature from those of a byte that it shares: `kernels.boost.rows.decode` for a column."""
+    other = codes.astype(np.int64) - base + 1
+    is_own = (other >= 1) & (other < n_codes)
+    return np.where(is_own, other + (other >= usual), usual).astype(np.uint8)
 
 
 class Cuts(NamedTuple):
@@ -117,7 +128,7 @@ def bin_table(
             again = [(spans[0], values)] if len(spans) == 1 else read_blocks(table, spans, keep, kernels, share)
             for span, block in again:
                 write_codes(block, cuts[span], place[span], is_wide[span], rows, kernels, share)
-    return Bins(rows, place, is_wide, *describe(cuts, table.schema.is_categorical))
+    return Bins(rows, place, is_wide, *describe(cuts, table.schema.is_categorical), *no_bundles(len(cuts)))
 
 
 @contextmanager
@@ -144,13 +155,20 @@ def lay_out(n_codes: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.bool_
     Rows are padded so that none straddles more cache lines than it must.
     """
     is_wide = np.array(n_codes) > MOST_NARROW
-    n_narrow = int(np.count_nonzero(~is_wide))
+    place, stride = lay_out_bytes(np.cumsum(~is_wide) - 1, is_wide, int(np.count_nonzero(~is_wide)))
+    return place, is_wide, stride
+
+
+def lay_out_bytes(
+    place: NDArray[np.int64], is_wide: NDArray[np.bool_], n_narrow: int
+) -> tuple[NDArray[np.int64], int]:
+    """The same with the places of narrow features given, in so many bytes: wide ones follow them."""
     first_wide = n_narrow + n_narrow % 2
-    place = np.where(is_wide, first_wide + 2 * (np.cumsum(is_wide) - 1), np.cumsum(~is_wide) - 1)
+    place = np.where(is_wide, first_wide + 2 * (np.cumsum(is_wide) - 1), place)
     n_bytes = int(np.max(place + 1 + is_wide))
     if n_bytes >= CACHE_LINE:
-        return place, is_wide, -(-n_bytes // CACHE_LINE) * CACHE_LINE
-    return place, is_wide, max(8, 1 << (n_bytes - 1).bit_length())
+        return place, -(-n_bytes // CACHE_LINE) * CACHE_LINE
+    return place, max(8, 1 << (n_bytes - 1).bit_length())
 
 
 def describe(
@@ -164,6 +182,11 @@ def describe(
     features[OFFSET, 1:] = np.cumsum(features[N_CODES])[:-1]
     edges = np.stack([np.concatenate([cut.low for cut in cuts]), np.concatenate([cut.high for cut in cuts])])
     return features, edges, np.array([cut.has_missing for cut in cuts], np.bool_)
+
+
+def no_bundles(n_features: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """`base` and `usual` of `Bins` where every feature has bytes of its own."""
+    return np.full(n_features, -1), np.zeros(n_features, np.int64)
 
 
 def is_binned(cut: Cuts) -> bool:
@@ -364,7 +387,7 @@ def rebin(bins: Bins, mass: NDArray[np.int64], max_bins: int, kernels: Any, n_wo
             kernels.data.binning.recode(old, lookup, bins.features, lo, hi, new)
 
         run_all(share, write, range(0, len(rows), ROWS_AT_ONCE))
-    return Bins(rows, place, is_wide, *describe(cuts, is_categorical))
+    return Bins(rows, place, is_wide, *describe(cuts, is_categorical), *no_bundles(len(cuts)))
 
 
 # --- One column, for anyone -------------------------------------------------------------------------------------

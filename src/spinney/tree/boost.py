@@ -197,9 +197,14 @@ class BoostGrowth:
         if self.monotone is not None:
             features[MONOTONE] = self.monotone
         n_codes = features[N_CODES]
-        n_narrow = int(np.count_nonzero(~bins.is_wide))
+        is_bundled = bins.base >= 0
+        n_narrow = int(np.max(bins.place[~bins.is_wide], initial=-1)) + 1
         n_slot_cells = n_narrow * CELL_STRIDE
         first_cell = np.where(bins.is_wide, -1, bins.place * CELL_STRIDE)
+        if is_bundled.any():  # their cells are spread from those of the byte
+            ends = n_slot_cells + np.cumsum(n_codes[is_bundled] + 1)
+            first_cell[is_bundled] = ends - (n_codes[is_bundled] + 1)
+            n_slot_cells = int(ends[-1])
         for feature in np.flatnonzero(bins.is_wide & (n_codes < KEPT_CODES)):
             if n_slot_cells + n_codes[feature] < KEPT_CELLS:
                 first_cell[feature] = n_slot_cells
@@ -210,12 +215,15 @@ class BoostGrowth:
             edges=bins.edges,
             place=bins.place,
             is_wide=bins.is_wide,
+            base=bins.base,
+            usual=bins.usual,
             first_cell=first_cell,
             used=none,
             used_places=none,
             kept_cell=none,
             kept_size=none,
             kept_place=none,
+            bundled=none,
             weights=self.weights,
             starts=self.starts,
             interactions=self.interactions,
@@ -230,12 +238,17 @@ class BoostGrowth:
         table = self.table
         place, is_wide = table.place[used], table.is_wide[used]
         is_kept = table.first_cell[used] >= 0
+        is_bundled = table.base[used] >= 0
+        bundles = np.unique(place[is_bundled])
         self.table = table._replace(
             used=used,
-            used_places=place[~is_wide],
-            kept_cell=table.first_cell[used][is_kept],
-            kept_size=table.features[N_CODES, used][is_kept] + 1,
-            kept_place=np.where(is_wide, place, -1)[is_kept],
+            used_places=np.unique(place[~is_wide]),
+            kept_cell=np.concatenate([table.first_cell[used][is_kept], bundles * CELL_STRIDE]),
+            kept_size=np.concatenate(
+                [table.features[N_CODES, used][is_kept] + 1, np.full(len(bundles), NARROW_CODES)]
+            ),
+            kept_place=np.concatenate([np.where(is_wide, place, -1)[is_kept], np.full(len(bundles), -1)]),
+            bundled=used[is_bundled],
         )
 
     def allocate_slots(self, n_slots: int) -> None:

@@ -31,6 +31,7 @@ from spinney._types import (
     N_QUEUED,
     N_SPLITS,
     N_WORDS,
+    NARROW_CODES,
     NEEDS_MANY,
     NEEDS_ROOM,
     NEEDS_THREADS,
@@ -50,9 +51,19 @@ from ..common.layout import pack_test
 from ..common.queue import is_ahead, pop, push
 from ..common.rng import fold
 from ..common.structs import BoostFrontier, BoostNodes, BoostScratch, BoostSettings, BoostTable, ByteRows
+from .rows import encode
 from .scan import hessian_of, value_of
 from .search import search
-from .threads import add_cells, clear_cells, guess_smaller, move_shard, subtract_cells, sum_shard
+from .threads import (
+    add_cells,
+    clear_cells,
+    column_of,
+    guess_smaller,
+    move_shard,
+    spread_bundles,
+    subtract_cells,
+    sum_shard,
+)
 
 GO_ON = -1
 ONE = np.uint64(1)
@@ -62,17 +73,26 @@ ONE = np.uint64(1)
 
 
 @inlined
-def mark_branches(slot: int, table: BoostTable, frontier: BoostFrontier, goes_left: np.ndarray) -> None:
-    """Write for each code of the tested feature whether it goes left."""
-    n_codes = table.features[N_CODES, frontier.feature[slot]]
-    goes_left[0] = np.uint8(frontier.missing[slot] == 0)
+def goes_left_by(code: int, slot: int, frontier: BoostFrontier) -> np.uint8:
+    """Whether a known code of the tested feature goes left."""
     if frontier.kind[slot] == THRESHOLD:
-        for code in range(1, n_codes + 1):
-            goes_left[code] = np.uint8(code <= frontier.cut[slot])
-    else:
-        for code in range(1, n_codes + 1):
-            level = code - 1
-            goes_left[code] = np.uint8((frontier.subsets[slot, level >> 6] >> np.uint64(level & 63)) & ONE)
+        return np.uint8(code <= frontier.cut[slot])
+    level = code - 1
+    return np.uint8((frontier.subsets[slot, level >> 6] >> np.uint64(level & 63)) & ONE)
+
+
+@inlined
+def mark_branches(slot: int, table: BoostTable, frontier: BoostFrontier, goes_left: np.ndarray) -> None:
+    """Write for each code that the bytes of the tested feature may have whether it goes left."""
+    column = column_of(frontier.feature[slot], table)
+    goes_left[0] = np.uint8(frontier.missing[slot] == 0)
+    if column.base >= 0:  # whatever other features write, this one has its usual code
+        side = goes_left_by(column.usual, slot, frontier)
+        for code in range(NARROW_CODES):
+            goes_left[code] = side
+    for code in range(1, column.n_codes + 1):
+        if column.base < 0 or code != column.usual:
+            goes_left[encode(code, column)] = goes_left_by(code, slot, frontier)
 
 
 @inlined
@@ -201,6 +221,8 @@ def prepare_children(
         clear_cells(cells, part, table)
         for shard in range(n_shards):
             sum_shard(shard, child + small, table, source, buffer, nodes, cells, part)
+    left = frontier.left_packed[slot]
+    spread_bundles(cells, part, frontier.packed[slot] - left if small == 1 else left, table)
     subtract_cells(cells, slot * table.n_slot_cells, part, rest, table)
 
 
@@ -315,6 +337,7 @@ def open_root(
         clear_cells(frontier.cells, first, table)
         for shard in range(settings.n_shards):
             sum_shard(shard, np.int64(0), table, source, buffer, nodes, frontier.cells, first)
+    spread_bundles(frontier.cells, first, state[ROOT_SUM], table)
 
 
 @inlined

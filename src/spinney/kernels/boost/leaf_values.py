@@ -25,7 +25,8 @@ from ..common.structs import (
     PackedUnits,
     StoredTrees,
 )
-from .rows import read_code
+from .rows import decode, read_code
+from .threads import column_of
 
 LEAST_WEIGHT = 1e-300  # a leaf whose hessians underflow still weighs something
 
@@ -134,9 +135,10 @@ def route_rest(
             test = nodes.test[node]
             feature = feature_of(test)
             kind = kind_of(test)
-            code = np.int64(read_code(codes, np.uint64(i * stride + table.place[feature]), table.is_wide[feature]))
+            column = column_of(feature, table)
+            code = np.int64(read_code(codes, np.uint64(i * stride + column.place), column.is_wide))
             cut = nodes.last_code[node] if kind == THRESHOLD else nodes.first_word[node]
-            node = nodes.first_child[node] + branch_of_code(code, kind, cut, missing_of(test), nodes.subsets)
+            node = nodes.first_child[node] + branch_of_code(decode(code, column), kind, cut, missing_of(test), nodes.subsets)
         leaf[i] = node
 
 

@@ -34,6 +34,31 @@ def read_code(codes: np.ndarray, at: np.uint64, is_wide: bool) -> np.uint64:
     return code
 
 
+@inlined
+def own_byte(n_words: int, place: int, is_wide: bool) -> Column:
+    """A column whose bytes are taken as they stand."""
+    return Column(n_words, place, is_wide, np.int64(-1), np.int64(0), np.int64(0))
+
+
+@inlined
+def decode(code: int, column: Column) -> int:
+    """The code of a feature by that of its byte, which it may share with features that are never unusual together."""
+    if column.base < 0:
+        return code
+    other = code - column.base + 1
+    if other < 1 or other >= column.n_codes:
+        return column.usual
+    return other + np.int64(other >= column.usual)
+
+
+@inlined
+def encode(code: int, column: Column) -> int:
+    """The code of the byte for a code of a feature; that of the usual one stands for all that other features write."""
+    if column.base < 0:
+        return code
+    return column.base + code - 1 - np.int64(code > column.usual)
+
+
 # --- Sums by code -------------------------------------------------------------------------------------------
 
 
@@ -138,19 +163,19 @@ def add_wide(
 
 
 @kernel
-def count_below(rows: ByteRows, lo: int, hi: int, column: Column, cut: int) -> tuple[int, int]:
-    """Rows of lo .. hi whose code of a feature is at most `cut`, missing ones included; and the missing ones."""
+def count_between(rows: ByteRows, lo: int, hi: int, column: Column, first: int, last: int) -> tuple[int, int]:
+    """Rows of lo .. hi whose byte, or two, of a feature has a code first .. last; and those of the code 0."""
     codes = rows.codes
     stride = np.uint64(column.n_words) * EIGHT
     place = np.uint64(column.place)
     is_wide = column.is_wide
-    n_below = np.int64(0)
+    n_between = np.int64(0)
     n_missing = np.int64(0)
     for k in range(np.uint64(lo), np.uint64(hi)):
-        code = read_code(codes, k * stride + place, is_wide)
-        n_below += np.int64(np.int64(code) <= cut)
-        n_missing += np.int64(np.int64(code) == MISSING_CODE)
-    return n_below, n_missing
+        code = np.int64(read_code(codes, k * stride + place, is_wide))
+        n_between += np.int64(code >= first and code <= last)
+        n_missing += np.int64(code == MISSING_CODE)
+    return n_between, n_missing
 
 
 @kernel
@@ -170,7 +195,7 @@ def count_rows(
     place = np.uint64(column.place)
     is_wide = column.is_wide
     for k in range(np.uint64(lo), np.uint64(hi)):
-        code = read_code(codes, k * stride + place, is_wide)
+        code = decode(np.int64(read_code(codes, k * stride + place, is_wide)), column)
         row_counts[code] += 1
         weight_counts[code] += weights[ids[k]] if len(weights) > 1 else weights[0]
 
@@ -263,9 +288,9 @@ def move_rows(
     the loop is compiled.
     """
     if column.n_words == 4 and not column.is_wide:
-        return move_words(rows, lo, hi, to, left, right, Column(np.int64(4), column.place, NARROW), goes_left)
+        return move_words(rows, lo, hi, to, left, right, own_byte(np.int64(4), column.place, NARROW), goes_left)
     if column.n_words == 2 and not column.is_wide:
-        return move_words(rows, lo, hi, to, left, right, Column(np.int64(2), column.place, NARROW), goes_left)
+        return move_words(rows, lo, hi, to, left, right, own_byte(np.int64(2), column.place, NARROW), goes_left)
     return move_words(rows, lo, hi, to, left, right, column, goes_left)
 
 

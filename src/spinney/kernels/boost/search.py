@@ -40,7 +40,7 @@ from ..common.structs import (
 )
 from ..common.thresholds import last_below, place_threshold
 from .luck import noise_of
-from .rows import add_wide, count_below, count_rows
+from .rows import add_wide, count_between, count_rows, encode
 from .scan import (
     NO_GAIN,
     hessian_of,
@@ -147,13 +147,26 @@ def count_left(
 ) -> int:
     """Rows of a node that a threshold sends to branch 0."""
     column = column_of(feature, table)
-    n_left = np.int64(0)
+    is_rest = column.base >= 0 and column.usual <= cut  # the usual code is any that the byte does not tell
+    first = np.int64(0)
+    last = cut
+    if is_rest:
+        first = encode(cut + 1, column)
+        last = encode(column.n_codes, column)
+    elif column.base >= 0:
+        first = column.base
+        last = encode(cut, column)
+    n_between = np.int64(0)
+    n_missing = np.int64(0)
     for shard in range(len(nodes.begin)):
         runs = runs_of(shard, node, rows, nodes)
         for begin in range(runs.lo, runs.hi, runs.jump):
-            n_below, n_missing = count_below(rows, begin, min(begin + runs.size, runs.hi), column, cut)
-            n_left += n_below if missing == 0 else n_below - n_missing
-    return n_left
+            found = count_between(rows, begin, min(begin + runs.size, runs.hi), column, first, last)
+            n_between += found[0]
+            n_missing += found[1]
+    if column.base >= 0:
+        return nodes.n_rows[node] - n_between if is_rest else n_between
+    return n_between if missing == 0 else n_between - n_missing
 
 
 # --- The best cut of each feature ---------------------------------------------------------------------------

@@ -18,10 +18,10 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import door, inlined
-from spinney._types import CHILDREN, CURRENT_SLOT, PHASE, SHARD_ROWS, SMALL_CHILD, SMALL_SLOT
+from spinney._types import CELL_STRIDE, CHILDREN, CURRENT_SLOT, N_CODES, PHASE, SHARD_ROWS, SMALL_CHILD, SMALL_SLOT
 
 from ..common.structs import BoostFrontier, BoostNodes, BoostScratch, BoostTable, ByteRows, Column, Runs
-from .rows import WIDE, add_one, add_rows, add_some, move_ids, move_rows, read_code
+from .rows import WIDE, add_one, add_rows, add_some, move_ids, move_rows, own_byte, read_code
 
 SAMPLE = 512  # rows that tell which child is smaller before they are moved
 
@@ -54,7 +54,14 @@ def runs_of(shard: int, node: int, rows: ByteRows, nodes: BoostNodes) -> Runs:
 @inlined
 def column_of(feature: int, table: BoostTable) -> Column:
     """Where the codes of a feature stand."""
-    return Column(table.n_words, table.place[feature], table.is_wide[feature])
+    return Column(
+        table.n_words,
+        table.place[feature],
+        table.is_wide[feature],
+        table.base[feature],
+        table.usual[feature],
+        table.features[N_CODES, feature],
+    )
 
 
 # --- Cells --------------------------------------------------------------------------------------------------
@@ -85,6 +92,24 @@ def subtract_cells(cells: np.ndarray, whole: int, part: int, first: int, table: 
         shift = table.kept_cell[f]
         for k in range(shift, shift + table.kept_size[f]):
             cells[first + k] = cells[whole + k] - cells[part + k]
+
+
+@inlined
+def spread_bundles(cells: np.ndarray, first: int, packed: int, table: BoostTable) -> None:
+    """Write the cells of features that share a byte from those of the byte; packed: sum of all rows of the node."""
+    for b in range(len(table.bundled)):
+        feature = table.bundled[b]
+        usual = table.usual[feature]
+        source = first + table.place[feature] * CELL_STRIDE + table.base[feature]
+        at = first + table.first_cell[feature]
+        rest = packed
+        cells[at] = 0  # none is missing
+        for code in range(1, table.features[N_CODES, feature] + 1):
+            if code != usual:
+                cells[at + code] = cells[source]
+                rest -= cells[source]
+                source += 1
+        cells[at + usual] = rest
 
 
 # --- The part of a shard ------------------------------------------------------------------------------------
@@ -152,7 +177,7 @@ def sum_shard(
         for f in range(len(table.kept_place)):
             place = table.kept_place[f]
             if place >= 0:
-                add_one(rows, begin, end, Column(table.n_words, place, WIDE), cells, first + table.kept_cell[f])
+                add_one(rows, begin, end, own_byte(table.n_words, place, WIDE), cells, first + table.kept_cell[f])
 
 
 @door

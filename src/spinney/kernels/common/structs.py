@@ -490,6 +490,9 @@ class Column(NamedTuple):
     n_words: int  # of a row
     place: int  # first byte in a row
     is_wide: bool  # two bytes
+    base: int  # of a bundled feature: the code of its byte for the first of its other codes; -1: has its own byte
+    usual: int  # of a bundled feature: the code that its byte does not tell
+    n_codes: int
 
 
 class Runs(NamedTuple):
@@ -507,7 +510,7 @@ class Runs(NamedTuple):
 class BoostTable(NamedTuple):
     """What is known about the features and rows of a table.
 
-    `used`, `used_places` and the three `kept_*` are replaced for each tree that draws its features; all that depends on
+    `used`, `used_places`, `bundled` and the three `kept_*` are replaced for each tree that draws its features; all that depends on
     the codes, where bins are made anew for each tree.
     Life: fit; Python makes it, kernels only read.
     """
@@ -516,17 +519,20 @@ class BoostTable(NamedTuple):
     edges: NDArray[np.float64]  # (2, n_codes of all features): lowest and highest value behind each code
     place: NDArray[np.int64]  # (n_features,): first byte of a feature in a row
     is_wide: NDArray[np.bool_]  # (n_features,): two bytes
+    base: NDArray[np.int64]  # (n_features,): of a bundled feature, its first code in the byte; -1: has its own byte
+    usual: NDArray[np.int64]  # (n_features,): of a bundled feature, the code that the byte does not tell
     first_cell: NDArray[np.int64]  # (n_features,): first of its cells in a slot; -1: none are kept
     used: NDArray[np.int64]  # (n,): features of the tree, ascending; replaced for each tree
     used_places: NDArray[np.int64]  # (n_narrow used,): bytes of the narrow ones among them; replaced for each tree
     kept_cell: NDArray[np.int64]  # (n_kept,): first cell in a slot, of used ones that keep any; replaced for each tree
     kept_size: NDArray[np.int64]  # (n_kept,): the number of their cells; replaced for each tree
     kept_place: NDArray[np.int64]  # (n_kept,): the first byte of a wide one, -1: narrow; replaced for each tree
+    bundled: NDArray[np.int64]  # (n_bundled used,): those that share a byte; replaced for each tree
     weights: NDArray[np.int64]  # (n_rows,): row weights in units; (1,): all are alike
     starts: NDArray[np.int64]  # (n_shards + 1,): where the rows of each shard stand in the first half of the buffer
     interactions: NDArray[np.uint64]  # (n_features, n_set_words): bit s: set s has the feature; no word: all interact
     n_words: int  # words of a row, eight bytes each
-    n_narrow: int  # features of one byte, which come first in a row
+    n_narrow: int  # bytes of narrow features, alone or bundled, which come first in a row
     n_slot_cells: int  # cells of an open node
 
 

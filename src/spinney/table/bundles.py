@@ -1,0 +1,140 @@
+"""Bundles: features that are never unusual in one row share a byte (Ke et al. 2017), without any loss.
+
+    a, b, c  of a one-hot block        codes of the byte: 0, or 1 (a), 2 (b), 3 (c)
+    1 0 0  0 1 0  0 0 1  0 0 0   ──►   1  2  3  0
+
+Most rows of a sparse column have one code, the *usual* one. Features no two of which are unusual in one row are told
+apart by one byte: the other codes of each follow those of the one before it. Sums over the rows of a code are then
+those of the byte; the sum of the usual code is the rest. They are whole numbers, so the trees are the same to the bit,
+and the rows of a one-hot block are as narrow, and as fast, as those of the category it was made of.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._types import N_CODES
+from spinney.table.binning import MOST_NARROW, Bins, lay_out_bytes
+
+SAMPLE = 2048  # rows that tell which features may share a byte
+USUAL_SHARE = 0.5  # of the rows of a sample: two features with less would meet
+MOST_TRIED = 64  # bundles that a feature is compared with
+MOST_COMPARED = 512  # features that are compared with each other before all rows are read
+ROWS_AT_ONCE = 1 << 15  # that are read together, so that their bytes stay in a cache
+
+
+class Bundle(NamedTuple):
+    """Features that share a byte, in the order of their codes in it."""
+
+    members: list[int]
+    sample: NDArray[np.uint8]  # bits of the rows of the sample in which one of them is unusual
+    rows: NDArray[np.uint8]  # the same of all rows
+
+
+def bundle_features(bins: Bins) -> Bins:
+    """The same codes with as few bytes a row as bundles make of them; `bins` as they are where there are none.
+
+    A feature with a missing value keeps its own byte, as do those of more than 255 codes.
+    """
+    usual = usual_codes(bins)
+    found = [bundle for bundle in find_bundles(bins, usual) if len(bundle) > 1] if np.any(usual > 0) else []
+    return write_bundles(bins, usual, found) if found else bins
+
+
+def usual_codes(bins: Bins) -> NDArray[np.int64]:
+    """The most frequent code of each feature that may share a byte, by a sample; 0 for the others."""
+    sample = bins.rows[:: max(len(bins.rows) // SAMPLE, 1)]
+    usual = np.zeros(bins.n_features, np.int64)
+    for j in np.flatnonzero(~bins.is_wide & ~bins.has_missing):
+        counts = np.bincount(sample[:, bins.place[j]])
+        if counts.max() >= USUAL_SHARE * len(sample):
+            usual[j] = np.argmax(counts)
+    return usual
+
+
+def find_bundles(bins: Bins, usual: NDArray[np.int64]) -> list[list[int]]:
+    """Features of a common byte: each goes to the first bundle with room none of which it meets, the densest first."""
+    candidates = np.flatnonzero(usual > 0)
+    step = max(len(bins.rows) // SAMPLE, 1)
+    is_unusual = bins.rows[::step][:, bins.place[candidates]] != usual[candidates]
+    in_sample = np.ascontiguousarray(np.packbits(is_unusual, axis=0).T)
+    order = np.argsort(-is_unusual.sum(axis=0), kind="stable")
+    order = order[may_share(in_sample)[order]]
+    if len(order) < 2:
+        return []
+    candidates, in_sample = candidates[order], in_sample[order]
+    unusual = unusual_rows(bins, candidates, usual)
+    bundles: list[Bundle] = []
+    for feature, mine, rows in zip(candidates.tolist(), in_sample, unusual, strict=True):
+        for bundle in bundles[-MOST_TRIED:]:
+            n_codes = int(np.sum(bins.features[N_CODES, [*bundle.members, feature]] - 1))
+            if n_codes <= MOST_NARROW and not np.any(bundle.sample & mine) and not np.any(bundle.rows & rows):
+                bundle.members.append(feature)
+                bundle.sample[:] |= mine
+                bundle.rows[:] |= rows
+                break
+        else:
+            bundles.append(Bundle([feature], mine.copy(), rows.copy()))
+    return [bundle.members for bundle in bundles]
+
+
+def may_share(in_sample: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Which features meet not every other one in the sample; in_sample: bits (n_features, any)."""
+    n = len(in_sample)
+    if n > MOST_COMPARED:
+        return np.ones(n, np.bool_)
+    meets = [np.any(in_sample & mine, axis=1).sum() - mine.any() for mine in in_sample]
+    return np.array(meets) < n - 1
+
+
+def unusual_rows(bins: Bins, features: NDArray[np.int64], usual: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """Bits of the rows whose code is not the usual one, (n_features, n_rows / 8)."""
+    n_rows = len(bins.rows)
+    bits = np.empty((len(features), -(-n_rows // 8)), np.uint8)
+    for lo in range(0, n_rows, ROWS_AT_ONCE):
+        block = np.ascontiguousarray(bins.rows[lo : lo + ROWS_AT_ONCE].T)
+        is_unusual = block[bins.place[features]] != usual[features, np.newaxis]
+        bits[:, lo // 8 : lo // 8 + -(-block.shape[1] // 8)] = np.packbits(is_unusual, axis=1)
+    return bits
+
+
+def write_bundles(bins: Bins, usual: NDArray[np.int64], bundles: list[list[int]]) -> Bins:
+    """Bins whose features of a bundle share a byte, behind those that have one of their own."""
+    base, kept = np.full(bins.n_features, -1), np.zeros(bins.n_features, np.int64)
+    is_alone = np.ones(bins.n_features, np.bool_)
+    for members in bundles:
+        n_others = bins.features[N_CODES, members] - 1
+        base[members] = 1 + np.cumsum(n_others) - n_others
+        kept[members] = usual[members]
+        is_alone[members] = False
+    is_own = is_alone & ~bins.is_wide
+    n_narrow = int(np.count_nonzero(is_own))
+    place = np.where(is_own, np.cumsum(is_own) - 1, 0)
+    for b, members in enumerate(bundles):
+        place[members] = n_narrow + b
+    place, stride = lay_out_bytes(place, bins.is_wide, n_narrow + len(bundles))
+    rows = np.zeros((len(bins.rows), stride), np.uint8)
+    for lo in range(0, len(rows), ROWS_AT_ONCE):
+        old, new = bins.rows[lo : lo + ROWS_AT_ONCE], rows[lo : lo + ROWS_AT_ONCE]
+        new[:, place[is_own]] = old[:, bins.place[is_own]]
+        for extra in (0, 1):
+            new[:, place[bins.is_wide] + extra] = old[:, bins.place[bins.is_wide] + extra]
+        for members in bundles:
+            new[:, place[members[0]]] = bundle_codes(old, members, bins, usual, base)
+    return bins._replace(rows=rows, place=place, base=base, usual=kept)
+
+
+def bundle_codes(
+    rows: NDArray[np.uint8], members: list[int], bins: Bins, usual: NDArray[np.int64], base: NDArray[np.int64]
+) -> NDArray[np.uint8]:
+    """Codes of a common byte, of some rows."""
+    found = np.zeros(len(rows), np.uint8)
+    for j in members:
+        codes = rows[:, bins.place[j]]
+        at = np.flatnonzero(codes != usual[j])
+        mine = codes[at].astype(np.int64)
+        found[at] = base[j] + mine - 1 - (mine > usual[j])
+    return found

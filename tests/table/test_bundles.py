@@ -1,0 +1,151 @@
+"""Bundles: what shares a byte, and that nothing is lost by it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spinney import GradientBoostingClassifier, GradientBoostingRegressor, _jit
+from spinney.estimators import training
+from spinney.table.binning import bin_table
+from spinney.table.bundles import bundle_features
+from spinney.table.ingest import read_columns
+
+ONE = np.ones(1, np.int64)
+
+
+def bins_of(X, max_bins=255):
+    return bin_table(read_columns(X), ONE, max_bins, _jit.interpreted())
+
+
+def one_hot(codes, n):
+    return (codes[:, np.newaxis] == np.arange(n)).astype(float)
+
+
+@st.composite
+def sparse_tables(draw):
+    """One-hot blocks, columns of few unusual rows, constants and dense columns, with missing values in some."""
+    n_rows = draw(st.integers(2, 40))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    columns = []
+    for kind in draw(st.lists(st.sampled_from(["block", "sparse", "constant", "dense", "missing"]), min_size=1, max_size=6)):
+        if kind == "block":
+            n = int(rng.integers(2, 6))
+            columns += list(one_hot(rng.integers(-1, n, n_rows), n).T)
+        elif kind == "constant":
+            columns.append(np.full(n_rows, 3.0))
+        else:
+            column = rng.integers(-2, 4, n_rows).astype(float)
+            if kind != "dense":
+                column[rng.random(n_rows) < 0.8] = 1.0
+            if kind == "missing":
+                column[0] = np.nan
+            columns.append(column)
+    return np.stack(columns, axis=1)
+
+
+@given(sparse_tables())
+def test_every_code_is_kept(X):
+    bins = bins_of(X)
+    bundled = bundle_features(bins)
+    for j in range(X.shape[1]):
+        np.testing.assert_array_equal(bundled.codes(j), bins.codes(j))
+    assert bundled.rows.shape[1] <= bins.rows.shape[1]
+    assert (bundled.base[bins.has_missing] == -1).all()
+
+
+@given(sparse_tables())
+def test_features_of_a_byte_are_never_unusual_together(X):
+    bundled = bundle_features(bins_of(X))
+    for place in np.unique(bundled.place[bundled.base >= 0]):
+        members = np.flatnonzero((bundled.place == place) & (bundled.base >= 0))
+        unusual = np.stack([bundled.codes(j) != bundled.usual[j] for j in members])
+        assert unusual.sum(axis=0).max(initial=0) <= 1
+        assert len(members) > 1
+
+
+def test_a_one_hot_block_is_a_byte():
+    codes = np.random.default_rng(0).integers(0, 200, 3_000)
+    X = np.column_stack([np.arange(3_000) % 90, one_hot(codes, 200)])
+    bundled = bundle_features(bins_of(X))
+    assert bundled.rows.shape == (3_000, 8)
+    assert bundled.base[0] == -1
+    assert len(np.unique(bundled.place[1:])) == 1
+
+
+def test_more_codes_than_a_byte_has_take_another():
+    codes = np.random.default_rng(0).integers(0, 400, 6_000)
+    bundled = bundle_features(bins_of(one_hot(codes, 400)))
+    assert len(np.unique(bundled.place)) == 2
+    for j in (0, 254, 255, 399):
+        np.testing.assert_array_equal(bundled.codes(j) - 1, codes == j)
+
+
+def test_dense_columns_stay_as_they_are():
+    bins = bins_of(np.random.default_rng(0).normal(size=(500, 4)))
+    assert bundle_features(bins) is bins
+
+
+def test_wide_features_stay_behind_narrow_ones():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=600), one_hot(rng.integers(0, 5, 600), 5), rng.normal(size=600)])
+    bins = bins_of(X, None)
+    bundled = bundle_features(bins)
+    assert bundled.place[[0, 6]].tolist() == [2, 4]
+    for j in (0, 6):
+        np.testing.assert_array_equal(bundled.codes(j), bins.codes(j))
+
+
+# ------------------------------------------------------------------------------------------------- the same trees
+
+
+def wide_table(n, seed=0):
+    """Two one-hot blocks, a sparse column of three values, a category that is mostly one level, and two numbers."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.integers(0, 6, n), rng.integers(0, 9, n)
+    X = pd.DataFrame(np.column_stack([one_hot(a, 6), one_hot(b, 9)]))
+    X.columns = [f"x{j}" for j in range(15)]
+    X["sparse"] = np.where(rng.random(n) < 0.05, rng.integers(-1, 2, n), 0)
+    X["rare"] = pd.Categorical(np.where(X["sparse"] == 0, np.where(rng.random(n) < 0.1, "b", "a"), "a"))
+    X["u"], X["v"] = rng.normal(size=(2, n))
+    X.loc[rng.random(n) < 0.1, "v"] = np.nan
+    score = a % 3 + (b == 4) * 2.0 + X["u"] + X["sparse"] + (X["rare"] == "b") + rng.normal(size=n)
+    return X, score.to_numpy()
+
+
+PLAIN = {
+    "n_estimators": 8, "learning_rate": 0.3, "max_leaf_nodes": 16, "min_samples_leaf": 5, "subsample": 1.0,
+    "max_features": None, "random_state": 0, "n_jobs": 1,
+}  # fmt: skip
+SETTINGS = {
+    "plain": {},
+    "leaves of many rows": {"min_samples_leaf": 60},
+    "row samples": {"subsample": 0.5},
+    "features of a tree": {"max_features_per_tree": 0.4},
+    "features of a node": {"max_features": 0.3},
+    "monotone": {"monotonic_cst": {"x1": 1, "u": 1, "sparse": -1}},
+    "L1": {"reg_alpha": 0.5},
+    "every value": {"max_bins": None},
+    "depth first": {"max_leaf_nodes": None, "max_depth": 4},
+    "threads": {"n_jobs": 3},
+}
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("kind", ["numbers", "classes", "weights"])
+@pytest.mark.compiled(reason="rounds of 700 rows")
+def test_trees_are_the_same_without_bundles(monkeypatch, setting, kind):
+    X, y = wide_table(700)
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, len(y)) if kind == "weights" else None
+    make = GradientBoostingRegressor
+    if kind == "classes":
+        make, y = GradientBoostingClassifier, np.digitize(y, [1.0] if setting == "monotone" else [1.0, 3.0])
+    model = make(**{**PLAIN, **SETTINGS[setting]})
+    found = []
+    for is_bundled in (True, False):
+        if not is_bundled:
+            monkeypatch.setattr(training, "bundle_features", lambda bins: bins)
+        model.fit(X, y, weight)
+        found.append(model.predict(X) if kind != "classes" else model.predict_proba(X))
+    np.testing.assert_array_equal(*found)
