@@ -29,7 +29,9 @@ def sparse_tables(draw):
     n_rows = draw(st.integers(2, 40))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     columns = []
-    for kind in draw(st.lists(st.sampled_from(["block", "sparse", "constant", "dense", "missing"]), min_size=1, max_size=6)):
+    for kind in draw(
+        st.lists(st.sampled_from(["block", "sparse", "constant", "dense", "missing"]), min_size=1, max_size=6)
+    ):
         if kind == "block":
             n = int(rng.integers(2, 6))
             columns += list(one_hot(rng.integers(-1, n, n_rows), n).T)

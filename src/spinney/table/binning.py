@@ -159,9 +159,7 @@ def lay_out(n_codes: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.bool_
     return place, is_wide, stride
 
 
-def lay_out_bytes(
-    place: NDArray[np.int64], is_wide: NDArray[np.bool_], n_narrow: int
-) -> tuple[NDArray[np.int64], int]:
+def lay_out_bytes(place: NDArray[np.int64], is_wide: NDArray[np.bool_], n_narrow: int) -> tuple[NDArray[np.int64], int]:
     """The same with the places of narrow features given, in so many bytes: wide ones follow them."""
     first_wide = n_narrow + n_narrow % 2
     place = np.where(is_wide, first_wide + 2 * (np.cumsum(is_wide) - 1), place)

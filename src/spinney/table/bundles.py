@@ -11,8 +11,6 @@ and the rows of a one-hot block are as narrow, and as fast, as those of the cate
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,14 +22,6 @@ USUAL_SHARE = 0.5  # of the rows of a sample: two features with less would meet
 MOST_TRIED = 64  # bundles that a feature is compared with
 MOST_COMPARED = 512  # features that are compared with each other before all rows are read
 ROWS_AT_ONCE = 1 << 15  # that are read together, so that their bytes stay in a cache
-
-
-class Bundle(NamedTuple):
-    """Features that share a byte, in the order of their codes in it."""
-
-    members: list[int]
-    sample: NDArray[np.uint8]  # bits of the rows of the sample in which one of them is unusual
-    rows: NDArray[np.uint8]  # the same of all rows
 
 
 def bundle_features(bins: Bins) -> Bins:
@@ -67,18 +57,25 @@ def find_bundles(bins: Bins, usual: NDArray[np.int64]) -> list[list[int]]:
         return []
     candidates, in_sample = candidates[order], in_sample[order]
     unusual = unusual_rows(bins, candidates, usual)
-    bundles: list[Bundle] = []
-    for feature, mine, rows in zip(candidates.tolist(), in_sample, unusual, strict=True):
-        for bundle in bundles[-MOST_TRIED:]:
-            n_codes = int(np.sum(bins.features[N_CODES, [*bundle.members, feature]] - 1))
-            if n_codes <= MOST_NARROW and not np.any(bundle.sample & mine) and not np.any(bundle.rows & rows):
-                bundle.members.append(feature)
-                bundle.sample[:] |= mine
-                bundle.rows[:] |= rows
+    n_others = bins.features[N_CODES, candidates] - 1
+    members: list[list[int]] = []
+    n_taken = np.zeros(len(candidates), np.int64)  # codes of each bundle
+    met_in_sample, met = np.zeros_like(in_sample), [np.zeros(0, np.uint8)] * len(candidates)
+    for k, feature in enumerate(candidates.tolist()):
+        n = len(members)
+        meets = np.any(met_in_sample[:n] & in_sample[k], axis=1) | (n_taken[:n] + n_others[k] > MOST_NARROW)
+        for b in np.flatnonzero(~meets)[-MOST_TRIED:].tolist():
+            if not np.any(met[b] & unusual[k]):
+                members[b].append(feature)
+                met[b] |= unusual[k]
                 break
         else:
-            bundles.append(Bundle([feature], mine.copy(), rows.copy()))
-    return [bundle.members for bundle in bundles]
+            b = n
+            members.append([feature])
+            met[b] = unusual[k]
+        n_taken[b] += n_others[k]
+        met_in_sample[b] |= in_sample[k]
+    return members
 
 
 def may_share(in_sample: NDArray[np.uint8]) -> NDArray[np.bool_]:
@@ -116,25 +113,24 @@ def write_bundles(bins: Bins, usual: NDArray[np.int64], bundles: list[list[int]]
     for b, members in enumerate(bundles):
         place[members] = n_narrow + b
     place, stride = lay_out_bytes(place, bins.is_wide, n_narrow + len(bundles))
+    codes_in_byte = {
+        j: list_codes(int(base[j]), int(usual[j]), int(bins.features[N_CODES, j])) for each in bundles for j in each
+    }
     rows = np.zeros((len(bins.rows), stride), np.uint8)
     for lo in range(0, len(rows), ROWS_AT_ONCE):
-        old, new = bins.rows[lo : lo + ROWS_AT_ONCE], rows[lo : lo + ROWS_AT_ONCE]
-        new[:, place[is_own]] = old[:, bins.place[is_own]]
+        old, new = np.ascontiguousarray(bins.rows[lo : lo + ROWS_AT_ONCE].T), rows[lo : lo + ROWS_AT_ONCE]
+        new[:, place[is_own]] = old[bins.place[is_own]].T
         for extra in (0, 1):
-            new[:, place[bins.is_wide] + extra] = old[:, bins.place[bins.is_wide] + extra]
+            new[:, place[bins.is_wide] + extra] = old[bins.place[bins.is_wide] + extra].T
         for members in bundles:
-            new[:, place[members[0]]] = bundle_codes(old, members, bins, usual, base)
+            byte = np.zeros(old.shape[1], np.uint8)
+            for j in members:
+                byte += codes_in_byte[j][old[bins.place[j]]]
+            new[:, place[members[0]]] = byte
     return bins._replace(rows=rows, place=place, base=base, usual=kept)
 
 
-def bundle_codes(
-    rows: NDArray[np.uint8], members: list[int], bins: Bins, usual: NDArray[np.int64], base: NDArray[np.int64]
-) -> NDArray[np.uint8]:
-    """Codes of a common byte, of some rows."""
-    found = np.zeros(len(rows), np.uint8)
-    for j in members:
-        codes = rows[:, bins.place[j]]
-        at = np.flatnonzero(codes != usual[j])
-        mine = codes[at].astype(np.int64)
-        found[at] = base[j] + mine - 1 - (mine > usual[j])
-    return found
+def list_codes(base: int, usual: int, n_codes: int) -> NDArray[np.uint8]:
+    """What each code of a feature adds to a byte that it shares, (n_codes + 1,): 0 for the usual one."""
+    codes = np.arange(n_codes + 1)
+    return np.where((codes == usual) | (codes == 0), 0, base + codes - 1 - (codes > usual)).astype(np.uint8)

@@ -244,9 +244,7 @@ class BoostGrowth:
             used=used,
             used_places=np.unique(place[~is_wide]),
             kept_cell=np.concatenate([table.first_cell[used][is_kept], bundles * CELL_STRIDE]),
-            kept_size=np.concatenate(
-                [table.features[N_CODES, used][is_kept] + 1, np.full(len(bundles), NARROW_CODES)]
-            ),
+            kept_size=np.concatenate([table.features[N_CODES, used][is_kept] + 1, np.full(len(bundles), NARROW_CODES)]),
             kept_place=np.concatenate([np.where(is_wide, place, -1)[is_kept], np.full(len(bundles), -1)]),
             bundled=used[is_bundled],
         )

@@ -138,7 +138,9 @@ def route_rest(
             column = column_of(feature, table)
             code = np.int64(read_code(codes, np.uint64(i * stride + column.place), column.is_wide))
             cut = nodes.last_code[node] if kind == THRESHOLD else nodes.first_word[node]
-            node = nodes.first_child[node] + branch_of_code(decode(code, column), kind, cut, missing_of(test), nodes.subsets)
+            node = nodes.first_child[node] + branch_of_code(
+                decode(code, column), kind, cut, missing_of(test), nodes.subsets
+            )
         leaf[i] = node
 
 

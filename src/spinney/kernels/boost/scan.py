@@ -72,6 +72,23 @@ def plain_gain(g: float, h: float, g_all: float, h_all: float, reg_lambda: float
 
 
 @inlined
+def scan_two_codes(left: int, right: int, total: int, settings: BoostSettings) -> BoostCut:
+    """The same for two codes and no missing value, as of a one-hot block: there is one cut, or none."""
+    h = hessian_of(left)
+    rest = hessian_of(total) - h
+    if left == 0 or right == 0 or h < settings.min_hessian or rest < settings.min_hessian:
+        return BoostCut(NO_GAIN, np.int64(0), np.int64(-1), np.int64(0), np.int64(0))
+    gain = plain_gain(
+        np.float64(gradient_of(left)) * settings.gradient_unit,
+        np.float64(h) * settings.hessian_unit,
+        np.float64(gradient_of(total)) * settings.gradient_unit,
+        np.float64(hessian_of(total)) * settings.hessian_unit,
+        settings.reg_lambda,
+    )
+    return BoostCut(gain, np.int64(1), np.int64(2), np.int64(-1), left)
+
+
+@inlined
 def scan_cells(
     cells: np.ndarray,
     first: int,  # cell of the missing code
@@ -87,6 +104,8 @@ def scan_cells(
     left_h = room.hessian
     gains = room.gain
     missing = cells[first]
+    if n_codes == 2 and missing == 0:
+        return scan_two_codes(cells[first + 1], cells[first + 2], total, settings)
     n = np.int64(0)
     acc = np.int64(0)
     for code in range(1, n_codes + 1):
