@@ -510,8 +510,8 @@ class Runs(NamedTuple):
 class BoostTable(NamedTuple):
     """What is known about the features and rows of a table.
 
-    `used`, `used_places`, `bundled` and the three `kept_*` are replaced for each tree that draws its features; all that depends on
-    the codes, where bins are made anew for each tree.
+    `used`, `used_places`, `bundled` and the three `kept_*` are replaced for each tree that draws its features; all that
+    depends on the codes, where bins are made anew for each tree.
     Life: fit; Python makes it, kernels only read.
     """
 
