@@ -329,7 +329,7 @@ def scan_levels(
     s_absent = absent & LOW_HALF
     roots = 0.0
     chance = chance_of_numbers(
-        n_groups, sum_roots(groups, n_groups, GROUP_WEIGHT), node, rows, settings, table.xlogx, totals
+        n_codes, n_groups, sum_roots(groups, n_groups, GROUP_WEIGHT), node, rows, settings, table.xlogx, totals
     )
     for g in range(n_groups if absent != 0 else n_groups - 1):
         w_left += groups[GROUP_WEIGHT, g]

@@ -86,7 +86,7 @@ def subset_moments(
         scores[g] = np.float64(groups[GROUP_SUM, g]) / np.float64(weight)
     order_groups(groups, scores, n_groups, settings.value_slack)
     roots = sum_roots(groups, n_groups, GROUP_N if settings.is_unit else GROUP_WEIGHT)
-    chance = chance_of_numbers(n_groups, roots, node, rows, settings, table.xlogx, totals)
+    chance = chance_of_numbers(n_codes, n_groups, roots, node, rows, settings, table.xlogx, totals)
     walk = GroupWalk(n_groups, np.int64(0), chance)
     found = scan_moments(best, walk, node, settings, table.xlogx, groups, totals)
     if found.cut >= 0:
@@ -214,7 +214,8 @@ def subset_classes(
     n_left = np.int64(0)
     w_left = np.int64(0)
     roots = 0.0
-    chance = chance_of_classes(n_groups, sum_roots(groups, n_groups, GROUP_WEIGHT), node, settings, xlogx, sums, totals)
+    all_roots = sum_roots(groups, n_groups, GROUP_WEIGHT)
+    chance = chance_of_classes(n_codes, n_groups, all_roots, node, settings, xlogx, sums, totals)
     has_last = totals[N_MISSING] > 0 and settings.missing != SURROGATE  # known rows against missing ones
     for m in range(n_candidates if has_last else n_candidates - 1):
         first = np.int64(m)
