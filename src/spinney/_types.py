@@ -4,7 +4,7 @@ Every choice inside a kernel is an integer branch: an argument that is itself a 
 Numba's disk cache and would recompile in each process.
 
 State is passed in the named tuples of `kernels.common.structs`. What a scan sums up stays in arrays of one row per
-quantity, named by constants below: `groups[GROUP_SUM, g]`. An argument that may be None selects a variant at compile
+quantity, named by constants below: `bins[BIN_SUM, b]`. An argument that may be None selects a variant at compile
 time, so that a first fit compiles what it needs. How a test and a link are packed: `kernels.common.layout`.
 """
 
@@ -24,7 +24,7 @@ SUM_BITS = 62  # a fixed-point sum stays below 2**62 in magnitude, one bit short
 
 # --- codes of choices -------------------------------------------------------------------------------------------
 
-# label families: which sums a scan keeps
+# families: which sums a scan keeps
 MOMENTS = 0  # (weight, weighted target); regression and two classes
 CLASSES = 1  # one weight per class; three classes or more
 
@@ -84,7 +84,7 @@ MOST_BRANCHES = 3  # below, above, missing
 MOST_BUCKETS = 4096  # of a counting sort: 16 kB of counts stay in the first-level cache
 SMALL_SHIFT = 16  # bits of a position in the keys of the moments family; larger nodes have more rows than codes
 LARGE_SHIFT = 32  # the same in the classes family
-CELLS_PER_ROW = 8  # class cells beat sorting up to this many cells (codes x classes of the node) per row
+SUMS_PER_ROW = 8  # a histogram beats sorting up to this many sums (codes x classes of the node) per row
 PAIR_ROWS = 64  # two classes: up to this many rows, comparing all pairs beats sorting
 PAIR_LANES = 8  # rows that the processor compares at a time
 MOST_PAIR_WEIGHT = 511  # of a row, so that the sums of PAIR_ROWS rows fit 16 bits
@@ -95,7 +95,7 @@ EXHAUSTIVE_LEVELS = 8  # 127 subsets; above, levels are ordered by their first p
 
 # --- layouts: rows of two-dimensional arrays --------------------------------------------------------------------
 
-# labels (int64): what a row adds to a sum; one row when every weight is 1 and no criterion asks for squares
+# addends (int64): what a row adds to a sum; one row when every weight is 1 and no criterion asks for squares
 TARGET, WEIGHT, SQUARE = range(3)  # class, or weighted target; weight; weighted square of the target
 
 # features (int64)
@@ -109,9 +109,9 @@ LOW, HIGH = range(2)
 N_ALL, W_ALL, S_ALL, Q_ALL, N_MISSING, W_MISSING, S_MISSING, Q_MISSING = range(8)
 TOTALS_SIZE = 8
 
-# groups (int64): the rows of a node with one code
-GROUP_CODE, GROUP_N, GROUP_SUM, GROUP_WEIGHT, GROUP_SQUARE = range(5)
-GROUP_ROWS = 5
+# bins (int64): the rows of a node with one code
+BIN_CODE, BIN_N, BIN_SUM, BIN_WEIGHT, BIN_SQUARE = range(5)
+BIN_ROWS = 5
 
 # sums (int64): weights per class, for three classes or more; PRESENT lists the classes of the node
 ALL, LEFT, RIGHT, MISSING, PRESENT = range(5)
@@ -125,15 +125,15 @@ TEXTBOOK_CLASS_ROWS = 7
 N_MIXED, N_ENTRIES, N_RAISED = range(2, 5)
 TEXTBOOK_STATE_SIZE = 5
 
-# boosting: the same `groups` without squares; sums are packed
-BOOST_GROUP_ROWS = 4
+# boosting: the same `bins` without squares; sums are packed
+BOOST_BIN_ROWS = 4
 
 SUM_SHIFT = 32  # a packed sum is gradient << 32 | hessian
 NARROW_CODES = 256  # of a feature that takes one byte, missing included
-# Cells from one narrow feature to the next: 64 bytes more than they need. At 2,048 bytes the cells of equal codes of
+# From one narrow feature to the next in a histogram: 64 bytes more than needed. At 2,048 bytes sums of equal codes of
 # every other feature would differ by whole pages, and a processor takes a load for dependent on a store at such a
 # distance: where most rows have the same codes, as in kddcup99, a tree took three times as long.
-CELL_STRIDE = NARROW_CODES + 8
+HISTOGRAM_STRIDE = NARROW_CODES + 8
 SHARD_ROWS = 1024  # neighbouring rows of a table that one thread takes
 
 PLANE_LEAVES = 16  # of trees as bits: leaves in a plane; see `kernels.predict.bits`

@@ -16,12 +16,12 @@ from packed import leaf_score, leaf_value, pack, unpack
 from spinney import _jit
 from spinney._types import (
     BEST_FIRST,
-    BOOST_GROUP_ROWS,
-    CELL_STRIDE,
-    GROUP_CODE,
-    GROUP_N,
-    GROUP_SUM,
-    GROUP_WEIGHT,
+    BIN_CODE,
+    BIN_N,
+    BIN_SUM,
+    BIN_WEIGHT,
+    BOOST_BIN_ROWS,
+    HISTOGRAM_STRIDE,
     NARROW_CODES,
     SHARD_ROWS,
 )
@@ -78,20 +78,20 @@ def make_settings(**changes):
     return BoostSettings(**{**plain, "cat_smooth": 0.0, **changes})
 
 
-# ----------------------------------------------------------------------------------------------------- groups in order
+# ------------------------------------------------------------------------------------------------------- bins in order
 
 
 def assert_sorts(call, scores, codes):
     n = len(scores)
-    groups = np.full((BOOST_GROUP_ROWS, n + 2), -7, np.int64)
-    groups[GROUP_CODE, :n] = codes
-    groups[GROUP_SUM, :n] = [pack(-code, code) for code in codes]
+    bins = np.full((BOOST_BIN_ROWS, n + 2), -7, np.int64)
+    bins[BIN_CODE, :n] = codes
+    bins[BIN_SUM, :n] = [pack(-code, code) for code in codes]
     kept = np.full(n + 2, math.nan)
     kept[:n] = scores
-    call("boost.scan", "sort_groups", groups, kept, n, np.zeros(n + 2), np.zeros(n + 2, np.int64))
+    call("boost.scan", "sort_bins", bins, kept, n, np.zeros(n + 2), np.zeros(n + 2, np.int64))
     expected = sorted(zip(scores, codes, strict=True))
-    assert list(zip(kept[:n].tolist(), groups[GROUP_CODE, :n].tolist(), strict=True)) == expected
-    assert groups[GROUP_SUM, :n].tolist() == [pack(-code, code) for _, code in expected]
+    assert list(zip(kept[:n].tolist(), bins[BIN_CODE, :n].tolist(), strict=True)) == expected
+    assert bins[BIN_SUM, :n].tolist() == [pack(-code, code) for _, code in expected]
 
 
 KINDS = {
@@ -191,9 +191,9 @@ def test_rows_move_to_their_branches(call, n_words, is_wide, has_moves):
 
 
 def summed(codes, sums, n_codes):
-    cells = np.zeros(n_codes, np.int64)
-    np.add.at(cells, codes, sums)
-    return cells
+    histogram = np.zeros(n_codes, np.int64)
+    np.add.at(histogram, codes, sums)
+    return histogram
 
 
 @pytest.mark.parametrize("n_words", N_WORDS_OF_ROWS)
@@ -201,11 +201,11 @@ def test_cells_are_sums_by_code(call, n_words):
     n, lo, hi, first = 50, 3, 48, 5
     rows = RandomRows(n, n_words)
     for n_narrow in {0, 1, 7, 8, 9, 8 * n_words - 1, 8 * n_words} & set(range(8 * n_words + 1)):
-        before = np.random.default_rng(1).integers(-9, 9, first + n_narrow * CELL_STRIDE + 3)
+        before = np.random.default_rng(1).integers(-9, 9, first + n_narrow * HISTOGRAM_STRIDE + 3)
         expected = before.copy()
         for j in range(n_narrow):
-            cells = summed(rows.by_byte[lo:hi, j], rows.sums[lo:hi], NARROW_CODES)
-            expected[first + j * CELL_STRIDE :][:NARROW_CODES] += cells
+            histogram = summed(rows.by_byte[lo:hi, j], rows.sums[lo:hi], NARROW_CODES)
+            expected[first + j * HISTOGRAM_STRIDE :][:NARROW_CODES] += histogram
         found = before.copy()
         call("boost.rows", "add_rows", rows.rows, lo, hi, n_words, n_narrow, found, first)
         np.testing.assert_array_equal(found, expected)
@@ -215,18 +215,18 @@ def test_cells_of_some_features_and_of_wide_ones(call):
     n, lo, hi, first, n_words = 50, 3, 48, 5, 3
     rows = RandomRows(n, n_words)
     used = np.array([0, 4, 5, 19])
-    cells = np.zeros(first + 24 * CELL_STRIDE, np.int64)
-    call("boost.rows", "add_some", rows.rows, lo, hi, n_words, used, cells, first)
-    expected = np.zeros_like(cells)
+    histogram = np.zeros(first + 24 * HISTOGRAM_STRIDE, np.int64)
+    call("boost.rows", "add_some", rows.rows, lo, hi, n_words, used, histogram, first)
+    expected = np.zeros_like(histogram)
     for j in used:
-        at = first + j * CELL_STRIDE
+        at = first + j * HISTOGRAM_STRIDE
         expected[at : at + NARROW_CODES] = summed(rows.by_byte[lo:hi, j], rows.sums[lo:hi], NARROW_CODES)
-    np.testing.assert_array_equal(cells, expected)
+    np.testing.assert_array_equal(histogram, expected)
     for place in (6, 22):
         code = rows.feature(place, is_wide=True)[lo:hi]
-        cells = np.zeros(first + 65_536, np.int64)
-        call("boost.rows", "add_one", rows.rows, lo, hi, Column(n_words, place, True), cells, first)
-        np.testing.assert_array_equal(cells[first:], summed(code, rows.sums[lo:hi], 65_536))
+        histogram = np.zeros(first + 65_536, np.int64)
+        call("boost.rows", "add_one", rows.rows, lo, hi, Column(n_words, place, True), histogram, first)
+        np.testing.assert_array_equal(histogram[first:], summed(code, rows.sums[lo:hi], 65_536))
 
 
 def test_codes_of_wide_features_are_listed_as_they_are_met(call):
@@ -234,12 +234,12 @@ def test_codes_of_wide_features_are_listed_as_they_are_met(call):
     rows.by_byte[:, 5] %= 2
     rows.by_byte[:, 4] %= 8  # 16 codes
     code = rows.feature(4, is_wide=True)
-    cells, groups = np.zeros(600, np.int64), np.zeros((BOOST_GROUP_ROWS, 20), np.int64)
+    histogram, bins = np.zeros(600, np.int64), np.zeros((BOOST_BIN_ROWS, 20), np.int64)
     n_met = 0
     for lo, hi in ((0, 0), (0, 20), (20, 60)):
-        n_met = call("boost.rows", "add_wide", rows.rows, lo, hi, Column(2, 4, True), cells, groups, n_met)
-    assert groups[GROUP_CODE, :n_met].tolist() == list(dict.fromkeys(code.tolist()))
-    np.testing.assert_array_equal(cells, summed(code, rows.sums, 600))
+        n_met = call("boost.rows", "add_wide", rows.rows, lo, hi, Column(2, 4, True), histogram, bins, n_met)
+    assert bins[BIN_CODE, :n_met].tolist() == list(dict.fromkeys(code.tolist()))
+    np.testing.assert_array_equal(histogram, summed(code, rows.sums, 600))
 
 
 @pytest.mark.parametrize("is_wide", [False, True])
@@ -284,10 +284,10 @@ def test_the_scan_of_cells_finds_the_best_cut(parts, missing, min_hessian, reg_l
     codes = list(range(1, len(parts) + 1))
     if data is not None:
         codes = sorted(data.draw(st.lists(st.integers(1, 255), min_size=len(parts), max_size=len(parts), unique=True)))
-    cells = np.full(3 + NARROW_CODES, 77, np.int64)
-    cells[3:] = 0
-    cells[[3 + code for code in codes]] = [pack(*part) for part in parts]
-    cells[3] = 0 if missing is None else pack(*missing)
+    histogram = np.full(3 + NARROW_CODES, 77, np.int64)
+    histogram[3:] = 0
+    histogram[[3 + code for code in codes]] = [pack(*part) for part in parts]
+    histogram[3] = 0 if missing is None else pack(*missing)
     total = pack(*rest_of((0, 0), parts, missing))
     scored = []
     for k, branch, left in all_cuts(parts, missing):
@@ -297,10 +297,10 @@ def test_the_scan_of_cells_finds_the_best_cut(parts, missing, min_hessian, reg_l
             scored.append((Fraction(left[0] ** 2) / (left[1] + lam) + Fraction(right[0] ** 2) / (right[1] + lam), k,
                            branch, left))  # fmt: skip
     options = make_settings(min_hessian=min_hessian, reg_lambda=reg_lambda)
-    room = make_boost_scratch(NARROW_CODES, 1).cell_scan
+    room = make_boost_scratch(NARROW_CODES, 1).histogram_scan
     for n_codes in {max(codes, default=1), 255}:
-        for scan in (opened("boost.scan", "scan_cells", 6), _jit.interpreted().boost.scan.scan_cells):
-            gain, cut, following, branch, left = scan(cells, 3, n_codes, total, room, options)
+        for scan in (opened("boost.scan", "scan_histogram", 6), _jit.interpreted().boost.scan.scan_histogram):
+            gain, cut, following, branch, left = scan(histogram, 3, n_codes, total, room, options)
             if not scored:
                 assert gain == -math.inf
                 continue
@@ -330,11 +330,11 @@ def test_the_scan_of_cells_finds_the_best_cut(parts, missing, min_hessian, reg_l
 def test_the_scan_of_groups_finds_the_best_cut(parts, missing, counts, options, is_counted, direction, bounds, most):
     n = len(parts)
     assume(options["reg_lambda"] == 0.0 or n > 0)
-    groups = np.zeros((BOOST_GROUP_ROWS, n + 1), np.int64)
-    groups[GROUP_CODE, :n] = np.arange(1, n + 1)
-    groups[GROUP_SUM, :n] = [pack(*part) for part in parts]
-    groups[GROUP_N, :n] = [rows for rows, _ in counts[:n]]
-    groups[GROUP_WEIGHT, :n] = [weight for _, weight in counts[:n]]
+    bins = np.zeros((BOOST_BIN_ROWS, n + 1), np.int64)
+    bins[BIN_CODE, :n] = np.arange(1, n + 1)
+    bins[BIN_SUM, :n] = [pack(*part) for part in parts]
+    bins[BIN_N, :n] = [rows for rows, _ in counts[:n]]
+    bins[BIN_WEIGHT, :n] = [weight for _, weight in counts[:n]]
     n_missing, w_missing = (0, 0) if missing is None else counts[n]
     n_all, w_all = (sum(pair[k] for pair in counts[:n]) + (n_missing, w_missing)[k] for k in (0, 1))
     penalty = options["reg_lambda"], options["reg_alpha"]
@@ -358,8 +358,8 @@ def test_the_scan_of_groups_finds_the_best_cut(parts, missing, counts, options, 
     unknown = RowSums(0 if missing is None else pack(*missing), n_missing, w_missing, 0.0)
     is_plain = options["reg_alpha"] == direction == 0 and bounds[0] == -math.inf
     limits = make_settings(is_plain=is_plain, **options)
-    for scan in (opened("boost.scan", "scan_groups", 8), _jit.interpreted().boost.scan.scan_groups):
-        gain, cut, following, branch, left = scan(groups, n, whole, unknown, Bounds(*bounds), direction, most, limits)
+    for scan in (opened("boost.scan", "scan_bins", 8), _jit.interpreted().boost.scan.scan_bins):
+        gain, cut, following, branch, left = scan(bins, n, whole, unknown, Bounds(*bounds), direction, most, limits)
         assert following == (cut + 1 if 0 <= cut < n - 1 else -1)
         if not cuts:
             assert (gain, cut) == (-math.inf, -1)
@@ -373,11 +373,11 @@ def test_the_scan_of_groups_finds_the_best_cut(parts, missing, counts, options, 
 
 
 def test_levels_are_scored_by_gradient_per_smoothed_hessian(call):
-    groups = np.zeros((BOOST_GROUP_ROWS, 3), np.int64)
-    groups[GROUP_SUM] = [pack(-6, 8), pack(5, 2), pack(0, 1)]
+    bins = np.zeros((BOOST_BIN_ROWS, 3), np.int64)
+    bins[BIN_SUM] = [pack(-6, 8), pack(5, 2), pack(0, 1)]
     scores = np.zeros(3)
     options = make_settings(gradient_unit=0.5, hessian_unit=0.25, cat_smooth=2.0)
-    call("boost.scan", "score_levels", groups, 3, scores, options)
+    call("boost.scan", "score_levels", bins, 3, scores, options)
     assert scores.tolist() == [-3.0 / 4.0, 2.5 / 2.5, 0.0]
 
 

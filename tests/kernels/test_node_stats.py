@@ -174,7 +174,7 @@ def test_the_order_of_rows_inside_a_leaf(n_classes, criterion, weights):
         first, n = growth.nodes.begin[k], growth.nodes.n_rows[k]
         order[first : first + n] = generator.permutation(order[first : first + n])
     assert not np.array_equal(order, np.arange(N))
-    growth.ids, growth.labels = growth.ids[order], growth.labels[:, order].copy()
+    growth.ids, growth.addends = growth.ids[order], growth.addends[:, order].copy()
     assert_same(growth.finish(), before)
 
 
@@ -209,7 +209,7 @@ def test_mixed_leaves_beyond_the_first_room(n_classes, monkeypatch):
     growth = grow_rows(target_of(n_classes), n_classes=n_classes, min_samples_leaf=5)
     before = growth.finish()
     assert len(before.distributions) > 3
-    monkeypatch.setattr(grow, "MIXED_CELLS", 3 * n_classes)
+    monkeypatch.setattr(grow, "MIXED_WEIGHTS", 3 * n_classes)
     assert_same(growth.finish(), before)
 
 

@@ -36,9 +36,9 @@ ALWAYS, NEVER = 0, 10**9  # values of PACKED_SHARE: pack whatever share of the f
 WAYS = {  # PACKED_SHARE, and settings to overrule
     "no packing, but lists": (NEVER, {}),
     "no packing, no lists": (ALWAYS, {"is_packed": False}),
-    "packing, but all else by groups": (ALWAYS, {"is_plain": False}),
-    "groups from lists": (NEVER, {"is_plain": False}),
-    "groups": (ALWAYS, {"is_packed": False, "is_plain": False}),
+    "packing, but all else by bins": (ALWAYS, {"is_plain": False}),
+    "bins from lists": (NEVER, {"is_plain": False}),
+    "bins": (ALWAYS, {"is_packed": False, "is_plain": False}),
 }
 NOTHING = -1e300
 
@@ -391,10 +391,10 @@ def earlier_best(data, cuts):
 
 
 def packed_scratch(n):
-    """Room for the labels and codes of n rows, the lanes behind them arbitrary."""
-    labels, column = np.zeros(n + PAIR_LANES, np.int32), np.full(n + PAIR_LANES, 7, np.int32)
+    """Room for the addends and codes of n rows, the lanes behind them arbitrary."""
+    addends, column = np.zeros(n + PAIR_LANES, np.int32), np.full(n + PAIR_LANES, 7, np.int32)
     keys = np.zeros((2, n), np.uint32)
-    return PackedScratch(labels, column, np.zeros(PAIR_ROWS, np.int32), np.zeros(PAIR_ROWS), keys)
+    return PackedScratch(addends, column, np.zeros(PAIR_ROWS, np.int32), np.zeros(PAIR_ROWS), keys)
 
 
 def open_node(n):
@@ -412,25 +412,25 @@ def test_scan_of_two_classes(data, case):
     exact, best = earlier_best(data, cuts)
     rows = np.zeros((n, 4), np.uint16)
     rows[:, 1] = codes
-    labels = np.stack([classes * weights, weights]).astype(np.int64)
+    addends = np.stack([classes * weights, weights]).astype(np.int64)
     packed = packed_scratch(n)
-    cells, totals = np.zeros(65_536, np.int64), np.zeros(TOTALS_SIZE, np.int64)
-    totals[W_ALL], totals[S_ALL] = weights.sum(), labels[0].sum()
+    histogram, totals = np.zeros(65_536, np.int64), np.zeros(TOTALS_SIZE, np.int64)
+    totals[W_ALL], totals[S_ALL] = weights.sum(), addends[0].sum()
     with np.errstate(all="ignore"):
-        twin.pack_labels(labels, 0, n, packed.labels)
+        twin.pack_addends(addends, 0, n, packed.addends)
         ends = twin.load_column(rows, 0, n, 1, packed.column)
         found = twin.scan_two_classes(
             Candidate(best, -1, -1, 0, 0, math.inf), *ends, open_node(n), totals, packed,
-            np.zeros(MOST_BUCKETS, np.int32), cells,
+            np.zeros(MOST_BUCKETS, np.int32), histogram,
         )  # fmt: skip
-    assert not cells.any()
+    assert not histogram.any()
     assert_scans_exactly(found, cuts, exact)
 
 
 @settings(max_examples=100)
 @given(st.data(), scans(8), st.sampled_from([0, 100_000]))
-def test_scan_of_more_classes(data, case, n_cells):
-    """With room for cells and without: both ways count the same."""
+def test_scan_of_more_classes(data, case, n_sums):
+    """With room for a histogram and without: both ways count the same."""
     codes, classes, weights, n_classes = case
     twin = _jit.interpreted().tree.scan_many_classes
     n = len(codes)
@@ -438,25 +438,25 @@ def test_scan_of_more_classes(data, case, n_cells):
     exact, best = earlier_best(data, cuts)
     rows = np.zeros((n, 4), np.uint16)
     rows[:, 2] = codes
-    labels = np.stack([classes, weights]).astype(np.int64)
+    addends = np.stack([classes, weights]).astype(np.int64)
     held = np.bincount(classes, weights, n_classes).astype(np.int64)
     present = np.flatnonzero(held)
     sums = np.full((CLASS_ROWS, n_classes), 99, np.int64)
     sums[ALL] = held
     sums[PRESENT, : len(present)] = present
     packed = packed_scratch(n)
-    cells, totals = np.zeros(n_cells, np.int64), np.zeros(TOTALS_SIZE, np.int64)
+    histogram, totals = np.zeros(n_sums, np.int64), np.zeros(TOTALS_SIZE, np.int64)
     totals[W_ALL] = weights.sum()
     scratch = Scratch._make([None] * len(Scratch._fields))._replace(
-        counts=np.zeros(MOST_BUCKETS, np.int32), cells=cells, totals=totals, packed=packed,
+        counts=np.zeros(MOST_BUCKETS, np.int32), histogram=histogram, totals=totals, packed=packed,
         classes=ClassScratch(sums, np.zeros((3, n_classes))),
     )  # fmt: skip
     node = open_node(n)._replace(n_present=len(present), power=int((held * held).sum()))
     with np.errstate(all="ignore"):
-        twin.pack_classes(labels, 0, n, packed.labels)
+        twin.pack_classes(addends, 0, n, packed.addends)
         ends = _jit.interpreted().tree.scan_two_classes.load_column(rows, 0, n, 2, packed.column)
         found = twin.scan_many_classes(Candidate(best, -1, -1, 0, 0, math.inf), *ends, node, n_classes, scratch)
-    assert not cells.any()
+    assert not histogram.any()
     assert_scans_exactly(found, cuts, exact)
 
 

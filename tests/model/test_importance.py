@@ -193,7 +193,7 @@ def test_cells_are_the_rows_alike_at_the_largest_tests_of_the_partners(kernels):
     X, y = mixed_table(200, 7)
     forest = forest_of("numbers", X, y, missing="branch")
     some = left_out(forest, X, y, k=kernels())
-    cell, n_cells = some.part_rows(np.array([True, False, True]))
+    stratum, n_strata = some.part_rows(np.array([True, False, True]))
     tree, values = forest.forest_[0], some.trial.table[some.rows]
     nodes = [v for v in range(tree.n_nodes) if tree.feature[v] in {0, 2}]
     nodes.sort(key=lambda v: -int(tree.n_rows[v]))
@@ -207,11 +207,11 @@ def test_cells_are_the_rows_alike_at_the_largest_tests_of_the_partners(kernels):
     answers = [()] * len(values)
     for v in nodes:
         finer = [(*a, branches(v, row)) for a, row in zip(answers, values, strict=True)]
-        if len(set(finer)) > len(values) // permutation.CELL_ROWS:
+        if len(set(finer)) > len(values) // permutation.STRATUM_ROWS:
             break
         answers = finer
-    assert n_cells == len(set(answers)) > 5
-    assert len(set(zip(answers, cell.tolist(), strict=True))) == n_cells == len(set(cell.tolist()))
+    assert n_strata == len(set(answers)) > 5
+    assert len(set(zip(answers, stratum.tolist(), strict=True))) == n_strata == len(set(stratum.tolist()))
     alone, n_alone = some.part_rows(np.zeros(3, bool))
     assert n_alone == 1
     assert not alone.any()
@@ -222,11 +222,11 @@ def test_conditional_sources_stay_in_their_cells():
     forest = forest_of("numbers", X, y)
     partners = np.array([[False, True, True]] * 3)
     some = left_out(forest, X, y, partners=partners)
-    cell, _ = some.part_rows(partners[0])
+    stratum, _ = some.part_rows(partners[0])
     source = some.draw_sources(0, 0)
-    assert sorted(source.tolist()) == list(range(len(cell)))
-    np.testing.assert_array_equal(cell[source], cell)
-    assert np.count_nonzero(source != np.arange(len(cell))) > len(cell) / 2
+    assert sorted(source.tolist()) == list(range(len(stratum)))
+    np.testing.assert_array_equal(stratum[source], stratum)
+    assert np.count_nonzero(source != np.arange(len(stratum))) > len(stratum) / 2
 
 
 # --- Impurity, confirmed out of the bag ---------------------------------------------------------------------

@@ -16,7 +16,7 @@ from sklearn.base import clone
 import spinney
 from spinney import C45Classifier, CARTClassifier, CARTRegressor, ID3Classifier, ID3Regressor, _jit
 from spinney._types import FEATURE_ROWS, IS_BINNED
-from spinney.tracing.candidates import Groups, middle_of
+from spinney.tracing.candidates import NodeBins, middle_of
 from spinney.tracing.replay import NotTheRowsError
 from strategies import many_level_tables, parameters, tables
 
@@ -722,14 +722,14 @@ def test_thresholds_of_a_trace_are_those_of_the_kernels(is_value, is_binned):
         low.sort()
         high = np.maximum(high, low)
         codes = np.sort(rng.choice(len(low), 6, replace=False)) + 1
-        groups = Groups(codes, np.zeros((6, 2)), np.zeros(2), 0, low, high)
+        bins = NodeBins(codes, np.zeros((6, 2)), np.zeros(2), 0, low, high)
         features = np.zeros((FEATURE_ROWS, 1), np.int64)
         features[IS_BINNED] = is_binned
         expected = [place(features, np.stack([low, high]), 0, a, b, is_value) for a, b in pairwise(codes.tolist())]
-        np.testing.assert_array_equal(middle_of(groups, is_value=is_value), expected)
+        np.testing.assert_array_equal(middle_of(bins, is_value=is_value), expected)
 
 
 def test_a_cut_that_loses_is_printed_where_it_would_be_made():
     x = np.array([0.0, 0.0, 1.0, 1.0, 0.5000005])  # the last row is not in the node
-    groups = Groups(np.array([1, 3]), np.zeros((2, 2)), np.zeros(2), 0, *2 * [np.unique(x)])
-    assert middle_of(groups, is_value=True) == [0.5000005]
+    bins = NodeBins(np.array([1, 3]), np.zeros((2, 2)), np.zeros(2), 0, *2 * [np.unique(x)])
+    assert middle_of(bins, is_value=True) == [0.5000005]

@@ -266,7 +266,7 @@ def test_full_trees_find_room(monkeypatch):
 @compiled_only
 @pytest.mark.parametrize(("n_first", "n_then"), [(9000, 300), (9000, 8000), (256, 255)])
 def test_other_codes_of_the_table_find_room(n_first, n_then):
-    """Candidates by hessian have fewer codes for a bag; of very many codes no cells are kept, of few more than needed.
+    """Candidates by hessian have fewer codes for a bag; of very many codes no sums are kept, of few more than needed.
 
     As with candidates="hessian", subsample=0.3 and max_bins=9000, or max_bins=256.
     """
@@ -275,7 +275,7 @@ def test_other_codes_of_the_table_find_room(n_first, n_then):
     growth = make_growth(columns, [0, 0], {"max_leaf_nodes": 7}, max_bins=n_first)
     other = bin_table(fast.ColumnTable(columns, [None, None]), np.ones(1, np.int64), n_then, fast.compiled())
     growth.change_table(other)
-    assert growth.n_slots * growth.table.n_slot_cells <= len(growth.frontier.cells)
+    assert growth.n_slots * growth.table.histogram_size <= len(growth.frontier.histogram)
     assert len(growth.buffer.words) >= 2 * n * growth.table.n_words
 
 
@@ -459,7 +459,7 @@ def test_columns_are_drawn_by_tree(max_bins):
     sums = list(zip(rng.integers(-99, 99, n).tolist(), [3] * n, strict=True))
     params = {"max_leaf_nodes": 60, "min_samples_leaf": 2, "min_child_weight": 0.0}
     growth = make_growth(columns, levels, params, max_bins=max_bins)
-    grow(growth, sums)  # fills the cells of all columns
+    grow(growth, sums)  # fills the histogram of all columns
     draws = Subspaces(n_features, 4, 5)
     seen = set()
     for tree in range(8):

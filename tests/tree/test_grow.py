@@ -322,7 +322,7 @@ def test_best_first_without_a_limit_grows_the_same_tree(case):
 WAYS = {
     "sorted lists of every node": {"LIST_ROWS": 65_536, "LIST_SHARE": 1000},
     "sorted lists of small nodes": {"LIST_ROWS": 7},
-    "no lists: cells, or sorting in each node": {"LIST_ROWS": 0},
+    "no lists: a histogram, or sorting in each node": {"LIST_ROWS": 0},
 }
 
 
@@ -343,15 +343,15 @@ def test_lists_cells_and_sorting_agree(case):
 
 
 @given(strategies.growing(), st.sampled_from([0, 10**6]), st.sampled_from([1, 10**6]))
-def test_few_codes_and_few_cells_decide_nothing(case, few_codes, cells_per_row):
+def test_few_codes_and_few_cells_decide_nothing(case, few_codes, sums_per_row):
     """These two are constants of kernels, so the interpreted ones are patched."""
     table, parameters = case
     twin = _jit.interpreted()
     plain = fast.arrays_of(fast.grow_table(table, kernels=twin, **parameters))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys.modules[twin.tree.search.__name__], "FEW_CODES", few_codes)
-        patch.setattr(sys.modules[twin.tree.scan_classes.__name__], "CELLS_PER_ROW", cells_per_row)
-        patch.setattr(grow, "CELLS_PER_ROW", cells_per_row)
+        patch.setattr(sys.modules[twin.tree.scan_classes.__name__], "SUMS_PER_ROW", sums_per_row)
+        patch.setattr(grow, "SUMS_PER_ROW", sums_per_row)
         patch.setattr(grow, "LIST_ROWS", 0)
         assert fast.arrays_of(fast.grow_table(table, kernels=twin, **parameters)) == plain
 

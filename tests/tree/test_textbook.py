@@ -273,7 +273,7 @@ def test_branches_hold_the_entries_in_their_order_and_pieces_that_add_up(n_branc
     branch = np.array([min(b, n_branches - 1) for b, _ in entries], np.int32)
     weight = [w << 20 for _, w in entries]
     ids = np.arange(len(entries), dtype=np.int32)
-    labels = np.array([ids % 2, weight], np.int64)
+    addends = np.array([ids % 2, weight], np.int64)
     share = [sum(w for b, w in zip(branch, weight, strict=True) if b == k) for k in range(n_branches)]
     share = share if any(share) else [1] * n_branches
     heaviest = share.index(max(share))
@@ -288,12 +288,12 @@ def test_branches_hold_the_entries_in_their_order_and_pieces_that_add_up(n_branc
                 expected[k].append((i, i % 2, piece))
     kernels, times = _jit.interpreted().textbook.branches, np.ones(1, np.int64)
     branches = Branches(branch, *np.zeros((4, n_branches), np.int64))
-    parting = kernels.count_branches(n_branches, Entries(ids, labels), times, branches)
+    parting = kernels.count_branches(n_branches, Entries(ids, addends), times, branches)
     n = parting.n_entries
-    filled = Entries(np.resize(ids, n), np.array([np.resize(row, n) for row in labels]))
-    spare = Entries(np.empty_like(filled.ids), np.empty_like(filled.labels))
+    filled = Entries(np.resize(ids, n), np.array([np.resize(row, n) for row in addends]))
+    spare = Entries(np.empty_like(filled.ids), np.empty_like(filled.addends))
     kernels.fill_branches(parting, filled, spare, times, branches)
-    found = list(zip(filled.ids, *filled.labels, strict=True))
+    found = list(zip(filled.ids, *filled.addends, strict=True))
     for k, (begin, n) in enumerate(zip(branches.begin, branches.n, strict=True)):
         assert found[begin : begin + n] == expected[k]
     assert (parting.heaviest, parting.known) == (heaviest, sum(share))
@@ -378,7 +378,7 @@ def test_sorted_keys_and_cells_find_the_same_cuts(monkeypatch):
     for params in CLASS_RULES:
         cells = grow(columns, y, **params)
         with monkeypatch.context() as patch:
-            patch.setattr(sys.modules["spinney._interpreted.textbook.scan_classes"], "CELLS_PER_ROW", 0)
+            patch.setattr(sys.modules["spinney._interpreted.textbook.scan_classes"], "SUMS_PER_ROW", 0)
             assert_same(cells, grow(columns, y, **params))
 
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 WALKERS = 1 << 18  # permuted rows on their way at once: 6 MB
 SOURCES = 1 << 24  # permuted places held at once: 64 MB
-CELL_ROWS = 5  # rows that a cell of conditional permutation holds in the mean, at least
-MOST_TESTS = 256  # that part the rows into these cells
+STRATUM_ROWS = 5  # rows that a stratum of conditional permutation holds in the mean, at least
+MOST_TESTS = 256  # that part the rows into these strata
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class Trial:
     seed, n_repeats : int
         Permutations are drawn by (seed, tree, first feature of the unit, repeat).
     partners : bool (n_units, n_features), optional
-        Features within whose cells a unit is permuted; None: among all rows.
+        Features within whose strata a unit is permuted; None: among all rows.
     score : callable, optional
         `score(tree, rows, leaf)`, of rows in these leaves, larger being better; None: the share of wrong classes or the
         mean squared error, which is much faster.
@@ -174,25 +174,25 @@ class LeftOut:
     def draw_sources(self, unit: int, repeat: int) -> NDArray[np.int32]:
         """The place that each row takes the unit's values from, (n,): a permutation of the places.
 
-        The draw depends on (seed, tree, first feature of the unit, repeat) and on the number of rows (of each cell).
+        The draw depends on (seed, tree, first feature of the unit, repeat) and on the number of rows (of each stratum).
         """
         trial, n_rows = self.trial, len(self.rows)
         order, begin = np.arange(n_rows, dtype=np.int32), np.array([0, n_rows], np.int64)
         if trial.partners is not None:
-            cell, n_cells = self.part_rows(trial.partners[unit])
-            order = np.argsort(cell, kind="stable").astype(np.int32)
-            begin = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=n_cells))]).astype(np.int64)
+            stratum, n_strata = self.part_rows(trial.partners[unit])
+            order = np.argsort(stratum, kind="stable").astype(np.int32)
+            begin = np.concatenate([[0], np.cumsum(np.bincount(stratum, minlength=n_strata))]).astype(np.int64)
         source = np.empty(n_rows, np.int32)
         key = np.uint64(trial.seed), np.uint64(self.tree), np.uint64(trial.units[unit][0]), np.uint64(repeat)
         self.k.predict.permutation.shuffle(*key, order, begin, np.empty(n_rows, np.int32), source)
         return source
 
     def part_rows(self, is_partner: NDArray[np.bool_]) -> tuple[NDArray[np.int32], int]:
-        """Cells of rows that take the same branch at all the tree's tests of some features, (n,), and their number.
+        """Strata of rows that take the same branch at all the tree's tests of some features, (n,), and their number.
 
-        Strobl's cells are made by all these tests. A tree grown to the end has so many that each row is a cell of its
-        own and nothing can be permuted. Tests are therefore used from the one with the most training rows down, until
-        cells would hold fewer than CELL_ROWS rows in the mean, or MOST_TESTS are used.
+        Those of Strobl et al. are made by all these tests. A tree grown to the end has so many that each row is a
+        stratum of its own and nothing can be permuted. Tests are therefore used from the one with the most training
+        rows down, until strata would hold fewer than STRATUM_ROWS rows in the mean, or MOST_TESTS are used.
         """
         forest = self.trial.forest
         nodes = np.flatnonzero(np.append(is_partner, False)[self.tested])
@@ -200,13 +200,13 @@ class LeftOut:
         asked = np.stack([test_of_link(self.links[nodes]), forest.hot[self.first + nodes, 0]], axis=1)
         _, earliest = np.unique(asked, axis=0, return_index=True)  # the same test further down parts nothing
         nodes = self.first + nodes[np.sort(earliest)][:MOST_TESTS]
-        cell = np.zeros(len(self.rows), np.int32)
-        most = max(len(self.rows) // CELL_ROWS, 1)
+        stratum = np.zeros(len(self.rows), np.int32)
+        most = max(len(self.rows) // STRATUM_ROWS, 1)
         names = np.full(MOST_BRANCHES * most, -1, np.int32)
-        n_cells = self.k.predict.permutation.make_cells(
-            self.columns, nodes, self.packed, names, most, np.empty_like(cell), cell
+        n_strata = self.k.predict.permutation.make_strata(
+            self.columns, nodes, self.packed, names, most, np.empty_like(stratum), stratum
         )
-        return cell, int(n_cells)
+        return stratum, int(n_strata)
 
 
 def disjoint(tried: Iterable[int], units: Sequence[NDArray[np.int64]], most: int) -> list[list[int]]:

@@ -35,7 +35,7 @@ def predict_quantiles(
     training: the training rows again; None: `fit` has kept the rows of each leaf.
     """
     leaves, y, weight = find_training_leaves(fitted, training, n_jobs)
-    rows_of_leaves, weight = group_rows(fitted, leaves, weight)
+    rows_of_leaves, weight = list_rows(fitted, leaves, weight)
     forest = fitted.forest
     found = np.empty((len(values), levels.size))
 
@@ -82,7 +82,7 @@ def leaves_of_rows(tree: Tree, leaf_rows: NDArray[np.int32], n_rows: int) -> NDA
     return leaf
 
 
-def group_rows(
+def list_rows(
     fitted: FittedForest, leaves: PerTree, weight: NDArray[np.float64] | None
 ) -> tuple[Members, NDArray[np.float64] | None]:
     """Training rows of all leaves, and the weights of rows that the trees have seen, if any.

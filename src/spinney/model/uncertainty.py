@@ -282,7 +282,7 @@ def gather_members(leaves: PerTree, counts: PerTree, n_nodes: Sequence[int] | ND
             raise ValueError(f"Tree {tree} has {len(leaf)} leaves of rows but {len(count)} counts; pass one of each.")
         first = np.zeros(int(n) + 1, np.int64)
         rows = np.empty(int(count.sum()), np.int32)
-        kernels((len(leaf) + len(rows)) * MEMBER_SECONDS).predict.quantiles.group_members(leaf, count, first, rows)
+        kernels((len(leaf) + len(rows)) * MEMBER_SECONDS).predict.quantiles.list_members(leaf, count, first, rows)
         ids.append(rows)
         firsts.append(first + start)
         start += len(rows)

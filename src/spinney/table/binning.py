@@ -14,7 +14,7 @@ import numpy as np
 
 from spinney._jit import kernels as choose_kernels
 from spinney._types import CODE, FEATURE_ROWS, IS_BINNED, IS_CATEGORICAL, MAX_CODES, N_CODES, OFFSET
-from spinney.kernels.common.structs import BinCells, ByteTable, FloatTable
+from spinney.kernels.common.structs import BinSegments, ByteTable, FloatTable
 from spinney.table.coding import CACHE_LINE, midpoints, sort_rows
 from spinney.table.fixed_point import fix_weights
 
@@ -32,8 +32,8 @@ CELLS_AT_ONCE = 1 << 21  # of the table that are read together: 16 MB, and half 
 COLUMNS_AT_ONCE = 4  # at least: a row-major table is read from end to end for each block
 SORTED_AT_ONCE = 1 << 16  # values that one call sorts, in whole columns
 ROWS_AT_ONCE = 1 << 16  # that one call writes
-CELLS_PER_CODE = 16  # then hardly a cell of a normal column has two bins; 8 leave some
-MOST_CELLS = 1 << 17  # 256 kB stay in the second-level cache
+SEGMENTS_PER_CODE = 16  # then hardly a segment of a normal column has two bins; 8 leave some
+MOST_SEGMENTS = 1 << 17  # 256 kB stay in the second-level cache
 
 
 class Bins(NamedTuple):
@@ -280,29 +280,29 @@ def write_codes(
     low = np.full((n_columns, most + (1 << most.bit_length())), np.nan, values.dtype)
     for j, cut in enumerate(cuts):
         low[j, : len(cut.low)] = cut.low
-    cells = lay_cells(low, n_bins, max(min(CELLS_PER_CODE * most, n_rows, MOST_CELLS), 4), kernels)
+    segments = lay_segments(low, n_bins, max(min(SEGMENTS_PER_CODE * most, n_rows, MOST_SEGMENTS), 4), kernels)
     whole = np.dtype(f"i{values.itemsize}")
     table = FloatTable(values, values.view(whole), int(np.iinfo(whole).min))
     coded = ByteTable(rows, place, is_wide)
 
     def write(lo: int) -> None:
-        kernels.data.binning.code(table, lo, min(lo + ROWS_AT_ONCE, n_rows), cells, coded)
+        kernels.data.binning.code(table, lo, min(lo + ROWS_AT_ONCE, n_rows), segments, coded)
 
     run_all(share, write, range(0, n_rows, ROWS_AT_ONCE))
 
 
-def lay_cells(low: NDArray[Any], n_bins: NDArray[np.int64], n_cells: int, kernels: Any) -> BinCells:
-    """Lay cells over the bins of columns, float32 or float64 (n_columns, any); see `kernels.data.binning`."""
+def lay_segments(low: NDArray[Any], n_bins: NDArray[np.int64], n_segments: int, kernels: Any) -> BinSegments:
+    """Lay segments over the bins of columns, float32 or float64 (n_columns, any); see `kernels.data.binning`."""
     n_columns = len(low)
     whole = np.dtype(f"i{low.itemsize}")
-    cells = BinCells(
+    segments = BinSegments(
         low,
-        np.empty((n_columns, n_cells), np.uint16),
+        np.empty((n_columns, n_segments), np.uint16),
         *np.empty((3, n_columns), low.dtype),
         *np.empty((3, n_columns), np.int64),
     )
-    kernels.data.binning.lay_cells(cells, low.view(whole), int(np.iinfo(whole).min), n_bins)
-    return cells
+    kernels.data.binning.lay_segments(segments, low.view(whole), int(np.iinfo(whole).min), n_bins)
+    return segments
 
 
 # --- Bins merged anew -------------------------------------------------------------------------------------------

@@ -126,7 +126,7 @@ class Columns:
     order: tuple[int, ...] | None = None
 
 
-def label(names: Sequence[str] | None, j: int) -> str:
+def quote_name(names: Sequence[str] | None, j: int) -> str:
     """How a message calls column j: its quoted name, or its index."""
     return repr(names[j]) if names is not None else str(j)
 
@@ -300,7 +300,7 @@ def _open_records(records: Sequence[Any]) -> Columns:
             )
 
     def read(j: int) -> Column:
-        return read_cells([record[names[j]] for record in records], label(names, j))
+        return read_cells([record[names[j]] for record in records], quote_name(names, j))
 
     return Columns(names, len(records), len(names), True, read, is_records=True)
 
@@ -437,7 +437,9 @@ def _open_frame(X: Any) -> Columns | None:
         raise ValueError(f"Found array with 0 {what}(s) (shape={frame.shape}) while a minimum of 1 is required.")
     keys = frame.columns
     names = tuple(keys) if is_named else None
-    return Columns(names, n_rows, n_columns, True, lambda j: _read_series(frame.get_column(keys[j]), label(names, j)))
+    return Columns(
+        names, n_rows, n_columns, True, lambda j: _read_series(frame.get_column(keys[j]), quote_name(names, j))
+    )
 
 
 def _native_names(native: Any) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from spinney.table.columns import Columns, Numbers, label, may_be_wide, open_columns
+from spinney.table.columns import Columns, Numbers, may_be_wide, open_columns, quote_name
 from spinney.table.schema import (
     Level,
     Schema,
@@ -136,7 +136,7 @@ def _read_part(
     columns: Columns, j: int, is_declared: bool | None
 ) -> tuple[tuple[Level, ...] | None, Numbers | NDArray[np.uint16]]:
     """Levels (None if numeric) and content of column j; `is_declared` is None where the dtype decides."""
-    column, name = columns.read(j), label(columns.names, j)
+    column, name = columns.read(j), quote_name(columns.names, j)
     if isinstance(column, Numbers) and is_declared:
         column = number_categories(column, name)
     if isinstance(column, Numbers):

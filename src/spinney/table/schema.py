@@ -23,9 +23,9 @@ from spinney.table.columns import (
     Columns,
     Numbers,
     is_missing_type,
-    label,
     may_be_wide,
     open_columns,
+    quote_name,
     refuse_kind,
 )
 
@@ -62,7 +62,7 @@ class Schema:
 
     def name_of(self, j: int) -> str:
         """Column j as messages call it: its quoted name, or its index."""
-        return label(self.names, j)
+        return quote_name(self.names, j)
 
 
 def encode(X: Any, schema: Schema) -> NDArray[Any]:

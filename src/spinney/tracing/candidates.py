@@ -1,6 +1,6 @@
 """The tests that one feature offers at a node: all thresholds of a number, the best subset or all levels of a category.
 
-The rows of a node with one code make a *group*; tests are sums over groups. Nothing here depends on how a tree was
+The rows of a node with one code make a *bin*; tests are sums over bins. Nothing here depends on how a tree was
 grown but for the `SplitRules`, so the same tables serve CART, ID3 and C4.5.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     FindSubset = Callable[[float], tuple[NDArray[np.bool_], int] | None]
 
 MOST_CUTS = 64  # of a feature that are all kept; of more, the best one
-DENSE = 4  # codes per row up to which groups are found by counting instead of sorting
+DENSE = 4  # codes per row up to which bins are found by counting instead of sorting
 TIE = 2.0**-46  # impurities that differ by a smaller share are equal: twice the kernels', sums are floats here
 TIE_SCORE = 1e-12  # scores that differ by a smaller share of the node's impurity are equal
 MEAN_SLACK = 2.0**-40  # means of levels that differ by less are equal: ordered by level
@@ -137,11 +137,11 @@ class Tests:
 
 
 @dataclass(frozen=True)
-class Groups:
+class NodeBins:
     """The rows of a node by the code of one feature."""
 
-    codes: NDArray[np.int64]  # (n_groups,) ascending, without missing
-    sums: Sums  # (n_groups, n_sums)
+    codes: NDArray[np.int64]  # (n_bins,) ascending, without missing
+    sums: Sums  # (n_bins, n_sums)
     missing: Sums  # (n_sums,)
     n_levels: int  # 0 for a number
     low: NDArray[np.float64]  # lowest and highest value behind each code of the feature, from code 1
@@ -158,48 +158,48 @@ class Groups:
         return len(self.codes) + self.has_missing < 2
 
 
-def sum_groups(column: NDArray[np.int64], labels: Sums, n_codes: int, n_classes: int) -> tuple[NDArray[np.int64], Sums]:
+def sum_bins(column: NDArray[np.int64], addends: Sums, n_codes: int, n_classes: int) -> tuple[NDArray[np.int64], Sums]:
     """Codes that occur, ascending, and the sums of their rows.
 
-    labels: (2, n_rows): class and weight; or (3, n_rows): weight, weighted target, weighted square.
+    addends: (2, n_rows): class and weight; or (3, n_rows): weight, weighted target, weighted square.
     """
     if n_codes <= DENSE * len(column) + 64:
         counts = np.bincount(column, minlength=n_codes + 1)
         present = np.flatnonzero(counts)
         place = np.zeros(n_codes + 1, np.int64)
         place[present] = np.arange(len(present))
-        group = place[column]
+        bin_of = place[column]
         n_rows = counts[present]
     else:
-        present, group, n_rows = np.unique(column, return_inverse=True, return_counts=True)
+        present, bin_of, n_rows = np.unique(column, return_inverse=True, return_counts=True)
     n = len(present)
     if n_classes:
-        cells = np.bincount(group * n_classes + labels[0].astype(np.int64), labels[1], n * n_classes)
-        return present, np.column_stack([n_rows, cells.reshape(n, n_classes)])
-    return present, np.column_stack([n_rows, *(np.bincount(group, label, n) for label in labels)])
+        histogram = np.bincount(bin_of * n_classes + addends[0].astype(np.int64), addends[1], n * n_classes)
+        return present, np.column_stack([n_rows, histogram.reshape(n, n_classes)])
+    return present, np.column_stack([n_rows, *(np.bincount(bin_of, addend, n) for addend in addends)])
 
 
-def middle_of(groups: Groups, *, is_value: bool) -> NDArray[np.float64]:
-    """Thresholds between neighbouring groups: the array form of `kernels.common.thresholds.place_threshold`.
+def middle_of(bins: NodeBins, *, is_value: bool) -> NDArray[np.float64]:
+    """Thresholds between neighbouring bins: the array form of `kernels.common.thresholds.place_threshold`.
 
     is_value: moved down to the next value of all rows, as C4.5 does.
     """
-    cut, following = groups.codes[:-1], groups.codes[1:]
-    low, high = groups.high[cut - 1], groups.low[following - 1]
+    cut, following = bins.codes[:-1], bins.codes[1:]
+    low, high = bins.high[cut - 1], bins.low[following - 1]
     middle = midpoints(low, high)
     below = middle + C45_SLACK if is_value else middle
-    last = np.clip(np.searchsorted(groups.low, below, side="right"), cut, following - 1)  # code at or below it
-    value = groups.high[last - 1]
+    last = np.clip(np.searchsorted(bins.low, below, side="right"), cut, following - 1)  # code at or below it
+    value = bins.high[last - 1]
     return np.where(middle > low, value if is_value else np.maximum(middle, value), low)
 
 
 def every_subset(n: int) -> NDArray[np.bool_]:
-    """The subsets of n groups that hold the first, shape (2**(n - 1), n), the whole set last."""
+    """The subsets of n bins that hold the first, shape (2**(n - 1), n), the whole set last."""
     return (((2 * np.arange(1 << (n - 1)) + 1)[:, None] >> np.arange(n)) & 1).astype(bool)
 
 
 def level_order(sums: Sums, n_classes: int) -> NDArray[np.int64]:
-    """Groups by their mean target (share of class 1), equal ones by level."""
+    """NodeBins by their mean target (share of class 1), equal ones by level."""
     mean = share_of(sums[:, 2], weigh_sums(sums, n_classes))
     order = np.argsort(mean, kind="stable")
     slack = MEAN_SLACK * max(float(np.max(np.abs(mean))), 1e-300)
@@ -317,20 +317,20 @@ class NodeScan:
         self.row_weight = row_weight
 
     def scan(
-        self, feature: int, groups: Groups, find_subset: FindSubset, open_cuts: NDArray[np.int64] | None = None
+        self, feature: int, bins: NodeBins, find_subset: FindSubset, open_cuts: NDArray[np.int64] | None = None
     ) -> Tests:
         """Tests of a feature.
 
         find_subset(cat_penalty): the grower's best subset of many levels, for many classes. open_cuts: the highest
         codes below the thresholds that the grower could choose; by default those that the rules allow.
         """
-        if groups.is_constant or (len(groups.codes) < 2 and not self.counts_missing):
+        if bins.is_constant or (len(bins.codes) < 2 and not self.counts_missing):
             return self.no_test(feature, "constant here")
-        if not groups.n_levels:
-            return self.scan_cuts(feature, groups, open_cuts)
+        if not bins.n_levels:
+            return self.scan_cuts(feature, bins, open_cuts)
         is_multiway = self.rules.search == "multiway"
-        tests = self.scan_levels(feature, groups) if is_multiway else self.scan_subsets(feature, groups, find_subset)
-        return replace(tests, present=np.isin(np.arange(groups.n_levels), groups.codes - 1))
+        tests = self.scan_levels(feature, bins) if is_multiway else self.scan_subsets(feature, bins, find_subset)
+        return replace(tests, present=np.isin(np.arange(bins.n_levels), bins.codes - 1))
 
     @property
     def counts_missing(self) -> bool:
@@ -358,15 +358,15 @@ class NodeScan:
     # --- branches ---
 
     def part(
-        self, left: Sums, groups: Groups, roots: NDArray[np.float64] | None = None
+        self, left: Sums, bins: NodeBins, roots: NDArray[np.float64] | None = None
     ) -> tuple[Sums, NDArray[np.int64]]:
         """Branches of tests and the branch of the missing rows, given the sums of branch 0, every known row last.
 
         That last test, known against missing, is there only where missing rows count. roots: of subsets, the sums of
         sqrt(weight) over the levels of branch 0, from which follows what they gain by chance.
         """
-        known, missing = left[-1], groups.missing
-        if not (groups.has_missing and self.counts_missing):
+        known, missing = left[-1], bins.missing
+        if not (bins.has_missing and self.counts_missing):
             left = left[:-1]
             return np.stack([left, known - left], axis=1), np.full(len(left), -1)
         right = known - left
@@ -375,95 +375,95 @@ class NodeScan:
             right[-1], apart[-1] = missing, 0.0
             return np.stack([left, right, apart], axis=1), np.append(np.full(len(left) - 1, 2), 1)
         to_right, to_left = np.stack([left, right + missing], axis=1), np.stack([left + missing, right], axis=1)
-        cost = self.cost(to_right, groups, roots)
-        is_left = self.cost(to_left, groups, roots) < cost - TIE * np.abs(self.after(to_right))  # equal: to the right
+        cost = self.cost(to_right, bins, roots)
+        is_left = self.cost(to_left, bins, roots) < cost - TIE * np.abs(self.after(to_right))  # equal: to the right
         is_left[-1] = False
         return np.where(is_left[:, None, None], to_left, to_right), np.where(is_left, 0, 1)
 
-    def part_given(self, is_left: NDArray[np.bool_], missing: int, groups: Groups) -> tuple[Sums, NDArray[np.int64]]:
-        """Branches of one given test: which groups take branch 0, and the branch of the missing rows."""
-        counts = groups.has_missing and self.counts_missing
-        branches = np.zeros((1, 3 if counts and missing == 2 else 2, groups.sums.shape[1]))
-        branches[0, 0] = groups.sums[is_left].sum(axis=0)
-        branches[0, 1] = groups.sums[~is_left].sum(axis=0)
+    def part_given(self, is_left: NDArray[np.bool_], missing: int, bins: NodeBins) -> tuple[Sums, NDArray[np.int64]]:
+        """Branches of one given test: which bins take branch 0, and the branch of the missing rows."""
+        counts = bins.has_missing and self.counts_missing
+        branches = np.zeros((1, 3 if counts and missing == 2 else 2, bins.sums.shape[1]))
+        branches[0, 0] = bins.sums[is_left].sum(axis=0)
+        branches[0, 1] = bins.sums[~is_left].sum(axis=0)
         if counts:
-            branches[0, missing] += groups.missing
+            branches[0, missing] += bins.missing
         return branches, np.full(1, missing if counts else -1)
 
     def after(self, branches: Sums) -> NDArray[np.float64]:
         """Impurity after tests, (n_tests,)."""
         return mean_impurity(branches, self.rules.criterion, self.n_classes)
 
-    def cost(self, branches: Sums, groups: Groups, roots: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    def cost(self, branches: Sums, bins: NodeBins, roots: NDArray[np.float64] | None) -> NDArray[np.float64]:
         """Impurity after tests and what they owe to chance, (n_tests,); infinite where chance explains it all."""
         after = self.after(branches)
-        level = self.luck_of(groups)
+        level = self.luck_of(bins)
         if roots is None or level is None:
             return after
         luck = level.gain(roots, weigh_sums(branches[:, :2], self.n_classes))
         decrease = impurity(self.total, self.rules.criterion) - after
         return np.where(level.explains(decrease, luck), np.inf, after + luck)
 
-    def luck_of(self, groups: Groups) -> LevelLuck | None:
+    def luck_of(self, bins: NodeBins) -> LevelLuck | None:
         """What the levels of the node gain by chance."""
         rules = self.rules
-        return level_luck(self.total, groups.sums, rules.criterion, self.n_classes, rules.cat_penalty, self.row_weight)
+        return level_luck(self.total, bins.sums, rules.criterion, self.n_classes, rules.cat_penalty, self.row_weight)
 
-    def roots_of(self, groups: Groups) -> NDArray[np.float64]:
+    def roots_of(self, bins: NodeBins) -> NDArray[np.float64]:
         """sqrt(weight) of each level."""
-        return np.sqrt(weigh_sums(groups.sums, self.n_classes))
+        return np.sqrt(weigh_sums(bins.sums, self.n_classes))
 
-    def unknown_of(self, groups: Groups) -> float:
+    def unknown_of(self, bins: NodeBins) -> float:
         """Weight of the missing rows that no branch counts."""
-        return 0.0 if self.counts_missing else float(weigh_sums(groups.missing, self.n_classes))
+        return 0.0 if self.counts_missing else float(weigh_sums(bins.missing, self.n_classes))
 
     # --- kinds of tests ---
 
-    def scan_cuts(self, feature: int, groups: Groups, open_cuts: NDArray[np.int64] | None) -> Tests:
+    def scan_cuts(self, feature: int, bins: NodeBins, open_cuts: NDArray[np.int64] | None) -> Tests:
         """Every threshold of a number."""
-        branches, missing = self.part(np.cumsum(groups.sums, axis=0), groups)
-        cuts = np.append(middle_of(groups, is_value=self.rules.choice == "c45"), np.inf)[: len(branches)]
-        last = groups.codes[: len(branches)]
-        unknown = self.unknown_of(groups)
+        branches, missing = self.part(np.cumsum(bins.sums, axis=0), bins)
+        cuts = np.append(middle_of(bins, is_value=self.rules.choice == "c45"), np.inf)[: len(branches)]
+        last = bins.codes[: len(branches)]
+        unknown = self.unknown_of(bins)
         return self.judge(feature, THRESHOLD, branches, cuts, last, missing, unknown=unknown, open_cuts=open_cuts)
 
-    def scan_levels(self, feature: int, groups: Groups) -> Tests:
+    def scan_levels(self, feature: int, bins: NodeBins) -> Tests:
         """A branch for each level of the vocabulary, and one more for missing values where they have their own."""
-        has_own = groups.has_missing and self.rules.missing == "branch"
-        branches = np.zeros((1, groups.n_levels + has_own, groups.sums.shape[1]))
-        branches[0, groups.codes - 1] = groups.sums
+        has_own = bins.has_missing and self.rules.missing == "branch"
+        branches = np.zeros((1, bins.n_levels + has_own, bins.sums.shape[1]))
+        branches[0, bins.codes - 1] = bins.sums
         if has_own:
-            branches[0, -1] = groups.missing
-        missing = np.full(1, groups.n_levels if has_own else -1)
+            branches[0, -1] = bins.missing
+        missing = np.full(1, bins.n_levels if has_own else -1)
         nothing = np.full(1, np.nan), np.zeros(1, np.int64)
-        return self.judge(feature, MULTIWAY, branches, *nothing, missing, unknown=self.unknown_of(groups))
+        return self.judge(feature, MULTIWAY, branches, *nothing, missing, unknown=self.unknown_of(bins))
 
-    def scan_subsets(self, feature: int, groups: Groups, find_subset: FindSubset) -> Tests:
+    def scan_subsets(self, feature: int, bins: NodeBins, find_subset: FindSubset) -> Tests:
         """The best subset of the levels against the others."""
-        n = len(groups.codes)
+        n = len(bins.codes)
         if self.n_classes <= 2:
-            order = level_order(groups.sums, self.n_classes)
-            roots = np.cumsum(self.roots_of(groups)[order])
-            branches, missing = self.part(np.cumsum(groups.sums[order], axis=0), groups, roots)
-            tests = self.judge_subsets(feature, branches, missing, groups, roots)
+            order = level_order(bins.sums, self.n_classes)
+            roots = np.cumsum(self.roots_of(bins)[order])
+            branches, missing = self.part(np.cumsum(bins.sums[order], axis=0), bins, roots)
+            tests = self.judge_subsets(feature, branches, missing, bins, roots)
             masks = np.zeros((1, n), np.bool_)
             masks[0, order[: int(tests.last[0]) + 1]] = True
         elif n <= EXHAUSTIVE_LEVELS:
             subsets = every_subset(n)
-            roots = subsets.astype(np.float64) @ self.roots_of(groups)
-            branches, missing = self.part(subsets.astype(np.float64) @ groups.sums, groups, roots)
-            tests = self.judge_subsets(feature, branches, missing, groups, roots)
+            roots = subsets.astype(np.float64) @ self.roots_of(bins)
+            branches, missing = self.part(subsets.astype(np.float64) @ bins.sums, bins, roots)
+            tests = self.judge_subsets(feature, branches, missing, bins, roots)
             masks = subsets[tests.last]
         else:
             penalty = self.rules.cat_penalty
             found = find_subset(penalty) or (find_subset(0.0) if penalty else None)
             if found is None:
                 return self.no_test(feature, "no admissible subset")
-            masks = found[0][groups.codes - 1][None]
-            branches, missing = self.part_given(masks[0], found[1], groups)
-            tests = self.judge_subsets(feature, branches, missing, groups, self.roots_of(groups)[masks[0]].sum()[None])
-        levels = np.zeros((1, groups.n_levels), np.bool_)
-        levels[:, groups.codes - 1] = masks
+            masks = found[0][bins.codes - 1][None]
+            branches, missing = self.part_given(masks[0], found[1], bins)
+            tests = self.judge_subsets(feature, branches, missing, bins, self.roots_of(bins)[masks[0]].sum()[None])
+        levels = np.zeros((1, bins.n_levels), np.bool_)
+        levels[:, bins.codes - 1] = masks
         return replace(tests, levels=levels)
 
     def judge_subsets(
@@ -471,13 +471,13 @@ class NodeScan:
         feature: int,
         branches: Sums,
         missing: NDArray[np.int64],
-        groups: Groups,
+        bins: NodeBins,
         roots: NDArray[np.float64],
     ) -> Tests:
         """The best of these tests; `last` is its position. roots: see `part`."""
         n = len(branches)
-        unknown = self.unknown_of(groups)
-        level = self.luck_of(groups)
+        unknown = self.unknown_of(bins)
+        level = self.luck_of(bins)
         luck, is_chance = np.zeros(n), np.zeros(n, np.bool_)
         if level is not None:
             luck = level.gain(roots[:n], weigh_sums(branches[:, :2], self.n_classes))

@@ -30,7 +30,7 @@ from spinney._types import (
 )
 from spinney.table.coding import Codes, row_stride
 from spinney.table.fixed_point import class_target, fix_weights, scale, value_target, weight_unit
-from spinney.tracing.candidates import Groups, NodeScan, SplitRules, Tests, put, sum_groups
+from spinney.tracing.candidates import NodeBins, NodeScan, SplitRules, Tests, put, sum_bins
 from spinney.tracing.reasons import give_reasons, leaf_reasons, why_leaf
 from spinney.tree.grow import GrowParams, grow_tree
 from spinney.tree.split_measures import impurity
@@ -202,8 +202,8 @@ class Visit:
         tree, rules, rows = self.tree, self.rules, self.rows
         node = place.node
         self.check(place)
-        labels, centre = self.labels(place)
-        sums = sum_labels(labels, rows.n_classes)
+        addends, centre = self.addends(place)
+        sums = sum_addends(addends, rows.n_classes)
         bounds = (place.bounds[0] - centre, place.bounds[1] - centre)
         power = CRITERIA[rules.criterion].power
         exponent = power * rows.exponent
@@ -212,12 +212,12 @@ class Visit:
         tests: list[Tests] = []
         chosen = average = None
         if not (is_pure and tree.is_leaf[node]):
-            tests = [self.scan_feature(scan, place, labels, j) for j in range(tree.n_features)]
+            tests = [self.scan_feature(scan, place, addends, j) for j in range(tree.n_features)]
             average = self.settle(place, tests)
         if not tree.is_leaf[node]:
             feature = int(tree.feature[node])
-            groups = self.group(place, labels, feature)
-            tests[feature], position = find_test(tree, node, tests[feature], groups, scan)
+            bins = self.list_bins(place, addends, feature)
+            tests[feature], position = find_test(tree, node, tests[feature], bins, scan)
             chosen = (feature, position)
         before = float(impurity(sums, rules.criterion))
         if chosen is None:
@@ -246,7 +246,7 @@ class Visit:
                 f"and it was grown on {counted} of weight {held:g}. Pass the X, y and sample_weight of fit."
             )
 
-    def labels(self, place: PendingNode) -> tuple[Sums, float]:
+    def addends(self, place: PendingNode) -> tuple[Sums, float]:
         """What each row adds to sums beyond a count, and the centre taken off the targets."""
         target = self.rows.target[place.ids]
         if self.rows.n_classes:
@@ -256,28 +256,28 @@ class Visit:
         off = target - centre
         return np.stack([place.weight, place.weight * off, place.weight * off * off]), centre
 
-    def group(self, place: PendingNode, labels: Sums, feature: int) -> Groups:
+    def list_bins(self, place: PendingNode, addends: Sums, feature: int) -> NodeBins:
         """The rows by code of a feature."""
         codes = self.rows.codes
         column = codes.rows[place.ids, feature].astype(np.int64)
         first, n_codes = int(codes.features[OFFSET, feature]), int(codes.features[N_CODES, feature])
-        present, sums = sum_groups(column, labels, n_codes, self.rows.n_classes)
+        present, sums = sum_bins(column, addends, n_codes, self.rows.n_classes)
         missing = np.zeros(sums.shape[1])
         if len(present) and present[0] == 0:
             missing, present, sums = sums[0], present[1:], sums[1:]
         low, high = codes.edges[:, first : first + n_codes]
-        return Groups(present, sums, missing, int(self.tree.n_levels[feature]), low, high)
+        return NodeBins(present, sums, missing, int(self.tree.n_levels[feature]), low, high)
 
-    def scan_feature(self, scan: NodeScan, place: PendingNode, labels: Sums, feature: int) -> Tests:
+    def scan_feature(self, scan: NodeScan, place: PendingNode, addends: Sums, feature: int) -> Tests:
         """The tests of a feature at a node."""
         if feature in place.used:
             return scan.no_test(feature, "used above")
-        groups = self.group(place, labels, feature)
+        bins = self.list_bins(place, addends, feature)
         open_cuts = None
-        if self.book is not None and place.entries is not None and self.rules.choice == "c45" and not groups.n_levels:
+        if self.book is not None and place.entries is not None and self.rules.choice == "c45" and not bins.n_levels:
             cuts = self.book.cuts(place.entries, feature)
             open_cuts = cuts.last_below[cuts.is_valid]
-        return scan.scan(feature, groups, lambda penalty: self.find_subset(place, feature, penalty), open_cuts)
+        return scan.scan(feature, bins, lambda penalty: self.find_subset(place, feature, penalty), open_cuts)
 
     def settle(self, place: PendingNode, tests: list[Tests]) -> float | None:
         """Mark the best threshold of each feature as the grower's scan has it; return the average gain of C4.5."""
@@ -343,7 +343,7 @@ class Visit:
         below = []
         for b, entries in enumerate(self.book.send(place.entries, self.tree, place.node)):
             ids = entries.ids.astype(np.int64)
-            weight = entries.labels[WEIGHT] * unit if len(entries.labels) > 1 else self.rows.weight[ids]
+            weight = entries.addends[WEIGHT] * unit if len(entries.addends) > 1 else self.rows.weight[ids]
             below.append(PendingNode(first + b, place.depth + 1, ids, weight, place.bounds, used, entries))
         return below
 
@@ -403,14 +403,16 @@ def read_subset(tree: Tree, feature: int, first: int) -> NDArray[np.bool_]:
     return np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little")[:n_levels].astype(bool)
 
 
-def sum_labels(labels: Sums, n_classes: int) -> Sums:
+def sum_addends(addends: Sums, n_classes: int) -> Sums:
     """Sums of all rows of a node."""
     if n_classes:
-        return np.append(labels.shape[1], np.bincount(labels[0].astype(np.int64), labels[1], n_classes)).astype(float)
-    return np.append(labels.shape[1], labels.sum(axis=1)).astype(float)
+        return np.append(addends.shape[1], np.bincount(addends[0].astype(np.int64), addends[1], n_classes)).astype(
+            float
+        )
+    return np.append(addends.shape[1], addends.sum(axis=1)).astype(float)
 
 
-def find_test(tree: Tree, node: int, tests: Tests, groups: Groups, scan: NodeScan) -> tuple[Tests, int]:
+def find_test(tree: Tree, node: int, tests: Tests, bins: NodeBins, scan: NodeScan) -> tuple[Tests, int]:
     """Position of the tree's own test among those of its feature, put there where it is not.
 
     It can be absent: with a tie the grower may have sent missing rows the other way, and of many cuts one is kept.
@@ -419,20 +421,17 @@ def find_test(tree: Tree, node: int, tests: Tests, groups: Groups, scan: NodeSca
     if kind == MULTIWAY:
         return tests, 0
     missing = int(tree.missing_branch[node])
-    if kind == SUBSET:
-        is_left = tree.subset(node)[groups.codes - 1]
-    else:
-        is_left = groups.high[groups.codes - 1] <= tree.threshold[node]
-    branches, branch = scan.part_given(is_left, missing, groups)
-    last = groups.codes[is_left][-1:] if is_left.any() else np.zeros(1, np.int64)
+    is_left = tree.subset(node)[bins.codes - 1] if kind == SUBSET else bins.high[bins.codes - 1] <= tree.threshold[node]
+    branches, branch = scan.part_given(is_left, missing, bins)
+    last = bins.codes[is_left][-1:] if is_left.any() else np.zeros(1, np.int64)
     cut = np.full(1, float(tree.threshold[node]) if kind == THRESHOLD else np.nan)
     if kind == SUBSET:
-        roots = scan.roots_of(groups)[is_left].sum()[None]
-        levels = np.zeros((1, groups.n_levels), np.bool_)
-        levels[0, groups.codes[is_left] - 1] = True
-        own = replace(scan.judge_subsets(tests.feature, branches, branch, groups, roots), levels=levels)
+        roots = scan.roots_of(bins)[is_left].sum()[None]
+        levels = np.zeros((1, bins.n_levels), np.bool_)
+        levels[0, bins.codes[is_left] - 1] = True
+        own = replace(scan.judge_subsets(tests.feature, branches, branch, bins, roots), levels=levels)
     else:
         own = scan.judge(
-            tests.feature, kind, branches, cut, last, branch, unknown=scan.unknown_of(groups), penalty=tests.penalty
+            tests.feature, kind, branches, cut, last, branch, unknown=scan.unknown_of(bins), penalty=tests.penalty
         )
     return put(tests, own)

@@ -9,8 +9,8 @@ import numpy as np
 from spinney._jit import fixed
 from spinney._packing import feature_of_link, missing_of_link
 from spinney._types import PLANE_LEAVES
-from spinney.kernels.common.structs import BinCells, BitTrees, LeafRanges
-from spinney.table.binning import lay_cells
+from spinney.kernels.common.structs import BinSegments, BitTrees, LeafRanges
+from spinney.table.binning import lay_segments
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 MOST_LEAVES = 256  # of a tree: a walk then takes 29 ns, the tests 22, and each more leaf adds to them
 MOST_THRESHOLDS = 65_534  # of a feature: ranks of 16 bits, of which the last is above all of them
 MOST_COLUMNS = 65_535
-CELLS_PER_THRESHOLD = 16  # hardly a cell has two thresholds then
-MOST_CELLS = 1 << 14  # of a column: 32 kB
+SEGMENTS_PER_THRESHOLD = 16  # hardly a segment has two thresholds then
+MOST_SEGMENTS = 1 << 14  # of a column: 32 kB
 # 0; all bits; 1; leaves of a plane; then each bit of a place, and the bits of a plane whose place has it
 CONSTANTS = (0, 0xFFFF, 1, PLANE_LEAVES, 8, 0xFF00, 4, 0xF0F0, 2, 0xCCCC, 1, 0xAAAA)
 
@@ -30,7 +30,7 @@ class Bitvectors(NamedTuple):
     """The tests of every tree of a forest, and its leaves from left to right, as `kernels.predict.bits` reads them."""
 
     features: NDArray[np.int64]  # (n_columns,)
-    cells: BinCells  # over their thresholds
+    segments: BinSegments  # over their thresholds
     trees: BitTrees
     constants: NDArray[np.uint16]
 
@@ -71,9 +71,9 @@ def lay_bits(forest: Forest, dtype: np.dtype[Any], k: Any) -> Bitvectors:
     k.predict.bits.lay_bits(
         fixed(hot.view(np.float64)), hot, first_node, forest.n_features, leaves, columns, found.ranks, trees
     )
-    n_cells = max(min(CELLS_PER_THRESHOLD * int(found.n_each.max(initial=1)), MOST_CELLS), 4)
-    cells = lay_cells(found.low, found.n_each, n_cells, k)
-    return Bitvectors(found.features, cells, trees, np.array(CONSTANTS, np.uint16))
+    n_segments = max(min(SEGMENTS_PER_THRESHOLD * int(found.n_each.max(initial=1)), MOST_SEGMENTS), 4)
+    segments = lay_segments(found.low, found.n_each, n_segments, k)
+    return Bitvectors(found.features, segments, trees, np.array(CONSTANTS, np.uint16))
 
 
 def rank_thresholds(forest: Forest, dtype: np.dtype[Any]) -> Thresholds:

@@ -11,13 +11,13 @@ import numpy as np
 from spinney._jit import SameTypes
 from spinney._types import (
     BEST_FIRST,
-    BOOST_GROUP_ROWS,
+    BOOST_BIN_ROWS,
     BOOST_STATE_SIZE,
-    CELL_STRIDE,
     CURRENT_SLOT,
     DEPTH_FIRST,
     DONE,
     HAS_GUESSED,
+    HISTOGRAM_STRIDE,
     IS_CATEGORICAL,
     MONOTONE,
     MOST_BATCH,
@@ -47,7 +47,7 @@ from spinney.kernels.common.structs import (
     BoostSettings,
     BoostTable,
     ByteRows,
-    CellScan,
+    HistogramScan,
     LeafLinks,
     PackedUnits,
 )
@@ -66,8 +66,8 @@ UNLIMITED = 2**31 - 1
 SHARE_CELLS = 1 << 19  # rows x features of a node that is worth waking other threads for: some 0.3 ms
 BATCH_CELLS = 1 << 14  # rows x features of a node from which on others are made ready beside it
 SUM_LIMIT = 2.0**31  # gradients and hessians of a packed sum
-KEPT_CODES = 1 << 13  # of a wide feature whose cells are kept, so that one child comes by subtraction
-KEPT_CELLS = 1 << 16  # of all features of an open node: 512 kB
+KEPT_CODES = 1 << 13  # of a wide feature whose sums are kept, so that one child comes by subtraction
+KEPT_SUMS = 1 << 16  # of all features of an open node: 512 kB
 FIRST_SLOTS = 64
 FIRST_NODES = 256
 WORD = 64
@@ -147,7 +147,7 @@ class BoostGrowth:
     ) -> None:
         self.params = params
         self.kernels = kernels
-        # whatever a tree is grown on, the types of the groups are those of the first
+        # whatever a tree is grown on, the types of the structs are those of the first
         self.grow_alike = SameTypes(kernels.boost.driver.grow)
         self.prepare_batch = SameTypes(kernels.boost.driver.prepare_batch)
         self.work_on_shard = SameTypes(kernels.boost.threads.work_on_shard)
@@ -198,22 +198,22 @@ class BoostGrowth:
             features[MONOTONE] = self.monotone
         n_codes = features[N_CODES]
         n_narrow = int(np.count_nonzero(~bins.is_wide))
-        n_slot_cells = n_narrow * CELL_STRIDE
-        first_cell = np.where(bins.is_wide, -1, bins.place * CELL_STRIDE)
+        histogram_size = n_narrow * HISTOGRAM_STRIDE
+        histogram_start = np.where(bins.is_wide, -1, bins.place * HISTOGRAM_STRIDE)
         for feature in np.flatnonzero(bins.is_wide & (n_codes < KEPT_CODES)):
-            if n_slot_cells + n_codes[feature] < KEPT_CELLS:
-                first_cell[feature] = n_slot_cells
-                n_slot_cells += int(n_codes[feature]) + 1
+            if histogram_size + n_codes[feature] < KEPT_SUMS:
+                histogram_start[feature] = histogram_size
+                histogram_size += int(n_codes[feature]) + 1
         none = np.zeros(0, np.int64)
         self.table = BoostTable(
             features=features,
             edges=bins.edges,
             place=bins.place,
             is_wide=bins.is_wide,
-            first_cell=first_cell,
+            histogram_start=histogram_start,
             used=none,
             used_places=none,
-            kept_cell=none,
+            kept_start=none,
             kept_size=none,
             kept_place=none,
             weights=self.weights,
@@ -221,7 +221,7 @@ class BoostGrowth:
             interactions=self.interactions,
             n_words=bins.rows.shape[1] // 8,
             n_narrow=n_narrow,
-            n_slot_cells=n_slot_cells,
+            histogram_size=histogram_size,
         )
         self.use_columns(np.arange(features.shape[1], dtype=np.int64))
 
@@ -229,11 +229,11 @@ class BoostGrowth:
         """Grow on these features from now on, int64, ascending."""
         table = self.table
         place, is_wide = table.place[used], table.is_wide[used]
-        is_kept = table.first_cell[used] >= 0
+        is_kept = table.histogram_start[used] >= 0
         self.table = table._replace(
             used=used,
             used_places=place[~is_wide],
-            kept_cell=table.first_cell[used][is_kept],
+            kept_start=table.histogram_start[used][is_kept],
             kept_size=table.features[N_CODES, used][is_kept] + 1,
             kept_place=np.where(is_wide, place, -1)[is_kept],
         )
@@ -249,21 +249,21 @@ class BoostGrowth:
                 *flags,
                 np.zeros((n_slots, self.most_words), np.uint64),
                 np.zeros((n_slots, table.interactions.shape[1]), np.uint64),
-                np.zeros(n_slots * table.n_slot_cells, SUM),
-                np.zeros(max((self.n_shards - 1) * table.n_slot_cells, 1), SUM),
+                np.zeros(n_slots * table.histogram_size, SUM),
+                np.zeros(max((self.n_shards - 1) * table.histogram_size, 1), SUM),
                 np.zeros(MOST_BATCH, np.int64),
                 self.state,
             ]
         )
 
     def change_table(self, bins: Bins) -> None:
-        """Take other codes of the same table, which may need more cells or wider rows."""
+        """Take other codes of the same table, which may need a larger histogram or wider rows."""
         self.set_table(bins, self.source.sums, self.source.ids)
         table, frontier = self.table, self.frontier
-        if self.n_slots * table.n_slot_cells > len(frontier.cells):
-            frontier = frontier._replace(cells=np.zeros(self.n_slots * table.n_slot_cells, SUM))
-        if (self.n_shards - 1) * table.n_slot_cells > len(frontier.shard_cells):
-            frontier = frontier._replace(shard_cells=np.zeros((self.n_shards - 1) * table.n_slot_cells, SUM))
+        if self.n_slots * table.histogram_size > len(frontier.histogram):
+            frontier = frontier._replace(histogram=np.zeros(self.n_slots * table.histogram_size, SUM))
+        if (self.n_shards - 1) * table.histogram_size > len(frontier.shard_histogram):
+            frontier = frontier._replace(shard_histogram=np.zeros((self.n_shards - 1) * table.histogram_size, SUM))
         self.frontier = frontier
         if len(self.buffer.ids) * table.n_words > len(self.buffer.words):
             words = np.empty(len(self.buffer.ids) * table.n_words, np.uint64)
@@ -290,7 +290,7 @@ class BoostGrowth:
             state[N_FREE] += old
             doubled = {
                 name: np.concatenate([each := getattr(frontier, name), np.zeros_like(each)])
-                for name in ("subsets", "allowed_sets", "cells")
+                for name in ("subsets", "allowed_sets", "histogram")
             }
             self.frontier = frontier._replace(**doubled)
 
@@ -406,7 +406,7 @@ class BoostGrowth:
         state[:] = 0
         state[N_NODES] = state[N_LEAVES] = 1
         state[PHASE] = ROOT
-        state[CURRENT_SLOT] = state[SMALL_SLOT] = 0  # where the root's cells are: whoever sums it up
+        state[CURRENT_SLOT] = state[SMALL_SLOT] = 0  # where the root's histogram is: whoever sums it up
         frontier.free[:] = np.arange(self.n_slots)[::-1]
         state[N_FREE] = self.n_slots - 1  # slot 0, the last of these, is the root's
         frontier.allowed_sets[0] = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
@@ -476,14 +476,14 @@ def make_boost_scratch(n_codes: int, n_features: int) -> BoostScratch:
     """Memory of one thread."""
     return BoostScratch(
         goes_left=np.zeros(n_codes + 1, np.uint8),
-        wide_cells=np.zeros(n_codes + 1, SUM),
+        wide_histogram=np.zeros(n_codes + 1, SUM),
         row_counts=np.zeros(n_codes + 1, SUM),
         weight_counts=np.zeros(n_codes + 1, SUM),
-        groups=np.zeros((BOOST_GROUP_ROWS, n_codes + 2), SUM),
+        bins=np.zeros((BOOST_BIN_ROWS, n_codes + 2), SUM),
         scores=np.zeros(n_codes + 2),
         spare=np.zeros(n_codes + 2),
         buckets=np.zeros(n_codes + 2, np.int64),
-        cell_scan=CellScan(
+        histogram_scan=HistogramScan(
             code=np.zeros(NARROW_CODES, np.int32),
             left=np.zeros(NARROW_CODES, SUM),
             gradient=np.zeros(NARROW_CODES),

@@ -15,14 +15,13 @@ from spinney._elementary import log2
 from spinney._jit import SameTypes, compiled
 from spinney._types import (
     BEST_FIRST,
-    CELLS_PER_ROW,
+    BIN_ROWS,
     CLASS_ROWS,
     CLASSES,
     CONTROL_SIZE,
     DEPTH_FIRST,
     ENTROPY,
     GINI,
-    GROUP_ROWS,
     IS_CATEGORICAL,
     IS_LISTED,
     LEAF,
@@ -47,6 +46,7 @@ from spinney._types import (
     SQUARED_ERROR,
     STATE_SIZE,
     SUM,
+    SUMS_PER_ROW,
     SURROGATE,
     TOTALS_SIZE,
 )
@@ -81,7 +81,7 @@ FIRST_SLOTS = 128  # of open nodes
 FIRST_NODES = 64  # room is doubled as needed; each time it is checked how long interpreted kernels have taken
 INTERPRETED_SECONDS = 1.0
 TABLE_WEIGHT = 1 << 22  # largest total weight with a table of k log2 k (32 MB)
-MAX_CELLS = 1 << 26
+MAX_SUMS = 1 << 26
 LIST_ROWS = 1 << SMALL_SHIFT  # positions that a key can hold
 LIST_KEYS = 1 << 24  # 64 MB of lists at most
 LIST_SHARE = 6
@@ -89,8 +89,8 @@ PACKED_SHARE = 2.5  # of the features at least for each that a node tries: with 
 LISTED_CODES = {
     MOMENTS: 1,
     CLASSES: 64,
-}  # a feature with fewer codes goes by cells but in the smallest nodes
-MIXED_CELLS = 1 << 20  # class weights of mixed leaves that room is made for before they are counted
+}  # a feature with fewer codes goes by a histogram but in the smallest nodes
+MIXED_WEIGHTS = 1 << 20  # class weights of mixed leaves that room is made for before they are counted
 VALUE_BITS = 40  # a target's mean is exact to this many bits, whatever the order of the sum
 SURE = 3.0  # deviations of chance by which a subset of levels must gain more in a tree that stands alone
 GAIN_SLACK = 2.0**-52  # as scikit-learn: a split may miss min_impurity_decrease by one rounding
@@ -251,7 +251,7 @@ def most_listed(params: GrowParams, features: NDArray[np.int64], n_rows: int) ->
     return min(most, n_rows)
 
 
-def make_labels(target: Target, weights: Weights) -> NDArray[np.int64]:
+def make_addends(target: Target, weights: Weights) -> NDArray[np.int64]:
     """What each row adds to the sums: target, then weight, then square, as far as they are needed."""
     n_rows = len(target.values)
     if len(target.squares) > 1:
@@ -261,21 +261,21 @@ def make_labels(target: Target, weights: Weights) -> NDArray[np.int64]:
     return np.stack([target.values, weights.values])
 
 
-def count_cells(features: NDArray[np.int64], settings: Settings, *, is_moments: bool, n_rows: int) -> int:
-    """Cells that the largest histogram of a tree needs; see `kernels.common.groups` and `kernels.tree.scan_classes`."""
+def count_sums(features: NDArray[np.int64], settings: Settings, *, is_moments: bool, n_rows: int) -> int:
+    """Sums in the largest histogram of a tree; see `kernels.common.bins` and `kernels.tree.scan_classes`."""
     is_categorical = features[IS_CATEGORICAL] != 0
     if is_moments:
         return (int(features[N_CODES].max(initial=1)) + 1) * (2 if settings.is_unit else 4)
     sizes = (features[N_CODES] + 1) * (settings.n_classes + 1)
-    numeric = sizes[~is_categorical & (sizes <= CELLS_PER_ROW * n_rows)]
-    n_cells = int(max(numeric.max(initial=1), sizes[is_categorical].max(initial=1)))
-    if n_cells > MAX_CELLS:
+    numeric = sizes[~is_categorical & (sizes <= SUMS_PER_ROW * n_rows)]
+    n_sums = int(max(numeric.max(initial=1), sizes[is_categorical].max(initial=1)))
+    if n_sums > MAX_SUMS:
         message = (
-            f"a categorical feature and {settings.n_classes} classes need a table of {n_cells} sums, "
-            f"more than {MAX_CELLS}; merge rare levels or rare classes"
+            f"a categorical feature and {settings.n_classes} classes need a table of {n_sums} sums, "
+            f"more than {MAX_SUMS}; merge rare levels or rare classes"
         )
         raise ValueError(message)
-    return n_cells
+    return n_sums
 
 
 def enlarge(old: NDArray[Any], n: int) -> NDArray[Any]:
@@ -286,10 +286,10 @@ def enlarge(old: NDArray[Any], n: int) -> NDArray[Any]:
 
 
 def make_packed(n_rows: int) -> PackedScratch:
-    """Scratch memory for nodes of up to MAX_CODES rows whose labels are packed into 32 bits: see `PackedScratch`."""
+    """Scratch memory for nodes of up to MAX_CODES rows whose addends are packed into 32 bits: see `PackedScratch`."""
     n = min(n_rows, MAX_CODES) + PAIR_LANES
     return PackedScratch(
-        labels=np.zeros(n, np.int32),
+        addends=np.zeros(n, np.int32),
         column=np.zeros(n, np.int32),
         pair_sums=np.zeros(PAIR_ROWS, np.int32),
         pair_scores=np.zeros(PAIR_ROWS),
@@ -332,9 +332,9 @@ def enlarge_frontier(frontier: Frontier) -> Frontier:
 
 
 class Growth(Driven):
-    """One tree under way: the groups of arrays that the driver takes, with `room` nodes at first.
+    """One tree under way: the structs that the driver takes, with `room` nodes at first.
 
-    See `kernels.common.structs` for what each group holds and how long it lives.
+    See `kernels.common.structs` for what each of them holds and how long it lives.
     """
 
     def __init__(
@@ -363,13 +363,13 @@ class Growth(Driven):
         n_rows = len(codes.rows)
         self.settings = make_settings(params, target, weights, self.units, self.features, n_rows)
         self.ids = np.arange(n_rows, dtype=ROW) if ids is None else ids
-        self.labels = make_labels(target, weights)
+        self.addends = make_addends(target, weights)
         self.control = np.zeros(CONTROL_SIZE, np.int64)
         self.grow_alike: SameTypes | None = None  # the driver, for the trees of one forest
         self.allocate(codes, min(2 * n_rows + 2, room))
 
     def allocate(self, codes: Codes, room: int) -> None:
-        """Make the groups of arrays that grow or are written."""
+        """Make the structs whose arrays grow or are written."""
         self.codes = codes.rows
         self.nodes = make_nodes(room, 64 + 8 * self.settings.most_words)
         self.frontier = make_frontier(FIRST_SLOTS)
@@ -387,13 +387,13 @@ class Growth(Driven):
         dtype = np.uint32 if self.target.family == MOMENTS else np.uint64
         return Lists(
             keys=np.empty((self.features.shape[1], most) if most else (1, 1), dtype),
-            labels=np.empty((len(self.labels), max(most, 1)), SUM),
+            addends=np.empty((len(self.addends), max(most, 1)), SUM),
             place=np.empty(len(self.target.truth) if most else 1, ROW),
             branch=np.empty(max(most, 1), np.uint8),
         )
 
     def make_scratch(self, n_rows: int) -> Scratch:
-        """Allocate what the kernels only write to pass it on: `cells` are zero between uses, the rest is arbitrary."""
+        """Allocate what kernels only write to pass it on: `histogram` is zero between uses, the rest is arbitrary."""
         n_classes, n_features = self.settings.n_classes, self.features.shape[1]
         n_codes = int(self.features[N_CODES].max(initial=1))
         is_moments = self.target.family == MOMENTS
@@ -412,8 +412,8 @@ class Growth(Driven):
             places=np.zeros(n_features, np.int64),
             keys=np.empty((2, n_keys), np.uint32 if is_moments else np.uint64),
             counts=np.empty(MOST_BUCKETS, np.int32),
-            cells=np.zeros(count_cells(self.features, self.settings, is_moments=is_moments, n_rows=n_rows), SUM),
-            groups=np.empty((GROUP_ROWS, max(n_codes, 2)), SUM),
+            histogram=np.zeros(count_sums(self.features, self.settings, is_moments=is_moments, n_rows=n_rows), SUM),
+            bins=np.empty((BIN_ROWS, max(n_codes, 2)), SUM),
             totals=np.zeros(TOTALS_SIZE, SUM),
             moves=np.empty((2, n_rows), ROW),
             classes=classes,
@@ -455,14 +455,14 @@ class Growth(Driven):
     def drive(self) -> int:
         """Run the driver to its end; interpreted kernels hand over to compiled ones if they take too long."""
         deadline = time.monotonic() + INTERPRETED_SECONDS
-        rows = Rows(self.codes, self.codes.view(np.uint64), self.labels, self.ids, self.lists)
+        rows = Rows(self.codes, self.codes.view(np.uint64), self.addends, self.ids, self.lists)
         while True:
             frontier = self.frontier._replace(control=self.control)
-            groups = rows, self.table, self.settings, self.nodes, frontier, self.scratch
+            structs = rows, self.table, self.settings, self.nodes, frontier, self.scratch
             if self.grow_alike is None:
-                status = int(self.kernels.tree.driver.grow(*groups))
+                status = int(self.kernels.tree.driver.grow(*structs))
             else:
-                status = int(self.grow_alike(self.variant, *groups))
+                status = int(self.grow_alike(self.variant, *structs))
             if status != NEEDS_ROOM:
                 return status
             if time.monotonic() > deadline:
@@ -471,8 +471,8 @@ class Growth(Driven):
 
     @property
     def variant(self) -> tuple[bool, ...]:
-        """Which groups are None: what the types of the driver's arguments depend on."""
-        return tuple(group is None for group in self.scratch)
+        """Which structs are None: what the types of the driver's arguments depend on."""
+        return tuple(struct is None for struct in self.scratch)
 
     def finish(self) -> Tree:
         """Sum up the nodes and keep what a tree needs."""
@@ -489,11 +489,11 @@ class Growth(Driven):
             links=hot,
             cuts=hot.view(np.float64),
         )
-        targets = Targets(self.labels, self.ids, self.target.truth)
+        targets = Targets(self.addends, self.ids, self.target.truth)
         units, sums = self.stat_units(), NodeSums(*np.empty((2, n_nodes), SUM))
         means = None if n_classes else np.empty(n_nodes)
         class_sums = np.empty(n_classes, SUM) if n_classes else None
-        room = min((n_nodes + 1) // 2, MIXED_CELLS // n_classes) if n_classes else 0
+        room = min((n_nodes + 1) // 2, MIXED_WEIGHTS // n_classes) if n_classes else 0
         fill_tree = self.kernels.tree.node_stats.fill_tree
         while True:
             out = out._replace(distributions=np.empty((room, n_classes)))

@@ -242,10 +242,10 @@ class Raising(Driven):
         """Put every row into the arena, whole."""
         n_rows = len(self.truth)
         self.ids = np.arange(n_rows, dtype=ROW)
-        labels = self.truth.reshape(1, n_rows).copy()
+        addends = self.truth.reshape(1, n_rows).copy()
         if self.has_weights:
-            labels = np.stack([self.truth, np.broadcast_to(self.weights.values << self.shift, n_rows)])
-        self.arena = Entries(self.ids, labels)
+            addends = np.stack([self.truth, np.broadcast_to(self.weights.values << self.shift, n_rows)])
+        self.arena = Entries(self.ids, addends)
         self.make_scratch()
 
     def make_scratch(self) -> None:

@@ -136,7 +136,7 @@ def score_bits(
         FloatTable(fixed(values), fixed(values.view(whole)), int(np.iinfo(whole).min)),
         ScoreSpan(lo, hi, trees.start, trees.stop, n_raw),
         bits.features,
-        bits.cells,
+        bits.segments,
         bits.trees,
         forest.leaf_shares,
         BitScratch(bits.constants, ranks, live, *np.empty((2, n_rows), np.uint16)),

@@ -8,10 +8,10 @@ import numpy as np
 
 from spinney._criteria import CRITERIA, GAIN_RATIO
 from spinney._types import (
+    BIN_ROWS,
     CLASS_ROWS,
     CONTROL_STOP,
     DONE,
-    GROUP_ROWS,
     IS_CATEGORICAL,
     MISSING_CODE,
     MOMENTS,
@@ -83,7 +83,7 @@ class StumpGrowth(Growth):
         Of the same rows.
     target : Target
     weights : Weights
-        Not all 1: labels are (target, weight).
+        Not all 1: addends are (target, weight).
     params : GrowParams
         See `is_stump`.
     kernels : kernel modules
@@ -102,8 +102,8 @@ class StumpGrowth(Growth):
         self.nodes = make_nodes(MOST_NODES, 0)
         self.frontier = make_frontier(0)
         pairs = np.empty((len(codes.rows), 2), SUM)
-        pairs[:, TARGET] = self.labels[TARGET]
-        pairs[:, WEIGHT] = self.labels[WEIGHT]
+        pairs[:, TARGET] = self.addends[TARGET]
+        pairs[:, WEIGHT] = self.addends[WEIGHT]
         self.order = self.order._replace(pairs=pairs)
 
     def drive(self) -> int:
@@ -112,7 +112,7 @@ class StumpGrowth(Growth):
         totals = np.zeros(TOTALS_SIZE, SUM)
         is_moments = self.target.family == MOMENTS
         sums = None if is_moments else np.zeros((CLASS_ROWS, settings.n_classes), SUM)
-        score, lowest, bound, n_present = k.open_root(self.labels, settings, table.xlogx, totals, sums)
+        score, lowest, bound, n_present = k.open_root(self.addends, settings, table.xlogx, totals, sums)
         truth, n_features = table.truth, self.features.shape[1]
         has_room = (
             len(truth) >= settings.min_samples_split
@@ -123,8 +123,8 @@ class StumpGrowth(Growth):
         search: Any
         scratch: StumpScratch | StumpClassScratch
         if sums is None:
-            n_groups = int(self.features[N_CODES].max(initial=1))
-            search, scratch = k.search_moments, StumpScratch(np.empty((GROUP_ROWS, n_groups), SUM), totals)
+            n_bins = int(self.features[N_CODES].max(initial=1))
+            search, scratch = k.search_moments, StumpScratch(np.empty((BIN_ROWS, n_bins), SUM), totals)
         else:
             search, scratch = k.search_classes, StumpClassScratch(sums, totals, n_present)
         split = RootSplit(lowest, -1, -1, -1)
@@ -136,6 +136,6 @@ class StumpGrowth(Growth):
             split = search(split, bound, first, last, self.order, settings, table, scratch)
         if split.feature >= 0 and split.score - score < settings.min_gain:
             split = split._replace(feature=-1)
-        targets = Targets(self.labels, self.ids, truth)
+        targets = Targets(self.addends, self.ids, truth)
         self.state[N_NODES] = k.split_root(split, score, self.codes, self.order, table, targets, self.nodes)
         return DONE

@@ -24,13 +24,12 @@ from spinney._criteria import CRITERIA
 from spinney._elementary import log2_one
 from spinney._jit import compiled
 from spinney._types import (
+    BIN_ROWS,
     BY_C45,
     BY_GAIN,
     BY_RATIO,
-    CELLS_PER_ROW,
     CODE,
     CONTROL_SIZE,
-    GROUP_ROWS,
     IS_CATEGORICAL,
     LOW,
     MISSING_CODE,
@@ -43,6 +42,7 @@ from spinney._types import (
     OFFSET,
     ROW,
     SUM,
+    SUMS_PER_ROW,
     TEXTBOOK_CLASS_ROWS,
     TEXTBOOK_STATE_SIZE,
     THRESHOLD,
@@ -64,7 +64,7 @@ from spinney.kernels.common.structs import (
 )
 from spinney.table.coding import Codes
 from spinney.table.fixed_point import Target, Weights, scale, sum_bits, weight_unit
-from spinney.tree.grow import FIRST_NODES, GAIN_SLACK, INTERPRETED_SECONDS, MAX_CELLS, enlarge, entropy_table
+from spinney.tree.grow import FIRST_NODES, GAIN_SLACK, INTERPRETED_SECONDS, MAX_SUMS, enlarge, entropy_table
 from spinney.tree.interruptible import Driven
 from spinney.tree.structure import Tree
 
@@ -134,12 +134,12 @@ def make_branches(n_entries: int, n_branches: int) -> Branches:
 
 def spare_of(entries: Entries) -> Entries:
     """Scratch as large as an arena."""
-    return Entries(np.empty_like(entries.ids), np.empty_like(entries.labels))
+    return Entries(np.empty_like(entries.ids), np.empty_like(entries.addends))
 
 
 def widen(entries: Entries, n: int) -> Entries:
     """The same entries with room for n."""
-    return Entries(enlarge(entries.ids, n), enlarge(entries.labels, n))
+    return Entries(enlarge(entries.ids, n), enlarge(entries.addends, n))
 
 
 def count_times(weights: Weights, times: NDArray[np.int64] | None) -> NDArray[np.int64]:
@@ -252,11 +252,11 @@ class Textbook(Driven):
             xlogx=xlogx,
         )
         self.ids = np.arange(n_rows, dtype=ROW)
-        self.root = Entries(self.ids, self.make_labels(spreads=spreads))
+        self.root = Entries(self.ids, self.make_addends(spreads=spreads))
         self.control = np.zeros(CONTROL_SIZE, np.int64)
         self.allocate_scratch(n_rows)
 
-    def make_labels(self, *, spreads: bool) -> NDArray[np.int64]:
+    def make_addends(self, *, spreads: bool) -> NDArray[np.int64]:
         """What each row adds to the sums."""
         target, weights = self.target, self.weights
         n_rows = len(target.truth)
@@ -269,19 +269,19 @@ class Textbook(Driven):
         return np.stack([values, weight])
 
     def allocate_scratch(self, n_rows: int) -> None:
-        """Allocate what the kernels only write to pass it on: `cells` are zero between uses, the rest is arbitrary."""
+        """Allocate what kernels only write to pass it on: `histogram` is zero between uses, the rest is arbitrary."""
         n_codes = self.features[N_CODES]
         is_category = self.features[IS_CATEGORICAL] != 0
         n_classes = self.target.n_classes
         most = int(n_codes.max(initial=1))
-        n_cells = (most + 1) * 4
+        n_sums = (most + 1) * 4
         if n_classes:
             sizes = (n_codes + 1) * (n_classes + 1)
-            numeric = sizes[~is_category & (sizes <= CELLS_PER_ROW * n_rows)]
-            n_cells = int(max(numeric.max(initial=1), sizes[is_category].max(initial=1)))
-        if n_cells > MAX_CELLS:
+            numeric = sizes[~is_category & (sizes <= SUMS_PER_ROW * n_rows)]
+            n_sums = int(max(numeric.max(initial=1), sizes[is_category].max(initial=1)))
+        if n_sums > MAX_SUMS:
             raise ValueError(
-                f"a categorical feature and {n_classes} classes need a table of {n_cells} sums, more than {MAX_CELLS}; "
+                f"a categorical feature and {n_classes} classes need a table of {n_sums} sums, more than {MAX_SUMS}; "
                 "merge rare levels or rare classes"
             )
         self.most_branches = max(int(n_codes[is_category].max(initial=0)) + 1, 3)
@@ -289,9 +289,9 @@ class Textbook(Driven):
             column=np.empty((n_rows, 1), CODE),
             keys=np.empty((2, n_rows), np.uint64),
             counts=np.empty(MOST_BUCKETS, np.int32),
-            cells=np.zeros(n_cells, SUM),
+            histogram=np.zeros(n_sums, SUM),
             totals=np.zeros(TOTALS_SIZE, SUM),
-            groups=None if n_classes else np.empty((GROUP_ROWS, max(most, 2)), SUM),
+            bins=None if n_classes else np.empty((BIN_ROWS, max(most, 2)), SUM),
             sums=np.zeros((TEXTBOOK_CLASS_ROWS, n_classes), SUM) if n_classes else None,
             figures=make_figures(len(n_codes)),
         )
@@ -302,7 +302,7 @@ class Textbook(Driven):
     def grow(self) -> Tree:
         """Grow the tree."""
         n_nodes = FIRST_NODES + self.most_branches
-        self.arena = Entries(self.root.ids.copy(), self.root.labels.copy())
+        self.arena = Entries(self.root.ids.copy(), self.root.addends.copy())
         self.spare = spare_of(self.arena)
         self.nodes = make_textbook_nodes(n_nodes, self.target.n_classes)
         node, depth = np.zeros((2, n_nodes), np.int64)
@@ -461,7 +461,7 @@ class Textbook(Driven):
         entries = widen(entries, int(parting.n_entries))
         kernels.fill_branches(parting, entries, spare_of(entries), times, branches)
         parts = [slice(int(b), int(b + n)) for b, n in zip(branches.begin, branches.n, strict=True)][:n_branches]
-        return [Entries(entries.ids[part].copy(), entries.labels[:, part].copy()) for part in parts]
+        return [Entries(entries.ids[part].copy(), entries.addends[:, part].copy()) for part in parts]
 
 
 def grow_textbook(

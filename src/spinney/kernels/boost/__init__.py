@@ -1,10 +1,10 @@
 """Grow the trees of gradient boosting on rows of bytes.
 
 Words. A *row* is a few 64-bit words of codes, one byte for a *narrow* feature, two for a *wide* one; it moves with the
-partition, together with its *packed sum*, gradient << 32 | hessian in units of a tree. A *cell* is the packed sum of
-the rows of a node with one code of one feature; a *group* is the same as an entry of a list, with its code. A *slot*
-holds an open node: its best test, its sums, its cells. A *shard* is the share of the rows that one thread moves and
-sums.
+partition, together with its *packed sum*, gradient << 32 | hessian in units of a tree. A *bin* is the
+rows of a node with one code of one feature, and their packed sum; a *histogram* has the sums of all codes, each in
+its place, a list of bins only those that rows have, with their codes. A *slot* holds an open node: its best test, its
+sums, its histogram. A *shard* is the share of the rows that one thread moves and sums.
 
 One round, for each raw score; doors, which Python calls, are in capitals:
 
@@ -24,9 +24,10 @@ Inside `grow`:
 
     pick_node ─► make_children ─► prepare_children ─────────────────► search, for each child that may be split
        ▲  │       (numbers,        mark_branches: code ─► branch        scan_features: best cut of each feature
-       │  │        slots)          move_shard: rows ─► branches           scan_cells, or group_feature, scan_groups
-       │  ▼                        sum_shard: the smaller child          choose_feature: counts rows if it must
-       │ split_node: the test      subtract_cells: the other             keep_test ─► slot
+       │  │        slots)          move_shard: rows ─► branches           scan_histogram, or list_feature_bins,
+       │  ▼                        sum_shard: the smaller child            scan_bins
+       │ split_node: the test      subtract_histogram: the other        choose_feature: counts rows if it must
+       │                                                                keep_test ─► slot
        └───────────────────────────────────────────────────────────────────┘
 
 State (`common.structs`): BoostTable what is known of features and rows, read only; ByteRows twice, the table as

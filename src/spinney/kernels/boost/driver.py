@@ -4,7 +4,7 @@
      ▲                                                        │
      └── open the children ◄── best test of each ◄── the other child by subtraction
 
-An open node has a *slot*: its test, its sums, and the cells of its features. Work for many threads is of two kinds: a
+An open node has a *slot*: its test, its sums, and its histogram. Work for many threads is of two kinds: a
 large node, whose rows are shared out (`threads`), and a batch of small ones, whose children are made ready side by
 side, each by one thread. Which nodes will be split is a guess then: nodes are split in the order of their gains all the
 same, and what was made ready in vain is dropped.
@@ -52,7 +52,7 @@ from ..common.rng import fold
 from ..common.structs import BoostFrontier, BoostNodes, BoostScratch, BoostSettings, BoostTable, ByteRows
 from .scan import hessian_of, value_of
 from .search import search
-from .threads import add_cells, clear_cells, guess_smaller, move_shard, subtract_cells, sum_shard
+from .threads import add_histogram, clear_histogram, guess_smaller, move_shard, subtract_histogram, sum_shard
 
 GO_ON = -1
 ONE = np.uint64(1)
@@ -171,7 +171,7 @@ def prepare_children(
     In the phase CHILDREN threads have moved the rows, and summed the child that was to be smaller.
     """
     n_shards = settings.n_shards
-    cells = frontier.cells
+    histogram = frontier.histogram
     child = frontier.first_child[slot]
     is_shared = frontier.state[PHASE] == CHILDREN
     if not is_shared:
@@ -192,16 +192,16 @@ def prepare_children(
     small = np.int64(nodes.n_rows[child] > nodes.n_rows[child + 1])
     if is_shared:
         small = frontier.state[SMALL_CHILD] - child
-    part = (frontier.right_slot[slot] if small == 1 else frontier.left_slot[slot]) * table.n_slot_cells
-    rest = (frontier.left_slot[slot] if small == 1 else frontier.right_slot[slot]) * table.n_slot_cells
+    part = (frontier.right_slot[slot] if small == 1 else frontier.left_slot[slot]) * table.histogram_size
+    rest = (frontier.left_slot[slot] if small == 1 else frontier.right_slot[slot]) * table.histogram_size
     if is_shared:
         for shard in range(1, n_shards):
-            add_cells(cells, part, frontier.shard_cells, (shard - 1) * table.n_slot_cells, table)
+            add_histogram(histogram, part, frontier.shard_histogram, (shard - 1) * table.histogram_size, table)
     else:
-        clear_cells(cells, part, table)
+        clear_histogram(histogram, part, table)
         for shard in range(n_shards):
-            sum_shard(shard, child + small, table, source, buffer, nodes, cells, part)
-    subtract_cells(cells, slot * table.n_slot_cells, part, rest, table)
+            sum_shard(shard, child + small, table, source, buffer, nodes, histogram, part)
+    subtract_histogram(histogram, slot * table.histogram_size, part, rest, table)
 
 
 @door
@@ -295,7 +295,7 @@ def open_root(
     frontier: BoostFrontier,
     settings: BoostSettings,
 ) -> None:
-    """Make the root ready to be searched: fill its slot, and its cells unless threads have summed their shares."""
+    """Make the root ready to be searched: fill its slot, and its histogram unless threads have summed theirs."""
     state = frontier.state
     slot = state[CURRENT_SLOT]
     frontier.node[slot] = 0
@@ -307,14 +307,16 @@ def open_root(
     frontier.upper[slot] = nodes.upper[0]
     frontier.is_ready[slot] = False
     frontier.is_open[slot] = may_split(slot, nodes, frontier, settings)
-    first = slot * table.n_slot_cells
+    first = slot * table.histogram_size
     if state[PHASE] == SUMMED:
         for shard in range(1, settings.n_shards):
-            add_cells(frontier.cells, first, frontier.shard_cells, (shard - 1) * table.n_slot_cells, table)
+            add_histogram(
+                frontier.histogram, first, frontier.shard_histogram, (shard - 1) * table.histogram_size, table
+            )
     else:
-        clear_cells(frontier.cells, first, table)
+        clear_histogram(frontier.histogram, first, table)
         for shard in range(settings.n_shards):
-            sum_shard(shard, np.int64(0), table, source, buffer, nodes, frontier.cells, first)
+            sum_shard(shard, np.int64(0), table, source, buffer, nodes, frontier.histogram, first)
 
 
 @inlined
@@ -401,7 +403,7 @@ def grow(
     """Grow until the tree is done, room is needed, or there is work for many threads; then call again.
 
     Before the first call node 0 has its rows, the current slot is its own, and `state[PHASE]` is ROOT. What takes most
-    of the groups is inlined, and called in one place: a call would pass on some 700 words.
+    of the structs is inlined, and called in one place: a call would pass on some 700 words.
     """
     state = frontier.state
     while control[CONTROL_STOP] == 0:

@@ -12,17 +12,17 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import inlined, kernel
-from spinney._types import CELL_STRIDE, GROUP_CODE, MISSING_CODE
+from spinney._types import BIN_CODE, HISTOGRAM_STRIDE, MISSING_CODE
 
 from ..common.structs import ByteRows, Column
 
 ONE, TWO, THREE, FOUR, FIVE, SIX, SEVEN, EIGHT = (np.uint64(k) for k in range(1, 9))
 BYTE = np.uint64(8)
 BYTE_MASK = np.uint64(255)
-CELLS = np.uint64(CELL_STRIDE)
+STRIDE = np.uint64(HISTOGRAM_STRIDE)
 S16, S24, S32, S40, S48, S56 = (np.uint64(bits) for bits in (16, 24, 32, 40, 48, 56))
 NARROW, WIDE = np.bool_(False), np.bool_(True)  # typed as any bool: a literal would be a type of its own
-C2, C3, C4, C5, C6, C7, C8 = (np.uint64(k * CELL_STRIDE) for k in range(2, 9))
+C2, C3, C4, C5, C6, C7, C8 = (np.uint64(k * HISTOGRAM_STRIDE) for k in range(2, 9))
 
 
 @inlined
@@ -44,10 +44,10 @@ def add_rows(
     hi: int,
     n_words: int,  # of a row
     n_narrow: int,
-    cells: np.ndarray,  # added to from `first` on, CELL_STRIDE for each feature
+    histogram: np.ndarray,  # added to from `first` on, HISTOGRAM_STRIDE for each feature
     first: int,
 ) -> None:
-    """Add the packed sums of rows lo .. hi to the cells of all narrow features."""
+    """Add the packed sums of rows lo .. hi to the histogram of all narrow features."""
     words = rows.words
     sums = rows.sums
     step = np.uint64(n_words)
@@ -60,21 +60,21 @@ def add_rows(
         base = start
         for w in range(full):  # eight codes by one load
             word = words[at + w]
-            cells[base + (word & BYTE_MASK)] += v
-            cells[base + CELLS + ((word >> BYTE) & BYTE_MASK)] += v
-            cells[base + C2 + ((word >> S16) & BYTE_MASK)] += v
-            cells[base + C3 + ((word >> S24) & BYTE_MASK)] += v
-            cells[base + C4 + ((word >> S32) & BYTE_MASK)] += v
-            cells[base + C5 + ((word >> S40) & BYTE_MASK)] += v
-            cells[base + C6 + ((word >> S48) & BYTE_MASK)] += v
-            cells[base + C7 + (word >> S56)] += v
+            histogram[base + (word & BYTE_MASK)] += v
+            histogram[base + STRIDE + ((word >> BYTE) & BYTE_MASK)] += v
+            histogram[base + C2 + ((word >> S16) & BYTE_MASK)] += v
+            histogram[base + C3 + ((word >> S24) & BYTE_MASK)] += v
+            histogram[base + C4 + ((word >> S32) & BYTE_MASK)] += v
+            histogram[base + C5 + ((word >> S40) & BYTE_MASK)] += v
+            histogram[base + C6 + ((word >> S48) & BYTE_MASK)] += v
+            histogram[base + C7 + (word >> S56)] += v
             base += C8
         if rest > np.uint64(0):
             word = words[at + full]
             for _ in range(rest):
-                cells[base + (word & BYTE_MASK)] += v
+                histogram[base + (word & BYTE_MASK)] += v
                 word = word >> BYTE
-                base += CELLS
+                base += STRIDE
 
 
 @kernel
@@ -84,7 +84,7 @@ def add_some(
     hi: int,
     n_words: int,
     used_places: np.ndarray,  # (n,) int64: narrow features by place
-    cells: np.ndarray,
+    histogram: np.ndarray,
     first: int,
 ) -> None:
     """The same for some of the narrow features."""
@@ -97,18 +97,18 @@ def add_some(
         at = k * stride
         for f in range(n_used):
             place = np.uint64(used_places[f])
-            cells[np.uint64(first) + place * CELLS + np.uint64(codes[at + place])] += v
+            histogram[np.uint64(first) + place * STRIDE + np.uint64(codes[at + place])] += v
 
 
 @kernel
-def add_one(rows: ByteRows, lo: int, hi: int, column: Column, cells: np.ndarray, first: int) -> None:
+def add_one(rows: ByteRows, lo: int, hi: int, column: Column, histogram: np.ndarray, first: int) -> None:
     """The same for one wide feature."""
     codes = rows.codes
     sums = rows.sums
     stride = np.uint64(column.n_words) * EIGHT
     place = np.uint64(column.place)
     for k in range(np.uint64(lo), np.uint64(hi)):
-        cells[np.uint64(first) + read_code(codes, k * stride + place, True)] += sums[k]
+        histogram[np.uint64(first) + read_code(codes, k * stride + place, True)] += sums[k]
 
 
 @kernel
@@ -117,20 +117,20 @@ def add_wide(
     lo: int,
     hi: int,
     column: Column,
-    cells: np.ndarray,
-    groups: np.ndarray,  # its GROUP_CODE written: codes in the order in which they are met
+    histogram: np.ndarray,
+    bins: np.ndarray,  # its BIN_CODE written: codes in the order in which they are met
     n_met: int,
 ) -> int:
-    """Add the packed sums of rows lo .. hi to the cells of a wide feature; return how many codes have been met."""
+    """Add the packed sums of rows lo .. hi to the histogram of a wide feature; return how many codes have been met."""
     codes = rows.codes
     sums = rows.sums
     stride = np.uint64(column.n_words) * EIGHT
     place = np.uint64(column.place)
     for k in range(np.uint64(lo), np.uint64(hi)):
         code = read_code(codes, k * stride + place, True)
-        groups[GROUP_CODE, n_met] = np.int64(code)
-        n_met += np.int64(cells[code] == 0)
-        cells[code] += sums[k]
+        bins[BIN_CODE, n_met] = np.int64(code)
+        n_met += np.int64(histogram[code] == 0)
+        histogram[code] += sums[k]
     return n_met
 
 

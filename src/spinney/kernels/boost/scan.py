@@ -4,10 +4,10 @@
   value                                            -T(G) / (H + lambda), T shrinking by alpha; within the node's bounds
   gain of a test                                   scores of the branches - score of the node - gamma
 
-Without L1 penalty and constraints the score is G**2 / (H + lambda) / 2, and `scan_cells` takes the cells of a narrow
-number as they stand: present codes are packed together first, so that the loop over their gains has no jumps and four
-divisions go at once (2 ns a cell instead of 4). Everything else goes by *groups*: the rows of the node with one code,
-in the order of the codes or, for the levels of a category, of G / (H + cat_smooth).
+Without L1 penalty and constraints the score is G**2 / (H + lambda) / 2, and `scan_histogram` takes the sums of a
+narrow number as they stand: present codes are packed together first, so that the loop over their gains has no jumps
+and four divisions go at once (2 ns a code instead of 4). Everything else goes by *bins*: the rows of the node with one
+code, in the order of the codes or, for the levels of a category, of G / (H + cat_smooth).
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import inlined, kernel
-from spinney._types import GROUP_CODE, GROUP_N, GROUP_SUM, GROUP_WEIGHT, MISSING_CODE, SUM_SHIFT
+from spinney._types import BIN_CODE, BIN_N, BIN_SUM, BIN_WEIGHT, MISSING_CODE, SUM_SHIFT
 
-from ..common.groups import order_groups
+from ..common.bins import order_bins
 from ..common.luck import few_rows, luck_of, no_chance
-from ..common.structs import BoostCut, BoostSettings, Bounds, CellScan, Chance, RowSums
+from ..common.structs import BoostCut, BoostSettings, Bounds, Chance, HistogramScan, RowSums
 
 HESSIAN_MASK = np.int64((1 << SUM_SHIFT) - 1)
 NO_GAIN = -np.inf
-FEW_GROUPS = 24  # are sorted by insertion alone
+FEW_BINS = 24  # are sorted by insertion alone
 CROWD = 64
 HUGE = 1e300
 
@@ -72,12 +72,12 @@ def plain_gain(g: float, h: float, g_all: float, h_all: float, reg_lambda: float
 
 
 @inlined
-def scan_cells(
-    cells: np.ndarray,
-    first: int,  # cell of the missing code
+def scan_histogram(
+    histogram: np.ndarray,
+    first: int,  # place of the missing code
     n_codes: int,
     total: int,
-    room: CellScan,
+    room: HistogramScan,
     settings: BoostSettings,
 ) -> BoostCut:
     """Best cut of a narrow number, with twice the scores of its branches; -inf where no cut is allowed."""
@@ -86,11 +86,11 @@ def scan_cells(
     left_g = room.gradient
     left_h = room.hessian
     gains = room.gain
-    missing = cells[first]
+    missing = histogram[first]
     n = np.int64(0)
     acc = np.int64(0)
     for code in range(1, n_codes + 1):
-        v = cells[first + code]
+        v = histogram[first + code]
         acc += v
         lefts[n] = acc
         left_g[n] = np.float64(gradient_of(acc)) * settings.gradient_unit
@@ -133,29 +133,29 @@ def root_of(packed: int) -> float:
 
 
 @inlined
-def chance_of(groups: np.ndarray, n_groups: int, whole: RowSums, settings: BoostSettings) -> Chance:
+def chance_of(bins: np.ndarray, n_bins: int, whole: RowSums, settings: BoostSettings) -> Chance:
     """What the levels of a category gain by chance; a hessian is what a weight is elsewhere."""
     if whole.noise == 0.0:
         return no_chance()
     roots = 0.0
-    for k in range(n_groups):
-        roots += root_of(groups[GROUP_SUM, k])
-    information = np.float64(hessian_of(whole.packed)) * settings.hessian_unit / np.float64(n_groups)
+    for k in range(n_bins):
+        roots += root_of(bins[BIN_SUM, k])
+    information = np.float64(hessian_of(whole.packed)) * settings.hessian_unit / np.float64(n_bins)
     return Chance(whole.noise, roots, few_rows(information), 0.0, 0.0)
 
 
 @kernel
-def scan_groups(
-    groups: np.ndarray,
-    n_groups: int,
+def scan_bins(
+    bins: np.ndarray,
+    n_bins: int,
     whole: RowSums,  # rows of the node; their number is 0 where they have not been counted
     missing: RowSums,  # those whose value is missing
     bounds: Bounds,
     direction: int,  # of a monotone constraint
-    most: int,  # groups of the smaller branch
+    most: int,  # bins of the smaller branch
     settings: BoostSettings,
 ) -> BoostCut:
-    """Best cut of groups in their order: `cut` is the last group of branch 0, `following` the next one."""
+    """Best cut of bins in their order: `cut` is the last bin of branch 0, `following` the next one."""
     best = NO_GAIN
     cut = np.int64(-1)
     side = np.int64(-1)
@@ -166,25 +166,25 @@ def scan_groups(
     is_counted = whole.n_rows > 0
     least = np.int64(settings.min_hessian)
     h_all = hessian_of(total)
-    chance = chance_of(groups, n_groups, whole, settings)
+    chance = chance_of(bins, n_bins, whole, settings)
     for with_missing in range(2 if missing.packed != 0 else 1):
         roots = 0.0
         left = missing.packed * with_missing
         n_left = missing.n_rows * with_missing
         w_left = missing.weight * with_missing
-        for k in range(n_groups):
-            left += groups[GROUP_SUM, k]
+        for k in range(n_bins):
+            left += bins[BIN_SUM, k]
             h = hessian_of(left)
             if chance.noise > 0.0:
-                roots += root_of(groups[GROUP_SUM, k])
+                roots += root_of(bins[BIN_SUM, k])
             if is_counted:
-                n_left += groups[GROUP_N, k]
-                w_left += groups[GROUP_WEIGHT, k]
+                n_left += bins[BIN_N, k]
+                w_left += bins[BIN_WEIGHT, k]
                 if n_left < settings.min_samples_leaf or whole.n_rows - n_left < settings.min_samples_leaf:
                     continue
                 if w_left < settings.min_weight_leaf or whole.weight - w_left < settings.min_weight_leaf:
                     continue
-            if h < least or h_all - h < least or min(k + 1, n_groups - k - 1) > most:
+            if h < least or h_all - h < least or min(k + 1, n_bins - k - 1) > most:
                 continue
             if settings.is_plain:
                 gain = 0.5 * plain_gain(
@@ -206,109 +206,109 @@ def scan_groups(
                 cut = np.int64(k)
                 side = np.int64(with_missing)
                 best_left = left
-    following = cut + 1 if 0 <= cut < n_groups - 1 else np.int64(-1)
+    following = cut + 1 if 0 <= cut < n_bins - 1 else np.int64(-1)
     branch = np.int64(1) - side if missing.packed != 0 else np.int64(-1)
     return BoostCut(best, cut, following, branch, best_left)
 
 
 @kernel
-def list_groups(cells: np.ndarray, first: int, n_codes: int, groups: np.ndarray) -> int:
+def list_bins(histogram: np.ndarray, first: int, n_codes: int, bins: np.ndarray) -> int:
     """List the present codes of a feature with their sums, in the order of the codes; return how many there are."""
     n = np.int64(0)
     for code in range(1, n_codes + 1):
-        v = cells[first + code]
-        groups[GROUP_CODE, n] = code
-        groups[GROUP_SUM, n] = v
+        v = histogram[first + code]
+        bins[BIN_CODE, n] = code
+        bins[BIN_SUM, n] = v
         n += np.int64(v != 0)
     return n
 
 
 @kernel
-def list_met_groups(cells: np.ndarray, n_met: int, groups: np.ndarray, scores: np.ndarray) -> int:
-    """The same from a list of the codes that were met, in any order and with the missing code; clears the cells."""
+def list_met_bins(histogram: np.ndarray, n_met: int, bins: np.ndarray, scores: np.ndarray) -> int:
+    """The same from a list of the codes that were met, in any order and with the missing code; clears the histogram."""
     n = np.int64(0)
     for k in range(n_met):
-        code = groups[GROUP_CODE, k]
-        v = cells[code]
-        cells[code] = 0
+        code = bins[BIN_CODE, k]
+        v = histogram[code]
+        histogram[code] = 0
         if code != MISSING_CODE:
-            groups[GROUP_CODE, n] = code
-            groups[GROUP_SUM, n] = v
+            bins[BIN_CODE, n] = code
+            bins[BIN_SUM, n] = v
             scores[n] = np.float64(code)
             n += 1
     return n
 
 
 @kernel
-def score_levels(groups: np.ndarray, n_groups: int, scores: np.ndarray, settings: BoostSettings) -> None:
+def score_levels(bins: np.ndarray, n_bins: int, scores: np.ndarray, settings: BoostSettings) -> None:
     """Write the order of the levels of a category: gradient per smoothed hessian."""
-    for k in range(n_groups):
-        packed = groups[GROUP_SUM, k]
+    for k in range(n_bins):
+        packed = bins[BIN_SUM, k]
         h = np.float64(hessian_of(packed)) * settings.hessian_unit
         scores[k] = np.float64(gradient_of(packed)) * settings.gradient_unit / (h + settings.cat_smooth)
 
 
 @kernel
-def insert_groups(groups: np.ndarray, scores: np.ndarray, n_groups: int) -> None:
-    """Sort groups by score, then by code, in place: fast where they are nearly in order."""
-    for k in range(1, n_groups):
+def insert_bins(bins: np.ndarray, scores: np.ndarray, n_bins: int) -> None:
+    """Sort bins by score, then by code, in place: fast where they are nearly in order."""
+    for k in range(1, n_bins):
         score = scores[k]
-        code = groups[GROUP_CODE, k]
-        packed = groups[GROUP_SUM, k]
+        code = bins[BIN_CODE, k]
+        packed = bins[BIN_SUM, k]
         at = k - 1
         while at >= 0:
             other = scores[at]
-            if other < score or (other == score and groups[GROUP_CODE, at] < code):
+            if other < score or (other == score and bins[BIN_CODE, at] < code):
                 break
             scores[at + 1] = other
-            groups[GROUP_CODE, at + 1] = groups[GROUP_CODE, at]
-            groups[GROUP_SUM, at + 1] = groups[GROUP_SUM, at]
+            bins[BIN_CODE, at + 1] = bins[BIN_CODE, at]
+            bins[BIN_SUM, at + 1] = bins[BIN_SUM, at]
             at -= 1
         scores[at + 1] = score
-        groups[GROUP_CODE, at + 1] = code
-        groups[GROUP_SUM, at + 1] = packed
+        bins[BIN_CODE, at + 1] = code
+        bins[BIN_SUM, at + 1] = packed
 
 
 @kernel
-def sort_groups(groups: np.ndarray, scores: np.ndarray, n_groups: int, spare: np.ndarray, buckets: np.ndarray) -> None:
-    """Sort groups by score, then by code.
+def sort_bins(bins: np.ndarray, scores: np.ndarray, n_bins: int, spare: np.ndarray, buckets: np.ndarray) -> None:
+    """Sort bins by score, then by code.
 
     Scores are spread over buckets between the least and the greatest, which leaves an insertion sort little to do.
-    Where they crowd in a bucket, a heap takes over. Counts and weights of the groups, and `spare`, are scratch.
+    Where they crowd in a bucket, a heap takes over. Counts and weights of the bins, and `spare`, are scratch.
     """
-    if n_groups > FEW_GROUPS:
+    if n_bins > FEW_BINS:
         low = scores[0]
         high = scores[0]
-        for k in range(n_groups):
+        for k in range(n_bins):
             low = min(low, scores[k])
             high = max(high, scores[k])
         if not (high - low < HUGE):  # 0 * inf is no bucket
-            order_groups(groups, scores, n_groups, 0.0)
+            order_bins(bins, scores, n_bins, 0.0)
             return
-        n_buckets = min(len(buckets), n_groups + 2)
+        n_buckets = min(len(buckets), n_bins + 2)
         scale = np.float64(n_buckets - 2) / (high - low) if high > low else 0.0
         if not (scale < HUGE):
             scale = 0.0
         for b in range(n_buckets):
             buckets[b] = 0
-        for k in range(n_groups):
+        for k in range(n_bins):
             buckets[np.int64((scores[k] - low) * scale) + 1] += 1
         fullest = np.int64(0)
         for b in range(1, n_buckets):
             fullest = max(fullest, np.int64(buckets[b]))
             buckets[b] += buckets[b - 1]
         if fullest > CROWD and high > low:
-            order_groups(groups, scores, n_groups, 0.0)
+            order_bins(bins, scores, n_bins, 0.0)
             return
-        for k in range(n_groups):
+        for k in range(n_bins):
             b = np.int64((scores[k] - low) * scale)
             at = buckets[b]
             buckets[b] += 1
             spare[at] = scores[k]
-            groups[GROUP_N, at] = groups[GROUP_CODE, k]
-            groups[GROUP_WEIGHT, at] = groups[GROUP_SUM, k]
-        for k in range(n_groups):
+            bins[BIN_N, at] = bins[BIN_CODE, k]
+            bins[BIN_WEIGHT, at] = bins[BIN_SUM, k]
+        for k in range(n_bins):
             scores[k] = spare[k]
-            groups[GROUP_CODE, k] = groups[GROUP_N, k]
-            groups[GROUP_SUM, k] = groups[GROUP_WEIGHT, k]
-    insert_groups(groups, scores, n_groups)
+            bins[BIN_CODE, k] = bins[BIN_N, k]
+            bins[BIN_SUM, k] = bins[BIN_WEIGHT, k]
+    insert_bins(bins, scores, n_bins)

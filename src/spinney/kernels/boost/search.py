@@ -5,8 +5,8 @@
                     once more, and the choice is made again
     keep_test       the test of the winner, with its threshold or its levels       ─► the slot of the node
 
-Rows are counted for a winner only, and only where its sums do not already say that there are enough: a count in every
-cell would cost half the speed.
+Rows are counted for a winner only, and only where its sums do not already say that there are enough: a count beside
+every sum would cost half the speed.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 
 from spinney._jit import inlined, kernel
 from spinney._types import (
-    GROUP_CODE,
-    GROUP_N,
-    GROUP_WEIGHT,
+    BIN_CODE,
+    BIN_N,
+    BIN_WEIGHT,
     IS_CATEGORICAL,
     MONOTONE,
     N_CODES,
@@ -44,28 +44,28 @@ from .rows import add_wide, count_below, count_rows
 from .scan import (
     NO_GAIN,
     hessian_of,
-    list_groups,
-    list_met_groups,
-    scan_cells,
-    scan_groups,
+    list_bins,
+    list_met_bins,
+    scan_bins,
+    scan_histogram,
     score_levels,
     score_of,
-    sort_groups,
+    sort_bins,
     value_of,
 )
 from .threads import column_of, rows_of, runs_of
 
 GAIN_SLACK = 2.0**-40  # of the score of a node: less is rounding
 FEW_LEVELS = 64  # of a category at a node: any subset of so many may be a branch
-SPARSE = 8  # fewer rows than codes / SPARSE: the codes that were met are sorted instead of looking at every cell
+SPARSE = 8  # fewer rows than codes / SPARSE: the codes that were met are sorted instead of looking at every code
 ONE, NONE = np.uint64(1), np.uint64(0)
 
 
-# --- Groups and counts of one feature -----------------------------------------------------------------------
+# --- Bins and counts of one feature -------------------------------------------------------------------------
 
 
 @inlined
-def group_feature(
+def list_feature_bins(
     slot: int,
     feature: int,
     table: BoostTable,
@@ -75,16 +75,16 @@ def group_feature(
     scratch: BoostScratch,
     settings: BoostSettings,
 ) -> tuple[int, int]:
-    """List the groups of a feature in the order they are cut in; return how many, and the sum of missing values."""
-    groups = scratch.groups
+    """List the bins of a feature in the order they are cut in; return how many, and the sum of missing values."""
+    bins = scratch.bins
     scores = scratch.scores
     n_codes = table.features[N_CODES, feature]
-    if table.first_cell[feature] >= 0:
-        at = slot * table.n_slot_cells + table.first_cell[feature]
-        missing = frontier.cells[at]
-        n = list_groups(frontier.cells, at, n_codes, groups)
+    if table.histogram_start[feature] >= 0:
+        at = slot * table.histogram_size + table.histogram_start[feature]
+        missing = frontier.histogram[at]
+        n = list_bins(frontier.histogram, at, n_codes, bins)
     else:
-        cells = scratch.wide_cells
+        histogram = scratch.wide_histogram
         node = frontier.number[slot]
         column = column_of(feature, table)
         n_met = np.int64(0)
@@ -94,27 +94,27 @@ def group_feature(
             for begin in range(runs.lo, runs.hi, runs.jump):
                 end = min(begin + runs.size, runs.hi)
                 n_rows += end - begin
-                n_met = add_wide(rows, begin, end, column, cells, groups, n_met)
-        missing = cells[0]
+                n_met = add_wide(rows, begin, end, column, histogram, bins, n_met)
+        missing = histogram[0]
         if n_rows * SPARSE < n_codes:
-            n = list_met_groups(cells, n_met, groups, scores)
-            sort_groups(groups, scores, n, scratch.spare, scratch.buckets)
+            n = list_met_bins(histogram, n_met, bins, scores)
+            sort_bins(bins, scores, n, scratch.spare, scratch.buckets)
         else:
-            n = list_groups(cells, np.int64(0), n_codes, groups)
+            n = list_bins(histogram, np.int64(0), n_codes, bins)
             for k in range(n_codes + 1):
-                cells[k] = 0
+                histogram[k] = 0
     if table.features[IS_CATEGORICAL, feature] != 0:
-        score_levels(groups, n, scores, settings)
-        sort_groups(groups, scores, n, scratch.spare, scratch.buckets)
+        score_levels(bins, n, scores, settings)
+        sort_bins(bins, scores, n, scratch.spare, scratch.buckets)
     return n, missing
 
 
 @kernel
-def count_groups(
+def count_bin_rows(
     node: int, feature: int, n: int, table: BoostTable, rows: ByteRows, nodes: BoostNodes, scratch: BoostScratch
 ) -> int:
-    """Count the rows and weights of the n listed groups of a feature; return the weight of the node."""
-    groups = scratch.groups
+    """Count the rows and weights of the n listed bins of a feature; return the weight of the node."""
+    bins = scratch.bins
     row_counts = scratch.row_counts
     weight_counts = scratch.weight_counts
     for code in range(table.features[N_CODES, feature] + 1):
@@ -128,9 +128,9 @@ def count_groups(
             count_rows(rows, begin, end, column, table.weights, row_counts, weight_counts)
     weight = weight_counts[0]
     for k in range(n):
-        code = groups[GROUP_CODE, k]
-        groups[GROUP_N, k] = row_counts[code]
-        groups[GROUP_WEIGHT, k] = weight_counts[code]
+        code = bins[BIN_CODE, k]
+        bins[BIN_N, k] = row_counts[code]
+        bins[BIN_WEIGHT, k] = weight_counts[code]
         weight += weight_counts[code]
     return weight
 
@@ -172,22 +172,22 @@ def is_allowed(feature: int, slot: int, table: BoostTable, frontier: BoostFronti
 @inlined
 def scan_listed(
     feature: int,
-    n: int,  # groups
+    n: int,  # bins
     whole: RowSums,
     missing: RowSums,
     bounds: Bounds,
     table: BoostTable,
-    groups: np.ndarray,
+    bins: np.ndarray,
     settings: BoostSettings,
 ) -> BoostCut:
-    """Best cut of the groups of a feature; of a number in codes, of a category in groups."""
+    """Best cut of the bins of a feature; of a number in codes, of a category in bins."""
     is_category = table.features[IS_CATEGORICAL, feature] != 0
     most = settings.max_cat_threshold if is_category and n > FEW_LEVELS else n
-    found = scan_groups(groups, n, whole, missing, bounds, table.features[MONOTONE, feature], most, settings)
+    found = scan_bins(bins, n, whole, missing, bounds, table.features[MONOTONE, feature], most, settings)
     if is_category or found.cut < 0:
         return BoostCut(found.gain, found.cut, np.int64(-1), found.missing, found.left)
-    following = groups[GROUP_CODE, found.following] if found.following >= 0 else np.int64(-1)
-    return BoostCut(found.gain, groups[GROUP_CODE, found.cut], following, found.missing, found.left)
+    following = bins[BIN_CODE, found.following] if found.following >= 0 else np.int64(-1)
+    return BoostCut(found.gain, bins[BIN_CODE, found.cut], following, found.missing, found.left)
 
 
 @inlined
@@ -231,16 +231,18 @@ def scan_features(
         if not is_allowed(feature, slot, table, frontier):
             continue
         if settings.is_plain and not table.is_wide[feature] and features[IS_CATEGORICAL, feature] == 0:
-            at = slot * table.n_slot_cells + table.first_cell[feature]
-            found = scan_cells(frontier.cells, at, features[N_CODES, feature], total, scratch.cell_scan, settings)
+            at = slot * table.histogram_size + table.histogram_start[feature]
+            found = scan_histogram(
+                frontier.histogram, at, features[N_CODES, feature], total, scratch.histogram_scan, settings
+            )
             note_cut(f, found, scratch)
             scratch.best.gain[f] *= 0.5
         else:
-            n, missing = group_feature(slot, feature, table, rows, nodes, frontier, scratch, settings)
+            n, missing = list_feature_bins(slot, feature, table, rows, nodes, frontier, scratch, settings)
             noise = frontier.noise[slot] if features[IS_CATEGORICAL, feature] != 0 else 0.0
             whole = RowSums(total, np.int64(0), np.int64(0), noise)
             unknown = RowSums(missing, np.int64(0), np.int64(0), 0.0)
-            found = scan_listed(feature, n, whole, unknown, bounds, table, scratch.groups, settings)
+            found = scan_listed(feature, n, whole, unknown, bounds, table, scratch.bins, settings)
             note_cut(f, found, scratch)
 
 
@@ -258,7 +260,7 @@ def choose_feature(
     scratch: BoostScratch,
     settings: BoostSettings,
 ) -> tuple[int, int]:
-    """The place of the best feature with enough gain and rows in `table.used`, -1: none; of a category its groups."""
+    """The place of the best feature with enough gain and rows in `table.used`, -1: none; of a category its bins."""
     used = table.used
     best = scratch.best
     node = frontier.number[slot]
@@ -289,27 +291,27 @@ def choose_feature(
         n = np.int64(0)
         missing = np.int64(0)
         if is_category or needs_counts:
-            n, missing = group_feature(slot, feature, table, rows, nodes, frontier, scratch, settings)
+            n, missing = list_feature_bins(slot, feature, table, rows, nodes, frontier, scratch, settings)
         if not needs_counts:
             return f, n
-        weight = count_groups(node, feature, n, table, rows, nodes, scratch)
+        weight = count_bin_rows(node, feature, n, table, rows, nodes, scratch)
         whole = RowSums(total, n_rows, weight, frontier.noise[slot] if is_category else 0.0)
         unknown = RowSums(missing, scratch.row_counts[0], scratch.weight_counts[0], 0.0)
-        found = scan_listed(feature, n, whole, unknown, bounds, table, scratch.groups, settings)
+        found = scan_listed(feature, n, whole, unknown, bounds, table, scratch.bins, settings)
         note_cut(f, found, scratch)
         best.is_counted[f] = True
 
 
 @inlined
-def keep_subset(slot: int, n: int, n_codes: int, groups: np.ndarray, frontier: BoostFrontier) -> None:
-    """Write the levels of branch 0: groups up to the cut; levels that are absent go with missing values."""
+def keep_subset(slot: int, n: int, n_codes: int, bins: np.ndarray, frontier: BoostFrontier) -> None:
+    """Write the levels of branch 0: bins up to the cut; levels that are absent go with missing values."""
     subsets = frontier.subsets
     cut = frontier.cut[slot]
     full = np.uint64(0xFFFFFFFFFFFFFFFF) if frontier.missing[slot] == 0 else NONE
     for w in range((n_codes + 63) >> 6):
         subsets[slot, w] = full
     for k in range(n):
-        level = groups[GROUP_CODE, k] - 1
+        level = bins[BIN_CODE, k] - 1
         bit = ONE << np.uint64(level & 63)
         if k <= cut:
             subsets[slot, level >> 6] |= bit
@@ -324,7 +326,7 @@ def keep_subset(slot: int, n: int, n_codes: int, groups: np.ndarray, frontier: B
 def keep_test(
     slot: int,
     f: int,
-    n: int,  # groups of a category
+    n: int,  # bins of a category
     own: float,
     table: BoostTable,
     frontier: BoostFrontier,
@@ -347,7 +349,7 @@ def keep_test(
     frontier.gain[slot] = best.gain[f] - own - settings.gamma
     if features[IS_CATEGORICAL, feature] != 0:
         frontier.kind[slot] = SUBSET
-        keep_subset(slot, n, features[N_CODES, feature], scratch.groups, frontier)
+        keep_subset(slot, n, features[N_CODES, feature], scratch.bins, frontier)
         return
     following = best.following[f]
     threshold = place_threshold(features, table.edges, feature, cut, following, False)

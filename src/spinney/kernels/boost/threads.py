@@ -57,34 +57,34 @@ def column_of(feature: int, table: BoostTable) -> Column:
     return Column(table.n_words, table.place[feature], table.is_wide[feature])
 
 
-# --- Cells --------------------------------------------------------------------------------------------------
+# --- Histograms ---------------------------------------------------------------------------------------------
 
 
 @inlined
-def clear_cells(cells: np.ndarray, first: int, table: BoostTable) -> None:
-    """Set the cells of the features in use to 0."""
-    for f in range(len(table.kept_cell)):
-        at = first + table.kept_cell[f]
+def clear_histogram(histogram: np.ndarray, first: int, table: BoostTable) -> None:
+    """Set the sums of the features in use to 0."""
+    for f in range(len(table.kept_start)):
+        at = first + table.kept_start[f]
         for k in range(at, at + table.kept_size[f]):
-            cells[k] = 0
+            histogram[k] = 0
 
 
 @inlined
-def add_cells(cells: np.ndarray, first: int, others: np.ndarray, first_other: int, table: BoostTable) -> None:
-    """Add other cells."""
-    for f in range(len(table.kept_cell)):
-        shift = table.kept_cell[f]
+def add_histogram(histogram: np.ndarray, first: int, others: np.ndarray, first_other: int, table: BoostTable) -> None:
+    """Add another histogram."""
+    for f in range(len(table.kept_start)):
+        shift = table.kept_start[f]
         for k in range(shift, shift + table.kept_size[f]):
-            cells[first + k] += others[first_other + k]
+            histogram[first + k] += others[first_other + k]
 
 
 @inlined
-def subtract_cells(cells: np.ndarray, whole: int, part: int, first: int, table: BoostTable) -> None:
-    """Write to the cells from `first` on those from `whole` on, less those from `part` on."""
-    for f in range(len(table.kept_cell)):
-        shift = table.kept_cell[f]
+def subtract_histogram(histogram: np.ndarray, whole: int, part: int, first: int, table: BoostTable) -> None:
+    """Write the histogram at `first`: that at `whole` less that at `part`."""
+    for f in range(len(table.kept_start)):
+        shift = table.kept_start[f]
         for k in range(shift, shift + table.kept_size[f]):
-            cells[first + k] = cells[whole + k] - cells[part + k]
+            histogram[first + k] = histogram[whole + k] - histogram[part + k]
 
 
 # --- The part of a shard ------------------------------------------------------------------------------------
@@ -137,22 +137,22 @@ def sum_shard(
     source: ByteRows,
     buffer: ByteRows,
     nodes: BoostNodes,
-    cells: np.ndarray,
+    histogram: np.ndarray,
     first: int,
 ) -> None:
-    """Add the rows of a shard in a node to cells from `first` on."""
+    """Add the rows of a shard in a node to the histogram at `first`."""
     rows = rows_of(node, source, buffer, nodes)
     runs = runs_of(shard, node, rows, nodes)
     for begin in range(runs.lo, runs.hi, runs.jump):
         end = min(begin + runs.size, runs.hi)
         if len(table.used_places) < table.n_narrow:
-            add_some(rows, begin, end, table.n_words, table.used_places, cells, first)
+            add_some(rows, begin, end, table.n_words, table.used_places, histogram, first)
         else:
-            add_rows(rows, begin, end, table.n_words, table.n_narrow, cells, first)
+            add_rows(rows, begin, end, table.n_words, table.n_narrow, histogram, first)
         for f in range(len(table.kept_place)):
             place = table.kept_place[f]
             if place >= 0:
-                add_one(rows, begin, end, Column(table.n_words, place, WIDE), cells, first + table.kept_cell[f])
+                add_one(rows, begin, end, Column(table.n_words, place, WIDE), histogram, first + table.kept_start[f])
 
 
 @door
@@ -173,10 +173,10 @@ def work_on_shard(
         node = state[SMALL_CHILD]
     if node < 0:
         return
-    cells = frontier.cells if shard == 0 else frontier.shard_cells
-    first = (state[SMALL_SLOT] if shard == 0 else shard - 1) * table.n_slot_cells
-    clear_cells(cells, first, table)
-    sum_shard(shard, node, table, source, buffer, nodes, cells, first)
+    histogram = frontier.histogram if shard == 0 else frontier.shard_histogram
+    first = (state[SMALL_SLOT] if shard == 0 else shard - 1) * table.histogram_size
+    clear_histogram(histogram, first, table)
+    sum_shard(shard, node, table, source, buffer, nodes, histogram, first)
 
 
 @inlined

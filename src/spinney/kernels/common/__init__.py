@@ -1,6 +1,6 @@
 """What the kernels of all methods share, in reading order.
 
-    structs       every group of arrays that kernels pass to each other, field by field
+    structs       every struct that kernels pass to each other, field by field
     layout        how a node's test and link are packed into words, and unpacked
     branch        which branch a row takes: the one rule, on codes and on values
     rng           random draws as pure functions of a key
@@ -9,8 +9,8 @@
     ties          when a candidate beats the best so far
     thresholds    where a threshold lies between two codes
     sorting       a node's rows in the order of one feature
-    groups        a node's rows with one code, taken together
-    sums          sums of labels over the rows of a node
+    bins          a node's rows with one code, taken together
+    sums          sums of addends over the rows of a node
     means         exact means and impurities over a range of rows
     queue         open nodes in the order in which they are expanded
 

@@ -157,7 +157,7 @@ def blur_of(criterion: int, weight: int, score: float, xlogx: np.ndarray) -> flo
 def best_possible(
     criterion: int,
     is_class: bool,
-    labels: np.ndarray,
+    addends: np.ndarray,
     lo: int,
     hi: int,
     weight: int,
@@ -172,11 +172,11 @@ def best_possible(
         return pure_score(criterion) * np.float64(weight)
     if is_class:
         return np.float64(total)
-    if len(labels) > 2 or hi - lo > FEW_ROWS:
+    if len(addends) > 2 or hi - lo > FEW_ROWS:
         return np.inf
     score = 0.0
     for i in range(lo, hi):
-        w = np.int64(1) if len(labels) == 1 else labels[WEIGHT, i]
-        target = np.float64(labels[TARGET, i] - centre * w)
+        w = np.int64(1) if len(addends) == 1 else addends[WEIGHT, i]
+        target = np.float64(addends[TARGET, i] - centre * w)
         score += target * target / np.float64(w)
     return score

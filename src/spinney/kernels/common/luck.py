@@ -46,11 +46,11 @@ def few_rows(information: float) -> float:
 
 
 @inlined
-def sum_roots(groups: np.ndarray, n_groups: int, row: int) -> float:
-    """Sum of sqrt(weight) over levels; row: of their weights in `groups`."""
+def sum_roots(bins: np.ndarray, n_bins: int, row: int) -> float:
+    """Sum of sqrt(weight) over levels; row: of their weights in `bins`."""
     roots = 0.0
-    for g in range(n_groups):
-        roots += np.sqrt(np.float64(groups[row, g]))
+    for b in range(n_bins):
+        roots += np.sqrt(np.float64(bins[row, b]))
     return roots
 
 

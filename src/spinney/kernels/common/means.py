@@ -22,7 +22,7 @@ def fixed_mean(
     Terms are summed in two limbs, so that small ones beside a large one keep their digits. Whole weights multiply
     quantised terms: a row of weight 2 is exactly two rows.
     """
-    labels, ids, truth = targets.labels, targets.ids, targets.truth
+    addends, ids, truth = targets.addends, targets.ids, targets.truth
     bits = np.int64(SUM_BITS - 1)
     rest = np.int64(leaf.weight)
     while rest > 1:
@@ -36,11 +36,11 @@ def fixed_mean(
         if power == 2:
             term = term * term
         times = np.int64(1)
-        if len(labels) > 1:
+        if len(addends) > 1:
             if is_whole:
-                times = labels[WEIGHT, i]
+                times = addends[WEIGHT, i]
             else:
-                term = term * np.float64(labels[WEIGHT, i])
+                term = term * np.float64(addends[WEIGHT, i])
         term = term * scale
         whole = np.floor(term)
         total += np.int64(whole) * times
@@ -51,19 +51,19 @@ def fixed_mean(
 @kernel
 def sum_targets(targets: Targets, lo: int, hi: int, units: ValueUnits, scale: float, is_absolute: bool) -> int:
     """Sum of weight * (target - centre) * stretch over rows lo .. hi in units of 1 / scale, or of its magnitudes."""
-    labels, ids, truth = targets.labels, targets.ids, targets.truth
+    addends, ids, truth = targets.addends, targets.ids, targets.truth
     centre, stretch, share = units.centre, units.stretch, units.share
     total = np.int64(0)
     for i in range(np.uint64(lo), np.uint64(hi)):
         y = (truth[np.uint64(ids[i])] - centre) * stretch
         if is_absolute:
             y = np.abs(y)
-        if len(labels) == 1:
+        if len(addends) == 1:
             total += np.int64(np.rint(y * scale))
         elif units.is_whole:
-            total += np.int64(np.rint(y * scale)) * labels[WEIGHT, i]
+            total += np.int64(np.rint(y * scale)) * addends[WEIGHT, i]
         else:
-            total += np.int64(np.rint(y * (np.float64(labels[WEIGHT, i]) * share) * scale))
+            total += np.int64(np.rint(y * (np.float64(addends[WEIGHT, i]) * share) * scale))
     return total
 
 

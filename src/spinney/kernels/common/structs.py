@@ -1,6 +1,6 @@
 """The state that kernels pass to each other: every NamedTuple, a comment per field.
 
-A group is what one owner makes and keeps for one time. A docstring ends with `Life: <word>; <who writes, who
+A struct is what one owner makes and keeps for one time. A docstring ends with `Life: <word>; <who writes, who
 enlarges>.` The words:
 
   fit      made once for a table, or for the bags of an ensemble; shared by threads
@@ -9,11 +9,11 @@ enlarges>.` The words:
   node     no meaning between two nodes: scratch, or what functions say to each other about a node
   call     made for one call of a kernel, or for calls that go one after the other: no meaning behind it
 
-Where a field lives for another time than its group, its comment or the docstring says so. Sums, weights and targets are
+Where a field lives for another time than its struct, its comment or docstring says so. Sums, weights and targets are
 whole numbers of a unit that Python has chosen (fixed point) unless their type is float.
 
-Python makes the groups (`tree/grow.py`, `tree/boost.py`, `tree/textbook.py`, `tree/predict.py`, ...); kernels write
-into the arrays and never into the tuples. A group that may be None as a whole selects a variant of the kernel at
+Python makes the structs (`tree/grow.py`, `tree/boost.py`, `tree/textbook.py`, `tree/predict.py`, ...); kernels write
+into the arrays and never into the tuples. A struct that may be None as a whole selects a variant of the kernel at
 compile time, so that a first fit compiles what it needs: it must reach the function that asks `is None` as an argument
 of its own, since Numba drops dead branches for arguments, not for fields (docs/decisions/0001).
 """
@@ -46,7 +46,7 @@ class Settings(NamedTuple):
     is_class: bool  # the target is a class, also where two classes go as moments
     is_unit: bool  # every weight is 1
     is_whole: bool  # every weight is a whole number and their sum is below 2**31, so squares of sums fit an int64
-    is_plain: bool  # squared error, whole weights, no constraint, no random ties: the scan without groups serves
+    is_plain: bool  # squared error, whole weights, no constraint, no random ties: the scan without bins serves
     is_packed: bool  # read by Python only, to make PackedScratch: classes, few features tried, small whole weights
     is_shuffled: bool  # features are searched in an order drawn for each node
     is_random: bool  # one random test per feature
@@ -85,7 +85,7 @@ class Lists(NamedTuple):
     """
 
     keys: NDArray[Any]  # (n_features, most) uint32 (moments) or uint64 (classes): code << bits | position, in order
-    labels: NDArray[np.int64]  # (1 .. 3, most): labels by position
+    addends: NDArray[np.int64]  # (1 .. 3, most): addends by position
     place: NDArray[np.int32]  # (n_rows of the table,), or (1,) without lists: position of a row by its id
     branch: NDArray[np.uint8]  # (most,): the branch that a position takes in the split at hand
 
@@ -98,7 +98,7 @@ class Rows(NamedTuple):
 
     codes: NDArray[np.uint16]  # (n_rows, stride): codes of the features, padded to whole words; 0: missing
     words: NDArray[np.uint64]  # (n_rows, stride / 4): the same memory, eight bytes at a time
-    labels: NDArray[np.int64]  # (1 .. 3, n_rows): TARGET, WEIGHT, SQUARE, as far as they are needed
+    addends: NDArray[np.int64]  # (1 .. 3, n_rows): TARGET, WEIGHT, SQUARE, as far as they are needed
     ids: NDArray[np.int32]  # (n_rows,): where a row stands in the table
     lists: Lists  # sorted lists of the subtree at hand
 
@@ -166,13 +166,13 @@ class LevelScratch(NamedTuple):
 
 
 class PackedScratch(NamedTuple):
-    """For the searches of forests, where a row's label fits 32 bits; None: labels are not packed.
+    """For the searches of forests, where a row's addend fits 32 bits; None: addends are not packed.
 
     Most rows: those of the tree, 65,535 (MAX_CODES) at most; larger nodes are not packed.
     Life: node; kernels write.
     """
 
-    labels: NDArray[np.int32]  # (most rows + PAIR_LANES,): weight << 16 | weight of class 1, or class << 16 | weight
+    addends: NDArray[np.int32]  # (most rows + PAIR_LANES,): weight << 16 | weight of class 1, or class << 16 | weight
     column: NDArray[np.int32]  # (most rows + PAIR_LANES,): codes of one feature
     pair_sums: NDArray[np.int32]  # (PAIR_ROWS,): packed sum of the rows with codes up to a row's
     pair_scores: NDArray[np.float64]  # (PAIR_ROWS,): score of the cut behind a row's code
@@ -220,7 +220,7 @@ class ExtraScratch(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Memory that kernels only write to pass it on; `cells` are zero between uses, `permutation` is sorted.
+    """Memory that kernels only write to pass it on; `histogram` is zero between uses, `permutation` is sorted.
 
     Life: node; kernels write.
     """
@@ -229,13 +229,13 @@ class Scratch(NamedTuple):
     places: NDArray[np.int64]  # (n_features,): where each was drawn from
     keys: NDArray[Any]  # (2, most rows sorted) uint32 (moments) or uint64 (classes): code << bits | position, and room
     counts: NDArray[np.int32]  # (MOST_BUCKETS,): of counting sorts, and of buckets of codes
-    cells: NDArray[np.int64]  # (at most (codes + 1) * (2, 4 or n_classes + 1),): sums by code, or by code and class
-    groups: NDArray[np.int64]  # (GROUP_ROWS, most codes, at least 2): sums of the rows with one code
+    histogram: NDArray[np.int64]  # (at most (codes + 1) * (2, 4 or n_classes + 1),): sums by code, or by code and class
+    bins: NDArray[np.int64]  # (BIN_ROWS, most codes, at least 2): sums of the rows with one code
     totals: NDArray[np.int64]  # (TOTALS_SIZE,): sums of the node, and of its rows with a missing value
     moves: NDArray[np.int32]  # (2, n_rows): rows that belong behind, rows that belong in front
     classes: ClassScratch | None  # None: numbers or two classes
     levels: LevelScratch | None  # None: no categories
-    packed: PackedScratch | None  # None: labels are not packed
+    packed: PackedScratch | None  # None: addends are not packed
     random: RandomScratch | None  # None: no random tests
     extra: ExtraScratch | None  # None: neither gain ratio nor surrogates
 
@@ -251,8 +251,8 @@ class OpenNode(NamedTuple):
     list_lo: int  # first row of the sorted lists that cover them; -1: none do
     n_present: int  # classes that its rows have; 0 for moments
     centre: int  # near the mean target, taken off every target: scores are close to gains and lose no digits
-    power: int  # sum of squared class weights, where labels are packed
-    is_packed: bool  # labels have been packed
+    power: int  # sum of squared class weights, where addends are packed
+    is_packed: bool  # addends have been packed
     lower: float  # least value of its branches by monotone constraints
     upper: float  # greatest value
     test_key: np.uint64  # of random tests
@@ -263,7 +263,7 @@ class Candidate(NamedTuple):
     """The better of what a search was given and what it found; `cut` tells which. Life: node; each scan makes one."""
 
     score: float  # of both branches together, see `common.criteria`
-    cut: int  # last code (group, place) of the left branch; -1: nothing better was found
+    cut: int  # last code (bin, place) of the left branch; -1: nothing better was found
     following: int  # the next code that the node has; -1: the cut sets known rows against missing ones
     missing: int  # branch of missing rows; -1: the feature does not vary here (random tests)
     n_ties: int  # met so far; see `common.ties`
@@ -280,10 +280,10 @@ class Chance(NamedTuple):
     margin: float  # ... by so many deviations of what luck gains
 
 
-class GroupWalk(NamedTuple):
-    """The groups that a scan of moments walks. Life: node; whoever calls the scan makes it."""
+class BinWalk(NamedTuple):
+    """The bins that a scan of moments walks. Life: node; whoever calls the scan makes it."""
 
-    n_groups: int  # how many
+    n_bins: int  # how many
     sign: int  # monotone constraint of the feature: -1, 0 or 1
     chance: Chance  # of a category; see `no_chance`
 
@@ -294,7 +294,7 @@ class CutAtHand(NamedTuple):
     Life: node; a scan makes one for each cut.
     """
 
-    code: int  # last code (group, place) of the left branch
+    code: int  # last code (bin, place) of the left branch
     following: int  # the next code that the node has; -1: none, or it is not asked for
     is_last: bool  # known rows against missing ones
     n_left: int  # rows left of it
@@ -307,7 +307,7 @@ class CutAtHand(NamedTuple):
 class DrawnTest(NamedTuple):
     """A random test of a feature over the rows of a node, before it is judged. Life: node; `draw_test` makes it."""
 
-    n_groups: int  # 2: it parts the known rows; 1: it sets them against the missing ones; 0: the feature does not vary
+    n_bins: int  # 2: it parts the known rows; 1: it sets them against the missing ones; 0: the feature does not vary
     cut: int  # last code of the left branch; of a category 1, as its rows are marked 1 (left) and 2
     threshold: float  # as a value; inf: known rows against missing ones, or a category
     highest: int  # highest code of the node; 0: none is known, or it is not needed
@@ -316,10 +316,10 @@ class DrawnTest(NamedTuple):
 
 
 class CodedRows(NamedTuple):
-    """What `common.groups` reads of rows: any tuple with these fields serves. Life: node; a scan makes it."""
+    """What `common.bins` reads of rows: any tuple with these fields serves. Life: node; a scan makes it."""
 
     codes: NDArray[np.uint16]  # (n_rows, any): codes; 0: missing
-    labels: NDArray[np.int64]  # (1 .. 3, n_rows): TARGET, WEIGHT, SQUARE, as far as they are needed
+    addends: NDArray[np.int64]  # (1 .. 3, n_rows): TARGET, WEIGHT, SQUARE, as far as they are needed
 
 
 class SortedKeys(NamedTuple):
@@ -329,8 +329,8 @@ class SortedKeys(NamedTuple):
     row: int  # the row of `keys` that holds them
     first: int  # its first key there
     end: int  # behind its last key
-    labels: NDArray[np.int64]  # (1 .. 3, any): labels[:, base + position] is the row's
-    base: int  # what positions are counted from in `labels`
+    addends: NDArray[np.int64]  # (1 .. 3, any): addends[:, base + position] is the row's
+    base: int  # what positions are counted from in `addends`
 
 
 class CodeTest(NamedTuple):
@@ -359,13 +359,13 @@ class Parts(NamedTuple):
 
 
 class Targets(NamedTuple):
-    """What leaves are summed up from: row i has target truth[ids[i]] and weight labels[WEIGHT, i].
+    """What leaves are summed up from: row i has target truth[ids[i]] and weight addends[WEIGHT, i].
 
     A textbook tree has entries in the place of rows.
     Life: tree; whoever sums up makes it, kernels only read.
     """
 
-    labels: NDArray[np.int64]  # (1 .. 3, n_rows): TARGET, WEIGHT, SQUARE; one row: every weight is 1
+    addends: NDArray[np.int64]  # (1 .. 3, n_rows): TARGET, WEIGHT, SQUARE; one row: every weight is 1
     ids: NDArray[np.int32]  # (n_rows,): where a row stands in the table
     truth: NDArray[np.float64]  # (n_rows of the table,): targets, or classes as numbers
 
@@ -447,7 +447,7 @@ class Order(NamedTuple):
 class StumpScratch(NamedTuple):
     """Sums for a stump of numbers or two classes. Life: tree; kernels write."""
 
-    groups: NDArray[np.int64]  # (GROUP_ROWS, most codes): sums of the rows with one code
+    bins: NDArray[np.int64]  # (BIN_ROWS, most codes): sums of the rows with one code
     totals: NDArray[np.int64]  # (TOTALS_SIZE,): sums of all rows, and of those with a missing value
 
 
@@ -516,18 +516,18 @@ class BoostTable(NamedTuple):
     edges: NDArray[np.float64]  # (2, n_codes of all features): lowest and highest value behind each code
     place: NDArray[np.int64]  # (n_features,): first byte of a feature in a row
     is_wide: NDArray[np.bool_]  # (n_features,): two bytes
-    first_cell: NDArray[np.int64]  # (n_features,): first of its cells in a slot; -1: none are kept
+    histogram_start: NDArray[np.int64]  # (n_features,): where its sums begin in a histogram; -1: none are kept
     used: NDArray[np.int64]  # (n,): features of the tree, ascending; replaced for each tree
     used_places: NDArray[np.int64]  # (n_narrow used,): bytes of the narrow ones among them; replaced for each tree
-    kept_cell: NDArray[np.int64]  # (n_kept,): first cell in a slot, of used ones that keep any; replaced for each tree
-    kept_size: NDArray[np.int64]  # (n_kept,): the number of their cells; replaced for each tree
+    kept_start: NDArray[np.int64]  # (n_kept,): the same of used ones that keep any; replaced for each tree
+    kept_size: NDArray[np.int64]  # (n_kept,): the number of their sums; replaced for each tree
     kept_place: NDArray[np.int64]  # (n_kept,): the first byte of a wide one, -1: narrow; replaced for each tree
     weights: NDArray[np.int64]  # (n_rows,): row weights in units; (1,): all are alike
     starts: NDArray[np.int64]  # (n_shards + 1,): where the rows of each shard stand in the first half of the buffer
     interactions: NDArray[np.uint64]  # (n_features, n_set_words): bit s: set s has the feature; no word: all interact
     n_words: int  # words of a row, eight bytes each
     n_narrow: int  # features of one byte, which come first in a row
-    n_slot_cells: int  # cells of an open node
+    histogram_size: int  # sums in the histogram of an open node
 
 
 class BoostNodes(NamedTuple):
@@ -553,7 +553,7 @@ class BoostNodes(NamedTuple):
 
 
 class BoostFrontier(NamedTuple):
-    """The open nodes, each in a slot: its best test, its sums, the cells of its features.
+    """The open nodes, each in a slot: its best test, its sums, its histogram.
 
     Arrays are (n_slots,) unless said. A node has two numbers: `number` while the tree grows, and `node`, that of the
     finished tree. They differ where children were made ready in vain.
@@ -570,7 +570,7 @@ class BoostFrontier(NamedTuple):
     left_packed: NDArray[np.int64]  # ... and of those of branch 0
     feature: NDArray[np.int64]  # here and below the test that was found: its feature
     kind: NDArray[np.int64]  # THRESHOLD or SUBSET
-    cut: NDArray[np.int64]  # last code of branch 0; of a category the last group, in the order of the search
+    cut: NDArray[np.int64]  # last code of branch 0; of a category the last bin, in the order of the search
     missing: NDArray[np.int64]  # branch of missing values; of a node that has none, the heavier one
     first_child: NDArray[np.int64]  # number of its first child, once it has children ...
     left_slot: NDArray[np.int64]  # ... the slot of branch 0 ...
@@ -585,8 +585,8 @@ class BoostFrontier(NamedTuple):
     is_last: NDArray[np.bool_]  # its children will be leaves: row numbers alone are moved to them
     subsets: NDArray[np.uint64]  # (n_slots, most_words): levels of branch 0
     allowed_sets: NDArray[np.uint64]  # (n_slots, n_set_words): interaction sets that hold every feature used above
-    cells: NDArray[np.int64]  # (n_slots * n_slot_cells, or more,): packed sums by code
-    shard_cells: NDArray[np.int64]  # ((n_shards - 1) * n_slot_cells,): those of one node, shards but the first
+    histogram: NDArray[np.int64]  # (n_slots * histogram_size, or more,): packed sums by code
+    shard_histogram: NDArray[np.int64]  # ((n_shards - 1) * histogram_size,): those of one node, shards but the first
     batch: NDArray[np.int64]  # (MOST_BATCH,): slots of nodes to be made ready side by side
     state: NDArray[np.int64]  # (BOOST_STATE_SIZE,): counters of the driver, see `_types`
 
@@ -598,14 +598,14 @@ class BestCuts(NamedTuple):
     """
 
     gain: NDArray[np.float64]  # scores of both branches; -inf: there is none
-    cut: NDArray[np.int64]  # last code of branch 0; of a category its last group
+    cut: NDArray[np.int64]  # last code of branch 0; of a category its last bin
     following: NDArray[np.int64]  # next code of the node; -1: none
     missing: NDArray[np.int64]  # branch of missing values; -1: there are none
     left: NDArray[np.int64]  # packed sum of branch 0
     is_counted: NDArray[np.bool_]  # rows of the branches were counted
 
 
-class CellScan(NamedTuple):
+class HistogramScan(NamedTuple):
     """The present codes of a narrow feature, packed together; each array (NARROW_CODES,). Life: node; kernels write."""
 
     code: NDArray[np.int32]  # the code
@@ -623,23 +623,23 @@ class BoostScratch(NamedTuple):
     """
 
     goes_left: NDArray[np.uint8]  # (n_codes + 1,): 1 for codes of branch 0; kept while threads move a node's rows
-    wide_cells: NDArray[np.int64]  # (n_codes + 1,): sums of a wide feature without kept cells; zero between uses
+    wide_histogram: NDArray[np.int64]  # (n_codes + 1,): sums of a wide feature that keeps none; zero between uses
     row_counts: NDArray[np.int64]  # (n_codes + 1,): rows by code
     weight_counts: NDArray[np.int64]  # (n_codes + 1,): their weight, in units
-    groups: NDArray[np.int64]  # (BOOST_GROUP_ROWS, n_codes + 2): rows of the node with one code, see `_types`
-    scores: NDArray[np.float64]  # (n_codes + 2,): what groups are sorted by
+    bins: NDArray[np.int64]  # (BOOST_BIN_ROWS, n_codes + 2): rows of the node with one code, see `_types`
+    scores: NDArray[np.float64]  # (n_codes + 2,): what bins are sorted by
     spare: NDArray[np.float64]  # (n_codes + 2,): room to sort scores
     buckets: NDArray[np.int64]  # (n_codes + 2,): counts of that sort
-    cell_scan: CellScan  # of the narrow feature at hand
+    histogram_scan: HistogramScan  # of the narrow feature at hand
     best: BestCuts  # of every feature of the node
 
 
 class BoostCut(NamedTuple):
     """A cut of a feature; fields as in `BestCuts`. Life: node; each scan makes one."""
 
-    gain: float  # scores of both branches (`scan_cells`: twice that); -inf: there is none
-    cut: int  # last code of branch 0, or last group
-    following: int  # next code (group) of the node; -1: none
+    gain: float  # scores of both branches (`scan_histogram`: twice that); -inf: there is none
+    cut: int  # last code of branch 0, or last bin
+    following: int  # next code (bin) of the node; -1: none
     missing: int  # branch of missing values; -1: there are none
     left: int  # packed sum of branch 0
 
@@ -679,7 +679,7 @@ class BoostSettings(NamedTuple):
     share_rows: int  # rows of a node that is worth sharing out among threads
     batch_rows: int  # rows of a node from which on others are made ready beside it
     most_words: int  # words of the largest subset: levels / 64, rounded up; 0: no categories
-    is_plain: bool  # no L1 penalty, no monotone constraint: the scan of cells serves
+    is_plain: bool  # no L1 penalty, no monotone constraint: the scan of a histogram serves
     has_monotone: bool  # some feature has a monotone constraint
     is_post: bool  # tests without gain are made, and removed from below at the end
     seed: int  # of the features drawn per node
@@ -784,7 +784,7 @@ class Entries(NamedTuple):
     """
 
     ids: NDArray[np.int32]  # (n_entries,): rows
-    labels: NDArray[np.int64]  # (1 .. 3, n_entries): class or weighted target; weight (without: 1 each); square
+    addends: NDArray[np.int64]  # (1 .. 3, n_entries): class or weighted target; weight (without: 1 each); square
 
 
 class TextbookSettings(NamedTuple):
@@ -866,9 +866,9 @@ class ScanScratch(NamedTuple):
     column: NDArray[np.uint16]  # (n_entries, 1): codes of the feature at hand
     keys: NDArray[np.uint64]  # (2, n_rows): code << 32 | position, and room to sort
     counts: NDArray[np.int32]  # (MOST_BUCKETS,): of the sort
-    cells: NDArray[np.int64]  # (at most (codes + 1) * (4 or n_classes + 1),): sums by code, class; zero between uses
+    histogram: NDArray[np.int64]  # (at most (codes + 1) * (4 or n_classes + 1),): by code, class; zero between uses
     totals: NDArray[np.int64]  # (TOTALS_SIZE,): sums of the node, and of its entries with a missing value
-    groups: Any  # (GROUP_ROWS, most codes, at least 2) int64: sums of the entries with one code; None: classes
+    bins: Any  # (BIN_ROWS, most codes, at least 2) int64: sums of the entries with one code; None: classes
     sums: Any  # (TEXTBOOK_CLASS_ROWS, n_classes) int64: weights per class, see `_types`; None: numbers
     figures: Figures  # of the best test of each feature
 
@@ -1337,21 +1337,21 @@ class PlaceScratch(NamedTuple):
 # --- Data -------------------------------------------------------------------------------------------------------
 
 
-class BinCells(NamedTuple):
-    """Where the bins of columns begin, and cells that find them without a search, see `binning`.
+class BinSegments(NamedTuple):
+    """Where the bins of columns begin, and segments of the number line that find them without a search, see `binning`.
 
     Of the thresholds of `BitTrees` they last as long as the model.
-    Life: fit; Python lays out `low`, `lay_cells` writes the rest.
+    Life: fit; Python lays out `low`, `lay_segments` writes the rest.
     """
 
     low: NDArray[Any]  # (n_columns, any) float32 or float64, as the values: where bins begin, then NaN
-    n_below: NDArray[np.uint16]  # (n_columns, n_cells): bins that begin in the cells below
-    base: NDArray[Any]  # (n_columns,) as `low`: where cells of equal width begin, as a value
-    scale: NDArray[Any]  # (n_columns,) as `low`: cells per unit of the value; 0: all values are in the first
-    top: NDArray[Any]  # (n_columns,) as `low`: number of the last cell, n_cells - 1
-    base_bits: NDArray[np.int64]  # (n_columns,): bits >> shift where cells by bits begin; not used where `shift` is 0
-    shift: NDArray[np.int64]  # (n_columns,): low bits that do not matter to a cell; 0: cells are of equal width
-    n_steps: NDArray[np.int64]  # (n_columns,): halvings that find a bin from its cell
+    n_below: NDArray[np.uint16]  # (n_columns, n_segments): bins that begin in the segments below
+    base: NDArray[Any]  # (n_columns,) as `low`: where segments of equal width begin, as a value
+    scale: NDArray[Any]  # (n_columns,) as `low`: segments per unit of the value; 0: all values are in the first
+    top: NDArray[Any]  # (n_columns,) as `low`: number of the last segment, n_segments - 1
+    base_bits: NDArray[np.int64]  # (n_columns,): bits >> shift where segments by bits begin; unused where `shift` is 0
+    shift: NDArray[np.int64]  # (n_columns,): low bits that do not matter to a segment; 0: all are of equal width
+    n_steps: NDArray[np.int64]  # (n_columns,): halvings that find a bin from its segment
 
 
 class ByteTable(NamedTuple):

@@ -1,4 +1,4 @@
-"""Sums of labels over the rows of a node, which every search begins with."""
+"""Sums of addends over the rows of a node, which every search begins with."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from spinney._types import ALL, N_ALL, PRESENT, Q_ALL, S_ALL, SQUARE, TARGET, W_
 
 
 @inlined
-def sum_classes(labels: np.ndarray, lo: int, hi: int, sums: np.ndarray, totals: np.ndarray) -> int:
+def sum_classes(addends: np.ndarray, lo: int, hi: int, sums: np.ndarray, totals: np.ndarray) -> int:
     """Sum the weights of rows lo .. hi per class; list the classes present, ascending, and return their number."""
     first = np.uint64(lo)
     end = np.uint64(hi)
-    is_unit = len(labels) == 1
+    is_unit = len(addends) == 1
     for i in range(first, end):
-        sums[ALL, np.uint64(labels[TARGET, i])] = 0
+        sums[ALL, np.uint64(addends[TARGET, i])] = 0
     n_present = np.int64(0)
     weight = np.int64(0)
     for i in range(first, end):
-        c = np.uint64(labels[TARGET, i])
-        w = np.int64(1) if is_unit else labels[WEIGHT, i]
+        c = np.uint64(addends[TARGET, i])
+        w = np.int64(1) if is_unit else addends[WEIGHT, i]
         held = sums[ALL, c]
         sums[ALL, c] = held + w
         weight += w
@@ -37,24 +37,24 @@ def sum_classes(labels: np.ndarray, lo: int, hi: int, sums: np.ndarray, totals: 
 
 
 @inlined
-def sum_moments(labels: np.ndarray, lo: int, hi: int, totals: np.ndarray) -> None:
-    """Sum the labels of rows lo .. hi."""
+def sum_moments(addends: np.ndarray, lo: int, hi: int, totals: np.ndarray) -> None:
+    """Sum the addends of rows lo .. hi."""
     total = np.int64(0)
     weight = np.int64(hi - lo)
     square = np.int64(0)
     first = np.uint64(lo)
     end = np.uint64(hi)
     for i in range(first, end):
-        total += labels[TARGET, i]
-    if len(labels) > 1:
+        total += addends[TARGET, i]
+    if len(addends) > 1:
         weight = np.int64(0)
         for i in range(first, end):
-            weight += labels[WEIGHT, i]
+            weight += addends[WEIGHT, i]
         square = weight
-    if len(labels) > 2:
+    if len(addends) > 2:
         square = np.int64(0)
         for i in range(first, end):
-            square += labels[SQUARE, i]
+            square += addends[SQUARE, i]
     totals[N_ALL] = hi - lo
     totals[W_ALL] = weight
     totals[S_ALL] = total

@@ -1,11 +1,11 @@
 """Tables before any tree: bins of columns, and draws of rows.
 
-    binning    sorted columns ──► cut ──► lowest and highest value of each bin ──► lay_cells ──► BinCells
-               values, BinCells ──► code ──► ByteTable: a byte or two for each value, row by row
+    binning    sorted columns ──► cut ──► lowest and highest value of each bin ──► lay_segments ──► BinSegments
+               values, BinSegments ──► code ──► ByteTable: a byte or two for each value, row by row
                ByteTable, mass of its codes ──► fill_bins ──► recode ──► ByteTable of fewer bins
     draws      (seed, tree) ──► how often each row is in the bag of that tree; DrawStrata, DrawGuide and PoissonRates
                say what is drawn from, and with which chances
 
-`table/binning.py` and `ensemble/sampling.py` make the groups and call these; `predict/bits.py` finds the rank of a
-value among thresholds by the same cells.
+`table/binning.py` and `ensemble/sampling.py` make the structs and call these; `predict/bits.py` finds the rank of a
+value among thresholds by the same segments.
 """

@@ -1,6 +1,6 @@
 """Bins of numeric columns from their sorted values, and bytes for the rows.
 
-Words: a *run* is a stretch of equal values in a sorted column; a *cell* is one of many stretches of the number line,
+Words: a *run* is a stretch of equal values in a sorted column; a *segment* is one of many stretches of the number line,
 found from a value without a search, that knows how many bins begin below it: only those that begin inside are compared.
 
 From the sorted values alone (every weight 1) a bin ends after two looks: the run that holds the last of its share
@@ -14,7 +14,7 @@ import numpy as np
 from spinney._jit import door, inlined, kernel
 from spinney._types import MISSING_CODE, OFFSET
 
-from ..common.structs import BinCells, ByteTable, FloatTable
+from ..common.structs import BinSegments, ByteTable, FloatTable
 
 TILE_ROWS = 512  # rows coded together: their bytes, 16 kB for 32 features, stay in the first-level cache
 LAST_KEY = 2**31 - 1  # above the bits of every known float32
@@ -186,8 +186,8 @@ def weigh_runs(
 
 
 @inlined
-def cell_of(value: float, base: float, scale: float, top: float) -> np.uint64:
-    """Cell of a value by its distance from the base: never a lower one for a greater value; the first for NaN."""
+def segment_of(value: float, base: float, scale: float, top: float) -> np.uint64:
+    """Segment of a value by its distance from the base: never a lower one for a greater value; the first for NaN."""
     place = (value - base) * scale
     place = place if place > 0 else top - top
     place = place if place < top else top
@@ -195,8 +195,8 @@ def cell_of(value: float, base: float, scale: float, top: float) -> np.uint64:
 
 
 @inlined
-def cell_of_bits(bits: int, lowest: int, base: int, shift: int, top: int) -> np.uint64:
-    """Cell of a value by its bits, which grow as its logarithm does: never a lower one for a greater value."""
+def segment_of_bits(bits: int, lowest: int, base: int, shift: int, top: int) -> np.uint64:
+    """Segment of a value by its bits, which grow as its logarithm does: never a lower one for a greater value."""
     key = bits if bits >= 0 else lowest - bits  # in the order of the values; -0.0 is 0.0
     place = (key >> shift) - base
     place = place if place > 0 else np.int64(0)
@@ -204,8 +204,8 @@ def cell_of_bits(bits: int, lowest: int, base: int, shift: int, top: int) -> np.
 
 
 @inlined
-def sum_cells(n_below: np.ndarray, j: int) -> int:
-    """Turn counts per cell to counts in the cells below; return the largest count."""
+def sum_segments(n_below: np.ndarray, j: int) -> int:
+    """Turn counts per segment to counts in the segments below; return the largest count."""
     n_all = np.int64(0)
     most = np.int64(0)
     for c in range(n_below.shape[1]):
@@ -217,19 +217,19 @@ def sum_cells(n_below: np.ndarray, j: int) -> int:
 
 
 @kernel
-def lay_evenly(cells: BinCells, j: int, first: int, last: int, n: int) -> int:
-    """Lay cells of equal width over bins first .. last of column j; return how many bins begin in the fullest."""
-    low = cells.low
-    n_below = cells.n_below
-    base = cells.base
-    scale = cells.scale
-    top = cells.top
+def lay_evenly(segments: BinSegments, j: int, first: int, last: int, n: int) -> int:
+    """Lay segments of equal width over bins first .. last of column j; return how many bins begin in the fullest."""
+    low = segments.low
+    n_below = segments.n_below
+    base = segments.base
+    scale = segments.scale
+    top = segments.top
     base[j] = 0
     scale[j] = 0
     top[j] = n_below.shape[1] - 1
     if last > first:
         width = (low[j, last] - low[j, first]) / top[j]
-        base[j] = low[j, first] - 2 * width  # the bins before begin in the first cell, this one does not
+        base[j] = low[j, first] - 2 * width  # the bins before begin in the first segment, this one does not
         scale[j] = 1 / width
         if base[j] - base[j] != 0 or scale[j] - scale[j] != 0:
             base[j] = 0  # infinite: the bins are too far apart, or too close to each other
@@ -237,15 +237,15 @@ def lay_evenly(cells: BinCells, j: int, first: int, last: int, n: int) -> int:
     for c in range(n_below.shape[1]):
         n_below[j, c] = 0
     for k in range(n):
-        cell = np.int64(cell_of(low[j, k], base[j], scale[j], top[j]))
-        n_below[j, cell] += 1
-    return sum_cells(n_below, j)
+        segment = np.int64(segment_of(low[j, k], base[j], scale[j], top[j]))
+        n_below[j, segment] += 1
+    return sum_segments(n_below, j)
 
 
 @kernel
-def lay_by_bits(cells: BinCells, bits: np.ndarray, lowest: int, j: int, first: int, last: int, n: int) -> int:
-    """The same with cells of equally many floating-point numbers; bits: the memory of `low` as whole numbers."""
-    n_below = cells.n_below
+def lay_by_bits(segments: BinSegments, bits: np.ndarray, lowest: int, j: int, first: int, last: int, n: int) -> int:
+    """The same with segments of equally many floating-point numbers; bits: the memory of `low` as whole numbers."""
+    n_below = segments.n_below
     top = n_below.shape[1] - 1
     begin = np.int64(bits[j, first])
     begin = begin if begin >= 0 else lowest - begin
@@ -258,27 +258,27 @@ def lay_by_bits(cells: BinCells, bits: np.ndarray, lowest: int, j: int, first: i
     for c in range(n_below.shape[1]):
         n_below[j, c] = 0
     for k in range(n):
-        cell = np.int64(cell_of_bits(np.int64(bits[j, k]), lowest, base, shift, top))
-        n_below[j, cell] += 1
-    cells.shift[j] = shift
-    cells.base_bits[j] = base
-    return sum_cells(n_below, j)
+        segment = np.int64(segment_of_bits(np.int64(bits[j, k]), lowest, base, shift, top))
+        n_below[j, segment] += 1
+    segments.shift[j] = shift
+    segments.base_bits[j] = base
+    return sum_segments(n_below, j)
 
 
 @door
-def lay_cells(
-    cells: BinCells,  # `low` is read, the rest is written
+def lay_segments(
+    segments: BinSegments,  # `low` is read, the rest is written
     bits: np.ndarray,  # the memory of `low` as signed integers of its size
     lowest: int,  # of those integers
     n_bins: np.ndarray,  # (n_columns,) int64
 ) -> None:
-    """Lay cells, at least 4, over the bins of each column, between its outer bins: an outlier does not stretch them.
+    """Lay segments, at least 4, over the bins of each column, between its outer bins: an outlier does not stretch them.
 
-    Cells of equal width leave many bins of a skewed column in one: there, cells by bits take their place.
+    Segments of equal width leave many bins of a skewed column in one: there, segments by bits take their place.
     """
-    low = cells.low
-    shift = cells.shift
-    n_steps = cells.n_steps
+    low = segments.low
+    shift = segments.shift
+    n_steps = segments.n_steps
     for j in range(low.shape[0]):
         n = n_bins[j]
         first = np.int64(n > 2)
@@ -287,14 +287,14 @@ def lay_cells(
         last = n - 1
         while last > first and low[j, last] - low[j, last] != 0:
             last -= 1
-        most = lay_evenly(cells, j, first, last, n)
+        most = lay_evenly(segments, j, first, last, n)
         shift[j] = 0
         if most > 1:
-            most_by_bits = lay_by_bits(cells, bits, lowest, j, first, last, n)
+            most_by_bits = lay_by_bits(segments, bits, lowest, j, first, last, n)
             if most_by_bits < most:
                 most = most_by_bits
             else:
-                lay_evenly(cells, j, first, last, n)
+                lay_evenly(segments, j, first, last, n)
                 shift[j] = 0
         n_steps[j] = 0
         while most >> n_steps[j] > 0:
@@ -316,35 +316,35 @@ def code(
     table: FloatTable,  # (n_columns, n_rows), in the order of the rows
     lo: int,
     hi: int,
-    cells: BinCells,  # `low` has as many NaN behind it as the bins of a cell, to a power of two, or more
+    segments: BinSegments,  # `low` has as many NaN behind it as the bins of a segment, to a power of two, or more
     coded: ByteTable,  # written
 ) -> None:
     """Write the codes of rows lo .. hi: how many bins begin at or below a value, which is none for NaN."""
     values = table.values
     bits = table.bits
     lowest = table.lowest
-    low = cells.low
-    n_below = cells.n_below
+    low = segments.low
+    n_below = segments.n_below
     rows = coded.rows
-    last_cell = np.int64(n_below.shape[1] - 1)
+    last_segment = np.int64(n_below.shape[1] - 1)
     for first in range(lo, hi, TILE_ROWS):
         last = min(first + TILE_ROWS, hi)
         for j in range(values.shape[0]):
             column = np.uint64(j)
-            base = cells.base[j]
-            scale = cells.scale[j]
-            top = cells.top[j]
-            base_bits = cells.base_bits[j]
-            shift = cells.shift[j]
-            n_steps = np.uint64(cells.n_steps[j])
+            base = segments.base[j]
+            scale = segments.scale[j]
+            top = segments.top[j]
+            base_bits = segments.base_bits[j]
+            shift = segments.shift[j]
+            n_steps = np.uint64(segments.n_steps[j])
             byte = np.uint64(coded.place[j])
             has_two = coded.is_wide[j]
             if shift > 0:
                 for i in range(first, last):
                     row = np.uint64(i)
                     value = values[column, row]
-                    cell = cell_of_bits(np.int64(bits[column, row]), lowest, base_bits, shift, last_cell)
-                    n = climb(value, low, column, np.uint64(n_below[column, cell]), n_steps)
+                    segment = segment_of_bits(np.int64(bits[column, row]), lowest, base_bits, shift, last_segment)
+                    n = climb(value, low, column, np.uint64(n_below[column, segment]), n_steps)
                     n = n if value == value else NONE
                     rows[row, byte] = n & BYTE
                     if has_two:
@@ -353,14 +353,14 @@ def code(
                 for i in range(first, last):
                     row = np.uint64(i)
                     value = values[column, row]
-                    n = np.uint64(n_below[column, cell_of(value, base, scale, top)])
+                    n = np.uint64(n_below[column, segment_of(value, base, scale, top)])
                     rows[row, byte] = n + np.uint64(value >= low[column, n])
             else:
                 for i in range(first, last):
                     row = np.uint64(i)
                     value = values[column, row]
-                    cell = cell_of(value, base, scale, top)
-                    n = climb(value, low, column, np.uint64(n_below[column, cell]), n_steps)
+                    segment = segment_of(value, base, scale, top)
+                    n = climb(value, low, column, np.uint64(n_below[column, segment]), n_steps)
                     rows[row, byte] = n & BYTE
                     if has_two:
                         rows[row, byte + ONE] = n >> BYTE_BITS

@@ -19,7 +19,7 @@ with other tests than these. `model/packed_forest.py` lays out the array of one_
 add up leaves in the order of the trees, so all give the same bits.
 
     Forest ──► PackedTrees ──────► lanes.find, lanes.vote ──┐
-           ──► BitTrees, BinCells ► bits.score ─────────────┼──► leaves, sums of what they say
+           ──► BitTrees, BinSegments ► bits.score ──────────┼──► leaves, sums of what they say
            ──► one array ─────────► one_row.add_up ─────────┘
     Tree   ──► AnyTree ───────────► any_tree.walk ──► leaf of a row, answers ──► linear.add_terms
 
@@ -30,5 +30,5 @@ What else is asked of finished trees:
     permutation      where rows end when values of a feature are permuted among them
     quantiles        which training rows share leaves with a new row, and the quantiles of their targets
 
-Every group of arrays (`PackedTrees`, `BitTrees`, ...) is explained field by field in `common/structs.py`.
+Every struct (`PackedTrees`, `BitTrees`, ...) is explained field by field in `common/structs.py`.
 """

@@ -19,8 +19,8 @@ from spinney._jit import door, inlined
 from spinney._types import PLANE_LEAVES
 
 from ..common.layout import child_of_link, feature_of_link, missing_of_link
-from ..common.structs import BinCells, BitScratch, BitTrees, FloatTable, LeafRanges, LeafShares, ScoreSpan
-from ..data.binning import NONE, cell_of, cell_of_bits, climb
+from ..common.structs import BinSegments, BitScratch, BitTrees, FloatTable, LeafRanges, LeafShares, ScoreSpan
+from ..data.binning import NONE, climb, segment_of, segment_of_bits
 from .lanes import add_leaf
 
 ONE = np.uint64(1)
@@ -105,7 +105,13 @@ def lay_bits(
 
 @inlined
 def rank_values(
-    table: FloatTable, first: int, n_rows: int, features: np.ndarray, cells: BinCells, every: int, ranks: np.ndarray
+    table: FloatTable,
+    first: int,
+    n_rows: int,
+    features: np.ndarray,
+    segments: BinSegments,
+    every: int,
+    ranks: np.ndarray,
 ) -> int:
     """Write how many thresholds of its feature a value is above; return how many values are missing.
 
@@ -114,39 +120,39 @@ def rank_values(
     values = table.values
     bits = table.bits
     lowest = table.lowest
-    low = cells.low
-    n_below = cells.n_below
-    last_cell = np.int64(n_below.shape[1] - 1)
+    low = segments.low
+    n_below = segments.n_below
+    last_segment = np.int64(n_below.shape[1] - 1)
     n_columns = len(features)
     n_missing = np.int64(0)
     for c in range(n_columns):
         column = np.uint64(c)
         j = features[c]
-        base = cells.base[c]
-        scale = cells.scale[c]
-        top = cells.top[c]
-        base_bits = cells.base_bits[c]
-        shift = cells.shift[c]
-        n_steps = np.uint64(cells.n_steps[c])
+        base = segments.base[c]
+        scale = segments.scale[c]
+        top = segments.top[c]
+        base_bits = segments.base_bits[c]
+        shift = segments.shift[c]
+        n_steps = np.uint64(segments.n_steps[c])
         if shift > 0:
             for i in range(n_rows):
                 value = values[first + i, j]
-                cell = cell_of_bits(np.int64(bits[first + i, j]), lowest, base_bits, shift, last_cell)
-                n = climb(value, low, column, np.uint64(n_below[column, cell]), n_steps)
+                segment = segment_of_bits(np.int64(bits[first + i, j]), lowest, base_bits, shift, last_segment)
+                n = climb(value, low, column, np.uint64(n_below[column, segment]), n_steps)
                 ranks[c, i] = NONE if value != value else n
                 n_missing += np.int64(value != value)
         elif n_steps <= TWO:  # the usual case: no loop within
             for i in range(n_rows):
                 value = values[first + i, j]
-                n = np.uint64(n_below[column, cell_of(value, base, scale, top)])
+                n = np.uint64(n_below[column, segment_of(value, base, scale, top)])
                 n += np.uint64(value >= low[column, n + ONE]) << ONE
                 ranks[c, i] = n + np.uint64(value >= low[column, n])
                 n_missing += np.int64(value != value)
         else:
             for i in range(n_rows):
                 value = values[first + i, j]
-                cell = cell_of(value, base, scale, top)
-                ranks[c, i] = climb(value, low, column, np.uint64(n_below[column, cell]), n_steps)
+                segment = segment_of(value, base, scale, top)
+                ranks[c, i] = climb(value, low, column, np.uint64(n_below[column, segment]), n_steps)
                 n_missing += np.int64(value != value)
     if n_missing > 0:
         for c in range(n_columns):
@@ -220,7 +226,7 @@ def score(
     table: FloatTable,  # (n_rows, n_features)
     span: ScoreSpan,
     features: np.ndarray,  # (n_columns,) int64: those that are asked for
-    cells: BinCells,  # over the thresholds of these features: `low` is the least value above each
+    segments: BinSegments,  # over the thresholds of these features: `low` is the least value above each
     trees: BitTrees,
     mixed: LeafShares,
     scratch: BitScratch,
@@ -234,7 +240,7 @@ def score(
     n_raw = span.n_raw
     for first in range(span.lo, span.hi, width):
         n_rows = min(width, span.hi - first)
-        n_missing = rank_values(table, first, n_rows, features, cells, scratch.constants[1], scratch.ranks)
+        n_missing = rank_values(table, first, n_rows, features, segments, scratch.constants[1], scratch.ranks)
         other = len(features) if n_missing > 0 else 0
         for t in range(span.first_tree, span.last_tree):
             n_planes = rule_out(t, trees, other, scratch)

@@ -37,16 +37,16 @@ def shuffle(
     tree: np.uint64,
     unit: np.uint64,
     repeat: np.uint64,
-    order: np.ndarray,  # (n,) int32: places, cell by cell
-    begin: np.ndarray,  # (n_cells + 1,) int64: where each cell begins in `order`
+    order: np.ndarray,  # (n,) int32: places, stratum by stratum
+    begin: np.ndarray,  # (n_strata + 1,) int64: where each stratum begins in `order`
     mixed: np.ndarray,  # (n,) int32 scratch
     source: np.ndarray,  # (n,) int32, written
 ) -> None:
-    """Draw a uniform permutation of the places of each cell (Knuth, volume 2, algorithm 3.4.2 P, inside out)."""
+    """Draw a uniform permutation of the places of each stratum (Knuth, volume 2, algorithm 3.4.2 P, inside out)."""
     key = fold(fold(fold(fold(seed, PERMUTE), tree), unit), repeat)
-    for cell in range(len(begin) - 1):
-        first = begin[cell]
-        for k in range(first, begin[cell + 1]):
+    for stratum in range(len(begin) - 1):
+        first = begin[stratum]
+        for k in range(first, begin[stratum + 1]):
             at = first + below(key, k, k - first + 1)
             mixed[k] = mixed[at]
             mixed[at] = order[k]
@@ -203,36 +203,36 @@ def reroute(
 
 
 @door
-def make_cells(
+def make_strata(
     columns: np.ndarray,  # as in `reroute`
     nodes: np.ndarray,  # (n_tests,) int64: nodes whose tests part the rows, in this order
     tree: PackedTree,
-    names: np.ndarray,  # (MOST_BRANCHES * most,) int32, -1 in and out: number of the cell of each (cell, branch)
-    most: int,  # cells
+    names: np.ndarray,  # (MOST_BRANCHES * most,) int32, -1 in and out: number of the stratum of each (stratum, branch)
+    most: int,  # strata
     finer: np.ndarray,  # (n,) int32 scratch
-    cell: np.ndarray,  # (n,) int32, zeros; written: the cell of each place
+    stratum: np.ndarray,  # (n,) int32, zeros; written: the stratum of each place
 ) -> int:
-    """Part the rows by the tests of some nodes, wherever in the tree they stand; return the number of cells.
+    """Part the rows by the tests of some nodes, wherever in the tree they stand; return the number of strata.
 
-    The first test that would make more than `most` cells ends it.
+    The first test that would make more than `most` strata ends it.
     """
     n = np.int64(columns.shape[1])
-    n_cells = np.int64(1)
+    n_strata = np.int64(1)
     for t in range(len(nodes)):
         test = ask(tree, nodes[t])
         n_finer = np.int64(0)
         for i in range(n):
             branch = take(columns, np.uint64(i), test, tree.subsets)
-            at = np.int64(cell[i]) * MOST_BRANCHES + branch
+            at = np.int64(stratum[i]) * MOST_BRANCHES + branch
             if names[at] < 0:
                 names[at] = n_finer
                 n_finer += 1
             finer[i] = names[at]
-        for at in range(n_cells * MOST_BRANCHES):
+        for at in range(n_strata * MOST_BRANCHES):
             names[at] = -1
         if n_finer > most:
             break
         for i in range(n):
-            cell[i] = finer[i]
-        n_cells = n_finer
-    return n_cells
+            stratum[i] = finer[i]
+        n_strata = n_finer
+    return n_strata

@@ -24,7 +24,7 @@ SLACK = 1e-10  # relative: a cumulative weight that equals a level in mathematic
 
 
 @door
-def group_members(
+def list_members(
     leaf: np.ndarray,  # (n_rows,) int32: leaf of each training row in one tree
     counts: np.ndarray,  # (n_rows,) int32: how often each row is in the bag
     first: np.ndarray,  # (n_nodes + 1,) int64, zeros; written: first member of each node

@@ -1,7 +1,7 @@
 """Textbook trees, ID3 and C4.5: a branch for each level of a category, and rows in pieces where a value is missing.
 
 Words
-  entry     a row in a node, or a piece of one: its row (`ids`) and what it adds to sums (`labels`)
+  entry     a row in a node, or a piece of one: its row (`ids`) and what it adds to sums (`addends`)
   arena     the entries of all open nodes, behind each other as the nodes lie on the stack; `spare` is as large
   branch    an answer to a test: a level, or a side of a cut. Entries whose value is missing have a branch of their own
             (ID3), or take every branch with a piece of their weight (C4.5)
@@ -16,8 +16,8 @@ Who calls whom, and what state flows (`kernels.common.structs`)
     │  TextbookScratch has no meaning between two nodes: ScanScratch, Branches
     ├─ add_node                    sums of a node: may it be split?  then push it
     ├─ scan_node                   Figures of every feature
-    │    ├─ scan_classes.scan_feature    ClassSpan: cells or sorted keys ─► scan_levels or scan_cuts ─► try_cut
-    │    └─ scan_values.scan_feature     ValueSpan: groups of one code   ─► scan_levels or scan_cuts
+    │    ├─ scan_classes.scan_feature    ClassSpan: histogram or sorted keys ─► scan_levels or scan_cuts ─► try_cut
+    │    └─ scan_values.scan_feature     ValueSpan: bins                     ─► scan_levels or scan_cuts
     ├─ figures.choose              the feature, by gain, by ratio, or as C4.5 does
     ├─ take_test                   the branch of each entry
     └─ branches.count_entries, move_entries      Parting: the entries change places, some in pieces
@@ -32,7 +32,7 @@ Who calls whom, and what state flows (`kernels.common.structs`)
     ├─ enter ─► part_node          children first
     └─ send_down ─► part_node      errors of a subtree to which other entries go
 
-Two families share all of it but the scans: classes (`ScanScratch.sums`) and numbers (`ScanScratch.groups`); the other
+Two families share all of it but the scans: classes (`ScanScratch.sums`) and numbers (`ScanScratch.bins`); the other
 one is None, so a first fit compiles its own family alone. Comparing a cut to the best (`try_cut`) is inlined: a call
 for each cut doubled the time of C4.5 (docs/decisions/0013).
 """

@@ -36,20 +36,20 @@ def count_entries(
     weights = branches.weight
     counts = branches.n
     shares = branches.share
-    labels = entries.labels
+    addends = entries.addends
     for b in range(n_branches):
         weights[b] = 0
         counts[b] = 0
     n_spread = np.int64(0)
     known = np.int64(0)
-    is_unit = len(labels) == 1
+    is_unit = len(addends) == 1
     for i in range(np.uint64(lo), np.uint64(hi)):
         b = np.int64(of_entry[i])
         if b < 0:
             n_spread += 1
             continue
         at = np.uint64(b)
-        w = np.int64(1) if is_unit else labels[WEIGHT, i]
+        w = np.int64(1) if is_unit else addends[WEIGHT, i]
         weights[at] += w
         counts[at] += 1
         known += w
@@ -64,7 +64,7 @@ def count_entries(
         for i in range(lo, hi):
             if np.int64(of_entry[i]) >= 0:
                 continue
-            weight = labels[WEIGHT, i]
+            weight = addends[WEIGHT, i]
             if len(times) > 1:
                 weight //= times[entries.ids[i]]
             for b in range(n_branches):
@@ -86,28 +86,28 @@ def part_in_two(lo: int, hi: int, heaviest: int, of_entry: np.ndarray, entries: 
     places, then one of them moves on: which way it goes cannot be predicted.
     """
     ids = entries.ids
-    labels = entries.labels
+    addends = entries.addends
     spare_ids = spare.ids
-    spare_labels = spare.labels
-    n_labels = np.uint64(len(labels))
+    spare_addends = spare.addends
+    n_addends = np.uint64(len(addends))
     front = np.uint64(lo)
     n_back = np.uint64(0)
     for i in range(np.uint64(lo), np.uint64(hi)):
         row = ids[i]
         ids[front] = row
         spare_ids[n_back] = row
-        for k in range(n_labels):
-            label = labels[k, i]
-            labels[k, front] = label
-            spare_labels[k, n_back] = label
+        for k in range(n_addends):
+            addend = addends[k, i]
+            addends[k, front] = addend
+            spare_addends[k, n_back] = addend
         is_front = np.uint64(heaviest if of_entry[i] < 0 else of_entry[i])
         front += is_front
         n_back += np.uint64(1) - is_front
     for k in range(n_back):
         ids[front + k] = spare_ids[k]
-    for row in range(n_labels):
+    for row in range(n_addends):
         for k in range(n_back):
-            labels[row, front + k] = spare_labels[row, k]
+            addends[row, front + k] = spare_addends[row, k]
 
 
 @inlined
@@ -116,8 +116,8 @@ def write_piece(i: int, b: int, weight: int, entries: Entries, spare: Entries, b
     at = begin[b]
     begin[b] = at + 1
     spare.ids[at] = entries.ids[i]
-    spare.labels[TARGET, at] = entries.labels[TARGET, i]
-    spare.labels[WEIGHT, at] = weight
+    spare.addends[TARGET, at] = entries.addends[TARGET, i]
+    spare.addends[WEIGHT, at] = weight
 
 
 @kernel
@@ -133,13 +133,13 @@ def move_entries(
 ) -> None:
     """Put the entries lo .. hi into their branches, from `to` on, each branch in the order of its entries."""
     ids = entries.ids
-    labels = entries.labels
+    addends = entries.addends
     spare_ids = spare.ids
-    spare_labels = spare.labels
+    spare_addends = spare.addends
     of_entry = branches.of_entry
     begin = branches.begin
     shares = branches.share
-    n_labels = len(labels)
+    n_addends = len(addends)
     n_branches = parting.n_branches
     n_entries = parting.n_entries
     heaviest = parting.heaviest
@@ -155,11 +155,11 @@ def move_entries(
             begin[b] = at + 1
             here = np.uint64(at)
             spare_ids[here] = ids[i]
-            for row in range(np.uint64(n_labels)):
-                spare_labels[row, here] = labels[row, i]
+            for row in range(np.uint64(n_addends)):
+                spare_addends[row, here] = addends[row, i]
             continue
         times_here = np.int64(1) if len(times) == 1 else times[ids[i]]
-        weight = labels[WEIGHT, i] // times_here
+        weight = addends[WEIGHT, i] // times_here
         rest = weight
         for b in range(n_branches):
             if b == heaviest:
@@ -172,9 +172,9 @@ def move_entries(
     first = np.uint64(to)
     for k in range(np.uint64(n_entries)):
         ids[first + k] = spare_ids[k]
-    for row in range(n_labels):
+    for row in range(n_addends):
         for k in range(np.uint64(n_entries)):
-            labels[row, first + k] = spare_labels[row, k]
+            addends[row, first + k] = spare_addends[row, k]
     for b in range(n_branches):
         begin[b] += to - branches.n[b]
 

@@ -90,7 +90,7 @@ def scan_class_node(
     """Write the figures of every feature over entries lo .. hi of classes; nothing for numbers (None)."""
     if sums is None:
         return
-    span = ClassSpan(lo, hi, sum_classes(entries.labels, lo, hi, sums, scratch.totals))
+    span = ClassSpan(lo, hi, sum_classes(entries.addends, lo, hi, sums, scratch.totals))
     for feature in range(table.columns.shape[0]):
         if control[CONTROL_STOP] != 0:
             break
@@ -106,12 +106,12 @@ def scan_value_node(
     settings: TextbookSettings,
     scratch: ScanScratch,
     control: np.ndarray,
-    groups: np.ndarray | None,
+    bins: np.ndarray | None,
 ) -> float:
     """The same for numbers, nothing for classes (None); return by how much gains differ that count as equal."""
-    if groups is None:
+    if bins is None:
         return TEXTBOOK_TIE
-    sum_moments(entries.labels, lo, hi, scratch.totals)
+    sum_moments(entries.addends, lo, hi, scratch.totals)
     span = start_values(lo, hi, table.truth, entries.ids, settings, table.xlogx, scratch.totals)
     for feature in range(table.columns.shape[0]):
         if control[CONTROL_STOP] != 0:
@@ -132,7 +132,7 @@ def scan_node(
 ) -> float:
     """Write the figures of every feature over entries lo .. hi; return by how much gains differ that count as equal."""
     scan_class_node(lo, hi, table, entries, settings, scratch, control, scratch.sums)
-    return scan_value_node(lo, hi, table, entries, settings, scratch, control, scratch.groups)
+    return scan_value_node(lo, hi, table, entries, settings, scratch, control, scratch.bins)
 
 
 @kernel
@@ -149,7 +149,7 @@ def list_class_cuts(
     if sums is None:
         return
     n = np.int64(len(entries.ids))
-    span = ClassSpan(np.int64(0), n, sum_classes(entries.labels, 0, n, sums, scratch.totals))
+    span = ClassSpan(np.int64(0), n, sum_classes(entries.addends, 0, n, sums, scratch.totals))
     scan_class_feature(feature, span, table, entries, settings, scratch, cuts)
 
 
@@ -161,13 +161,13 @@ def list_value_cuts(
     settings: TextbookSettings,
     scratch: ScanScratch,
     cuts: Cuts,
-    groups: np.ndarray | None,
+    bins: np.ndarray | None,
 ) -> None:
     """The same for numbers."""
-    if groups is None:
+    if bins is None:
         return
     n = np.int64(len(entries.ids))
-    sum_moments(entries.labels, 0, n, scratch.totals)
+    sum_moments(entries.addends, 0, n, scratch.totals)
     span = start_values(0, n, table.truth, entries.ids, settings, table.xlogx, scratch.totals)
     scan_value_feature(feature, span, table, entries, settings, scratch, cuts)
 
@@ -218,14 +218,14 @@ def write_distribution(weight: int, distributions: np.ndarray, state: np.ndarray
 
 
 @kernel
-def weigh_node(lo: int, hi: int, labels: np.ndarray, totals: np.ndarray, sums: np.ndarray | None) -> NodeWeights:
+def weigh_node(lo: int, hi: int, addends: np.ndarray, totals: np.ndarray, sums: np.ndarray | None) -> NodeWeights:
     """Sum entries lo .. hi to `totals`, and to `sums` per class."""
     n_present = np.int64(0)
     heaviest = np.int64(0)
     if sums is None:
-        sum_moments(labels, lo, hi, totals)
+        sum_moments(addends, lo, hi, totals)
     else:
-        n_present = sum_classes(labels, lo, hi, sums, totals)
+        n_present = sum_classes(addends, lo, hi, sums, totals)
         for k in range(n_present):
             heaviest = max(heaviest, sums[ALL, sums[PRESENT, k]])
     return NodeWeights(totals[W_ALL], heaviest, n_present)
@@ -269,7 +269,7 @@ def add_node(
     lo = nodes.begin[node]
     hi = lo + nodes.n_rows[node]
     clear_node(node, nodes)
-    held = weigh_node(lo, hi, arena.labels, scratch.totals, scratch.sums)
+    held = weigh_node(lo, hi, arena.addends, scratch.totals, scratch.sums)
     nodes.weight[node] = held.weight
     nodes.impurity[node] = impurity_of(held, settings, table.xlogx, scratch.sums)
     if is_open(lo, hi, depth, held, arena.ids, table.truth, settings):
@@ -477,7 +477,7 @@ def list_cuts(
 ) -> None:
     """Write the figures of one feature of a node that has all entries, and those of each of its cuts."""
     list_class_cuts(feature, table, entries, settings, scratch, cuts, scratch.sums)
-    list_value_cuts(feature, table, entries, settings, scratch, cuts, scratch.groups)
+    list_value_cuts(feature, table, entries, settings, scratch, cuts, scratch.bins)
 
 
 @door
@@ -488,7 +488,7 @@ def settle_values(
     means = out.mean
     impurity = out.impurity
     weights = nodes.weight
-    targets = Targets(arena.labels, arena.ids, truth)
+    targets = Targets(arena.addends, arena.ids, truth)
     scale = 0.0
     for back in range(n_nodes):
         node = n_nodes - 1 - back

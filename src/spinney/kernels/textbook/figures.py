@@ -1,7 +1,7 @@
-"""What the two label families of textbook trees share: the column of a node, the figures of a test, the choice.
+"""What the two families of textbook trees share: the column of a node, the figures of a test, the choice.
 
-`ids[i]` is the row of entry i; the code of feature j is `columns[j, ids[i]]`. Where a scan sorts or groups, a feature's
-codes are gathered first, so that the kernels of all growers serve.
+`ids[i]` is the row of entry i; the code of feature j is `columns[j, ids[i]]`. Where a scan sorts or lists bins, its
+feature's codes are gathered first, so that the kernels of all growers serve.
 
 `Figures` say how good the best test of each feature is. Three rules choose among them:
 

@@ -176,22 +176,22 @@ def child_frame(b: int, first: int, top: int, scratch: PruneScratch) -> Frame:
 
 
 @kernel
-def sum_errors(labels: np.ndarray, lo: int, hi: int, sums: np.ndarray) -> tuple[int, int]:
+def sum_errors(addends: np.ndarray, lo: int, hi: int, sums: np.ndarray) -> tuple[int, int]:
     """Weight of entries lo .. hi, and that of all but their heaviest class; sums: (n_classes,) int64 scratch."""
     total = np.int64(0)
     most = np.int64(0)
-    is_unit = len(labels) == 1
+    is_unit = len(addends) == 1
     first = np.uint64(lo)
     end = np.uint64(hi)
     if hi - lo < len(sums):
         for i in range(first, end):
-            sums[np.uint64(labels[TARGET, i])] = 0
+            sums[np.uint64(addends[TARGET, i])] = 0
     else:
         for c in range(len(sums)):
             sums[c] = 0
     for i in range(first, end):
-        w = np.int64(1) if is_unit else labels[WEIGHT, i]
-        c = np.uint64(labels[TARGET, i])
+        w = np.int64(1) if is_unit else addends[WEIGHT, i]
+        c = np.uint64(addends[TARGET, i])
         held = sums[c] + w
         sums[c] = held
         total += w
@@ -200,7 +200,7 @@ def sum_errors(labels: np.ndarray, lo: int, hi: int, sums: np.ndarray) -> tuple[
 
 
 @inlined
-def settle_node(frame: Frame, weight: int, error: int, labels: np.ndarray, nodes: PruneNodes) -> None:
+def settle_node(frame: Frame, weight: int, error: int, addends: np.ndarray, nodes: PruneNodes) -> None:
     """Write what a node holds."""
     node = frame.node
     nodes.n_rows[node] = frame.hi - frame.lo
@@ -208,7 +208,7 @@ def settle_node(frame: Frame, weight: int, error: int, labels: np.ndarray, nodes
     nodes.error[node] = error
     if len(nodes.class_weights) > 0:
         for i in range(frame.lo, frame.hi):
-            nodes.class_weights[node, labels[TARGET, i]] += np.int64(1) if len(labels) == 1 else labels[WEIGHT, i]
+            nodes.class_weights[node, addends[TARGET, i]] += np.int64(1) if len(addends) == 1 else addends[WEIGHT, i]
 
 
 @kernel
@@ -227,7 +227,7 @@ def send_down(
     enough: errors that need no more to be added, as errors are not negative: then some of them are returned. Infinite:
     what the nodes hold is written, too.
     """
-    labels = arena.labels
+    addends = arena.addends
     path = scratch.path
     is_kept = enough == np.inf
     push_frame(0, root, SETTLE, path)
@@ -239,9 +239,9 @@ def send_down(
         node = frame.node
         first = nodes.first_child[node]
         if is_kept or first == 0:
-            weight, error = sum_errors(labels, frame.lo, frame.hi, scratch.class_sums)
+            weight, error = sum_errors(addends, frame.lo, frame.hi, scratch.class_sums)
             if is_kept:
-                settle_node(frame, weight, error, labels, nodes)
+                settle_node(frame, weight, error, addends, nodes)
             if first == 0:
                 here = estimate_leaf(weight, error, settings)
                 errors += here

@@ -13,7 +13,6 @@ from spinney._types import (
     ALL,
     BY_C45,
     BY_RATIO,
-    CELLS_PER_ROW,
     ENTROPY,
     GINI,
     IS_CATEGORICAL,
@@ -28,6 +27,7 @@ from spinney._types import (
     PRESENT,
     RIGHT,
     RIGHT_POWER,
+    SUMS_PER_ROW,
     TARGET,
     W_ALL,
     W_MISSING,
@@ -121,53 +121,53 @@ def gain_of(difference: float, w_all: float, w_known: float, settings: TextbookS
 
 
 @inlined
-def fill_cells(
+def fill_histogram(
     feature: int,
     span: ClassSpan,
     columns: np.ndarray,
     entries: Entries,
     settings: TextbookSettings,
-    cells: np.ndarray,
+    histogram: np.ndarray,
 ) -> int:
-    """Add the entries of a node to cells[code * (n_classes + 1) + class]; return how many are missing.
+    """Add the entries of a node to histogram[code * (n_classes + 1) + class]; return how many are missing.
 
-    The last cell of a code counts its entries, where somebody asks: not with weights of 1, not for C4.5.
+    The last number of a code counts its entries, where somebody asks: not with weights of 1, not for C4.5.
     """
     ids = entries.ids
-    labels = entries.labels
+    addends = entries.addends
     lo = np.uint64(span.lo)
     hi = np.uint64(span.hi)
     wide = np.uint64(settings.n_classes + 1)
     last = np.uint64(settings.n_classes)
     at = np.uint64(feature)
     n_missing = np.int64(0)
-    if len(labels) == 1:
+    if len(addends) == 1:
         for i in range(lo, hi):
             code = columns[at, np.uint64(ids[i])]
-            cells[np.uint64(code) * wide + np.uint64(labels[TARGET, i])] += 1
+            histogram[np.uint64(code) * wide + np.uint64(addends[TARGET, i])] += 1
             n_missing += np.int64(code == MISSING_CODE)
     elif settings.rule == BY_C45:
         for i in range(lo, hi):
             code = columns[at, np.uint64(ids[i])]
-            cells[np.uint64(code) * wide + np.uint64(labels[TARGET, i])] += labels[WEIGHT, i]
+            histogram[np.uint64(code) * wide + np.uint64(addends[TARGET, i])] += addends[WEIGHT, i]
             n_missing += np.int64(code == MISSING_CODE)
     else:
         for i in range(lo, hi):
             code = columns[at, np.uint64(ids[i])]
             first = np.uint64(code) * wide
-            cells[first + np.uint64(labels[TARGET, i])] += labels[WEIGHT, i]
-            cells[first + last] += 1
+            histogram[first + np.uint64(addends[TARGET, i])] += addends[WEIGHT, i]
+            histogram[first + last] += 1
             n_missing += np.int64(code == MISSING_CODE)
     return n_missing
 
 
 @inlined
-def find_two(cells: np.ndarray, sums: np.ndarray, n_codes: int, n_present: int, n_classes: int) -> tuple[int, int]:
-    """The two lowest known codes that the cells hold: equal where there is but one, 0 where there is none."""
+def find_two(histogram: np.ndarray, sums: np.ndarray, n_codes: int, n_present: int, n_classes: int) -> tuple[int, int]:
+    """The two lowest known codes in the histogram: equal where there is but one, 0 where there is none."""
     lowest = np.int64(0)
     for code in range(1, n_codes + 1):
         for k in range(n_present):
-            if cells[code * (n_classes + 1) + sums[PRESENT, k]] == 0:
+            if histogram[code * (n_classes + 1) + sums[PRESENT, k]] == 0:
                 continue
             if lowest > 0:
                 return lowest, np.int64(code)
@@ -177,21 +177,21 @@ def find_two(cells: np.ndarray, sums: np.ndarray, n_codes: int, n_present: int, 
 
 
 @inlined
-def empty_cells(code: int, n_classes: int, cells: np.ndarray) -> None:
-    """Make the cells of a code zero."""
+def empty_bin(code: int, n_classes: int, histogram: np.ndarray) -> None:
+    """Make the sums of a code zero."""
     for at in range(code * (n_classes + 1), (code + 1) * (n_classes + 1)):
-        cells[at] = 0
+        histogram[at] = 0
 
 
 @inlined
-def take_missing(n_classes: int, n_present: int, cells: np.ndarray, sums: np.ndarray, totals: np.ndarray) -> None:
-    """Move the sums of missing entries from their cells to sums[MISSING] and `totals`."""
+def take_missing(n_classes: int, n_present: int, histogram: np.ndarray, sums: np.ndarray, totals: np.ndarray) -> None:
+    """Move the sums of missing entries from the histogram to sums[MISSING] and `totals`."""
     totals[W_MISSING] = 0
     for k in range(n_present):
         c = sums[PRESENT, k]
-        sums[MISSING, c] = cells[c]
-        totals[W_MISSING] += cells[c]
-    empty_cells(MISSING_CODE, n_classes, cells)
+        sums[MISSING, c] = histogram[c]
+        totals[W_MISSING] += histogram[c]
+    empty_bin(MISSING_CODE, n_classes, histogram)
 
 
 # --- A branch for each level ---------------------------------------------------------------------------------------
@@ -206,9 +206,9 @@ def scan_levels(
     settings: TextbookSettings,
     scratch: ScanScratch,
 ) -> None:
-    """Figures of a branch for each level, from the cells of `fill_cells`, which are emptied."""
+    """Figures of a branch for each level, from the histogram, which is emptied."""
     xlogx = table.xlogx
-    cells = scratch.cells
+    histogram = scratch.histogram
     sums = scratch.sums
     totals = scratch.totals
     n_present = span.n_present
@@ -232,10 +232,10 @@ def scan_levels(
         square = 0.0
         for k in range(n_present):
             c = sums[PRESENT, k]
-            held = cells[at + c]
+            held = histogram[at + c]
             if held == 0:
                 continue
-            cells[at + c] = 0
+            histogram[at + c] = 0
             weight += held
             if is_entropy:
                 power += entropy_power(held, settings, xlogx)
@@ -244,9 +244,9 @@ def scan_levels(
                 square += x * x
         if weight == 0:
             continue
-        fewest = min(fewest, weight if is_unit else cells[at + n_classes])
+        fewest = min(fewest, weight if is_unit else histogram[at + n_classes])
         lightest = min(lightest, weight)
-        cells[at + n_classes] = 0
+        histogram[at + n_classes] = 0
         own = entropy_power(weight, settings, xlogx)
         split_power += own
         score_power += power - own
@@ -377,7 +377,7 @@ def try_cut(
 
 
 @inlined
-def sum_missing(lo: int, side: int, n_missing: int, n_present: int, labels: np.ndarray, scratch: ScanScratch) -> None:
+def sum_missing(lo: int, side: int, n_missing: int, n_present: int, addends: np.ndarray, scratch: ScanScratch) -> None:
     """Sum the missing entries, whose keys come first, to sums[MISSING] and `totals`."""
     sums = scratch.sums
     for k in range(n_present):
@@ -385,8 +385,8 @@ def sum_missing(lo: int, side: int, n_missing: int, n_present: int, labels: np.n
     total = np.int64(0)
     for k in range(n_missing):
         i = lo + (np.int64(scratch.keys[side, k]) & LARGE_MASK)
-        w = np.int64(1) if len(labels) == 1 else labels[WEIGHT, i]
-        sums[MISSING, labels[TARGET, i]] += w
+        w = np.int64(1) if len(addends) == 1 else addends[WEIGHT, i]
+        sums[MISSING, addends[TARGET, i]] += w
         total += w
     scratch.totals[W_MISSING] = total
 
@@ -445,11 +445,11 @@ def scan_cuts(
     scratch: ScanScratch,
     cuts: Cuts | None,
 ) -> None:
-    """Figures of the best cut of a number; side: the row of `keys` that has the entries in order, -1: `cells` do."""
+    """Figures of the best cut of a number; side: the row of `keys` that has the entries in order, -1: `histogram`."""
     xlogx = table.xlogx
-    labels = entries.labels
+    addends = entries.addends
     keys = scratch.keys
-    cells = scratch.cells
+    histogram = scratch.histogram
     sums = scratch.sums
     totals = scratch.totals
     figures = scratch.figures
@@ -459,8 +459,8 @@ def scan_cuts(
     n_codes = table.features[N_CODES, feature]
     n_missing = totals[N_MISSING]
     width = n_classes + 1
-    has_cells = side < 0
-    is_unit = len(labels) == 1
+    has_histogram = side < 0
+    is_unit = len(addends) == 1
     is_entropy = settings.criterion == ENTROPY
     least = 0.0
     is_hopeless = False
@@ -476,14 +476,14 @@ def scan_cuts(
     w_left = np.int64(0)
     last = np.int64(-1)
     code = np.int64(1)
-    n_done = np.int64(0) if has_cells else n_missing  # classes of the code at hand, or keys
+    n_done = np.int64(0) if has_histogram else n_missing  # classes of the code at hand, or keys
     while True:
         # the next class of a code, from either way: one place to try a cut is one copy of all that to compile
         is_end = True
         c = np.int64(0)
         w = np.int64(0)
         n_here = np.int64(0)
-        if has_cells:
+        if has_histogram:
             while code <= n_codes:
                 if n_done == n_present:
                     n_done = np.int64(0)
@@ -492,14 +492,14 @@ def scan_cuts(
                 c = sums[PRESENT, n_done]
                 at = code * width
                 n_done += 1
-                w = cells[at + c]
+                w = histogram[at + c]
                 if w == 0:
                     continue
-                cells[at + c] = 0
+                histogram[at + c] = 0
                 n_here = w
                 if not is_unit:  # counted with its first class
-                    n_here = cells[at + n_classes]
-                    cells[at + n_classes] = 0
+                    n_here = histogram[at + n_classes]
+                    histogram[at + n_classes] = 0
                 is_end = False
                 break
         elif n_done < span.hi - lo:
@@ -507,8 +507,8 @@ def scan_cuts(
             n_done += 1
             code = key >> LARGE_SHIFT
             i = lo + (key & LARGE_MASK)
-            c = labels[TARGET, i]
-            w = np.int64(1) if is_unit else labels[WEIGHT, i]
+            c = addends[TARGET, i]
+            w = np.int64(1) if is_unit else addends[WEIGHT, i]
             n_here = np.int64(1)
             is_end = False
         if is_end:
@@ -547,34 +547,34 @@ def scan_feature(
     cuts: Cuts | None,
 ) -> None:
     """Write the figures of the best test of a feature over the entries of a node."""
-    cells = scratch.cells
+    histogram = scratch.histogram
     sums = scratch.sums
     totals = scratch.totals
     n_present = span.n_present
     n_classes = settings.n_classes
     n_codes = table.features[N_CODES, feature]
     is_category = table.features[IS_CATEGORICAL, feature] != 0
-    has_cells = is_category or (n_codes + 1) * (n_classes + 1) <= CELLS_PER_ROW * (span.hi - span.lo)
+    has_histogram = is_category or (n_codes + 1) * (n_classes + 1) <= SUMS_PER_ROW * (span.hi - span.lo)
     clear_figures(scratch.figures, feature, settings)
-    if has_cells:
-        n_missing = fill_cells(feature, span, table.columns, entries, settings, cells)
-        lowest, highest = find_two(cells, sums, n_codes, n_present, n_classes)
+    if has_histogram:
+        n_missing = fill_histogram(feature, span, table.columns, entries, settings, histogram)
+        lowest, highest = find_two(histogram, sums, n_codes, n_present, n_classes)
     else:
         lowest, highest, n_missing = gather(table.columns, entries.ids, span.lo, span.hi, feature, scratch.column)
     if highest == 0 or (lowest == highest and (n_missing == 0 or settings.spreads_missing)):
-        if has_cells:
-            empty_cells(MISSING_CODE, n_classes, cells)
-            empty_cells(highest, n_classes, cells)
+        if has_histogram:
+            empty_bin(MISSING_CODE, n_classes, histogram)
+            empty_bin(highest, n_classes, histogram)
         return  # constant, or nothing known
     totals[N_MISSING] = n_missing
     side = np.int64(-1)
-    if has_cells:
-        take_missing(n_classes, n_present, cells, sums, totals)
+    if has_histogram:
+        take_missing(n_classes, n_present, histogram, sums, totals)
     else:
         side = make_keys(scratch.column, span.lo, span.hi, 0, LARGE_SHIFT, scratch.keys, scratch.counts)
-        sum_missing(span.lo, side, n_missing, n_present, entries.labels, scratch)
+        sum_missing(span.lo, side, n_missing, n_present, entries.addends, scratch)
     if is_category:
-        scan_levels(feature, len(entries.labels) == 1, span, table, settings, scratch)
+        scan_levels(feature, len(entries.addends) == 1, span, table, settings, scratch)
     else:
         scan_cuts(feature, side, span, table, entries, settings, scratch, cuts)
     close_figures(table.features, feature, totals[W_ALL], settings, scratch.figures)

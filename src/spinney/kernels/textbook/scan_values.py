@@ -10,12 +10,12 @@ import numpy as np
 
 from spinney._jit import inlined, kernel
 from spinney._types import (
+    BIN_CODE,
+    BIN_N,
+    BIN_SQUARE,
+    BIN_SUM,
+    BIN_WEIGHT,
     BY_RATIO,
-    GROUP_CODE,
-    GROUP_N,
-    GROUP_SQUARE,
-    GROUP_SUM,
-    GROUP_WEIGHT,
     IS_CATEGORICAL,
     LARGE_SHIFT,
     N_ALL,
@@ -30,8 +30,8 @@ from spinney._types import (
     W_MISSING,
 )
 
+from ..common.bins import list_bins_by_histogram, list_bins_by_keys
 from ..common.criteria import score_moments
-from ..common.groups import group_cells, group_keys
 from ..common.sorting import make_keys
 from ..common.structs import (
     CodedRows,
@@ -57,7 +57,7 @@ from .figures import (
     split_entropy,
 )
 
-FEW_CODES = 16  # cells are worth their while whatever the node's size
+FEW_CODES = 16  # a histogram is worth its while whatever the node's size
 
 
 @inlined
@@ -107,7 +107,7 @@ def start_node(
 @kernel
 def scan_levels(
     feature: int,
-    n_groups: int,
+    n_bins: int,
     is_unit: bool,
     span: ValueSpan,
     xlogx: np.ndarray,
@@ -115,25 +115,25 @@ def scan_levels(
     scratch: ScanScratch,
 ) -> None:
     """Figures of a branch for each level."""
-    groups = scratch.groups
+    bins = scratch.bins
     totals = scratch.totals
     centre = span.centre
     w_missing = totals[W_MISSING]
     score = branch_score(w_missing, totals[S_MISSING], totals[Q_MISSING], centre, settings, xlogx)
     power = entropy_power(w_missing, settings, xlogx)
-    n_full = n_groups
+    n_full = n_bins
     fewest = totals[N_ALL]
     lightest = totals[W_ALL]
     if totals[N_MISSING] > 0:
         n_full += 1
         fewest = totals[N_MISSING]
         lightest = w_missing
-    for g in range(n_groups):
-        weight = groups[GROUP_N, g] if is_unit else groups[GROUP_WEIGHT, g]
-        square = np.int64(0) if is_unit else groups[GROUP_SQUARE, g]
-        score += branch_score(weight, groups[GROUP_SUM, g], square, centre, settings, xlogx)
+    for b in range(n_bins):
+        weight = bins[BIN_N, b] if is_unit else bins[BIN_WEIGHT, b]
+        square = np.int64(0) if is_unit else bins[BIN_SQUARE, b]
+        score += branch_score(weight, bins[BIN_SUM, b], square, centre, settings, xlogx)
         power += entropy_power(weight, settings, xlogx)
-        fewest = min(fewest, groups[GROUP_N, g])
+        fewest = min(fewest, bins[BIN_N, b])
         lightest = min(lightest, weight)
     gain = gain_of(score, span, totals[W_ALL])
     info = split_entropy(entropy_power(totals[W_ALL], settings, xlogx), power, totals[W_ALL], settings)
@@ -144,7 +144,7 @@ def scan_levels(
 @kernel
 def scan_cuts(
     feature: int,
-    n_groups: int,
+    n_bins: int,
     is_unit: bool,
     span: ValueSpan,
     xlogx: np.ndarray,
@@ -152,8 +152,8 @@ def scan_cuts(
     scratch: ScanScratch,
     cuts: Cuts | None,
 ) -> None:
-    """Figures of the best cut; after the last group comes the cut of known against missing rows."""
-    groups = scratch.groups
+    """Figures of the best cut; after the last bin comes the cut of known against missing rows."""
+    bins = scratch.bins
     totals = scratch.totals
     figures = scratch.figures
     centre = span.centre
@@ -173,12 +173,12 @@ def scan_cuts(
     w_left = np.int64(0)
     s_left = np.int64(0)
     q_left = np.int64(0)
-    for g in range(n_groups):
-        n_left += groups[GROUP_N, g]
-        w_left += groups[GROUP_N, g] if is_unit else groups[GROUP_WEIGHT, g]
-        s_left += groups[GROUP_SUM, g]
-        q_left += np.int64(0) if is_unit else groups[GROUP_SQUARE, g]
-        is_end = g == n_groups - 1
+    for b in range(n_bins):
+        n_left += bins[BIN_N, b]
+        w_left += bins[BIN_N, b] if is_unit else bins[BIN_WEIGHT, b]
+        s_left += bins[BIN_SUM, b]
+        q_left += np.int64(0) if is_unit else bins[BIN_SQUARE, b]
+        is_end = b == n_bins - 1
         if is_end and n_missing == 0:
             break
         n_right = n_missing if is_end else totals[N_ALL] - n_missing - n_left
@@ -195,8 +195,8 @@ def scan_cuts(
         score = apart + branch_score(w_left, s_left, q_left, centre, settings, xlogx)
         score += branch_score(w_known - w_left, s_known - s_left, q_known - q_left, centre, settings, xlogx)
         gain = gain_of(score, span, totals[W_ALL])
-        last = groups[GROUP_CODE, g]
-        code = np.int64(-1) if is_end else groups[GROUP_CODE, g + 1]
+        last = bins[BIN_CODE, b]
+        code = np.int64(-1) if is_end else bins[BIN_CODE, b + 1]
         info = 0.0
         is_noted = False
         if cuts is not None:
@@ -232,7 +232,7 @@ def scan_feature(
 ) -> None:
     """Write the figures of the best test of a feature over the entries of a node."""
     column = scratch.column
-    labels = entries.labels
+    addends = entries.addends
     totals = scratch.totals
     xlogx = table.xlogx
     lo = span.lo
@@ -242,19 +242,19 @@ def scan_feature(
     if codes.highest == 0 or (codes.lowest == codes.highest and codes.n_missing == 0):
         return
     n_codes = table.features[N_CODES, feature]
-    is_unit = len(labels) == 1
+    is_unit = len(addends) == 1
     if n_codes <= hi - lo or n_codes <= FEW_CODES:
-        coded = CodedRows(column, labels)
-        n_groups = group_cells(coded, lo, hi, 0, n_codes, scratch.cells, scratch.groups, totals)
+        coded = CodedRows(column, addends)
+        n_bins = list_bins_by_histogram(coded, lo, hi, 0, n_codes, scratch.histogram, scratch.bins, totals)
     else:
         side = make_keys(column, lo, hi, 0, LARGE_SHIFT, scratch.keys, scratch.counts)
         totals[W_MISSING] = 0
         totals[S_MISSING] = 0
         totals[Q_MISSING] = 0
-        ordered = SortedKeys(scratch.keys, side, 0, hi - lo, labels, lo)
-        n_groups = group_keys(ordered, LARGE_SHIFT, scratch.groups, totals)
+        ordered = SortedKeys(scratch.keys, side, 0, hi - lo, addends, lo)
+        n_bins = list_bins_by_keys(ordered, LARGE_SHIFT, scratch.bins, totals)
     if table.features[IS_CATEGORICAL, feature] != 0:
-        scan_levels(feature, n_groups, is_unit, span, xlogx, settings, scratch)
+        scan_levels(feature, n_bins, is_unit, span, xlogx, settings, scratch)
     else:
-        scan_cuts(feature, n_groups, is_unit, span, xlogx, settings, scratch, cuts)
+        scan_cuts(feature, n_bins, is_unit, span, xlogx, settings, scratch, cuts)
     close_figures(table.features, feature, totals[W_ALL], settings, scratch.figures)

@@ -3,8 +3,8 @@
 Words
 -----
   code       rank of a value among those of its feature, from 1 on; 0 is missing
-  label      what a row adds to the sums: target (or class), weight, square; whole numbers
-  group      the rows of a node with one code of a feature, and their sums
+  addend     what a row adds to the sums: target (or class), weight, square; whole numbers
+  bin        the rows of a node with one code of a feature, and their sums
   cut        the last code that goes to branch 0, the left one; rows whose code is missing go where they fit better
   score      minus the weighted impurity of a branch, up to a term that no split changes (common.criteria)
   slot       room for an open node: one that may still be split
@@ -17,9 +17,9 @@ Who calls whom
     └ driver.grow                       pops open nodes until there are none
         ├ sorted_lists                  orders a subtree's rows once; splits the orders with the rows
         ├ search.search                 one node: sums it up, tries its features
-        │   ├ scan_two_classes          packed labels, no sorting            ┐
-        │   ├ scan_many_classes         packed labels, three classes or more │
-        │   ├ scan_moments              sorted keys, or groups               │ each takes the best candidate
+        │   ├ scan_two_classes          packed addends, no sorting           ┐
+        │   ├ scan_many_classes         the same, three classes or more      │
+        │   ├ scan_moments              sorted keys, or bins                 │ each takes the best candidate
         │   ├ scan_classes              the same for three classes or more   │ and returns the better one
         │   ├ subsets                   categories                           │
         │   ├ random_tests              one drawn test per feature           ┘
@@ -33,11 +33,11 @@ Who calls whom
 
 What state flows
 ----------------
-Every function takes the groups of `common.structs` that it needs, in this order:
+Every function takes the structs of `common.structs` that it needs, in this order:
 
   slot, best, feature    what is asked
   node                   OpenNode: the node under search, scalars
-  rows                   Rows: codes, labels, ids, moved in place, so that a node is a range lo .. hi; sorted lists
+  rows                   Rows: codes, addends, ids, moved in place, so that a node is a range lo .. hi; sorted lists
   table                  Table: features, values behind codes, targets; read only
   settings               Settings: scalars of the fit
   nodes                  Nodes: the tree so far

@@ -159,7 +159,7 @@ def expand(
     slot: int, rows: Rows, table: Table, settings: Settings, nodes: Nodes, frontier: Frontier, scratch: Scratch
 ) -> None:
     """Carry out the split of a slot: write the test, move the rows, say where each branch's rows are."""
-    labels, subsets, totals, moves = rows.labels, nodes.subsets, scratch.totals, scratch.moves
+    addends, subsets, totals, moves = rows.addends, nodes.subsets, scratch.totals, scratch.moves
     node = frontier.node[slot]
     lo = nodes.begin[node]
     hi = lo + nodes.n_rows[node]
@@ -176,11 +176,11 @@ def expand(
     w_right = end - middle
     value_left = 0.0
     value_right = 0.0
-    if len(labels) > 1 or settings.has_monotone:
-        sum_moments(labels, lo, middle, totals)
+    if len(addends) > 1 or settings.has_monotone:
+        sum_moments(addends, lo, middle, totals)
         w_left = totals[W_ALL]
         value_left = np.float64(totals[S_ALL]) / np.float64(w_left)
-        sum_moments(labels, middle, end, totals)
+        sum_moments(addends, middle, end, totals)
         w_right = totals[W_ALL]
         value_right = np.float64(totals[S_ALL]) / np.float64(w_right)
     heavier = np.int64(0 if w_left > w_right else 1)

@@ -32,13 +32,13 @@ def split_information(
     """Entropy of the branch that a row of the node takes, times the weight of the rows, in units of the scores."""
     if extra is None:
         return 0.0
-    codes, labels = rows.codes, rows.labels
+    codes, addends = rows.codes, rows.addends
     w_first = np.int64(0)
     w_second = np.int64(0)
     w_third = np.int64(0)
     for i in range(node.lo, node.hi):
         code = np.int64(codes[i, test.feature])
-        w = np.int64(1) if len(labels) == 1 else labels[WEIGHT, i]
+        w = np.int64(1) if len(addends) == 1 else addends[WEIGHT, i]
         branch = np.int64(branch_of_code(code, test.kind, test.cut, test.missing, subsets))
         if code == MISSING_CODE and policy == SURROGATE:
             branch = np.int64(2)

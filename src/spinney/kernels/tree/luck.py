@@ -37,16 +37,16 @@ NATS = 0.7213475204444817  # half a nat, in bits: 1 / (2 log 2)
 
 
 @kernel
-def sum_squares(labels: np.ndarray, lo: int, hi: int, centre: int, is_whole: bool, unit: float) -> int:
+def sum_squares(addends: np.ndarray, lo: int, hi: int, centre: int, is_whole: bool, unit: float) -> int:
     """Sum of weight * target**2 over rows lo .. hi, in units: whole numbers, so that their order does not matter."""
     total = np.int64(0)
     for i in range(lo, hi):
-        w = np.int64(1) if len(labels) == 1 else labels[WEIGHT, i]
+        w = np.int64(1) if len(addends) == 1 else addends[WEIGHT, i]
         if is_whole:  # a row of weight 2 is two rows, to the last bit
-            t = np.float64(labels[TARGET, i] // w - centre)
+            t = np.float64(addends[TARGET, i] // w - centre)
             total += w * np.int64(np.rint(t * t / unit))
         else:
-            s = np.float64(labels[TARGET, i])
+            s = np.float64(addends[TARGET, i])
             total += np.int64(np.rint(s * s / np.float64(w) / unit))
     return total
 
@@ -58,7 +58,7 @@ def variance_of(node: OpenNode, rows: Rows, settings: Settings, totals: np.ndarr
     mean = np.float64(totals[S_ALL] - node.centre * totals[W_ALL]) / weight
     if settings.is_class:
         return mean * (1.0 - mean)
-    squares = sum_squares(rows.labels, node.lo, node.hi, node.centre, settings.is_whole, settings.noise_unit)
+    squares = sum_squares(rows.addends, node.lo, node.hi, node.centre, settings.is_whole, settings.noise_unit)
     return max(np.float64(squares) * settings.noise_unit / weight - mean * mean, 0.0)
 
 
@@ -70,7 +70,7 @@ def mix(least: float, most: float, few: float) -> float:
 
 @inlined
 def chance_of_numbers(
-    n_groups: int,
+    n_bins: int,
     roots: float,  # sum of sqrt(weight) over them
     node: OpenNode,
     rows: Rows,
@@ -83,7 +83,7 @@ def chance_of_numbers(
         return no_chance()
     weight = np.float64(totals[W_ALL])
     variance = variance_of(node, rows, settings, totals)
-    information = max(weight / settings.row_weight / np.float64(n_groups) - 1.0, 0.0)
+    information = max(weight / settings.row_weight / np.float64(n_bins) - 1.0, 0.0)
     few = few_rows(information * variance if settings.is_class else information)
     noise = 0.0
     if settings.criterion == SQUARED_ERROR:
@@ -108,7 +108,7 @@ def bit_of(xlogx: np.ndarray) -> float:
 
 @inlined
 def chance_of_classes(
-    n_groups: int,
+    n_bins: int,
     roots: float,
     node: OpenNode,
     settings: Settings,
@@ -128,7 +128,7 @@ def chance_of_classes(
         alike += share * share
         if settings.criterion == ENTROPY:
             entropy -= times_log(held, xlogx) / weight
-    n_levels = np.float64(n_groups)
+    n_levels = np.float64(n_bins)
     n_classes = max(1.0 / alike, 2.0)  # of one size
     surplus = 1.0 + np.sqrt((n_classes - 2.0) / n_levels)  # of the first principal component, by Marchenko and Pastur
     surplus *= surplus

@@ -19,43 +19,43 @@ from ..common.structs import Nodes, NodeSums, RowRange, StatUnits, Targets, Tree
 
 
 @inlined
-def sum_weight(labels: np.ndarray, lo: int, hi: int) -> int:
+def sum_weight(addends: np.ndarray, lo: int, hi: int) -> int:
     """Weight of rows lo .. hi."""
-    if len(labels) == 1:
+    if len(addends) == 1:
         return np.int64(hi - lo)
     total = np.int64(0)
     for i in range(np.uint64(lo), np.uint64(hi)):
-        total += labels[WEIGHT, i]
+        total += addends[WEIGHT, i]
     return total
 
 
 @inlined
-def count_ones(labels: np.ndarray, lo: int, hi: int) -> int:
+def count_ones(addends: np.ndarray, lo: int, hi: int) -> int:
     """Weight of class 1 among rows lo .. hi: two classes go as class times weight."""
     total = np.int64(0)
     for i in range(np.uint64(lo), np.uint64(hi)):
-        if labels[TARGET, i] != 0:
-            total += np.int64(1) if len(labels) == 1 else labels[WEIGHT, i]
+        if addends[TARGET, i] != 0:
+            total += np.int64(1) if len(addends) == 1 else addends[WEIGHT, i]
     return total
 
 
 @inlined
-def is_mixed(labels: np.ndarray, lo: int, hi: int) -> bool:
+def is_mixed(addends: np.ndarray, lo: int, hi: int) -> bool:
     """Whether rows lo .. hi have more than one class."""
-    first = labels[TARGET, lo]
+    first = addends[TARGET, lo]
     for i in range(np.uint64(lo + 1), np.uint64(hi)):
-        if labels[TARGET, i] != first:
+        if addends[TARGET, i] != first:
             return True
     return False
 
 
 @kernel
-def sum_classes(labels: np.ndarray, lo: int, hi: int, class_sums: np.ndarray) -> None:
+def sum_classes(addends: np.ndarray, lo: int, hi: int, class_sums: np.ndarray) -> None:
     """Write the weight of every class among rows lo .. hi."""
     for k in range(len(class_sums)):
         class_sums[k] = 0
     for i in range(np.uint64(lo), np.uint64(hi)):
-        class_sums[labels[TARGET, i]] += np.int64(1) if len(labels) == 1 else labels[WEIGHT, i]
+        class_sums[addends[TARGET, i]] += np.int64(1) if len(addends) == 1 else addends[WEIGHT, i]
 
 
 @inlined
@@ -86,7 +86,7 @@ def fill_class_leaf(
     node: int,
     leaf: RowRange,
     n_mixed: int,
-    labels: np.ndarray,
+    addends: np.ndarray,
     units: StatUnits,
     sums: NodeSums,
     class_sums: np.ndarray | None,
@@ -98,7 +98,7 @@ def fill_class_leaf(
     lo, hi = leaf.lo, leaf.hi
     distributions, threshold = out.distributions, out.threshold
     if len(class_sums) <= 2:
-        ones = count_ones(labels, lo, hi)
+        ones = count_ones(addends, lo, hi)
         sums.ones[node] = ones
         threshold[node] = 1.0 if ones > 0 else 0.0
         if ones > 0 and ones < leaf.weight:
@@ -109,10 +109,10 @@ def fill_class_leaf(
             threshold[node] = -np.float64(n_mixed)
         return n_mixed
     out.impurity[node] = 0.0
-    threshold[node] = np.float64(labels[TARGET, lo])
-    if is_mixed(labels, lo, hi):
+    threshold[node] = np.float64(addends[TARGET, lo])
+    if is_mixed(addends, lo, hi):
         if n_mixed < len(distributions):
-            sum_classes(labels, lo, hi, class_sums)
+            sum_classes(addends, lo, hi, class_sums)
             out.impurity[node] = impurity_of_classes(units.criterion, class_sums, leaf.weight)
             for k in range(len(class_sums)):
                 distributions[n_mixed, k] = np.float64(class_sums[k]) * units.weight_unit
@@ -167,7 +167,7 @@ def fill_tree(
     out: TreeArrays,
 ) -> int:
     """Fill the arrays of a tree; return its mixed leaves. Where they exceed the room, call again with more of it."""
-    labels = targets.labels
+    addends = targets.addends
     n_nodes = len(out.test)
     n_mixed = np.int64(0)
     scale = 0.0
@@ -180,10 +180,10 @@ def fill_tree(
             continue
         lo = nodes.begin[node]
         hi = lo + nodes.n_rows[node]
-        leaf = RowRange(lo, hi, sum_weight(labels, lo, hi))
+        leaf = RowRange(lo, hi, sum_weight(addends, lo, hi))
         sums.weight[node] = leaf.weight
         scale = fill_value_leaf(node, leaf, targets, nodes, units, scale, means, out)
-        n_mixed = fill_class_leaf(node, leaf, n_mixed, labels, units, sums, class_sums, out)
+        n_mixed = fill_class_leaf(node, leaf, n_mixed, addends, units, sums, class_sums, out)
     for node in range(n_nodes - 1, -1, -1):
         child = nodes.first_child[node]
         out.cuts[node, 0] = out.threshold[node]

@@ -28,10 +28,10 @@ ONE = np.uint64(1)
 @inlined
 def swap_rows(rows: Rows, lo: int, n_front: np.uint64, n_behind: np.uint64, moves: np.ndarray) -> int:
     """Bring the rows listed in moves[1] before those in moves[0], both ascending; return where the latter begin."""
-    words, labels, ids = rows.words, rows.labels, rows.ids
+    words, addends, ids = rows.words, rows.addends, rows.ids
     middle = np.uint64(lo) + n_front
     n_words = np.uint64(words.shape[1])
-    n_labels = len(labels)
+    n_addends = len(addends)
     for k in range(n_behind):
         i = np.uint64(moves[0, k])
         if i >= middle:
@@ -41,10 +41,10 @@ def swap_rows(rows: Rows, lo: int, n_front: np.uint64, n_behind: np.uint64, move
             word = words[i, at]
             words[i, at] = words[j, at]
             words[j, at] = word
-        for at in range(n_labels):
-            label = labels[at, i]
-            labels[at, i] = labels[at, j]
-            labels[at, j] = label
+        for at in range(n_addends):
+            addend = addends[at, i]
+            addends[at, i] = addends[at, j]
+            addends[at, j] = addend
         row = ids[i]
         ids[i] = ids[j]
         ids[j] = row

@@ -12,10 +12,10 @@ import numpy as np
 from spinney._jit import inlined, kernel
 from spinney._types import (
     ALL,
-    GROUP_N,
-    GROUP_SQUARE,
-    GROUP_SUM,
-    GROUP_WEIGHT,
+    BIN_N,
+    BIN_SQUARE,
+    BIN_SUM,
+    BIN_WEIGHT,
     HIGH,
     IS_BINNED,
     IS_CATEGORICAL,
@@ -43,11 +43,11 @@ from ..common.branch import has_level
 from ..common.luck import no_chance
 from ..common.rng import below, fold, fraction
 from ..common.structs import (
+    BinWalk,
     Candidate,
     ClassScratch,
     CutAtHand,
     DrawnTest,
-    GroupWalk,
     LevelScratch,
     OpenNode,
     Rows,
@@ -164,7 +164,7 @@ def mark_left(
 
 @inlined
 def judge_plain(
-    best: Candidate, cut: int, node: OpenNode, labels: np.ndarray, column: np.ndarray, totals: np.ndarray
+    best: Candidate, cut: int, node: OpenNode, addends: np.ndarray, column: np.ndarray, totals: np.ndarray
 ) -> Candidate:
     """Judge a test by squared error where nothing is missing or constrains it: the cut is 0 if it is chosen."""
     weight, total, centre = totals[W_ALL], totals[S_ALL], node.centre
@@ -174,14 +174,14 @@ def judge_plain(
     none = np.int64(0)
     left = none
     w_left = none
-    if len(labels) == 1:
+    if len(addends) == 1:
         for k in range(np.uint64(n)):
-            left += labels[TARGET, first + k] if column[k] <= limit else none
+            left += addends[TARGET, first + k] if column[k] <= limit else none
             w_left += np.int64(column[k] <= limit)
     else:
         for k in range(np.uint64(n)):
-            left += labels[TARGET, first + k] if column[k] <= limit else none
-            w_left += labels[WEIGHT, first + k] if column[k] <= limit else none
+            left += addends[TARGET, first + k] if column[k] <= limit else none
+            w_left += addends[WEIGHT, first + k] if column[k] <= limit else none
     wa = np.float64(w_left)
     wb = np.float64(weight - w_left)
     a = np.float64(left - centre * w_left)
@@ -193,8 +193,8 @@ def judge_plain(
 
 
 @inlined
-def sum_left(labels: np.ndarray, lo: int, n: int, column: np.ndarray, cut: int, groups: np.ndarray) -> None:
-    """Sum the labels of known rows with codes up to `cut` into group 0."""
+def sum_left(addends: np.ndarray, lo: int, n: int, column: np.ndarray, cut: int, bins: np.ndarray) -> None:
+    """Sum the addends of known rows with codes up to `cut` into bin 0."""
     first = np.uint64(lo)
     limit = np.int32(cut)
     none = np.int64(0)
@@ -202,44 +202,44 @@ def sum_left(labels: np.ndarray, lo: int, n: int, column: np.ndarray, cut: int, 
     total = none
     weight = none
     square = none
-    last = len(labels) - 1
+    last = len(addends) - 1
     for k in range(np.uint64(n)):
         is_left = (column[k] <= limit) & (column[k] > 0)
         count += np.int64(is_left)
-        total += labels[TARGET, first + k] if is_left else none
+        total += addends[TARGET, first + k] if is_left else none
     if last == 0:
         weight = count
     else:
         for k in range(np.uint64(n)):
             is_left = (column[k] <= limit) & (column[k] > 0)
-            weight += labels[WEIGHT, first + k] if is_left else none
+            weight += addends[WEIGHT, first + k] if is_left else none
     if last == 2:
         for k in range(np.uint64(n)):
             is_left = (column[k] <= limit) & (column[k] > 0)
-            square += labels[last, first + k] if is_left else none
+            square += addends[last, first + k] if is_left else none
     elif last == 1:
         square = weight
-    groups[GROUP_N, 0] = count
-    groups[GROUP_SUM, 0] = total
-    groups[GROUP_WEIGHT, 0] = weight
-    groups[GROUP_SQUARE, 0] = square
+    bins[BIN_N, 0] = count
+    bins[BIN_SUM, 0] = total
+    bins[BIN_WEIGHT, 0] = weight
+    bins[BIN_SQUARE, 0] = square
 
 
 @inlined
-def sum_missing(labels: np.ndarray, lo: int, n: int, column: np.ndarray, n_missing: int, totals: np.ndarray) -> None:
-    """Sum the labels of rows with code 0."""
+def sum_missing(addends: np.ndarray, lo: int, n: int, column: np.ndarray, n_missing: int, totals: np.ndarray) -> None:
+    """Sum the addends of rows with code 0."""
     totals[N_MISSING] = n_missing
     totals[S_MISSING] = 0
     totals[W_MISSING] = 0
     totals[Q_MISSING] = 0
     if n_missing == 0:
         return
-    last = len(labels) - 1
+    last = len(addends) - 1
     for k in range(n):
         if column[k] == 0:
-            totals[S_MISSING] += labels[TARGET, lo + k]
-            totals[W_MISSING] += np.int64(1) if last == 0 else labels[WEIGHT, lo + k]
-            totals[Q_MISSING] += labels[last, lo + k] if last > 0 else np.int64(0)
+            totals[S_MISSING] += addends[TARGET, lo + k]
+            totals[W_MISSING] += np.int64(1) if last == 0 else addends[WEIGHT, lo + k]
+            totals[Q_MISSING] += addends[last, lo + k] if last > 0 else np.int64(0)
 
 
 @inlined
@@ -253,20 +253,20 @@ def judge_moments(
     scratch: Scratch,
 ) -> Candidate:
     """Judge the test that sends known codes up to `drawn.cut` left; as `scan_moments`."""
-    labels, column = rows.labels, scratch.random.column
-    groups, totals = scratch.groups, scratch.totals
+    addends, column = rows.addends, scratch.random.column
+    bins, totals = scratch.bins, scratch.totals
     n = node.hi - node.lo
     if settings.is_plain and drawn.n_missing == 0:
         totals[N_MISSING] = 0
-        return judge_plain(best, drawn.cut, node, labels, column, totals)
-    sum_left(labels, node.lo, n, column, drawn.cut, groups)
-    sum_missing(labels, node.lo, n, column, drawn.n_missing, totals)
-    if drawn.n_groups == 2:
-        groups[GROUP_N, 1] = n - drawn.n_missing - groups[GROUP_N, 0]
-        groups[GROUP_SUM, 1] = totals[S_ALL] - totals[S_MISSING] - groups[GROUP_SUM, 0]
-        groups[GROUP_WEIGHT, 1] = totals[W_ALL] - totals[W_MISSING] - groups[GROUP_WEIGHT, 0]
-        groups[GROUP_SQUARE, 1] = totals[Q_ALL] - totals[Q_MISSING] - groups[GROUP_SQUARE, 0]
-    return scan_moments(best, GroupWalk(drawn.n_groups, drawn.sign, no_chance()), node, settings, xlogx, groups, totals)
+        return judge_plain(best, drawn.cut, node, addends, column, totals)
+    sum_left(addends, node.lo, n, column, drawn.cut, bins)
+    sum_missing(addends, node.lo, n, column, drawn.n_missing, totals)
+    if drawn.n_bins == 2:
+        bins[BIN_N, 1] = n - drawn.n_missing - bins[BIN_N, 0]
+        bins[BIN_SUM, 1] = totals[S_ALL] - totals[S_MISSING] - bins[BIN_SUM, 0]
+        bins[BIN_WEIGHT, 1] = totals[W_ALL] - totals[W_MISSING] - bins[BIN_WEIGHT, 0]
+        bins[BIN_SQUARE, 1] = totals[Q_ALL] - totals[Q_MISSING] - bins[BIN_SQUARE, 0]
+    return scan_moments(best, BinWalk(drawn.n_bins, drawn.sign, no_chance()), node, settings, xlogx, bins, totals)
 
 
 @inlined
@@ -280,7 +280,7 @@ def judge_classes(
     scratch: Scratch,
 ) -> Candidate:
     """The same for three classes or more."""
-    labels, column = rows.labels, scratch.random.column
+    addends, column = rows.addends, scratch.random.column
     sums, totals = scratch.classes.sums, scratch.totals
     lo, hi, n_present, n_missing = node.lo, node.hi, node.n_present, drawn.n_missing
     for k in range(n_present):
@@ -291,10 +291,10 @@ def judge_classes(
     w_left = np.int64(0)
     totals[N_MISSING] = n_missing
     totals[W_MISSING] = 0
-    is_unit = len(labels) == 1
+    is_unit = len(addends) == 1
     for k in range(hi - lo):
-        c = labels[TARGET, lo + k]
-        w = np.int64(1) if is_unit else labels[WEIGHT, lo + k]
+        c = addends[TARGET, lo + k]
+        w = np.int64(1) if is_unit else addends[WEIGHT, lo + k]
         is_left = np.int64((column[k] <= drawn.cut) & (column[k] > 0))
         sums[LEFT, c] += w * is_left
         n_left += is_left
@@ -302,13 +302,13 @@ def judge_classes(
     if n_missing > 0:
         for k in range(hi - lo):
             if column[k] == 0:
-                w = np.int64(1) if is_unit else labels[WEIGHT, lo + k]
-                sums[MISSING, labels[TARGET, lo + k]] += w
+                w = np.int64(1) if is_unit else addends[WEIGHT, lo + k]
+                sums[MISSING, addends[TARGET, lo + k]] += w
                 totals[W_MISSING] += w
     found = none_better(best)
     kind = power_kind(settings, xlogx)
-    for g in range(drawn.n_groups if n_missing > 0 else drawn.n_groups - 1):
-        is_last = g == drawn.n_groups - 1  # known against missing
+    for b in range(drawn.n_bins if n_missing > 0 else drawn.n_bins - 1):
+        is_last = b == drawn.n_bins - 1  # known against missing
         if is_last:
             n_left = hi - lo - n_missing
             w_left = totals[W_ALL] - totals[W_MISSING]
@@ -321,7 +321,7 @@ def judge_classes(
             sums[RIGHT, c] = sums[ALL, c] - sums[LEFT, c]
             power_left += power_step(kind, 0, sums[LEFT, c], xlogx)
             power_right += power_step(kind, 0, sums[RIGHT, c], xlogx)
-        cut = CutAtHand(np.int64(g), np.int64(-1), is_last, n_left, w_left, power_left, power_right, 0.0)
+        cut = CutAtHand(np.int64(b), np.int64(-1), is_last, n_left, w_left, power_left, power_right, 0.0)
         found = try_cut(found, cut, node, settings, xlogx, sums, totals, no_chance())
     return found
 
@@ -337,7 +337,7 @@ def judge_test(
     scratch: Scratch,
     classes: ClassScratch | None,
 ) -> Candidate:
-    """Judge a test that was drawn; the cut is the last group of the left branch."""
+    """Judge a test that was drawn; the cut is the last bin of the left branch."""
     if classes is None:
         return judge_moments(best, drawn, node, rows, settings, xlogx, scratch)
     return judge_classes(best, drawn, node, rows, settings, xlogx, scratch)
@@ -436,15 +436,15 @@ def draw_test(feature: int, node: OpenNode, rows: Rows, table: Table, scratch: S
     lowest, highest, n_missing = find_range(codes, lo, hi, feature, column)
     if highest == 0 or (lowest == highest and n_missing == 0):
         return DrawnTest(np.int64(0), cut, threshold, highest, n_missing, sign)
-    n_groups = np.int64(2 if lowest < highest else 1)
+    n_bins = np.int64(2 if lowest < highest else 1)
     cut = highest
     threshold = np.inf
     if is_subset:
-        n_groups = np.int64(draw_levels(hi - lo, n_codes, key, feature, column, scratch.levels))
+        n_bins = np.int64(draw_levels(hi - lo, n_codes, key, feature, column, scratch.levels))
         cut = np.int64(1)
-    elif n_groups == 2:
+    elif n_bins == 2:
         cut, threshold = draw_threshold(features, edges, feature, lowest, highest, key)
-    return DrawnTest(n_groups, cut, threshold, highest, n_missing, sign)
+    return DrawnTest(n_bins, cut, threshold, highest, n_missing, sign)
 
 
 @inlined
@@ -457,13 +457,13 @@ def try_random_test(
     """
     features, edges = table.features, table.edges
     drawn = draw_test(feature, node, rows, table, scratch)
-    if drawn.n_groups == 0:
+    if drawn.n_bins == 0:
         return Candidate(best.score, np.int64(-1), np.int64(-1), np.int64(-1), best.n_ties, np.inf)
     found = judge_test(best, drawn, node, rows, settings, table.xlogx, scratch, scratch.classes)
     if found.cut < 0:
         return found
     n_codes = features[N_CODES, feature]
-    if found.cut == drawn.n_groups - 1:  # known against missing
+    if found.cut == drawn.n_bins - 1:  # known against missing
         if features[IS_CATEGORICAL, feature] != 0:
             send_all_left(n_codes, scratch.levels)
         return Candidate(found.score, drawn.highest, np.int64(-1), found.missing, found.n_ties, np.inf)

@@ -1,6 +1,6 @@
 """Scan one feature for the best cut, for three classes or more.
 
-A group holds a weight per class, so groups are not stored: the scan walks the cells (one per code and class) or the
+A bin holds a weight per class, so bins are not listed: the scan walks the histogram (a sum per code and class) or the
 sorted keys and moves weights from the right branch to the left. Whole weights keep the sums of squares (Gini) or of
 f(k) (entropy) of both branches up to date as integers, called *powers* here; otherwise a score is computed afresh at
 each cut, so that it depends on the rows to the left and not on their order.
@@ -13,7 +13,6 @@ import numpy as np
 from spinney._jit import inlined, kernel
 from spinney._types import (
     ALL,
-    CELLS_PER_ROW,
     ENTROPY,
     GINI,
     IS_LISTED,
@@ -27,6 +26,7 @@ from spinney._types import (
     N_MISSING,
     PRESENT,
     RIGHT,
+    SUMS_PER_ROW,
     SURROGATE,
     TARGET,
     W_ALL,
@@ -188,40 +188,40 @@ def try_cut(
 
 
 @inlined
-def fill_cells(
+def fill_histogram(
     node: OpenNode,
     feature: int,
     n_classes: int,
     rows: Rows,
-    cells: np.ndarray,
+    histogram: np.ndarray,
     sums: np.ndarray,
     totals: np.ndarray,
 ) -> None:
-    """Add the rows of a node to cells[code * (n_classes + 1) + class], the last cell of a code counting its rows.
+    """Add the rows of a node to histogram[code * (n_classes + 1) + class], the last number of a code counting its rows.
 
-    Missing rows end in sums[MISSING] and `totals`; their cells are emptied. With weights of 1 the counting cells stay
-    empty: a code's classes add up to its rows.
+    Missing rows end in sums[MISSING] and `totals`; their sums are emptied. With weights of 1 the counts stay
+    0: a code's classes add up to its rows.
     """
-    codes, labels = rows.codes, rows.labels
+    codes, addends = rows.codes, rows.addends
     lo, hi, n_present = node.lo, node.hi, node.n_present
     width = n_classes + 1
-    if len(labels) == 1:
+    if len(addends) == 1:
         wide = np.uint64(width)
         for i in range(np.uint64(lo), np.uint64(hi)):
-            cells[np.uint64(codes[i, np.uint64(feature)]) * wide + np.uint64(labels[TARGET, i])] += 1
+            histogram[np.uint64(codes[i, np.uint64(feature)]) * wide + np.uint64(addends[TARGET, i])] += 1
     else:
         for i in range(lo, hi):
             at = np.int64(codes[i, feature]) * width
-            cells[at + labels[TARGET, i]] += labels[WEIGHT, i]
-            cells[at + n_classes] += 1
+            histogram[at + addends[TARGET, i]] += addends[WEIGHT, i]
+            histogram[at + n_classes] += 1
     totals[W_MISSING] = 0
     for k in range(n_present):
         c = sums[PRESENT, k]
-        sums[MISSING, c] = cells[c]
-        totals[W_MISSING] += cells[c]
-        cells[c] = 0
-    totals[N_MISSING] = totals[W_MISSING] if len(labels) == 1 else cells[n_classes]
-    cells[n_classes] = 0
+        sums[MISSING, c] = histogram[c]
+        totals[W_MISSING] += histogram[c]
+        histogram[c] = 0
+    totals[N_MISSING] = totals[W_MISSING] if len(addends) == 1 else histogram[n_classes]
+    histogram[n_classes] = 0
 
 
 @inlined
@@ -232,12 +232,12 @@ def scan_counts(
     n_present: int,
     n_classes: int,
     least: int,
-    cells: np.ndarray,
+    histogram: np.ndarray,
     sums: np.ndarray,
 ) -> Candidate:
-    """Best cut over the cells by Gini when nothing is missing and ties go to the first.
+    """Best cut over the histogram by Gini when nothing is missing and ties go to the first.
 
-    The common case. n: weight of the node; least: that of a branch, at least. The cells are emptied.
+    The common case. n: weight of the node; least: that of a branch, at least. The histogram is emptied.
     """
     top = best.score
     for k in range(n_present):
@@ -252,11 +252,11 @@ def scan_counts(
         square_right = np.int64(0)
         for k in range(n_present):
             c = sums[PRESENT, k]
-            here = cells[at + c]
+            here = histogram[at + c]
             left = sums[LEFT, c] + here
             right = sums[ALL, c] - left
             sums[LEFT, c] = left
-            cells[at + c] = 0
+            histogram[at + c] = 0
             n_left += here
             square_left += left * left
             square_right += right * right
@@ -277,22 +277,22 @@ def scan_counts(
 
 
 @inlined
-def scan_cells(
+def scan_histogram(
     best: Candidate,
     n_codes: int,
     node: OpenNode,
     settings: Settings,
     xlogx: np.ndarray,
-    cells: np.ndarray,
+    histogram: np.ndarray,
     sums: np.ndarray,
     totals: np.ndarray,
 ) -> Candidate:
-    """Best cut over the cells, which are emptied."""
+    """Best cut over the histogram, which is emptied."""
     n_present = node.n_present
     kind = power_kind(settings, xlogx)
     if kind == SQUARES and settings.is_unit and totals[N_MISSING] == 0 and not settings.has_random_ties:
         return scan_counts(
-            best, totals[N_ALL], n_codes, n_present, settings.n_classes, settings.min_samples_leaf, cells, sums
+            best, totals[N_ALL], n_codes, n_present, settings.n_classes, settings.min_samples_leaf, histogram, sums
         )
     width = settings.n_classes + 1
     power_left = np.int64(0)
@@ -307,7 +307,7 @@ def scan_cells(
         w_here = np.int64(0)
         if not is_end:
             for k in range(n_present):
-                w_here += cells[at + sums[PRESENT, k]]
+                w_here += histogram[at + sums[PRESENT, k]]
             if w_here == 0:
                 continue
         if last >= 0 and (not is_end or (totals[N_MISSING] > 0 and settings.missing != SURROGATE)):
@@ -318,15 +318,15 @@ def scan_cells(
             break
         for k in range(n_present):
             c = sums[PRESENT, k]
-            w = cells[at + c]
+            w = histogram[at + c]
             power_left += power_step(kind, sums[LEFT, c], w, xlogx)
             sums[LEFT, c] += w
             sums[RIGHT, c] -= w
             power_right -= power_step(kind, sums[RIGHT, c], w, xlogx)
-            cells[at + c] = 0
+            histogram[at + c] = 0
         w_left += w_here
-        n_left += w_here if settings.is_unit else cells[at + width - 1]
-        cells[at + width - 1] = 0
+        n_left += w_here if settings.is_unit else histogram[at + width - 1]
+        histogram[at + width - 1] = 0
         last = np.int64(code)
     return found
 
@@ -334,8 +334,8 @@ def scan_cells(
 @inlined
 def take_missing(ordered: SortedKeys, n_present: int, sums: np.ndarray, totals: np.ndarray) -> int:
     """Sum up the rows at the head of the keys whose code is missing; return where the others begin."""
-    keys, row, labels = ordered.keys, ordered.row, ordered.labels
-    is_unit = len(labels) == 1
+    keys, row, addends = ordered.keys, ordered.row, ordered.addends
+    is_unit = len(addends) == 1
     first = ordered.first
     totals[N_MISSING] = 0
     totals[W_MISSING] = 0
@@ -345,10 +345,10 @@ def take_missing(ordered: SortedKeys, n_present: int, sums: np.ndarray, totals: 
         sums[MISSING, sums[PRESENT, k]] = 0
     while np.int64(keys[row, first]) >> LARGE_SHIFT == MISSING_CODE:
         i = ordered.base + (np.int64(keys[row, first]) & LARGE_MASK)
-        w = np.int64(1) if is_unit else labels[WEIGHT, i]
+        w = np.int64(1) if is_unit else addends[WEIGHT, i]
         totals[N_MISSING] += 1
         totals[W_MISSING] += w
-        sums[MISSING, labels[TARGET, i]] += w
+        sums[MISSING, addends[TARGET, i]] += w
         first += 1
     return first
 
@@ -364,9 +364,9 @@ def scan_ordered(
     totals: np.ndarray,
 ) -> Candidate:
     """Best cut of the rows of a node in the order of their codes, which are not all the same."""
-    keys, row, labels, base = ordered.keys, ordered.row, ordered.labels, ordered.base
+    keys, row, addends, base = ordered.keys, ordered.row, ordered.addends, ordered.base
     n_present = node.n_present
-    is_unit = len(labels) == 1
+    is_unit = len(addends) == 1
     first = take_missing(ordered, n_present, sums, totals)
     has_missing = totals[N_MISSING] > 0
     n_known = ordered.end - first
@@ -386,8 +386,8 @@ def scan_ordered(
         sort_key = np.int64(keys[row, first + k])
         code = sort_key >> LARGE_SHIFT
         i = base + (sort_key & LARGE_MASK)
-        c = labels[TARGET, i]
-        w = np.int64(1) if is_unit else labels[WEIGHT, i]
+        c = addends[TARGET, i]
+        w = np.int64(1) if is_unit else addends[WEIGHT, i]
         power_left += power_step(kind, sums[LEFT, c], w, xlogx)
         sums[LEFT, c] += w
         sums[RIGHT, c] -= w
@@ -423,17 +423,19 @@ def scan_classes(
 ) -> Candidate:
     """Best cut of a numeric feature over the rows of a node."""
     features, xlogx = table.features, table.xlogx
-    cells, sums, totals = scratch.cells, scratch.classes.sums, scratch.totals
+    histogram, sums, totals = scratch.histogram, scratch.classes.sums, scratch.totals
     lo, hi = node.lo, node.hi
     n_codes = features[N_CODES, feature]
-    is_held = (n_codes + 1) * (settings.n_classes + 1) <= len(cells)
-    if is_held and n_codes * node.n_present <= CELLS_PER_ROW * (hi - lo):
-        fill_cells(node, feature, settings.n_classes, rows, cells, sums, totals)
-        return scan_cells(best, n_codes, node, settings, xlogx, cells, sums, totals)
-    ordered = SortedKeys(rows.lists.keys, feature, lo - node.list_lo, hi - node.list_lo, rows.lists.labels, np.int64(0))
+    is_held = (n_codes + 1) * (settings.n_classes + 1) <= len(histogram)
+    if is_held and n_codes * node.n_present <= SUMS_PER_ROW * (hi - lo):
+        fill_histogram(node, feature, settings.n_classes, rows, histogram, sums, totals)
+        return scan_histogram(best, n_codes, node, settings, xlogx, histogram, sums, totals)
+    ordered = SortedKeys(
+        rows.lists.keys, feature, lo - node.list_lo, hi - node.list_lo, rows.lists.addends, np.int64(0)
+    )
     if node.list_lo < 0 or features[IS_LISTED, feature] == 0:
         side = make_keys(rows.codes, lo, hi, feature, LARGE_SHIFT, scratch.keys, scratch.counts)
-        ordered = SortedKeys(scratch.keys, side, np.int64(0), hi - lo, rows.labels, lo)
+        ordered = SortedKeys(scratch.keys, side, np.int64(0), hi - lo, rows.addends, lo)
     lowest = np.int64(ordered.keys[ordered.row, ordered.first]) >> LARGE_SHIFT
     if lowest == np.int64(ordered.keys[ordered.row, ordered.end - 1]) >> LARGE_SHIFT:
         return none_better(best)

@@ -1,6 +1,6 @@
 """Best cut for three classes or more by Gini with small whole weights: the search of forests, and of plain trees.
 
-A row is 32 bits, `class << 16 | weight`. Where a node has many rows for its codes, weights are summed in a cell per
+A row is 32 bits, `class << 16 | weight`. Where a node has many rows for its codes, weights go to a histogram by
 code and class. Otherwise rows are put in the order of their codes and walked: moving weight w of class c to the left,
 where it finds weight L, changes the sum of squares there by w (2 L + w).
 """
@@ -19,19 +19,19 @@ from .candidates import cut_between, none_better
 from .scan_classes import scan_counts
 
 ROWS_PER_CODE = 4  # counting sort up to so many codes for each row
-CELLS_FOR_ROW = 2  # cells up to so many of them for each row
+SUMS_FOR_ROW = 2  # a histogram of up to so many sums for each row
 SHIFT = 16
 S16 = np.uint64(16)
 LOW_HALF = np.uint64(0xFFFF)
 
 
 @inlined
-def pack_classes(labels: np.ndarray, lo: int, hi: int, packed: np.ndarray) -> None:
+def pack_classes(addends: np.ndarray, lo: int, hi: int, packed: np.ndarray) -> None:
     """Write class and weight of rows lo .. hi to packed[0 ..]."""
     first = np.uint64(lo)
     for k in range(np.uint64(hi - lo)):
-        w = np.int64(1) if len(labels) == 1 else labels[WEIGHT, first + k]
-        packed[k] = np.int32((labels[TARGET, first + k] << SHIFT) | w)
+        w = np.int64(1) if len(addends) == 1 else addends[WEIGHT, first + k]
+        packed[k] = np.int32((addends[TARGET, first + k] << SHIFT) | w)
 
 
 @inlined
@@ -84,7 +84,7 @@ def walk_rows(
     best: Candidate, side: int, node: OpenNode, weight: int, packed: PackedScratch, sums: np.ndarray
 ) -> Candidate:
     """Best cut of the rows in the order of bucket_keys[side]; weight: of the node."""
-    keys, labels = packed.bucket_keys, packed.labels
+    keys, addends = packed.bucket_keys, packed.addends
     n_present = node.n_present
     top = best.score
     for k in range(n_present):
@@ -97,9 +97,9 @@ def walk_rows(
     cut_next = np.int64(-1)
     key = np.uint64(keys[side, 0])
     for k in range(np.uint64(1), np.uint64(node.hi - node.lo)):
-        label = np.int64(labels[key & LOW_HALF])
-        c = np.uint64(label >> SHIFT)
-        w = label & 0xFFFF
+        addend = np.int64(addends[key & LOW_HALF])
+        c = np.uint64(addend >> SHIFT)
+        w = addend & 0xFFFF
         before = sums[LEFT, c]
         after = sums[ALL, c] - before
         sums[LEFT, c] = before + w
@@ -122,7 +122,7 @@ def walk_rows(
 
 
 @inlined
-def walk_cells(
+def walk_histogram(
     best: Candidate,
     lowest: int,
     highest: int,
@@ -131,15 +131,15 @@ def walk_cells(
     n_classes: int,
     scratch: Scratch,
 ) -> Candidate:
-    """Best cut by way of a cell for each code and class; they are zero before and after."""
-    column, labels, cells = scratch.packed.column, scratch.packed.labels, scratch.cells
+    """Best cut by way of a histogram of codes and classes, which is zero before and after."""
+    column, addends, histogram = scratch.packed.column, scratch.packed.addends, scratch.histogram
     wide = np.uint64(n_classes + 1)
-    before = np.uint64(lowest - 1)  # cells as `scan_counts` has them: codes from 1
+    before = np.uint64(lowest - 1)  # a histogram as `scan_counts` has it: codes from 1
     for k in range(np.uint64(node.hi - node.lo)):
-        label = np.uint64(labels[k])
-        cells[(np.uint64(column[k]) - before) * wide + (label >> S16)] += np.int64(label & LOW_HALF)
+        addend = np.uint64(addends[k])
+        histogram[(np.uint64(column[k]) - before) * wide + (addend >> S16)] += np.int64(addend & LOW_HALF)
     n_codes = highest - lowest + 1
-    found = scan_counts(best, weight, n_codes, node.n_present, n_classes, 1, cells, scratch.classes.sums)
+    found = scan_counts(best, weight, n_codes, node.n_present, n_classes, 1, histogram, scratch.classes.sums)
     if found.cut < 0:
         return found
     return cut_between(found.score, found.cut + lowest - 1, found.following + lowest - 1, best.n_ties)
@@ -156,7 +156,7 @@ def scan_many_classes(
     if lowest == highest:
         return none_better(best)
     n_codes = highest - lowest + 1
-    if n_codes * node.n_present <= CELLS_FOR_ROW * n and (n_codes + 1) * (n_classes + 1) <= len(scratch.cells):
-        return walk_cells(best, lowest, highest, node, weight, n_classes, scratch)
+    if n_codes * node.n_present <= SUMS_FOR_ROW * n and (n_codes + 1) * (n_classes + 1) <= len(scratch.histogram):
+        return walk_histogram(best, lowest, highest, node, weight, n_classes, scratch)
     side = order_rows(n, lowest, highest, packed.column, packed.bucket_keys, counts)
     return walk_rows(best, side, node, weight, packed, scratch.classes.sums)

@@ -1,7 +1,7 @@
-"""Scan the groups of one feature for the best cut, for targets summed as (weight, sum).
+"""Scan the bins of one feature for the best cut, for targets summed as (weight, sum).
 
-The scan walks the groups in order and moves their sums from the right branch to the left. Missing rows are tried in
-the right branch, then in the left (`LEARNED`), or make a third branch (`OWN_BRANCH`); after the last group comes the
+The scan walks the bins in order and moves their sums from the right branch to the left. Missing rows are tried in
+the right branch, then in the left (`LEARNED`), or make a third branch (`OWN_BRANCH`); after the last bin comes the
 cut that sets all known rows against the missing ones. With `SURROGATE` the known rows alone are cut; what the score of
 the node exceeds theirs by is added, so that features with other missing rows compare by their gains.
 """
@@ -12,10 +12,10 @@ import numpy as np
 
 from spinney._jit import inlined, kernel
 from spinney._types import (
-    GROUP_N,
-    GROUP_SQUARE,
-    GROUP_SUM,
-    GROUP_WEIGHT,
+    BIN_N,
+    BIN_SQUARE,
+    BIN_SUM,
+    BIN_WEIGHT,
     LEARNED,
     N_ALL,
     N_MISSING,
@@ -33,7 +33,7 @@ from spinney._types import (
 
 from ..common.criteria import blur_of, score_moments
 from ..common.luck import less_luck
-from ..common.structs import Candidate, GroupWalk, OpenNode, Settings, SortedKeys
+from ..common.structs import BinWalk, Candidate, OpenNode, Settings, SortedKeys
 from ..common.ties import bar_above, judge
 from .candidates import cut_between
 
@@ -45,14 +45,14 @@ ONE = np.uint64(1)  # unsigned indices spare the check for counting from the end
 def scan_keys(best: Candidate, ordered: SortedKeys, total: int, weight: int, centre: int, least: int) -> Candidate:
     """Best cut of sorted keys by squared error when nothing is missing and nothing constrains it but `least` rows.
 
-    The common case, without groups. total, weight: sums of the node, `centre` taken off each target.
+    The common case, without bins. total, weight: sums of the node, `centre` taken off each target.
     """
-    keys, row, labels = ordered.keys, ordered.row, ordered.labels
+    keys, row, addends = ordered.keys, ordered.row, ordered.addends
     first, end = ordered.first, ordered.end
     mask = (ONE << BITS) - ONE
     begin = np.uint64(ordered.base)
     score = best.score
-    is_unit = len(labels) == 1
+    is_unit = len(addends) == 1
     left = np.int64(0)
     w_left = np.int64(0)
     cut = np.int64(-1)
@@ -61,9 +61,9 @@ def scan_keys(best: Candidate, ordered: SortedKeys, total: int, weight: int, cen
     key = np.uint64(keys[row, first])
     for k in range(np.uint64(first) + ONE, np.uint64(end - least) + ONE):
         at = begin + (key & mask)
-        w = np.int64(1) if is_unit else labels[WEIGHT, at]
+        w = np.int64(1) if is_unit else addends[WEIGHT, at]
         w_left += w
-        left += labels[TARGET, at] - centre * w
+        left += addends[TARGET, at] - centre * w
         code = key >> BITS
         key = np.uint64(keys[row, k])
         if key >> BITS != code and k >= np.uint64(first + least):
@@ -104,15 +104,15 @@ def is_allowed(left: float, right: float, sign: int, lower: float, upper: float,
 @kernel
 def scan_moments(
     best: Candidate,
-    walk: GroupWalk,
+    walk: BinWalk,
     node: OpenNode,
     settings: Settings,
     xlogx: np.ndarray,
-    groups: np.ndarray,
+    bins: np.ndarray,
     totals: np.ndarray,
 ) -> Candidate:
-    """Best cut of the groups; its code is the last group of the left branch."""
-    n_groups = walk.n_groups
+    """Best cut of the bins; its code is the last bin of the left branch."""
+    n_bins = walk.n_bins
     criterion = settings.criterion
     unit = settings.square_unit
     centre = node.centre
@@ -152,18 +152,18 @@ def scan_moments(
     roots = 0.0
     cut = np.int64(-1)
     cut_missing = np.int64(0)
-    for g in range(n_groups if has_missing and settings.missing != SURROGATE else n_groups - 1):
-        n_known += groups[GROUP_N, g]
+    for b in range(n_bins if has_missing and settings.missing != SURROGATE else n_bins - 1):
+        n_known += bins[BIN_N, b]
         if settings.is_unit:
             w_known = n_known
-            s_known += groups[GROUP_SUM, g] - centre * groups[GROUP_N, g]
+            s_known += bins[BIN_SUM, b] - centre * bins[BIN_N, b]
         else:
-            w_known += groups[GROUP_WEIGHT, g]
-            q_known += groups[GROUP_SQUARE, g]
-            s_known += groups[GROUP_SUM, g] - centre * groups[GROUP_WEIGHT, g]
+            w_known += bins[BIN_WEIGHT, b]
+            q_known += bins[BIN_SQUARE, b]
+            s_known += bins[BIN_SUM, b] - centre * bins[BIN_WEIGHT, b]
         if walk.chance.noise > 0.0:
-            roots += np.sqrt(np.float64(groups[GROUP_N if settings.is_unit else GROUP_WEIGHT, g]))
-        is_last = g == n_groups - 1  # known against missing
+            roots += np.sqrt(np.float64(bins[BIN_N if settings.is_unit else BIN_WEIGHT, b]))
+        is_last = b == n_bins - 1  # known against missing
         if is_last and has_three:
             n = totals[N_ALL]
             weight = totals[W_ALL]
@@ -198,6 +198,6 @@ def scan_moments(
             score = less_luck(score, walk.chance, roots, w_left, w_right)
             is_better, top, n_ties = judge(score, top, blur, settings.has_random_ties, node.tie_key, n_ties)
             if is_better:
-                cut = np.int64(g)
+                cut = np.int64(b)
                 cut_missing = np.int64(2) if has_three and not is_last else np.int64(1 - side)
     return Candidate(top, cut, np.int64(-1), cut_missing, n_ties, np.inf)

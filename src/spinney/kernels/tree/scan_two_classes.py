@@ -16,9 +16,9 @@ import numpy as np
 
 from spinney._jit import inlined, kernel
 from spinney._types import (
-    GROUP_CODE,
-    GROUP_SUM,
-    GROUP_WEIGHT,
+    BIN_CODE,
+    BIN_SUM,
+    BIN_WEIGHT,
     MAX_CODES,
     MOST_BUCKETS,
     N_CODES,
@@ -44,16 +44,16 @@ ROWS_PER_BUCKET = 8
 
 
 @inlined
-def pack_labels(labels: np.ndarray, lo: int, hi: int, packed: np.ndarray) -> None:
+def pack_addends(addends: np.ndarray, lo: int, hi: int, packed: np.ndarray) -> None:
     """Write what rows lo .. hi add to packed[0 ..], and nothing for the lanes behind them."""
     n = np.uint64(hi - lo)
     first = np.uint64(lo)
-    if len(labels) == 1:
+    if len(addends) == 1:
         for k in range(n):
-            packed[k] = np.int32((1 << 16) | labels[TARGET, first + k])
+            packed[k] = np.int32((1 << 16) | addends[TARGET, first + k])
     else:
         for k in range(n):
-            packed[k] = np.int32((labels[WEIGHT, first + k] << 16) | labels[TARGET, first + k])
+            packed[k] = np.int32((addends[WEIGHT, first + k] << 16) | addends[TARGET, first + k])
     for k in range(PAIR_LANES):
         packed[n + np.uint64(k)] = np.int32(0)
 
@@ -86,7 +86,7 @@ def score_cut(w_left: int, left: int, weight: int, total: int) -> tuple[float, f
 @inlined
 def scan_pairs(best: Candidate, n: int, highest: int, weight: int, total: int, packed: PackedScratch) -> Candidate:
     """Best cut of n rows, at most PAIR_ROWS; weight, total: sums of the node."""
-    column, labels = packed.column, packed.labels
+    column, addends = packed.column, packed.addends
     pair_sums, pair_scores = packed.pair_sums, packed.pair_scores
     rows = np.uint64(n)
     lanes = (rows + np.uint64(PAIR_LANES - 1)) & ~np.uint64(PAIR_LANES - 1)  # what lies behind the rows adds nothing
@@ -94,7 +94,7 @@ def scan_pairs(best: Candidate, n: int, highest: int, weight: int, total: int, p
         code = column[i]
         left = np.int32(0)
         for j in range(lanes):
-            left = np.int32(left + (labels[j] if column[j] <= code else np.int32(0)))
+            left = np.int32(left + (addends[j] if column[j] <= code else np.int32(0)))
         pair_sums[i] = left
     all_weight = np.float64(weight)
     all_total = np.float64(total)
@@ -125,21 +125,21 @@ def scan_pairs(best: Candidate, n: int, highest: int, weight: int, total: int, p
 
 
 @inlined
-def widen(label: np.uint64) -> np.int64:
-    """A packed label as a packed sum: weight << 32 | weight of class 1."""
-    return np.int64(((label >> S16) << S32) | (label & np.uint64(0xFFFF)))
+def widen(addend: np.uint64) -> np.int64:
+    """A packed addend as a packed sum: weight << 32 | weight of class 1."""
+    return np.int64(((addend >> S16) << S32) | (addend & np.uint64(0xFFFF)))
 
 
 @inlined
-def open_buckets(n_buckets: int, floor: float, weight: int, total: int, cells: np.ndarray) -> int:
+def open_buckets(n_buckets: int, floor: float, weight: int, total: int, histogram: np.ndarray) -> int:
     """Find the buckets that may hold a cut of at least the score `floor`; return how many there are.
 
-    The cell of such a bucket becomes -1 - the packed sum of the buckets before it, those of the others 0.
+    The sum of such a bucket becomes -1 - the packed sum of the buckets before it, those of the others 0.
     """
     left = np.int64(0)
     n_open = np.int64(0)
     for b in range(n_buckets):
-        here = cells[b]
+        here = histogram[b]
         w = here >> 32
         if w > 1:
             s = here & LOW_HALF
@@ -148,10 +148,10 @@ def open_buckets(n_buckets: int, floor: float, weight: int, total: int, cells: n
             ones, ones_run = score_cut(w_before + s, before + s, weight, total)
             zeros, zeros_run = score_cut(w_before + w - s, before, weight, total)
             is_open = (ones >= floor * ones_run) | (zeros >= floor * zeros_run)
-            cells[b] = -1 - left if is_open else np.int64(0)
+            histogram[b] = -1 - left if is_open else np.int64(0)
             n_open += np.int64(is_open)
         else:
-            cells[b] = 0
+            histogram[b] = 0
         left += here
     return n_open
 
@@ -179,10 +179,10 @@ def scan_buckets(
     totals: np.ndarray,
     packed: PackedScratch,
     counts: np.ndarray,
-    cells: np.ndarray,
+    histogram: np.ndarray,
 ) -> Candidate:
-    """Best cut of n rows, more than PAIR_ROWS. Cells are zero before and after."""
-    column, labels, bucket_keys = packed.column, packed.labels, packed.bucket_keys
+    """Best cut of n rows, more than PAIR_ROWS. The histogram is zero before and after."""
+    column, addends, bucket_keys = packed.column, packed.addends, packed.bucket_keys
     weight, total = totals[W_ALL], totals[S_ALL]
     top = best.score
     n_buckets = highest - lowest + 1
@@ -195,13 +195,13 @@ def scan_buckets(
     shift = np.uint64(drop)
     least = np.uint64(lowest)
     for k in range(np.uint64(n)):
-        cells[(np.uint64(column[k]) - least) >> shift] += widen(np.uint64(np.uint32(labels[k])))
+        histogram[(np.uint64(column[k]) - least) >> shift] += widen(np.uint64(np.uint32(addends[k])))
     # cuts between buckets
     bar = bar_above(top)
     cut = np.int64(-1)  # last bucket of the left branch
     left = np.int64(0)
     for b in range(n_buckets - 1):
-        here = cells[b]
+        here = histogram[b]
         if here == 0:
             continue
         left += here
@@ -214,14 +214,14 @@ def scan_buckets(
         following = np.int64(-1)
         if cut >= 0:
             following = cut + 1
-            while cells[following] == 0:
+            while histogram[following] == 0:
                 following += 1
             following += lowest
             cut += lowest
         for b in range(n_buckets):
-            cells[b] = 0
+            histogram[b] = 0
         return cut_between(top, cut, following, best.n_ties)
-    n_open = open_buckets(n_buckets, floor_below(top), weight, total, cells)
+    n_open = open_buckets(n_buckets, floor_below(top), weight, total, histogram)
     left = np.int64(0)
     cut_code = np.int64(-1)
     if cut >= 0:
@@ -231,7 +231,7 @@ def scan_buckets(
         for k in range(np.uint64(n)):
             code = np.uint64(column[k])
             bucket_keys[0, n_open_rows] = np.uint32((code << np.uint64(16)) | k)
-            n_open_rows += np.uint64(cells[(code - least) >> shift] < 0)
+            n_open_rows += np.uint64(histogram[(code - least) >> shift] < 0)
         side = sort_keys(bucket_keys, np.int64(n_open_rows), 16, lowest, highest, counts)
         bucket = np.int64(-1)
         code = np.int64(-1)
@@ -248,10 +248,10 @@ def scan_buckets(
             code = key >> 16
             if (code - lowest) >> drop != bucket:
                 bucket = (code - lowest) >> drop
-                left = -1 - cells[bucket]
-            left += widen(np.uint64(np.uint32(labels[np.uint64(key & 0xFFFF)])))
+                left = -1 - histogram[bucket]
+            left += widen(np.uint64(np.uint32(addends[np.uint64(key & 0xFFFF)])))
     for b in range(n_buckets):
-        cells[b] = 0
+        histogram[b] = 0
     if cut_code < 0:
         return none_better(best)
     cut, following = codes_beside(cut_code, n, highest, column)
@@ -267,7 +267,7 @@ def scan_two_classes(
     totals: np.ndarray,
     packed: PackedScratch,
     counts: np.ndarray,
-    cells: np.ndarray,
+    histogram: np.ndarray,
 ) -> Candidate:
     """Best cut of a numeric feature that no row of the node misses; `load_column` has put its codes into `packed`."""
     n = node.hi - node.lo
@@ -275,7 +275,7 @@ def scan_two_classes(
         return none_better(best)
     if n <= PAIR_ROWS:
         return scan_pairs(best, n, highest, totals[W_ALL], totals[S_ALL], packed)
-    return scan_buckets(best, n, lowest, highest, totals, packed, counts, cells)
+    return scan_buckets(best, n, lowest, highest, totals, packed, counts, histogram)
 
 
 @inlined
@@ -286,8 +286,8 @@ def scan_levels(
 
     The subset goes to `scratch.levels`; the cut is the last level, in the order of shares, that goes left.
     """
-    codes, labels = rows.codes, scratch.packed.labels
-    cells, groups, totals = scratch.cells, scratch.groups, scratch.totals
+    codes, addends = rows.codes, scratch.packed.addends
+    histogram, bins, totals = scratch.histogram, scratch.bins, scratch.totals
     subset = scratch.levels.bitset
     n_codes = table.features[N_CODES, feature]
     top = best.score
@@ -296,29 +296,29 @@ def scan_levels(
     first = np.uint64(node.lo)
     at = np.uint64(feature)
     for k in range(np.uint64(node.hi - node.lo)):
-        cells[np.uint64(codes[first + k, at])] += widen(np.uint64(np.uint32(labels[k])))
-    absent = cells[0]
-    cells[0] = 0
+        histogram[np.uint64(codes[first + k, at])] += widen(np.uint64(np.uint32(addends[k])))
+    absent = histogram[0]
+    histogram[0] = 0
     totals[N_MISSING] = absent >> 32  # as far as anyone asks: none or some
-    n_groups = np.int64(0)
+    n_bins = np.int64(0)
     for code in range(1, n_codes + 1):
-        here = cells[code]
+        here = histogram[code]
         if here == 0:
             continue
-        cells[code] = 0
+        histogram[code] = 0
         w = here >> 32
         s = here & LOW_HALF
-        k = n_groups  # insertion by share, then by level: exact, since products of whole weights are
-        while k > 0 and groups[GROUP_SUM, k - 1] * w > s * groups[GROUP_WEIGHT, k - 1]:
-            groups[GROUP_SUM, k] = groups[GROUP_SUM, k - 1]
-            groups[GROUP_WEIGHT, k] = groups[GROUP_WEIGHT, k - 1]
-            groups[GROUP_CODE, k] = groups[GROUP_CODE, k - 1]
+        k = n_bins  # insertion by share, then by level: exact, since products of whole weights are
+        while k > 0 and bins[BIN_SUM, k - 1] * w > s * bins[BIN_WEIGHT, k - 1]:
+            bins[BIN_SUM, k] = bins[BIN_SUM, k - 1]
+            bins[BIN_WEIGHT, k] = bins[BIN_WEIGHT, k - 1]
+            bins[BIN_CODE, k] = bins[BIN_CODE, k - 1]
             k -= 1
-        groups[GROUP_SUM, k] = s
-        groups[GROUP_WEIGHT, k] = w
-        groups[GROUP_CODE, k] = code
-        n_groups += 1
-    if n_groups == 0 or (n_groups == 1 and absent == 0):
+        bins[BIN_SUM, k] = s
+        bins[BIN_WEIGHT, k] = w
+        bins[BIN_CODE, k] = code
+        n_bins += 1
+    if n_bins == 0 or (n_bins == 1 and absent == 0):
         return none_better(best)
     bar = bar_above(top)
     cut = np.int64(-1)
@@ -328,34 +328,32 @@ def scan_levels(
     w_absent = absent >> 32
     s_absent = absent & LOW_HALF
     roots = 0.0
-    chance = chance_of_numbers(
-        n_groups, sum_roots(groups, n_groups, GROUP_WEIGHT), node, rows, settings, table.xlogx, totals
-    )
-    for g in range(n_groups if absent != 0 else n_groups - 1):
-        w_left += groups[GROUP_WEIGHT, g]
-        left += groups[GROUP_SUM, g]
-        roots += np.sqrt(np.float64(groups[GROUP_WEIGHT, g]))
+    chance = chance_of_numbers(n_bins, sum_roots(bins, n_bins, BIN_WEIGHT), node, rows, settings, table.xlogx, totals)
+    for b in range(n_bins if absent != 0 else n_bins - 1):
+        w_left += bins[BIN_WEIGHT, b]
+        left += bins[BIN_SUM, b]
+        roots += np.sqrt(np.float64(bins[BIN_WEIGHT, b]))
         rise, run = score_cut(w_left, left, weight, total)
         if chance.noise > 0.0:
             rise = run * less_luck(rise / run, chance, roots, w_left, weight - w_left)
         if rise > bar * run:
             top = rise / run
             bar = bar_above(top)
-            cut = np.int64(g)
+            cut = np.int64(b)
             branch = np.int64(1)
-        if absent != 0 and g < n_groups - 1:
+        if absent != 0 and b < n_bins - 1:
             rise, run = score_cut(w_left + w_absent, left + s_absent, weight, total)
             if chance.noise > 0.0:
                 rise = run * less_luck(rise / run, chance, roots, w_left + w_absent, weight - w_left - w_absent)
             if rise > bar * run:
                 top = rise / run
                 bar = bar_above(top)
-                cut = np.int64(g)
+                cut = np.int64(b)
                 branch = np.int64(0)
     if cut >= 0:
         for w in range((n_codes + 63) >> 6):
             subset[w] = np.uint64(0)
-        for g in range(cut + 1):
-            level = groups[GROUP_CODE, g] - 1
+        for b in range(cut + 1):
+            level = bins[BIN_CODE, b] - 1
             subset[level >> 6] |= np.uint64(1) << np.uint64(level & 63)
     return Candidate(top, cut, np.int64(-1), branch, best.n_ties, np.inf)

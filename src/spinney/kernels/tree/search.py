@@ -1,17 +1,17 @@
 """Search a node: sum it up, try its features, write the best test to its slot.
 
-    search ─ open_node        sums of the node, bounds and keys; labels are packed where forests ask for it
+    search ─ open_node        sums of the node, bounds and keys; addends are packed where forests ask for it
            ─ split_pair       two rows: the first feature that tells them apart
            ─ try_feature      for each feature in the order of the search
                ├ try_random_test     (random_tests)    extra-trees
                ├ scan_category       (subsets)         categories
                └ scan_number         numbers
-                   ├ scan_two_classes, scan_many_classes   packed labels: forests
+                   ├ scan_two_classes, scan_many_classes   packed addends: forests
                    ├ scan_keys, scan_moments               numbers, two classes
                    └ scan_classes                          three classes or more
            ─ gain_ratio       each feature proposes a test; one of them is searched again
 
-Five groups of scratch select a variant when they are None, so that a first fit compiles only what it needs: `classes`,
+Five structs of scratch select a variant when they are None, so that a first fit compiles only what it needs: `classes`,
 `levels`, `packed`, `random` and `extra` (the gain ratio and surrogates). Each is an argument of the function that asks.
 """
 
@@ -22,8 +22,8 @@ import numpy as np
 from spinney._jit import inlined
 from spinney._types import (
     ALL,
+    BIN_CODE,
     CONTROL_STOP,
-    GROUP_CODE,
     IS_CATEGORICAL,
     IS_LISTED,
     LIST_HI,
@@ -44,18 +44,18 @@ from spinney._types import (
     W_ALL,
 )
 
+from ..common.bins import list_bins_by_histogram, list_bins_by_keys
 from ..common.criteria import best_possible, blur_of, deviation, score_classes, score_moments
-from ..common.groups import group_cells, group_keys
 from ..common.luck import no_chance
 from ..common.rng import fold
 from ..common.sorting import make_keys
 from ..common.structs import (
+    BinWalk,
     Candidate,
     ClassScratch,
     CodeTest,
     ExtraScratch,
     Frontier,
-    GroupWalk,
     Nodes,
     OpenNode,
     PackedScratch,
@@ -75,10 +75,10 @@ from .random_tests import try_random_test
 from .scan_classes import scan_classes
 from .scan_many_classes import pack_classes, scan_many_classes
 from .scan_moments import blur_known, scan_keys, scan_moments
-from .scan_two_classes import load_column, pack_labels, scan_two_classes
+from .scan_two_classes import load_column, pack_addends, scan_two_classes
 from .subsets import keep_subset, scan_category
 
-FEW_CODES = 16  # cells are worth their while whatever the node's size
+FEW_CODES = 16  # a histogram is worth its while whatever the node's size
 DRAWS, TIES, TESTS, RATIO_TIES = np.uint64(0), np.uint64(1), np.uint64(8), np.uint64(9)  # parts of a node's key
 
 
@@ -125,7 +125,7 @@ def scan_numeric(
 ) -> Candidate:
     """Best cut of a numeric feature over the rows of a node, for numbers and two classes."""
     features, xlogx = table.features, table.xlogx
-    groups, totals = scratch.groups, scratch.totals
+    bins, totals = scratch.bins, scratch.totals
     lo, hi, centre = node.lo, node.hi, node.centre
     n_codes = features[N_CODES, feature]
     if packed is not None:
@@ -133,17 +133,17 @@ def scan_numeric(
             lowest, highest = load_column(rows.codes, lo, hi, feature, packed.column)
             if lowest == highest or lowest != MISSING_CODE:
                 totals[N_MISSING] = 0
-                return scan_two_classes(best, lowest, highest, node, totals, packed, scratch.counts, scratch.cells)
+                return scan_two_classes(best, lowest, highest, node, totals, packed, scratch.counts, scratch.histogram)
     is_listed = node.list_lo >= 0 and features[IS_LISTED, feature] != 0
     if not is_listed and (n_codes <= hi - lo or n_codes <= FEW_CODES):
-        n_groups = group_cells(rows, lo, hi, feature, n_codes, scratch.cells, groups, totals)
+        n_bins = list_bins_by_histogram(rows, lo, hi, feature, n_codes, scratch.histogram, bins, totals)
     else:
         ordered = SortedKeys(
-            rows.lists.keys, feature, lo - node.list_lo, hi - node.list_lo, rows.lists.labels, np.int64(0)
+            rows.lists.keys, feature, lo - node.list_lo, hi - node.list_lo, rows.lists.addends, np.int64(0)
         )
         if not is_listed:
             side = make_keys(rows.codes, lo, hi, feature, SMALL_SHIFT, scratch.keys, scratch.counts)
-            ordered = SortedKeys(scratch.keys, np.int64(side), np.int64(0), hi - lo, rows.labels, lo)
+            ordered = SortedKeys(scratch.keys, np.int64(side), np.int64(0), hi - lo, rows.addends, lo)
         lowest = np.int64(ordered.keys[ordered.row, ordered.first]) >> SMALL_SHIFT
         if lowest == np.int64(ordered.keys[ordered.row, ordered.end - 1]) >> SMALL_SHIFT:
             return none_better(best)
@@ -151,17 +151,17 @@ def scan_numeric(
             totals[N_MISSING] = 0
             total = totals[S_ALL] - centre * totals[W_ALL]
             return scan_keys(best, ordered, total, totals[W_ALL], centre, settings.min_samples_leaf)
-        n_groups = group_keys(ordered, SMALL_SHIFT, groups, totals)
-    if n_groups == 0 or (n_groups == 1 and totals[N_MISSING] == 0):
+        n_bins = list_bins_by_keys(ordered, SMALL_SHIFT, bins, totals)
+    if n_bins == 0 or (n_bins == 1 and totals[N_MISSING] == 0):
         return none_better(best)
-    walk = GroupWalk(n_groups, features[MONOTONE, feature], no_chance())
-    found = scan_moments(best, walk, node, settings, xlogx, groups, totals)
+    walk = BinWalk(n_bins, features[MONOTONE, feature], no_chance())
+    found = scan_moments(best, walk, node, settings, xlogx, bins, totals)
     if found.cut < 0:
         return found
     following = np.int64(-1)
-    if found.cut < n_groups - 1:
-        following = groups[GROUP_CODE, found.cut + 1]
-    return Candidate(found.score, groups[GROUP_CODE, found.cut], following, found.missing, found.n_ties, np.inf)
+    if found.cut < n_bins - 1:
+        following = bins[BIN_CODE, found.cut + 1]
+    return Candidate(found.score, bins[BIN_CODE, found.cut], following, found.missing, found.n_ties, np.inf)
 
 
 @inlined
@@ -231,10 +231,10 @@ def sum_node(
     """Sum up rows lo .. hi in `totals`; return their score, the number of classes (0: moments) and the centre."""
     totals, xlogx = scratch.totals, table.xlogx
     if classes is not None:
-        n_present = sum_classes(rows.labels, lo, hi, classes.sums, totals)
+        n_present = sum_classes(rows.addends, lo, hi, classes.sums, totals)
         score = score_classes(settings.criterion, classes.sums, ALL, totals[W_ALL], n_present, xlogx)
         return score, n_present, np.int64(0)
-    sum_moments(rows.labels, lo, hi, totals)
+    sum_moments(rows.addends, lo, hi, totals)
     centre = np.int64(0)
     if settings.is_centred:
         centre = totals[S_ALL] // totals[W_ALL]
@@ -255,18 +255,18 @@ def is_too_even(totals: np.ndarray, settings: Settings, classes: ClassScratch | 
 
 @inlined
 def pack_node(
-    lo: int, hi: int, n_present: int, labels: np.ndarray, classes: ClassScratch | None, packed: PackedScratch | None
+    lo: int, hi: int, n_present: int, addends: np.ndarray, classes: ClassScratch | None, packed: PackedScratch | None
 ) -> tuple[bool, int]:
-    """Pack the labels of a node that is not too large for it; return whether, and the sum of squared class weights."""
+    """Pack the addends of a node that is not too large for it; return whether, and the sum of squared class weights."""
     power = np.int64(0)
     if packed is None:
         return False, power
     if hi - lo > MAX_CODES:
         return False, power
     if classes is None:
-        pack_labels(labels, lo, hi, packed.labels)
+        pack_addends(addends, lo, hi, packed.addends)
     else:
-        pack_classes(labels, lo, hi, packed.labels)
+        pack_classes(addends, lo, hi, packed.addends)
         for k in range(n_present):
             held = classes.sums[ALL, classes.sums[PRESENT, k]]
             power += held * held
@@ -365,10 +365,10 @@ def note_improvement(extra: ExtraScratch | None, node: int, gain: float) -> None
 def open_node(
     slot: int, lo: int, hi: int, n_present: int, centre: int, rows: Rows, frontier: Frontier, scratch: Scratch
 ) -> OpenNode:
-    """What the searches of features need to know of rows lo .. hi; their labels are packed."""
+    """What the searches of features need to know of rows lo .. hi; their addends are packed."""
     state = frontier.state
     key = np.uint64(frontier.key[slot])
-    is_packed, power = pack_node(lo, hi, n_present, rows.labels, scratch.classes, scratch.packed)
+    is_packed, power = pack_node(lo, hi, n_present, rows.addends, scratch.classes, scratch.packed)
     is_covered = lo >= state[LIST_LO] and hi <= state[LIST_HI]
     list_lo = state[LIST_LO] if is_covered else np.int64(-1)
     lower, upper = frontier.lower[slot], frontier.upper[slot]
@@ -402,7 +402,7 @@ def search(
 
     The bitset of a subset goes to nodes.subsets[state[N_WORDS] ...].
     """
-    labels, features, xlogx, totals = rows.labels, table.features, table.xlogx, scratch.totals
+    addends, features, xlogx, totals = rows.addends, table.features, table.xlogx, scratch.totals
     permutation, places = scratch.permutation, scratch.places
     state, control = frontier.state, frontier.control
     lo = nodes.begin[frontier.node[slot]]
@@ -412,7 +412,7 @@ def search(
         return False, node_score
     key = np.uint64(frontier.key[slot])
     draw_key = fold(key, DRAWS)
-    bound = best_possible(settings.criterion, settings.is_class, labels, lo, hi, totals[W_ALL], totals[S_ALL], centre)
+    bound = best_possible(settings.criterion, settings.is_class, addends, lo, hi, totals[W_ALL], totals[S_ALL], centre)
     bound = certain(bound)
     if settings.has_random_ties:
         bound = np.inf

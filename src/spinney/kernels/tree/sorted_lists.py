@@ -2,7 +2,7 @@
 
 A key is `code << bits | position`, so a sorted list of keys is the order of the rows and their codes in one. Lists
 are made once for a node of moderate size and split stably with it, so that nodes below need no sorting. Positions
-count from the first row of the node that the lists were made for; rows move on as the node is partitioned, so labels
+count from the first row of the node that the lists were made for; rows move on as the node is partitioned, so addends
 are copied for the lists, and `lists.place` finds a row's position by its id.
 """
 
@@ -39,12 +39,12 @@ def make_lists(
     counts: np.ndarray,
 ) -> None:
     """Make the lists of rows lo .. hi; shift: bits of a position in a key."""
-    codes, labels, ids = rows.codes, rows.labels, rows.ids
-    lists, place, list_labels = rows.lists.keys, rows.lists.place, rows.lists.labels
+    codes, addends, ids = rows.codes, rows.addends, rows.ids
+    lists, place, list_addends = rows.lists.keys, rows.lists.place, rows.lists.addends
     for i in range(lo, hi):
         place[ids[i]] = i - lo
-        for row in range(len(labels)):
-            list_labels[row, i - lo] = labels[row, i]
+        for row in range(len(addends)):
+            list_addends[row, i - lo] = addends[row, i]
     for feature in range(features.shape[1]):
         if features[IS_LISTED, feature] != 0:
             side = make_keys(codes, lo, hi, feature, shift, keys, counts)

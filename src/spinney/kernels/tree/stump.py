@@ -17,12 +17,12 @@ import numpy as np
 from spinney._jit import door, inlined, kernel
 from spinney._types import (
     ALL,
+    BIN_CODE,
+    BIN_N,
+    BIN_SQUARE,
+    BIN_SUM,
+    BIN_WEIGHT,
     GINI,
-    GROUP_CODE,
-    GROUP_N,
-    GROUP_SQUARE,
-    GROUP_SUM,
-    GROUP_WEIGHT,
     LEAF,
     LEFT,
     MISSING,
@@ -45,9 +45,9 @@ from ..common.criteria import best_possible, score_classes, score_moments
 from ..common.layout import pack_test
 from ..common.luck import no_chance
 from ..common.structs import (
+    BinWalk,
     Candidate,
     CutAtHand,
-    GroupWalk,
     Nodes,
     OpenNode,
     Order,
@@ -85,24 +85,24 @@ def given_score(score: float) -> Candidate:
 
 @door
 def open_root(
-    labels: np.ndarray,  # (2, n_rows) int64
+    addends: np.ndarray,  # (2, n_rows) int64
     settings: Settings,
     xlogx: np.ndarray,
     totals: np.ndarray,  # written
     sums: np.ndarray | None,  # written; None: moments
 ) -> tuple[float, float, float, int]:
     """Sum up all rows; return their score, one below and one above that of any split, and the number of classes."""
-    n_rows = labels.shape[1]
+    n_rows = addends.shape[1]
     n_present = np.int64(0)
     if sums is None:
-        sum_moments(labels, 0, n_rows, totals)
+        sum_moments(addends, 0, n_rows, totals)
         score = score_moments(
             settings.criterion, totals[W_ALL], totals[S_ALL], totals[Q_ALL], settings.square_unit, xlogx
         )
     else:
-        n_present = sum_classes(labels, 0, n_rows, sums, totals)
+        n_present = sum_classes(addends, 0, n_rows, sums, totals)
         score = score_classes(settings.criterion, sums, ALL, totals[W_ALL], n_present, xlogx)
-    bound = best_possible(settings.criterion, settings.is_class, labels, 0, n_rows, totals[W_ALL], totals[S_ALL], 0)
+    bound = best_possible(settings.criterion, settings.is_class, addends, 0, n_rows, totals[W_ALL], totals[S_ALL], 0)
     return score, NO_SCORE, certain(bound), n_present
 
 
@@ -148,11 +148,11 @@ def scan_order(best: float, feature: int, order: Order, settings: Settings, tota
 
 
 @kernel
-def group_order(feature: int, order: Order, groups: np.ndarray, totals: np.ndarray) -> int:
-    """Sum up the rows of each code, and those that are missing; return the number of groups. Codes are counted."""
+def list_bins_by_order(feature: int, order: Order, bins: np.ndarray, totals: np.ndarray) -> int:
+    """Sum up the rows of each code, and those that are missing; return the number of bins. Codes are counted."""
     rows, pairs = order.rows, order.pairs
     n_missing = order.n_missing[feature]
-    n_groups = np.int64(0)
+    n_bins = np.int64(0)
     n = np.int64(0)
     total = np.int64(0)
     weight = np.int64(0)
@@ -171,44 +171,44 @@ def group_order(feature: int, order: Order, groups: np.ndarray, totals: np.ndarr
             totals[S_MISSING] = total
             totals[W_MISSING] = weight
         else:
-            groups[GROUP_CODE, n_groups] = n_groups
-            groups[GROUP_N, n_groups] = n
-            groups[GROUP_SUM, n_groups] = total
-            groups[GROUP_WEIGHT, n_groups] = weight
-            groups[GROUP_SQUARE, n_groups] = weight
-            n_groups += 1
+            bins[BIN_CODE, n_bins] = n_bins
+            bins[BIN_N, n_bins] = n
+            bins[BIN_SUM, n_bins] = total
+            bins[BIN_WEIGHT, n_bins] = weight
+            bins[BIN_SQUARE, n_bins] = weight
+            n_bins += 1
         n = 0
         total = 0
         weight = 0
     totals[Q_MISSING] = totals[W_MISSING]
-    return n_groups
+    return n_bins
 
 
 @inlined
-def scan_order_groups(
+def scan_order_bins(
     best: float,
     feature: int,
     order: Order,
     settings: Settings,
     xlogx: np.ndarray,
-    groups: np.ndarray,
+    bins: np.ndarray,
     totals: np.ndarray,
 ) -> tuple[float, int, int]:
     """The same by any criterion, with missing values; also returns the branch of the missing rows."""
     n_missing = order.n_missing[feature]
     nothing = np.int64(-1)
-    n_groups = group_order(feature, order, groups, totals)
-    if n_groups == 0 or (n_groups == 1 and n_missing == 0):
+    n_bins = list_bins_by_order(feature, order, bins, totals)
+    if n_bins == 0 or (n_bins == 1 and n_missing == 0):
         return best, nothing, nothing
     root = open_rows(order.rows.shape[1], np.int64(0))
     found = scan_moments(
-        given_score(best), GroupWalk(n_groups, np.int64(0), no_chance()), root, settings, xlogx, groups, totals
+        given_score(best), BinWalk(n_bins, np.int64(0), no_chance()), root, settings, xlogx, bins, totals
     )
     if found.cut < 0:
         return found.score, nothing, nothing
     at = n_missing - 1
-    for g in range(found.cut + 1):
-        at += groups[GROUP_N, g]
+    for b in range(found.cut + 1):
+        at += bins[BIN_N, b]
     return found.score, at, found.missing if n_missing > 0 else nothing
 
 
@@ -224,7 +224,7 @@ def search_moments(
     scratch: StumpScratch,  # totals of all rows; those of the missing ones are written
 ) -> RootSplit:
     """The better of `best` and the best split by features first .. last."""
-    groups, totals = scratch.groups, scratch.totals
+    bins, totals = scratch.bins, scratch.totals
     top, best_feature, best_at, best_missing = best.score, best.feature, best.at, best.missing
     for feature in range(first, last):
         if top >= bound:
@@ -233,7 +233,7 @@ def search_moments(
         if settings.criterion == SQUARED_ERROR and order.n_missing[feature] == 0:
             top, at = scan_order(top, feature, order, settings, totals)
         else:
-            top, at, missing = scan_order_groups(top, feature, order, settings, table.xlogx, groups, totals)
+            top, at, missing = scan_order_bins(top, feature, order, settings, table.xlogx, bins, totals)
         if at >= 0:
             best_feature = np.int64(feature)
             best_at = at
@@ -392,14 +392,14 @@ def search_classes(
 
 @inlined
 def move_rows(order: Order, feature: int, first: int, end: int, to: int, targets: Targets) -> int:
-    """Write the rows first .. end of an order to ids and labels from `to` on; return where they end."""
-    rows, pairs, ids, labels = order.rows, order.pairs, targets.ids, targets.labels
+    """Write the rows first .. end of an order to ids and addends from `to` on; return where they end."""
+    rows, pairs, ids, addends = order.rows, order.pairs, targets.ids, targets.addends
     for k in range(first, end):
         entry = np.int64(rows[feature, k])
         row = entry ^ (entry >> 63)
         ids[to] = row
-        labels[TARGET, to] = pairs[row, TARGET]
-        labels[WEIGHT, to] = pairs[row, WEIGHT]
+        addends[TARGET, to] = pairs[row, TARGET]
+        addends[WEIGHT, to] = pairs[row, WEIGHT]
         to += 1
     return to
 
@@ -424,11 +424,11 @@ def split_root(
     codes: np.ndarray,  # (n_rows, stride) uint16
     order: Order,
     table: Table,
-    targets: Targets,  # ids and labels, written: the rows of each branch side by side
+    targets: Targets,  # ids and addends, written: the rows of each branch side by side
     nodes: Nodes,  # written
 ) -> int:
-    """Write a tree of one test; return its number of nodes. Feature -1: a single leaf, ids and labels stay."""
-    labels, rows = targets.labels, order.rows
+    """Write a tree of one test; return its number of nodes. Feature -1: a single leaf, ids and addends stay."""
+    addends, rows = targets.addends, order.rows
     feature, at, missing = split.feature, split.at, split.missing
     n_rows = rows.shape[1]
     add_leaf(nodes, 0, 0, n_rows)
@@ -455,9 +455,9 @@ def split_root(
         w_left = np.int64(0)
         w_right = np.int64(0)
         for i in range(middle):
-            w_left += labels[WEIGHT, i]
+            w_left += addends[WEIGHT, i]
         for i in range(middle, end):
-            w_right += labels[WEIGHT, i]
+            w_right += addends[WEIGHT, i]
         missing = np.int64(0 if w_left > w_right else 1)
     entry = np.int64(rows[feature, at])
     cut = np.int64(codes[entry ^ (entry >> 63), feature])

@@ -7,7 +7,7 @@
                             and Hosking 1999) and take the best prefix
 
 What levels in such an order gain by chance is taken off (`common.luck`), unless exact subsets are asked for.
-The groups are the levels present at the node, one each, with the level plus one in groups[GROUP_CODE].
+The bins are the levels present at the node, one each, with the level plus one in bins[BIN_CODE].
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import numpy as np
 
 from spinney._jit import inlined, kernel
 from spinney._types import (
+    BIN_CODE,
+    BIN_N,
+    BIN_SUM,
+    BIN_WEIGHT,
     EXHAUSTIVE_LEVELS,
-    GROUP_CODE,
-    GROUP_N,
-    GROUP_SUM,
-    GROUP_WEIGHT,
     LEARNED,
     LEFT,
     N_CODES,
@@ -30,13 +30,13 @@ from spinney._types import (
     SURROGATE,
 )
 
-from ..common.groups import group_cells, order_groups
+from ..common.bins import list_bins_by_histogram, order_bins
 from ..common.luck import sum_roots
 from ..common.structs import (
+    BinWalk,
     Candidate,
     ClassScratch,
     CutAtHand,
-    GroupWalk,
     LevelScratch,
     OpenNode,
     PackedScratch,
@@ -47,7 +47,7 @@ from ..common.structs import (
 )
 from .candidates import none_better
 from .luck import chance_of_classes, chance_of_numbers
-from .scan_classes import fill_cells, power_kind, power_step, start_right, try_cut
+from .scan_classes import fill_histogram, power_kind, power_step, start_right, try_cut
 from .scan_moments import scan_moments
 from .scan_two_classes import scan_levels
 
@@ -60,13 +60,13 @@ NONE = np.uint64(0)
 
 
 @kernel
-def write_levels(bitset: np.ndarray, groups: np.ndarray, n_groups: int, mask: int, n_words: int) -> None:
-    """Write a bitset of the levels of the groups whose bit is set in mask (-1: all groups)."""
+def write_levels(bitset: np.ndarray, bins: np.ndarray, n_bins: int, mask: int, n_words: int) -> None:
+    """Write a bitset of the levels of the bins whose bit is set in mask (-1: all bins)."""
     for k in range(n_words):
         bitset[k] = NONE
-    for g in range(n_groups):
-        if mask < 0 or (mask >> g) & 1:
-            level = groups[GROUP_CODE, g] - 1
+    for b in range(n_bins):
+        if mask < 0 or (mask >> b) & 1:
+            level = bins[BIN_CODE, b] - 1
             bitset[level >> 6] |= ONE << np.uint64(level & 63)
 
 
@@ -74,32 +74,32 @@ def write_levels(bitset: np.ndarray, groups: np.ndarray, n_groups: int, mask: in
 def subset_moments(
     best: Candidate, feature: int, node: OpenNode, rows: Rows, table: Table, settings: Settings, scratch: Scratch
 ) -> Candidate:
-    """Best subset by mean target; its cut is the last group of branch 0."""
-    cells, groups, totals = scratch.cells, scratch.groups, scratch.totals
+    """Best subset by mean target; its cut is the last bin of branch 0."""
+    histogram, bins, totals = scratch.histogram, scratch.bins, scratch.totals
     scores = scratch.levels.scores
     n_codes = table.features[N_CODES, feature]
-    n_groups = group_cells(rows, node.lo, node.hi, feature, n_codes, cells, groups, totals)
-    if n_groups == 0 or (n_groups == 1 and totals[N_MISSING] == 0):
+    n_bins = list_bins_by_histogram(rows, node.lo, node.hi, feature, n_codes, histogram, bins, totals)
+    if n_bins == 0 or (n_bins == 1 and totals[N_MISSING] == 0):
         return none_better(best)
-    for g in range(n_groups):
-        weight = groups[GROUP_N, g] if settings.is_unit else groups[GROUP_WEIGHT, g]
-        scores[g] = np.float64(groups[GROUP_SUM, g]) / np.float64(weight)
-    order_groups(groups, scores, n_groups, settings.value_slack)
-    roots = sum_roots(groups, n_groups, GROUP_N if settings.is_unit else GROUP_WEIGHT)
-    chance = chance_of_numbers(n_groups, roots, node, rows, settings, table.xlogx, totals)
-    walk = GroupWalk(n_groups, np.int64(0), chance)
-    found = scan_moments(best, walk, node, settings, table.xlogx, groups, totals)
+    for b in range(n_bins):
+        weight = bins[BIN_N, b] if settings.is_unit else bins[BIN_WEIGHT, b]
+        scores[b] = np.float64(bins[BIN_SUM, b]) / np.float64(weight)
+    order_bins(bins, scores, n_bins, settings.value_slack)
+    roots = sum_roots(bins, n_bins, BIN_N if settings.is_unit else BIN_WEIGHT)
+    chance = chance_of_numbers(n_bins, roots, node, rows, settings, table.xlogx, totals)
+    walk = BinWalk(n_bins, np.int64(0), chance)
+    found = scan_moments(best, walk, node, settings, table.xlogx, bins, totals)
     if found.cut >= 0:
-        write_levels(scratch.levels.bitset, groups, found.cut + 1, -1, (n_codes + 63) >> 6)
+        write_levels(scratch.levels.bitset, bins, found.cut + 1, -1, (n_codes + 63) >> 6)
     return found
 
 
 @kernel
 def score_levels(
-    cells: np.ndarray,
+    histogram: np.ndarray,
     width: int,
-    groups: np.ndarray,
-    n_groups: int,
+    bins: np.ndarray,
+    n_bins: int,
     present: np.ndarray,  # sums, for its row PRESENT
     n_present: int,
     vectors: np.ndarray,  # (3, n_classes) scratch: mean shares, direction, next direction
@@ -110,26 +110,26 @@ def score_levels(
     for k in range(n_present):
         vectors[0, k] = 0.0
         vectors[1, k] = 0.0
-    for g in range(n_groups):
-        at = groups[GROUP_CODE, g] * width
-        known += np.float64(groups[GROUP_WEIGHT, g])
+    for b in range(n_bins):
+        at = bins[BIN_CODE, b] * width
+        known += np.float64(bins[BIN_WEIGHT, b])
         for k in range(n_present):
-            vectors[0, k] += np.float64(cells[at + present[PRESENT, k]])
+            vectors[0, k] += np.float64(histogram[at + present[PRESENT, k]])
     for k in range(n_present):
         vectors[0, k] /= known
     # start from the level that is farthest out, so that the start is not orthogonal to what is sought
     farthest = -1.0
-    for g in range(n_groups):
-        at = groups[GROUP_CODE, g] * width
-        weight = np.float64(groups[GROUP_WEIGHT, g])
+    for b in range(n_bins):
+        at = bins[BIN_CODE, b] * width
+        weight = np.float64(bins[BIN_WEIGHT, b])
         norm = 0.0
         for k in range(n_present):
-            d = np.float64(cells[at + present[PRESENT, k]]) / weight - vectors[0, k]
+            d = np.float64(histogram[at + present[PRESENT, k]]) / weight - vectors[0, k]
             norm += d * d * weight
         if norm > farthest:
             farthest = norm
             for k in range(n_present):
-                vectors[1, k] = np.float64(cells[at + present[PRESENT, k]]) / weight - vectors[0, k]
+                vectors[1, k] = np.float64(histogram[at + present[PRESENT, k]]) / weight - vectors[0, k]
     # by symmetry that level can still be orthogonal to the component: an uneven push keeps a part of every direction
     largest = 0.0
     for k in range(n_present):
@@ -140,15 +140,15 @@ def score_levels(
     for _ in range(POWER_STEPS):
         for k in range(n_present):
             vectors[2, k] = 0.0
-        for g in range(n_groups):
-            at = groups[GROUP_CODE, g] * width
-            weight = np.float64(groups[GROUP_WEIGHT, g])
+        for b in range(n_bins):
+            at = bins[BIN_CODE, b] * width
+            weight = np.float64(bins[BIN_WEIGHT, b])
             dot = 0.0
             for k in range(n_present):
-                dot += (np.float64(cells[at + present[PRESENT, k]]) / weight - vectors[0, k]) * vectors[1, k]
-            scores[g] = dot
+                dot += (np.float64(histogram[at + present[PRESENT, k]]) / weight - vectors[0, k]) * vectors[1, k]
+            scores[b] = dot
             for k in range(n_present):
-                d = np.float64(cells[at + present[PRESENT, k]]) / weight - vectors[0, k]
+                d = np.float64(histogram[at + present[PRESENT, k]]) / weight - vectors[0, k]
                 vectors[2, k] += d * dot * weight
         norm = 0.0
         for k in range(n_present):
@@ -163,28 +163,28 @@ def score_levels(
             vectors[1, k] = d
         if change < POWER_TOLERANCE:
             break
-    if scores[0] > 0.0:  # group 0 is the lowest level: the sign of the component is ours to choose
-        for g in range(n_groups):
-            scores[g] = -scores[g]
+    if scores[0] > 0.0:  # bin 0 is the lowest level: the sign of the component is ours to choose
+        for b in range(n_bins):
+            scores[b] = -scores[b]
 
 
 @inlined
-def group_levels(
-    node: OpenNode, n_codes: int, settings: Settings, cells: np.ndarray, groups: np.ndarray, sums: np.ndarray
+def list_level_bins(
+    node: OpenNode, n_codes: int, settings: Settings, histogram: np.ndarray, bins: np.ndarray, sums: np.ndarray
 ) -> int:
-    """List the levels that rows of the node have in `groups`; return how many."""
+    """List the levels that rows of the node have in `bins`; return how many."""
     width = settings.n_classes + 1
-    n_groups = np.int64(0)
+    n_bins = np.int64(0)
     for code in range(1, n_codes + 1):
         weight = np.int64(0)
         for k in range(node.n_present):
-            weight += cells[code * width + sums[PRESENT, k]]
+            weight += histogram[code * width + sums[PRESENT, k]]
         if weight > 0:
-            groups[GROUP_CODE, n_groups] = code
-            groups[GROUP_N, n_groups] = weight if settings.is_unit else cells[code * width + width - 1]
-            groups[GROUP_WEIGHT, n_groups] = weight
-            n_groups += 1
-    return n_groups
+            bins[BIN_CODE, n_bins] = code
+            bins[BIN_N, n_bins] = weight if settings.is_unit else histogram[code * width + width - 1]
+            bins[BIN_WEIGHT, n_bins] = weight
+            n_bins += 1
+    return n_bins
 
 
 @inlined
@@ -192,29 +192,29 @@ def subset_classes(
     best: Candidate, feature: int, node: OpenNode, rows: Rows, table: Table, settings: Settings, scratch: Scratch
 ) -> Candidate:
     """Best subset for three classes or more; its cut is the number of the candidate."""
-    cells, groups, totals = scratch.cells, scratch.groups, scratch.totals
+    histogram, bins, totals = scratch.histogram, scratch.bins, scratch.totals
     sums, scores, xlogx = scratch.classes.sums, scratch.levels.scores, table.xlogx
     n_present = node.n_present
     n_codes = table.features[N_CODES, feature]
     width = settings.n_classes + 1
-    fill_cells(node, feature, settings.n_classes, rows, cells, sums, totals)
-    n_groups = group_levels(node, n_codes, settings, cells, groups, sums)
+    fill_histogram(node, feature, settings.n_classes, rows, histogram, sums, totals)
+    n_bins = list_level_bins(node, n_codes, settings, histogram, bins, sums)
     kind = power_kind(settings, xlogx)
-    is_exhaustive = n_groups <= EXHAUSTIVE_LEVELS
+    is_exhaustive = n_bins <= EXHAUSTIVE_LEVELS
     if not is_exhaustive:
-        score_levels(cells, width, groups, n_groups, sums, n_present, scratch.classes.vectors, scores)
-        order_groups(groups, scores, n_groups, SHARE_SLACK)
-    # exhaustive: candidate m sends group 0 and those others whose bit is set in m; ordered: groups 0 .. m
+        score_levels(histogram, width, bins, n_bins, sums, n_present, scratch.classes.vectors, scores)
+        order_bins(bins, scores, n_bins, SHARE_SLACK)
+    # exhaustive: candidate m sends bin 0 and those others whose bit is set in m; ordered: bins 0 .. m
     n_candidates = np.int64(0)
-    if n_groups > 0:
-        n_candidates = np.int64(1) << (n_groups - 1) if is_exhaustive else n_groups
+    if n_bins > 0:
+        n_candidates = np.int64(1) << (n_bins - 1) if is_exhaustive else n_bins
     found = none_better(best)
     power_left = np.int64(0)
     power_right = np.int64(0)
     n_left = np.int64(0)
     w_left = np.int64(0)
     roots = 0.0
-    chance = chance_of_classes(n_groups, sum_roots(groups, n_groups, GROUP_WEIGHT), node, settings, xlogx, sums, totals)
+    chance = chance_of_classes(n_bins, sum_roots(bins, n_bins, BIN_WEIGHT), node, settings, xlogx, sums, totals)
     has_last = totals[N_MISSING] > 0 and settings.missing != SURROGATE  # known rows against missing ones
     for m in range(n_candidates if has_last else n_candidates - 1):
         first = np.int64(m)
@@ -225,32 +225,32 @@ def subset_classes(
             n_left = np.int64(0)
             w_left = np.int64(0)
             roots = 0.0
-        for g in range(first, n_groups if is_exhaustive else m + 1):
-            if is_exhaustive and ((2 * m + 1) >> g) & 1 == 0:
+        for b in range(first, n_bins if is_exhaustive else m + 1):
+            if is_exhaustive and ((2 * m + 1) >> b) & 1 == 0:
                 continue
-            at = groups[GROUP_CODE, g] * width
+            at = bins[BIN_CODE, b] * width
             for k in range(n_present):
                 c = sums[PRESENT, k]
-                w = cells[at + c]
+                w = histogram[at + c]
                 power_left += power_step(kind, sums[LEFT, c], w, xlogx)
                 sums[LEFT, c] += w
                 sums[RIGHT, c] -= w
                 power_right -= power_step(kind, sums[RIGHT, c], w, xlogx)
-            n_left += groups[GROUP_N, g]
-            w_left += groups[GROUP_WEIGHT, g]
+            n_left += bins[BIN_N, b]
+            w_left += bins[BIN_WEIGHT, b]
             if chance.noise > 0.0:
-                roots += np.sqrt(np.float64(groups[GROUP_WEIGHT, g]))
+                roots += np.sqrt(np.float64(bins[BIN_WEIGHT, b]))
         is_last = m == n_candidates - 1
         cut = CutAtHand(np.int64(m), np.int64(-1), is_last, n_left, w_left, power_left, power_right, roots)
         found = try_cut(found, cut, node, settings, xlogx, sums, totals, chance)
     if found.cut >= 0:
-        n_kept = n_groups if is_exhaustive else found.cut + 1
+        n_kept = n_bins if is_exhaustive else found.cut + 1
         mask = 2 * found.cut + 1 if is_exhaustive else np.int64(-1)
-        write_levels(scratch.levels.bitset, groups, n_kept, mask, (n_codes + 63) >> 6)
-    for g in range(n_groups):
-        at = groups[GROUP_CODE, g] * width
+        write_levels(scratch.levels.bitset, bins, n_kept, mask, (n_codes + 63) >> 6)
+    for b in range(n_bins):
+        at = bins[BIN_CODE, b] * width
         for k in range(width):
-            cells[at + k] = 0
+            histogram[at + k] = 0
     return found
 
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from spinney._jit import inlined, kernel
 from spinney._types import (
+    BIN_CODE,
+    BIN_N,
     CONTROL_STOP,
-    GROUP_CODE,
-    GROUP_N,
     IS_CATEGORICAL,
     MISSING_CODE,
     MONOTONE,
@@ -35,7 +35,7 @@ from ..common.structs import Frontier, KeptSurrogates, Nodes, Parts, Rows, Scrat
 from ..common.thresholds import place_threshold
 from .partition import swap_rows
 
-GROUP_FIRST, GROUP_SECOND = 2, 3  # of a group here: weight that the test sends to branch 0 and to branch 1
+BIN_FIRST, BIN_SECOND = 2, 3  # of a bin here: weight that the test sends to branch 0 and to branch 1
 LEAST_ROWS = 2  # on either side: a single odd row must not make a surrogate
 FEW_CODES = 16
 ONE = np.uint64(1)
@@ -43,7 +43,7 @@ NONE = np.uint64(0)
 
 
 @kernel
-def group_sides(
+def list_bins_by_side(
     parts: Parts,
     feature: int,
     n_codes: int,
@@ -51,33 +51,33 @@ def group_sides(
     rows: Rows,
     scratch: Scratch,
 ) -> int:
-    """Group the rows of a node by code: rows that its test knows and their weight on each side; return how many groups.
+    """List the bins of a node: rows that its test knows and their weight on each side; return how many there are.
 
-    A code that only rows unknown to the test have makes a group of no weight: thresholds lie between values of the
+    A code that only rows unknown to the test have makes a bin of no weight: thresholds lie between values of the
     node. shift: bits of a position in a key.
     """
-    codes, labels = rows.codes, rows.labels
-    keys, groups, tally = scratch.keys, scratch.groups, scratch.extra.tally
+    codes, addends = rows.codes, rows.addends
+    keys, bins, tally = scratch.keys, scratch.bins, scratch.extra.tally
     lo, middle, end, hi = parts.lo, parts.middle, parts.end, parts.hi
-    is_unit = len(labels) == 1
-    n_groups = np.int64(0)
+    is_unit = len(addends) == 1
+    n_bins = np.int64(0)
     if n_codes <= hi - lo or n_codes <= FEW_CODES:
         for i in range(lo, hi):
             code = np.int64(codes[i, feature])
             tally[0, code] += 1
             if i < end:
                 tally[1, code] += 1
-                tally[2 if i < middle else 3, code] += np.int64(1) if is_unit else labels[WEIGHT, i]
+                tally[2 if i < middle else 3, code] += np.int64(1) if is_unit else addends[WEIGHT, i]
         for code in range(n_codes + 1):
             if code > MISSING_CODE and tally[0, code] > 0:
-                groups[GROUP_CODE, n_groups] = code
-                groups[GROUP_N, n_groups] = tally[1, code]
-                groups[GROUP_FIRST, n_groups] = tally[2, code]
-                groups[GROUP_SECOND, n_groups] = tally[3, code]
-                n_groups += 1
+                bins[BIN_CODE, n_bins] = code
+                bins[BIN_N, n_bins] = tally[1, code]
+                bins[BIN_FIRST, n_bins] = tally[2, code]
+                bins[BIN_SECOND, n_bins] = tally[3, code]
+                n_bins += 1
             for row in range(4):
                 tally[row, code] = 0
-        return n_groups
+        return n_bins
     row = make_keys(codes, lo, hi, feature, shift, keys, scratch.counts)
     mask = (np.int64(1) << shift) - 1
     last = np.int64(MISSING_CODE)
@@ -88,94 +88,92 @@ def group_sides(
             continue
         if code != last:
             last = code
-            groups[GROUP_CODE, n_groups] = code
-            groups[GROUP_N, n_groups] = 0
-            groups[GROUP_FIRST, n_groups] = 0
-            groups[GROUP_SECOND, n_groups] = 0
-            n_groups += 1
+            bins[BIN_CODE, n_bins] = code
+            bins[BIN_N, n_bins] = 0
+            bins[BIN_FIRST, n_bins] = 0
+            bins[BIN_SECOND, n_bins] = 0
+            n_bins += 1
         i = lo + (key & mask)
         if i < end:
-            groups[GROUP_N, n_groups - 1] += 1
-            groups[GROUP_FIRST if i < middle else GROUP_SECOND, n_groups - 1] += (
-                np.int64(1) if is_unit else labels[WEIGHT, i]
-            )
-    return n_groups
+            bins[BIN_N, n_bins - 1] += 1
+            bins[BIN_FIRST if i < middle else BIN_SECOND, n_bins - 1] += np.int64(1) if is_unit else addends[WEIGHT, i]
+    return n_bins
 
 
 @kernel
-def agree_by_cut(groups: np.ndarray, n_groups: int) -> tuple[int, int, int]:
-    """Threshold that agrees best: (weight that agrees, last group below it or -1, 1 if below means branch 1)."""
+def agree_by_cut(bins: np.ndarray, n_bins: int) -> tuple[int, int, int]:
+    """Threshold that agrees best: (weight that agrees, last bin below it or -1, 1 if below means branch 1)."""
     n = np.int64(0)
     first = np.int64(0)
     second = np.int64(0)
-    for g in range(n_groups):
-        n += groups[GROUP_N, g]
-        first += groups[GROUP_FIRST, g]
-        second += groups[GROUP_SECOND, g]
+    for b in range(n_bins):
+        n += bins[BIN_N, b]
+        first += bins[BIN_FIRST, b]
+        second += bins[BIN_SECOND, b]
     agree = max(first, second)
     cut = np.int64(-1)
     is_reversed = np.int64(0)
     n_below = np.int64(0)
     same = second  # weight that agrees if rows below the threshold go to branch 0
-    for g in range(n_groups - 1):
-        n_below += groups[GROUP_N, g]
-        same += groups[GROUP_FIRST, g] - groups[GROUP_SECOND, g]
+    for b in range(n_bins - 1):
+        n_below += bins[BIN_N, b]
+        same += bins[BIN_FIRST, b] - bins[BIN_SECOND, b]
         if min(n_below, n - n_below) < LEAST_ROWS:
             continue
         other = first + second - same
         if max(same, other) > agree:
             agree = max(same, other)
-            cut = np.int64(g)
+            cut = np.int64(b)
             is_reversed = np.int64(other > same)
     return agree, cut, is_reversed
 
 
 @kernel
-def lead_of(groups: np.ndarray, n_groups: int) -> int:
-    """Weight of branch 0 less that of branch 1, of the rows of all groups."""
+def lead_of(bins: np.ndarray, n_bins: int) -> int:
+    """Weight of branch 0 less that of branch 1, of the rows of all bins."""
     lead = np.int64(0)
-    for g in range(n_groups):
-        lead += groups[GROUP_FIRST, g] - groups[GROUP_SECOND, g]
+    for b in range(n_bins):
+        lead += bins[BIN_FIRST, b] - bins[BIN_SECOND, b]
     return lead
 
 
 @inlined
-def goes_first(groups: np.ndarray, g: int, lead: int) -> bool:
+def goes_first(bins: np.ndarray, b: int, lead: int) -> bool:
     """Whether a level goes to branch 0: the branch most of its rows take; on a tie, the branch most of all take."""
-    more = groups[GROUP_FIRST, g] - groups[GROUP_SECOND, g]
+    more = bins[BIN_FIRST, b] - bins[BIN_SECOND, b]
     return more > 0 or (more == 0 and lead > 0)
 
 
 @kernel
-def agree_by_level(groups: np.ndarray, n_groups: int) -> int:
+def agree_by_level(bins: np.ndarray, n_bins: int) -> int:
     """Weight that agrees if each level goes where most of its rows go; 0 if that leaves a side with too few rows."""
     agree = np.int64(0)
     n_first = np.int64(0)
     n_second = np.int64(0)
-    lead = lead_of(groups, n_groups)
-    for g in range(n_groups):
-        agree += max(groups[GROUP_FIRST, g], groups[GROUP_SECOND, g])
-        if goes_first(groups, g, lead):
-            n_first += groups[GROUP_N, g]
+    lead = lead_of(bins, n_bins)
+    for b in range(n_bins):
+        agree += max(bins[BIN_FIRST, b], bins[BIN_SECOND, b])
+        if goes_first(bins, b, lead):
+            n_first += bins[BIN_N, b]
         else:
-            n_second += groups[GROUP_N, g]
+            n_second += bins[BIN_N, b]
     return agree if min(n_first, n_second) >= LEAST_ROWS else np.int64(0)
 
 
 @kernel
-def keep_levels(groups: np.ndarray, n_groups: int, n_levels: int, subsets: np.ndarray, at: int) -> None:
+def keep_levels(bins: np.ndarray, n_bins: int, n_levels: int, subsets: np.ndarray, at: int) -> None:
     """Write two bitsets: the levels of branch 0, and those that any row known to the test has."""
     n_words = (n_levels + 63) >> 6
     for w in range(2 * n_words):
         subsets[at + w] = NONE
-    lead = lead_of(groups, n_groups)
-    for g in range(n_groups):
-        if groups[GROUP_N, g] == 0:
+    lead = lead_of(bins, n_bins)
+    for b in range(n_bins):
+        if bins[BIN_N, b] == 0:
             continue
-        level = groups[GROUP_CODE, g] - 1
+        level = bins[BIN_CODE, b] - 1
         bit = ONE << np.uint64(level & 63)
         subsets[at + n_words + (level >> 6)] |= bit
-        if goes_first(groups, g, lead):
+        if goes_first(bins, b, lead):
             subsets[at + (level >> 6)] |= bit
 
 
@@ -187,20 +185,20 @@ def compare_features(parts: Parts, shift: int, rows: Rows, table: Table, frontie
     value.
     """
     features, control = table.features, frontier.control
-    groups, extra = scratch.groups, scratch.extra
+    bins, extra = scratch.bins, scratch.extra
     for f in range(features.shape[1]):
         extra.agree[f] = 0
         if f == parts.feature or features[MONOTONE, f] != 0 or control[CONTROL_STOP] != 0:
             continue
-        n_groups = group_sides(parts, f, features[N_CODES, f], shift, rows, scratch)
+        n_bins = list_bins_by_side(parts, f, features[N_CODES, f], shift, rows, scratch)
         if features[IS_CATEGORICAL, f] != 0:
-            extra.agree[f] = agree_by_level(groups, n_groups)
+            extra.agree[f] = agree_by_level(bins, n_bins)
             continue
-        agree, cut, is_reversed = agree_by_cut(groups, n_groups)
+        agree, cut, is_reversed = agree_by_cut(bins, n_bins)
         if cut >= 0:
             extra.agree[f] = agree
-            extra.agree_cut[f] = groups[GROUP_CODE, cut]
-            extra.agree_next[f] = groups[GROUP_CODE, cut + 1]
+            extra.agree_cut[f] = bins[BIN_CODE, cut]
+            extra.agree_next[f] = bins[BIN_CODE, cut + 1]
             extra.agree_reversed[f] = is_reversed
 
 
@@ -225,8 +223,8 @@ def keep_surrogate(
         return
     first_word = state[N_WORDS]
     n_levels = features[N_CODES, feature]
-    n_groups = group_sides(parts, feature, n_levels, shift, rows, scratch)
-    keep_levels(scratch.groups, n_groups, n_levels, nodes.subsets, first_word)
+    n_bins = list_bins_by_side(parts, feature, n_levels, shift, rows, scratch)
+    keep_levels(scratch.bins, n_bins, n_levels, nodes.subsets, first_word)
     kept.test[at] = pack_test(feature, 0, SUBSET)
     kept.cut[at] = first_word
     kept.cut_value[at] = np.float64(first_word)
