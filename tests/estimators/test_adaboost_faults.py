@@ -330,10 +330,6 @@ def test_estimators_of_the_wrong_kind(kind):
         kind(TREES[kind]).fit(X, y)
 
 
-# --- F. categories --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("depth", [1, 2])
 # --- refusals, interruptions ----------------------------------------------------------------------------------------
 
 
@@ -358,7 +354,7 @@ def test_no_warnings_with_early_stopping(kind):
 
 
 @pytest.mark.parametrize("depth", [1, 2])
-def test_members_know_the_names_of_categories(kind, depth):
+def test_fault_085_unseen_levels_and_names_in_members(kind, depth):
     frame, y = coloured_rows()
     model = make(kind, depth, n_estimators=20).fit(frame, y)
     assert np.mean(np.round(model.predict(frame)) == y, where=frame["colour"].notna().to_numpy()) > 0.9

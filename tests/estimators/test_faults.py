@@ -569,13 +569,17 @@ def test_fault_062_class_weight_for_an_unknown_class(classifier):
 def test_fault_067_a_random_state_object_is_drawn_from_once(constrained):
     X, y = make_table()
     state = np.random.RandomState(7)
-    first = make(constrained, random_state=state, max_features=1).fit(X, y)
+    first = make(constrained, random_state=state, max_features=1, max_depth=3).fit(X, y)
     reference = np.random.RandomState(7)
     reference.randint(np.iinfo(np.int32).max)
     assert state.get_state()[2] == reference.get_state()[2]
-    assert not same_model(make(constrained, random_state=state, max_features=1).fit(X, y), first)
-    assert same_model(make(constrained, random_state=np.random.RandomState(7), max_features=1).fit(X, y), first)
-    one, other = (make(constrained, random_state=seed, max_features=1).fit(X, y) for seed in (3, np.int64(3)))
+    assert not same_model(make(constrained, random_state=state, max_features=1, max_depth=3).fit(X, y), first)
+    assert same_model(
+        make(constrained, random_state=np.random.RandomState(7), max_features=1, max_depth=3).fit(X, y), first
+    )
+    one, other = (
+        make(constrained, random_state=seed, max_features=1, max_depth=3).fit(X, y) for seed in (3, np.int64(3))
+    )
     assert same_model(one, other)
 
 

@@ -593,9 +593,6 @@ def test_fault_082_monotone_constraints_of_honest_trees(kind):
     make(kind, monotonic_cst=[0, 0, 0], honest=True).fit(X, y)  # nothing to hold
 
 
-# --- F. categories --------------------------------------------------------------------------------------------------
-
-
 # --- refusals, interruptions, copies --------------------------------------------------------------------------------
 
 
