@@ -11,12 +11,24 @@ import pytest
 import spinney
 from plain_boosting import plain
 from spinney import C45Classifier, CARTClassifier, CARTRegressor, ID3Classifier, ID3Regressor
+from spinney.tree.boost import BoostGrowth
+from spinney.tree.grow import Growth
+from spinney.tree.textbook import Textbook
 
 TREES = [CARTClassifier, CARTRegressor, ID3Classifier, ID3Regressor, C45Classifier]
 ENSEMBLES = [
     getattr(spinney, f"{method}{task}")
     for method in ("RandomForest", "ExtraTrees", "Bagging", "AdaBoost", "GradientBoosting")
     for task in ("Classifier", "Regressor")
+]
+FORESTS = ENSEMBLES[:4]
+GROWERS = ((Growth, "drive"), (Textbook, "drive"), (BoostGrowth, "grow"))  # whose work every fit is
+INTERRUPTED = [
+    "RandomForestRegressor(n_estimators=20, random_state=0, n_jobs=2)",
+    *(
+        pytest.param(made, marks=pytest.mark.slow)
+        for made in ("AdaBoostClassifier(n_estimators=20)", "GradientBoostingRegressor(n_estimators=2, n_jobs=2)")
+    ),
 ]
 FRAMES = {
     "pandas": pd.DataFrame,
@@ -48,6 +60,23 @@ def make(kind, **settings):
     return kind(**settings)
 
 
+def nearly_right_names():
+    """Parameters that a class has not, as cases of a test: the class, the name, and words of the answer."""
+    names = {
+        "RandomForest": {"n_tree": ()},
+        "ExtraTrees": {"n_tree": ()},
+        "AdaBoost": {"n_estimator": ("Did you mean 'n_estimators'?",), "algorithm": ()},
+        "GradientBoosting": {"max_depht": ("Did you mean 'max_depth'",), "num_leaves": ()},
+    }
+    return [
+        pytest.param(kind, name, words, id=f"{kind.__name__}-{name}")
+        for kind in ENSEMBLES
+        for method, given in names.items()
+        if kind.__name__.startswith(method)
+        for name, words in given.items()
+    ]
+
+
 def same_model(one, other):
     """Whether two models have the same trees, to the bit."""
     if hasattr(one, "tree_"):
@@ -74,8 +103,23 @@ def refuses(error, *words):
     return pytest.raises(error, match="(?s)" + ".*".join(map(re.escape, words)))
 
 
+def raw_predict(model, X):
+    """The finest that a model says of rows."""
+    names = ("decision_function", "predict_proba", "predict")
+    return np.asarray(next(getattr(model, name)(X) for name in names if hasattr(model, name)))
+
+
 COLOURS = ["red", "green", "blue", "red", "green", "blue", "red", "red"]
 IS_WARM = [1, 0, 0, 1, 0, 0, 1, 1]
+
+
+def coloured_rows():
+    """A column of five categories, some missing, and one that tells nothing; a target that follows the first."""
+    generator = np.random.default_rng(0)
+    codes = generator.integers(0, 5, 200)
+    text = np.array(["red", "green", "blue", "grey", "pink"], dtype=object)[codes]
+    text[::17] = None
+    return pd.DataFrame({"colour": pd.Categorical(text), "x": generator.normal(size=200)}), codes % 2
 
 
 def colours(values, frame_of, order=None, *, is_text=False):

@@ -135,7 +135,7 @@ class Problem:
     min_impurity_decrease: float
     min_target_std: float
     monotonic: list[int]
-    cat_penalty: float
+    cat_penalty: list[float]  # by feature
     cat_margin: float  # deviations of luck that a subset must exceed it by
     row_weight: float  # weight of an independent row, in whole units
 
@@ -212,7 +212,7 @@ def read_problem(
     min_impurity_decrease: float = 0.0,
     min_target_std: float = 0.0,
     monotonic: Sequence[int] | None = None,
-    cat_penalty: float = 0.0,
+    cat_penalty: float | str = 0.0,
     cat_margin: float = 3.0,
 ) -> Problem:
     """Put the data into whole units and drop the rows of weight zero.
@@ -221,7 +221,8 @@ def read_problem(
     means regression, otherwise `y` holds class codes. `n_levels[j]` is the size of a categorical column's
     vocabulary (ignored for numbers; by default the highest level that occurs, plus one). `missing` is
     "learned", "branch" or "surrogate". `monotonic[j]` is -1, 0 or 1. `cat_penalty` times what levels gain by
-    chance is taken off the gain of a subset, which must exceed that by `cat_margin` deviations (0 in forests).
+    chance is taken off the gain of a subset, which must exceed that by `cat_margin` deviations (0 in forests);
+    "auto" is 1 for columns of more than four levels.
     """
     n_features = len(columns)
     is_categorical = list(is_categorical or [False] * n_features)
@@ -268,7 +269,10 @@ def read_problem(
         min_impurity_decrease=min_impurity_decrease,
         min_target_std=min_target_std,
         monotonic=monotonic,
-        cat_penalty=cat_penalty if any(is_categorical) else 0.0,
+        cat_penalty=[
+            0.0 if not is_category else float(n > 4) if cat_penalty == "auto" else float(cat_penalty)
+            for n, is_category in zip(n_levels, is_categorical, strict=True)
+        ],
         cat_margin=cat_margin,
         row_weight=row_weight,
     )
@@ -361,7 +365,7 @@ def score_candidates(
             for candidate in found
             if is_allowed(problem, candidate, bounds)
         ]
-        if problem.cat_penalty and problem.is_categorical[feature] and problem.criterion != "misclassification":
+        if problem.cat_penalty[feature] and problem.criterion != "misclassification":
             scored_here, chance_margin = beyond_chance(problem, feature, rows, sums, scored_here)
             margin = min(margin, chance_margin)
         scored += scored_here
@@ -381,7 +385,7 @@ def beyond_chance(
         roots[level] = math.sqrt(sum(problem.weights[i] for i in rows if column[i] == level))
     if not roots:
         return scored, math.inf
-    noise, few = chance_of(problem, sums, len(roots))
+    noise, few = chance_of(problem, feature, sums, len(roots))
     kept, margin = [], math.inf
     for candidate, gain in scored:
         share = math.fsum(roots[level] for level in candidate.subset) / math.fsum(roots.values())
@@ -402,7 +406,7 @@ def beyond_chance(
     return kept, margin
 
 
-def chance_of(problem: Problem, sums: Sums, n_levels: int) -> tuple[float, float]:
+def chance_of(problem: Problem, feature: int, sums: Sums, n_levels: int) -> tuple[float, float]:
     """What a unit of luck is worth, as decrease times weight, and how much of it follows the bound of few rows."""
     before = float(impurity(problem, sums))
     rows_each = max(sums.weight / problem.row_weight / n_levels - 1.0, 0.0)
@@ -420,7 +424,7 @@ def chance_of(problem: Problem, sums: Sums, n_levels: int) -> tuple[float, float
             half_nat = 0.5 / math.log(2.0)
             least = max(min(half_nat * surplus, before), half_nat)
             noise = least + few * max(before - least, 0.0)
-    return problem.cat_penalty * problem.row_weight * noise, few
+    return problem.cat_penalty[feature] * problem.row_weight * noise, few
 
 
 def largest_gain(problem: Problem, root: Node, waiting: list[OpenNode], is_race: bool) -> OpenNode:
@@ -748,7 +752,7 @@ def known_decrease(problem: Problem, sums: Sums, candidate: Candidate) -> Fracti
 
 
 def is_exact(problem: Problem) -> bool:
-    return problem.criterion not in ("entropy", "gain_ratio", "sdr") and not problem.cat_penalty
+    return problem.criterion not in ("entropy", "gain_ratio", "sdr") and not any(problem.cat_penalty)
 
 
 def as_number(problem: Problem, fraction: Fraction) -> Fraction | float:

@@ -234,7 +234,7 @@ def parameters(draw: st.DrawFn, table: SmallTable, *, has_monotonic: bool = True
         "missing": draw(st.sampled_from(["learned", "branch"])),
     }
     if any(table.is_categorical):
-        drawn["cat_penalty"] = draw(st.sampled_from([0.0, 1.0]))
+        drawn["cat_penalty"] = draw(st.sampled_from([0.0, 1.0, "auto"]))
     fractions = [0.0371, 0.1113, 0.2219, *([0.125, 0.25, 0.5] if table.has_exact_weights else [])]
     choices: dict[str, st.SearchStrategy[object]] = {
         "max_depth": st.integers(0, 4),

@@ -6,7 +6,13 @@ leaves a choice, the rule is in the test's name. What depends on the method is i
 `test_textbook_faults`, `test_forest_faults`, `test_adaboost_faults` and `test_gradient_boosting_faults`.
 """
 
+import signal
+import subprocess
+import sys
+import textwrap
 import threading
+import time
+import warnings
 from decimal import Decimal
 
 import numpy as np
@@ -15,19 +21,26 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from scipy import sparse
-from sklearn.exceptions import DataConversionWarning
+from sklearn.base import clone
+from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.utils._param_validation import InvalidParameterError
 
 from fault_cases import (
     COLOURS,
     ENSEMBLES,
+    FORESTS,
     FRAMES,
+    GROWERS,
+    INTERRUPTED,
     IS_WARM,
     TREES,
+    coloured_rows,
     colours,
     is_classifier,
     make,
     make_table,
+    nearly_right_names,
+    raw_predict,
     refuses,
     same_model,
     trees_of,
@@ -342,8 +355,13 @@ def test_fault_029_data_changed_by_another_thread_during_fit(kind):
     other = threading.Thread(target=disturb)
     other.start()
     try:
-        for _ in range(3):
-            model = make(kind).fit(X, y, weight)
+        for n_jobs in (None, None, None, 2, 2):
+            model = make(kind)
+            if n_jobs is not None:
+                if "n_jobs" not in model.get_params(deep=False):
+                    break
+                model.set_params(n_jobs=n_jobs)
+            model.fit(X, y, weight)
             for tree in trees_of(model):
                 tree.check()
             model.predict(X)
@@ -425,6 +443,15 @@ def test_fault_045_classes_of_any_type(classifier, labels):
     assert model.score(X, y) == 1.0
     members = getattr(model, "estimators_", [])
     assert {member.predict(X).dtype for member in np.ravel(members)} <= {y.dtype}
+
+
+def test_fault_045_many_classes(classifier):
+    X = np.random.default_rng(0).normal(size=(900, 2))
+    y = np.arange(900) % 300
+    bags = {"bootstrap": True} if classifier in FORESTS else {}  # that may miss a class
+    model = make(classifier, max_depth=4, **bags).fit(X, y)
+    assert model.predict_proba(X).shape == (900, 300)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
 
 
 def test_fault_047_numbers_with_fractions_for_a_classifier(classifier):
@@ -539,12 +566,43 @@ def test_fault_062_class_weight_for_an_unknown_class(classifier):
         make(classifier, class_weight="heavy").fit(X, y)
 
 
+def test_fault_067_a_random_state_object_is_drawn_from_once(constrained):
+    X, y = make_table()
+    state = np.random.RandomState(7)
+    first = make(constrained, random_state=state, max_features=1, max_depth=3).fit(X, y)
+    reference = np.random.RandomState(7)
+    reference.randint(np.iinfo(np.int32).max)
+    assert state.get_state()[2] == reference.get_state()[2]
+    assert not same_model(make(constrained, random_state=state, max_features=1, max_depth=3).fit(X, y), first)
+    assert same_model(
+        make(constrained, random_state=np.random.RandomState(7), max_features=1, max_depth=3).fit(X, y), first
+    )
+    one, other = (
+        make(constrained, random_state=seed, max_features=1, max_depth=3).fit(X, y) for seed in (3, np.int64(3))
+    )
+    assert same_model(one, other)
+
+
 @pytest.mark.parametrize("seed", [-1, 1.5, "seed", np.random.default_rng(0)], ids=["-1", "1.5", "text", "Generator"])
 def test_fault_068_seeds_that_are_none(kind, seed):
     X, y = make_table()
     with refuses(InvalidParameterError, f"'random_state' parameter of {kind.__name__}", "RandomState"):
         make(kind, random_state=seed).fit(X, y)
     assert issubclass(InvalidParameterError, (ValueError, TypeError))
+
+
+def test_fault_069_and_070_refit_and_clone(kind):
+    X, y = make_table()
+    model = make(kind).fit(X, y)
+    other, target = make_table(60, seed=1)
+    again = clone(model).fit(pd.DataFrame(other, columns=list("abc")), target)
+    again.fit(X, y)  # nothing of the fit in between is left
+    assert same_model(again, model)
+    assert vars(again).keys() == vars(model).keys()
+    copied = clone(model)
+    assert copied.get_params().keys() == model.get_params().keys()
+    with pytest.raises(NotFittedError):
+        copied.predict(X)
 
 
 # --- E. parameters ------------------------------------------------------------------------------------------------
@@ -557,6 +615,18 @@ def test_fault_071_unknown_parameter(kind):
         kind(zzz=3)
     with refuses(ValueError, "Invalid parameter 'random_stat'"):
         kind().set_params(random_stat=3)
+
+
+@pytest.mark.parametrize(("kind", "name", "words"), nearly_right_names())
+def test_fault_071_names_of_other_libraries_and_misspelt_ones(kind, name, words):
+    with refuses(TypeError, f"{kind.__name__} has no parameter {name!r}", *words):
+        kind(**{name: 3})
+
+
+@pytest.mark.parametrize("kind", [*TREES, *FORESTS], ids=lambda kind: kind.__name__)
+def test_fault_071_a_criterion_has_a_name(kind):
+    with pytest.raises(TypeError):
+        kind(*([100] if kind in FORESTS else []), "gini")
 
 
 def test_fault_082_monotone_constraints(constrained):
@@ -654,3 +724,105 @@ def test_fault_094_categories_in_fit_text_in_predict(kind, frame_of):
     assert text.predict(fitted).tolist() == expected
     with refuses(ValueError, "Column 'colour' had categories such as 'blue' when the model was fitted, now 1", "text"):
         model.predict(frame_of({"colour": [1, 2, 3]}))
+
+
+def test_fault_085_unseen_and_missing_categories_are_alike(constrained):
+    frame, y = coloured_rows()
+    model = make(constrained, max_depth=3)
+    if constrained in ENSEMBLES:
+        model.set_params(n_estimators=20)
+    model.fit(frame, y)
+    is_known = frame["colour"].notna().to_numpy()
+    assert np.mean(np.round(model.predict(frame)) == y, where=is_known) > 0.9
+    said = raw_predict(model, pd.DataFrame({"colour": ["violet", None], "x": [0.0, 0.0]}))
+    np.testing.assert_array_equal(said[0], said[1])
+    assert make(constrained).fit(frame.assign(colour="red"), y).feature_importances_[0] == 0.0
+
+
+# --- before, after and in the midst of a fit ----------------------------------------------------------------------
+
+
+def test_unfitted_models_say_so(kind):
+    X, y = make_table()
+    names = [name for name in dir(kind) if name.startswith(("predict", "staged_", "decision_", "apply", "score"))]
+    assert {"predict", "predictor", "score"} <= set(names)
+    assert kind not in BOOSTING or {"staged_predict", "apply"} <= set(names)
+    for name in names:
+        needs_y = name in {"score", "staged_score", "staged_weights"}
+        given = [] if name == "predictor" else [X, y] if needs_y else [X]
+        with pytest.raises(NotFittedError, match=f"{kind.__name__} instance is not fitted yet"):
+            list(getattr(kind(), name)(*given))
+    for name in ("feature_importances_", "estimators_", "classes_", "n_features_in_"):
+        assert not hasattr(kind(), name)
+
+
+def test_no_warnings_in_an_ordinary_fit(kind):
+    X, y = make_table(200)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make(kind).fit(X, y).predict(X)
+
+
+def test_a_failed_refit_keeps_the_model(kind, monkeypatch):
+    X, y = make_table()
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = make(kind).fit(frame, y)
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(X[:, :2], np.full(40, np.nan))
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    for grower, method in GROWERS:
+        monkeypatch.setattr(grower, method, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:, :2], 1 - y)
+    assert vars(model).keys() == before.keys()
+    assert all(vars(model)[name] is before[name] for name in before)
+    monkeypatch.undo()
+    assert model.predict(frame).shape == (40,)
+    model.fit(X, y)
+
+
+@pytest.mark.parametrize("made", INTERRUPTED)
+def test_fault_120_ctrl_c_is_answered_and_the_old_model_kept(made, tmp_path):
+    code = f"""
+    import signal
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell has put in the background ignores it
+    import numpy as np
+    import spinney
+    X = np.random.default_rng(0).normal(size=(200_000, 20))
+    y = (X ** 2).sum(axis=1) > 19.3
+    model = spinney.{made}.fit(X[:2000], y[:2000])
+    n, before = len(model.forest_), model.predict(X[:100])
+    print("begin", flush=True)
+    try:
+        model.set_params(n_estimators=100_000).fit(X, y)
+        print("finished", flush=True)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+    print(np.array_equal(model.predict(X[:100]), before), len(model.forest_) == n)
+    """
+    with (tmp_path / "stderr").open("w") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, stderr=stderr, text=True
+        )
+    watchdog = threading.Timer(300.0, process.kill)
+    watchdog.start()
+    try:
+        first = process.stdout.readline().strip()
+        time.sleep(1.0)  # so that the fit is under way
+        process.send_signal(signal.SIGINT)
+        sent = time.monotonic()
+        second = process.stdout.readline().strip()
+        waited = time.monotonic() - sent
+        rest = process.stdout.read().split()
+    finally:
+        watchdog.cancel()
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    assert (first, second) == ("begin", "interrupted"), (tmp_path / "stderr").read_text()
+    assert waited < 20  # in truth a second at most; machines stall
+    assert rest == ["True", "True"], (tmp_path / "stderr").read_text()

@@ -368,11 +368,6 @@ def test_fault_060_products_of_huge_and_tiny_weights(scale, class_weight):
 # --- E. parameters ------------------------------------------------------------------------------------------------
 
 
-def test_fault_071_parameters_have_names(kind):
-    with pytest.raises(TypeError):
-        kind("gini")
-
-
 BAD_PARAMETERS = [
     ("max_depth", 0, "[1, inf)"),
     ("max_depth", -5, "[1, inf)"),

@@ -51,6 +51,15 @@ class Plan:
     keeps_leaf_rows: bool = False
 
 
+def as_member(params: GrowParams, draw: Draw, *, draws_features: bool) -> GrowParams:
+    """Parameters of a tree of a forest: trees that differ make up for each other, so that categories need no margin.
+
+    draws_features: whether the trees, or their nodes, see features drawn at random.
+    """
+    is_alone = draw.kind == "whole" and not draws_features
+    return params if is_alone else replace(params, cat_margin=0.0)
+
+
 class Grown(NamedTuple):
     """One tree with its out-of-bag votes and the rows of its leaves; arrays that the plan does not want are empty."""
 

@@ -17,7 +17,7 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 
 from spinney._threads import count_workers
-from spinney.ensemble.forest import Plan, vote_again
+from spinney.ensemble.forest import Plan, as_member, vote_again
 from spinney.ensemble.out_of_bag import OutOfBagSums
 from spinney.ensemble.sampling import Draw, bagging_params, make_bagging_draw, positive_rows
 from spinney.ensemble.subspaces import Bags, SubspaceGrowth, Subspaces
@@ -218,14 +218,14 @@ class Bagging(Estimator[FittedBagging]):
             data = data._replace(weight=weight)
         n_new, n_drawn = self.n_estimators - n_old, bags.spaces.n_drawn
         rows = code_for_bags(data, labels, base, n_drawn, n_new)
+        params = replace(cart_params(base, data.table.n_rows, n_drawn), has_random_feature_order=self.estimator is None)
+        draws_features = params.max_features is not None or not bags.spaces.is_whole
         plan = Plan(
             codes=rows.codes,
             weights=rows.weights,
             target=rows.target,
             draw=bags.draw,
-            params=replace(
-                cart_params(base, data.table.n_rows, n_drawn), has_random_feature_order=self.estimator is None
-            ),
+            params=as_member(params, bags.draw, draws_features=draws_features),
             seed=bags.seed,
             monotone=check_monotone(base.monotonic_cst, self, data.table.schema),
             has_weight=positive_rows(data.weight),

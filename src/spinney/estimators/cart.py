@@ -62,7 +62,10 @@ MISSING_CONSTRAINTS: dict[str, list[Any]] = {
     "missing": [StrOptions(set(MISSING))],
     "max_surrogates": [Interval(Integral, 0, None, closed="left")],
 }
-PENALTY_CONSTRAINTS: dict[str, list[Any]] = {"cat_penalty": [Interval(Real, 0.0, None, closed="left")]}
+PENALTY_CONSTRAINTS: dict[str, list[Any]] = {
+    "cat_penalty": [Interval(Real, 0.0, None, closed="left"), StrOptions({"auto"})]
+}
+FREE_LEVELS = 4  # by "auto": a lecture's categories, of which at most seven subsets are tried
 
 
 def count_features(wanted: Any, n_features: int) -> int:
@@ -112,9 +115,17 @@ def unlimited_params(cart: Any, n_features: int, seed: int) -> GrowParams:
         min_target_std=float(parameter(cart, "min_target_std", 0.0)),
         max_features=None if cart.max_features is None else count_features(cart.max_features, n_features),
         has_random_ties=cart.ties == "random",
-        cat_penalty=float(cart.cat_penalty),
+        **level_guard(cart),
         seed=seed,
     )
+
+
+def level_guard(model: Any) -> dict[str, Any]:
+    """The parameters of a tree that say which categories pay for chance, and how much; extra-trees have none."""
+    penalty = parameter(model, "cat_penalty", 0.0)
+    if penalty == "auto":
+        return {"cat_penalty": 1.0, "free_levels": FREE_LEVELS}
+    return {"cat_penalty": float(penalty), "free_levels": 0}
 
 
 def cart_grower(cart: Any, schema: Schema, seed: int) -> CartGrower:
@@ -243,10 +254,12 @@ class CARTClassifier(TreeClassifier, TreeEstimator):
     monotonic_cst : array-like of {-1, 0, 1} or dict, optional
         Direction in which each numeric feature may move the probability of the second class; two classes
         only.
-    cat_penalty : float, default=0.0
+    cat_penalty : float or "auto", default="auto"
         How much of the gain that the levels of a category have by chance is taken off that of a subset of them: the
-        more levels, and the fewer rows each, the more. 0: exact subsets, as in Breiman et al. (1984), which a column
-        of many levels that says nothing can mislead. Not by misclassification, whose gains are not corrected.
+        more levels, and the fewer rows each, the more. "auto": all of it (1) where the column has more than four
+        levels, nothing where it has fewer; a number counts for every category. 0: exact subsets, as in Breiman et
+        al. (1984), which a column of many levels that says nothing can mislead. Not by misclassification, whose gains
+        are not corrected.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns are categories: by dtype, or as mask, indices or names. A category has at most 65,535
         levels.
@@ -325,7 +338,7 @@ class CARTClassifier(TreeClassifier, TreeEstimator):
         max_bins: int = MAX_CODES,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
-        cat_penalty: float = 0.0,
+        cat_penalty: float | str = "auto",
         random_state: int | np.random.RandomState | None = None,
         trace: bool = False,
     ) -> None:
@@ -419,10 +432,12 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
         Most distinct values of a numeric column that are kept apart; beyond, they are binned by quantiles.
     monotonic_cst : array-like of {-1, 0, 1} or dict, optional
         Direction in which each numeric feature may move the predicted value; not with linear leaves.
-    cat_penalty : float, default=0.0
+    cat_penalty : float or "auto", default="auto"
         How much of the gain that the levels of a category have by chance is taken off that of a subset of them: the
-        more levels, and the fewer rows each, the more. 0: exact subsets, as in Breiman et al. (1984), which a column
-        of many levels that says nothing can mislead. Not by misclassification, whose gains are not corrected.
+        more levels, and the fewer rows each, the more. "auto": all of it (1) where the column has more than four
+        levels, nothing where it has fewer; a number counts for every category. 0: exact subsets, as in Breiman et
+        al. (1984), which a column of many levels that says nothing can mislead. Not by misclassification, whose gains
+        are not corrected.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns are categories: by dtype, or as mask, indices or names. A category has at most 65,535
         levels.
@@ -514,7 +529,7 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
         leaf_features: str = "path",
         leaf_alpha: float = 1.0,
         categorical_features: ArrayLike | str | None = "from_dtype",
-        cat_penalty: float = 0.0,
+        cat_penalty: float | str = "auto",
         random_state: int | np.random.RandomState | None = None,
         trace: bool = False,
     ) -> None:

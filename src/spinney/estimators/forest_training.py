@@ -12,10 +12,10 @@ import numpy as np
 
 from spinney._types import LEARNED, OWN_BRANCH
 from spinney._warnings import warn
-from spinney.ensemble.forest import ForestGrowth, Plan, vote_again
+from spinney.ensemble.forest import ForestGrowth, Plan, as_member, vote_again
 from spinney.ensemble.out_of_bag import OutOfBagSums
 from spinney.ensemble.sampling import Draw, DrawParams, make_draw, positive_rows
-from spinney.estimators.cart import count_features, tree_limits
+from spinney.estimators.cart import count_features, level_guard, tree_limits
 from spinney.estimators.checks import check_monotone, draw_seed, fingerprint, mark_weights
 from spinney.estimators.out_of_bag import finish_out_of_bag
 from spinney.estimators.parameters import parameter
@@ -181,12 +181,13 @@ def make_plan(model: Any, data: TrainingData, rows: BagRows, draw: Draw, honest_
     """What the trees share; data: with the weights of rows before any draw has used them."""
     has_weight = positive_rows(data.weight)
     n_rows = data.table.n_rows if has_weight is None else int(np.count_nonzero(has_weight))
+    params = grow_params(model, n_rows, data.table.schema.n_features)
     return Plan(
         codes=rows.codes,
         weights=rows.weights,
         target=rows.target,
         draw=draw,
-        params=grow_params(model, n_rows, data.table.schema.n_features),
+        params=as_member(params, draw, draws_features=params.max_features is not None),
         seed=draw.seed,
         monotone=find_monotone(model, data.table.schema),
         has_weight=has_weight,
@@ -213,8 +214,7 @@ def grow_params(model: Any, n_rows: int, n_features: int) -> GrowParams:
         max_features=None if n_tried == n_features else n_tried,
         has_random_feature_order=model.ties == "random",
         has_random_tests=model._has_random_tests,  # noqa: SLF001
-        cat_penalty=float(parameter(model, "cat_penalty", 0.0)),
-        cat_margin=0.0,  # trees of a forest make up for each other
+        **level_guard(model),
         **tree_limits(model).for_rows(n_rows),
     )
 

@@ -131,6 +131,7 @@ class CartGrower:
             has_random_ties=params.has_random_ties,
             monotone=self.monotone,
             cat_penalty=params.cat_penalty,
+            free_levels=params.free_levels,
             pruning=describe_pruning(report),
         )
         return make_trace(

@@ -79,10 +79,12 @@ class RandomForestClassifier(ForestClassifier, BaseForest):
         Most distinct values of a numeric column that are kept apart; beyond, they are binned by quantiles.
     monotonic_cst : array-like of {-1, 0, 1} or dict, optional
         Direction in which each numeric feature may move the probability of the second class; two classes only.
-    cat_penalty : float, default=0.0
+    cat_penalty : float or "auto", default="auto"
         How much of the gain that the levels of a category have by chance is taken off that of a subset of them: the
-        more levels, and the fewer rows each, the more. 0: exact subsets, as in Breiman et al. (1984), which a column
-        of many levels that says nothing can mislead. Not by misclassification, whose gains are not corrected.
+        more levels, and the fewer rows each, the more. "auto": all of it (1) where the column has more than four
+        levels, nothing where it has fewer; a number counts for every category. 0: exact subsets, as in Breiman et
+        al. (1984), which a column of many levels that says nothing can mislead. Not by misclassification, whose gains
+        are not corrected.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns are categories: by dtype, or as mask, indices or names.
     n_jobs : int, optional
@@ -159,7 +161,7 @@ class RandomForestClassifier(ForestClassifier, BaseForest):
         max_bins: int = MAX_CODES,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
-        cat_penalty: float = 0.0,
+        cat_penalty: float | str = "auto",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -272,7 +274,7 @@ class RandomForestRegressor(ForestRegressor, BaseForest):
         max_bins: int = MAX_CODES,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
-        cat_penalty: float = 0.0,
+        cat_penalty: float | str = "auto",
         keep_members: bool = False,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,

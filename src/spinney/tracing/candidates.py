@@ -59,6 +59,8 @@ class SplitRules:
     monotone : int8 (n_features,), optional
     cat_penalty : float
         How much of what levels gain by chance is taken off a subset of them.
+    free_levels : int
+        A category of no more levels pays nothing.
     pruning : str
         What may have pruned the grown tree, in words; "" for nothing.
     """
@@ -78,7 +80,12 @@ class SplitRules:
     has_random_ties: bool = False
     monotone: NDArray[np.int8] | None = None
     cat_penalty: float = 0.0
+    free_levels: int = 0
     pruning: str = ""
+
+    def penalty_of(self, n_levels: int) -> float:
+        """How much of what levels gain by chance a category of so many pays."""
+        return 0.0 if n_levels <= self.free_levels else self.cat_penalty
 
 
 @dataclass(frozen=True)
@@ -407,7 +414,8 @@ class NodeScan:
     def luck_of(self, bins: NodeBins) -> LevelLuck | None:
         """What the levels of the node gain by chance."""
         rules = self.rules
-        return level_luck(self.total, bins.sums, rules.criterion, self.n_classes, rules.cat_penalty, self.row_weight)
+        penalty = rules.penalty_of(bins.n_levels)
+        return level_luck(self.total, bins.sums, rules.criterion, self.n_classes, penalty, self.row_weight)
 
     def roots_of(self, bins: NodeBins) -> NDArray[np.float64]:
         """sqrt(weight) of each level."""
@@ -455,7 +463,7 @@ class NodeScan:
             tests = self.judge_subsets(feature, branches, missing, bins, roots)
             masks = subsets[tests.last]
         else:
-            penalty = self.rules.cat_penalty
+            penalty = self.rules.penalty_of(bins.n_levels)
             found = find_subset(penalty) or (find_subset(0.0) if penalty else None)
             if found is None:
                 return self.no_test(feature, "no admissible subset")

@@ -421,10 +421,7 @@ def find_test(tree: Tree, node: int, tests: Tests, bins: NodeBins, scan: NodeSca
     if kind == MULTIWAY:
         return tests, 0
     missing = int(tree.missing_branch[node])
-    if kind == SUBSET:
-        is_left = tree.subset(node)[bins.codes - 1]
-    else:
-        is_left = bins.high[bins.codes - 1] <= tree.threshold[node]
+    is_left = tree.subset(node)[bins.codes - 1] if kind == SUBSET else bins.high[bins.codes - 1] <= tree.threshold[node]
     branches, branch = scan.part_given(is_left, missing, bins)
     last = bins.codes[is_left][-1:] if is_left.any() else np.zeros(1, np.int64)
     cut = np.full(1, float(tree.threshold[node]) if kind == THRESHOLD else np.nan)

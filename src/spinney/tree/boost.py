@@ -201,7 +201,7 @@ class BoostGrowth:
         n_narrow = int(np.max(bins.place[~bins.is_wide], initial=-1)) + 1
         histogram_size = n_narrow * HISTOGRAM_STRIDE
         histogram_start = np.where(bins.is_wide, -1, bins.place * HISTOGRAM_STRIDE)
-        if is_bundled.any():  # their cells are spread from those of the byte
+        if is_bundled.any():  # their histograms are spread from that of the byte
             ends = histogram_size + np.cumsum(n_codes[is_bundled] + 1)
             histogram_start[is_bundled] = ends - (n_codes[is_bundled] + 1)
             histogram_size = int(ends[-1])

@@ -115,6 +115,7 @@ class GrowParams:
     has_random_tests: bool = False
     cat_penalty: float = 0.0  # of the gain that levels have by chance, see `kernels.common.luck`
     cat_margin: float = SURE  # deviations of that gain by which a subset must gain more
+    free_levels: int = 0  # a category of no more levels pays nothing
     has_random_feature_order: bool = False  # features are searched in random order: equal gains then go to any of them
     seed: int = 0
 
@@ -227,6 +228,7 @@ def make_settings(
         most_words=(int(n_levels.max(initial=0)) + 63) // 64,
         cat_penalty=params.cat_penalty,
         cat_margin=params.cat_margin,
+        free_levels=params.free_levels,
         row_weight=weights.row_weight,
         noise_unit=math.ldexp(1.0, target.bits - weights.bits),
     )

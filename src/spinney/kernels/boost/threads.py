@@ -96,7 +96,7 @@ def subtract_histogram(histogram: np.ndarray, whole: int, part: int, first: int,
 
 @inlined
 def spread_bundles(histogram: np.ndarray, first: int, packed: int, table: BoostTable) -> None:
-    """Write the cells of features that share a byte from those of the byte; packed: sum of all rows of the node."""
+    """Write the histograms of features that share a byte from that of the byte; packed: sum of all rows of the node."""
     for b in range(len(table.bundled)):
         feature = table.bundled[b]
         usual = table.usual[feature]

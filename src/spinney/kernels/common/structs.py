@@ -62,6 +62,7 @@ class Settings(NamedTuple):
     most_listed: int  # largest node that sorted lists are made for; 0: none
     cat_penalty: float  # how much of what its levels gain by chance a subset must pay; 0: nothing
     cat_margin: float  # deviations of that chance by which a subset must gain more
+    free_levels: int  # a category of no more levels in the whole table pays nothing
     row_weight: float  # units of weight of an independent row: 1 where weights are whole, for weight 2 is two rows
     noise_unit: float  # units of a target in 1: what squared targets are divided by before they are summed
 

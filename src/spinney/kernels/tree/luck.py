@@ -70,7 +70,8 @@ def mix(least: float, most: float, few: float) -> float:
 
 @inlined
 def chance_of_numbers(
-    n_bins: int,
+    n_codes: int,  # levels of the category in the table
+    n_bins: int,  # those of the node
     roots: float,  # sum of sqrt(weight) over them
     node: OpenNode,
     rows: Rows,
@@ -79,7 +80,7 @@ def chance_of_numbers(
     totals: np.ndarray,
 ) -> Chance:
     """What levels gain by chance, for numbers and two classes."""
-    if settings.cat_penalty == 0.0:
+    if settings.cat_penalty == 0.0 or n_codes <= settings.free_levels:
         return no_chance()
     weight = np.float64(totals[W_ALL])
     variance = variance_of(node, rows, settings, totals)
@@ -108,6 +109,7 @@ def bit_of(xlogx: np.ndarray) -> float:
 
 @inlined
 def chance_of_classes(
+    n_codes: int,
     n_bins: int,
     roots: float,
     node: OpenNode,
@@ -117,7 +119,7 @@ def chance_of_classes(
     totals: np.ndarray,
 ) -> Chance:
     """What levels gain by chance, for three classes or more."""
-    if settings.cat_penalty == 0.0:
+    if settings.cat_penalty == 0.0 or n_codes <= settings.free_levels:
         return no_chance()
     weight = np.float64(totals[W_ALL])
     alike = 0.0  # chance that two rows have one class

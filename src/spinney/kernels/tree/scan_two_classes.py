@@ -328,7 +328,9 @@ def scan_levels(
     w_absent = absent >> 32
     s_absent = absent & LOW_HALF
     roots = 0.0
-    chance = chance_of_numbers(n_bins, sum_roots(bins, n_bins, BIN_WEIGHT), node, rows, settings, table.xlogx, totals)
+    chance = chance_of_numbers(
+        n_codes, n_bins, sum_roots(bins, n_bins, BIN_WEIGHT), node, rows, settings, table.xlogx, totals
+    )
     for b in range(n_bins if absent != 0 else n_bins - 1):
         w_left += bins[BIN_WEIGHT, b]
         left += bins[BIN_SUM, b]

@@ -86,7 +86,7 @@ def subset_moments(
         scores[b] = np.float64(bins[BIN_SUM, b]) / np.float64(weight)
     order_bins(bins, scores, n_bins, settings.value_slack)
     roots = sum_roots(bins, n_bins, BIN_N if settings.is_unit else BIN_WEIGHT)
-    chance = chance_of_numbers(n_bins, roots, node, rows, settings, table.xlogx, totals)
+    chance = chance_of_numbers(n_codes, n_bins, roots, node, rows, settings, table.xlogx, totals)
     walk = BinWalk(n_bins, np.int64(0), chance)
     found = scan_moments(best, walk, node, settings, table.xlogx, bins, totals)
     if found.cut >= 0:
@@ -214,7 +214,8 @@ def subset_classes(
     n_left = np.int64(0)
     w_left = np.int64(0)
     roots = 0.0
-    chance = chance_of_classes(n_bins, sum_roots(bins, n_bins, BIN_WEIGHT), node, settings, xlogx, sums, totals)
+    all_roots = sum_roots(bins, n_bins, BIN_WEIGHT)
+    chance = chance_of_classes(n_codes, n_bins, all_roots, node, settings, xlogx, sums, totals)
     has_last = totals[N_MISSING] > 0 and settings.missing != SURROGATE  # known rows against missing ones
     for m in range(n_candidates if has_last else n_candidates - 1):
         first = np.int64(m)
