@@ -20,7 +20,7 @@ NO_TABLES = f"no tables in {SHARED}"
 IS_INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}
 NOT_COMPILED = "NUMBA_DISABLE_JIT is set"
 A_MOMENT = 0.01  # of the processor, after which a test that could not be stopped is looked at again
-MOST_SECONDS = 20  # of the processor, for a test with interpreted kernels; the slowest that are not marked take half
+MOST_SECONDS = 5  # of the processor, for a test with interpreted kernels: compiled, most take a hundredth of it
 TOO_LONG = f"stopped after {MOST_SECONDS} seconds of interpreted kernels"
 
 # The oracle is slow on purpose, so neither a deadline nor the "too slow" check says anything. The same examples each
