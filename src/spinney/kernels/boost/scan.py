@@ -25,6 +25,7 @@ HESSIAN_MASK = np.int64((1 << SUM_SHIFT) - 1)
 NO_GAIN = -np.inf
 FEW_BINS = 24  # are sorted by insertion alone
 CROWD = 64
+ONE = np.uint64(1)
 HUGE = 1e300
 
 
@@ -106,16 +107,19 @@ def scan_histogram(
     missing = histogram[first]
     if n_codes == 2 and missing == 0:
         return scan_two_codes(histogram[first + 1], histogram[first + 2], total, settings)
-    n = np.int64(0)
+    n_present = np.uint64(0)
     acc = np.int64(0)
-    for code in range(1, n_codes + 1):
-        v = histogram[first + code]
+    start = np.uint64(first)
+    for code in range(ONE, np.uint64(n_codes) + ONE):
+        v = histogram[start + code]
         acc += v
-        lefts[n] = acc
-        left_g[n] = np.float64(gradient_of(acc)) * settings.gradient_unit
-        left_h[n] = np.float64(hessian_of(acc)) * settings.hessian_unit
-        present[n] = code
-        n += np.int64(v != 0)
+        lefts[n_present] = acc
+        present[n_present] = code
+        n_present += np.uint64(v != 0)
+    for k in range(np.uint64(0), n_present):
+        left_g[k] = np.float64(gradient_of(lefts[k])) * settings.gradient_unit
+        left_h[k] = np.float64(hessian_of(lefts[k])) * settings.hessian_unit
+    n = np.int64(n_present)
     g_all = np.float64(gradient_of(total)) * settings.gradient_unit
     h_all = np.float64(hessian_of(total)) * settings.hessian_unit
     least = np.float64(settings.min_hessian) * settings.hessian_unit
@@ -233,13 +237,14 @@ def scan_bins(
 @kernel
 def list_bins(histogram: np.ndarray, first: int, n_codes: int, bins: np.ndarray) -> int:
     """List the present codes of a feature with their sums, in the order of the codes; return how many there are."""
-    n = np.int64(0)
-    for code in range(1, n_codes + 1):
-        v = histogram[first + code]
+    n = np.uint64(0)
+    start = np.uint64(first)
+    for code in range(ONE, np.uint64(n_codes) + ONE):
+        v = histogram[start + code]
         bins[BIN_CODE, n] = code
         bins[BIN_SUM, n] = v
-        n += np.int64(v != 0)
-    return n
+        n += np.uint64(v != 0)
+    return np.int64(n)
 
 
 @kernel

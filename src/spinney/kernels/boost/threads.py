@@ -69,29 +69,36 @@ def column_of(feature: int, table: BoostTable) -> Column:
 
 @inlined
 def clear_histogram(histogram: np.ndarray, first: int, table: BoostTable) -> None:
-    """Set the sums of the features in use to 0."""
+    """Set the histogram of the features in use to 0."""
     for f in range(len(table.kept_start)):
-        at = first + table.kept_start[f]
-        for k in range(at, at + table.kept_size[f]):
+        start = np.uint64(first + table.kept_start[f])
+        for k in range(start, start + np.uint64(table.kept_size[f])):
             histogram[k] = 0
 
 
 @inlined
 def add_histogram(histogram: np.ndarray, first: int, others: np.ndarray, first_other: int, table: BoostTable) -> None:
     """Add another histogram."""
+    to = np.uint64(first)
+    source = np.uint64(first_other)
     for f in range(len(table.kept_start)):
-        shift = table.kept_start[f]
-        for k in range(shift, shift + table.kept_size[f]):
-            histogram[first + k] += others[first_other + k]
+        shift = np.uint64(table.kept_start[f])
+        for k in range(shift, shift + np.uint64(table.kept_size[f])):
+            histogram[to + k] += others[source + k]
 
 
 @inlined
 def subtract_histogram(histogram: np.ndarray, whole: int, part: int, first: int, table: BoostTable) -> None:
-    """Write the histogram at `first`: that at `whole` less that at `part`."""
+    """Write the histogram at `first`: that at `whole` less that at `part`.
+
+    Places are unsigned: with signed ones, which may count from the end, LLVM makes no vectors of the loop, and 36
+    features of 91 codes take 4.4 instead of 1.2 microseconds.
+    """
+    to, minuend, subtrahend = np.uint64(first), np.uint64(whole), np.uint64(part)
     for f in range(len(table.kept_start)):
-        shift = table.kept_start[f]
-        for k in range(shift, shift + table.kept_size[f]):
-            histogram[first + k] = histogram[whole + k] - histogram[part + k]
+        shift = np.uint64(table.kept_start[f])
+        for k in range(shift, shift + np.uint64(table.kept_size[f])):
+            histogram[to + k] = histogram[minuend + k] - histogram[subtrahend + k]
 
 
 @inlined
