@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._types import N_CODES
+from spinney._types import IS_CATEGORICAL, N_CODES, OFFSET
 from spinney.table.binning import MOST_NARROW, Bins, lay_out_bytes
 
 SAMPLE = 2048  # rows that tell which features may share a byte
@@ -35,46 +35,52 @@ def bundle_features(bins: Bins) -> Bins:
 
 
 def usual_codes(bins: Bins) -> NDArray[np.int64]:
-    """The most frequent code of each feature that may share a byte, by a sample; 0 for the others."""
+    """The usual code of each feature that may share a byte, 0 for the others: that of half of a sample at least.
+
+    Of two codes it is that of the number 0, however frequent: the column of a level that most rows have is the one
+    column of its one-hot block that is mostly 1.
+    """
     sample = bins.rows[:: max(len(bins.rows) // SAMPLE, 1)]
     usual = np.zeros(bins.n_features, np.int64)
     for j in np.flatnonzero(~bins.is_wide & ~bins.has_missing):
+        low = bins.edges[0, bins.features[OFFSET, j] :][: bins.features[N_CODES, j]]
         counts = np.bincount(sample[:, bins.place[j]])
-        if counts.max() >= USUAL_SHARE * len(sample):
+        if len(low) == 2 and not bins.features[IS_CATEGORICAL, j] and (low == 0.0).any():
+            usual[j] = 1 + np.argmax(low == 0.0)
+        elif counts.max() >= USUAL_SHARE * len(sample):
             usual[j] = np.argmax(counts)
     return usual
 
 
 def find_bundles(bins: Bins, usual: NDArray[np.int64]) -> list[list[int]]:
-    """Features of a common byte: each goes to the first bundle with room none of which it meets, the densest first."""
+    """Features of a common byte: each goes to a bundle with room that it never meets, if it can to its neighbour's."""
     candidates = np.flatnonzero(usual > 0)
     step = max(len(bins.rows) // SAMPLE, 1)
     is_unusual = bins.rows[::step][:, bins.place[candidates]] != usual[candidates]
     in_sample = np.ascontiguousarray(np.packbits(is_unusual, axis=0).T)
-    order = np.argsort(-is_unusual.sum(axis=0), kind="stable")
-    order = order[may_share(in_sample)[order]]
-    if len(order) < 2:
+    can_share = may_share(in_sample)
+    if np.count_nonzero(can_share) < 2:
         return []
-    candidates, in_sample = candidates[order], in_sample[order]
+    candidates, in_sample = candidates[can_share], in_sample[can_share]
     unusual = unusual_rows(bins, candidates, usual)
     n_others = bins.features[N_CODES, candidates] - 1
     members: list[list[int]] = []
     n_taken = np.zeros(len(candidates), np.int64)  # codes of each bundle
     met_in_sample, met = np.zeros_like(in_sample), [np.zeros(0, np.uint8)] * len(candidates)
+    home = 0  # bundle of the feature before
     for k, feature in enumerate(candidates.tolist()):
         n = len(members)
         meets = np.any(met_in_sample[:n] & in_sample[k], axis=1) | (n_taken[:n] + n_others[k] > MOST_NARROW)
-        for b in np.flatnonzero(~meets)[-MOST_TRIED:].tolist():
-            if not np.any(met[b] & unusual[k]):
-                members[b].append(feature)
-                met[b] |= unusual[k]
-                break
-        else:
-            b = n
-            members.append([feature])
-            met[b] = unusual[k]
-        n_taken[b] += n_others[k]
-        met_in_sample[b] |= in_sample[k]
+        free = np.flatnonzero(~meets)[-MOST_TRIED:]
+        nearest_first = free[np.argsort(free != home, kind="stable")].tolist()
+        home = next((b for b in nearest_first if not np.any(met[b] & unusual[k])), n)
+        if home == n:
+            members.append([])
+            met[n] = np.zeros_like(unusual[k])
+        members[home].append(feature)
+        met[home] |= unusual[k]
+        n_taken[home] += n_others[k]
+        met_in_sample[home] |= in_sample[k]
     return members
 
 
