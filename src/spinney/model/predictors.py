@@ -13,10 +13,10 @@ from spinney._cached import once
 from spinney._elementary import exp_one
 from spinney._threads import check_jobs
 from spinney.ensemble.links import ANY, LINKS, choose_class, respond, two_shares
+from spinney.model.base_predictor import Predictor
 from spinney.model.boosted_scores import add_rounds, begin_raw
 from spinney.model.forest_votes import lower_values, run_blocks, sum_votes, tree_predictions
 from spinney.model.packed_forest import pack_shares, pack_values
-from spinney.model.predictor import Predictor
 from spinney.model.weighted_votes import (
     choose_by_votes,
     decide,
