@@ -72,6 +72,8 @@ class Loss:
     n_classes: int = 0  # 0: numbers
     leaf: str = "newton"  # "newton": -G / (H + lambda); "quantile": of y - raw at a level; "huber": Friedman's step
     has_constant_hessian: bool = False  # h is 1 in every row
+    is_scale_free: bool = False  # y times 2 gives predictions times 2
+    is_positive: bool = False  # for targets that are not negative
     draws_once: bool = False  # whether the trees of a round draw the same features, as if each were of its own model
 
     def check(self, y: Floats) -> None:
@@ -155,6 +157,7 @@ class SquaredError(Loss):
     name = "squared_error"
     code = _codes.SQUARED
     has_constant_hessian = True
+    is_scale_free = True
 
     def start(self, y: Floats, weight: Floats | None) -> Floats:
         """The mean."""
@@ -168,6 +171,7 @@ class Quantile(Loss):
     code = _codes.QUANTILE
     leaf = "quantile"
     has_constant_hessian = True
+    is_scale_free = True
 
     def __init__(self, level: float) -> None:
         self.level = self.parameter = level
@@ -206,6 +210,7 @@ class Quantiles(Loss):
     code = _codes.QUANTILE
     leaf = "quantile"
     has_constant_hessian = True
+    is_scale_free = True
     draws_once = True
     _levels: tuple[float, ...]
 
@@ -264,6 +269,7 @@ class Huber(Loss):
     code = _codes.HUBER
     leaf = "huber"
     has_constant_hessian = True
+    is_scale_free = True
     parameter = math.nan  # delta: not known yet
 
     def __init__(self, alpha: float, *, follows_rounds: bool) -> None:
@@ -320,6 +326,8 @@ class Huber(Loss):
 
 class LogLink(Loss):
     """A loss of positive means, `exp(raw)`: the deviance of a distribution whose variance is a power of its mean."""
+
+    is_positive = True
 
     @property
     def variance_power(self) -> float:
@@ -623,6 +631,11 @@ def make_loss(
         what = f"{n_classes} classes" if n_classes else "numbers"
         raise ValueError(f"loss={loss!r} is not for {what}: one of {', '.join(map(repr, makers))}, or two functions.")
     return makers[loss](LossOptions(alpha, power, n_classes, newton))
+
+
+def is_for_positive(loss: str) -> bool:
+    """Whether this is the name of a loss for targets that are not negative."""
+    return any(kind.is_positive for kind in STORED if kind.name == loss)
 
 
 def make_quantiles(alpha: Any) -> Loss:
