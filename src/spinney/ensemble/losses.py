@@ -30,6 +30,7 @@ from spinney.ensemble.best_constant import (
     Derivatives,
     Floats,
     find_constant,
+    log_class_shares,
     mean_derivatives,
     row_weights,
     weighted_mean,
@@ -41,7 +42,6 @@ from spinney.table.fixed_point import Weights
 
 _codes = interpreted().boost.gradients  # the constants of the kernels, without Numba
 
-MIN_SHARE = 2.0**-52  # of a class, where its logarithm is taken
 MIN_H = _codes.MIN_H
 LOSS_SECONDS = 5e-6  # a row and raw score, interpreted
 MOST_DIGITS = 100  # of derivatives: their squares, summed, are far from the end of float64
@@ -699,10 +699,3 @@ def _make_custom(loss: Any, n_classes: int) -> Loss:
 def name_of(function: Function) -> str:
     """What a user calls a function."""
     return getattr(function, "__name__", repr(function))
-
-
-def log_class_shares(y: Floats, weight: Floats | None, n_classes: int) -> list[float]:
-    """Logarithms of the classes' shares of the weight; a class without rows has a share of MIN_SHARE."""
-    weights = row_weights(weight, len(y))
-    totals = [int(np.sum((y == k) * weights.values)) for k in range(n_classes)]
-    return [log_one(max(total / weights.total, MIN_SHARE)) for total in totals]
