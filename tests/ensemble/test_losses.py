@@ -13,7 +13,7 @@ from scipy.special import softmax as scipy_softmax
 from sklearn._loss import loss as peer
 
 from fast import compiled
-from spinney import _jit
+from spinney import GradientBoostingRegressor, _jit
 from spinney.ensemble.initial_score import find_start
 from spinney.ensemble.links import LINKS, respond, respond_one
 from spinney.ensemble.losses import (
@@ -22,7 +22,6 @@ from spinney.ensemble.losses import (
     RoundRows,
     Softmax,
     find_constant,
-    is_for_positive,
     make_loss,
     mean_derivatives,
     row_weights,
@@ -563,8 +562,10 @@ def test_losses_say_whether_they_are_for_positive_targets_and_free_of_scale(name
         loss.check(-np.abs(y) - 1.0)
     except ValueError:
         is_refused = True
-    assert is_for_positive(name) == loss.is_positive == (is_refused and name not in OF_CLASSES)
+    assert loss.is_positive == (is_refused and name not in OF_CLASSES)
     if name not in OF_CLASSES:
+        tags = GradientBoostingRegressor(loss=name).__sklearn_tags__()
+        assert tags.target_tags.positive_only == loss.is_positive
         start, twice = make_loss(name).start(y, None), make_loss(name).start(2.0 * y, None)
         assert loss.is_scale_free == (twice == pytest.approx(2.0 * start, rel=1e-12)) == (not loss.is_positive)
 

@@ -633,11 +633,6 @@ def make_loss(
     return makers[loss](LossOptions(alpha, power, n_classes, newton))
 
 
-def is_for_positive(loss: str) -> bool:
-    """Whether this is the name of a loss for targets that are not negative."""
-    return any(kind.is_positive for kind in STORED if kind.name == loss)
-
-
 def make_quantiles(alpha: Any) -> Loss:
     """The loss of one level, or of several, which must ascend."""
     if np.ndim(alpha) == 0:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from spinney._elementary import log
-from spinney.ensemble.losses import CLASSES, NUMBERS, is_for_positive, make_loss
+from spinney.ensemble.losses import CLASSES, NUMBERS, STORED, make_loss
 from spinney.estimators.base import Classifier, Regressor
 from spinney.estimators.base_boosting import BOOST_CONSTRAINTS, BaseGradientBoosting
 from spinney.estimators.checks import all_or_nothing, check_known, check_numbers, check_y, weigh_classes
@@ -556,7 +556,7 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = isinstance(self.loss, str) and is_for_positive(self.loss)
+        tags.target_tags.positive_only = any(kind.is_positive for kind in STORED if kind.name == self.loss)
         return tags
 
     def fit(
