@@ -9,7 +9,7 @@ import numpy as np
 
 import fast
 import naive_textbook
-from spinney._packing import pack_test
+from spinney._node_layout import pack_test
 from spinney._types import EVERY_BRANCH, LEAF, MAX_CODES, MULTIWAY, THRESHOLD
 from spinney.table.coding import code_table
 from spinney.table.fixed_point import class_target, fix_weights, value_target

@@ -7,7 +7,7 @@ import random
 
 import numpy as np
 
-from spinney._packing import pack_test
+from spinney._node_layout import pack_test
 from spinney._types import EVERY_BRANCH, MULTIWAY, SUBSET, THRESHOLD
 from spinney.tree.linear import LinearLeaves
 from spinney.tree.structure import Legend, Tree

@@ -365,7 +365,7 @@ def score_candidates(
             for candidate in found
             if is_allowed(problem, candidate, bounds)
         ]
-        if problem.cat_penalty[feature] and problem.criterion != "misclassification":
+        if problem.cat_penalty[feature]:
             scored_here, chance_margin = beyond_chance(problem, feature, rows, sums, scored_here)
             margin = min(margin, chance_margin)
         scored += scored_here
@@ -386,6 +386,8 @@ def beyond_chance(
     if not roots:
         return scored, math.inf
     noise, few = chance_of(problem, feature, sums, len(roots))
+    if noise == 0.0:
+        return scored, math.inf
     kept, margin = [], math.inf
     for candidate, gain in scored:
         share = math.fsum(roots[level] for level in candidate.subset) / math.fsum(roots.values())
@@ -410,9 +412,13 @@ def chance_of(problem: Problem, feature: int, sums: Sums, n_levels: int) -> tupl
     """What a unit of luck is worth, as decrease times weight, and how much of it follows the bound of few rows."""
     before = float(impurity(problem, sums))
     rows_each = max(sums.weight / problem.row_weight / n_levels - 1.0, 0.0)
+    noise = 0.0  # of misclassification, and of any criterion that is not named below
     if problem.n_classes is None:
         few = 1.0 / (1.0 + rows_each)
-        noise = before if problem.criterion == "squared_error" else before * (0.5 + few * 0.5)
+        if problem.criterion == "squared_error":
+            noise = before
+        elif problem.criterion == "sdr":
+            noise = before * (0.5 + few * 0.5)
     else:
         alike = math.fsum((part / sums.weight) ** 2 for part in sums.parts)
         few = 1.0 / (1.0 + rows_each * (1.0 - alike) / 2.0)
@@ -420,7 +426,7 @@ def chance_of(problem: Problem, feature: int, sums: Sums, n_levels: int) -> tupl
         surplus = (1.0 + math.sqrt((n_classes - 2.0) / n_levels)) ** 2
         if problem.criterion == "gini":
             noise = before * min(surplus / (n_classes - 1.0), 1.0)
-        else:
+        elif problem.criterion in ("entropy", "gain_ratio"):
             half_nat = 0.5 / math.log(2.0)
             least = max(min(half_nat * surplus, before), half_nat)
             noise = least + few * max(before - least, 0.0)

@@ -1,9 +1,12 @@
 """docs/architecture.md and its picture show the layers that the contract has, and every folder."""
 
+import ast
 import re
 import tomllib
 from pathlib import Path
 from xml.etree import ElementTree as ET
+
+import pytest
 
 import spinney
 
@@ -11,6 +14,9 @@ PACKAGE = Path(spinney.__file__).parent
 REPOSITORY = Path(__file__).resolve().parents[1]
 PAGE = REPOSITORY / "docs" / "architecture.md"
 PICTURE = REPOSITORY / "docs" / "images" / "architecture.svg"
+FOLDERS = sorted(  # of source; the head of `datasets` is for users, who do not care for its one file
+    path.parent for path in PACKAGE.rglob("__init__.py") if path.parent not in {PACKAGE, PACKAGE / "datasets"}
+)
 TWELVE = (  # what a reader must find the place of in a minute
     *("criterion", "loss", "bagging scheme", "vector leaves", "ranking", "SHAP values", "ONNX", "larger than memory"),
     *("Dask", "layout of a node", "chart in the report", "option of the command"),
@@ -51,6 +57,26 @@ def test_the_page_says_where_to_change_the_twelve_things():
     assert len(subjects) == 12
     for subject in TWELVE:
         assert any(subject in found for found in subjects), subject
+
+
+def unlisted(head, names):
+    """Names that no line of a head begins with and says something of: in a table, or in columns of text."""
+    line = r"^\s*(?:\| )?`?{}(?:\.py)?`?(?: \| |\s{{2,}})[^\s|]"
+    return [name for name in names if not re.search(line.format(name), head, re.MULTILINE)]
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: str(folder.relative_to(PACKAGE)))
+def test_the_head_of_a_folder_lists_its_files(folder):
+    head = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8")))
+    files = [path.stem for path in folder.glob("*.py") if path.stem != "__init__"]
+    assert unlisted(head, files) == []
+    assert set(re.findall(r"^\| `(\w+)\.py` \|", head, re.MULTILINE)) <= set(files), "listed, and not there"
+
+
+def test_the_check_of_heads_can_fail():
+    head = "See draws.\n\n| `binning.py` | bins |\n| `empty.py` | |\n    lanes     many rows\n    any_tree\n"
+    names = ["binning", "draws", "lanes", "any_tree", "bin", "empty"]
+    assert unlisted(head, names) == ["draws", "any_tree", "bin", "empty"]
 
 
 def test_the_picture_needs_no_other_file_and_is_drawn_for_dark_pages_too():

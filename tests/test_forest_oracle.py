@@ -13,7 +13,7 @@ import fast
 import naive
 import strategies
 from spinney import _jit
-from spinney._packing import kind_of_link, pack_test
+from spinney._node_layout import kind_of_link, pack_test
 from spinney._types import SUBSET
 from spinney.estimators.extra_trees import ExtraTreesClassifier, ExtraTreesRegressor
 from spinney.estimators.random_forest import RandomForestClassifier, RandomForestRegressor

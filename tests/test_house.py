@@ -156,8 +156,8 @@ def test_the_check_of_arguments_can_fail():
 
 # --- The layout of nodes ------------------------------------------------------------------------------------
 
-LAYOUT = KERNELS / "common" / "layout.py"
-MASKS = {  # the masks and shifts of `layout.py`, and other names that they have had
+LAYOUT = KERNELS / "common" / "node_layout.py"
+MASKS = {  # the masks and shifts of `node_layout.py`, and other names that they have had
     *(
         target.id
         for node in ast.parse(LAYOUT.read_text()).body
@@ -195,7 +195,7 @@ def test_only_the_layout_knows_how_tests_and_links_are_packed():
     "source",
     [
         "from spinney._types import KIND_BITS",
-        "from .layout import TEST_WORD",
+        "from .node_layout import TEST_WORD",
         "layout.FEATURE_SHIFT",
         "CHILD_SHIFT = np.uint64(32)",
         "link >> 32",

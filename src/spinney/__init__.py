@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from spinney.estimators.extra_trees import ExtraTreesClassifier, ExtraTreesRegressor
     from spinney.estimators.gradient_boosting import GradientBoostingClassifier, GradientBoostingRegressor
     from spinney.estimators.id3 import ID3Classifier, ID3Regressor
-    from spinney.estimators.importances import OOBSelector
+    from spinney.estimators.oob_selector import OOBSelector
     from spinney.estimators.random_forest import RandomForestClassifier, RandomForestRegressor
     from spinney.estimators.saving import load_model
     from spinney.estimators.stacking import StackingClassifier, StackingRegressor
     from spinney.estimators.trace import trace
     from spinney.model.adaboost_bounds import rounds_to_fit, training_bound
+    from spinney.model.base_predictor import Predictor
     from spinney.model.container import BrokenFileError
     from spinney.model.ensemble_theory import decompose_error, decompose_variance, strength_and_correlation, vote_error
     from spinney.model.io import load_predictor
-    from spinney.model.predictor import Predictor
     from spinney.table.binning import equal_density_bins
     from spinney.table.ingest import read_table
 
@@ -47,8 +47,8 @@ _HOMES = {
     "GradientBoostingRegressor": "spinney.estimators.gradient_boosting",
     "ID3Classifier": "spinney.estimators.id3",
     "ID3Regressor": "spinney.estimators.id3",
-    "OOBSelector": "spinney.estimators.importances",
-    "Predictor": "spinney.model.predictor",
+    "OOBSelector": "spinney.estimators.oob_selector",
+    "Predictor": "spinney.model.base_predictor",
     "RandomForestClassifier": "spinney.estimators.random_forest",
     "RandomForestRegressor": "spinney.estimators.random_forest",
     "StackingClassifier": "spinney.estimators.stacking",

@@ -5,7 +5,7 @@ Numba's disk cache and would recompile in each process.
 
 State is passed in the named tuples of `kernels.common.structs`. What a scan sums up stays in arrays of one row per
 quantity, named by constants below: `bins[BIN_SUM, b]`. An argument that may be None selects a variant at compile
-time, so that a first fit compiles what it needs. How a test and a link are packed: `kernels.common.layout`.
+time, so that a first fit compiles what it needs. How a test and a link are packed: `kernels.common.node_layout`.
 """
 
 from __future__ import annotations

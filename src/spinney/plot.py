@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney.show import charts
-from spinney.show.chart import Chart
+from spinney.show.chart_model import Chart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

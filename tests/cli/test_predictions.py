@@ -17,7 +17,7 @@ from sklearn import metrics
 import spinney
 from command_line import fails, run, works
 from spinney.cli.predictions import count_rows
-from spinney.table import batches
+from spinney.table import prediction_batches
 
 HOUSES = spinney.datasets.load("california_housing").slice(0, 300)
 WEATHER = spinney.datasets.load("weather_numeric")
@@ -66,13 +66,13 @@ def test_predictions_are_those_of_the_model_in_order(models, tmp_path):
 
 def test_batches_make_one_table(models, tmp_path, monkeypatch):
     whole = works("predict", models / "weather.spn", "weather_numeric", "--probabilities")
-    monkeypatch.setattr(batches, "BATCH_ROWS", 4)
-    monkeypatch.setattr(batches.open_batches, "__defaults__", (4,))
-    monkeypatch.setattr(batches, "BLOCK_BYTES", 70)  # two rows
+    monkeypatch.setattr(prediction_batches, "BATCH_ROWS", 4)
+    monkeypatch.setattr(prediction_batches.open_batches, "__defaults__", (4,))
+    monkeypatch.setattr(prediction_batches, "BLOCK_BYTES", 70)  # two rows
     path = write_csv(WEATHER, tmp_path / "t.csv")
     parquet.write_table(WEATHER, tmp_path / "t.parquet")
-    assert len(list(batches.open_batches(path).rows)) > 3
-    assert len(list(batches.open_batches(tmp_path / "t.parquet").rows)) == 4
+    assert len(list(prediction_batches.open_batches(path).rows)) > 3
+    assert len(list(prediction_batches.open_batches(tmp_path / "t.parquet").rows)) == 4
     for name in ("t.csv", "t.parquet"):
         assert works("predict", models / "weather.spn", tmp_path / name, "--probabilities") == whole
         for out in ("o.csv", "o.csv.gz", "o.parquet", "o.arrow"):
@@ -145,7 +145,7 @@ def test_refusals_of_predict(models, tmp_path):
 
 
 def test_a_later_fault_leaves_the_old_file(models, tmp_path, monkeypatch):
-    monkeypatch.setattr(batches, "BLOCK_BYTES", 70)
+    monkeypatch.setattr(prediction_batches, "BLOCK_BYTES", 70)
     path, out = tmp_path / "t.csv", tmp_path / "o.csv"
     path.write_text("outlook,temperature,humidity,windy\n" + "sunny,1,2,TRUE\n" * 50 + "sunny,1,?,maybe\n")
     out.write_text("old")

@@ -13,8 +13,9 @@ from scipy.special import softmax as scipy_softmax
 from sklearn._loss import loss as peer
 
 from fast import compiled
-from spinney import _jit
+from spinney import GradientBoostingRegressor, _jit
 from spinney.ensemble.initial_score import find_start
+from spinney.ensemble.links import LINKS, respond, respond_one
 from spinney.ensemble.losses import (
     Custom,
     Loss,
@@ -526,6 +527,47 @@ def test_newtons_steps_end():
     assert find_constant(lambda c: [mean_derivatives(np.ones(3), np.exp(-c) * np.ones(3), unit)], np.zeros(1)) is None
     assert find_constant(lambda c: [mean_derivatives(c - y, 0 * y, unit)], np.zeros(1)) is None
     assert find_constant(lambda c: [mean_derivatives(c - y, np.nan * y, unit)], np.zeros(1)) is None
+
+
+# --- Links --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_one_row_is_answered_as_many_are(link):
+    """To the bit: on both sides of 0, at 0, and far from it."""
+    n_raw = 1 if LINKS[link][0] == 1 else 3
+    exponent = 3 if LINKS[link][1] == 0 else 0
+    scores = [-700.0, -1.5, -1e-12, 0.0, 0.25, 1.5, 40.0]
+    raw = np.array([np.roll(scores, k) for k in range(n_raw)])
+    answers = respond(link, raw, exponent)
+    for row, answer in zip(raw.T, answers, strict=True):
+        np.testing.assert_array_equal(respond_one(link, row.copy(), exponent), answer)
+
+
+def test_a_link_that_does_not_exist_fails():
+    for ask, raw in ((respond, np.zeros((1, 2))), (respond_one, np.zeros(1))):
+        with pytest.raises(ValueError, match="there is no link 'probit': one of identity, "):
+            ask("probit", raw)
+
+
+# --- What estimators ask of a loss --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_losses_say_whether_they_are_for_positive_targets_and_free_of_scale(name):
+    y = target(name, 200, np.random.default_rng(0))
+    loss = make(name)
+    is_refused = False
+    try:
+        loss.check(-np.abs(y) - 1.0)
+    except ValueError:
+        is_refused = True
+    assert loss.is_positive == (is_refused and name not in OF_CLASSES)
+    if name not in OF_CLASSES:
+        tags = GradientBoostingRegressor(loss=name).__sklearn_tags__()
+        assert tags.target_tags.positive_only == loss.is_positive
+        start, twice = make_loss(name).start(y, None), make_loss(name).start(2.0 * y, None)
+        assert loss.is_scale_free == (twice == pytest.approx(2.0 * start, rel=1e-12)) == (not loss.is_positive)
 
 
 # --- Custom losses ------------------------------------------------------------------------------------------

@@ -15,13 +15,13 @@ from sklearn.pipeline import make_pipeline
 
 from contract import parametrize_with_contract
 from spinney import ExtraTreesRegressor, OOBSelector, RandomForestClassifier, RandomForestRegressor, _jit
-from spinney.estimators import base_forest, importances
+from spinney.estimators import base_forest, oob_selector
 from spinney.estimators.checks import draw_seed
 from spinney.model.permutation import LeftOut, Trial
 
 
 def test_the_examples_of_the_docstrings_are_true():
-    for module, fewest in ((importances, 4), (base_forest, 10)):
+    for module, fewest in ((oob_selector, 4), (base_forest, 10)):
         done = doctest.testmod(module)
         assert done.attempted > fewest
         assert done.failed == 0

@@ -12,7 +12,7 @@ import pytest
 
 import fast
 from spinney import _jit
-from spinney._packing import kind_of_link, missing_of_link, pack_test
+from spinney._node_layout import kind_of_link, missing_of_link, pack_test
 from spinney._types import EVERY_BRANCH, MULTIWAY, SUBSET, THRESHOLD
 from spinney.tree.broken import BrokenTreeError
 from spinney.tree.forest import Forest, join_trees

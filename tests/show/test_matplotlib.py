@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from spinney.show.chart import Chart
+from spinney.show.chart_model import Chart
 from spinney.show.marks import Axis, Band, Bars, Cells, Guide, Histogram, Line, Points, RowStrip
 
 X = (0.0, 1.0, 4.0)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spinney.reading.layout import text_width
-from spinney.show.chart import Chart
+from spinney.show.chart_model import Chart
 from spinney.show.marks import NEUTRAL, Axis, Band, Bars, Cells, Guide, Histogram, Line, Points, RowStrip
 from spinney.show.style import make_style
 from spinney.show.svg import to_svg

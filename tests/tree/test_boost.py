@@ -22,7 +22,7 @@ from spinney.table.fixed_point import Weights
 from spinney.tree import boost
 from spinney.tree.boost import BoostGrowth, BoostParams
 
-feature_of = _jit.interpreted().common.layout.feature_of
+feature_of = _jit.interpreted().common.node_layout.feature_of
 FEW_LEVELS = _jit.interpreted().boost.search.FEW_LEVELS
 compiled_only = pytest.mark.compiled(reason="takes minutes interpreted")
 NUMBERS = st.one_of(st.integers(-9, 9), st.integers(-(2**20), 2**20), st.sampled_from([0, 1, -1]))
@@ -339,7 +339,7 @@ def test_shards_change_no_bit(monkeypatch, kind, way, params):
         n, shards, kernels = 90, (2, 8), _jit.interpreted()
         size = 3 if "3" in kind else 11
         monkeypatch.setattr(boost, "SHARD_ROWS", size)
-        monkeypatch.setattr(sys.modules[kernels.boost.threads.__name__], "SHARD_ROWS", size)
+        monkeypatch.setattr(sys.modules[kernels.boost.shards.__name__], "SHARD_ROWS", size)
     columns, sums = draw_table(n)
     alone = make_growth(columns, [0, 0, 300], params, kernels=kernels)
     n_nodes = grow(alone, sums)

@@ -14,7 +14,7 @@ import naive
 import strategies
 from spinney import _jit
 from spinney._criteria import CLASS_CRITERIA
-from spinney._packing import pack_test
+from spinney._node_layout import pack_test
 from spinney.estimators.cart import CARTClassifier, CARTRegressor
 from spinney.table import coding
 from spinney.tree import grow

@@ -159,7 +159,7 @@ def raised_by_hand():
 
 
 def test_raising_keeps_the_tests_of_the_branch_and_moves_the_rows():
-    from spinney._packing import pack_test
+    from spinney._node_layout import pack_test
     from spinney._types import EVERY_BRANCH, THRESHOLD
     from spinney.tree.structure import Tree
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import fast
 import strategies
-from spinney._packing import pack_test
+from spinney._node_layout import pack_test
 from spinney._types import EVERY_BRANCH, MULTIWAY, SUBSET, THRESHOLD
 from spinney.tree.linear import LinearLeaves
 from spinney.tree.predict import find_leaves, predict_classes, predict_shares, predict_values

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import fast
 import strategies
 from spinney import _jit
-from spinney._packing import pack_test
+from spinney._node_layout import pack_test
 from spinney._types import MULTIWAY, SUBSET, THRESHOLD
 from spinney.estimators.cart import CARTClassifier, CARTRegressor
 from spinney.tree import predict

@@ -1,4 +1,25 @@
-"""The command `spinney`; each command imports what it needs when it runs."""
+"""The command `spinney`; each command imports what it needs when it runs.
+
+| file | holds |
+|---|---|
+| `commands.py` | the command and its parts |
+| `study.py` | `spinney study` |
+| `models.py` | `spinney train`, `spinney inspect` |
+| `predictions.py` | `spinney predict`, `spinney evaluate` |
+| `trees.py` | `spinney tree`, `spinney trace`, `spinney prune` |
+| `about.py` | `spinney datasets`, `spinney warmup`, `spinney doctor` |
+| `tables.py` | DATA, and the options `--target`, `--task`, `--drop`, `--keep` |
+| `methods.py` | methods by name, and `--set` |
+| `output.py` | what is printed and written; `--json`, `--force` |
+| `report.py` | where a report goes; `--report`, `--no-report` |
+| `study_text.py` | a study as text |
+| `tree_json.py` | a tree as JSON |
+| `scores.py` | scores of predictions |
+| `writers.py` | files of predictions |
+| `stdin.py` | data that come by stdin |
+| `group.py` | how every command ends: exit code, errors, warnings |
+| `signals.py` | SIGINT and SIGTERM |
+"""
 
 from __future__ import annotations
 

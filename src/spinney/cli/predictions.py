@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from spinney.table.batches import Batches
+    from spinney.table.prediction_batches import Batches
     from spinney.table.schema import Schema
 
 MOST_UNKNOWN = 3  # levels that are named
@@ -89,7 +89,7 @@ def open_rows(path: str, loaded: LoadedModel) -> Batches:
     from spinney import datasets
     from spinney.cli.stdin import as_file, naming
     from spinney.cli.tables import open_data
-    from spinney.table.batches import Batches, open_batches
+    from spinney.table.prediction_batches import Batches, open_batches
 
     is_embedded = not Path(path).exists() and path in datasets.names()
     if is_embedded or loaded.schema is None:
@@ -119,7 +119,7 @@ class Features:
 
     def take(self, table: pa.Table) -> pa.Table:
         """The features of a batch, as the model wants them."""
-        from spinney.table.batches import convert
+        from spinney.table.prediction_batches import convert
 
         X = table.select(self.columns)
         if self.is_text and self.loaded.schema is not None:
@@ -419,7 +419,7 @@ def read_truth(
     loaded: LoadedModel, column: pa.ChunkedArray, target: str, batches: Batches, first_row: int
 ) -> NDArray[Any]:
     """The true values of a batch, as NumPy has them."""
-    from spinney.table.batches import as_category, as_numbers
+    from spinney.table.prediction_batches import as_category, as_numbers
 
     if batches.is_text:
         column = as_category(column) if loaded.has_text else as_numbers(column, show_name(target), first_row)

@@ -1,1 +1,20 @@
-"""Many trees: which rows each one sees, how they grow side by side, and how they add up."""
+"""Many trees: which rows each one sees, how they grow side by side or in turn, and how they add up.
+
+| file | holds |
+|---|---|
+| `sampling.py` | bags of rows: `Draw`, and from parameters to one |
+| `subspaces.py` | bags of features |
+| `forest.py` | trees side by side, each on its bag |
+| `out_of_bag.py` | votes on rows outside the bags |
+| `adaboost.py` | AdaBoost's rounds: weights of members and rows |
+| `adaboost_trees.py` | its trees, on codes that are made once |
+| `boosting.py` | one round of gradient boosting |
+| `rounds.py` | the loop over rounds: measure, record, stop |
+| `oob_stopping.py` | stop by the rows that each round leaves out |
+| `held_out.py` | rows that are held out, and how well they are predicted |
+| `boosting_defaults.py` | the rules for "auto" |
+| `losses.py` | losses: start, checks, derivatives, name |
+| `best_constant.py` | the constant of least loss |
+| `initial_score.py` | the same beside `init_score` |
+| `links.py` | from raw scores to answers |
+"""

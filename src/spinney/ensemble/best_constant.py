@@ -1,4 +1,4 @@
-"""The constant of least loss: weighted means and quantiles, and Newton's steps to where a mean slope is 0.
+"""The constant of least loss: weighted means, quantiles and shares, and Newton's steps to where a mean slope is 0.
 
 Sums are in fixed point: the order of rows does not enter, and a row of weight 2 is two rows.
 """
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._elementary import log_one
 from spinney.table.fixed_point import Weights, fix_weights, scale, sum_bits, weigh, weighted_sum
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 MAX_STEPS = 50  # of Newton
 MAX_HALVINGS = 30
+MIN_SHARE = 2.0**-52  # of a class, where its logarithm is taken
 CLOSE = 1e-10  # a mean slope is 0 when it is so much smaller than the slopes of the rows
 
 Floats = NDArray[np.float64]
@@ -68,6 +70,13 @@ class Derivatives(NamedTuple):
     slope: float
     size: float  # mean |slope| of the rows
     curvature: float
+
+
+def log_class_shares(y: Floats, weight: Floats | None, n_classes: int) -> list[float]:
+    """Logarithms of the classes' shares of the weight; a class without rows has a share of MIN_SHARE."""
+    weights = row_weights(weight, len(y))
+    totals = [int(np.sum((y == k) * weights.values)) for k in range(n_classes)]
+    return [log_one(max(total / weights.total, MIN_SHARE)) for total in totals]
 
 
 def mean_derivatives(g: Floats, h: Floats, weights: Weights) -> Derivatives:

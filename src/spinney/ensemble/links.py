@@ -1,6 +1,9 @@
-"""From raw scores to answers: the link of a loss, by its name."""
+"""From raw scores to answers: the link of a loss, by its name; of many rows, and of one in fewer steps."""
 
 from __future__ import annotations
+
+import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,9 +40,26 @@ def respond(link: str, raw: Floats, exponent: int = 0) -> Floats:
         answers = exp(raw[0])
     elif link == "softmax":
         answers = softmax(raw)
+    elif link == "logistic":
+        answers = two_columns(raw[0])
+    elif link == "half_logistic":
+        answers = two_columns(2.0 * raw[0])
     else:
-        answers = two_columns(raw[0] if link == "logistic" else 2.0 * raw[0])
+        raise ValueError(f"there is no link {link!r}: one of {', '.join(LINKS)}")
     return np.ldexp(answers, exponent) if exponent else answers
+
+
+def respond_one(link: str, raw: Floats, exponent: int = 0) -> Any:
+    """The same of one row, of raw scores (n_raw,): a number, or an array; most links without arrays on the way."""
+    if link == "identity":
+        return math.ldexp(float(raw[0]), exponent)
+    if link == "log":
+        return math.ldexp(exp_one(float(raw[0])), exponent)
+    if link == "logistic":
+        return two_shares(float(raw[0]))
+    if link == "half_logistic":
+        return two_shares(2.0 * float(raw[0]))
+    return respond(link, raw[:, None], exponent)[0]
 
 
 def choose_class(link: str, raw: Floats, n_classes: int) -> NDArray[np.intp]:

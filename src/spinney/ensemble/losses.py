@@ -30,6 +30,7 @@ from spinney.ensemble.best_constant import (
     Derivatives,
     Floats,
     find_constant,
+    log_class_shares,
     mean_derivatives,
     row_weights,
     weighted_mean,
@@ -41,7 +42,6 @@ from spinney.table.fixed_point import Weights
 
 _codes = interpreted().boost.gradients  # the constants of the kernels, without Numba
 
-MIN_SHARE = 2.0**-52  # of a class, where its logarithm is taken
 MIN_H = _codes.MIN_H
 LOSS_SECONDS = 5e-6  # a row and raw score, interpreted
 MOST_DIGITS = 100  # of derivatives: their squares, summed, are far from the end of float64
@@ -72,6 +72,8 @@ class Loss:
     n_classes: int = 0  # 0: numbers
     leaf: str = "newton"  # "newton": -G / (H + lambda); "quantile": of y - raw at a level; "huber": Friedman's step
     has_constant_hessian: bool = False  # h is 1 in every row
+    is_scale_free: bool = False  # y times 2 gives predictions times 2
+    is_positive: bool = False  # for targets that are not negative
     draws_once: bool = False  # whether the trees of a round draw the same features, as if each were of its own model
 
     def check(self, y: Floats) -> None:
@@ -155,6 +157,7 @@ class SquaredError(Loss):
     name = "squared_error"
     code = _codes.SQUARED
     has_constant_hessian = True
+    is_scale_free = True
 
     def start(self, y: Floats, weight: Floats | None) -> Floats:
         """The mean."""
@@ -168,6 +171,7 @@ class Quantile(Loss):
     code = _codes.QUANTILE
     leaf = "quantile"
     has_constant_hessian = True
+    is_scale_free = True
 
     def __init__(self, level: float) -> None:
         self.level = self.parameter = level
@@ -206,6 +210,7 @@ class Quantiles(Loss):
     code = _codes.QUANTILE
     leaf = "quantile"
     has_constant_hessian = True
+    is_scale_free = True
     draws_once = True
     _levels: tuple[float, ...]
 
@@ -264,6 +269,7 @@ class Huber(Loss):
     code = _codes.HUBER
     leaf = "huber"
     has_constant_hessian = True
+    is_scale_free = True
     parameter = math.nan  # delta: not known yet
 
     def __init__(self, alpha: float, *, follows_rounds: bool) -> None:
@@ -320,6 +326,8 @@ class Huber(Loss):
 
 class LogLink(Loss):
     """A loss of positive means, `exp(raw)`: the deviance of a distribution whose variance is a power of its mean."""
+
+    is_positive = True
 
     @property
     def variance_power(self) -> float:
@@ -686,10 +694,3 @@ def _make_custom(loss: Any, n_classes: int) -> Loss:
 def name_of(function: Function) -> str:
     """What a user calls a function."""
     return getattr(function, "__name__", repr(function))
-
-
-def log_class_shares(y: Floats, weight: Floats | None, n_classes: int) -> list[float]:
-    """Logarithms of the classes' shares of the weight; a class without rows has a share of MIN_SHARE."""
-    weights = row_weights(weight, len(y))
-    totals = [int(np.sum((y == k) * weights.values)) for k in range(n_classes)]
-    return [log_one(max(total / weights.total, MIN_SHARE)) for total in totals]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spinney._packing import feature_of, kind_of, missing_of, pack_test
+from spinney._node_layout import feature_of, kind_of, missing_of, pack_test
 from spinney.ensemble.forest import ForestGrowth, Grown, Plan, grow_one
 from spinney.ensemble.out_of_bag import OutOfBagSums
 from spinney.ensemble.sampling import Draw, draw_key

@@ -1,1 +1,45 @@
-"""The classes users meet: scikit-learn's contract, parameters, checks, errors."""
+"""The classes users meet: scikit-learn's contract, parameters, checks, errors.
+
+A public class is three of ours deep: `Estimator`, a family (`base_...`), and the class with parameters and docstring.
+
+| file | holds |
+|---|---|
+| `base.py` | `Estimator`, `Classifier`, `Regressor`: what every class shares |
+| `parameters.py` | parameters by scikit-learn's rules, and stricter |
+| `hints.py` | which name was meant: what other libraries call our parameters |
+| `checks.py` | X, y, weights and parameters, checked |
+| `one_row.py` | one row as people write it |
+| `training.py` | X, y and weights read, weighed, coded and binned, for all |
+| `kept.py` | what a class keeps of a fit, declared |
+| `saving.py` | model files and pickles of what is kept |
+| `scoring.py` | scores of predictions that are known already |
+| `base_tree.py` | the family of single trees |
+| `cart.py` | CART |
+| `id3.py` | ID3 |
+| `c45.py` | C4.5 |
+| `growers.py` | how single trees are grown |
+| `pruning.py` | how they are pruned: which method, what it needs |
+| `cross_validated_pruning.py` | how far: the alpha of a cross-validation |
+| `trace.py` | `spinney.trace` |
+| `base_forest.py` | the family of forests |
+| `forest_classifier.py` | what forests of classes have |
+| `forest_regressor.py` | what forests of numbers have |
+| `random_forest.py` | random forests |
+| `extra_trees.py` | extremely randomised trees |
+| `forest_training.py` | from parameters and data to a fitted forest; what bags accept |
+| `out_of_bag.py` | out-of-bag results of a fit |
+| `oob_selector.py` | `OOBSelector`: features by their out-of-bag importance |
+| `base_bagging.py` | the family of bagging |
+| `bagging.py` | bagging, pasting, random subspaces |
+| `other_members.py` | members that are not our trees |
+| `base_boosting.py` | the family of gradient boosting |
+| `gradient_boosting.py` | gradient boosting |
+| `interactions.py` | `interaction_cst`: which features may stand on one path |
+| `evaluation_sets.py` | `X_val`, `eval_set`: rows to evaluate rounds on |
+| `round_scores.py` | scores of these rows, round by round |
+| `base_adaboost.py` | the family of AdaBoost |
+| `adaboost.py` | AdaBoost |
+| `base_stacking.py` | the family of stacking |
+| `stacking.py` | stacking |
+| `cross_fitting.py` | what members of a stack predict for rows they have not seen |
+"""

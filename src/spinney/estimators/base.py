@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spinney.model.predictor import Predictor
+    from spinney.model.base_predictor import Predictor
 
 
 Model = TypeVar("Model")

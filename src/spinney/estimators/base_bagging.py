@@ -14,7 +14,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
-from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt
 
 from spinney._threads import count_workers
 from spinney.ensemble.forest import Plan, as_member, vote_again
@@ -33,7 +33,7 @@ from spinney.estimators.checks import (
     open_x,
     weigh_classes,
 )
-from spinney.estimators.forest_training import find_shift
+from spinney.estimators.forest_training import BAG_CONSTRAINTS, find_shift
 from spinney.estimators.kept import Kept, Part, find_hash_fault, set_parts
 from spinney.estimators.other_members import (
     MemberFits,
@@ -65,15 +65,9 @@ if TYPE_CHECKING:
 BAGGING_CONSTRAINTS: dict[str, list[Any]] = {
     "estimator": [HasMethods(["fit", "predict"]), list, None],
     "n_estimators": [Interval(Integral, 1, None, closed="left")],
-    "max_samples": [
-        Interval(Integral, 1, None, closed="left"),
-        Interval(RealNotInt, 0.0, 1.0, closed="right"),
-        None,
-    ],
+    **BAG_CONSTRAINTS,
     "max_features": [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0.0, 1.0, closed="right")],
-    "bootstrap": ["boolean", StrOptions({"poisson"})],
     "bootstrap_features": ["boolean"],
-    "block_size": [Interval(Integral, 1, None, closed="left"), None],
     "oob_score": ["boolean", str, callable],
     "warm_start": ["boolean"],
     "n_jobs": [Integral, None],

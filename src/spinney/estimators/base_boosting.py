@@ -216,10 +216,6 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         """The target as scorers take it."""
         raise NotImplementedError
 
-    def _find_exponent(self, y: NDArray[np.float64]) -> int:
-        """Exponent of the power of two that targets are divided by."""
-        raise NotImplementedError
-
     # --- fitting ---
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, validation: Validation, init_score: Any, callbacks: Any) -> Self:
@@ -236,7 +232,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         hashes = self._hash_data(data)
         old = self._find_old_rounds(hashes, data.table.schema)
         data.seed = draw_seed(self.random_state) if old is None else old.seed
-        data.exponent = self._find_exponent(data.y) if old is None else old.exponent
+        data.exponent = find_exponent(data.y, data.loss) if old is None else old.exponent
         data.y, data.offset = in_units(data.y, data.exponent), in_units(data.offset, data.exponent)
         sets = [self._read_set(rows, data) for rows in given] or self._hold_out(data)
         rule = StoppingRule(
@@ -676,6 +672,14 @@ def moderate(weight: NDArray[np.float64] | None) -> tuple[NDArray[np.float64] | 
     if weight is None or MODERATE[0] < float(weight.max()) < MODERATE[1]:
         return weight, 0
     return scale_down(weight), math.frexp(float(weight.max()))[1]
+
+
+def find_exponent(y: NDArray[np.float64], loss: Loss) -> int:
+    """The binary exponent that brings targets near the ends of float64 to its middle; 0 for all others."""
+    largest = float(np.max(np.abs(y)))
+    if not loss.is_scale_free or largest == 0.0 or MODERATE[0] < largest < MODERATE[1]:
+        return 0
+    return math.frexp(largest)[1]
 
 
 def read_values(table: Table, rows: NDArray[np.bool_] | None) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from spinney.ensemble.sampling import Draw
 from spinney.estimators.base import Estimator, find_outputs_fault
@@ -24,7 +24,7 @@ from spinney.estimators.checks import (
     fingerprint,
     open_x,
 )
-from spinney.estimators.forest_training import fit_forest, row_class_weight
+from spinney.estimators.forest_training import BAG_CONSTRAINTS, fit_forest, row_class_weight
 from spinney.estimators.kept import Kept, Part, find_hash_fault, set_parts
 from spinney.estimators.one_row import open_row
 from spinney.estimators.out_of_bag import OOB_KEPT, restore_out_of_bag
@@ -55,14 +55,8 @@ if TYPE_CHECKING:
 FOREST_CONSTRAINTS: dict[str, list[Any]] = {
     **SHARED_CONSTRAINTS,
     "n_estimators": [Interval(Integral, 1, None, closed="left")],
-    "bootstrap": ["boolean", StrOptions({"poisson"})],
+    **BAG_CONSTRAINTS,
     "replace": ["boolean"],
-    "max_samples": [
-        Interval(Integral, 1, None, closed="left"),
-        Interval(RealNotInt, 0.0, 1.0, closed="right"),
-        None,
-    ],
-    "block_size": [Interval(Integral, 1, None, closed="left"), None],
     "oob_score": ["boolean", str, callable],
     "honest": ["boolean"],
     "honest_fraction": [Interval(Real, 0.0, 1.0, closed="neither")],

@@ -6,9 +6,11 @@ make_draw ──► code_for_bags ──► make_plan ──► ForestGrowth.run
 from __future__ import annotations
 
 import math
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from spinney._types import LEARNED, OWN_BRANCH
 from spinney._warnings import warn
@@ -32,6 +34,15 @@ if TYPE_CHECKING:
     from spinney.table.schema import Schema
     from spinney.tree.forest import Forest
 
+BAG_CONSTRAINTS: dict[str, list[Any]] = {  # what forests and bagging accept: `ensemble.sampling.DrawParams`
+    "bootstrap": ["boolean", StrOptions({"poisson"})],
+    "max_samples": [
+        Interval(Integral, 1, None, closed="left"),
+        Interval(RealNotInt, 0.0, 1.0, closed="right"),
+        None,
+    ],
+    "block_size": [Interval(Integral, 1, None, closed="left"), None],
+}
 MOST_BITS = 1000  # of a target: a sum over 2**23 trees is still a float64
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -10,10 +9,10 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from spinney._elementary import log
-from spinney.ensemble.losses import CLASSES, NUMBERS, make_loss
+from spinney.ensemble.losses import CLASSES, NUMBERS, STORED, make_loss
 from spinney.estimators.base import Classifier, Regressor
 from spinney.estimators.base_boosting import BOOST_CONSTRAINTS, BaseGradientBoosting
-from spinney.estimators.checks import MODERATE, all_or_nothing, check_known, check_numbers, check_y, weigh_classes
+from spinney.estimators.checks import all_or_nothing, check_known, check_numbers, check_y, weigh_classes
 from spinney.estimators.evaluation_sets import Validation
 from spinney.estimators.kept import Kept, Part
 
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
     from spinney.ensemble.losses import Loss
 
     Functions = tuple[Callable[..., Any], Callable[..., Any]]
-
-SCALE_FREE = ("squared_error", "absolute_error", "huber", "quantile")  # y times 2 gives predictions times 2
-POSITIVE = ("poisson", "gamma", "tweedie")
 
 
 class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
@@ -353,10 +349,6 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
     def _to_truth(self, y: NDArray[np.float64]) -> NDArray[Any]:
         return self.classes_[y.astype(np.int64)]
 
-    def _find_exponent(self, y: NDArray[np.float64]) -> int:
-        del y
-        return 0
-
     def decision_function(self, X: Any, *, init_score: Any = None, n_rounds: int | None = None) -> NDArray[np.float64]:
         """Raw scores: of the second class, shape (n_rows,), or of each class, shape (n_rows, n_classes).
 
@@ -564,7 +556,7 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = isinstance(self.loss, str) and self.loss in POSITIVE
+        tags.target_tags.positive_only = any(kind.is_positive for kind in STORED if kind.name == self.loss)
         return tags
 
     def fit(
@@ -604,14 +596,6 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
 
     def _to_truth(self, y: NDArray[np.float64]) -> NDArray[Any]:
         return y
-
-    def _find_exponent(self, y: NDArray[np.float64]) -> int:
-        """The binary exponent that brings targets near the ends of float64 to its middle; 0 for all others."""
-        largest = float(np.max(np.abs(y)))
-        is_free = isinstance(self.loss, str) and self.loss in SCALE_FREE
-        if not is_free or largest == 0.0 or MODERATE[0] < largest < MODERATE[1]:
-            return 0
-        return math.frexp(largest)[1]
 
     def predict(self, X: Any, *, init_score: Any = None, n_rounds: int | None = None) -> NDArray[np.float64]:
         """Predict the target of each row.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from spinney._criteria import GAIN_RATIO, VALUE_CRITERIA
+from spinney._criteria import GAIN_RATIO
 from spinney._types import MAX_CODES
 from spinney.estimators.base_tree import (
     GROWING_CONSTRAINTS,
@@ -250,7 +250,7 @@ class ID3Regressor(TreeRegressor, TreeEstimator):
 
     _counts_copies: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "criterion": [StrOptions({*VALUE_CRITERIA})],
+        "criterion": [StrOptions({"squared_error", "sdr"})],  # those that `kernels.textbook` knows
         **ID3_CONSTRAINTS,
         **VALUE_CONSTRAINTS,
     }

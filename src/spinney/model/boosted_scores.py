@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney._jit import fixed, kernels
-from spinney._packing import child_of_link, feature_of_link
+from spinney._node_layout import child_of_link, feature_of_link
 from spinney.kernels.common.structs import LeafShares
 from spinney.tree.predict import BLOCK_ROWS, STEP_SECONDS, can_score, make_lane_scratch, score_bits
 

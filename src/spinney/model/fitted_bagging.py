@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._packing import feature_of_link
+from spinney._node_layout import feature_of_link
 from spinney.ensemble.subspaces import narrow_tree
 from spinney.model.fitted_forest import MOST_SEED, find_forest_fault
 from spinney.model.predictors import VotePredictor

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spinney.model.base_predictor import Predictor
 from spinney.model.container import BrokenFileError, Container, dump, load_json, read, write
-from spinney.model.predictor import Predictor
 from spinney.model.predictors import TreePredictor
 from spinney.model.state import KINDS, Kind, Reader, Writer
 

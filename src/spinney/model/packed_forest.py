@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinney._packing import child_of_link, feature_of_link, kind_of_link, pack_link, test_of_link
+from spinney._node_layout import child_of_link, feature_of_link, kind_of_link, pack_link, test_of_link
 from spinney._types import (
     HAS_SHARES,
     HEAD_SIZE,

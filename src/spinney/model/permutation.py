@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._packing import feature_of_link, test_of_link
+from spinney._node_layout import feature_of_link, test_of_link
 from spinney._types import MOST_BRANCHES
 from spinney.kernels.common.structs import PackedTree, Permuted, RouteChanges, RouteScratch, RouteStack
 from spinney.tree.forest import Forest

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._cached import once
-from spinney._elementary import exp_one
 from spinney._threads import check_jobs
-from spinney.ensemble.links import ANY, LINKS, choose_class, respond, two_shares
+from spinney.ensemble.links import ANY, LINKS, choose_class, respond, respond_one, two_shares
+from spinney.model.base_predictor import Predictor
 from spinney.model.boosted_scores import add_rounds, begin_raw
 from spinney.model.forest_votes import lower_values, run_blocks, sum_votes, tree_predictions
 from spinney.model.packed_forest import pack_shares, pack_values
-from spinney.model.predictor import Predictor
 from spinney.model.weighted_votes import (
     choose_by_votes,
     decide,
@@ -251,9 +250,14 @@ class RoundPredictor(Predictor):
             add_rounds(self.forest, range(t, t + 1), values, 0, len(values), raw)
             yield raw
 
+    @once
+    def _is_certain(self) -> bool:
+        """Whether there is a single class: it is learnt as the first of two, and certain."""
+        return self.n_classes == 1
+
     def respond(self, raw: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Answers to raw scores; a single class is learnt as the first of two, and certain."""
-        if self.n_classes == 1:
+        """Answers to raw scores."""
+        if self._is_certain:
             return np.ones((raw.shape[1], 1))
         return respond(self.link, raw, self.exponent)
 
@@ -291,14 +295,8 @@ class RoundPredictor(Predictor):
         return self.n_raw
 
     def finish(self, out: NDArray[np.float64]) -> Any:
-        """The sums, through the link: as `respond` does it, without its arrays."""
-        if self.link == "identity":
-            return math.ldexp(float(out[0]), self.exponent)
-        if self.link == "log":
-            return math.ldexp(exp_one(float(out[0])), self.exponent)
-        if self.link in {"softmax", "quantiles"} or self.n_classes == 1:
-            return self.respond(out[:, None])[0]
-        return two_shares(float(out[0]) if self.link == "logistic" else 2.0 * float(out[0]))
+        """The sums, through the link."""
+        return np.ones(1) if self._is_certain else respond_one(self.link, out, self.exponent)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

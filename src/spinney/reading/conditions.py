@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spinney._packing import WORD_BITS, unpack_test
+from spinney._node_layout import WORD_BITS, unpack_test
 from spinney._types import MULTIWAY, SUBSET, THRESHOLD
 from spinney.reading.wording import CUT, MAX_LEVELS, apart, feature_name, has_missing, level_names, number, one_of
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spinney.reading.wording import count
-from spinney.show.chart import Chart
+from spinney.show.chart_model import Chart
 from spinney.show.marks import NEUTRAL, Axis, Band, Bars, Cells, Ends, Guide, Histogram, Line, Mark, Points, RowStrip
 from spinney.show.names import shown as caption
 from spinney.show.numbers import short

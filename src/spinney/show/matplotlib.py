@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from spinney.show.chart import Chart
+    from spinney.show.chart_model import Chart
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
 SIDE = 4.4  # inches

@@ -20,7 +20,7 @@ from spinney.show.tree_page import explore
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from spinney.show.chart import Chart
+    from spinney.show.chart_model import Chart
     from spinney.study.evidence import Evidence
     from spinney.study.result import Figure, MethodResult, Study, TableSummary
 

@@ -30,7 +30,7 @@ from spinney.show.theme import N_LOOKS, dash
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from spinney.show.chart import Chart
+    from spinney.show.chart_model import Chart
 
 EDGE = 10.0  # around the picture
 LINE = 18.0  # of text

@@ -1,5 +1,37 @@
 """The comparative study: a table in, every method of the library compared on the same folds, plain data out.
 
+| file | holds |
+|---|---|
+| `tables.py` | a table made ready: target, task, what cannot be used |
+| `column_checks.py` | columns of text that are suspicious |
+| `leaks.py` | columns that give the target away |
+| `redundancy.py` | columns that say what others say |
+| `profile.py` | the columns as they are |
+| `methods.py` | the methods, at their usual settings |
+| `folds.py` | the same folds for all |
+| `compare.py` | methods over folds, timed |
+| `turns.py` | whose turn it is under a budget |
+| `clock.py` | time that may be spent |
+| `fold_record.py` | what is kept of each fit |
+| `metrics.py` | scores by name |
+| `resampling.py` | standard errors of scores of folds |
+| `significance.py` | which methods are worse |
+| `result.py` | `Study`: what was found, as plain data |
+| `advice.py` | the same in words |
+| `reproduce.py` | lines of Python that repeat it |
+| `json_io.py` | plain data to JSON and back |
+| `examine.py` | evidence for a report: where it is computed |
+| `evidence.py` | `Evidence`: the numbers themselves |
+| `held_out.py` | how good predictions for held-out rows are |
+| `staged.py` | predictions by fewer trees |
+| `importance.py` | what columns are worth to a forest |
+| `worth.py` | what they are worth to one method |
+| `dependence.py` | how a prediction changes with one column |
+| `tree_view.py` | one tree for a page |
+| `housing.py` | the figure on California housing |
+| `housing_setup.py` | its table, folds and ensembles |
+| `housing_evidence.py` | its evidence |
+
 Examples
 --------
 >>> from spinney import datasets, study

@@ -1,1 +1,15 @@
-"""What the data is: columns and their kinds, vocabularies, values, codes."""
+"""What the data is: columns and their kinds, vocabularies, values, codes.
+
+| file | holds |
+|---|---|
+| `columns.py` | what the columns of any X are: numbers or categories |
+| `ingest.py` | X as a table for fit, columns at a time; files |
+| `schema.py` | what each column means to a model; a new X in those terms |
+| `records.py` | one row by name, straight to values |
+| `prediction_batches.py` | files in batches of rows, for predictions only |
+| `coding.py` | codes in value order: what trees and forests grow on |
+| `binning.py` | bins of codes in bytes: what boosting grows on |
+| `bundles.py` | features that share a byte |
+| `fixed_point.py` | targets and weights as integers |
+| `shared_columns.py` | columns read once for several models |
+"""

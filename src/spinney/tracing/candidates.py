@@ -16,13 +16,13 @@ from spinney._elementary import log2_one
 from spinney._jit import interpreted
 from spinney._types import EXHAUSTIVE_LEVELS, LEAF, MULTIWAY, SUBSET, THRESHOLD
 from spinney.table.coding import midpoints
-from spinney.tracing.luck import level_luck
+from spinney.tracing.category_chance import level_luck
 from spinney.tree.split_measures import Worth, impurity, mean_impurity, measure, share_of, weigh_sums
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from spinney.tracing.luck import LevelLuck
+    from spinney.tracing.category_chance import LevelLuck
     from spinney.tree.split_measures import Sums
 
     FindSubset = Callable[[float], tuple[NDArray[np.bool_], int] | None]

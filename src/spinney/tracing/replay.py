@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._criteria import CRITERIA
-from spinney._packing import unpack_test
+from spinney._node_layout import unpack_test
 from spinney._types import (
     CODE,
     HIGH,

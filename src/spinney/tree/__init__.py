@@ -1,1 +1,24 @@
-"""One tree: its arrays, how it grows, how it is pruned."""
+"""One tree: its arrays, how it grows, how it predicts, how it is pruned.
+
+| file | holds |
+|---|---|
+| `structure.py` | `Tree`: the arrays of nodes, and what must hold of them |
+| `forest.py` | `Forest`: many trees end to end |
+| `broken.py` | `BrokenTreeError`, and the check of types |
+| `grow.py` | binary trees: memory, units, settings for `kernels/tree` |
+| `stump.py` | trees of one test, for AdaBoost |
+| `boost.py` | boosted trees: the same for `kernels/boost` |
+| `textbook.py` | ID3 and C4.5: the same for `kernels/textbook` |
+| `interruptible.py` | a driver that Ctrl-C stops |
+| `surrogates.py` | surrogate tests of nodes |
+| `linear.py` | linear models in leaves |
+| `refit.py` | new leaf values from other rows: honest trees |
+| `predict.py` | the leaf of each row, and what leaves say; which kernel does it |
+| `bitvectors.py` | trees of few leaves as bits, for `kernels/predict/bits.py` |
+| `split_measures.py` | impurities and gains for arrays: what traces and prunings read |
+| `prune.py` | cost-complexity pruning |
+| `reduced_error.py` | reduced-error pruning |
+| `pessimistic.py` | pessimistic pruning |
+| `pruning_report.py` | what a pruning has done |
+| `subtree.py` | what is left of a tree when nodes become leaves |
+"""

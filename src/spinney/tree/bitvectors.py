@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spinney._jit import fixed
-from spinney._packing import feature_of_link, missing_of_link
+from spinney._node_layout import feature_of_link, missing_of_link
 from spinney._types import PLANE_LEAVES
 from spinney.kernels.common.structs import BinSegments, BitTrees, LeafRanges
 from spinney.table.binning import lay_segments

@@ -150,7 +150,7 @@ class BoostGrowth:
         # whatever a tree is grown on, the types of the structs are those of the first
         self.grow_alike = SameTypes(kernels.boost.driver.grow)
         self.prepare_batch = SameTypes(kernels.boost.driver.prepare_batch)
-        self.work_on_shard = SameTypes(kernels.boost.threads.work_on_shard)
+        self.work_on_shard = SameTypes(kernels.boost.shards.work_on_shard)
         self.mark_leaves = SameTypes(kernels.boost.leaf_values.mark_leaves)
         self.weights = weights.values
         mean_bits = math.frexp(weights.total / len(bins.rows))[1]

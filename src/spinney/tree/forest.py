@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from spinney._cached import derive, once
 from spinney._jit import fixed, kernels
-from spinney._packing import child_of_link, feature_of_link, pack_leaf, test_of_link
+from spinney._node_layout import child_of_link, feature_of_link, pack_leaf, test_of_link
 from spinney.kernels.common.structs import (
     CheckMarks,
     CheckTolerances,

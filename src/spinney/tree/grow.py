@@ -113,7 +113,7 @@ class GrowParams:
     max_features: int | None = None
     has_random_ties: bool = False
     has_random_tests: bool = False
-    cat_penalty: float = 0.0  # of the gain that levels have by chance, see `kernels.common.luck`
+    cat_penalty: float = 0.0  # of the gain that levels have by chance, see `kernels.common.category_chance`
     cat_margin: float = SURE  # deviations of that gain by which a subset must gain more
     free_levels: int = 0  # a category of no more levels pays nothing
     has_random_feature_order: bool = False  # features are searched in random order: equal gains then go to any of them

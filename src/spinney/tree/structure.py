@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from spinney._criteria import CRITERIA
 from spinney._jit import fixed
-from spinney._packing import MOST_FEATURES, WORD_BITS, feature_of, kind_of, missing_of, pack_leaf, pack_link
+from spinney._node_layout import MOST_FEATURES, WORD_BITS, feature_of, kind_of, missing_of, pack_leaf, pack_link
 from spinney._types import EVERY_BRANCH, LEAF, MULTIWAY, SUBSET, THRESHOLD
 from spinney.kernels.common.structs import PackedTrees
 from spinney.tree.broken import BrokenTreeError, check_types

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spinney._packing import WORD_BITS
+from spinney._node_layout import WORD_BITS
 from spinney._types import LEAF, SUBSET
 from spinney.tree.surrogates import Surrogates
 

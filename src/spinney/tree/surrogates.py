@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._packing import WORD_BITS, feature_of, kind_of, missing_of
+from spinney._node_layout import WORD_BITS, feature_of, kind_of, missing_of
 from spinney._types import (
     SUBSET,
     THRESHOLD,

@@ -6,13 +6,25 @@ rows of a node with one code of one feature, and their packed sum; a *histogram*
 its place, a list of bins only those that rows have, with their codes. A *slot* holds an open node: its best test, its
 sums, its histogram. A *shard* is the share of the rows that one thread moves and sums.
 
+Files:
+
+    gradients        losses, and their derivatives by raw scores
+    pack_gradients   gradients and hessians as one integer a row
+    driver           the loop: opens, splits and closes nodes, alone or by threads
+    shards           the rows of a node by threads: moved, and summed
+    rows             the loops over rows behind that: sums per code, two branches of a test
+    search           the best test of a node among all features
+    scan             the best test of one feature from its sums: the gain is here
+    category_chance  what the levels of a category gain by chance
+    leaf_values      pruning, the leaf of each row, the values of leaves
+
 One round, for each raw score; doors, which Python calls, are in capitals:
 
     gradients        FILL            raw scores ─► g, h of each row             Gradients
     pack_gradients   PACK            g, h ─► packed sums                        source.sums
                      GATHER_ROWS     rows of a bag ─► buffer
     driver           GROW            ─► nodes; comes back for room, or for threads:
-    threads            WORK_ON_SHARD   NEEDS_THREADS: a large node, each thread its rows
+    shards             WORK_ON_SHARD   NEEDS_THREADS: a large node, each thread its rows
     driver             PREPARE_BATCH   NEEDS_MANY: small nodes, each thread some of them
     leaf_values      CLOSE_TREE      tests without gain are removed again
                      MARK_LEAVES     buffer ─► leaf of each row; ROUTE_REST: of rows outside the bag

@@ -47,14 +47,14 @@ from spinney._types import (
     THRESHOLD,
 )
 
-from ..common.layout import pack_test
+from ..common.node_layout import pack_test
 from ..common.queue import is_ahead, pop, push
 from ..common.rng import fold
 from ..common.structs import BoostFrontier, BoostNodes, BoostScratch, BoostSettings, BoostTable, ByteRows
 from .rows import encode
 from .scan import hessian_of, value_of
 from .search import search
-from .threads import (
+from .shards import (
     add_histogram,
     clear_histogram,
     column_of,

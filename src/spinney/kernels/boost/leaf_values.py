@@ -13,7 +13,7 @@ from spinney._jit import door, inlined
 from spinney._types import THRESHOLD
 
 from ..common.branch import branch_of_code
-from ..common.layout import feature_of, kind_of, missing_of, pack_leaf, pack_link
+from ..common.node_layout import feature_of, kind_of, missing_of, pack_leaf, pack_link
 from ..common.structs import (
     BoostNodes,
     BoostTable,
@@ -26,7 +26,7 @@ from ..common.structs import (
     StoredTrees,
 )
 from .rows import decode, read_code
-from .threads import column_of
+from .shards import column_of
 
 LEAST_WEIGHT = 1e-300  # a leaf whose hessians underflow still weighs something
 

@@ -18,7 +18,7 @@ from spinney._jit import inlined, kernel
 from spinney._types import BIN_CODE, BIN_N, BIN_SUM, BIN_WEIGHT, MISSING_CODE, SUM_SHIFT
 
 from ..common.bins import order_bins
-from ..common.luck import few_rows, luck_of, no_chance
+from ..common.category_chance import few_rows, luck_of, no_chance
 from ..common.structs import BoostCut, BoostSettings, Bounds, Chance, HistogramScan, RowSums
 
 HESSIAN_MASK = np.int64((1 << SUM_SHIFT) - 1)

@@ -39,7 +39,7 @@ from ..common.structs import (
     RowSums,
 )
 from ..common.thresholds import last_below, place_threshold
-from .luck import noise_of
+from .category_chance import noise_of
 from .rows import add_wide, count_between, count_rows, encode
 from .scan import (
     NO_GAIN,
@@ -53,7 +53,7 @@ from .scan import (
     sort_bins,
     value_of,
 )
-from .threads import column_of, rows_of, runs_of
+from .shards import column_of, rows_of, runs_of
 
 GAIN_SLACK = 2.0**-40  # of the score of a node: less is rounding
 FEW_LEVELS = 64  # of a category at a node: any subset of so many may be a branch

@@ -107,7 +107,7 @@ class Rows(NamedTuple):
 class Nodes(NamedTuple):
     """The nodes of a tree under way, each array (room,) but the last. Life: tree; kernels write, Python enlarges."""
 
-    test: NDArray[np.int64]  # as `common.layout` packs it; 0: a leaf
+    test: NDArray[np.int64]  # as `common.node_layout` packs it; 0: a leaf
     first_child: NDArray[np.int64]  # 0: a leaf
     begin: NDArray[np.int64]  # first row
     n_rows: NDArray[np.int64]  # rows
@@ -194,7 +194,7 @@ class KeptSurrogates(NamedTuple):
     """
 
     node: NDArray[np.int64]  # whose test it stands in for
-    test: NDArray[np.int64]  # as `common.layout` packs it, "missing" being 1 if its branches are swapped
+    test: NDArray[np.int64]  # as `common.node_layout` packs it, "missing" being 1 if its branches are swapped
     cut: NDArray[np.int64]  # last code of branch 0, or first word of two bitsets: levels of branch 0, levels it knows
     agree: NDArray[np.int64]  # weight that goes the same way as by the node's own test
     known: NDArray[np.int64]  # weight of the rows that the node's own test knows
@@ -272,7 +272,7 @@ class Candidate(NamedTuple):
 
 
 class Chance(NamedTuple):
-    """What the levels of a category gain by chance, see `common.luck`. Life: node; a scan of a category makes it."""
+    """What levels gain by chance, see `common.category_chance`. Life: node; a scan of a category makes it."""
 
     noise: float  # what a unit of luck is worth, in units of the score; 0: luck is not asked for
     roots: float  # sum of sqrt(weight) over the levels
@@ -302,7 +302,7 @@ class CutAtHand(NamedTuple):
     w_left: int  # their weight, in units of the sums
     power_left: int  # sum of f over the classes left of it, see `tree.scan_classes`
     power_right: int  # sum of f over the classes right of it, missing rows included
-    roots: float  # sum of sqrt(weight) over the levels left of it, see `common.luck`; 0: a number
+    roots: float  # sum of sqrt(weight) over the levels left of it, see `common.category_chance`; 0: a number
 
 
 class DrawnTest(NamedTuple):
@@ -397,7 +397,7 @@ class StatUnits(NamedTuple):
     """Scalars of `tree.node_stats`. Life: tree; Python makes it."""
 
     criterion: int  # SQUARED_ERROR, GINI, ENTROPY, ...: that of the user
-    n_features: int  # what the link of a leaf asks for, see `common.layout`
+    n_features: int  # what the link of a leaf asks for, see `common.node_layout`
     has_monotone: bool  # leaves of numbers are kept within their bounds
     weight_unit: float  # worth of a unit of weight
     score_unit: float  # worth of a unit of a node's score, times its weight; three classes or more
@@ -423,7 +423,7 @@ class TreeArrays(NamedTuple):
     Life: tree; `tree.node_stats` writes, Python enlarges `distributions`.
     """
 
-    test: NDArray[np.uint32]  # as `common.layout` packs it; 0: a leaf
+    test: NDArray[np.uint32]  # as `common.node_layout` packs it; 0: a leaf
     first_child: NDArray[np.int32]  # 0: a leaf
     n_rows: NDArray[np.uint32]  # training rows
     threshold: NDArray[np.float64]  # or first word of a subset; of a leaf value, class or -1 - row in `distributions`
@@ -543,7 +543,7 @@ class BoostNodes(NamedTuple):
     Life: tree; kernels write, Python enlarges on NEEDS_ROOM.
     """
 
-    test: NDArray[np.int64]  # packed, see `common.layout`; 0: a leaf
+    test: NDArray[np.int64]  # packed, see `common.node_layout`; 0: a leaf
     first_child: NDArray[np.int64]  # 0: a leaf
     side: NDArray[np.int64]  # where its rows stand: 0 the table, 1 and 2 the halves of the buffer
     n_rows: NDArray[np.int64]  # rows, of all shards
@@ -586,7 +586,7 @@ class BoostFrontier(NamedTuple):
     cut_value: NDArray[np.float64]  # threshold; of a category not used
     lower: NDArray[np.float64]  # least value of the node, by monotone constraints
     upper: NDArray[np.float64]  # greatest value
-    noise: NDArray[np.float64]  # what a unit of luck is worth, see `common.luck`; 0: luck is not asked for
+    noise: NDArray[np.float64]  # what a unit of luck is worth, see `common.category_chance`; 0: luck is not asked for
     is_ready: NDArray[np.bool_]  # its children have rows, sums and tests, or are in the batch that gets them
     is_open: NDArray[np.bool_]  # a test was found: it may be split
     is_last: NDArray[np.bool_]  # its children will be leaves: row numbers alone are moved to them
@@ -657,7 +657,7 @@ class RowSums(NamedTuple):
     packed: int  # gradient << SUM_SHIFT | hessian, in units
     n_rows: int  # rows; 0: rows and weights were not counted
     weight: int  # of the rows, in units
-    noise: float  # what a unit of luck is worth, see `common.luck`; 0: of a number, or luck is not asked for
+    noise: float  # what a unit of luck is worth, see `common.category_chance`; 0: of a number, or luck is not asked for
 
 
 class Bounds(NamedTuple):
@@ -747,7 +747,7 @@ class LeafSums(NamedTuple):
 class LeafSettings(NamedTuple):
     """How sums become values of leaves. Life: tree; Python makes it."""
 
-    n_features: int  # what the link of a leaf asks for, see `common.layout`
+    n_features: int  # what the link of a leaf asks for, see `common.node_layout`
     gradient_unit: float  # worth of a unit of the sums of gradients
     hessian_unit: float  # worth of a unit of the sums of hessians
     reg_lambda: float  # L2 penalty of values
@@ -763,7 +763,7 @@ class StoredTrees(NamedTuple):
 
     first: int  # node where the next tree begins
     cuts: NDArray[np.float64]  # (room, 2): its first column thresholds and values of leaves ...
-    words: NDArray[np.uint64]  # (room, 2): ... the same memory: its second column links, see `common.layout`
+    words: NDArray[np.uint64]  # (room, 2): ... the same memory: its second column links, see `common.node_layout`
     n_rows: NDArray[np.uint32]  # (room,): training rows
     weight: NDArray[np.float64]  # (room,): sum of hessians
     gain: NDArray[np.float64]  # (room,): gain of the tests of each node's subtree, per weight
@@ -820,7 +820,7 @@ class TextbookSettings(NamedTuple):
 class TextbookNodes(NamedTuple):
     """The tree as it grows; all but `distributions` are (room,). Life: tree; kernels write, Python enlarges."""
 
-    test: NDArray[np.int64]  # as `kernels.common.layout` packs it
+    test: NDArray[np.int64]  # as `kernels.common.node_layout` packs it
     first_child: NDArray[np.int64]  # 0: a leaf
     begin: NDArray[np.int64]  # first entry in the arena; of an inner node what it was
     n_rows: NDArray[np.int64]  # entries
@@ -1026,7 +1026,7 @@ class PruneNodes(NamedTuple):
     Life: tree; kernels write.
     """
 
-    test: NDArray[np.int64]  # as `common.layout` packs it
+    test: NDArray[np.int64]  # as `common.node_layout` packs it
     first_child: NDArray[np.int64]  # 0: a leaf
     n_branches: NDArray[np.int64]  # 0: a leaf
     n_rows: NDArray[np.int64]  # entries
@@ -1182,7 +1182,7 @@ class BitScratch(NamedTuple):
 class AnyTree(NamedTuple):
     """A tree of any kind. Life: model; Python makes it, kernels only read."""
 
-    test: NDArray[np.uint32]  # (n_nodes,): as `common.layout` packs it
+    test: NDArray[np.uint32]  # (n_nodes,): as `common.node_layout` packs it
     first_child: NDArray[np.int32]  # (n_nodes,): 0: a leaf
     cut: NDArray[np.float64]  # (n_nodes,): `Tree.threshold`
     weight: NDArray[np.float64]  # (n_nodes,): of the training rows, in the user's units
@@ -1194,7 +1194,7 @@ class SurrogateTests(NamedTuple):
     """The surrogate tests of a tree, node by node, best first. Life: model; Python makes it, kernels only read."""
 
     first: NDArray[np.int32]  # (n_nodes + 1,): where those of each node begin; (1,): the tree has none
-    test: NDArray[np.uint32]  # (n,): as `common.layout` packs it; branch of missing values 1: its branches are swapped
+    test: NDArray[np.uint32]  # (n,): see `common.node_layout`; branch of missing values 1: its branches are swapped
     cut: NDArray[np.float64]  # (n,): threshold, or first word of its bitsets
     n_words: NDArray[np.int64]  # (n,): words of a bitset of levels; the levels that are known stand behind it
 

@@ -1,9 +1,9 @@
 """Send rows down finished trees: what a model says, and what is found out by asking it.
 
 Words. A *tree* is its nodes in one array, children behind their parent; a node's *cut* is its threshold, the first word
-of its subset, or what the leaf says; its *link* packs where it leads and what it asks (`common/layout.py`). A *block*
-is a copy of some rows next to the processor. A leaf *says* a value, a class, or, where classes are mixed, a row of
-*shares*.
+of its subset, or what the leaf says; its *link* packs where it leads and what it asks (`common/node_layout.py`). A
+*block* is a copy of some rows next to the processor. A leaf *says* a value, a class, or, where classes are mixed, a row
+of *shares*.
 
 Which way a row goes is decided in `common/branch.py` and nowhere else. Who goes how:
 

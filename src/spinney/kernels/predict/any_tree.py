@@ -12,7 +12,7 @@ from spinney._jit import door, inlined
 from spinney._types import EVERY_BRANCH, LEAF, MULTIWAY
 
 from ..common.branch import branch_of_value, has_level
-from ..common.layout import feature_of, kind_of, missing_of
+from ..common.node_layout import feature_of, kind_of, missing_of
 from ..common.structs import AnyTree, LeafAnswers, OpenNodes, SurrogateTests
 
 NO_BRANCH = -1

@@ -18,7 +18,7 @@ import numpy as np
 from spinney._jit import door, inlined
 from spinney._types import PLANE_LEAVES
 
-from ..common.layout import child_of_link, feature_of_link, missing_of_link
+from ..common.node_layout import child_of_link, feature_of_link, missing_of_link
 from ..common.structs import BinSegments, BitScratch, BitTrees, FloatTable, LeafRanges, LeafShares, ScoreSpan
 from ..data.binning import NONE, climb, segment_of, segment_of_bits
 from .lanes import add_leaf

@@ -19,7 +19,7 @@ from spinney._jit import door, inlined
 from spinney._types import LANES, LOW, MISSING_CODE, OFFSET, THRESHOLD
 
 from ..common.branch import branch_of_known, branch_of_value
-from ..common.layout import child_of_link, feature_of_link, kind_of_link, missing_of_link
+from ..common.node_layout import child_of_link, feature_of_link, kind_of_link, missing_of_link
 from ..common.structs import Descent, LaneScratch, LeafShares, PackedTrees
 
 NONE = np.uint64(0)

@@ -19,7 +19,7 @@ from spinney._jit import door, inlined
 from spinney._types import HAS_SHARES, HEAD_SIZE, LANES, MOST_STEPS, N_FEATURES, N_TREES, SUBSET, WIDTH
 
 from ..common.branch import branch_of_known, has_level
-from ..common.layout import child_of_link, feature_of_link, kind_of_link, missing_of_link, test_of_link
+from ..common.node_layout import child_of_link, feature_of_link, kind_of_link, missing_of_link, test_of_link
 
 NONE = np.uint64(0)
 ONE = np.uint64(1)

@@ -18,7 +18,7 @@ from spinney._jit import door, inlined
 from spinney._types import MOST_BRANCHES, THRESHOLD
 
 from ..common.branch import branch_of_value
-from ..common.layout import child_of_link, feature_of_link, kind_of_link, missing_of_link
+from ..common.node_layout import child_of_link, feature_of_link, kind_of_link, missing_of_link
 from ..common.rng import below, fold
 from ..common.structs import AskedTest, PackedTree, Permuted, RouteChanges, RouteScratch, RouteStack
 

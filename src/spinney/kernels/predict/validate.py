@@ -11,7 +11,7 @@ import numpy as np
 from spinney._jit import door, inlined
 from spinney._types import EVERY_BRANCH, SUBSET, THRESHOLD
 
-from ..common.layout import child_of_link, feature_of, kind_of, missing_of, pack_leaf, test_of_link
+from ..common.node_layout import child_of_link, feature_of, kind_of, missing_of, pack_leaf, test_of_link
 from ..common.structs import Branching, CheckMarks, CheckTolerances, ForestArrays, ForestSums
 
 SOUND = -1

@@ -9,6 +9,14 @@ Words
   power     f(w) = w log2 w in fixed point; sums of it are exact, so nothing depends on the order of rows
   raising   pruning that puts a node's heaviest branch in the node's place
 
+Files
+  driver        the loop over nodes; the figures of one node for people; values of a regression tree
+  scan_classes  the best test of a feature, for classes
+  scan_values   the same for numbers
+  figures       what both scans share; the choice among features
+  branches      entries of a node moved to its branches, some in pieces
+  prune         pessimistic pruning with subtree raising
+
 Who calls whom, and what state flows (`kernels.common.structs`)
 
   driver.grow(table, arena, spare, settings, nodes, stack, scratch, control)

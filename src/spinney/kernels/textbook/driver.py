@@ -36,8 +36,8 @@ from spinney._types import (
     W_ALL,
 )
 
-from ..common.layout import pack_test
-from ..common.means import join_values, settle_value_leaf
+from ..common.leaf_means import join_values, settle_value_leaf
+from ..common.node_layout import pack_test
 from ..common.structs import (
     ClassSpan,
     Cuts,

@@ -32,7 +32,7 @@ from spinney._types import (
 
 from ..common.branch import branch_of_value
 from ..common.elementary import power
-from ..common.layout import feature_of, kind_of, missing_of
+from ..common.node_layout import feature_of, kind_of, missing_of
 from ..common.structs import (
     Entries,
     Frame,

@@ -11,6 +11,25 @@ Words
   candidate  the best test so far and its score
   family     *moments* (numbers, two classes: weight and sum) or *classes* (three or more: a weight per class)
 
+Files
+-----
+  driver             the loop: opens, splits and closes nodes
+  search             a node: its sums, its features, the best test
+  candidates         the best test so far, which every scan takes and returns
+  scan_two_classes   cuts of a number, two classes of small whole weights
+  scan_many_classes  the same, three classes or more, by Gini
+  scan_moments       cuts of a number, any target that is summed as weight and sum
+  scan_classes       the same, three classes or more
+  subsets            subsets of the levels of a category
+  category_chance    what such levels gain by chance, by criterion
+  random_tests       one drawn test per feature
+  gain_ratio         gain ratio in the place of gain
+  sorted_lists       rows of a subtree in the order of each feature
+  partition          rows of a node moved to its branches
+  surrogates         tests for rows whose value is missing
+  stump              a tree of one test, for AdaBoost
+  node_stats         weight, impurity and value of every node of a grown tree
+
 Who calls whom
 --------------
   tree/grow.py                          memory, units, settings; enlarges arrays when the driver asks for room

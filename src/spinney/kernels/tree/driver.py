@@ -40,7 +40,7 @@ from spinney._types import (
     W_ALL,
 )
 
-from ..common.layout import pack_test
+from ..common.node_layout import pack_test
 from ..common.queue import pop, push
 from ..common.rng import fold
 from ..common.structs import (

@@ -13,8 +13,8 @@ from spinney._jit import door, inlined, kernel
 from spinney._types import MOST_BRANCHES, SDR, TARGET, WEIGHT
 
 from ..common.criteria import impurity_of_classes, impurity_of_two, pure_score
-from ..common.layout import missing_of, pack_leaf, pack_link
-from ..common.means import join_values, settle_value_leaf
+from ..common.leaf_means import join_values, settle_value_leaf
+from ..common.node_layout import missing_of, pack_leaf, pack_link
 from ..common.structs import Nodes, NodeSums, RowRange, StatUnits, Targets, TreeArrays
 
 

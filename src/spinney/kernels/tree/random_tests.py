@@ -40,7 +40,7 @@ from spinney._types import (
 )
 
 from ..common.branch import has_level
-from ..common.luck import no_chance
+from ..common.category_chance import no_chance
 from ..common.rng import below, fold, fraction
 from ..common.structs import (
     BinWalk,

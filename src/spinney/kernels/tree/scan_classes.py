@@ -34,8 +34,8 @@ from spinney._types import (
     WEIGHT,
 )
 
+from ..common.category_chance import less_luck, no_chance
 from ..common.criteria import blur_of, score_classes
-from ..common.luck import less_luck, no_chance
 from ..common.sorting import make_keys
 from ..common.structs import Candidate, Chance, CutAtHand, OpenNode, Rows, Scratch, Settings, SortedKeys, Table
 from ..common.ties import bar_above, judge

@@ -31,8 +31,8 @@ from spinney._types import (
     WEIGHT,
 )
 
+from ..common.category_chance import less_luck
 from ..common.criteria import blur_of, score_moments
-from ..common.luck import less_luck
 from ..common.structs import BinWalk, Candidate, OpenNode, Settings, SortedKeys
 from ..common.ties import bar_above, judge
 from .candidates import cut_between

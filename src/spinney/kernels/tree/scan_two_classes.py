@@ -31,12 +31,12 @@ from spinney._types import (
     WEIGHT,
 )
 
-from ..common.luck import less_luck, sum_roots
+from ..common.category_chance import less_luck, sum_roots
 from ..common.sorting import sort_keys
 from ..common.structs import Candidate, OpenNode, PackedScratch, Rows, Scratch, Settings, Table
 from ..common.ties import bar_above, floor_below
 from .candidates import cut_between, none_better
-from .luck import chance_of_numbers
+from .category_chance import chance_of_numbers
 
 LOW_HALF = 0xFFFFFFFF
 S16, S32 = np.uint64(16), np.uint64(32)

@@ -45,8 +45,8 @@ from spinney._types import (
 )
 
 from ..common.bins import list_bins_by_histogram, list_bins_by_keys
+from ..common.category_chance import no_chance
 from ..common.criteria import best_possible, blur_of, deviation, score_classes, score_moments
-from ..common.luck import no_chance
 from ..common.rng import fold
 from ..common.sorting import make_keys
 from ..common.structs import (

@@ -41,9 +41,9 @@ from spinney._types import (
     WEIGHT,
 )
 
+from ..common.category_chance import no_chance
 from ..common.criteria import best_possible, score_classes, score_moments
-from ..common.layout import pack_test
-from ..common.luck import no_chance
+from ..common.node_layout import pack_test
 from ..common.structs import (
     BinWalk,
     Candidate,

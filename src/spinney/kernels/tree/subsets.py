@@ -6,7 +6,7 @@
   more classes              order the levels by the first principal component of their class shares (Coppersmith, Hong
                             and Hosking 1999) and take the best prefix
 
-What levels in such an order gain by chance is taken off (`common.luck`), unless exact subsets are asked for.
+What levels in such an order gain by chance is taken off (`common.category_chance`), unless exact subsets are asked for.
 The bins are the levels present at the node, one each, with the level plus one in bins[BIN_CODE].
 """
 
@@ -31,7 +31,7 @@ from spinney._types import (
 )
 
 from ..common.bins import list_bins_by_histogram, order_bins
-from ..common.luck import sum_roots
+from ..common.category_chance import sum_roots
 from ..common.structs import (
     BinWalk,
     Candidate,
@@ -46,7 +46,7 @@ from ..common.structs import (
     Table,
 )
 from .candidates import none_better
-from .luck import chance_of_classes, chance_of_numbers
+from .category_chance import chance_of_classes, chance_of_numbers
 from .scan_classes import fill_histogram, power_kind, power_step, start_right, try_cut
 from .scan_moments import scan_moments
 from .scan_two_classes import scan_levels

@@ -29,7 +29,7 @@ from spinney._types import (
 )
 
 from ..common.branch import branch_of_code, has_level
-from ..common.layout import feature_of, kind_of, missing_of, pack_test
+from ..common.node_layout import feature_of, kind_of, missing_of, pack_test
 from ..common.sorting import make_keys
 from ..common.structs import Frontier, KeptSurrogates, Nodes, Parts, Rows, Scratch, Settings, Table
 from ..common.thresholds import place_threshold

@@ -1,6 +1,7 @@
-"""What the levels of a category gain by chance at a node, as the grower takes it off a subset: see `kernels.tree.luck`.
+"""What the levels of a category gain by chance at a node, as the grower takes it off a subset.
 
-Here in the units of a decrease of the criterion, from the sums of the node, for all criteria and any number of classes.
+The same as in `kernels.tree.category_chance`, but in the units of a decrease of the criterion, from the sums of the
+node, for all criteria and any number of classes.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spinney._criteria import CRITERIA
 from spinney._jit import interpreted
+from spinney._types import ENTROPY, GINI, SDR, SQUARED_ERROR
 from spinney.kernels.common.structs import Chance
 from spinney.tree.grow import SURE
 from spinney.tree.split_measures import impurity, weigh_sums
@@ -42,7 +45,7 @@ class LevelLuck:
 
         roots: sums of sqrt(weight) over the levels of branch 0; sides: (n_tests, 2) weights of the two branches.
         """
-        luck_of = interpreted().common.luck.luck_of
+        luck_of = interpreted().common.category_chance.luck_of
         found = [luck_of(self.chance, *test) for test in zip(roots.tolist(), *sides.T.tolist(), strict=True)]
         return np.array(found) / self.weight
 
@@ -59,24 +62,27 @@ def level_luck(
 
     total: sums of the node; levels: (n_levels, n_sums); row_weight: weight of an independent row.
     """
-    if cat_penalty == 0.0 or criterion == "misclassification" or not len(levels):
+    if cat_penalty == 0.0 or not len(levels):
         return None
     kernels = interpreted()
+    code = CRITERIA[criterion].code
     weight = float(weigh_sums(total, n_classes))
     information = max(weight / row_weight / len(levels) - 1.0, 0.0)
     alike = float(np.sum(np.square(total[1:] / weight))) if n_classes else 0.0  # chance that two rows have one class
-    few = kernels.common.luck.few_rows(information * 0.5 * (1.0 - alike) if n_classes else information)
+    few = kernels.common.category_chance.few_rows(information * 0.5 * (1.0 - alike) if n_classes else information)
     before = float(impurity(total, criterion))
-    noise = before
-    if n_classes:
+    if code == SQUARED_ERROR:
+        noise = before
+    elif code == SDR:
+        noise = kernels.tree.category_chance.mix(0.5 * before, before, few)
+    elif code in {GINI, ENTROPY}:
         effective = max(1.0 / alike, 2.0)
         surplus = (1.0 + math.sqrt((effective - 2.0) / len(levels))) ** 2
-        if criterion == "gini":
-            noise = before * min(surplus / (effective - 1.0), 1.0)
-        else:
-            least = float(kernels.tree.luck.NATS)
-            noise = kernels.tree.luck.mix(max(min(least * surplus, before), least), before, few)
-    elif criterion == "sdr":
-        noise = kernels.tree.luck.mix(0.5 * before, before, few)
+        noise = before * min(surplus / (effective - 1.0), 1.0)
+        if code == ENTROPY:
+            least = float(kernels.tree.category_chance.NATS)
+            noise = kernels.tree.category_chance.mix(max(min(least * surplus, before), least), before, few)
+    else:  # misclassification, and any that the kernels do not know the luck of
+        return None
     roots = float(np.sqrt(weigh_sums(levels, n_classes)).sum())
     return LevelLuck(Chance(cat_penalty * row_weight * noise, roots, few, 0.0, SURE), weight)

@@ -1,4 +1,4 @@
-"""What a unit of luck is worth at a node of a boosted tree: see `common.luck`.
+"""What a unit of luck is worth at a node of a boosted tree: see `common.category_chance`.
 
 A hessian takes the place of a weight, and the variance of the gradients of a unit of hessian that of the target's. The
 gain of boosting is half of what other trees call their gain, so the worth is half of that variance.
@@ -12,7 +12,7 @@ from spinney._jit import inlined, kernel
 
 from ..common.structs import BoostNodes, BoostSettings, BoostTable, ByteRows
 from .scan import gradient_of, hessian_of
-from .threads import runs_of
+from .shards import runs_of
 
 
 @kernel

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spinney import _jit
-from spinney import _packing as packing
+from spinney import _node_layout as packing
 from spinney._types import EVERY_BRANCH, LEAF, MULTIWAY, SUBSET, THRESHOLD
 
 FEATURES = st.integers(0, packing.MOST_FEATURES - 1)
@@ -54,7 +54,7 @@ def test_a_leaf_leads_to_itself_by_a_feature_behind_the_last(node, n_features):
 def test_compiled_layouts_are_the_interpreted_ones():
     import numba
 
-    layout = _jit.load_compiled().common.layout
+    layout = _jit.load_compiled().common.node_layout
     pack_test, pack_link, pack_leaf = layout.pack_test, layout.pack_link, layout.pack_leaf
     of_tests = layout.feature_of, layout.missing_of, layout.kind_of
     of_links = layout.feature_of_link, layout.missing_of_link, layout.kind_of_link

@@ -38,7 +38,7 @@ class Chart:
 
     Examples
     --------
-    >>> from spinney.show.chart import Chart
+    >>> from spinney.show.chart_model import Chart
     >>> from spinney.show.marks import Axis, Line
     >>> chart = Chart("Squares", "They rise.", Axis("x"), Axis("x²"), (Line((1, 2, 3), (1, 4, 9)),))
     >>> chart.to_table().rows

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spinney import read_table
-from spinney.table.batches import as_category, as_numbers, convert, open_batches
+from spinney.table.prediction_batches import as_category, as_numbers, convert, open_batches
 from spinney.table.schema import Schema
 
 

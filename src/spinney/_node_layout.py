@@ -1,7 +1,7 @@
 """Tests and links of nodes, packed and unpacked as arrays: the functions of the kernels' layout, for NumPy.
 
-What a mask or a shift is, `kernels/common/layout.py` alone knows; this gives its interpreted functions types. A *test*
-packs the feature, the branch of missing values and the kind of question; a *link* the first child and the test.
+What a mask or a shift is, `kernels/common/node_layout.py` alone knows; this gives its interpreted functions types. A
+*test* packs the feature, the branch of missing values and the kind of question; a *link* the first child and the test.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Whole = NDArray[np.int64]
     Words = NDArray[np.uint64]
 
-_layout = interpreted().common.layout
+_layout = interpreted().common.node_layout
 
 WORD_BITS = 64  # levels that one word of a bitset holds
 MOST_FEATURES: int = _layout.MOST_FEATURES  # a leaf asks for a feature behind the last

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from spinney.show.chart import MAX_TABLE_ROWS, Chart
+from spinney.show.chart_model import MAX_TABLE_ROWS, Chart
 from spinney.show.marks import Axis, Band, Bars, Cells, Guide, Histogram, Line, Points, RowStrip
 
 X, Y = Axis("size"), Axis("error")

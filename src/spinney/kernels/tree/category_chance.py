@@ -1,4 +1,4 @@
-"""What a unit of luck is worth at a node of a tree, by its criterion: see `common.luck`.
+"""What a unit of luck is worth at a node of a tree, by its criterion: see `common.category_chance`.
 
   squared error (and two-class Gini)   the variance of the target
   Gini                                 its value at the node, of which the best of K - 1 directions has a share: levels
@@ -6,9 +6,10 @@
   entropy                              1 / (2 log 2) bits, for a gain in nats is half a chi-squared number, times the
                                        surplus of the best direction; levels of a row or two gain all of the entropy
   SDR                                  half the standard deviation; levels of a row or two gain all of it
-  misclassification                    nothing: its gain is not a sum of squares
+  any other, as misclassification      nothing: its gain is not a sum of squares, or nobody has said what it gains
 
-All of them times the weight of a row, since sums of weighted targets vary with it.
+All of them times the weight of a row, since sums of weighted targets vary with it. `tracing/category_chance.py` has the
+same for traces.
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ from spinney._types import (
     PRESENT,
     Q_ALL,
     S_ALL,
+    SDR,
     SQUARED_ERROR,
     TARGET,
     W_ALL,
     WEIGHT,
 )
 
+from ..common.category_chance import few_rows, no_chance
 from ..common.criteria import deviation, score_classes, score_moments, times_log
-from ..common.luck import few_rows, no_chance
 from ..common.structs import Chance, OpenNode, Rows, Settings
 
 NATS = 0.7213475204444817  # half a nat, in bits: 1 / (2 log 2)
@@ -93,7 +95,7 @@ def chance_of_numbers(
         entropy = times_log(totals[W_ALL], xlogx) - times_log(totals[S_ALL], xlogx)
         entropy = (entropy - times_log(totals[W_ALL] - totals[S_ALL], xlogx)) / weight
         noise = mix(NATS * bit_of(xlogx), entropy, few)
-    elif not settings.is_class:  # SDR
+    elif settings.criterion == SDR:
         spread = deviation(totals[W_ALL], totals[S_ALL], totals[Q_ALL], settings.square_unit)
         noise = mix(0.5 * spread, spread, few)
     total = totals[S_ALL] - node.centre * totals[W_ALL]
