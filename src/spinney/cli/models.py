@@ -313,9 +313,9 @@ def find_day(path: str) -> str:
 def describe_features(estimator: Any) -> Iterator[dict[str, Any]]:
     """Name, kind and importance of each column."""
     schema = schema_of(estimator)
-    names = getattr(estimator, "feature_names_in_", None)
+    names = getattr(estimator, "feature_names_in_", None) if schema is None else schema.names
     importances = importances_of(estimator)
-    for j in range(estimator.n_features_in_):
+    for j in range(estimator.n_features_in_ if schema is None else schema.n_features):
         levels = None if schema is None else schema.levels[j]
         feature: dict[str, Any] = {"name": str(names[j]) if names is not None else f"x{j}"}
         if schema is not None:
