@@ -387,19 +387,18 @@ class BaseAdaBoost(Estimator[FittedAdaBoost]):
     def feature_importances_(self) -> NDArray[np.float64]:
         """Importances of the members, weighted as their votes, scaled to sum 1, shape (n_features,)."""
         fitted = self._find_fitted()
+        if fitted.trees is not None:
+            return fitted.predictor().feature_importances
         weights = np.abs(fitted.weights)
         if not weights.any():
             weights = np.ones(len(weights))
         total: Any = 0.0  # of each feature: dates are several
         for member, weight in zip(fitted.members, weights.tolist(), strict=True):
-            if fitted.trees is not None:
-                total += weight * member.importances()
-            elif hasattr(member, "feature_importances_"):
-                total += weight * member.feature_importances_
-            else:
+            if not hasattr(member, "feature_importances_"):
                 raise AttributeError(
                     f"feature_importances_ are those of the members, and {type(member).__name__} has none"
                 )
+            total += weight * member.feature_importances_
         scale = total.sum()
         return total / (scale if scale > 0.0 else 1.0)
 

@@ -76,6 +76,11 @@ class Predictor:
         """Names of those values; None where the model was fitted without."""
         return self.schema.names
 
+    @property
+    def feature_importances(self) -> NDArray[np.float64]:
+        """Importances of the features, scaled to sum 1, (n_features,): what `feature_importances_` of the model was."""
+        raise NotImplementedError
+
     # --- what each kind of model says of values ---
 
     def answer(self, values: NDArray[Any], n_jobs: int | None = None) -> NDArray[np.float64]:
