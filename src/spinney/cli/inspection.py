@@ -109,7 +109,7 @@ def ask_file(file: ModelFile) -> ModelFacts:
         parameters=read_parameters(stored),
         changed=tell_changes(stored),
         rounds=fitted.get("best_iteration_"),
-        oob_score=read_value(fitted.get("oob_score_")),
+        oob_score=read_stored(fitted.get("oob_score_")),
         pruning=tell_pruning(fitted.get("pruning_")),
     )
 
@@ -118,7 +118,7 @@ def read_parameters(stored: dict[str, Any]) -> dict[str, Any]:
     """The parameters of a stored estimator, by name; a loss of one's own is stored among what was fitted."""
     fitted = dict(stored["fitted"]["items"])
     return {
-        name: read_value(fitted.get(f"_{name}", content) if is_reference(content) else content)
+        name: read_stored(fitted.get(f"_{name}", content) if is_reference(content) else content)
         for name, content in stored["parameters"]["items"]
     }
 
@@ -128,7 +128,7 @@ def is_reference(content: Any) -> bool:
     return isinstance(content, dict) and content.get("is") == "same"
 
 
-def read_value(content: Any) -> Any:
+def read_stored(content: Any) -> Any:
     """A stored parameter: its value, or how it is written where it is an estimator, or a loss of one's own."""
     from spinney.model.container import BrokenFileError
     from spinney.model.state import KINDS, Reader
