@@ -288,6 +288,8 @@ def importances(model: Any, X: Any = None, y: Any = None) -> Chart:
         values = model.feature_importances_.tolist()
         # scikit-learn's rule for any fitted model: there is no such attribute where X had no names
         names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(len(values))])
+        schema = getattr(model, "_schema", None)  # of a model of ours: dates are several features
+        names = names if schema is None or schema.dates is None else schema.names
         errors = [np.nan] * len(values)
     found = [
         Importance(str(name), value, None if np.isnan(error) else error, value, None)

@@ -143,7 +143,7 @@ def test_a_device_is_not_replaced(tennis):
         ("x,y\n1,é\n2,b\n".encode("latin1"), ["line 2", "UTF-8"]),
         (bytes(range(256)), []),
         (b"PAR1 no parquet", []),
-        (b"x,y\n2024-01-01,a\n2024-01-02,b\n", ["x"]),
+        (b"x,y\n10:30:00,a\n11:30:00,b\n", ["x"]),
     ],
 )
 def test_bad_tables_are_refused_in_one_line_faults_149_150(content, words, tmp_path, model):

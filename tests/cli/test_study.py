@@ -128,7 +128,8 @@ def test_a_table_by_stdin(fruit):
     [
         ({"x": [], "y": []}, "no rows"),  # faults 1
         ({"y": [1.5, 2.5] * 20}, "no other column"),  # 3
-        ({"x": [dt.date(2026, 1, 1)] * 40, "y": [1.5, 2.5] * 20}, "derive numbers"),  # 18
+        ({"x": [dt.date(2026, 1, 1)] * 40, "y": [1.5, 2.5] * 20}, "one value throughout"),  # 18
+        ({"x": [dt.timedelta(i) for i in range(40)], "y": [1.5, 2.5] * 20}, "make numbers of it"),  # 18
         ({"x": [1.0] * 40, "y": [1.5, 2.5] * 20}, "one value throughout"),  # 35
         ({"x": list(range(40)), "y": [1.5, float("nan")] * 20}, "20 missing values"),  # 42
         ({"x": list(range(40)), "y": [1.5, float("inf")] * 20}, "infinite"),  # 42

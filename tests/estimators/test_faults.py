@@ -226,7 +226,7 @@ def test_fault_018_dates(kind, dtype):
     dates = np.arange(40).astype(dtype)
     for frame_of in FRAMES.values():
         with refuses(ValueError, "Column 'when' holds dates or times", "derive numbers from it"):
-            make(kind).fit(frame_of({"a": X[:, 0], "when": dates}), y)
+            make(kind, date_features=None).fit(frame_of({"a": X[:, 0], "when": dates}), y)
     with refuses(ValueError, dtype.partition("[")[0], "column 0", "derive numbers from it"):
         make(kind).fit(np.column_stack([dates, dates]), y)
     with refuses(ValueError, "Column 1 holds dates or times"):

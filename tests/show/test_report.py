@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 from report_cases import EVIL, make_evidence, make_figure, make_study, make_tree
+from spinney.reading.colours import shade
 from spinney.show.markup import VOID, Html, join, tag
 from spinney.show.page import is_report
 from spinney.show.path_chart import PathChart
 from spinney.show.report import make_figure_report, make_report
 from spinney.show.score_table import Ruler, Spread
-from spinney.show.tree_page import draw_text
-from spinney.study.evidence import TreeNode
+from spinney.show.tree_page import LOWEST, draw_text
+from spinney.study.evidence import NodePicture, TreeNode
 from spinney.study.result import Column
 
 LIMIT = 1_500_000
@@ -208,6 +209,37 @@ def test_the_data_of_the_tree_are_its_nodes_and_steps():
     assert data["steps"][1] == [2, "0.210", "0.030", "0.200"]
     assert (data["chosen"], data["classes"]) == (1, ["apple", "plum"])
     assert data["opened"] == story.one_error  # the size of the pruned tree in the table
+
+
+def test_the_picture_of_a_node_is_carried_with_the_colours_of_its_bars():
+    many = tuple((k, 20.0 - k) for k in range(12))
+    picture = NodePicture(("60", "180"), "105", 0.375, (((0, 3.0), (1, 9.0)), (), many), 4)
+    story = make_tree()
+    tree = replace(story, nodes=(replace(story.nodes[0], picture=picture), *story.nodes[1:]))
+    nodes = read_tree(Page(make_report(make_study(), replace(make_evidence(), tree=tree))))["nodes"]
+    names, cut, share, bins, missing, is_number = nodes[0][8]
+    assert (names, cut, share, missing, is_number) == (["60", "180"], "105", 0.375, 4, True)
+    assert bins[:2] == [[[0, 3.0], [1, 9.0]], []]
+    assert bins[2] == [*([k, 20.0 - k] for k in range(8)), [-1, 12.0 + 11.0 + 10.0 + 9.0]]
+    assert all(len(node) == 8 for node in nodes[1:])
+    numbers = make_tree(is_classes=False)
+    shades = replace(picture, bins=(((3, 5.0),), ((4, 55.0),)))
+    tree = replace(numbers, nodes=(replace(numbers.nodes[0], picture=shades), *numbers.nodes[1:]))
+    first, second = read_tree(Page(make_report(make_study(), replace(make_evidence(), tree=tree))))["nodes"][0][8][3]
+    assert (first[0][1], second[0][1]) == (3, 4)
+    assert first[0][0] != second[0][0]
+    assert {first[0][0], second[0][0]} == {shade(LOWEST), shade(1.0)}
+
+
+def test_on_paper_what_heads_something_stays_with_it():
+    page = Page(make_report(make_study(), make_evidence()))
+    (style,) = (one["text"] for one in page.all("style"))
+    printed = style.partition("@media print")[2]
+    rules = re.findall(r"([^{}]+)\{([^{}]*)\}", printed)
+    kept = {name.strip() for names, body in rules if "break-after: avoid" in body for name in names.split(",")}
+    heads = {one["name"] for one in page.elements} & {"h1", "h2", "h3", "h4", "caption", "summary", "thead", "dt"}
+    assert heads >= {"h1", "h2", "caption", "summary", "thead"}
+    assert heads <= kept
 
 
 def test_the_text_of_the_tree_is_that_of_the_chosen_step():

@@ -28,7 +28,7 @@ def test_what_cannot_be_used_is_left_out_with_a_reason():
             number=range(101, 111),
             name=[f"n{i}" for i in range(10)],
             copy=Y,
-            day=[dt.date(2020, 1, i + 1) for i in range(10)],
+            day=[dt.timedelta(i + 1) for i in range(10)],
             y=Y,
         ),
         "y",
@@ -39,7 +39,7 @@ def test_what_cannot_be_used_is_left_out_with_a_reason():
     }  # fmt: skip
     assert data.summary.dropped["number"] == "it numbers the rows"
     assert data.summary.dropped["copy"] == "it equals the target"
-    assert "date" in data.summary.dropped["day"]
+    assert "duration" in data.summary.dropped["day"]
     assert data.summary.classes == (("a", 6), ("b", 4))
 
 

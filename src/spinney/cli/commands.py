@@ -7,7 +7,8 @@ import click
 from spinney import __version__
 from spinney.cli.about import datasets, doctor, warmup
 from spinney.cli.group import Commands
-from spinney.cli.models import inspect, train
+from spinney.cli.inspection import inspect
+from spinney.cli.models import train
 from spinney.cli.predictions import evaluate, predict
 from spinney.cli.study import study
 from spinney.cli.trees import prune, trace, tree

@@ -1,24 +1,16 @@
-"""`spinney train` and `spinney inspect`: models, and what is in them."""
+"""`spinney train`: a model of a table, in a file."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from spinney.cli.inspection import count_parts, list_trees
 from spinney.cli.methods import METHODS, find_method, make_estimator, read_settings
-from spinney.cli.output import (
-    check_new,
-    force_option,
-    json_option,
-    print_json,
-    print_lines,
-    print_pairs,
-    print_table,
-    show,
-)
+from spinney.cli.output import check_new, force_option, json_option, print_json, print_pairs
 from spinney.cli.tables import (
     TrainingTable,
     drop_option,
@@ -33,10 +25,6 @@ from spinney.cli.tables import (
     task_option,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-MOST_LISTED = 20  # features or classes
 OUT_OF_BAG = "out-of-bag"
 QUICK_ROWS = 5000  # of a table, by which a model without bags is scored
 QUICK_FOLDS = 3
@@ -117,7 +105,7 @@ def train(
         "target": training.target,
         "rows": training.X.num_rows,
         "features": training.X.num_columns,
-        **count_parts(estimator),
+        **count_parts(list_trees(estimator), getattr(estimator, "classes_", None)),
         "seconds": round(seconds, 3),
     }
     score = score_training(estimator, training)
@@ -212,143 +200,3 @@ def tell_weakness(score: dict[str, Any]) -> str:
         f"the model is worse than predicting {simple}: {score['measure']} of {score['rows']} rows "
         f"{score['value']:.3f}, against {score['baseline']:.3f}. `spinney study` shows which method does better"
     )
-
-
-def count_parts(estimator: Any) -> dict[str, int]:
-    """Classes, trees, nodes and leaves of a model."""
-    from sklearn.base import is_classifier
-
-    parts: dict[str, int] = {}
-    if is_classifier(estimator):
-        parts["classes"] = len(estimator.classes_)
-    trees = list_trees(estimator)
-    if isinstance(trees, list):
-        parts["trees"] = len(trees)
-        parts["nodes"] = sum(tree.n_nodes for tree in trees)
-        parts["leaves"] = sum(tree.n_leaves for tree in trees)
-        if len(trees) == 1:
-            parts["depth"] = trees[0].depth
-    elif trees is not None:
-        parts |= {"trees": len(trees), "nodes": trees.n_nodes, "leaves": int(trees.is_leaf.sum())}
-    return parts
-
-
-def list_trees(estimator: Any) -> Any:
-    """The trees of a model: a forest, or a list of trees; None where its members have none."""
-    from spinney.estimators.base_tree import TreeEstimator
-
-    if isinstance(estimator, TreeEstimator):
-        return [estimator.tree_]
-    if hasattr(estimator, "forest_"):  # of bags and AdaBoost only where members are trees of one forest
-        return estimator.forest_
-    members = list(estimator.estimators_)
-    return (
-        [member.tree_ for member in members] if all(isinstance(member, TreeEstimator) for member in members) else None
-    )
-
-
-# --- inspect ------------------------------------------------------------------------------------------------------
-
-
-@click.command()
-@click.argument("model", type=click.Path())
-@click.option("--all", "is_all", is_flag=True, help=f"List every feature, not the first {MOST_LISTED} by importance.")
-@json_option
-def inspect(model: str, is_all: bool, as_json: bool) -> None:
-    """Show what is in a MODEL file.
-
-    Its method, parameters, columns, importances, size and versions; of a model that `spinney train` wrote also the
-    target, the number of training rows and the hash of their file, as `sha256sum` gives it.
-    """
-    from sklearn.base import is_classifier
-
-    from spinney import load_model
-    from spinney.model.container import read
-    from spinney.model.io import read_training
-
-    estimator = load_model(model)
-    text = read(model).text
-    told = read_training(text)
-    defaults = type(estimator)().get_params(deep=False)
-    parameters = estimator.get_params(deep=False)
-    features = list(describe_features(estimator))
-    facts: dict[str, Any] = {
-        "method": type(estimator).__name__,
-        "task": "classification" if is_classifier(estimator) else "regression",
-        "features": len(features),
-        **count_parts(estimator),
-        "rounds that predict": getattr(estimator, "best_iteration_", None),
-        "out-of-bag score": getattr(estimator, "oob_score_", None),
-        "bytes": Path(model).stat().st_size,
-        "target": told.get("target"),
-        "training rows": told.get("rows"),
-        "training data": None if "sha256" not in told else f"sha256 {told['sha256']}",
-        "saved by": f"spinney {text['library']}",
-        "file of": find_day(model),
-        "format": text["version"],
-    }
-    labels = estimator.classes_.tolist() if is_classifier(estimator) else None
-    if as_json:
-        names = {name.replace(" ", "_").replace("-", "_"): value for name, value in facts.items()}
-        print_json({**names, "parameters": parameters, "classes": labels, "features": features})
-        return
-    if labels is not None:
-        facts["classes"] = f"{len(labels)}: {', '.join(map(str, labels[:MOST_LISTED]))}"
-        facts["classes"] += " ..." * (len(labels) > MOST_LISTED)
-    changed = [f"{name}={value!r}" for name, value in parameters.items() if repr(value) != repr(defaults[name])]
-    facts["parameters"] = f"{', '.join(changed)}; others at their defaults" if changed else "defaults"
-    if getattr(estimator, "pruning_", None) is not None:
-        facts["pruning"] = estimator.pruning_.title
-    print_pairs(facts.items())
-    print_features(features, is_all=is_all)
-
-
-def find_day(path: str) -> str:
-    """The day on which a file was written; the model itself has none, so that equal models are equal files."""
-    import datetime as dt
-
-    return dt.datetime.fromtimestamp(Path(path).stat().st_mtime, tz=dt.UTC).date().isoformat()
-
-
-def describe_features(estimator: Any) -> Iterator[dict[str, Any]]:
-    """Name, kind and importance of each column."""
-    schema = schema_of(estimator)
-    names = getattr(estimator, "feature_names_in_", None)
-    importances = importances_of(estimator)
-    for j in range(estimator.n_features_in_):
-        levels = None if schema is None else schema.levels[j]
-        feature: dict[str, Any] = {"name": str(names[j]) if names is not None else f"x{j}"}
-        if schema is not None:
-            feature["kind"] = "number" if levels is None else "category"
-            feature["levels"] = None if levels is None else list(levels)
-        feature["importance"] = None if importances is None else float(importances[j])
-        yield feature
-
-
-def schema_of(estimator: Any) -> Any:
-    """What the columns of a model are; None where its members know it."""
-    return getattr(estimator, "_schema", None)
-
-
-def importances_of(estimator: Any) -> Any:
-    """Importances of the features, where the model has some."""
-    try:
-        return estimator.feature_importances_
-    except (AttributeError, ValueError):
-        return None
-
-
-def print_features(features: list[dict[str, Any]], *, is_all: bool) -> None:
-    """Print the features, those that matter most first."""
-    ranked = sorted(features, key=lambda feature: -(feature["importance"] or 0.0))
-    shown = ranked if is_all else ranked[:MOST_LISTED]
-    print_lines("")
-    rows = []
-    for feature in shown:
-        levels = feature.get("levels")
-        kind = feature.get("kind", "") if levels is None else f"{len(levels)} levels"
-        importance = "" if feature["importance"] is None else show(round(feature["importance"], 4))
-        rows.append([feature["name"], kind, importance])
-    print_table(["feature", "kind", "importance"], rows)
-    if len(shown) < len(ranked):
-        print_lines(f"... {len(ranked) - len(shown)} more: --all lists them")

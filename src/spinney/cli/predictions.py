@@ -63,7 +63,12 @@ def open_model(path: str, *, is_whole: bool = False) -> LoadedModel:
         try:
             model = load_predictor(path)
             return LoadedModel(
-                model, model.feature_names, model.n_features, model.classes, model.schema, model.n_numbers
+                model,
+                model.schema.column_names,
+                model.schema.n_columns,
+                model.classes,
+                model.schema,
+                model.n_numbers,
             )
         except BrokenFileError:
             raise
@@ -137,8 +142,9 @@ class Features:
         """Count the rows of levels that the model has not seen: it takes them for missing values."""
         import pyarrow.compute as pc
 
-        for j, levels in enumerate(schema.levels):
-            if levels is None:
+        for j, (k, dates) in enumerate(schema.inputs()):
+            levels = schema.levels[k]
+            if levels is None or dates is not None:
                 continue
             known = set(levels)
             for one in pc.value_counts(X.column(j)).to_pylist():

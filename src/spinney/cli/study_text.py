@@ -83,7 +83,7 @@ def print_summary(summary: TableSummary, form: str | None, plan: str, writer: Wr
     missing = sum(column.n_missing for column in summary.used) / n_cells
     inputs = " and ".join(
         part
-        for kind, words in (("number", "numbers"), ("category", "categories"))
+        for kind, words in (("number", "numbers"), ("date", "dates"), ("category", "categories"))
         if (part := _name_inputs(summary, kind, words))
     )
     writer.line(f"inputs: {inputs}; {missing:.1%} of the cells are missing")

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spinney.cli.group import Problem
+from spinney.cli.inspection import list_trees
 from spinney.cli.methods import find_method, read_settings
-from spinney.cli.models import list_trees, set_option
+from spinney.cli.models import set_option
 from spinney.cli.output import check_new, force_option, json_option, print_json, print_lines
 from spinney.cli.tables import TrainingTable, drop_option, open_data, split_target, target_option, task_option
 

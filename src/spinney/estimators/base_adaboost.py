@@ -228,7 +228,7 @@ class BaseAdaBoost(Estimator[FittedAdaBoost]):
     def _plan_trees(self, given: Any, data: AdaBoostData, y: NDArray[Any]) -> TreePlan:
         """Trees on codes of the table, made once; y: of the rows to learn from."""
         tree = clone(given).set_params(random_state=0)  # trees draw by keys of their own
-        table = data.given.read(tree.categorical_features).table
+        table = data.given.read(tree).table
         schema = table.schema
         monotone = check_monotone(tree.monotonic_cst, self, schema)
         # most trees are stumps, of one level
@@ -318,7 +318,7 @@ class BaseAdaBoost(Estimator[FittedAdaBoost]):
         if fitted.trees is not None:
             base = fitted.trees.base
             n_drawn = take_fitted(base).get("max_features_") if type(base) is type(self._default) else None
-            if n_drawn is None or not 1 <= n_drawn <= self.n_features_in_:
+            if n_drawn is None or not 1 <= n_drawn <= fitted.trees.schema.n_features:
                 return f"the trees of a {type(self).__name__} cannot be {base!r:.60}"
             return None
         is_fine = all(self._can_be_member(member) for member in fitted.members)
@@ -387,19 +387,18 @@ class BaseAdaBoost(Estimator[FittedAdaBoost]):
     def feature_importances_(self) -> NDArray[np.float64]:
         """Importances of the members, weighted as their votes, scaled to sum 1, shape (n_features,)."""
         fitted = self._find_fitted()
+        if fitted.trees is not None:
+            return fitted.predictor().feature_importances
         weights = np.abs(fitted.weights)
         if not weights.any():
             weights = np.ones(len(weights))
-        total = np.zeros(self.n_features_in_)
+        total: Any = 0.0  # of each feature: dates are several
         for member, weight in zip(fitted.members, weights.tolist(), strict=True):
-            if fitted.trees is not None:
-                total += weight * member.importances()
-            elif hasattr(member, "feature_importances_"):
-                total += weight * member.feature_importances_
-            else:
+            if not hasattr(member, "feature_importances_"):
                 raise AttributeError(
                     f"feature_importances_ are those of the members, and {type(member).__name__} has none"
                 )
+            total += weight * member.feature_importances_
         scale = total.sum()
         return total / (scale if scale > 0.0 else 1.0)
 

@@ -161,12 +161,13 @@ class Bagging(Estimator[FittedBagging]):
                 has_oob=bool(self.oob_score),
             )
             draw, weight = make_bagging_draw(params, data.n_rows, data.weight, group_codes, stratum_codes, seed)
-            bags = Bags(draw, self._make_spaces(seed), seed)
             data = data._replace(weight=weight)
             if has_trees:
-                table = data.read(templates[0].estimator.categorical_features)
+                table = data.read(templates[0].estimator)
+                bags = Bags(draw, self._make_spaces(seed, table.table.schema.n_features), seed)
                 self._fitted = self._fit_trees(templates, table, bags, old)
                 return self
+            bags = Bags(draw, self._make_spaces(seed, self.n_features_in_), seed)
             if bags.spaces.has_repeats and data.is_frame:
                 raise ValueError(
                     "bootstrap_features=True draws columns more than once, but a frame holds each column once: "
@@ -186,9 +187,8 @@ class Bagging(Estimator[FittedBagging]):
             stratum_codes = target.astype(np.int32)
         return check_codes(groups, "groups", len(target)), stratum_codes
 
-    def _make_spaces(self, seed: int) -> Subspaces:
+    def _make_spaces(self, seed: int, n_features: int) -> Subspaces:
         """How bags of columns are drawn."""
-        n_features = int(self.n_features_in_)
         if isinstance(self.max_features, Integral):
             n_drawn = int(self.max_features)
             if n_drawn > n_features:
@@ -386,7 +386,7 @@ class Bagging(Estimator[FittedBagging]):
     def _find_fault(self) -> str | None:
         """What is wrong with a fitted ensemble that was just read."""
         fitted = self._find_fitted()
-        fault = fitted.find_fault(self.n_features_in_)
+        fault = fitted.find_fault(self.n_features_in_ if fitted.trees is None else fitted.trees.schema.n_features)
         if fault is not None or fitted.trees is None:
             return fault or find_member_fault(fitted)
         return None if type(fitted.trees.base) is self._default else "the trees are copies of no CART tree"

@@ -67,7 +67,7 @@ BOOST_CONSTRAINTS: dict[str, list[Any]] = {
         name: SHARED_CONSTRAINTS[name]
         for name in (
             *("max_depth", "min_samples_split", "min_weight_fraction_leaf"),
-            *("monotonic_cst", "categorical_features", "random_state"),
+            *("monotonic_cst", "categorical_features", "date_features", "random_state"),
         )
     },
     "learning_rate": [Interval(Real, 0.0, None, closed="neither"), AUTOMATIC],
@@ -641,6 +641,8 @@ def find_difference(
         return f"X has {schema.n_features} columns, and had {old.schema.n_features}"
     if schema.levels != old.schema.levels:
         return "X differs in the levels of its categories"
+    if schema.dates != old.schema.dates:
+        return "X differs in its dates"
     before = None if old.classes is None else tuple(old.classes.tolist())
     if labels != before:
         return f"y differs: its classes are {labels!r:.60}, and were {before!r:.60}"

@@ -193,7 +193,7 @@ class BaseForest(Estimator[FittedForest]):
             raise ValueError("this needs the training data again, since no model keeps it: pass the X and y of fit")
         columns = open_x(self, X, is_fit=False)
         target = self._check_target(y, columns.n_rows)
-        table = read_columns(columns, self.categorical_features)
+        table = read_columns(columns, self.categorical_features, self.date_features)
         if table.n_rows != fitted.draw.n_rows or fingerprint(table, target, self._labels) != fitted.fingerprint:
             raise ValueError("X and y are not the training data: pass the very rows of fit, in the same order")
         return encode(columns, fitted.schema), target

@@ -71,6 +71,7 @@ GROWING_CONSTRAINTS: dict[str, list[Any]] = {  # of every tree that is grown on 
     "max_depth": [Interval(Integral, 1, None, closed="left"), None],
     "max_bins": [Interval(Integral, 2, MAX_CODES, closed="both")],
     "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
+    "date_features": [StrOptions({"auto"}), None],
     "random_state": ["random_state"],
 }
 
@@ -116,6 +117,7 @@ class TreeEstimator(Estimator[FittedTree]):
     ccp_risk: str
     validation_fraction: float
     categorical_features: Any
+    date_features: str | None
     random_state: Any
     trace: bool
 

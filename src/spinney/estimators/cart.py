@@ -148,12 +148,12 @@ def make_tree_estimator(cart: Any, tree: Tree, schema: Schema, classes: NDArray[
     values: dict[str, Any] = {
         "tree_": tree,
         "_schema": schema,
-        "n_features_in_": schema.n_features,
+        "n_features_in_": schema.n_columns,
         "n_outputs_": 1,
         "max_features_": max_features,
     }
-    if schema.names is not None:
-        values["feature_names_in_"] = np.array(schema.names, dtype=object)
+    if schema.column_names is not None:
+        values["feature_names_in_"] = np.array(schema.column_names, dtype=object)
     if classes is not None:
         values |= {"classes_": classes, "n_classes_": len(classes)}
     cart._set_fitted(values)  # noqa: SLF001
@@ -263,6 +263,9 @@ class CARTClassifier(TreeClassifier, TreeEstimator):
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns are categories: by dtype, or as mask, indices or names. A category has at most 65,535
         levels.
+    date_features : {"auto"}, optional
+        Columns of dates and times in a frame: with "auto" each is read as its year, month, weekday, days since the
+        first and hour, named such as `sold.month`; None: they are refused.
     random_state : int, RandomState or None
         Seed for `max_features`, `ties="random"` and the rows that pruning holds out; a RandomState is drawn from once
         per fit that needs it.
@@ -338,6 +341,7 @@ class CARTClassifier(TreeClassifier, TreeEstimator):
         max_bins: int = MAX_CODES,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
+        date_features: str | None = "auto",
         cat_penalty: float | str = "auto",
         random_state: int | np.random.RandomState | None = None,
         trace: bool = False,
@@ -364,6 +368,7 @@ class CARTClassifier(TreeClassifier, TreeEstimator):
         self.max_bins = max_bins
         self.monotonic_cst = monotonic_cst
         self.categorical_features = categorical_features
+        self.date_features = date_features
         self.cat_penalty = cat_penalty
         self.random_state = random_state
         self.trace = trace
@@ -441,6 +446,9 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns are categories: by dtype, or as mask, indices or names. A category has at most 65,535
         levels.
+    date_features : {"auto"}, optional
+        Columns of dates and times in a frame: with "auto" each is read as its year, month, weekday, days since the
+        first and hour, named such as `sold.month`; None: they are refused.
     leaf_model : "linear", optional
         What a leaf says: by default the mean of its rows; "linear": a ridge regression on them (a model tree).
         The tests are those of a tree of means, pruned as one; the models are fitted last. They say what
@@ -529,6 +537,7 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
         leaf_features: str = "path",
         leaf_alpha: float = 1.0,
         categorical_features: ArrayLike | str | None = "from_dtype",
+        date_features: str | None = "auto",
         cat_penalty: float | str = "auto",
         random_state: int | np.random.RandomState | None = None,
         trace: bool = False,
@@ -556,6 +565,7 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
         self.leaf_features = leaf_features
         self.leaf_alpha = leaf_alpha
         self.categorical_features = categorical_features
+        self.date_features = date_features
         self.cat_penalty = cat_penalty
         self.random_state = random_state
         self.trace = trace
@@ -583,7 +593,7 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
         if self.leaf_model is None:
             return tree
         values, numbers, weight, _ = training.rows.weighted()
-        n_terms = tree.depth if self.leaf_features == "path" else self.n_features_in_
+        n_terms = tree.depth if self.leaf_features == "path" else tree.n_features
         chosen = kernels(len(values) * (n_terms + 1) ** 2 * PRODUCT_SECONDS)
         params = LinearParams(self.leaf_features, float(self.leaf_alpha))
         return fit_leaves(tree, find_leaves(tree, values), LeafRows(values, numbers, weight), params, chosen)

@@ -313,6 +313,17 @@ def draw_seed(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
+def refuse_places(schema: Schema, name: str) -> None:
+    """Refuse a parameter that counts features where columns of dates have made several of one."""
+    if schema.dates is not None:
+        dates = next(dates for dates in schema.dates if dates is not None)
+        message = (
+            f"{name} counts features, but column {dates.name!r} holds dates and becomes {', '.join(dates.features)}: "
+            f"give {name} by name."
+        )
+        raise ValueError(message)
+
+
 def check_monotone(constraint: Any, estimator: Any, schema: Schema) -> NDArray[np.int8] | None:
     """Constraints as -1, 0 or 1 per feature, from a list, an array or a dict by name.
 
@@ -331,6 +342,8 @@ def check_monotone(constraint: Any, estimator: Any, schema: Schema) -> NDArray[n
             message = f"monotonic_cst names {unknown[0]!r}, which is not among the columns {list(names)[:10]}"
             raise ValueError(message)
         constraint = [constraint.get(name, 0) for name in names]
+    else:
+        refuse_places(schema, "monotonic_cst")
     try:
         signs = np.asarray(constraint)
     except ValueError as error:

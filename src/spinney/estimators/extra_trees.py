@@ -37,7 +37,7 @@ class ExtraTreesClassifier(ForestClassifier, BaseForest):
         As in `RandomForestClassifier`; out-of-bag rows need `bootstrap=True`, or `replace=False` with `max_samples`.
     voting, class_weight, missing, max_bins, monotonic_cst, categorical_features, n_jobs, random_state, verbose
         As in `RandomForestClassifier`.
-    warm_start
+    date_features, warm_start
         As in `RandomForestClassifier`.
 
     Attributes
@@ -88,6 +88,7 @@ class ExtraTreesClassifier(ForestClassifier, BaseForest):
         max_bins: int = MAX_CODES,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
+        date_features: str | None = "auto",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -119,6 +120,7 @@ class ExtraTreesClassifier(ForestClassifier, BaseForest):
         self.max_bins = max_bins
         self.monotonic_cst = monotonic_cst
         self.categorical_features = categorical_features
+        self.date_features = date_features
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -142,7 +144,7 @@ class ExtraTreesRegressor(ForestRegressor, BaseForest):
         As in `RandomForestClassifier`.
     max_samples, block_size, honest, honest_fraction, pruning, ccp_alpha, missing, max_bins, categorical_features
         As in `RandomForestClassifier`.
-    n_jobs, random_state, verbose, warm_start
+    date_features, n_jobs, random_state, verbose, warm_start
         As in `RandomForestClassifier`.
 
     Attributes
@@ -191,6 +193,7 @@ class ExtraTreesRegressor(ForestRegressor, BaseForest):
         max_bins: int = MAX_CODES,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
+        date_features: str | None = "auto",
         keep_members: bool = False,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -221,6 +224,7 @@ class ExtraTreesRegressor(ForestRegressor, BaseForest):
         self.max_bins = max_bins
         self.monotonic_cst = monotonic_cst
         self.categorical_features = categorical_features
+        self.date_features = date_features
         self.keep_members = keep_members
         self.n_jobs = n_jobs
         self.random_state = random_state

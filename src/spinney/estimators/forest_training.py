@@ -110,8 +110,7 @@ def check_warm_start(model: Any, old: FittedForest, mark: str, schema: Schema) -
             f"n_estimators={model.n_estimators} must be larger or equal to len(estimators_)={n_old} "
             "when warm_start==True"
         )
-    is_same = (schema.names, schema.levels) == (old.schema.names, old.schema.levels)
-    if mark != old.fingerprint or not is_same or old.forest.n_classes != len(model._labels or ()):  # noqa: SLF001
+    if mark != old.fingerprint or schema != old.schema or old.forest.n_classes != len(model._labels or ()):  # noqa: SLF001
         raise ValueError(
             "warm_start adds trees to a forest, so fit needs the X and y of the first fit again; "
             "these differ. Set warm_start=False to begin anew."

@@ -91,6 +91,9 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         Bins of equal weight, or of equal sums of second derivatives.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns are categories: by dtype, or as mask, indices or names.
+    date_features : {"auto"}, optional
+        Columns of dates and times in a frame: with "auto" each is read as its year, month, weekday, days since the
+        first and hour, named such as `sold.month`; None: they are refused.
     cat_smooth : float, default=10.0
         Levels are ordered by their mean derivative; this much weight at 0 is added to each, against small levels.
     max_cat_threshold : int, optional
@@ -210,6 +213,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         max_bins: int | None = 255,
         candidates: str = "weight",
         categorical_features: ArrayLike | str | None = "from_dtype",
+        date_features: str | None = "auto",
         cat_smooth: float = 10.0,
         max_cat_threshold: int | None = None,
         cat_penalty: float = 1.0,
@@ -248,6 +252,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         self.max_bins = max_bins
         self.candidates = candidates
         self.categorical_features = categorical_features
+        self.date_features = date_features
         self.cat_smooth = cat_smooth
         self.max_cat_threshold = max_cat_threshold
         self.cat_penalty = cat_penalty
@@ -433,9 +438,11 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
         As in `GradientBoostingClassifier`.
     min_weight_fraction_leaf, min_child_weight, reg_lambda, reg_alpha, gamma, pruning, subsample, max_features
         As in `GradientBoostingClassifier`.
-    max_features_per_tree, newton, init, max_bins, candidates, categorical_features, cat_smooth, max_cat_threshold
+    max_features_per_tree, newton, init, max_bins, candidates, categorical_features, date_features, cat_smooth
         As in `GradientBoostingClassifier`.
-    cat_penalty, interaction_cst, n_iter_no_change, scoring, tol, max_time, warm_start, n_jobs, verbose, random_state
+    max_cat_threshold, cat_penalty, interaction_cst, n_iter_no_change, scoring, tol, max_time, warm_start, n_jobs
+        As in `GradientBoostingClassifier`.
+    verbose, random_state
         As in `GradientBoostingClassifier`.
 
     Attributes
@@ -500,6 +507,7 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
         max_bins: int | None = 255,
         candidates: str = "weight",
         categorical_features: ArrayLike | str | None = "from_dtype",
+        date_features: str | None = "auto",
         cat_smooth: float = 10.0,
         max_cat_threshold: int | None = None,
         cat_penalty: float = 1.0,
@@ -539,6 +547,7 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
         self.max_bins = max_bins
         self.candidates = candidates
         self.categorical_features = categorical_features
+        self.date_features = date_features
         self.cat_smooth = cat_smooth
         self.max_cat_threshold = max_cat_threshold
         self.cat_penalty = cat_penalty

@@ -89,6 +89,9 @@ class ID3Classifier(TreeClassifier, TreeEstimator):
         Most distinct values of a numeric column that are kept apart; beyond, they are binned by quantiles.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns are categories: by dtype, or as mask, indices or names.
+    date_features : {"auto"}, optional
+        Columns of dates and times in a frame: with "auto" each is read as its year, month, weekday, days since the
+        first and hour, named such as `sold.month`; None: they are refused.
     random_state : int, RandomState or None
         Seed for the rows that pruning holds out.
     trace : bool, default=False
@@ -155,6 +158,7 @@ class ID3Classifier(TreeClassifier, TreeEstimator):
         class_weight: dict[Any, float] | str | None = None,
         max_bins: int = MAX_CODES,
         categorical_features: ArrayLike | str | None = "from_dtype",
+        date_features: str | None = "auto",
         random_state: int | np.random.RandomState | None = None,
         trace: bool = False,
     ) -> None:
@@ -174,6 +178,7 @@ class ID3Classifier(TreeClassifier, TreeEstimator):
         self.class_weight = class_weight
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.date_features = date_features
         self.random_state = random_state
         self.trace = trace
 
@@ -220,6 +225,9 @@ class ID3Regressor(TreeRegressor, TreeEstimator):
         Most distinct values of a numeric column that are kept apart; beyond, they are binned by quantiles.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns are categories: by dtype, or as mask, indices or names.
+    date_features : {"auto"}, optional
+        Columns of dates and times in a frame: with "auto" each is read as its year, month, weekday, days since the
+        first and hour, named such as `sold.month`; None: they are refused.
     random_state : int, RandomState or None
         Seed for the rows that pruning holds out.
     trace : bool, default=False
@@ -271,6 +279,7 @@ class ID3Regressor(TreeRegressor, TreeEstimator):
         min_gain: float = 0.0,
         max_bins: int = MAX_CODES,
         categorical_features: ArrayLike | str | None = "from_dtype",
+        date_features: str | None = "auto",
         random_state: int | np.random.RandomState | None = None,
         trace: bool = False,
     ) -> None:
@@ -287,6 +296,7 @@ class ID3Regressor(TreeRegressor, TreeEstimator):
         self.min_gain = min_gain
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.date_features = date_features
         self.random_state = random_state
         self.trace = trace
 

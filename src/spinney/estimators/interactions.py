@@ -6,6 +6,8 @@ from itertools import combinations
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+from spinney.estimators.checks import refuse_places
+
 if TYPE_CHECKING:
     from spinney.table.schema import Schema
 
@@ -23,18 +25,20 @@ def check_interactions(constraint: Any, schema: Schema) -> list[list[int]] | Non
     for group in constraint:
         if isinstance(group, str) or not hasattr(group, "__iter__"):
             raise TypeError(f"interaction_cst must be a list of sets of features, but holds {group!r}")
-        groups.append(sorted({find_feature(feature, names, n_features) for feature in group}))
+        groups.append(sorted({find_feature(feature, names, schema) for feature in group}))
     rest = sorted(set(range(n_features)).difference(*groups))
     return [group for group in [*groups, rest] if group]
 
 
-def find_feature(feature: Any, names: dict[Any, int], n_features: int) -> int:
+def find_feature(feature: Any, names: dict[Any, int], schema: Schema) -> int:
     """Index of a feature given by index or name."""
+    n_features = schema.n_features
     if isinstance(feature, str):
         if feature not in names:
             known = f"the columns are {list(names)[:10]}" if names else "X has no column names"
             raise ValueError(f"interaction_cst names {feature!r}, but {known}")
         return names[feature]
+    refuse_places(schema, "interaction_cst")
     is_index = isinstance(feature, Integral) and not isinstance(feature, bool)
     if not is_index or not 0 <= feature < n_features:
         raise ValueError(

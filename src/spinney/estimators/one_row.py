@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney.estimators.checks import open_x
-from spinney.table.columns import Categories, Columns, open_columns
+from spinney.table.columns import Categories, Columns, Numbers, open_columns
 from spinney.table.schema import plain_level
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ def is_flat(row: Any) -> bool:
 
 def open_cells(cells: list[Any], schema: Schema) -> Columns:
     """Values of one row as columns."""
-    if len(cells) != schema.n_features:
-        raise ValueError(f"row has {len(cells)} values; the model was fitted on {schema.n_features} features.")
+    if len(cells) != schema.n_columns:
+        raise ValueError(f"row has {len(cells)} values; the model was fitted on {schema.n_columns} features.")
     table = np.empty((1, len(cells)), object)
     table[0, :] = cells
     return open_columns(table)
@@ -49,16 +49,17 @@ def open_cells(cells: list[Any], schema: Schema) -> Columns:
 def unseen_levels(columns: Columns, schema: Schema, values: NDArray[Any]) -> dict[int, Any]:
     """Features of a row whose level fit has not seen, and that level: they count as missing."""
     found = {}
-    for j, levels in enumerate(schema.levels):
-        if levels is None or not np.isnan(values[j]):
+    for j, (k, _) in enumerate(schema.inputs()):
+        if schema.levels[k] is None or not np.isnan(values[k]):
             continue
         column = columns.read(j)
+        level = None
         if isinstance(column, Categories):
             code = int(column.codes[0])
-            level = plain_level(column.values[code], schema.name_of(j)) if 0 <= code < len(column.values) else None
-        else:
+            level = plain_level(column.values[code], schema.name_of(k)) if 0 <= code < len(column.values) else None
+        elif isinstance(column, Numbers):
             known = column.exact()[0]
             level = known[0].item() if len(known) else None
         if level is not None:
-            found[j] = level
+            found[k] = level
     return found

@@ -104,7 +104,8 @@ class OOBSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         if self.max_features is not None:
             order = np.argsort(-importance, kind="stable")
             is_kept[order[int(self.max_features) :]] = False
-        return is_kept
+        firsts = [k for k, _ in self.estimator_._schema.inputs()]  # noqa: SLF001
+        return np.logical_or.reduceat(is_kept, firsts)  # dates stay where one of their parts does
 
     def transform(self, X: Any) -> Any:
         """Keep the selected columns: of a frame as a frame of the same kind; of anything else as an array."""

@@ -87,6 +87,9 @@ class RandomForestClassifier(ForestClassifier, BaseForest):
         are not corrected.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns are categories: by dtype, or as mask, indices or names.
+    date_features : {"auto"}, optional
+        Columns of dates and times in a frame: with "auto" each is read as its year, month, weekday, days since the
+        first and hour, named such as `sold.month`; None: they are refused.
     n_jobs : int, optional
         Most threads; -1 means one per processor. By default as many as the work pays for. Results never depend on it.
     random_state : int, RandomState or None
@@ -161,6 +164,7 @@ class RandomForestClassifier(ForestClassifier, BaseForest):
         max_bins: int = MAX_CODES,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
+        date_features: str | None = "auto",
         cat_penalty: float | str = "auto",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -193,6 +197,7 @@ class RandomForestClassifier(ForestClassifier, BaseForest):
         self.max_bins = max_bins
         self.monotonic_cst = monotonic_cst
         self.categorical_features = categorical_features
+        self.date_features = date_features
         self.cat_penalty = cat_penalty
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -221,7 +226,7 @@ class RandomForestRegressor(ForestRegressor, BaseForest):
         As in `RandomForestClassifier`.
     max_leaf_nodes, bootstrap, replace, max_samples, block_size, honest, honest_fraction, pruning, ccp_alpha, missing
         As in `RandomForestClassifier`.
-    ties, max_bins, categorical_features, cat_penalty, n_jobs, random_state, verbose, warm_start
+    ties, max_bins, categorical_features, date_features, cat_penalty, n_jobs, random_state, verbose, warm_start
         As in `RandomForestClassifier`.
 
     Attributes
@@ -274,6 +279,7 @@ class RandomForestRegressor(ForestRegressor, BaseForest):
         max_bins: int = MAX_CODES,
         monotonic_cst: ArrayLike | dict[str, int] | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
+        date_features: str | None = "auto",
         cat_penalty: float | str = "auto",
         keep_members: bool = False,
         n_jobs: int | None = None,
@@ -305,6 +311,7 @@ class RandomForestRegressor(ForestRegressor, BaseForest):
         self.max_bins = max_bins
         self.monotonic_cst = monotonic_cst
         self.categorical_features = categorical_features
+        self.date_features = date_features
         self.cat_penalty = cat_penalty
         self.keep_members = keep_members
         self.n_jobs = n_jobs

@@ -78,9 +78,9 @@ def check_columns(values: dict[str, Any]) -> None:
         texts = names.tolist() if names.ndim == 1 else []
         if not all(isinstance(text, str) for text in texts) or not len(set(texts)) == len(texts) == n_columns:
             raise BrokenFileError(f"feature_names_in_ must be {n_columns} different names of columns")
-    if schema is not None and schema.n_features != values["n_features_in_"]:
+    if schema is not None and schema.n_columns != values["n_features_in_"]:
         raise BrokenFileError("n_features_in_ is not that of the schema")
-    if schema is not None and (None if names is None else tuple(names.tolist())) != schema.names:
+    if schema is not None and (None if names is None else tuple(names.tolist())) != schema.column_names:
         raise BrokenFileError("feature_names_in_ are not those of the schema")
 
 

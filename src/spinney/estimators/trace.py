@@ -89,7 +89,7 @@ def read_again(est: TreeEstimator, X: Any, y: Any, sample_weight: Any) -> Traini
         class_weight = est._class_weight  # noqa: SLF001
         times = count_copies(class_weight, weight) if est._counts_copies else None  # noqa: SLF001
         weight = weigh_classes(class_weight, est.classes_, target, weight)
-    table = read_columns(columns, est.categorical_features)
+    table = read_columns(columns, est.categorical_features, est.date_features)
     check_levels(table.schema, est._find_fitted().schema)  # noqa: SLF001
     return TrainingData(columns, table, target, weight, times)
 
@@ -105,6 +105,8 @@ def read_target(est: TreeEstimator, y: Any, n_rows: int) -> NDArray[Any]:
 
 def check_levels(now: Schema, then: Schema) -> None:
     """Refuse columns whose kind or levels are not those of fit."""
+    if now.dates != then.dates:
+        raise NotTheRowsError("X has other dates than in fit; pass the X that the tree was fitted on")
     for j, (levels, known) in enumerate(zip(now.levels, then.levels, strict=True)):
         if levels != known:
             raise NotTheRowsError(

@@ -87,10 +87,10 @@ class OpenedData(NamedTuple):
         """X as members of any kind take it."""
         return self.opened if isinstance(self.opened, Rows) else hold_rows(self.X, self.opened)
 
-    def read(self, categorical_features: Any) -> TrainingData:
-        """The same with the table that trees are grown on; X is no sparse matrix."""
+    def read(self, tree: Any) -> TrainingData:
+        """The same with the table that trees are grown on, as the parameters of one say; X is no sparse matrix."""
         assert not isinstance(self.opened, Rows)
-        table = read_columns(self.opened, categorical_features)
+        table = read_columns(self.opened, tree.categorical_features, tree.date_features)
         return TrainingData(self.opened, table, self.y, self.weight, self.times)
 
 
@@ -124,7 +124,7 @@ class TrainingData(NamedTuple):
 
 def read_training(estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight: Any = None) -> TrainingData:
     """Check and read what `fit` was given, as `open_training`, to grow trees on."""
-    return open_training(estimator, X, y, sample_weight, class_weight).read(estimator.categorical_features)
+    return open_training(estimator, X, y, sample_weight, class_weight).read(estimator)
 
 
 class CodedRows(NamedTuple):

@@ -68,13 +68,18 @@ class Predictor:
 
     @property
     def n_features(self) -> int:
-        """How many columns a row has."""
+        """How many values a row has: one for each column, but for dates, which are several."""
         return self.schema.n_features
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
-        """Names of the columns; None where the model was fitted without."""
+        """Names of those values; None where the model was fitted without."""
         return self.schema.names
+
+    @property
+    def feature_importances(self) -> NDArray[np.float64]:
+        """Importances of the features, scaled to sum 1, (n_features,): what `feature_importances_` of the model was."""
+        raise NotImplementedError
 
     # --- what each kind of model says of values ---
 
@@ -221,7 +226,8 @@ class Predictor:
 
     def encode(self, X: Any) -> NDArray[Any]:
         """A table as values, (n_rows, n_features): categories as the index of their level, missing as NaN."""
-        columns = match_names(open_columns(X), self.schema.names, type(self).__name__, "feature_names")
+        listed = "feature_names" if self.schema.dates is None else "schema.column_names"
+        columns = match_names(open_columns(X), self.schema.column_names, type(self).__name__, listed)
         return encode(columns, self.schema)
 
     def predict(self, X: Any, *, n_jobs: int | None = None) -> NDArray[Any]:

@@ -2,7 +2,8 @@
 
 The container (`model.container`) holds four texts: `format`, which is "spinney"; `version`, that of the format;
 `library`, the version of Spinney that wrote it; and `model`, JSON with the parts below. A fifth, `training`, is JSON
-too, and tells of the training data what `spinney train` knows; files without it are of version 1.0.
+too, and tells of the training data what `spinney train` knows; files without it are of version 1.0. Files of models
+that read dates are of version 1.2.
 
     method      the estimator's class
     summary     what the model is made of: features, classes, trees, nodes, rows that the first tree grew on
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     import os
 
 FORMAT = "spinney"
-MAJOR, MINOR = 1, 1
+MAJOR, MINOR = 1, 2
+_DATES = '"is":"DateColumn"'  # as `dump` writes it, and no text that it quotes
 TEXTS = {"format", "version", "library", "model"}
 TRAINING = "training"
 TOLD: dict[str, type] = {"target": str, "rows": int, "sha256": str}  # of the training data, each optional
@@ -54,12 +56,9 @@ def save(
         "estimator": writer.write(estimator, ""),
         "summary": summarise(predictor),
     }
-    text = {
-        "format": FORMAT,
-        "version": f"{MAJOR}.{0 if training is None else MINOR}",
-        "library": __version__,
-        "model": dump(content).decode(),
-    }
+    model = dump(content).decode()
+    minor = MINOR if _DATES in model else 0 if training is None else 1
+    text = {"format": FORMAT, "version": f"{MAJOR}.{minor}", "library": __version__, "model": model}
     if training is not None:
         text[TRAINING] = dump(training).decode()
     container = Container(writer.all_arrays(), text)

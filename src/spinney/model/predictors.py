@@ -13,7 +13,7 @@ from spinney._cached import once
 from spinney._threads import check_jobs
 from spinney.ensemble.links import ANY, LINKS, choose_class, respond, respond_one, two_shares
 from spinney.model.base_predictor import Predictor
-from spinney.model.boosted_scores import add_rounds, begin_raw
+from spinney.model.boosted_scores import add_rounds, begin_raw, sum_gains
 from spinney.model.forest_votes import lower_values, run_blocks, sum_votes, tree_predictions
 from spinney.model.packed_forest import pack_shares, pack_values
 from spinney.model.weighted_votes import (
@@ -60,6 +60,11 @@ class TreePredictor(Predictor):
 
     tree: Tree
     smoothing: float | str | None = None
+
+    @property
+    def feature_importances(self) -> NDArray[np.float64]:
+        """Impurity decrease by feature."""
+        return self.tree.importances()
 
     def check(self) -> None:
         """The tree is for these columns and classes, the smoothing is one."""
@@ -134,6 +139,11 @@ class VotePredictor(Predictor):
     is_hard: bool = False
     shift: int = 0
 
+    @property
+    def feature_importances(self) -> NDArray[np.float64]:
+        """Impurity decrease by feature, the mean over the trees."""
+        return self.forest.importances()
+
     def check(self) -> None:
         """The forest is for these columns and classes."""
         self.check_model(self.forest, self.n_classes)
@@ -196,6 +206,11 @@ class RoundPredictor(Predictor):
     link: str
     n_rounds: int
     exponent: int = 0
+
+    @property
+    def feature_importances(self) -> NDArray[np.float64]:
+        """Gain of the tests on each feature in the rounds that predict."""
+        return sum_gains(self.forest, self.n_rounds * self.n_raw)
 
     def check(self) -> None:
         """Forest, start, link and rounds fit each other and the classes."""
@@ -311,6 +326,18 @@ class WeightedPredictor(Predictor):
 
     forest: Forest
     weights: NDArray[np.float64]
+
+    @property
+    def feature_importances(self) -> NDArray[np.float64]:
+        """Importances of the trees, weighted as their votes."""
+        weights = np.abs(self.weights)
+        total = np.zeros(self.n_features)
+        for tree, weight in zip(
+            self.forest, (weights if weights.any() else np.ones(len(weights))).tolist(), strict=True
+        ):
+            total += weight * tree.importances()
+        scale = total.sum()
+        return total / (scale if scale > 0.0 else 1.0)
 
     def check(self) -> None:
         """One finite weight a tree."""

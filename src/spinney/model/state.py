@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from spinney.model.container import NAMES, BrokenFileError, dump, name_type
 from spinney.model.predictors import RoundPredictor, TreePredictor, VotePredictor, WeightedPredictor
+from spinney.table.dates import DATE_PARTS, DateColumn
 from spinney.table.schema import Schema
 from spinney.tree.forest import Forest
 from spinney.tree.linear import LinearLeaves
@@ -49,6 +50,7 @@ WORD_BITS, MOST_WIDE = (
     64,
     1000,
 )  # whole numbers of more bits may all have one hash, and then a set takes its size squared
+MOST_DAYS = 10**8  # of the first day of dates, from 1970 on: microseconds reach 292,000 years
 MAPPED = {f"forest.{name}" for name in ("hot", "n_rows", "weight", "impurity", "subsets", "distributions")}
 
 
@@ -413,12 +415,13 @@ def of_dataclass(cls: type, check: Callable[[Any], None]) -> Kind:
 def take_schema(schema: Schema) -> dict[str, Any]:
     """Lists: shorter than tuples."""
     levels = [None if column is None else list(column) for column in schema.levels]
-    return {"names": None if schema.names is None else list(schema.names), "levels": levels}
+    parts = {"names": None if schema.names is None else list(schema.names), "levels": levels}
+    return parts if schema.dates is None else parts | {"dates": list(schema.dates)}
 
 
 def make_schema(parts: dict[str, Any]) -> Schema:
     """Names are different texts; the levels of a column are different, and of one kind."""
-    names, levels = need(parts, Schema)["names"], parts["levels"]
+    names, levels = need({"dates": None, **parts}, Schema)["names"], parts["levels"]
     if not isinstance(levels, list) or not levels:
         raise BrokenFileError("a schema needs columns")
     if names is not None:
@@ -426,9 +429,54 @@ def make_schema(parts: dict[str, Any]) -> Schema:
     for column in levels:
         if column is not None:
             check_levels(column)
-    return Schema(
-        None if names is None else tuple(names), tuple(None if column is None else tuple(column) for column in levels)
+    schema = Schema(
+        None if names is None else tuple(names),
+        tuple(None if column is None else tuple(column) for column in levels),
+        None if parts.get("dates") is None else check_dates(parts["dates"]),
     )
+    if schema.dates is not None:
+        check_date_features(schema)
+    return schema
+
+
+def check_dates(dates: Any) -> tuple[DateColumn | None, ...]:
+    """One place a column, and dates in some."""
+    if not isinstance(dates, list) or not all(isinstance(one, DateColumn | None) for one in dates) or not any(dates):
+        raise BrokenFileError("dates of a schema must be columns of dates, or absent")
+    return tuple(dates)
+
+
+def check_date_features(schema: Schema) -> None:
+    """The features of dates are numbers, called as their parts are, and those of all columns are all features."""
+    names, k = [], 0
+    for dates in schema.dates or ():
+        if dates is None:
+            names.append(schema.names[k] if schema.names is not None and k < schema.n_features else "")
+            k += 1
+            continue
+        if any(schema.levels[k : k + len(dates.parts)]):
+            raise BrokenFileError("parts of dates are numbers")
+        names += dates.features
+        k += len(dates.parts)
+    if tuple(names) != schema.names:
+        raise BrokenFileError("the dates of a schema are not those of its features")
+    columns = schema.column_names or ()
+    if len(set(columns)) < len(columns):
+        raise BrokenFileError("columns need different names")
+
+
+def make_date_column(parts: dict[str, Any]) -> DateColumn:
+    """A name, parts that there are, in their order, and a first day."""
+    name, made, first, has_zone = (need(parts, DateColumn)[one] for one in ("name", "parts", "first", "has_zone"))
+    is_fine = isinstance(name, str) and isinstance(made, list) and type(first) is int and type(has_zone) is bool
+    if not is_fine or abs(first) > MOST_DAYS or not made or made != [part for part in DATE_PARTS if part in made]:
+        raise BrokenFileError("a column of dates has a name, parts and a first day")
+    return DateColumn(name, tuple(made), first, has_zone)
+
+
+def take_date_column(dates: DateColumn) -> dict[str, Any]:
+    """Lists: shorter than tuples."""
+    return {"name": dates.name, "parts": list(dates.parts), "first": dates.first, "has_zone": dates.has_zone}
 
 
 def check_names(names: Any, n_features: int) -> None:
@@ -529,6 +577,7 @@ def of_predictor(cls: type, types: dict[str, Any]) -> Kind:
 
 KINDS: dict[str, Kind] = {
     "Schema": Kind(Schema, take_schema, make_schema),
+    "DateColumn": Kind(DateColumn, take_date_column, make_date_column),
     "Legend": Kind(Legend, take_legend, make_legend),
     "Surrogates": make_side(Surrogates),
     "LinearLeaves": make_side(LinearLeaves),

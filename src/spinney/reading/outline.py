@@ -10,7 +10,7 @@ import numpy as np
 
 from spinney.reading.conditions import ALWAYS, NEVER, Condition, Possible, narrow
 from spinney.reading.text import branches
-from spinney.reading.wording import CUT, caption, count, has_missing, level_name, number, rounded
+from spinney.reading.wording import CUT, caption, count, has_missing, level_name, number, rounded_cut
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -142,7 +142,7 @@ def edge_label(tree: Tree, parent: int, item: Item, most: int, *, is_brief: bool
     if condition.levels is not None:
         return label_levels(tree, feature, condition.levels, most, suffix)
     cut = float(tree.threshold[parent])
-    shown = rounded(cut) if is_brief else number(cut, CUT)
+    shown = rounded_cut(cut) if is_brief else number(cut, CUT)
     bound = f"{'≤' if condition.low is None else '>'} {shown}" if condition.is_bounded else "known"
     return Label((bound,), suffix)
 

@@ -39,6 +39,12 @@ def rounded(x: float) -> str:
     return np.format_float_positional(float(text), trim="-") if "e" in text and 1e-4 <= abs(x) < 1e7 else text
 
 
+def rounded_cut(x: float) -> str:
+    """A threshold in four digits; in full where it is halfway between whole numbers, as of years."""
+    is_half = abs(x) < 1e5 and (x - 0.5).is_integer()
+    return f"{x:g}" if is_half else rounded(x)
+
+
 def apart(x: float, y: float) -> tuple[str, str]:
     """Two numbers in text, as short as keeps unequal ones apart."""
     texts = number(x, CUT), number(y, CUT)

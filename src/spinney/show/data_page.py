@@ -71,7 +71,10 @@ def list_columns(summary: TableSummary) -> Html:
     title = "Columns" if more <= 0 else f"The first {MAX_COLUMNS} of {len(summary.columns):,} columns"
     made = tag("table", tag("caption", title), tag("thead", head), tag("tbody", *lines))
     return join(
-        explained("Of numbers: lowest, median, highest. Of categories: the commonest levels with their rows."),
+        explained(
+            "Of numbers: lowest, median, highest. Of dates: first and last. "
+            "Of categories: the commonest levels with their rows."
+        ),
         scrolled(made, "Columns"),
     )
 
@@ -96,6 +99,8 @@ def write_values(column: Column) -> Html:
     if column.lowest is not None and column.highest is not None:
         middle = "" if column.median is None else f" · {rounded(column.median)}"
         return join(f"{rounded(column.lowest)}{middle} · {rounded(column.highest)}")
+    if column.span is not None:
+        return join(" · ".join(column.span))
     parts: list[str] = []
     for name, n_rows in column.top[:MAX_TOP]:
         parts += [", "] if parts else []

@@ -19,9 +19,10 @@ from spinney.show.page import explained, folded, table
 from spinney.show.path_chart import PathChart
 
 if TYPE_CHECKING:
-    from spinney.study.evidence import TreeNode, TreeView
+    from spinney.study.evidence import NodePicture, TreeNode, TreeView
 
 MAX_PARTS = 24  # classes of a node that have a colour; the rest share one
+MAX_STACKED = 8  # classes of a bin in the picture of a node
 MAX_KEYS = 16
 FEW_LEAVES = 10  # that are taken in at a glance
 MAX_TEXT_LEAVES = 60  # of the tree as text
@@ -222,17 +223,44 @@ def carry(tree: TreeView) -> Html:
 
 
 def pack(node: TreeNode, low: float, high: float) -> tuple[object, ...]:
-    """A node as a list: parent, branch, test, prediction, rows, rows by class, pruning step, fill of its value."""
+    """A node as a list: parent, branch, test, prediction, rows, rows by class, pruning step, fill of its value.
+
+    At its end is the picture, where there is one.
+    """
     parts = fill = None
     if node.counts is not None:
         held = sorted(((n_rows, k) for k, n_rows in enumerate(node.counts) if n_rows), reverse=True)[:MAX_PARTS]
         parts = sorted((k, round(n_rows, 3)) for n_rows, k in held)
     elif node.value is not None:
-        level = (node.value - low) / (high - low) if high > low else 1.0
-        level = min(max(level, LOWEST), 1.0)
+        level = level_of(node.value, low, high)
         fill = (shade(level), round(level, 3))
     test = None if node.test is None else clip(node.test)
-    return (node.parent, clip(node.branch), test, clip(node.answer), round(node.n_rows, 3), parts, node.cut, fill)
+    picture = None if node.picture is None else pack_picture(node.picture, low, high, has_classes=parts is not None)
+    facts = node.parent, clip(node.branch), test, clip(node.answer), round(node.n_rows, 3), parts, node.cut, fill
+    return facts if picture is None else (*facts, picture)
+
+
+def level_of(value: float, low: float, high: float) -> float:
+    """Where a value lies among those of the leaves, from almost 0 to 1."""
+    level = (value - low) / (high - low) if high > low else 1.0
+    return min(max(level, LOWEST), 1.0)
+
+
+def stack_classes(one: tuple[tuple[int, float], ...]) -> list[tuple[int, float]]:
+    """The commonest classes of a bin, in their order, and after them the others as class -1."""
+    kept = sorted(one, key=lambda part: -part[1])[:MAX_STACKED]
+    rest = sum(n_rows for _, n_rows in one) - sum(n_rows for _, n_rows in kept)
+    return sorted(kept) + ([(-1, rest)] if rest else [])
+
+
+def pack_picture(picture: NodePicture, low: float, high: float, *, has_classes: bool) -> tuple[object, ...]:
+    """A picture as a list: names, name of the cut, its place, bins of (class, rows) or (fill, rows), rows not known."""
+    bins = [
+        stack_classes(one) if has_classes else [(shade(level_of(mean, low, high)), n_rows) for n_rows, mean in one]
+        for one in picture.bins
+    ]
+    names = [clip(name) for name in picture.marks]
+    return (names, picture.cut, round(picture.share, 4), bins, picture.n_missing, picture.is_number)
 
 
 def draw_text(tree: TreeView) -> str:

@@ -22,6 +22,7 @@ ENOUGH_ROWS = 50  # of a table, such that values that never repeat are hardly ch
 MANY_ROWS, HALF = 200, 0.5  # of so many rows, half as many levels are names
 ID_NAME = re.compile(r"(?i:(.*[^a-z])?(id|ids|uuid|guid|key|rownum|index))|.*[a-z](Id|ID)")
 MAX_LETTERS = 30  # of an example
+YEAR = 365.2425 * 86_400_000_000  # microseconds
 DATE = re.compile(r"\d{1,4}([-./])\d{1,2}\1\d{1,4}([ T].*)?|\d{1,2}[-. ][A-Za-z]{3,9}[-. ]\d{2,4}")
 COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+")
 NUMBER = re.compile(r"[€$£]?\s?[+-]?\d[\d.,' ]*([eE][+-]?\d+)?\s?[%€$£]?")
@@ -86,14 +87,34 @@ def explain_number(name: str, values: NDArray[np.float64]) -> str | None:
 
 
 def read_numbers(column: pa.ChunkedArray) -> NDArray[np.float64] | None:
-    """The values of a column of numbers, NaN where they are missing; None for other columns."""
+    """The values of a column of numbers, or of dates in years, NaN where they are missing; None for other columns."""
     import pyarrow as pa
 
     kind = column.type
+    if is_date(kind):
+        return read_years(column)
     is_odd = pa.types.is_decimal(kind) or pa.types.is_float16(kind)
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or is_odd):
         return None
     return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
+
+
+def is_date(kind: pa.DataType) -> bool:
+    """Whether a type of Arrow is dates, or times of a day."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+
+
+def read_years(column: pa.ChunkedArray) -> NDArray[np.float64]:
+    """Dates and times as the year with a fraction, NaN where they are missing: what a chart of them counts in."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    zone = column.type.tz if pa.types.is_timestamp(column.type) else None
+    moments = pc.cast(column, options=pc.CastOptions(pa.timestamp("us", tz=zone), allow_time_truncate=True))
+    ticks = np.asarray(moments.cast(pa.int64()).cast(pa.float64(), safe=False).to_numpy(), np.float64)
+    return 1970.0 + ticks / YEAR
 
 
 def read_codes(column: pa.ChunkedArray) -> NDArray[np.int64]:

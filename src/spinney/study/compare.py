@@ -25,15 +25,15 @@ from spinney.study.metrics import COUNTED, Metric, choose_metric
 from spinney.study.result import MethodResult, Study, describe_error
 from spinney.study.significance import find_best, find_differences, find_smallest, keep_folds
 from spinney.study.turns import (
-    CUT,
     FEWEST_ROWS,
     MANY_ROWS,
     SAMPLES,
-    SHARE,
     Training,
     count_affordable,
+    cut_rows,
     estimate_seconds,
     place_of,
+    share_of,
 )
 
 if TYPE_CHECKING:
@@ -274,7 +274,7 @@ def _fit_first(run: Run, data: StudyData, metric: Metric, fold: Fold, clock: Clo
         with clock.alarm():
             return _fit_and_score(run, data, metric, fold)
     n_rows = len(fold.training.rows)
-    limit = clock.part(clock.left / SHARE)
+    limit = clock.part(clock.left / share_of(run.method.key))
     try:
         with limit.alarm():
             seconds = 0.0
@@ -282,14 +282,14 @@ def _fit_first(run: Run, data: StudyData, metric: Metric, fold: Fold, clock: Clo
                 seconds = _count_fits(run) * estimate_seconds(lambda part: _fit_copy(run, data, part), fold.training)
             if seconds <= limit.left:
                 return _fit_and_score(run, data, metric, fold)
-            n_fewer = count_affordable(n_rows, seconds, max(limit.left, 0.0)) if seconds > 0.0 else n_rows // CUT
+            n_fewer = count_affordable(n_rows, seconds, max(limit.left, 0.0)) if seconds > 0.0 else cut_rows(n_rows)
     except KeyboardInterrupt:
         if limit.left > 0:
             raise
-        n_fewer = n_rows // CUT
+        n_fewer = cut_rows(n_rows)
     if n_fewer < FEWEST_ROWS or clock.left <= 0:
         raise TimeoutError
-    again = clock.part(clock.left / SHARE)
+    again = clock.part(clock.left / share_of(run.method.key))
     try:
         with again.alarm():
             found = _fit_and_score(run, data, metric, fold._replace(training=fold.training.sample(n_fewer)))

@@ -97,9 +97,9 @@ def make_grid(column: pa.ChunkedArray) -> Grid:
     import pyarrow as pa
 
     values = plain(column)
-    kind = values.type
-    if pa.types.is_floating(kind) or pa.types.is_integer(kind):
-        return _grid_of_numbers(np.asarray(values.cast(pa.float64(), safe=False).to_numpy(), np.float64))
+    numbers = read_numbers(values)
+    if numbers is not None:
+        return _grid_of_numbers(numbers)
     known = np.flatnonzero(values.is_valid().to_numpy())
     levels, first, counts = np.unique(
         values.cast(pa.string()).drop_null().to_numpy().astype(str), return_index=True, return_counts=True

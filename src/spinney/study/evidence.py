@@ -162,6 +162,23 @@ class Dependence:
 
 
 @dataclass(frozen=True, slots=True)
+class NodePicture:
+    """The training rows of a node along the feature that it tests, and where the test cuts them.
+
+    Of a number `marks` are its lowest and highest, and `bins` are of one width; of a category there is a bin for each
+    level in `marks`, those of the first branch first. A bin has (class, rows) for each class in it, or of numbers one
+    (rows, mean of the target). `share` is how far along the axis, from 0 to 1, the cut is, `cut` what it is called.
+    """
+
+    marks: tuple[str, ...]
+    cut: str
+    share: float
+    bins: tuple[tuple[tuple[int, float], ...], ...]
+    n_missing: int
+    is_number: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class TreeNode:
     """A node of the drawn tree, parents before children.
 
@@ -169,6 +186,7 @@ class TreeNode:
     (None in a leaf of the whole tree), `answer` the prediction of the node as a leaf. `counts` are rows by class,
     `value` is the mean of numbers. `cut` is the step of the pruning path at which the node becomes a leaf (0: a leaf of
     the whole tree), so that at step s the tree consists of the nodes with no ancestor whose `cut` is at most s.
+    `picture` is there for the tests of most rows.
     """
 
     parent: int
@@ -179,6 +197,7 @@ class TreeNode:
     counts: tuple[float, ...] | None
     value: float | None
     cut: int
+    picture: NodePicture | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -271,6 +271,7 @@ def gather(subject: Subject, data: StudyData, record: FoldRecord, parts: Evidenc
     )
     columns = [one.feature for one in found["worths"] if one.fall > 0.0]
     columns = columns or [one.feature for one in found["importances"] if one.permutation > 0.0]
+    columns = [one for one in columns if one in data.X.column_names]  # no part of a date
     columns = columns or list(data.X.column_names)
     found["dependences"] = (
         parts.make(

@@ -57,11 +57,16 @@ def _combine_numbers(X: pa.Table) -> Iterator[str]:
             weights, *_ = np.linalg.lstsq(table, values, rcond=1e-10)
             if np.square(values - table @ weights).mean() <= EXACT:
                 used = [other for other, weight in zip(names, weights, strict=True) if abs(weight) > 1e-6]
-                is_copy = len(used) == 1 and X[name].cast("float64").equals(X[used[0]].cast("float64"))
+                is_copy = len(used) == 1 and _are_equal(X[name], X[used[0]])
                 yield f"{name!r} equals {used[0]!r}" if is_copy else _tell_combination(name, used)
                 continue
         names.append(name)
         kept.append(values)
+
+
+def _are_equal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> bool:
+    first, second = read_numbers(one), read_numbers(other)
+    return first is not None and second is not None and np.array_equal(first, second)
 
 
 def _tell_combination(name: str, used: list[str]) -> str:

@@ -23,10 +23,10 @@ def describe_error(error: Exception) -> str:
 class Column:
     """One column of the inputs.
 
-    `kind` is "number", "category" or "other". Of a number there are `lowest`, `median` and `highest`; of a category
-    `top`, its commonest levels with their counts. `suspicion` says why a column may leak the target or carry nothing.
-    `alone` is what it predicts by itself of rows not seen, from 0 (the baseline) to 1 (no error); `leak` says how it
-    gives the target away.
+    `kind` is "number", "category", "date" or "other". Of a number there are `lowest`, `median` and `highest`; of a
+    category `top`, its commonest levels with their counts; of dates `span`, the first and the last. `suspicion` says
+    why a column may leak the target or carry nothing. `alone` is what it predicts by itself of rows not seen, from 0
+    (the baseline) to 1 (no error); `leak` says how it gives the target away.
     """
 
     name: str
@@ -40,6 +40,7 @@ class Column:
     suspicion: str | None = None
     alone: float | None = None
     leak: str | None = None
+    span: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """A table made ready for a study: target and task, a summary of every column, and what cannot or must not be used.
 
-Left out are columns that hold nothing (constant, missing throughout), that no method takes (dates, lists), that are the
-target again, and names of rows (text that hardly repeats, whole numbers that count the rows, ids). What is only
+Left out are columns that hold nothing (constant, missing throughout), that no method takes (durations, lists), that are
+the target again, and names of rows (text that hardly repeats, whole numbers that count the rows, ids). What is only
 suspicious stays, with a remark; so does what gives the target away, for its reader to decide.
 """
 
@@ -19,6 +19,7 @@ from spinney.study.column_checks import (
     count_copies,
     explain_number,
     explain_target,
+    is_date,
     is_near_unique,
     tell_names,
 )
@@ -314,12 +315,26 @@ def _describe(column: pa.ChunkedArray, name: str, y: NDArray[Any], *, is_regress
     is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     if pa.types.is_null(kind):
         return Column(name, "other", len(column), 0), "it is missing throughout"
+    if is_date(kind):
+        return _describe_dates(column, name)
     if is_number:
         return _describe_number(column, name, y, is_regression=is_regression)
     if pa.types.is_boolean(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _describe_category(column, name, y, is_regression=is_regression)
-    advice = "derive numbers from it (year, month, days since a date)" if pa.types.is_temporal(kind) else "convert it"
+    advice = "make numbers of it, such as hours" if pa.types.is_temporal(kind) else "convert it"
     return Column(name, "other", column.null_count, 0), f"methods do not take {kind}: {advice}"
+
+
+def _describe_dates(column: pa.ChunkedArray, name: str) -> tuple[Column, str | None]:
+    import pyarrow.compute as pc
+
+    known = column.drop_null()
+    n_distinct = pc.count_distinct(known).as_py()
+    if not n_distinct:
+        return Column(name, "date", len(column), 0), "it is missing throughout"
+    ends = [str(one.as_py()) for one in pc.min_max(known).values()]
+    described = Column(name, "date", column.null_count, n_distinct, span=(ends[0], ends[1]))
+    return described, _CONSTANT if n_distinct == 1 and len(known) == len(column) else None
 
 
 def _describe_number(

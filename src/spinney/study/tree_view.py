@@ -13,16 +13,18 @@ import numpy as np
 from spinney.reading.outline import edge_label, feature_caption, make_outline
 from spinney.reading.wording import caption, rounded
 from spinney.study.evidence import PruningStep, TreeNode, TreeView
+from spinney.study.node_pictures import picture_nodes
 from spinney.tracing.tables import make_tables, rank_of
 from spinney.tree.prune import cut_sequence, from_units, node_risk
 from spinney.tree.subtree import cut_mask, find_remainder, find_tiers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from spinney.reading.outline import Item
+    from spinney.study.evidence import NodePicture
     from spinney.tree.prune import CutStep
     from spinney.tree.structure import Tree
 
@@ -79,12 +81,13 @@ def view_tree(
     chosen = len(steps) - 1 - int(np.argmin(errors[::-1])) if is_known else 0
     pruned = next(number for number, step in enumerate(steps) if step.n_leaves <= path.tree_.n_leaves)
     columns, rows, words = view_root(whole, X, y)
+    goal = np.searchsorted(whole.classes_, y) if is_classifier(whole) else np.asarray(y, np.float64)
     classes = tuple(map(str, whole.classes_.tolist())) if is_classifier(whole) else ()
     return TreeView(
         name=name,
         classes=classes,
         target=target,
-        nodes=view_nodes(shown, classes),
+        nodes=view_nodes(shown, classes, picture_nodes(shown.tree, whole._schema, X, goal)),  # noqa: SLF001
         steps=steps,
         chosen=chosen,
         one_error=pruned if is_known else 0,
@@ -117,7 +120,9 @@ def measure_steps(shown: Shown, n_steps: int) -> list[float]:
     return [from_units(tree, float(risk[(cut <= s) & (s < gone)].sum()), "error") for s in range(n_steps)]
 
 
-def view_nodes(shown: Shown, classes: Sequence[Any]) -> tuple[TreeNode, ...]:
+def view_nodes(
+    shown: Shown, classes: Sequence[Any], pictures: Mapping[int, NodePicture] | None = None
+) -> tuple[TreeNode, ...]:
     """The nodes in words and numbers, parents before children."""
     tree = shown.tree
     items = make_outline(tree)
@@ -145,6 +150,7 @@ def view_nodes(shown: Shown, classes: Sequence[Any]) -> tuple[TreeNode, ...]:
             counts=counts,
             value=value,
             cut=int(shown.cut[node]),
+            picture=(pictures or {}).get(node),
         )
 
     return tuple(tell(item) for item in items)

@@ -1,7 +1,8 @@
 """Whose turn it is under a budget, and what a method may spend on its first fold.
 
 Every method gets one fold before any gets two, the strong ones first. A first fold may take a third of the time that is
-left; a method that needs more is fitted on fewer rows. What a fit will take is told by two fits of small samples.
+left, one of boosting or of a forest half of it; a method that needs more is fitted on fewer rows. What a fit will take
+is told by two fits of small samples.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ ORDER = ("baseline", "boosting", "forest", "extra-trees", "cart", "c45", "baggin
 SAMPLES = (1000, 4000)  # rows of the fits that tell the cost
 MANY_ROWS = 10_000  # of a fold: below them the fit itself tells it as soon
 SHARE = 3  # a first fold may take one part in so many of the time left
+STRONG, STRONG_SHARE = ("boosting", "forest"), 2  # the same of those that a study must not go without
 SURE = 0.7  # of what it may take is planned for: a fit may take longer than its estimate
 FEWEST_ROWS = 200  # that a method is fitted on
 CUT = 8  # one row in so many is left where a fit took longer than it was told to
@@ -42,6 +44,11 @@ class Training(NamedTuple):
 def place_of(key: str) -> int:
     """Where a method stands among those that wait."""
     return ORDER.index(key) if key in ORDER else len(ORDER)
+
+
+def share_of(key: str) -> int:
+    """The first fold of a method may take one part in so many of the time left."""
+    return STRONG_SHARE if key in STRONG else SHARE
 
 
 def estimate_seconds(fit: Callable[[Training], object], training: Training, sizes: Iterable[int] = SAMPLES) -> float:
@@ -67,6 +74,17 @@ def extrapolate(first: float, second: float, sizes: tuple[int, int], n_rows: int
     few, more = sizes
     slope = max(second - first, 0.0) / (more - few)
     return max(second, first) + slope * (n_rows - more)
+
+
+def cut_rows(n_rows: int) -> int:
+    """How many rows are tried where all took longer than they were told to, and nobody knows how long they take.
+
+    Examples
+    --------
+    >>> [cut_rows(n_rows) for n_rows in (80_000, 1000, 300)]
+    [10000, 200, 37]
+    """
+    return max(n_rows // CUT, FEWEST_ROWS if n_rows >= 2 * FEWEST_ROWS else 0)
 
 
 def count_affordable(n_rows: int, seconds: float, allowance: float) -> int:

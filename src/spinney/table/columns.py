@@ -1,8 +1,9 @@
-"""What the columns of any table are: numbers, or categories.
+"""What the columns of any table are: numbers, categories, or dates.
 
 `open_columns` takes whatever a user calls X (array, list, dict, frame of any library, Arrow stream) and gives its
-columns one by one, each as `Numbers` or `Categories`; `match_names` brings them into the order of fit. Nothing is
-decided about models here: `schema` turns categories into levels, `ingest` reads whole tables.
+columns one by one, each as `Numbers`, `Categories` or `Dates`; `match_names` brings them into the order of fit. Nothing
+is decided about models here: `schema` turns categories into levels, `dates` dates into numbers, `ingest` reads whole
+tables.
 
 Words: a *cell* is one Python object of an object array; *missing* is None, NaN, NA or null, all the same;
 *wide* numbers are those of 2**53 and more, where float64 no longer holds every integer.
@@ -51,6 +52,7 @@ _FRAME_LIBRARIES = frozenset(
 _FRAME_PROTOCOLS = ("__narwhals_dataframe__", "__arrow_c_stream__", "__arrow_c_array__", "__dataframe__")
 
 _DATE_FIX = "derive numbers from it (year, month, days since a date), or drop the column"
+_NO_DATE = np.datetime64("NaT", "us")
 
 
 class UnreadableCellError(TypeError, ValueError):
@@ -105,7 +107,18 @@ class Categories:
     is_ordered: bool = False
 
 
-Column = Numbers | Categories
+@dataclass(frozen=True, slots=True)
+class Dates:
+    """A column of dates or times: datetime64 in microseconds, NaT where missing.
+
+    `has_zone`: the times were in a time zone; they are in UTC then, and else as the clock on the wall showed them.
+    """
+
+    values: NDArray[np.datetime64]
+    has_zone: bool
+
+
+Column = Numbers | Categories | Dates
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +323,8 @@ def _open_records(records: Sequence[Any]) -> Columns:
 
 _CELL_KINDS: tuple[tuple[str, tuple[type, ...]], ...] = (
     ("text", (str,)),
-    ("date", (dt.date, dt.time, dt.timedelta, np.datetime64, np.timedelta64)),  # timedelta64 is a numbers.Real too
+    ("date", (dt.date, np.datetime64)),
+    ("time", (dt.time, dt.timedelta, np.timedelta64)),  # timedelta64 is a numbers.Real too
     ("number", (bool, np.bool_, numbers.Real, decimal.Decimal)),
     ("complex", (complex, np.complexfloating)),
     ("bytes", (bytes, bytearray)),
@@ -329,9 +343,11 @@ def _kind_of_cell(kind: type) -> str:
 
 
 def read_cells(cells: list[Any], name: str) -> Column:
-    """A column of Python objects, as numbers or as text; never a mixture of both."""
+    """A column of Python objects, as numbers, text or dates; never a mixture of them."""
     types = {kind: _kind_of_cell(kind) for kind in set(map(type, cells))}
     kinds = set(types.values())
+    if "date" in kinds:
+        return _read_date_cells(cells, types, name)
     bad = kinds - {"text", "missing", "number"}
     if bad:
         kind = min(bad)
@@ -357,6 +373,29 @@ def _read_text_cells(cells: list[Any], types: dict[type, str], name: str) -> Cat
     return Categories(codes, list(codes_of))
 
 
+def _read_date_cells(cells: list[Any], types: dict[type, str], name: str) -> Dates:
+    other = next((cell for cell in cells if types[type(cell)] not in {"date", "missing"} and cell == cell), None)  # noqa: PLR0124, NaN is missing
+    example = next(cell for cell in cells if types[type(cell)] == "date")
+    if other is not None:
+        raise ValueError(
+            f"Column {name} holds dates or times beside other things, such as {_short(example)} and {_short(other)}. "
+            "Make it one kind: all dates, with None where one is missing."
+        )
+    dates = [cell if types[type(cell)] == "date" else None for cell in cells]
+    zones = {getattr(cell, "tzinfo", None) is not None for cell in dates if cell is not None}
+    if len(zones) > 1:
+        raise ValueError(f"Column {name} has times with and without a time zone: give all of them one, or none.")
+    values = np.array([_NO_DATE if cell is None else to_moment(cell) for cell in dates], "datetime64[us]")
+    return Dates(values, has_zone=True in zones)
+
+
+def to_moment(moment: Any) -> np.datetime64:
+    """A date or time as NumPy has it, in microseconds, with a zone in UTC."""
+    if getattr(moment, "tzinfo", None) is not None:
+        moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
+    return np.datetime64(moment, "us")
+
+
 def _read_number_cells(cells: list[Any], types: dict[type, str], name: str) -> Numbers:
     if all(kind is type(None) or types[kind] == "number" for kind in types):
         known = cells
@@ -374,7 +413,7 @@ def _read_number_cells(cells: list[Any], types: dict[type, str], name: str) -> N
 def refuse_kind(name: str, kind: str, example: Any) -> NoReturn:
     """Explain why a column of this kind (an example cell or dtype is shown) cannot be used, and what to do."""
     shown = _short(example)
-    if kind == "date":
+    if kind in {"date", "time"}:
         raise ValueError(f"Column {name} holds dates or times ({shown}): {_DATE_FIX}.")
     if kind == "complex":
         raise ValueError(f"Complex data not supported: column {name} holds {shown}. Use its real and imaginary parts.")
@@ -490,19 +529,27 @@ def _read_series(series: Any, name: str) -> Column:
         return _read_text(series, name)
     if dtype == nw.Categorical or dtype == nw.Enum:  # noqa: PLR1714, an Enum hashes by its categories
         return _read_categories(series)
+    if dtype == nw.Date or dtype == nw.Datetime:  # noqa: PLR1714, a Datetime hashes by its unit
+        return _read_dates(series, name)
     if dtype.is_temporal():
-        refuse_kind(name, "date", dtype)
+        refuse_kind(name, "time", dtype)
     if dtype.is_nested():
         refuse_kind(name, "nested", dtype)
     if dtype == nw.Binary:
         refuse_kind(name, "bytes", dtype)
-    array = np.asarray(series.to_numpy())
+    return _read_objects(np.asarray(series.to_numpy()), name)
+
+
+def _read_objects(array: NDArray[Any], name: str) -> Column:
+    """A column whose dtype says nothing to narwhals, as an array."""
     if array.dtype.kind in "fiub":
         return Numbers(array)
     if array.dtype.kind == "c":
         refuse_kind(name, "complex", array.dtype)
-    if array.dtype.kind in "mM":
-        refuse_kind(name, "date", array.dtype)
+    if array.dtype.kind == "M":
+        return Dates(array.astype("datetime64[us]"), has_zone=False)
+    if array.dtype.kind == "m":
+        refuse_kind(name, "time", array.dtype)
     return read_cells(array.astype(object).tolist(), name)
 
 
@@ -513,6 +560,22 @@ def _read_text(series: Any, name: str) -> Column:
         # Arrow holds valid Unicode only; pandas also holds lone surrogates.
         return read_cells(series.to_list(), name)
     return _read_dictionary(array.dictionary_encode())
+
+
+def _read_dates(series: Any, name: str) -> Dates:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    array = series.to_arrow()
+    zone = array.type.tz if pa.types.is_timestamp(array.type) else None
+    options = pc.CastOptions(pa.timestamp("us", tz=zone), allow_time_truncate=True)  # a nanosecond is no feature
+    try:
+        moments = pc.cast(array, options=options)
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"Column {name} holds dates beyond those of microseconds: {error}") from error
+    missing = int(_NO_DATE.astype(np.int64))
+    whole = moments.cast(pa.int64()).fill_null(missing).to_numpy(zero_copy_only=False)
+    return Dates(whole.view("datetime64[us]"), has_zone=zone is not None)
 
 
 def _read_categories(series: Any) -> Categories:

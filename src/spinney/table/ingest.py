@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from spinney.table.columns import Columns, Numbers, may_be_wide, open_columns, quote_name
+from spinney.table.columns import (
+    Categories,
+    Columns,
+    Dates,
+    Numbers,
+    may_be_wide,
+    open_columns,
+    quote_name,
+    refuse_kind,
+)
+from spinney.table.dates import AUTO, DateColumn, check_date_features, learn_dates
 from spinney.table.schema import (
     Level,
     Schema,
@@ -91,7 +101,7 @@ def _write_levels(codes: NDArray[np.uint16], n_levels: int, out: NDArray[np.floa
     np.take(table, codes, out=out, mode="clip")  # NO_LEVEL is clipped to the last place
 
 
-def read_columns(X: Any, categorical_features: Any = "from_dtype") -> Table:
+def read_columns(X: Any, categorical_features: Any = "from_dtype", date_features: Any = AUTO) -> Table:
     """X as a table to fit on.
 
     Parameters
@@ -102,6 +112,9 @@ def read_columns(X: Any, categorical_features: Any = "from_dtype") -> Table:
     categorical_features : "from_dtype", None, or array-like of bool, int or str
         Which columns are categories. "from_dtype": category, Enum, dictionary and text columns of a frame.
         A mask of length n_features, indices or names replace that rule; None: no column is one.
+    date_features : "auto" or None
+        What becomes of columns of dates and times in a frame. "auto": several features each, see `dates`; None: they
+        are refused.
 
     Returns
     -------
@@ -116,6 +129,7 @@ def read_columns(X: Any, categorical_features: Any = "from_dtype") -> Table:
     [[1.0, 0.0], [1.5, nan]]
     """
     columns = X if isinstance(X, Columns) else open_columns(X)
+    takes_dates = check_date_features(date_features)
     declared = declared_categories(categorical_features, columns)
     if columns.matrix is not None and (declared is None or not declared.any()):
         if may_be_wide(columns.matrix):
@@ -125,18 +139,53 @@ def read_columns(X: Any, categorical_features: Any = "from_dtype") -> Table:
         return Table(schema, columns.n_rows, [], columns.matrix)
     vocabularies: list[tuple[Level, ...] | None] = []
     parts: list[Numbers | NDArray[np.uint16]] = []
+    dates: list[DateColumn | None] = []
     for j in range(columns.n_columns):
-        levels, part = _read_part(columns, j, None if declared is None else bool(declared[j]))
+        column, is_declared = columns.read(j), None if declared is None else bool(declared[j])
+        if isinstance(column, Dates):
+            if columns.names is None or not takes_dates or is_declared:
+                _refuse_dates(column, quote_name(columns.names, j))
+            date, numbers = learn_dates(column, columns.names[j])
+            vocabularies += [None] * len(numbers)
+            parts += map(Numbers, numbers)
+            dates.append(date)
+            continue
+        levels, part = _read_part(column, columns, j, is_declared)
         vocabularies.append(levels)
         parts.append(part)
-    return Table(Schema(columns.names, tuple(vocabularies)), columns.n_rows, parts, columns.matrix)
+        dates.append(None)
+    names = columns.names
+    if names is not None and any(dates):
+        names = _name_features(names, dates)
+    return Table(
+        Schema(names, tuple(vocabularies), tuple(dates) if any(dates) else None), columns.n_rows, parts, columns.matrix
+    )
+
+
+def _refuse_dates(column: Dates, name: str) -> NoReturn:
+    """Refuse a column of dates where they are not taken."""
+    known = column.values[~np.isnat(column.values)]
+    refuse_kind(name, "date", str(known[0]) if len(known) else "all missing")
+
+
+def _name_features(names: tuple[str, ...], dates: list[DateColumn | None]) -> tuple[str, ...]:
+    """Names of the features of columns, of which some are dates."""
+    found = [
+        name for one, date in zip(names, dates, strict=True) for name in ((one,) if date is None else date.features)
+    ]
+    twice = next((name for i, name in enumerate(found) if name in found[:i]), None)
+    if twice is not None:
+        raise ValueError(
+            f"X has a column {twice!r}, which is what a part of the dates in another column is called: rename it."
+        )
+    return tuple(found)
 
 
 def _read_part(
-    columns: Columns, j: int, is_declared: bool | None
+    column: Numbers | Categories, columns: Columns, j: int, is_declared: bool | None
 ) -> tuple[tuple[Level, ...] | None, Numbers | NDArray[np.uint16]]:
     """Levels (None if numeric) and content of column j; `is_declared` is None where the dtype decides."""
-    column, name = columns.read(j), quote_name(columns.names, j)
+    name = quote_name(columns.names, j)
     if isinstance(column, Numbers) and is_declared:
         column = number_categories(column, name)
     if isinstance(column, Numbers):

@@ -9,6 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from spinney.table.columns import Categories
+from spinney.table.dates import parse_dates
 from spinney.table.ingest import ARROW_SUFFIXES, NO_NUMBER, check_file, csv_options, drop_index, reading
 
 if TYPE_CHECKING:
@@ -17,12 +19,14 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from spinney.table.dates import DateColumn
     from spinney.table.schema import Level, Schema
 
 BATCH_ROWS = 65_536
 BLOCK_BYTES = 8 << 20  # of CSV: no row may be longer
 BOOLEANS = ("0", "false", "False", "FALSE", "1", "true", "True", "TRUE")  # as Arrow reads them: half is false
 MOST_LETTERS = 60
+BELOW = " below the header"
 
 
 class Batches(NamedTuple):
@@ -126,11 +130,16 @@ def convert(table: pa.Table, schema: Schema, first_row: int = 0) -> pa.Table:
 
     first_row: rows of the file before these, for messages.
     """
-    columns = [
-        as_category(table.column(j)) if is_text(levels) else as_numbers(table.column(j), schema.name_of(j), first_row)
-        for j, levels in enumerate(schema.levels)
-    ]
     import pyarrow as pa
+
+    columns = []
+    for column, (k, dates) in zip(table.columns, schema.inputs(), strict=True):
+        if dates is not None:
+            columns.append(as_dates(column, dates, first_row))
+        elif is_text(schema.levels[k]):
+            columns.append(as_category(column))
+        else:
+            columns.append(as_numbers(column, schema.name_of(k), first_row))
 
     return pa.table(columns, names=table.column_names)
 
@@ -146,6 +155,19 @@ def as_category(column: pa.ChunkedArray) -> pa.ChunkedArray:
     import pyarrow.compute as pc
 
     return pc.if_else(pc.equal(column, ""), pa.scalar(None, column.type), column).dictionary_encode()
+
+
+def as_dates(column: pa.ChunkedArray, dates: DateColumn, first_row: int = 0) -> pa.ChunkedArray:
+    """Text as dates and times, as ISO 8601 has them: `NA` and the like are missing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    text = pc.utf8_trim_whitespace(column)
+    text = pc.if_else(pc.is_in(text, pa.array(NO_NUMBER)), pa.scalar(None, text.type), text)
+    encoded = text.combine_chunks().dictionary_encode()
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    read = parse_dates(Categories(codes, encoded.dictionary.to_pylist()), dates.name, first_row + 1, BELOW)
+    return pa.chunked_array([pa.array(read.values, pa.timestamp("us", tz="UTC" if read.has_zone else None))])
 
 
 def as_numbers(column: pa.ChunkedArray, name: str, first_row: int = 0) -> pa.ChunkedArray:
@@ -165,7 +187,7 @@ def as_numbers(column: pa.ChunkedArray, name: str, first_row: int = 0) -> pa.Chu
     if cell in BOOLEANS:  # a column of booleans, with something else further down
         row = pc.index(pc.and_(pc.is_null(place), pc.is_valid(text)), value=True).as_py()
         cell = text[row].as_py()
-    where = f"in row {first_row + row + 1} below the header"
+    where = f"in row {first_row + row + 1}{BELOW}"
     raise ValueError(f"column {name} should be a number, but is {cell[:MOST_LETTERS]!r} {where}")
 
 

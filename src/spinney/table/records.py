@@ -31,6 +31,8 @@ class RecordReader:
     def __init__(self, schema: Schema) -> None:
         """Look-ups of each column: its name, the kinds of cells that are plain there, its levels if it has any."""
         self.columns: list[tuple[str, frozenset[type], dict[Any, float] | None]] = []
+        if schema.dates is not None:  # dates are not plain: every row goes the way of tables
+            return
         for name, levels in zip(schema.names or (), schema.levels, strict=bool(schema.names)):
             if levels is None:
                 self.columns.append((name, NUMBERS, None))
@@ -40,7 +42,7 @@ class RecordReader:
 
     def read(self, record: Mapping[str, Any]) -> NDArray[np.float64] | None:
         """The values of a row, (n_features,); None where a table has to be made of it."""
-        if not self.columns or len(record) != len(self.columns):  # no columns: fit had no names
+        if not self.columns or len(record) != len(self.columns):  # no columns: fit had no names, or dates
             return None
         values = []
         for name, kinds, index in self.columns:

@@ -21,6 +21,7 @@ from spinney.table.columns import (
     Categories,
     Column,
     Columns,
+    Dates,
     Numbers,
     is_missing_type,
     may_be_wide,
@@ -28,8 +29,11 @@ from spinney.table.columns import (
     quote_name,
     refuse_kind,
 )
+from spinney.table.dates import DateColumn, read_dates
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
 Level = str | bool | int | float
@@ -41,45 +45,74 @@ _BLOCK_ROWS = 4096  # rows written together: 1M x 28 columns become row-major in
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The columns a model was fitted on; plain data.
+    """The features a model was fitted on; plain data.
 
-    `names` is None where the input had no names. `levels[j]` is None for a numeric column, else its
+    `names` is None where the input had no names. `levels[j]` is None for a numeric feature, else its
     vocabulary in stored order, empty when the column was missing throughout.
+
+    A feature is a column of X, but for dates, each of which is several. `dates`, where there are some, has one place
+    for each column of X: what is known of its dates, or None where the column is a feature.
     """
 
     names: tuple[str, ...] | None
     levels: tuple[tuple[Level, ...] | None, ...]
+    dates: tuple[DateColumn | None, ...] | None = None
 
     @property
     def n_features(self) -> int:
-        """How many columns there are."""
+        """How many features there are."""
         return len(self.levels)
 
     @property
+    def n_columns(self) -> int:
+        """How many columns X has."""
+        return len(self.levels if self.dates is None else self.dates)
+
+    @property
+    def column_names(self) -> tuple[str, ...] | None:
+        """Names of the columns of X, where it has some."""
+        if self.dates is None or self.names is None:
+            return self.names
+        return tuple(self.names[k] if dates is None else dates.name for k, dates in self.inputs())
+
+    def inputs(self) -> Iterator[tuple[int, DateColumn | None]]:
+        """The first feature of each column of X, and what is known of its dates if it has them."""
+        if self.dates is None:
+            yield from ((j, None) for j in range(len(self.levels)))
+            return
+        k = 0
+        for dates in self.dates:
+            yield k, dates
+            k += 1 if dates is None else len(dates.parts)
+
+    @property
     def is_categorical(self) -> NDArray[np.bool_]:
-        """Shape (n_features,): which columns have levels."""
+        """Shape (n_features,): which features have levels."""
         return np.array([levels is not None for levels in self.levels], dtype=np.bool_)
 
     def name_of(self, j: int) -> str:
-        """Column j as messages call it: its quoted name, or its index."""
+        """Feature j as messages call it: its quoted name, or its index."""
         return quote_name(self.names, j)
 
 
 def encode(X: Any, schema: Schema) -> NDArray[Any]:
     """X as values: C-contiguous (n_rows, n_features), a category as the index of its level, missing as NaN.
 
-    A level that the schema does not hold is missing. Columns are taken by position. The result is float64, or
-    float32 where X is a C-contiguous float32 array and every column numeric; a native C-contiguous array of
-    either dtype comes back as it is, neither copied nor looked at.
+    A level that the schema does not hold is missing. Columns are taken by position; dates become several. The result
+    is float64, or float32 where X is a C-contiguous float32 array and every column numeric; a native C-contiguous
+    array of either dtype comes back as it is, neither copied nor looked at.
     """
     columns = X if isinstance(X, Columns) else open_columns(X)
-    if columns.n_columns != schema.n_features:
+    if columns.n_columns != schema.n_columns:
         raise ValueError(
-            f"X has {columns.n_columns} features, but the model is expecting {schema.n_features} features as input."
+            f"X has {columns.n_columns} features, but the model is expecting {schema.n_columns} features as input."
         )
-    if columns.matrix is not None and all(levels is None for levels in schema.levels):
+    if columns.matrix is not None and schema.dates is None and all(levels is None for levels in schema.levels):
         return _encode_matrix(columns.matrix, schema)
-    parts = [_encode_column(columns.read(j), schema, j) for j in range(schema.n_features)]
+    parts: list[NDArray[Any]] = []
+    for j, (k, dates) in enumerate(schema.inputs()):
+        column = columns.read(j)
+        parts += [_encode_column(column, schema, k)] if dates is None else read_dates(column, dates)
     return _rows_of(parts, columns)
 
 
@@ -102,6 +135,10 @@ def _to_float64(values: NDArray[Any]) -> NDArray[np.float64]:
 def _encode_column(column: Column, schema: Schema, j: int) -> NDArray[Any]:
     """Values of one column, shape (n_rows,), any real dtype."""
     levels, name = schema.levels[j], schema.name_of(j)
+    if isinstance(column, Dates):
+        held = "numbers" if levels is None else "categories"
+        text = f"Column {name} holds dates or times, but had {held} when the model was fitted. Give what it had then."
+        raise ValueError(text)  # noqa: TRY004, as any bad content
     if isinstance(column, Categories):
         if levels is None:
             return numbers_behind(column, name, _WAS_NUMERIC)
@@ -116,7 +153,7 @@ def _encode_column(column: Column, schema: Schema, j: int) -> NDArray[Any]:
 
 
 def _rows_of(parts: list[NDArray[Any]], columns: Columns) -> NDArray[np.float64]:
-    rows = np.empty((columns.n_rows, columns.n_columns), dtype=np.float64)
+    rows = np.empty((columns.n_rows, len(parts)), dtype=np.float64)
     with np.errstate(over="ignore"):
         for start in range(0, columns.n_rows, _BLOCK_ROWS):
             block = rows[start : start + _BLOCK_ROWS]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinney.table.columns import Categories, Column, Columns, Numbers
+from spinney.table.columns import Categories, Column, Columns, Dates, Numbers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,6 +56,8 @@ def take_rows(column: Column, rows: NDArray[np.int64]) -> Column:
     if isinstance(column, Numbers):
         values: Any = column.values[rows]
         return Numbers(values, None if column.cells is None else column.cells[rows])
+    if isinstance(column, Dates):
+        return Dates(column.values[rows], column.has_zone)
     codes = column.codes[rows]
     used = np.unique(codes[codes >= 0])
     places = np.where(codes < 0, -1, np.searchsorted(used, codes))

@@ -52,8 +52,8 @@
 
     const find = (id) => document.getElementById(`tree-${id}`);
     const view = find("view"), slider = find("step"), caption = find("caption"), panel = find("node"), found = find("found");
-    const nodes = story.nodes.map(([parent, branch, test, answer, rows, parts, cut, fill], id) =>
-      ({ id, parent, branch, test, answer, rows, parts, cut, fill, children: [], depth: 0 }));
+    const nodes = story.nodes.map(([parent, branch, test, answer, rows, parts, cut, fill, picture], id) =>
+      ({ id, parent, branch, test, answer, rows, parts, cut, fill, picture, children: [], depth: 0 }));
     for (const node of nodes.slice(1)) {
       nodes[node.parent].children.push(node);
       node.depth = nodes[node.parent].depth + 1;
@@ -455,6 +455,41 @@
 
     const html = (name, ...inside) => { const e = document.createElement(name); e.append(...inside); return e; };
 
+    // The rows of a node along the feature that it tests, as bars of classes or shades, and the cut.
+    function drawPicture(node) {
+      const [names, cut, share, bins, missing, isNumber] = node.picture;
+      const wide = 340, tall = 84, low = 18, step = wide / Math.max(bins.length, 1);
+      const total = (bin) => bin.reduce((all, part) => all + part[1], 0);
+      const most = Math.max(...bins.map(total), 1);
+      const shapes = [];
+      bins.forEach((bin, k) => {
+        let y = tall;
+        for (const [what, rows] of bin) {
+          const height = (rows / most) * (tall - 4);
+          y -= height;
+          shapes.push(make("rect", { fill: node.parts ? story.fills[what] || "#999999" : what, x: k * step + 0.5, y, width: Math.max(step - 1, 0.5), height }));
+        }
+      });
+      const at = share * wide;
+      shapes.push(make("line", { class: "base", x1: 0, x2: wide, y1: tall, y2: tall }),
+        make("line", { class: "cut", x1: at, x2: at, y1: 0, y2: tall + 4 }));
+      if (isNumber) {
+        const half = widthOf(cut, 11, 650) / 2 + 6;
+        if (at > half + widthOf(names[0], 11)) shapes.push(write(names[0], "more", 0, tall + low - 4));
+        if (at < wide - half - widthOf(names[1], 11)) shapes.push(write(names[1], "more", wide, tall + low - 4, "end"));
+        const x = Math.min(Math.max(at, half - 6), wide - half + 6);
+        shapes.push(write(cut, "at", x, tall + low - 4, "middle"));
+      } else {
+        names.forEach((name, k) => shapes.push(write(cutText(name, step - 4, 11), "more", (k + 0.5) * step, tall + low - 4, "middle")));
+      }
+      const where = isNumber ? `from ${names[0]} to ${names[1]}, cut at ${cut}`
+        : `levels of the first branch: ${names.slice(0, Math.round(share * names.length)).join(", ")}`;
+      const label = `Rows of this node by ${node.test}, ${where}`;
+      const drawn = html("div", make("svg", { class: "rows", viewBox: `0 -2 ${wide} ${tall + low + 2}`, role: "img", "aria-label": label }, ...shapes));
+      if (missing) drawn.append(html("p", `${plural(missing, "row")} without a value`));
+      return drawn;
+    }
+
     let described = "";
     function describe() {
       const node = nodes[current], way = pathTo(node);
@@ -465,6 +500,7 @@
       const left = html("div", html("h3", isTest(node) ? `Splits on ${node.test}` : `Predicts ${node.answer}`));
       if (rules.length) left.append(html("p", "Rows come here by"), html("ol", ...rules));
       else left.append(html("p", "The root: every row comes here."));
+      if (isTest(node) && node.picture) left.append(drawPicture(node));
       if (isTest(node)) left.append(html("p", `As a leaf it would predict ${node.answer}; below it are ${leaves(countLeaves(node))}.`));
       const right = html("div", html("p", html("strong", plural(node.rows, "row")), `, ${percent(node.rows / nodes[0].rows)} of all`));
       if (node.parts) {
