@@ -4,7 +4,8 @@
 |---|---|
 | `commands.py` | the command and its parts |
 | `study.py` | `spinney study` |
-| `models.py` | `spinney train`, `spinney inspect` |
+| `models.py` | `spinney train` |
+| `inspection.py` | `spinney inspect` |
 | `predictions.py` | `spinney predict`, `spinney evaluate` |
 | `trees.py` | `spinney tree`, `spinney trace`, `spinney prune` |
 | `about.py` | `spinney datasets`, `spinney warmup`, `spinney doctor` |

@@ -28,6 +28,7 @@
 | `worth.py` | what they are worth to one method |
 | `dependence.py` | how a prediction changes with one column |
 | `tree_view.py` | one tree for a page |
+| `node_pictures.py` | the rows of its nodes, and where each is cut |
 | `housing.py` | the figure on California housing |
 | `housing_setup.py` | its table, folds and ensembles |
 | `housing_evidence.py` | its evidence |

@@ -4,6 +4,7 @@
 |---|---|
 | `columns.py` | what the columns of any X are: numbers or categories |
 | `ingest.py` | X as a table for fit, columns at a time; files |
+| `dates.py` | dates and times as numbers: year, month, weekday, days, hour |
 | `schema.py` | what each column means to a model; a new X in those terms |
 | `records.py` | one row by name, straight to values |
 | `prediction_batches.py` | files in batches of rows, for predictions only |
