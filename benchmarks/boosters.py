@@ -109,10 +109,11 @@ class Ours(Booster):
         """What a fit does before it grows: reading and binning."""
         from spinney._jit import kernels
         from spinney.table.binning import bin_table
+        from spinney.table.bundles import bundle_features
         from spinney.table.ingest import read_columns
 
-        chosen = kernels(float("inf"))
-        return bin_table(read_columns(X), np.ones(1, np.int64), N_BINS, chosen, n_workers=self.size.n_threads)
+        chosen, unit = kernels(float("inf")), np.ones(1, np.int64)
+        return bundle_features(bin_table(read_columns(X), unit, N_BINS, chosen, n_workers=self.size.n_threads))
 
     def fit(self, X: Any, y: NDArray[Any]) -> Any:
         return self.make().fit(X, y)

@@ -1,7 +1,8 @@
 """How fast is boosting? Against LightGBM, XGBoost and scikit-learn's histogram boosting; see `boosters` for settings.
 
 - fit: 500,000 x 28 float32, 100 rounds of 31 and of 255 leaves, one thread, with and without binning, against the
-  fastest peer; then real tables, categories as such (kddcup99: 23 classes, hence 20 rounds)
+  fastest peer; then real tables, categories as such; of many classes; with a column for each level (kddcup99: 23
+  classes, hence 20 rounds)
 - small: 1,000 rows, binning included
 - predict: 100,000 rows, 100 trees of 31 leaves; YDF too, where installed
 - AdaBoost: 400 stumps against scikit-learn's
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 LEAST_TRAINING = {31: 1.5, 255: 1.7}  # by leaves
 LEAST_TOTAL = 1.8
 LEAST_TABLE = 1.0
+LEAST_MANY_CLASSES = 2.0
+LEAST_ONE_HOT = 1.5
 LEAST_SMALL = 1.0
 LEAST_PREDICT = 1.0
 LEAST_ADABOOST = 10.0
@@ -115,10 +118,16 @@ LOADERS: dict[str, Callable[[Scale], Split | None]] = {
     "adult": tables.adult,
     "nycflights13": tables.flights,
     "kddcup99": tables.kddcup,
+    "satimage": tables.satimage,
+    "adult one-hot": lambda scale: tables.one_hot(tables.adult(scale)),
+    "mushroom one-hot": lambda scale: tables.one_hot(tables.mushroom(scale)),
+    "kddcup99 one-hot": lambda scale: tables.one_hot(tables.kddcup(scale)),
 }
 LARGE = Case("numeric", 500_000)
 DEEP = Case("numeric", 500_000, n_leaves=255)
-REAL = (Case("letter"), Case("adult"), Case("nycflights13"), Case("kddcup99", n_rounds=20))
+REAL = (Case("adult"), Case("nycflights13"))
+MANY_CLASSES = (Case("letter"), Case("satimage"), Case("kddcup99", n_rounds=20))
+ONE_HOT = (Case("adult one-hot"), Case("mushroom one-hot"), Case("kddcup99 one-hot", n_rounds=20))
 THREADED = {
     "large": (LARGE, DEEP, Case("kddcup99", n_rounds=20)),
     "small": (Case("numeric", 1000), Case("numeric", 10_000), Case("adult"), Case("letter")),
@@ -531,8 +540,9 @@ def run(scale: Scale) -> list[Answer]:
     peers = find_peers()
     for case in (LARGE, DEEP):
         ask_fit(answers, case, scale, peers, (LEAST_TRAINING[case.n_leaves], LEAST_TOTAL))
-    for case in REAL:
-        ask_fit(answers, case, scale, peers, (LEAST_TABLE, LEAST_TABLE))
+    for cases, least_ratio in ((REAL, LEAST_TABLE), (MANY_CLASSES, LEAST_MANY_CLASSES), (ONE_HOT, LEAST_ONE_HOT)):
+        for case in cases:
+            ask_fit(answers, case, scale, peers, (least_ratio, least_ratio))
     ask_small(answers, scale, peers)
     ask_predict(answers, scale, peers)
     ask_adaboost(answers, scale)

@@ -169,6 +169,44 @@ def flights(scale: Scale) -> Split | None:
     return mixed_split("nycflights13", table.select(FLIGHT_COLUMNS), y, train, test, is_regression=True)
 
 
+def mushroom(scale: Scale) -> Split | None:
+    """Mushroom: 80 % of the 8,124 rows, drawn by a fixed seed, to grow on; all 22 columns are categories."""
+    table = read_shared("mushroom")
+    if table is None:
+        return None
+    y = np.asarray(table["class"].cast("string").to_pylist())
+    order = np.random.default_rng(0).permutation(len(y))
+    n_train = len(y) * 4 // 5
+    train, test = order[: scale.rows(n_train)], order[n_train:]
+    return mixed_split("mushroom", table.drop_columns(["class"]), y, train, test)
+
+
+def satimage(scale: Scale) -> Split | None:
+    """Landsat: the official 4,435 rows to grow on and 2,000 held out, 36 numbers, six classes."""
+    table = read_shared("satimage")
+    if table is None:
+        return None
+    y = np.asarray(table["class"].cast("string").to_pylist())
+    is_train = np.asarray(table["split"].cast("string").to_pylist()) == "train"
+    train, test = np.flatnonzero(is_train), np.flatnonzero(~is_train)
+    X = np.column_stack([np.asarray(c, np.float64) for c in table.drop_columns(["class", "split"]).columns])
+    train = train[: scale.rows(len(train))]
+    return Split(f"satimage {len(train):,} x {X.shape[1]}, 6 classes", X[train], y[train], X[test], y[test])
+
+
+def one_hot(split: Split | None) -> Split | None:
+    """A table with categories as float32 numbers, with a column of 0 and 1 for each level."""
+    if split is None:
+        return None
+    import pandas as pd
+
+    parts = [part.to_pandas() for part in (split.X, split.X_test)]
+    wide = pd.get_dummies(pd.concat(parts), dtype=np.float32).to_numpy(np.float32)
+    n_train = len(split.y)
+    name = f"{split.name.split()[0]} one-hot {n_train:,} x {wide.shape[1]}"
+    return Split(name, wide[:n_train], split.y, wide[n_train:], split.y_test)
+
+
 def splits(scale: Scale) -> list[Split]:
     """The three tables of the questions on speed."""
     return [split for split in (numeric(scale), letter(scale), housing(scale)) if split is not None]
