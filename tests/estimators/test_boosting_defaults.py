@@ -17,6 +17,8 @@ from spinney import GradientBoostingClassifier, GradientBoostingRegressor
 from spinney.ensemble.sampling import Draw, draw_key
 from spinney.model.container import BrokenFileError
 
+pytestmark = pytest.mark.compiled(reason="rules of Python, and fits of hundreds of rounds")
+
 AUTOMATIC = ("learning_rate", "n_estimators", "max_leaf_nodes", "min_samples_leaf", "subsample", "max_features")
 GOLDEN = Path(__file__).parents[1] / "golden"
 BAG = 1  # the purpose of the key of bags

@@ -12,6 +12,8 @@ from spinney.ensemble import losses
 from spinney.estimators.kept import take_fitted
 from spinney.model.container import BrokenFileError
 
+pytestmark = pytest.mark.compiled(reason="files, and fits of hundreds of rounds")
+
 NAMES = [
     "boosting", "boosting classes", "boosting early", "boosting quantiles",
     "adaboost", "adaboost classes", "adaboost numbers", "adaboost id3",

@@ -16,6 +16,10 @@ from spinney import (
 )
 from spinney._elementary import log
 
+pytestmark = pytest.mark.compiled(
+    reason="estimators; interpreted kernels are held to the truth by test_boosting_oracle and test_boosting_truth"
+)
+
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(360, 4))
 NUMBERS = X[:, 0] + RNG.normal(size=360) * (0.3 + np.abs(X[:, 1]))

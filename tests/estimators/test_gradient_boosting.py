@@ -25,6 +25,10 @@ from spinney import GradientBoostingClassifier, GradientBoostingRegressor
 from spinney.ensemble.held_out import KEY, draw_held_out
 from spinney.ensemble.sampling import draw_key
 
+pytestmark = pytest.mark.compiled(
+    reason="estimators; interpreted kernels are held to the truth by test_boosting_oracle and test_boosting_truth"
+)
+
 EXACT = {"max_bins": None, "min_samples_leaf": 1, "min_child_weight": 0.0}  # as scikit-learn's GradientBoosting
 
 

@@ -18,6 +18,8 @@ import pytest
 
 from spinney import C45Classifier, CARTClassifier, CARTRegressor
 
+pytestmark = pytest.mark.compiled(reason="processes, each of which fits")
+
 LIMIT = 300  # seconds until a process counts as hung; a cold one compiles first
 
 # Grows a spread of trees and prints one digest of all their arrays and answers.
