@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney._types import LEAF
+from spinney.model.export.literals import is_float, is_unicode
 from spinney.model.export.scored import CannotRunError, Scored
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 LINE = 100  # letters
 BITS = 32  # levels of a word
 MOST_TEXT = 1 << 26  # bytes of source that are compiled to be compared
+PLAIN_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .,-+=()<>:;"  # in literals
 COMPILERS = ("cc", "gcc", "clang")
 
 HEAD = """\
@@ -166,7 +168,10 @@ STEPS = {
     "divide": "    for (k = 0; k < %(n)d; k++) sums[k] /= %(by)s;\n",
     "multiply": "    for (k = 0; k < %(n)d; k++) sums[k] *= %(by)s;\n",
     "exp": "    for (k = 0; k < %(n)d; k++) sums[k] = NAME_exp(sums[k]);\n",
-    "contrast": "    for (k = 0; k < %(n)d; k++) sums[k] = (sums[k] - (%(total)s - sums[k]) / %(others)s) / %(weight)s;\n",
+    "contrast": """\
+    for (k = 0; k < %(n)d; k++)
+        sums[k] = (sums[k] - (%(total)s - sums[k]) / %(others)s) / %(weight)s;
+""",
     "sort": """\
     for (k = 1; k < %(n)d; k++) {
         const double value = sums[k];
@@ -284,7 +289,10 @@ class CWriter:
         """What else the file offers."""
         lines = ["extern const char *const NAME_columns[];\n"]
         if self.form.classes is not None:
-            lines += ["extern const char *const NAME_classes[];\n", "int NAME_class(const double *x); /* its index */\n"]
+            lines += [
+                "extern const char *const NAME_classes[];\n",
+                "int NAME_class(const double *x); /* its index */\n",
+            ]
         lines += ["double NAME_level(int column, const char *text);\n"] * self.has_text
         lines += ["double NAME_number_level(int column, double number);\n"] * self.has_numbers
         return "".join(lines)
@@ -435,7 +443,9 @@ class CWriter:
     def write_answer(self) -> str:
         """From sums to answers."""
         n = len(self.form.start)
-        lines = [f"\nvoid NAME_answer(const double *x, double *out)\n{{\n    double sums[{self.size}];\n    int32_t k;\n"]
+        lines = [
+            f"\nvoid NAME_answer(const double *x, double *out)\n{{\n    double sums[{self.size}];\n    int32_t k;\n"
+        ]
         lines.append("    NAME_add_up(x, sums);\n")
         for step, arguments in self.form.steps:
             shown = {name: show_c(value) for name, value in arguments.items() if isinstance(value, float)}
@@ -466,13 +476,9 @@ def show_c(x: float) -> str:
 
 
 def quote_c(text: str) -> str:
-    """Text as a literal: UTF-8, everything but plain letters, digits and blanks as octal escapes."""
-    try:
-        encoded = text.encode()
-    except UnicodeEncodeError:
-        encoded = text.encode("utf-8", "backslashreplace")
-    shown = (chr(b) if chr(b).isalnum() and b < 128 or b in b" .,-+=()<>:;/" else f"\\{b:03o}" for b in encoded)
-    return '"' + "".join(shown).replace("NAME_", "NAME\\137") + '"'
+    """Text as a literal: UTF-8, everything but plain letters, digits and some signs as octal escapes."""
+    encoded = text.encode("utf-8", "backslashreplace")
+    return '"' + "".join(chr(byte) if byte in PLAIN_BYTES else f"\\{byte:03o}" for byte in encoded) + '"'
 
 
 def quote_level(level: Any) -> str:
@@ -481,26 +487,9 @@ def quote_level(level: Any) -> str:
     return quote_c(level) if is_text else "0"
 
 
-def is_unicode(text: str) -> bool:
-    """Whether text has an encoding in UTF-8."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def number_level(level: Any) -> str:
     """A level as a number; NAN of one that no float64 equals: text, or a whole number beyond 2**53."""
     return show_c(float(level)) if not isinstance(level, str) and is_float(level) else "NAN"
-
-
-def is_float(level: Any) -> bool:
-    """Whether a number is a float64."""
-    try:
-        return bool(float(level) == level)
-    except OverflowError:
-        return False
 
 
 def starts_of(sizes: list[int]) -> list[int]:

@@ -1,10 +1,12 @@
-"""Answers of exported trees, row by row, from the tables of a JSON export. An export to Python is this file and them."""
+"""Answers of exported trees, row by row, from the tables of a JSON export: what an export to Python runs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
 
 LEAF, THRESHOLD, SUBSET, LEVELS = 0, 1, 2, 3
 EVERY_BRANCH = -1
@@ -87,9 +89,8 @@ class Evaluator:
                 continue
             first = self.first[node]
             n_branches = 2 if self.kind[node] != LEVELS else len(self.levels[self.column[node]])
-            for child in reversed(range(first, first + n_branches)):
-                if self.share[child] > 0.0:
-                    waiting.append((child, share * self.share[child]))
+            branches = [child for child in range(first, first + n_branches) if self.share[child] > 0.0]
+            waiting.extend((child, share * self.share[child]) for child in reversed(branches))
         return found
 
     def branch(self, node: int, values: Sequence[Any]) -> int:

@@ -12,10 +12,13 @@ from numpy.typing import NDArray
 
 from spinney._files import replacing
 from spinney.model.export.c_source import run_c, write_c
+from spinney.model.export.javascript import run_javascript, write_javascript
 from spinney.model.export.json_tables import run_json, write_json
 from spinney.model.export.python_source import run_python, write_python
+from spinney.model.export.rule_text import write_rules
 from spinney.model.export.sample_rows import draw_values, show_cells
 from spinney.model.export.scored import CannotRunError, Scored
+from spinney.model.export.sql import run_sql, write_sql
 from spinney.model.export.tree_sum import TreeSum, to_tree_sum
 from spinney.model.io import load_predictor
 from spinney.model.predictor import Predictor
@@ -39,6 +42,8 @@ class Target(NamedTuple):
         Relative difference from which on an export is not handed over.
     options : tuple of str
         What `write` and `run` take beyond that.
+    takes_predictor : bool
+        Whether `write` takes the predictor instead of the TreeSum.
     """
 
     suffixes: tuple[str, ...]
@@ -46,13 +51,20 @@ class Target(NamedTuple):
     run: Callable[..., Scored] | None
     tolerance: float = EXACT
     options: tuple[str, ...] = ()
+    takes_predictor: bool = False
 
 
 TARGETS: dict[str, Target] = {
     "json": Target((".json",), write_json, run_json),
     "python": Target((".py",), write_python, run_python),
+    "sql": Target((".sql",), write_sql, run_sql, options=("dialect", "table", "key")),
+    "javascript": Target((".js",), write_javascript, run_javascript, options=("name",)),
     "c": Target((".c",), write_c, run_c, options=("name",)),
+    "rules": Target((".txt",), write_rules, None, takes_predictor=True),
 }
+
+
+ALIASES = {"js": "javascript", "py": "python"}
 
 
 @dataclass(frozen=True)
@@ -118,13 +130,14 @@ def export(
     model : estimator, Predictor or path
         Fitted; a path is that of a model file.
     to : str, optional
-        The language: one of "json", "python". By default that of the suffix of `path`.
+        "python", "javascript", "c", "sql", "json" or "rules". By default that of the suffix of `path`.
     path : path, optional
         The file to write.
     X : array-like or frame, optional
         More rows to compare.
     **options
-        Of the language.
+        sql: `dialect` ("sqlite", "duckdb" or "postgresql"), `table`, and `key`, columns of it that stand beside the
+        answers. c, javascript: `name`, what its names begin with, or what it is called in a page.
 
     Returns
     -------
@@ -144,6 +157,7 @@ def export(
     20.0
     """
     name = to if to is not None else find_target(path)
+    name = ALIASES.get(name, name)
     if name not in TARGETS:
         raise ValueError(f"to={to!r}: give one of {', '.join(TARGETS)}")
     target = TARGETS[name]
@@ -153,7 +167,7 @@ def export(
         raise TypeError(f"there is no option {unknown[0]!r}: {name!r} {takes}")
     predictor = find_predictor(model)
     form = to_tree_sum(predictor)
-    content = target.write(form, **options)
+    content = target.write(predictor if target.takes_predictor else form, **options)
     values = draw_values(form)
     if X is not None:
         values = np.concatenate([values, predictor.encode(X)])
@@ -166,7 +180,7 @@ def export(
     return found
 
 
-def find_target(path: str | os.PathLike[str] | None) -> str | None:
+def find_target(path: str | os.PathLike[str] | None) -> str:
     """The language of a file by its suffix."""
     if path is None:
         raise TypeError(f"say what to export to: one of {', '.join(TARGETS)}")
@@ -204,7 +218,7 @@ def compare(
 ) -> tuple[int, float | None, int, str]:
     """Rows that were compared, the largest difference, how many classes differ, why it was not run."""
     if target.run is None:
-        return 0, None, 0, "nothing here runs it"
+        return 0, None, 0, "it is to be read"
     try:
         scored = target.run(content, form, show_cells(form, values), **options)
     except CannotRunError as error:
