@@ -118,7 +118,13 @@ class Export:
 
 
 def export(
-    model: Any, to: str | None = None, path: str | os.PathLike[str] | None = None, *, X: Any = None, **options: Any
+    model: Any,
+    to: str | None = None,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    X: Any = None,
+    check: bool = True,
+    **options: Any,
 ) -> Export:
     """Write a model in the language of where it is to run.
 
@@ -135,6 +141,8 @@ def export(
         The file to write.
     X : array-like or frame, optional
         More rows to compare.
+    check : bool, default=True
+        Whether to run the export and compare it.
     **options
         sql: `dialect` ("sqlite", "duckdb" or "postgresql"), `table`, and `key`, columns of it that stand beside the
         answers. c, javascript: `name`, what its names begin with, or what it is called in a page.
@@ -168,12 +176,14 @@ def export(
     predictor = find_predictor(model)
     form = to_tree_sum(predictor)
     content = target.write(predictor if target.takes_predictor else form, **options)
-    values = draw_values(form)
-    if X is not None:
-        values = np.concatenate([values, predictor.encode(X)])
-    compared = compare(predictor, form, target, content, values, options)
+    compared: tuple[int, float | None, int, str] = (0, None, 0, "check=False")
+    if check:
+        values = draw_values(form)
+        if X is not None:
+            values = np.concatenate([values, predictor.encode(X)])
+        compared = compare(predictor, form, target, content, values, options)
+        refuse_difference(compared[1], name, predictor.answer(values), target.tolerance)
     found = Export(name, content, None if path is None else os.fspath(path), *compared)
-    refuse_difference(found, predictor, values, target.tolerance)
     if path is not None:
         with replacing(path) as file:
             file.write(content.encode() if isinstance(content, str) else content)
@@ -236,13 +246,13 @@ def compare(
     return len(values), float(apart.max(initial=0.0)), n_other, ""
 
 
-def refuse_difference(found: Export, predictor: Predictor, values: NDArray[np.float64], tolerance: float) -> None:
+def refuse_difference(difference: float | None, to: str, answers: NDArray[np.float64], tolerance: float) -> None:
     """Raise where an export differs from its model by more than its language explains."""
-    if found.difference is None or found.difference == 0.0:
+    if not difference:
         return
-    scale = max(float(np.nanmax(np.abs(predictor.answer(values)), initial=0.0)), 1e-300)
-    if found.difference > tolerance * scale:
+    scale = max(float(np.nanmax(np.abs(answers), initial=0.0)), 1e-300)
+    if difference > tolerance * scale:
         raise RuntimeError(
-            f"the export to {found.to} differs from the model by {found.difference:.3g}, more than rounding explains: "
-            "it is not handed over; please report this"
+            f"the export to {to} differs from the model by {difference:.3g}, more than rounding explains, and is not "
+            "handed over: please report this"
         )

@@ -6,7 +6,6 @@ import json
 import shutil
 import subprocess
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from spinney.model.export.literals import is_float
 from spinney.model.export.scored import CannotRunError, Scored
 
 if TYPE_CHECKING:
-    from spinney.model.export.tree_sum import Column, TreeSum
+    from spinney.model.export.tree_sum import TreeSum
 
 HEAD = """\
 // A model of trees, exported by Spinney %(version)s. It needs nothing else.
@@ -39,7 +38,7 @@ const levels = MODEL.columns.map((column) => {
   if (column.levels === undefined) return null;
   const places = new Map();
   column.levels.forEach((level, place) => {
-    if (level !== null) places.set(typeof level === "boolean" ? Number(level) : level, place);
+    places.set(typeof level === "boolean" ? Number(level) : level, place);
   });
   return places;
 });
@@ -198,20 +197,20 @@ def write_javascript(form: TreeSum, name: str = "model") -> str:
 
     if not (name.isascii() and name.isidentifier()):
         raise ValueError(f"name={name!r}: it must be a name in JavaScript")
-    wide = next((c for c in form.classes or () if isinstance(c, int) and not is_float(c)), None)
-    if wide is not None:
-        raise ValueError(f"the class {wide} is beyond 2**53, and no number in JavaScript: export it to python or c")
-    known = replace(form, columns=tuple(know_levels(column) for column in form.columns))
-    tables = dump_tables(known).replace("<", "\\u003c")  # which stands in text alone: a script in a page ends nowhere
+    refuse_wide("class", form.classes or ())
+    for column in form.columns:
+        refuse_wide(f"level of column {column.name!r}", column.levels or ())
+    tables = dump_tables(form).replace("<", "\\u003c")  # which stands in text alone: a script in a page ends nowhere
     return HEAD % {"version": __version__, "name": name} + tables + CODE % {"name": json.dumps(name)}
 
 
-def know_levels(column: Column) -> Column:
-    """A column without numbers that JavaScript has not: no cell equals them."""
-    if column.levels is None:
-        return column
-    levels: Any = tuple(level if isinstance(level, str) or is_float(level) else None for level in column.levels)
-    return column._replace(levels=levels)
+def refuse_wide(what: str, values: tuple[Any, ...]) -> None:
+    """Refuse whole numbers that JavaScript would round."""
+    for value in values:
+        if isinstance(value, int) and not is_float(value):
+            raise ValueError(
+                f"the {what} {value} is beyond 2**53, and no number in JavaScript: make it text, or export to python"
+            )
 
 
 def run_javascript(content: str, form: TreeSum, cells: list[list[Any]], name: str = "model") -> Scored:

@@ -85,7 +85,7 @@ class SqlWriter:
         reads = [f"t.{quote_name(name)} AS k{i}" for i, name in enumerate(self.key)]
         reads += [f"{read_column(self.dialect, form.columns[j])} AS x{j}" for j in form.used]
         source = ".".join(map(quote_name, self.table))
-        self.add_stage(reads or ["1 AS nothing"], f"{source} AS t")
+        self.add_stage(reads or ["1 AS one"], f"{source} AS t")
         sums = self.spread() if form.has_spread else self.add_up()
         self.answer(sums)
         head = f"-- A model of trees, exported by Spinney {__version__} for {self.dialect.name}.\n"
@@ -511,7 +511,7 @@ def run_sql(
     used = [form.columns[j].name for j in form.used]
     seen = {column.lower() for column in used}
     others = [column for column in dict.fromkeys(key) if column.lower() not in seen]
-    columns = [*used, *others] or ["nothing"]
+    columns = [*used, *others] or ["one"]
     rows = [[row[j] for j in form.used] + [i] * (len(columns) - len(used)) for i, row in enumerate(cells)]
     run = run_sqlite if dialect == "sqlite" else run_duckdb
     found = run(content, name, columns, rows, form)
