@@ -38,7 +38,7 @@ def export(
     """Write a MODEL file as SQL, C, Python, JavaScript or JSON.
 
     The export is run where that is possible here, on rows at the thresholds of the trees, with missing values and
-    levels never seen, and compared with the model; how near it comes is told on stderr.
+    levels never seen, and compared with the model: the last line says how near it comes.
     """
     import spinney
 
@@ -68,7 +68,7 @@ def export(
         return
     if out is None:
         write_content(found.content)
-    click.echo(f"{found.to}, {len(found.content):,} {found.unit}: {found.verdict}", err=True)
+    click.echo(f"{found.to}, {len(found.content):,} {found.unit}: {found.verdict}", err=out is None)
 
 
 def read_rows_of(model: str, data: str) -> Any:

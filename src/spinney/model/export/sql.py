@@ -101,11 +101,12 @@ class SqlWriter:
             if seen and other is not name:
                 raise ValueError(f"columns {other!r} and {name!r} have one name to {self.dialect.name}: rename one")
 
-    def add_stage(self, items: Sequence[str], source: str | None = None) -> None:
-        """Append a stage that selects these from the one before it."""
-        if len(items) > self.dialect.most_columns:
+    def add_stage(self, items: Sequence[str], source: str | None = None, n_more: int = 0) -> None:
+        """Append a stage that selects these from the one before it; n_more: columns that items have beside one each."""
+        n_columns = len(items) + n_more
+        if n_columns > self.dialect.most_columns:
             raise ValueError(
-                f"the model needs {len(items):,} columns in a stage, and {self.dialect.name} has at most "
+                f"the model needs {n_columns:,} columns in a stage, and {self.dialect.name} has at most "
                 f"{self.dialect.most_columns:,}: export it to duckdb, c, python or javascript"
             )
         source = source or f"{self.prefix}{len(self.stages) - 1}"
@@ -115,7 +116,10 @@ class SqlWriter:
     def carry(self, new: dict[str, str], keep: Sequence[str]) -> None:
         """Append a stage of new columns, beside the keys and those kept."""
         names = [*self.keys, *(name for name in keep if name not in new)]
-        self.add_stage([*names, *(f"{expression} AS {name}" for name, expression in new.items())])
+        lines = [", ".join(names)] if names else []
+        self.add_stage(
+            [*lines, *(f"{expression} AS {name}" for name, expression in new.items())], n_more=max(len(names) - 1, 0)
+        )
 
     # --- trees ---
 
@@ -123,19 +127,22 @@ class SqlWriter:
         """Stages that add up the trees; the columns of the sums."""
         form = self.form
         sums = [f"s{k}" for k in range(len(form.start))]
-        self.carry({name: self.number(x) for name, x in zip(sums, form.start, strict=True)}, self.values)
+        so_far = dict(zip(sums, map(self.number, form.start), strict=True))
         for first in range(0, len(form.roots), TREES_AT_ONCE):
             trees = range(first, min(first + TREES_AT_ONCE, len(form.roots)))
             plain = all(self.is_plain(t) for t in trees)
-            said = self.say_values(trees) if plain else self.find_leaves(trees, sums)
-            added: dict[str, list[str]] = {}
-            for parts in said:
+            held = sums if first else []
+            added: dict[str, list[str]] = {name: [] for name in sums if not first}
+            for parts in self.say_values(trees) if plain else self.find_leaves(trees, held):
                 for at, expression in parts.items():
                     added.setdefault(sums[at], []).append(expression)
-            new = {name: " +\n    ".join([name, *expressions]) for name, expressions in added.items()}
-            numbers = [] if plain else [f"n{t}" for t in trees]
-            keep = [*self.values, *sums, *(numbers if form.terms else [])]
-            self.carry(new, keep)
+            new = {name: " +\n    ".join([so_far[name], *expressions]) for name, expressions in added.items()}
+            so_far = {name: name for name in sums}
+            is_last = trees.stop == len(form.roots)
+            numbers = [f"n{t}" for t in trees] if form.terms else []
+            self.carry(new, [*(self.values if form.terms or not is_last else []), *held, *numbers])
+        if not form.roots:
+            self.carry(so_far, [])
         if form.terms:
             self.add_terms(sums)
         return sums
@@ -246,8 +253,8 @@ class SqlWriter:
             return self.ask_surrogates(node, below)
         tests = self.list_tests(node)
         if nodes.kind[node] == MULTIWAY:
-            whens = "".join(f" WHEN {level} THEN {text}" for level, text in enumerate(below[: len(tests)]))
-            return f"CASE x{int(nodes.column[node])}{whens} ELSE {below[missing]} END"
+            whens = "".join(f" WHEN {level} THEN {text}" for level, text in enumerate(below))
+            return f"CASE COALESCE(x{int(nodes.column[node])}, {missing}){whens} END"
         if missing == 2:
             return f"CASE WHEN {tests[0]} THEN {below[0]} WHEN {tests[1]} THEN {below[1]} ELSE {below[2]} END"
         other = 1 - missing
