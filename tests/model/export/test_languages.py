@@ -109,6 +109,20 @@ def test_what_runs_exports_here_agrees(to):
 
 def test_duckdb_gives_the_bits_of_the_model():
     pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    for name in (
+        "cart surrogates",
+        "cart linear",
+        "c45 named",
+        "forest named",
+        "boosting classes",
+        "boosting quantiles",
+    ):
+        assert spinney.export(fitted(name)[0], "sql", dialect="duckdb").difference == 0.0
+
+
+@pytest.mark.slow
+def test_duckdb_gives_the_bits_of_every_model():
+    pytest.importorskip("duckdb", reason="DuckDB is not installed")
     for name in NAMES:
         if name not in NO_SQL:
             assert spinney.export(fitted(name)[0], "sql", dialect="duckdb").difference == 0.0

@@ -14,6 +14,7 @@ from spinney._files import replacing
 from spinney.model.export.c_source import run_c, write_c
 from spinney.model.export.javascript import run_javascript, write_javascript
 from spinney.model.export.json_tables import run_json, write_json
+from spinney.model.export.onnx_graph import run_onnx, write_onnx
 from spinney.model.export.python_source import run_python, write_python
 from spinney.model.export.rule_text import write_rules
 from spinney.model.export.sample_rows import draw_values, show_cells
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 EXACT = 1e-12  # relative: what languages of float64 may differ by before it is called a fault
+
+ROUNDED = 1e-9  # where exponentials or the order of a sum are the runtime's own
 
 
 class Target(NamedTuple):
@@ -60,6 +63,7 @@ TARGETS: dict[str, Target] = {
     "sql": Target((".sql",), write_sql, run_sql, options=("dialect", "table", "key")),
     "javascript": Target((".js",), write_javascript, run_javascript, options=("name",)),
     "c": Target((".c",), write_c, run_c, options=("name",)),
+    "onnx": Target((".onnx",), write_onnx, run_onnx, tolerance=ROUNDED),
     "rules": Target((".txt",), write_rules, None, takes_predictor=True),
 }
 
@@ -136,7 +140,7 @@ def export(
     model : estimator, Predictor or path
         Fitted; a path is that of a model file.
     to : str, optional
-        "python", "javascript", "c", "sql", "json" or "rules". By default that of the suffix of `path`.
+        "python", "javascript", "c", "sql", "onnx", "json" or "rules". By default that of the suffix of `path`.
     path : path, optional
         The file to write.
     X : array-like or frame, optional
