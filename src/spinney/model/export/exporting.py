@@ -15,6 +15,7 @@ from spinney.model.export.c_source import run_c, write_c
 from spinney.model.export.javascript import run_javascript, write_javascript
 from spinney.model.export.json_tables import run_json, write_json
 from spinney.model.export.onnx_graph import run_onnx, write_onnx
+from spinney.model.export.pmml import run_pmml, write_pmml
 from spinney.model.export.python_source import run_python, write_python
 from spinney.model.export.rule_text import write_rules
 from spinney.model.export.sample_rows import draw_values, show_cells
@@ -64,6 +65,7 @@ TARGETS: dict[str, Target] = {
     "javascript": Target((".js",), write_javascript, run_javascript, options=("name",)),
     "c": Target((".c",), write_c, run_c, options=("name",)),
     "onnx": Target((".onnx",), write_onnx, run_onnx, tolerance=ROUNDED),
+    "pmml": Target((".pmml", ".xml"), write_pmml, run_pmml),
     "rules": Target((".txt",), write_rules, None, takes_predictor=True),
 }
 
@@ -140,7 +142,7 @@ def export(
     model : estimator, Predictor or path
         Fitted; a path is that of a model file.
     to : str, optional
-        "python", "javascript", "c", "sql", "onnx", "json" or "rules". By default that of the suffix of `path`.
+        "python", "javascript", "c", "sql", "onnx", "pmml", "json" or "rules". By default that of the suffix of `path`.
     path : path, optional
         The file to write.
     X : array-like or frame, optional
