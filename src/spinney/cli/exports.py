@@ -10,7 +10,7 @@ import click
 from spinney.cli.group import Problem
 from spinney.cli.output import check_new, force_option, json_option, print_json
 
-LANGUAGES = ("sql", "c", "python", "javascript", "json", "onnx", "pmml", "rules")
+LANGUAGES = ("sql", "c", "python", "javascript", "json", "onnx", "pmml", "treelite", "rules")
 DIALECTS = ("sqlite", "duckdb", "postgresql")
 
 

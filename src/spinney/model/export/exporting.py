@@ -22,6 +22,7 @@ from spinney.model.export.sample_rows import draw_values, show_cells
 from spinney.model.export.scored import CannotRunError, Scored
 from spinney.model.export.sql import run_sql, write_sql
 from spinney.model.export.tree_sum import TreeSum, to_tree_sum
+from spinney.model.export.treelite_model import run_treelite, write_treelite
 from spinney.model.io import load_predictor
 from spinney.model.predictor import Predictor
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 EXACT = 1e-12  # relative: what languages of float64 may differ by before it is called a fault
 
 ROUNDED = 1e-9  # where exponentials or the order of a sum are the runtime's own
+SINGLE = 1e-6  # where exponentials are those of float32
 
 
 class Target(NamedTuple):
@@ -66,6 +68,7 @@ TARGETS: dict[str, Target] = {
     "c": Target((".c",), write_c, run_c, options=("name",)),
     "onnx": Target((".onnx",), write_onnx, run_onnx, tolerance=ROUNDED),
     "pmml": Target((".pmml", ".xml"), write_pmml, run_pmml),
+    "treelite": Target((".treelite", ".tl"), write_treelite, run_treelite, tolerance=SINGLE),
     "rules": Target((".txt",), write_rules, None, takes_predictor=True),
 }
 
@@ -142,7 +145,8 @@ def export(
     model : estimator, Predictor or path
         Fitted; a path is that of a model file.
     to : str, optional
-        "python", "javascript", "c", "sql", "onnx", "pmml", "json" or "rules". By default that of the suffix of `path`.
+        "python", "javascript", "c", "sql", "onnx", "pmml", "treelite", "json" or "rules". By default that of the suffix
+        of `path`.
     path : path, optional
         The file to write.
     X : array-like or frame, optional

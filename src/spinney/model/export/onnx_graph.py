@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._types import LEAF, MULTIWAY, THRESHOLD
+from spinney._types import LEAF
+from spinney.model.export.binary_trees import EQUAL, LESS_EQUAL, MEMBER, BinaryTrees
 from spinney.model.export.literals import is_float, is_unicode
 from spinney.model.export.sample_rows import find_unseen
 from spinney.model.export.scored import CannotRunError, Scored
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from spinney.model.export.tree_sum import Column, TreeSum
 
 OPSET, ML_OPSET, IR_VERSION = 18, 5, 10
-LESS_EQUAL, EQUAL, MEMBER = 0, 4, 6  # modes of a node
+MODES = {LESS_EQUAL: 0, EQUAL: 4, MEMBER: 6}
 LEAST_EXP, MOST_EXP = -708.0, 709.0
 
 
@@ -212,11 +213,12 @@ class GraphWriter:
 
     def ask_trees(self, table: str, leaves: list[tuple[int, float]], roots: list[int], n_targets: int) -> str:
         """The operator; leaves: target and weight of each."""
-        unrolled = Unrolled(self.form)
+        unrolled = BinaryTrees(self.form)
         heads = [unrolled.unroll(root) for root in roots] if self.form.roots else [unrolled.lone(0)]
         optional = {}
-        if unrolled.members:
-            optional["membership_values"] = self.tensor(unrolled.members, np.float64)
+        members = [x for levels in unrolled.subsets.values() for x in (*map(float, levels), math.nan)]
+        if members:
+            optional["membership_values"] = self.tensor(members, np.float64)
         return str(
             self.node(
                 "TreeEnsemble",
@@ -227,7 +229,7 @@ class GraphWriter:
                 post_transform=0,
                 tree_roots=heads,
                 nodes_featureids=unrolled.feature,
-                nodes_modes=self.tensor(unrolled.mode, np.uint8),
+                nodes_modes=self.tensor([MODES[mode] for mode in unrolled.mode], np.uint8),
                 nodes_splits=self.tensor(unrolled.split, np.float64),
                 nodes_truenodeids=[to for to, _ in unrolled.true],
                 nodes_trueleafs=[int(is_leaf) for _, is_leaf in unrolled.true],
@@ -349,101 +351,6 @@ class GraphWriter:
     def rename(self, name: str, output: str) -> None:
         """Give a value the name of an output."""
         self.nodes.append(self.onnx.helper.make_node("Identity", [name], [output]))
-
-
-class Unrolled:
-    """Trees of two branches a node, in the arrays of `TreeEnsemble`.
-
-    A node of many branches becomes one of two for each level but that of missing values, which is left at the end. A
-    branch of its own for missing values hangs beside a test that all known values pass.
-
-    Parameters
-    ----------
-    form : TreeSum
-    """
-
-    def __init__(self, form: TreeSum) -> None:
-        self.form = form
-        self.feature: list[int] = []
-        self.mode: list[int] = []
-        self.split: list[float] = []
-        self.true: list[tuple[int, bool]] = []
-        self.false: list[tuple[int, bool]] = []
-        self.missing: list[int] = []
-        self.members: list[float] = []
-
-    def append(self, feature: int, mode: int, split: float, missing: int) -> int:
-        """A node whose branches are not yet known."""
-        self.feature.append(feature)
-        self.mode.append(mode)
-        self.split.append(split)
-        self.missing.append(missing)
-        self.true.append((0, False))
-        self.false.append((0, False))
-        return len(self.mode) - 1
-
-    def lone(self, leaf: int) -> int:
-        """A tree of one leaf: a test whose branches both lead there."""
-        node = self.append(0, LESS_EQUAL, 0.0, 0)
-        self.true[node] = self.false[node] = (leaf, True)
-        return node
-
-    def unroll(self, root: int) -> int:
-        """Append a tree; its first node."""
-        nodes = self.form.nodes
-        if nodes.kind[root] == LEAF:
-            return self.lone(int(nodes.first[root]))
-        head = len(self.mode)
-        waiting: list[tuple[int, list[tuple[int, bool]], int]] = [(root, [], -1)]
-        while waiting:
-            node, slots, at = waiting.pop()
-            if nodes.kind[node] == LEAF:
-                slots[at] = (int(nodes.first[node]), True)
-                continue
-            place = len(self.mode)
-            if at >= 0:
-                slots[at] = (place, False)
-            first = int(nodes.first[node])
-            waiting.extend((first + branch, *slot) for branch, slot in reversed(self.split_node(node)))
-        return head
-
-    def split_node(self, node: int) -> list[tuple[int, tuple[list[tuple[int, bool]], int]]]:
-        """Append the tests of a node; where each of its branches is to be put."""
-        nodes = self.form.nodes
-        column, missing = int(nodes.column[node]), int(nodes.missing[node])
-        if nodes.kind[node] == MULTIWAY:
-            return self.split_levels(column, missing, self.form.n_branches(node))
-        found: list[tuple[int, tuple[list[tuple[int, bool]], int]]] = []
-        if missing == 2:
-            known = self.append(column, LESS_EQUAL, math.inf, 0)
-            self.true[known] = (known + 1, False)
-            found.append((2, (self.false, known)))
-        if nodes.kind[node] == THRESHOLD:
-            test = self.append(column, LESS_EQUAL, float(nodes.cut[node]), int(missing == 0))
-        else:
-            test = self.append(column, MEMBER, 0.0, int(missing == 0))
-            levels = self.form.subsets[nodes.subset[node]]
-            self.members += [*(map(float, levels)), math.nan]
-        return [(0, (self.true, test)), (1, (self.false, test)), *found]
-
-    def split_levels(
-        self, column: int, missing: int, n_branches: int
-    ) -> list[tuple[int, tuple[list[tuple[int, bool]], int]]]:
-        """The same, of a branch for each level."""
-        found: list[tuple[int, tuple[list[tuple[int, bool]], int]]] = []
-        last = -1
-        for branch in range(n_branches):
-            if branch == missing:
-                continue
-            test = self.append(column, EQUAL, float(branch), 0)
-            if last >= 0:
-                self.false[last] = (test, False)
-            found.append((branch, (self.true, test)))
-            last = test
-        if last < 0:  # one level alone, which missing values take too
-            last = self.append(column, LESS_EQUAL, math.inf, 1)
-            return [(missing, (self.false, last)), (missing, (self.true, last))]
-        return [*found, (missing, (self.false, last))]
 
 
 # --- running ------------------------------------------------------------------------------------------------------
