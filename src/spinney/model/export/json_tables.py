@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,8 +24,8 @@ def write_json(form: TreeSum) -> str:
 
 def dump_tables(form: TreeSum) -> str:
     """The tables, one a line, in ASCII."""
-    tables = list_tables(form)
-    return "{\n" + ",\n".join(f"{json.dumps(name)}: {dump_value(value)}" for name, value in tables.items()) + "\n}"
+    lines = [f"{json.dumps(name)}: {dump_value(value)}" for name, value in list_tables(form).items()]
+    return "{\n" + ",\n".join(lines) + "\n}"
 
 
 def list_tables(form: TreeSum) -> dict[str, Any]:
@@ -62,15 +61,15 @@ def list_tables(form: TreeSum) -> dict[str, Any]:
 
 def dump_value(value: Any) -> str:
     """JSON of a value, in which every float64 reads back as it is: infinity is 1e999, which is beyond every number."""
-    if isinstance(value, np.ndarray):
-        return dump_value(value.tolist())
     if isinstance(value, dict):
         return "{" + ", ".join(f"{json.dumps(name)}: {dump_value(item)}" for name, item in value.items()) + "}"
-    if isinstance(value, list | tuple):
+    value = value.tolist() if isinstance(value, np.ndarray) else value
+    text = json.dumps(value, separators=(",", ":"))
+    if "Infinity" not in text:
+        return text
+    if isinstance(value, list | tuple):  # in which text may say the same
         return "[" + ",".join(map(dump_value, value)) + "]"
-    if isinstance(value, float) and math.isinf(value):
-        return "1e999" if value > 0.0 else "-1e999"
-    return json.dumps(value)
+    return text if isinstance(value, str) else text.replace("Infinity", "1e999")
 
 
 def run_json(content: str, form: TreeSum, cells: list[list[Any]]) -> Scored:

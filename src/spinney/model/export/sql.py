@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 TREES_AT_ONCE = 40  # of a stage
 ITEMS_AT_ONCE = 200  # of a sum in one expression
 ARGUMENTS = 50  # of a function
+MOST_NODES = 30_000  # of a query that is run: SQLite reads it in 10 s, and four times as long for twice as many
 MOST_NAME = 63  # bytes, in PostgreSQL
 MOST = 1.7976931348623157e308
 EXP_BITS = 10  # of the power of two of an exponential
@@ -511,6 +512,8 @@ def run_sql(
     """Put the rows into a table in memory, and query it."""
     if dialect == "postgresql":
         raise CannotRunError("there is no PostgreSQL in a process; run the query on rows whose answers are known")
+    if len(form.nodes.kind) > MOST_NODES:
+        raise CannotRunError(f"a query of {len(form.nodes.kind):,} nodes takes an engine long to read; try it on yours")
     if not isinstance(table, str) and len(table) > 1:
         raise CannotRunError("a table in a schema is not made here")
     key = (key,) if isinstance(key, str) else tuple(key)
