@@ -4,6 +4,7 @@ import json
 import math
 import sqlite3
 import struct
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -120,13 +121,17 @@ def test_a_weighted_median_is_no_sql():
         spinney.export(fitted("adaboost numbers")[0], "sql")
 
 
-def test_a_stage_of_too_many_columns_is_refused():
-    y = np.arange(4300) // 2
-    model = spinney.CARTClassifier().fit(y[:, None].astype(float), y)
-    with pytest.raises(
-        ValueError, match=r"needs 2,\d\d\d columns in a stage, and sqlite has at most 2,000: export it to"
-    ):
+def test_a_stage_of_too_many_columns_is_refused(monkeypatch):
+    model = fitted("cart classes")[0]
+    assert spinney.export(model, "sql").difference == 0.0
+    monkeypatch.setitem(DIALECTS, "sqlite", replace(DIALECTS["sqlite"], most_columns=3))
+    with pytest.raises(ValueError, match=r"needs \d columns in a stage, and sqlite has at most 3: export it to duckdb"):
         spinney.export(model, "sql")
+
+
+def test_a_long_query_is_not_run(monkeypatch):
+    monkeypatch.setattr("spinney.model.export.sql.MOST_NODES", 10)
+    assert "takes an engine long to read" in spinney.export(fitted("cart classes")[0], "sql").note
 
 
 def test_classes_that_no_export_can_name():

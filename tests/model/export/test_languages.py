@@ -7,6 +7,7 @@ import pytest
 
 import spinney
 from export_cases import (
+    LARGE,
     NAMES,
     ask_c,
     ask_node,
@@ -170,7 +171,11 @@ def test_deep_trees_go_through_stages_of_sql():
     same_everywhere(model, np.concatenate([X, X + 0.5]), ("python", "sql", "c"))
 
 
+@pytest.mark.compiled(reason="takes a minute interpreted")
 def test_hundreds_of_trees():
+    model, rows = fitted(LARGE)
+    same(ask_python(write(model, "python"), rows), model, rows)
+    same(ask_sqlite(write(model, "sql"), names_of(model), plain_cells(rows)), model, rows)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100, 3))
     model = spinney.GradientBoostingRegressor(n_estimators=300, max_leaf_nodes=3, random_state=0).fit(X, X.sum(axis=1))

@@ -11,7 +11,7 @@ import spinney
 from export_cases import NAMES, fitted, table_of, truth_of
 
 NO_NODE = {"cart surrogates": "surrogate tests", "c45": "C4.5", "c45 named": "C4.5", "c45 smoothed": "C4.5"}
-WITH_EXP = {"adaboost", "adaboost classes", "boosting", "boosting classes", "boosting exponential", "boosting defaults"}
+WITH_EXP = {"adaboost", "adaboost classes", "boosting", "boosting classes", "boosting exponential"}
 
 
 @pytest.fixture

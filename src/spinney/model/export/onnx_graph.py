@@ -55,7 +55,7 @@ def refuse_shapes(form: TreeSum) -> None:
             f"rows with missing values take several branches (C4.5), which ONNX has no node for: {instead}"
         )
     if form.surrogates:
-        raise ValueError(f"surrogate tests have no node in ONNX: {instead}, or fit with missing='learn'")
+        raise ValueError(f"surrogate tests have no node in ONNX: {instead}, or fit with missing='learned'")
 
 
 class GraphWriter:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SPACE = "http://www.dmg.org/PMML-4_4"
 NO_LETTER = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML has none of these
-INSTEAD = "export it to sql, c, python, javascript or json"
+INSTEAD = "export it to c, python, javascript or json"
 TARGET = "prediction"
 
 

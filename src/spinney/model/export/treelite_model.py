@@ -13,7 +13,7 @@ from spinney.model.export.scored import Scored
 if TYPE_CHECKING:
     from spinney.model.export.tree_sum import TreeSum
 
-INSTEAD = "export it to sql, c, python, javascript or json"
+INSTEAD = "export it to c, python, javascript or json"
 
 
 class Link(NamedTuple):
