@@ -116,9 +116,16 @@ def test_models_of_several_kinds_are_refused():
     assert spinney.export(model.estimators_[0], "sql").difference == 0.0
 
 
-def test_a_weighted_median_is_no_sql():
-    with pytest.raises(ValueError, match=r"weighted median.*export it to c, python, javascript or json"):
+def test_a_weighted_median_of_many_members_is_no_sql(monkeypatch):
+    monkeypatch.setattr("spinney.model.export.sql.MOST_MEMBERS", 2)
+    with pytest.raises(ValueError, match=r"weighted median.*\(at most 2\): export it to c, python, javascript or json"):
         spinney.export(fitted("adaboost numbers")[0], "sql")
+
+
+def test_a_weighted_median_of_equal_members_in_sql():
+    X = np.arange(40.0)[:, None]
+    model = spinney.AdaBoostRegressor(spinney.CARTRegressor(max_depth=1), n_estimators=50).fit(X, X[:, 0] // 10)
+    assert spinney.export(model, "sql", X=X).difference == 0.0
 
 
 def test_a_stage_of_too_many_columns_is_refused(monkeypatch):

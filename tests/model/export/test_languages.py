@@ -23,8 +23,6 @@ from export_cases import (
 )
 from spinney.model.export.evaluator import Evaluator
 
-NO_SQL = {"adaboost numbers"}
-
 
 def write(model, to, **options):
     return spinney.export(model, to, check=False, **options).content
@@ -60,7 +58,7 @@ def test_json_holds_all_that_answers_need(name):
     same((np.array([evaluator.answer(row) for row in rows]), predicted), model, rows)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in NO_SQL])
+@pytest.mark.parametrize("name", NAMES)
 def test_sqlite_gives_the_bits_of_the_model(name):
     model, rows = fitted(name)
     exported = spinney.export(model, "sql")
@@ -125,8 +123,7 @@ def test_duckdb_gives_the_bits_of_the_model():
 def test_duckdb_gives_the_bits_of_every_model():
     pytest.importorskip("duckdb", reason="DuckDB is not installed")
     for name in NAMES:
-        if name not in NO_SQL:
-            assert spinney.export(fitted(name)[0], "sql", dialect="duckdb").difference == 0.0
+        assert spinney.export(fitted(name)[0], "sql", dialect="duckdb").difference == 0.0
 
 
 def test_rules_are_those_of_the_trees():

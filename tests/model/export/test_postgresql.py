@@ -14,7 +14,6 @@ import spinney
 from export_cases import NAMES, fitted, names_of, plain_cells, truth_of
 
 pytestmark = pytest.mark.slow
-NO_SQL = {"adaboost numbers"}
 
 
 def find_programs():
@@ -79,7 +78,7 @@ def literal(cell):
     return quote(cell, "'") if isinstance(cell, str) else f"'{cell!r}'::float8".replace("inf", "Infinity")
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in NO_SQL])
+@pytest.mark.parametrize("name", NAMES)
 def test_postgresql_gives_the_bits_of_the_model(name, ask):
     model, rows = fitted(name)
     content = spinney.export(model, "sql", dialect="postgresql").content

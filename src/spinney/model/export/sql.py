@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 TREES_AT_ONCE = 40  # of a stage
 ITEMS_AT_ONCE = 200  # of a sum in one expression
 ARGUMENTS = 50  # of a function
+MOST_MEMBERS = 200  # of a weighted median
 MOST_NODES = 30_000  # of a query that is run: SQLite reads it in 10 s, and four times as long for twice as many
 MOST_NAME = 63  # bytes, in PostgreSQL
 MOST = 1.7976931348623157e308
@@ -45,10 +46,10 @@ def write_sql(
     """A model as a query of a table; key: columns of the table that stand beside the answers."""
     if dialect not in DIALECTS:
         raise ValueError(f"dialect={dialect!r}: give one of {', '.join(DIALECTS)}")
-    if any(step == "median" for step, _ in form.steps):
+    if any(step == "median" for step, _ in form.steps) and len(form.roots) > MOST_MEMBERS:
         raise ValueError(
-            "AdaBoost of numbers predicts a weighted median of its trees, which is not written in SQL: export it to c, "
-            "python, javascript or json, or fit another ensemble"
+            f"AdaBoost of numbers predicts a weighted median of its trees, which SQL sorts in as many stages; "
+            f"{len(form.roots)} are too many (at most {MOST_MEMBERS}): export it to c, python, javascript or json"
         )
     key = (key,) if isinstance(key, str) else tuple(key)
     return SqlWriter(form, DIALECTS[dialect], (table,) if isinstance(table, str) else tuple(table), key).write()
@@ -482,6 +483,24 @@ class SqlWriter:
             if new:
                 self.carry(new, [*keep, *names])
         return names
+
+    def step_median(self, names: list[str], keep: list[str], weights: list[float]) -> list[str]:
+        """The weighted median: members change places with their neighbours, equal ones do not, until all are sorted."""
+        of = [f"w{at}" for at in range(len(names))]
+        self.carry(dict(zip(of, map(self.number, weights), strict=True)), [*keep, *names])
+        for pass_number in range(len(names)):
+            new: dict[str, str] = {}
+            for at in range(pass_number % 2, len(names) - 1, 2):
+                is_wrong = f"CASE WHEN {names[at]} > {names[at + 1]} THEN"
+                for a, b in ((names[at], names[at + 1]), (of[at], of[at + 1])):
+                    new |= {a: f"{is_wrong} {b} ELSE {a} END", b: f"{is_wrong} {a} ELSE {b} END"}
+            if new:
+                self.carry(new, [*keep, *names, *of])
+        self.carry({f"b{at}": " + ".join(of[: at + 1]) for at in range(len(of))}, [*keep, *names])
+        half = f"{self.number(0.5)} * b{len(of) - 1}"
+        whens = "".join(f" WHEN b{at} >= {half} THEN {name}" for at, name in enumerate(names))
+        self.carry({"median": f"CASE{whens} END"}, keep)
+        return ["median"]
 
 
 def list_levels_in(column: int, levels: set[int]) -> str:
