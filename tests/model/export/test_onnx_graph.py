@@ -10,7 +10,6 @@ import pytest
 import spinney
 from export_cases import NAMES, fitted, table_of, truth_of
 
-NO_NODE = {"cart surrogates": "surrogate tests", "c45": "C4.5", "c45 named": "C4.5", "c45 smoothed": "C4.5"}
 WITH_EXP = {"adaboost", "adaboost classes", "boosting", "boosting classes", "boosting exponential"}
 
 
@@ -36,7 +35,7 @@ def ask(runtime, content, table):
     return found["prediction"], None
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in NO_NODE])
+@pytest.mark.parametrize("name", NAMES)
 def test_onnx_answers_as_the_model(name, runtime):
     import onnx
 
@@ -52,13 +51,6 @@ def test_onnx_answers_as_the_model(name, runtime):
         np.testing.assert_array_equal(answers, expected)
         assert exported.difference == 0.0
     assert classes == predicted
-
-
-@pytest.mark.parametrize("name", NO_NODE)
-def test_what_has_no_node_is_refused(name, runtime):
-    del runtime
-    with pytest.raises(ValueError, match=rf"{NO_NODE[name]}.*export it to sql, c, python, javascript or json"):
-        spinney.export(fitted(name)[0], "onnx")
 
 
 def test_subsets_of_many_levels_and_deep_trees(runtime):

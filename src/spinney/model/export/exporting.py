@@ -196,7 +196,7 @@ def export(
     found = Export(name, content, None if path is None else os.fspath(path), *compared)
     if path is not None:
         with replacing(path) as file:
-            file.write(content.encode() if isinstance(content, str) else content)
+            file.write(content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content)
     return found
 
 

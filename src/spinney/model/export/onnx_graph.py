@@ -2,6 +2,9 @@
 
 Each tree says by itself what its leaf adds, or which leaf it is; the sums are made by `CumSum`, which adds in order, so
 that they have the bits of the model's whatever threads a runtime uses. Exponentials are the runtime's own.
+
+A tree of surrogates or of rows that take several branches has no such operator: there a graph works out which part of a
+row comes to each node.
 """
 
 from __future__ import annotations
@@ -12,16 +15,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._types import LEAF
+from spinney._types import LEAF, MULTIWAY, THRESHOLD
 from spinney.model.export.binary_trees import EQUAL, LESS_EQUAL, MEMBER, BinaryTrees
 from spinney.model.export.literals import is_float, is_unicode
 from spinney.model.export.sample_rows import find_unseen
 from spinney.model.export.scored import CannotRunError, Scored
+from spinney.model.export.tree_sum import EVERY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spinney.model.export.tree_sum import Column, TreeSum
+    from spinney.model.export.tree_sum import Column, Surrogate, TreeSum
 
 OPSET, ML_OPSET, IR_VERSION = 18, 5, 10
 MODES = {LESS_EQUAL: 0, EQUAL: 4, MEMBER: 6}
@@ -42,20 +46,8 @@ def need_onnx() -> Any:
 def write_onnx(form: TreeSum) -> bytes:
     """A model as a file of ONNX."""
     onnx = need_onnx()
-    refuse_shapes(form)
     content: bytes = GraphWriter(form, onnx).write().SerializeToString()
     return content
-
-
-def refuse_shapes(form: TreeSum) -> None:
-    """Refuse what has no node in ONNX."""
-    instead = "export it to sql, c, python, javascript or json"
-    if form.has_spread:
-        raise ValueError(
-            f"rows with missing values take several branches (C4.5), which ONNX has no node for: {instead}"
-        )
-    if form.surrogates:
-        raise ValueError(f"surrogate tests have no node in ONNX: {instead}, or fit with missing='learned'")
 
 
 class GraphWriter:
@@ -162,6 +154,8 @@ class GraphWriter:
         form = self.form
         n_sums = len(form.start)
         start = self.constant([list(form.start)])
+        if form.has_spread or form.surrogates:
+            return self.sum_in_order(self.spread(table), start)
         if not form.roots:
             zero = self.ask_trees(table, [(0, 0.0)], [0], 1)
             return str(self.node("Add", [zero, start]))
@@ -257,6 +251,88 @@ class GraphWriter:
         product = self.node("Mul", [self.node("Gather", [self.constant(coefficients), flat], axis=0), off])
         total = self.node("ReduceSum", [product, self.constant([1], np.int64)], keepdims=1)
         return str(self.node("Unsqueeze", [total, self.constant([2], np.int64)]))
+
+    # --- trees without an operator ---
+
+    def spread(self, table: str) -> str:
+        """What each leaf of a tree adds, from left to right, (n_rows, n_leaves, n_sums)."""
+        form, nodes = self.form, self.form.nodes
+        shares = {0: self.constant([[1.0]])}
+        said, values, waiting = [], [], [0]
+        while waiting:
+            node = waiting.pop()
+            if nodes.kind[node] == LEAF:
+                said.append(shares.pop(node))
+                row = [0.0] * len(form.start)
+                for k, value in form.leaves[nodes.first[node]]:
+                    row[k] = value
+                values.append(row)
+                continue
+            share, first = shares.pop(node), int(nodes.first[node])
+            branches = range(first, first + form.n_branches(node))
+            for child, part in zip(branches, self.list_parts(table, node), strict=True):
+                shares[child] = self.node("Mul", [share, part])
+            waiting.extend(reversed(branches))
+        parts = self.node("Unsqueeze", [self.node("Concat", said, axis=1), self.constant([2], np.int64)])
+        return str(self.node("Mul", [parts, self.constant([values])]))
+
+    def list_parts(self, table: str, node: int) -> list[str]:
+        """Which part of a row takes each branch of a node, (n_rows, 1) each."""
+        form, nodes = self.form, self.form.nodes
+        column, first, missing = int(nodes.column[node]), int(nodes.first[node]), int(nodes.missing[node])
+        value = self.take(table, column)
+        is_missing = self.node("IsNaN", [value])
+        if nodes.kind[node] == THRESHOLD:
+            branch = self.is_above(value, float(nodes.cut[node]))
+        elif nodes.kind[node] == MULTIWAY:
+            branch = self.node("Where", [is_missing, self.constant(0.0), value])
+        else:
+            branch = self.is_outside(value, column, form.subsets[nodes.subset[node]])
+        otherwise = self.constant([[float(missing)]])
+        for test in reversed(form.surrogates.get(node, [])):
+            otherwise = self.ask_surrogate(table, test, otherwise)
+        branch = self.node("Where", [is_missing, otherwise, branch])
+        parts = []
+        for at in range(form.n_branches(node)):
+            taken = self.node("Equal", [branch, self.constant(float(at))])
+            part = self.node("Cast", [taken], to=self.onnx.TensorProto.DOUBLE)
+            if missing == EVERY:  # which stays where no surrogate has decided
+                is_every = self.node("Equal", [branch, self.constant(float(EVERY))])
+                part = self.node("Where", [is_every, self.constant(float(nodes.share[first + at])), part])
+            parts.append(part)
+        return parts
+
+    def ask_surrogate(self, table: str, test: Surrogate, otherwise: str) -> str:
+        """The branch by a surrogate, as a number; `otherwise` where it cannot decide."""
+        value = self.take(table, test.column)
+        unknown = self.node("IsNaN", [value])
+        if test.known < 0:
+            branch = self.is_above(value, test.cut)
+        else:
+            branch = self.is_outside(value, test.column, self.form.subsets[test.subset])
+            stranger = self.is_outside(value, test.column, self.form.subsets[test.known])
+            unknown = self.node("Or", [unknown, self.node("Equal", [stranger, self.constant(1.0)])])
+        if test.is_reversed:
+            branch = self.node("Sub", [self.constant(1.0), branch])
+        return str(self.node("Where", [unknown, otherwise, branch]))
+
+    def take(self, table: str, column: int) -> str:
+        """A column of the table, (n_rows, 1)."""
+        return str(self.node("Gather", [table, self.constant([column], np.int64)], axis=1))
+
+    def is_above(self, value: str, cut: float) -> str:
+        """1 where a value is above a threshold, else 0."""
+        return str(
+            self.node("Cast", [self.node("Greater", [value, self.constant(cut)])], to=self.onnx.TensorProto.DOUBLE)
+        )
+
+    def is_outside(self, value: str, column: int, subset: tuple[int, ...]) -> str:
+        """1 where a level is not in a subset, else 0; of missing ones any of them."""
+        outside = np.ones(max(len(self.form.columns[column].levels or ()), 1))
+        outside[list(subset)] = 0.0
+        known = self.node("Where", [self.node("IsNaN", [value]), self.constant(0.0), value])
+        level = self.node("Cast", [known], to=self.onnx.TensorProto.INT64)
+        return str(self.node("Gather", [self.constant(outside), level], axis=0))
 
     # --- steps ---
 
