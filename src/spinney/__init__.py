@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from spinney.model.base_predictor import Predictor
     from spinney.model.container import BrokenFileError
     from spinney.model.ensemble_theory import decompose_error, decompose_variance, strength_and_correlation, vote_error
+    from spinney.model.export.exporting import export
     from spinney.model.io import load_predictor
     from spinney.table.binning import equal_density_bins
     from spinney.table.ingest import read_table
@@ -57,6 +58,7 @@ _HOMES = {
     "decompose_error": "spinney.model.ensemble_theory",
     "decompose_variance": "spinney.model.ensemble_theory",
     "equal_density_bins": "spinney.table.binning",
+    "export": "spinney.model.export.exporting",
     "load_model": "spinney.estimators.saving",
     "load_predictor": "spinney.model.io",
     "plot": "",  # a module of its own
@@ -97,6 +99,7 @@ __all__ = [
     "decompose_error",
     "decompose_variance",
     "equal_density_bins",
+    "export",
     "load_model",
     "load_predictor",
     "plot",

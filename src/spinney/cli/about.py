@@ -14,6 +14,8 @@ OPTIONAL = {  # packages, and what they are for
     "pandas": "frames of pandas as X; Trace.to_frame",
     "polars": "frames of polars as X",
     "matplotlib": "plots from Python: the extra spinney[plot]",
+    "onnx": "exports to ONNX: the extra spinney[onnx]",
+    "treelite": "exports to Treelite: the extra spinney[treelite]",
     "psutil": "memory in benchmarks",
     "lightgbm": "comparison in benchmarks",
     "xgboost": "comparison in benchmarks",

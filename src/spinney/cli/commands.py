@@ -6,6 +6,7 @@ import click
 
 from spinney import __version__
 from spinney.cli.about import datasets, doctor, warmup
+from spinney.cli.exports import export
 from spinney.cli.group import Commands
 from spinney.cli.inspection import inspect
 from spinney.cli.models import train
@@ -27,5 +28,5 @@ def main() -> None:
     """Tree methods, each faithful to its source."""
 
 
-for command in (study, train, predict, evaluate, inspect, tree, trace, prune, datasets, warmup, doctor):
+for command in (study, train, predict, evaluate, inspect, tree, trace, prune, export, datasets, warmup, doctor):
     main.add_command(command)

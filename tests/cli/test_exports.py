@@ -1,0 +1,70 @@
+"""`spinney export`."""
+
+import json
+import sqlite3
+
+import pytest
+
+import spinney
+from command_line import TENNIS, fails, run, works
+from spinney.cli.exports import DIALECTS, LANGUAGES
+from spinney.model.export import exporting, sql_dialects
+
+
+@pytest.fixture
+def model(tmp_path):
+    data = tmp_path / "tennis.csv"
+    data.write_text(TENNIS)
+    path = tmp_path / "tennis.spn"
+    works("train", data, "--target", "play", "--method", "cart", "--out", path)
+    return path
+
+
+def test_every_language_is_offered():
+    assert set(LANGUAGES) == set(exporting.TARGETS)
+    assert set(DIALECTS) == set(sql_dialects.DIALECTS)
+
+
+@pytest.mark.parametrize("to", LANGUAGES)
+def test_to_stdout_it_is_what_python_gives(model, to):
+    if to in {"onnx", "treelite"}:
+        pytest.importorskip(to, reason=f"{to} is not installed")
+    result = run("export", model, "--to", to)
+    assert result.exit_code == 0, result.stderr
+    exported = spinney.export(model, to)
+    content = exported.content
+    assert result.stdout_bytes == (content.encode() if isinstance(content, str) else content)
+    assert result.stderr.splitlines()[-1] == f"{to}, {len(content):,} {exported.unit}: {exported.verdict}"
+
+
+def test_a_file_with_options(model, tmp_path):
+    out = tmp_path / "tennis.sql"
+    told = works(
+        "export", model, "--out", out, "--table", "my days", "--key", "day", "--check", tmp_path / "tennis.csv"
+    )
+    assert told.endswith("the same as the model on 206 rows\n")
+    with sqlite3.connect(":memory:") as database:
+        database.execute('CREATE TABLE "my days" (day, outlook, humidity)')
+        database.execute("INSERT INTO \"my days\" VALUES (7, 'overcast', 'high'), (8, 'sunny', 'high')")
+        assert [row[:2] for row in database.execute(out.read_text())] == [(7, "yes"), (8, "no")]
+    assert "E'" not in out.read_text()
+    fails(run("export", model, "--out", out), "tennis.sql exists; --force replaces it")
+    told = json.loads(works("export", model, "--out", out, "--force", "--dialect", "postgresql", "--json"))
+    assert told == {
+        "to": "sql",
+        "file": str(out),
+        "rows": 0,
+        "difference": None,
+        "other_classes": 0,
+        "note": "there is no PostgreSQL in a process; run the query on rows whose answers are known",
+    }
+
+
+def test_refusals_are_one_line(model, tmp_path):
+    fails(run("export", model), "say what to export to: --to sql, c, python")
+    fails(run("export", model, "--to", "sql", "--json"), "give --out FILE")
+    fails(run("export", model, "--out", tmp_path / "model.xyz"), "the suffix does not say what to export to")
+    fails(run("export", model, "--to", "python", "--table", "t"), "there is no option 'table': 'python' takes none")
+    fails(run("export", tmp_path / "absent.spn", "--to", "c"), "absent.spn")
+    fails(run("export", model, "--to", "c", "--name", "a b"), "name='a b': it must be a name in C")
+    assert not (tmp_path / "model.xyz").exists()
