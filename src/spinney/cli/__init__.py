@@ -5,6 +5,7 @@
 | `commands.py` | the command and its parts |
 | `study.py` | `spinney study` |
 | `models.py` | `spinney train` |
+| `exports.py` | `spinney export` |
 | `inspection.py` | `spinney inspect` |
 | `predictions.py` | `spinney predict`, `spinney evaluate` |
 | `trees.py` | `spinney tree`, `spinney trace`, `spinney prune` |

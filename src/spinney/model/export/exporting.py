@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._files import replacing
+from spinney.model.base_predictor import Predictor
 from spinney.model.export.c_source import run_c, write_c
 from spinney.model.export.javascript import run_javascript, write_javascript
 from spinney.model.export.json_tables import run_json, write_json
@@ -24,7 +25,6 @@ from spinney.model.export.sql import run_sql, write_sql
 from spinney.model.export.tree_sum import TreeSum, to_tree_sum
 from spinney.model.export.treelite_model import run_treelite, write_treelite
 from spinney.model.io import load_predictor
-from spinney.model.predictor import Predictor
 
 if TYPE_CHECKING:
     from collections.abc import Callable

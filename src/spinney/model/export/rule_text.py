@@ -8,7 +8,7 @@ from spinney.model.predictors import RoundPredictor, TreePredictor
 from spinney.reading.rules import find_rules
 
 if TYPE_CHECKING:
-    from spinney.model.predictor import Predictor
+    from spinney.model.base_predictor import Predictor
 
 
 def write_rules(predictor: Predictor) -> str:

@@ -34,7 +34,7 @@ from spinney.tree.predict import leaf_shares
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from spinney.model.predictor import Predictor
+    from spinney.model.base_predictor import Predictor
     from spinney.tree.forest import Forest
     from spinney.tree.structure import Tree
 
