@@ -422,7 +422,7 @@ def _count_leaves(model: Any) -> int | None:
     if isinstance(model, TreeEstimator):
         return int(model.get_n_leaves())
     forest = getattr(model, "forest_", None)
-    return None if forest is None else sum(forest[t].n_leaves for t in range(len(forest)))
+    return None if forest is None else int(np.count_nonzero(forest.is_leaf))
 
 
 def _gather(run: Run, n_folds: int, *, is_tuned: bool) -> MethodResult:
