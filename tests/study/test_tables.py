@@ -7,6 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from spinney import CARTRegressor
+from spinney.study.dependence import trace_columns
+from spinney.study.profile import profile_columns
+from spinney.study.redundancy import find_redundant
 from spinney.study.tables import looks_continuous, prepare
 
 
@@ -161,3 +165,30 @@ def test_infinite_values_are_compared_without_a_warning():
         warnings.simplefilter("error")
         assert prepare(pa.table({"x": x, "y": x.clip(-9, 9) ** 2}), "y").summary.used[0].suspicion is None
         assert "order of the target" in prepare(pa.table({"x": x, "y": x.clip(-9, 9)}), "y").summary.used[0].suspicion
+
+
+def test_dates_are_inputs():
+    days = [dt.date(2020, 1, 1) + dt.timedelta(3 * i) for i in range(60)]
+    given = table(
+        day=[None, *days[1:]], same=[days[0]] * 60, nothing=pa.array([None] * 60, pa.timestamp("us")),
+        x=[float(i % 7) for i in range(60)], y=[one.month + 0.3 * (i % 7) for i, one in enumerate(days)],
+    )  # fmt: skip
+    data = prepare(given, "y")
+    assert data.X.column_names == ["day", "x"]
+    assert data.summary.dropped == {"same": "it has one value throughout", "nothing": "it is missing throughout"}
+    described = data.summary.columns[0]
+    assert (described.kind, described.n_missing, described.n_distinct) == ("date", 1, 59)
+    assert described.span == (str(days[1]), str(days[-1]))
+    assert 0.1 < described.alone < 0.9  # the month tells a part of the target
+    profile = {one.feature: one for one in profile_columns(data)}["day"]
+    assert 2019.9 < profile.edges[0] < profile.edges[-1] < 2020.6
+    assert sum(profile.counts) == 59
+    model = CARTRegressor(max_depth=3).fit(data.X, data.y)
+    (curve,) = trace_columns(model, data, ["day"])
+    assert curve.is_number
+    assert max(curve.mean) - min(curve.mean) > 2.0
+
+
+def test_equal_dates_are_redundant():
+    days = [dt.date(2020, 1, 1) + dt.timedelta(i * i % 97) for i in range(60)]
+    assert find_redundant(table(first=days, again=days)) == ("'again' equals 'first'",)

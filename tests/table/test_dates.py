@@ -25,7 +25,7 @@ from spinney import (
     RandomForestRegressor,
     StackingRegressor,
 )
-from spinney.model.container import BrokenFileError
+from spinney.model.container import BrokenFileError, read, write
 from spinney.model.state import KINDS
 from spinney.table.ingest import read_columns
 from spinney.table.prediction_batches import convert
@@ -276,6 +276,19 @@ def test_a_warm_start_wants_the_same_dates():
         model.fit(X, y).set_params(n_estimators=4)
         with pytest.raises(ValueError, match="differ"):
             model.fit(later, y)
+
+
+def test_files_of_models_that_read_dates_say_so_by_their_version(tmp_path):
+    X, y = make_sales()
+    path = tmp_path / "model.spn"
+    CARTRegressor(max_depth=2).fit(X[["size"]], y).save_model(path)
+    assert read(path).text["version"] == "1.0"
+    CARTRegressor(max_depth=2).fit(X, y).save_model(path)
+    container = read(path)
+    assert container.text["version"] == "1.2"
+    write(path, container.arrays, container.text | {"version": "1.1"})
+    with pytest.raises(BrokenFileError, match=r"reads dates is of version 1\.2"):
+        spinney.load_predictor(path)
 
 
 GOOD = {"name": "at", "parts": ["year", "days"], "first": 3, "has_zone": False}

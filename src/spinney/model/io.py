@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 FORMAT = "spinney"
 MAJOR, MINOR = 1, 2
+TOLD_SINCE, DATED = 1, 2  # minor versions that added the training data, and dates
 _DATES = '"is":"DateColumn"'  # as `dump` writes it, and no text that it quotes
 TEXTS = {"format", "version", "library", "model"}
 TRAINING = "training"
@@ -57,7 +58,7 @@ def save(
         "summary": summarise(predictor),
     }
     model = dump(content).decode()
-    minor = MINOR if _DATES in model else 0 if training is None else 1
+    minor = DATED if _DATES in model else 0 if training is None else TOLD_SINCE
     text = {"format": FORMAT, "version": f"{MAJOR}.{minor}", "library": __version__, "model": model}
     if training is not None:
         text[TRAINING] = dump(training).decode()
@@ -164,8 +165,10 @@ def open_content(container: Container) -> dict[str, Any]:
             f"the model was saved by Spinney {text.get('library')} in format {major}.{minor}; this version reads up to "
             f"{MAJOR}.{MINOR}: install Spinney {text.get('library')} or later"
         )
-    if set(text) - {TRAINING} != TEXTS or (TRAINING in text and int(minor) < 1):
+    if set(text) - {TRAINING} != TEXTS or (TRAINING in text and int(minor) < TOLD_SINCE):
         raise BrokenFileError(f"the texts must be {sorted(TEXTS)}")
+    if _DATES in text["model"] and int(minor) < DATED:
+        raise BrokenFileError(f"a model that reads dates is of version 1.{DATED}")
     read_training(text)
     content = load_json(text["model"], sum(array.nbytes for array in container.arrays.values()) + len(text["model"]))
     if not isinstance(content, dict) or set(content) != PARTS or not isinstance(content["method"], str):

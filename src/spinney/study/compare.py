@@ -30,8 +30,8 @@ from spinney.study.turns import (
     SAMPLES,
     Training,
     count_affordable,
+    count_rest,
     estimate_seconds,
-    fewer_rows,
     place_of,
     share_of,
 )
@@ -282,11 +282,11 @@ def _fit_first(run: Run, data: StudyData, metric: Metric, fold: Fold, clock: Clo
                 seconds = _count_fits(run) * estimate_seconds(lambda part: _fit_copy(run, data, part), fold.training)
             if seconds <= limit.left:
                 return _fit_and_score(run, data, metric, fold)
-            n_fewer = count_affordable(n_rows, seconds, max(limit.left, 0.0)) if seconds > 0.0 else fewer_rows(n_rows)
+            n_fewer = count_affordable(n_rows, seconds, max(limit.left, 0.0)) if seconds > 0.0 else count_rest(n_rows)
     except KeyboardInterrupt:
         if limit.left > 0:
             raise
-        n_fewer = fewer_rows(n_rows)
+        n_fewer = count_rest(n_rows)
     if n_fewer < FEWEST_ROWS or clock.left <= 0:
         raise TimeoutError
     again = clock.part(clock.left / share_of(run.method.key))
@@ -422,7 +422,7 @@ def _count_leaves(model: Any) -> int | None:
     if isinstance(model, TreeEstimator):
         return int(model.get_n_leaves())
     forest = getattr(model, "forest_", None)
-    return None if forest is None else sum(forest[t].n_leaves for t in range(len(forest)))
+    return None if forest is None else int(np.count_nonzero(forest.is_leaf))
 
 
 def _gather(run: Run, n_folds: int, *, is_tuned: bool) -> MethodResult:

@@ -76,12 +76,12 @@ def extrapolate(first: float, second: float, sizes: tuple[int, int], n_rows: int
     return max(second, first) + slope * (n_rows - more)
 
 
-def fewer_rows(n_rows: int) -> int:
+def count_rest(n_rows: int) -> int:
     """How many rows are tried where all took longer than they were told to, and nobody knows how long they take.
 
     Examples
     --------
-    >>> [fewer_rows(n_rows) for n_rows in (80_000, 1000, 300)]
+    >>> [count_rest(n_rows) for n_rows in (80_000, 1000, 300)]
     [10000, 200, 37]
     """
     return max(n_rows // CUT, FEWEST_ROWS if n_rows >= 2 * FEWEST_ROWS else 0)
