@@ -10,6 +10,7 @@ import numpy as np
 import naive
 from spinney import _jit
 from spinney._types import LEARNED, OWN_BRANCH, SUBSET, SURROGATE
+from spinney.estimators.cart import FREE_LEVELS
 from spinney.table.coding import code_table
 from spinney.table.fixed_point import class_target, fix_weights, value_target
 from spinney.table.schema import Schema
@@ -69,6 +70,8 @@ def grow(
         target = value_target(y, fixed, has_square=has_square)
     else:
         target = class_target(y, n_classes, fixed)
+    if parameters.get("cat_penalty") == "auto":
+        parameters |= {"cat_penalty": 1.0, "free_levels": FREE_LEVELS}
     params = GrowParams(criterion, missing=MISSING[missing], **parameters)
     return grow_tree(codes, target, fixed, params, kernels, None if monotonic is None else np.int8(monotonic))
 
