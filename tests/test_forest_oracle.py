@@ -98,7 +98,8 @@ def test_a_larger_forest(n_classes):
     flags = [False, False, True]
     table = strategies.SmallTable([c.tolist() for c in columns], y.tolist(), None, n_classes, flags, [0, 0, 6])
     kind = RandomForestRegressor if n_classes is None else RandomForestClassifier
-    model, _ = fit(table, kind, n_estimators=4, max_features=None, ties="first", random_state=1)
+    settings = {"n_estimators": 4, "max_features": None, "ties": "first", "cat_penalty": 0.0, "random_state": 1}
+    model, _ = fit(table, kind, **settings)
     n_certain = 0
     for t, tree in enumerate(model.forest_):
         counts = model._draw.counts(t).astype(float).tolist()

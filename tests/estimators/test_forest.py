@@ -112,12 +112,13 @@ def test_a_forest_of_one_tree_without_draws_is_cart(random_forest, settings, is_
     ids=str,
 )
 def test_a_tree_of_a_forest_is_cart_on_its_bag(random_forest, settings):
+    """But that a row drawn twice is one to a forest that judges chance, and two to CART: subsets are exact here."""
     X, y = make_frame()
-    forest = make(random_forest, max_features=None, ties="first", **settings).fit(X, y)
+    forest = make(random_forest, max_features=None, ties="first", cat_penalty=0.0, **settings).fit(X, y)
     depth = settings.get("max_depth")
     for tree, rows in zip(forest.forest_, forest.estimators_samples_, strict=True):
         counts = np.bincount(rows, minlength=len(y))
-        single = RANDOM_FORESTS[random_forest](max_depth=depth).fit(X, y, counts).tree_
+        single = RANDOM_FORESTS[random_forest](max_depth=depth, cat_penalty=0.0).fit(X, y, counts).tree_
         assert_same_tree(tree, single, ("test", "first_child", "n_rows", "weight", "subsets", "distributions"))
         np.testing.assert_allclose(tree.threshold, single.threshold, rtol=1e-12)
 
@@ -194,7 +195,8 @@ def test_voting_equals_a_loop_over_the_trees(kind, voting):
     shares = model.predict_proba(other)
     np.testing.assert_allclose(shares, total / 10, rtol=1e-12, atol=1e-15)
     np.testing.assert_array_equal(model.predict(other), model.classes_[shares.argmax(axis=1)])
-    np.testing.assert_array_equal(model.predict_log_proba(other)[shares > 0], np.log(shares[shares > 0]))
+    logs = model.predict_log_proba(other)[shares > 0]
+    np.testing.assert_allclose(logs, np.log(shares[shares > 0]), rtol=4e-16)  # NumPy's logarithm depends on the CPU
     assert np.isneginf(model.predict_log_proba(other)[shares == 0]).all()
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
 
