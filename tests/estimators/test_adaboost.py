@@ -717,8 +717,8 @@ def test_sparse_tables_reach_members_that_take_them():
     model = AdaBoostClassifier(LogisticRegression(), n_estimators=3).fit(csr_matrix(X), y)
     dense = AdaBoostClassifier(LogisticRegression(), n_estimators=3).fit(X, y)
     np.testing.assert_allclose(model.decision_function(csr_matrix(X)), dense.decision_function(X), atol=1e-6)
-    with pytest.raises(TypeError, match="Sparse data was passed"):
-        AdaBoostClassifier().fit(csr_matrix(X), y)
+    trees = AdaBoostClassifier(n_estimators=3).fit(csr_matrix(X), y)
+    np.testing.assert_array_equal(trees.decision_function(csr_matrix(X)), trees.decision_function(X))
 
 
 def test_categories_of_play_tennis():

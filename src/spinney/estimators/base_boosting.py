@@ -39,6 +39,7 @@ from spinney.estimators.evaluation_sets import GivenSet, Validation, check_stopp
 from spinney.estimators.growers import RowLimits
 from spinney.estimators.interactions import check_interactions
 from spinney.estimators.kept import Kept, Part, set_parts
+from spinney.estimators.other_members import hold_rows
 from spinney.estimators.round_scores import make_score, name_score
 from spinney.estimators.scoring import find_score
 from spinney.estimators.training import Effort, bin_rows, estimate_effort, make_legend, read_training
@@ -47,6 +48,7 @@ from spinney.model.fitted_boosting import FittedBoosting, Scores, feature_import
 from spinney.table.fixed_point import scale
 from spinney.table.ingest import Table
 from spinney.table.schema import Schema, encode
+from spinney.table.sparse import Values, is_sparse
 from spinney.tree.boost import UNLIMITED, BoostParams
 from spinney.tree.forest import Forest, join_forests
 
@@ -249,6 +251,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         weight, factors = self._weigh_classes(target, training.weight)
         loss = self._make_loss()
         offset = read_offset(init_score, "init_score", n_rows, loss.n_raw)
+        X = hold_rows(X, training.columns).data if is_sparse(X) else X  # of which rows can be taken
         data = BoostingData(X, training.table, target, weight, offset, loss, factors)
         if weight is not None and not np.all(weight > 0.0):
             data.is_used = weight > 0.0
@@ -541,7 +544,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
 
     # --- predictions ---
 
-    def _values(self, X: Any) -> NDArray[Any]:
+    def _values(self, X: Any) -> Values:
         schema = self._find_fitted().schema
         return encode(open_x(self, X, is_fit=False), schema)
 
@@ -684,8 +687,11 @@ def find_exponent(y: NDArray[np.float64], loss: Loss) -> int:
     return math.frexp(largest)[1]
 
 
-def read_values(table: Table, rows: NDArray[np.bool_] | None) -> NDArray[np.float64]:
+def read_values(table: Table, rows: NDArray[np.bool_] | None) -> Values:
     """Rows of a table as values, (n_rows, n_features)."""
+    stored = table.sparse_rows()
+    if stored is not None:
+        return stored if rows is None else stored[rows]
     n_features = table.schema.n_features
     n_rows = table.n_rows if rows is None else int(np.count_nonzero(rows))
     values = np.empty((n_rows, n_features))

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
 
     from spinney.model.predictors import TreePredictor
     from spinney.reading.explaining import Explanation
+    from spinney.table.sparse import Values
 
 GROWING_CONSTRAINTS: dict[str, list[Any]] = {  # of every tree that is grown on codes
     "max_depth": [Interval(Integral, 1, None, closed="left"), None],
@@ -146,7 +147,7 @@ class TreeEstimator(Estimator[FittedTree]):
         """What predicts."""
         return make_predictor(self._find_fitted(), parameter(self, "smoothing", None))
 
-    def _values(self, X: Any) -> NDArray[Any]:
+    def _values(self, X: Any) -> Values:
         """X as trees see it, (n_rows, n_features)."""
         schema = self._find_fitted().schema
         return encode(open_x(self, X, is_fit=False), schema)
