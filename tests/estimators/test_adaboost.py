@@ -22,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from contract import parametrize_with_contract
+from contract import parametrize_with_contract, weighing_fails
 from spinney import (
     AdaBoostClassifier,
     AdaBoostRegressor,
@@ -61,7 +61,7 @@ def failures_of_draws(model):
     """Members without weights draw rows, and draw others if some are repeated."""
     if not isinstance(model.estimator, KNeighborsClassifier | KNeighborsRegressor):
         return {}
-    return {f"check_sample_weight_equivalence_on_{kind}_data": "drawn rows" for kind in ("dense", "sparse")}
+    return weighing_fails("drawn rows")
 
 
 @parametrize_with_contract(SETTINGS, expected_failed_checks=failures_of_draws)

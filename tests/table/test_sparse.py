@@ -127,7 +127,7 @@ def test_categories_by_index():
         table = read_columns(packed, chosen)
         assert table.schema == full.schema
         np.testing.assert_array_equal(table.block(0, 7), full.block(0, 7))
-        np.testing.assert_array_equal(table.sparse_rows().full(), full.block(0, 7).T)
+        np.testing.assert_array_equal(table.values().full(), full.block(0, 7).T)
         new = X[::-1] + 1.0  # with levels that fit has not seen
         np.testing.assert_array_equal(fill_in(encode(sparse.csr_array(new), full.schema)), encode(new, full.schema))
         np.testing.assert_array_equal(encode(packed, full.schema)[1:4].full(), encode(X, full.schema)[1:4])

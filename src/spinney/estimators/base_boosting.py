@@ -59,7 +59,6 @@ if TYPE_CHECKING:
 
     from spinney.model.predictors import RoundPredictor
 
-CELLS_AT_ONCE = 1 << 20  # of the values that are read together
 SHARED_ROWS = 4096  # of a piece of a round that goes to a thread of its own
 
 AUTOMATIC = StrOptions({AUTO})
@@ -288,7 +287,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         forest = None
         if old is not None:
             forest = old.forest
-            monitor.replay(n_old, add_rounds_of(old.forest), read_values(data.table, data.keep), raw)
+            monitor.replay(n_old, add_rounds_of(old.forest), data.table.values(data.keep), raw)
         chosen["max_features"] = count_features(chosen["max_features"], size.n_features)
         if n_new > 0:
             params = self._boost_params(len(y), data, chosen, power)
@@ -522,7 +521,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             self.validation_fraction, len(data.y), data.is_used, codes, draw_key(data.seed, held_out.KEY)
         )
         y, weight, offset = data.part(data.is_held)
-        rows = EvaluationSet("valid", read_values(data.table, data.is_held), y, weight, offset)
+        rows = EvaluationSet("valid", data.table.values(data.is_held), y, weight, offset)
         if self.scoring == "loss":
             return [rows]
         X = _safe_indexing(data.X, np.flatnonzero(data.is_held))
@@ -589,7 +588,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
         n_rounds : int, optional
             Use the first rounds only, as in `predict`.
 
@@ -685,18 +684,3 @@ def find_exponent(y: NDArray[np.float64], loss: Loss) -> int:
     if not loss.is_scale_free or largest == 0.0 or MODERATE[0] < largest < MODERATE[1]:
         return 0
     return math.frexp(largest)[1]
-
-
-def read_values(table: Table, rows: NDArray[np.bool_] | None) -> Values:
-    """Rows of a table as values, (n_rows, n_features)."""
-    stored = table.sparse_rows()
-    if stored is not None:
-        return stored if rows is None else stored[rows]
-    n_features = table.schema.n_features
-    n_rows = table.n_rows if rows is None else int(np.count_nonzero(rows))
-    values = np.empty((n_rows, n_features))
-    n_at_once = max(CELLS_AT_ONCE // table.n_rows, 1)
-    for first in range(0, n_features, n_at_once):
-        block = table.block(first, min(first + n_at_once, n_features))
-        values[:, first : first + len(block)] = (block if rows is None else block[:, rows]).T
-    return values

@@ -113,7 +113,7 @@ class BaseForest(Estimator[FittedForest]):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
             Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA or null.
         y : array-like (n_rows,)
             Classes of any type, or numbers for a regressor.
@@ -301,7 +301,7 @@ class BaseForest(Estimator[FittedForest]):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
 
         Returns
         -------
@@ -317,7 +317,7 @@ class BaseForest(Estimator[FittedForest]):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
             New rows; on training rows trees agree more than they should.
         y : array-like (n_rows,), optional
             The target of these rows: classes that fit has seen, or numbers.
@@ -342,7 +342,7 @@ class BaseForest(Estimator[FittedForest]):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
         kind : {"trees", "jackknife", "infinitesimal"}
             - "trees": mean squared deviation of the trees from the forest. How much they disagree; more trees do not
               make it smaller.

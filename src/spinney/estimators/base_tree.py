@@ -184,9 +184,9 @@ class TreeEstimator(Estimator[FittedTree]):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
             Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA
-            or null.
+            or null. What a sparse matrix does not store is 0.
         y : array-like (n_rows,)
             Classes of any type; numbers for a regression.
         sample_weight : array-like (n_rows,), optional
@@ -345,7 +345,7 @@ class TreeEstimator(Estimator[FittedTree]):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
 
         Returns
         -------
@@ -360,7 +360,7 @@ class TreeEstimator(Estimator[FittedTree]):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
 
         Returns
         -------
