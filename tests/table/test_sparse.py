@@ -8,6 +8,9 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
+from spinney._jit import kernels
+from spinney.table.binning import bin_table
+from spinney.table.coding import code_table
 from spinney.table.columns import match_names, open_columns
 from spinney.table.ingest import read_columns
 from spinney.table.schema import encode
@@ -164,6 +167,44 @@ def test_what_is_refused():
         read_columns(odd)
     with pytest.raises(ValueError, match="X has 2 features, but the model is expecting 3"):
         encode(sparse.csr_array(np.eye(2)), read_columns(np.eye(3)).schema)
+
+
+# --- codes ----------------------------------------------------------------------------------------------------------
+
+
+def make_columns(n_rows, share, seed):
+    """Columns that store this share of their cells: numbers of many values and few, signs, infinities, NaN, levels."""
+    rng = np.random.default_rng(seed)
+    many = rng.normal(size=n_rows)
+    few = rng.integers(-3, 4, n_rows)
+    odd = rng.choice([-np.inf, -1.5, -0.0, 1.5, np.inf, np.nan], n_rows)
+    columns = [many, np.abs(many), -np.abs(many), few, odd, np.full(n_rows, np.nan), rng.integers(0, 9, n_rows)]
+    return np.stack([np.where(rng.random(n_rows) < share, column, 0.0) for column in (*columns, many)], axis=1)
+
+
+@pytest.mark.parametrize("max_codes", [2, 5, 255, 65_535])
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.2, 0.6, 1.0])
+def test_codes_and_bins_of_the_table_in_full(share, max_codes):
+    n_rows = 700
+    X = make_columns(n_rows, share, seed=max_codes)
+    X[:, -1] = X[:, 0] + np.arange(n_rows) * (share == 0.2)  # stored throughout, beside columns that are not
+    stored, full = read_columns(sparse.csr_array(X), [6]), read_columns(X, [6])
+    assert (stored.stored is not None) == (share in {0.0, 0.05} or (share == 0.2 and np.mean(X != 0.0) <= 0.25))
+    k = kernels(0.0)
+    weight = np.random.default_rng(1).integers(1, 1000, n_rows)
+    keep = np.arange(n_rows) % 5 != 0
+    for weights, kept in ((np.ones(1, np.int64), None), (weight, None), (weight[keep], keep)):
+        assert_same_parts(
+            code_table(stored, weights, max_codes, k, kept), code_table(full, weights, max_codes, k, kept)
+        )
+        most = None if max_codes == 65_535 else max_codes
+        assert_same_parts(bin_table(stored, weights, most, k, kept), bin_table(full, weights, most, k, kept))
+
+
+def assert_same_parts(one, other):
+    for name, a, b in zip(one._fields, one, other, strict=True):
+        assert a.dtype == b.dtype, name
+        np.testing.assert_array_equal(a, b, err_msg=name)
 
 
 # --- frames of pandas -----------------------------------------------------------------------------------------------
