@@ -202,7 +202,7 @@ def code_table(
                 edges[first + j] = (np.arange(float(len(levels or ()))),) * 2
         has_missing[first:last] = ~codes.all(axis=1)
         rows[:, first:last] = codes.T
-    return Codes(rows, *describe(edges, table.schema.is_categorical), has_missing)
+    return Codes(rows, *describe_codes(edges, table.schema.is_categorical), has_missing)
 
 
 def code_sparse_table(table: Table, weight: NDArray[np.int64], max_codes: int, kernels: Any) -> Codes:
@@ -219,10 +219,10 @@ def code_sparse_table(table: Table, weight: NDArray[np.int64], max_codes: int, k
         if (j + 1) % at_once == 0 or j + 1 == n_features:
             first = j - j % at_once
             rows[:, first : j + 1] = columns[: j + 1 - first].T
-    return Codes(rows, *describe(edges, table.schema.is_categorical), has_missing)
+    return Codes(rows, *describe_codes(edges, table.schema.is_categorical), has_missing)
 
 
-def describe(
+def describe_codes(
     edges: list[tuple[NDArray[np.float64], NDArray[np.float64]]], is_categorical: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """What codes stand for: `features` and `edges` of `Codes`."""
