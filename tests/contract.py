@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 # The checks whose outcome can depend on a setting, and what would show there.
 ASKED_OF_EVERY_SETTING = {
     "check_sample_weight_equivalence_on_dense_data",  # a weight of 2 is a row twice: each criterion and pruning sums it
-    "check_sample_weight_equivalence_on_sparse_data",  # the same, of members that take sparse tables
+    "check_sample_weight_equivalence_on_sparse_data",  # the same, of sparse tables
     "check_class_weight_classifiers",  # class weights reach the criterion
     "check_fit_idempotent",  # a second fit gives the same model: draws, held-out rows, what is left from the first
     "check_dict_unchanged",  # asking leaves the model as it is
@@ -28,6 +28,11 @@ ASKED_OF_EVERY_SETTING = {
     "check_fit2d_1sample",  # one row: nothing can be held out, drawn without others, or binned
     "check_fit2d_1feature",  # one column: nothing can be left out of a draw
 }
+
+
+def weighing_fails(reason):
+    """The checks that a row of weight 2 is two rows, which an estimator does not pass, and why."""
+    return {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")}
 
 
 def parametrize_with_contract(estimators, expected_failed_checks=None):

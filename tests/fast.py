@@ -23,6 +23,8 @@ MISSING = {"learned": LEARNED, "branch": OWN_BRANCH, "surrogate": SURROGATE}
 class ColumnTable:
     """Columns of floats as the coder reads them."""
 
+    stored = None  # it is not sparse
+
     def __init__(self, columns, levels):
         self.columns = np.array(columns, np.float64).reshape(len(levels), -1)
         self.n_rows = self.columns.shape[1]

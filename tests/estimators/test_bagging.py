@@ -553,8 +553,9 @@ def test_sparse_rows_and_columns():
     with pytest.raises(ValueError, match="X has 3 features, but BaggingClassifier is expecting 6"):
         sparse.predict(csr_matrix(X[:, :3]))
     for base in (None, CARTClassifier()):
-        with pytest.raises(TypeError, match=r"[Ss]parse"):
-            BaggingClassifier(base).fit(csr_matrix(X), y)
+        trees = BaggingClassifier(base, **settings).fit(csr_matrix(X), y)
+        full = BaggingClassifier(base, **settings).fit(X, y)
+        np.testing.assert_array_equal(trees.predict_proba(csr_matrix(X)), full.predict_proba(X))
 
 
 def test_lists_of_text_reach_the_members():

@@ -30,7 +30,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import spinney
-from contract import parametrize_with_contract
+from contract import parametrize_with_contract, weighing_fails
 from spinney import (
     C45Classifier,
     CARTClassifier,
@@ -88,7 +88,7 @@ REGRESSOR_SETTINGS = [
 def failures_of_held_rows(tree):
     """Rows are held out by their number: a row twice is not a row of weight 2."""
     if tree.ccp_alpha == "cv" or tree.pruning == "reduced_error":
-        return {"check_sample_weight_equivalence_on_dense_data": "rows are held out"}
+        return weighing_fails("rows are held out")
     return {}
 
 
@@ -168,7 +168,7 @@ def failures_of_bags(forest):
     """The checks that scikit-learn lists for its own forests: a bag of repeated rows is another bag."""
     if not forest.bootstrap and forest.replace:
         return {}
-    expected = {"check_sample_weight_equivalence_on_dense_data": "bags depend on the number of rows"}
+    expected = weighing_fails("bags depend on the number of rows")
     if isinstance(forest, ForestClassifier) and forest.max_samples == 0.7:
         expected["check_classifiers_one_label_sample_weights"] = "a fraction of the few weights left is warned of"
     return expected
@@ -205,10 +205,7 @@ def failures_of_drawn_rows(bag):
     """The checks that scikit-learn lists for its own bagging."""
     if not bag.bootstrap and bag.max_samples is None:
         return {}
-    return {
-        f"check_sample_weight_equivalence_on_{kind}_data": "bags depend on the number of rows"
-        for kind in ("dense", "sparse")
-    }
+    return weighing_fails("bags depend on the number of rows")
 
 
 @parametrize_with_contract(
@@ -259,7 +256,7 @@ def test_scikit_learn_checks_of_stacking(estimator, check):
 
 def failures_of_bags(_):
     """As of bagging: what the second stage sees are predictions out of bag."""
-    return {"check_sample_weight_equivalence_on_dense_data": "bags depend on the number of rows"}
+    return weighing_fails("bags depend on the number of rows")
 
 
 @pytest.mark.filterwarnings("ignore:.*out-of-bag")

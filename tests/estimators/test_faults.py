@@ -292,14 +292,17 @@ def test_fault_023_read_only_arrays_and_memory_maps(kind, tmp_path):
         assert model.predict(table).shape == (40,)
 
 
-def test_fault_024_sparse_tables_are_refused(kind):
+def test_fault_024_sparse_tables_are_read(kind):
     X, y = make_table()
+    X[np.abs(X) < 0.5] = 0.0
     model = make(kind).fit(X, y)
     for pack in (sparse.csr_matrix, sparse.csc_matrix, sparse.csr_array, sparse.csc_array, sparse.coo_array):
-        with refuses(TypeError, "Sparse data was passed", "dense"):
-            make(kind).fit(pack(X), y)
-        with refuses(TypeError, "Sparse data was passed"):
-            model.predict(pack(X))
+        assert same_model(make(kind).fit(pack(X), y), model)
+        np.testing.assert_array_equal(model.predict(pack(X)), model.predict(X))
+    with refuses(ValueError, "Complex data not supported"):
+        make(kind).fit(sparse.csr_array(X.astype(complex)), y)
+    with refuses(TypeError, "Sparse data was passed for y", "dense"):
+        make(kind).fit(X, sparse.csr_array(X[:, :1]))
 
 
 def test_fault_025_and_026_nulls_are_missing(kind):

@@ -17,7 +17,7 @@ from sklearn.inspection import partial_dependence
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from boosting_cases import make, make_frame, make_table, raw_of, same_forest, scripted
-from contract import parametrize_with_contract
+from contract import parametrize_with_contract, weighing_fails
 from plain_boosting import plain
 from spinney import GradientBoostingClassifier, GradientBoostingRegressor
 from spinney.estimators.interactions import check_interactions
@@ -46,7 +46,7 @@ def failures_of_draws(model):
     """Where rows are drawn, a repeated row is no row of weight 2: scikit-learn lists this for both its boosters."""
     if model.subsample == 1.0 and model.n_iter_no_change is None:
         return {}
-    return {"check_sample_weight_equivalence_on_dense_data": "draws depend on the number of rows"}
+    return weighing_fails("draws depend on the number of rows")
 
 
 @parametrize_with_contract(

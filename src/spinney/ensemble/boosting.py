@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from spinney.ensemble.losses import Loss
     from spinney.table.binning import Bins
+    from spinney.table.sparse import Values
     from spinney.tree.structure import Legend
 
     Floats = NDArray[np.float64]
@@ -365,7 +366,7 @@ class Boosting:
         """The trees so far, or of the first rounds; tree t adds to raw score t % n_raw."""
         return self.store.forest(0, self.loss.n_raw * (self.n_rounds if n_rounds is None else n_rounds))
 
-    def add_last(self, values: NDArray[Any], raw: Floats) -> None:
+    def add_last(self, values: Values, raw: Floats) -> None:
         """Add the trees of the last round to the scores (n_raw, n_rows) of other rows."""
         for k in range(self.loss.n_raw):
             t = self.loss.n_raw * (self.n_rounds - 1) + k

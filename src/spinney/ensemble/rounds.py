@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 
     from spinney.ensemble.boosting import Boosting
     from spinney.ensemble.losses import Loss
+    from spinney.table.sparse import Values
     from spinney.tree.forest import Forest
 
-    AddRound = Callable[[NDArray[Any], NDArray[np.float64]], None]  # of (values, raw): adds a round to other rows
+    AddRound = Callable[[Values, NDArray[np.float64]], None]  # of (values, raw): adds a round to other rows
 
 Measured = dict[str, dict[str, float]]  # set of rows -> metric -> value
 Curves = dict[str, dict[str, list[float]]]  # the same, a value per round
@@ -122,7 +123,7 @@ class EvaluationSet:
     ----------
     name : str
         What curves call it.
-    values : float32 or float64 (n_rows, n_features)
+    values : float32 or float64 (n_rows, n_features), or SparseRows
     y : float64 (n_rows,)
         As the loss takes it: class codes or numbers.
     weight : float64 (n_rows,), or None for 1 each
@@ -135,7 +136,7 @@ class EvaluationSet:
     """
 
     name: str
-    values: NDArray[Any]
+    values: Values
     y: NDArray[np.float64]
     weight: NDArray[np.float64] | None
     offset: NDArray[np.float64] | None
@@ -299,8 +300,8 @@ class Monitor:
     def replay(
         self,
         n_rounds: int,
-        add_rounds: Callable[[range, NDArray[Any], NDArray[np.float64]], None],
-        values: NDArray[Any],
+        add_rounds: Callable[[range, Values, NDArray[np.float64]], None],
+        values: Values,
         raw: NDArray[np.float64],
     ) -> None:
         """Go through the rounds of a model that is grown further, and bring scores up to date.

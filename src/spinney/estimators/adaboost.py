@@ -160,7 +160,7 @@ class AdaBoostClassifier(Classifier, BaseAdaBoost):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features); a sparse matrix if the members take one
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features), as the members take it
         y : array-like (n_rows,)
             Classes of any type.
         sample_weight : array-like (n_rows,), optional
@@ -236,7 +236,7 @@ class AdaBoostClassifier(Classifier, BaseAdaBoost):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
         n_rounds : int, optional
             Ask the first members only: stage `n_rounds` of `staged_predict`. By default all.
         """
@@ -316,7 +316,7 @@ class AdaBoostClassifier(Classifier, BaseAdaBoost):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
         y : array-like (n_rows,)
             The classes of these rows.
 
@@ -450,7 +450,7 @@ class AdaBoostRegressor(Regressor, BaseAdaBoost):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
         n_rounds : int, optional
             Ask the first members only: stage `n_rounds` of `staged_predict`. By default all.
         """

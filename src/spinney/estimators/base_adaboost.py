@@ -7,7 +7,6 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
@@ -30,7 +29,6 @@ from spinney.estimators.other_members import (
     check_template,
     hold_rows,
     make_member,
-    open_sparse,
 )
 from spinney.estimators.parameters import parameter
 from spinney.estimators.training import Effort, OpenedData, code_rows, make_legend, needs_squares, open_training
@@ -49,6 +47,7 @@ if TYPE_CHECKING:
     from spinney.ensemble.adaboost import Round
     from spinney.model.predictors import WeightedPredictor
     from spinney.table.fixed_point import Weights
+    from spinney.table.sparse import Values
     from spinney.tree.structure import Legend
 
     Predict = Callable[[Any], NDArray[Any]]  # of a member: class codes, or numbers, for certain rows
@@ -216,7 +215,7 @@ class BaseAdaBoost(Estimator[FittedAdaBoost]):
         if tree is not None:
             tree._validate_params()  # noqa: SLF001
         class_weight = None if tree is None else parameter(tree, "class_weight", None)
-        given = open_training(self, X, y, sample_weight, class_weight, takes_sparse=tree is None)
+        given = open_training(self, X, y, sample_weight, class_weight)
         data = AdaBoostData(given, None, draw_seed(self.random_state))
         if self.n_iter_no_change is None or has_sets:
             return data
@@ -274,7 +273,7 @@ class BaseAdaBoost(Estimator[FittedAdaBoost]):
         if schema is not None:
             values = encode(open_x(self, X, is_fit=False), schema)
             return len(values), lambda tree: leaf_predictions(tree)[find_leaves(tree, values)]
-        rows = open_sparse(self, X, is_fit=False) if issparse(X) else hold_rows(X, open_x(self, X, is_fit=False))
+        rows = hold_rows(X, open_x(self, X, is_fit=False))
         return rows.n_rows, lambda member: self._read_predictions(member.predict(rows.data))
 
     def _make_fitted(
@@ -349,7 +348,7 @@ class BaseAdaBoost(Estimator[FittedAdaBoost]):
     def _make_predictor(self) -> WeightedPredictor:
         return self._find_fitted().predictor()
 
-    def _values(self, X: Any, fitted: FittedAdaBoost) -> NDArray[Any]:
+    def _values(self, X: Any, fitted: FittedAdaBoost) -> Values:
         """X as trees take it."""
         assert fitted.trees is not None
         return encode(open_x(self, X, is_fit=False), fitted.trees.schema)

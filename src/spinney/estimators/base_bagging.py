@@ -11,7 +11,6 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt
@@ -44,7 +43,6 @@ from spinney.estimators.other_members import (
     hold_rows,
     list_templates,
     mark_rows,
-    open_sparse,
     sum_member_votes,
 )
 from spinney.estimators.out_of_bag import OOB_KEPT, finish_out_of_bag, restore_out_of_bag
@@ -149,7 +147,7 @@ class Bagging(Estimator[FittedBagging]):
             self._validate_params()
             templates = list_templates(self, self._default())
             has_trees = is_fast(templates, self._default)
-            data = open_training(self, X, y, sample_weight, takes_sparse=not has_trees)
+            data = open_training(self, X, y, sample_weight)
             group_codes, stratum_codes = self._check_units(groups, strata, data.y)
             old = self._find_old(warm_start=self.warm_start)
             seed = draw_seed(self.random_state) if old is None else old.bags.seed
@@ -405,7 +403,7 @@ class Bagging(Estimator[FittedBagging]):
             values = encode(open_x(self, X, is_fit=False), fitted.trees.schema)
             means = self._make_predictor().answer(values, self.n_jobs)
             return means if fitted.n_classes else means[:, None]
-        rows = open_sparse(self, X, is_fit=False) if issparse(X) else hold_rows(X, open_x(self, X, is_fit=False))
+        rows = hold_rows(X, open_x(self, X, is_fit=False))
         total = sum_member_votes(fitted, rows, count_workers(self.n_jobs, len(fitted), 0.0))
         return np.ldexp(total / len(fitted), fitted.shift)
 

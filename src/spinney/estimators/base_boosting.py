@@ -39,6 +39,7 @@ from spinney.estimators.evaluation_sets import GivenSet, Validation, check_stopp
 from spinney.estimators.growers import RowLimits
 from spinney.estimators.interactions import check_interactions
 from spinney.estimators.kept import Kept, Part, set_parts
+from spinney.estimators.other_members import hold_rows
 from spinney.estimators.round_scores import make_score, name_score
 from spinney.estimators.scoring import find_score
 from spinney.estimators.training import Effort, bin_rows, estimate_effort, make_legend, read_training
@@ -47,6 +48,7 @@ from spinney.model.fitted_boosting import FittedBoosting, Scores, feature_import
 from spinney.table.fixed_point import scale
 from spinney.table.ingest import Table
 from spinney.table.schema import Schema, encode
+from spinney.table.sparse import Values, is_sparse
 from spinney.tree.boost import UNLIMITED, BoostParams
 from spinney.tree.forest import Forest, join_forests
 
@@ -57,7 +59,6 @@ if TYPE_CHECKING:
 
     from spinney.model.predictors import RoundPredictor
 
-CELLS_AT_ONCE = 1 << 20  # of the values that are read together
 SHARED_ROWS = 4096  # of a piece of a round that goes to a thread of its own
 
 AUTOMATIC = StrOptions({AUTO})
@@ -249,6 +250,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         weight, factors = self._weigh_classes(target, training.weight)
         loss = self._make_loss()
         offset = read_offset(init_score, "init_score", n_rows, loss.n_raw)
+        X = hold_rows(X, training.columns).data if is_sparse(X) else X  # of which rows can be taken
         data = BoostingData(X, training.table, target, weight, offset, loss, factors)
         if weight is not None and not np.all(weight > 0.0):
             data.is_used = weight > 0.0
@@ -285,7 +287,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         forest = None
         if old is not None:
             forest = old.forest
-            monitor.replay(n_old, add_rounds_of(old.forest), read_values(data.table, data.keep), raw)
+            monitor.replay(n_old, add_rounds_of(old.forest), data.table.values(data.keep), raw)
         chosen["max_features"] = count_features(chosen["max_features"], size.n_features)
         if n_new > 0:
             params = self._boost_params(len(y), data, chosen, power)
@@ -519,7 +521,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             self.validation_fraction, len(data.y), data.is_used, codes, draw_key(data.seed, held_out.KEY)
         )
         y, weight, offset = data.part(data.is_held)
-        rows = EvaluationSet("valid", read_values(data.table, data.is_held), y, weight, offset)
+        rows = EvaluationSet("valid", data.table.values(data.is_held), y, weight, offset)
         if self.scoring == "loss":
             return [rows]
         X = _safe_indexing(data.X, np.flatnonzero(data.is_held))
@@ -541,7 +543,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
 
     # --- predictions ---
 
-    def _values(self, X: Any) -> NDArray[Any]:
+    def _values(self, X: Any) -> Values:
         schema = self._find_fitted().schema
         return encode(open_x(self, X, is_fit=False), schema)
 
@@ -586,7 +588,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
         n_rounds : int, optional
             Use the first rounds only, as in `predict`.
 
@@ -682,15 +684,3 @@ def find_exponent(y: NDArray[np.float64], loss: Loss) -> int:
     if not loss.is_scale_free or largest == 0.0 or MODERATE[0] < largest < MODERATE[1]:
         return 0
     return math.frexp(largest)[1]
-
-
-def read_values(table: Table, rows: NDArray[np.bool_] | None) -> NDArray[np.float64]:
-    """Rows of a table as values, (n_rows, n_features)."""
-    n_features = table.schema.n_features
-    n_rows = table.n_rows if rows is None else int(np.count_nonzero(rows))
-    values = np.empty((n_rows, n_features))
-    n_at_once = max(CELLS_AT_ONCE // table.n_rows, 1)
-    for first in range(0, n_features, n_at_once):
-        block = table.block(first, min(first + n_at_once, n_features))
-        values[:, first : first + len(block)] = (block if rows is None else block[:, rows]).T
-    return values

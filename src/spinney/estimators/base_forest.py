@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from spinney.model.predictors import VotePredictor
     from spinney.model.tree_votes import VoteTable
     from spinney.model.uncertainty import Correction
+    from spinney.table.sparse import Values
 
 FOREST_CONSTRAINTS: dict[str, list[Any]] = {
     **SHARED_CONSTRAINTS,
@@ -112,7 +113,7 @@ class BaseForest(Estimator[FittedForest]):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
             Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA or null.
         y : array-like (n_rows,)
             Classes of any type, or numbers for a regressor.
@@ -177,7 +178,7 @@ class BaseForest(Estimator[FittedForest]):
     def _make_predictor(self) -> VotePredictor:
         return self._find_fitted().make_predictor(is_hard=self._is_hard)
 
-    def _values(self, X: Any) -> NDArray[Any]:
+    def _values(self, X: Any) -> Values:
         """New rows as values, (n_rows, n_features)."""
         schema = self._find_fitted().schema
         return encode(open_x(self, X, is_fit=False), schema)
@@ -186,7 +187,7 @@ class BaseForest(Estimator[FittedForest]):
         """Targets given after the fit, as `fit` has seen them: codes of classes, or numbers."""
         raise NotImplementedError
 
-    def _training_values(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _training_values(self, X: Any, y: Any) -> tuple[Values, NDArray[Any]]:
         """The training data again, as values and checked target; refused if it is not what fit has seen."""
         fitted = self._find_fitted()
         if X is None or y is None:
@@ -300,7 +301,7 @@ class BaseForest(Estimator[FittedForest]):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
 
         Returns
         -------
@@ -316,7 +317,7 @@ class BaseForest(Estimator[FittedForest]):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
             New rows; on training rows trees agree more than they should.
         y : array-like (n_rows,), optional
             The target of these rows: classes that fit has seen, or numbers.
@@ -341,7 +342,7 @@ class BaseForest(Estimator[FittedForest]):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
         kind : {"trees", "jackknife", "infinitesimal"}
             - "trees": mean squared deviation of the trees from the forest. How much they disagree; more trees do not
               make it smaller.

@@ -37,7 +37,7 @@ from spinney.estimators.cross_fitting import (
     take_for,
 )
 from spinney.estimators.kept import Kept, Part, is_fitted, kept_by, set_parts
-from spinney.estimators.other_members import Rows, hold_rows, open_sparse
+from spinney.estimators.other_members import Rows, hold_rows
 from spinney.estimators.parameters import parameter
 from spinney.estimators.training import open_training
 from spinney.model.fitted_stacking import METHODS, FittedStacking
@@ -238,7 +238,7 @@ class Stacking(TransformerMixin, _BaseComposition, Estimator[FittedStacking]):
         with all_or_nothing(self):
             self._validate_params()
             members = self._list_members()
-            data = open_training(self, X, y, sample_weight, takes_sparse=True)
+            data = open_training(self, X, y, sample_weight)
             codes = check_codes(groups, "groups", data.n_rows)
             if codes is not None and self._asks("prefit"):
                 raise ValueError("groups: cv='prefit' holds out no rows: leave out groups, or give a splitter as cv")
@@ -416,12 +416,9 @@ class Stacking(TransformerMixin, _BaseComposition, Estimator[FittedStacking]):
     def _ask_members(self, X: Any) -> tuple[NDArray[np.float64], Rows, SharedColumns | None]:
         """What the members predict, and X as it is and as it was read."""
         fitted = self._find_fitted()
-        if sparse.issparse(X):
-            rows, shared = open_sparse(self, X, is_fit=False), None
-        else:
-            opened = open_x(self, X, is_fit=False)
-            readers = [*fitted.members, fitted.final] if fitted.passes_x else fitted.members
-            rows, shared = hold_rows(X, opened), share_columns(opened, readers)
+        opened = open_x(self, X, is_fit=False)
+        readers = [*fitted.members, fitted.final] if fitted.passes_x else fitted.members
+        rows, shared = hold_rows(X, opened), share_columns(opened, readers)
 
         def ask(number: int) -> NDArray[np.float64]:
             member, method = fitted.members[number], fitted.methods[number]
@@ -471,9 +468,9 @@ class Stacking(TransformerMixin, _BaseComposition, Estimator[FittedStacking]):
         return Bunch(**dict(zip(fitted.names, fitted.members, strict=True)))
 
 
-def share_columns(opened: Columns | Rows, members: list[Any]) -> SharedColumns | None:
-    """X read once, where it is no array of numbers and members of ours can share it."""
-    if isinstance(opened, Rows) or opened.matrix is not None or not any(map(reads_columns, members)):
+def share_columns(opened: Columns, members: list[Any]) -> SharedColumns | None:
+    """X read once, where it is no array of numbers, nor sparse, and members of ours can share it."""
+    if opened.matrix is not None or opened.packed is not None or not any(map(reads_columns, members)):
         return None
     return SharedColumns(opened)
 

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
 
     from spinney.model.predictors import TreePredictor
     from spinney.reading.explaining import Explanation
+    from spinney.table.sparse import Values
 
 GROWING_CONSTRAINTS: dict[str, list[Any]] = {  # of every tree that is grown on codes
     "max_depth": [Interval(Integral, 1, None, closed="left"), None],
@@ -146,7 +147,7 @@ class TreeEstimator(Estimator[FittedTree]):
         """What predicts."""
         return make_predictor(self._find_fitted(), parameter(self, "smoothing", None))
 
-    def _values(self, X: Any) -> NDArray[Any]:
+    def _values(self, X: Any) -> Values:
         """X as trees see it, (n_rows, n_features)."""
         schema = self._find_fitted().schema
         return encode(open_x(self, X, is_fit=False), schema)
@@ -183,9 +184,9 @@ class TreeEstimator(Estimator[FittedTree]):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
             Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA
-            or null.
+            or null. What a sparse matrix does not store is 0.
         y : array-like (n_rows,)
             Classes of any type; numbers for a regression.
         sample_weight : array-like (n_rows,), optional
@@ -344,7 +345,7 @@ class TreeEstimator(Estimator[FittedTree]):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
 
         Returns
         -------
@@ -359,7 +360,7 @@ class TreeEstimator(Estimator[FittedTree]):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
 
         Returns
         -------

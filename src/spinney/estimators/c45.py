@@ -187,7 +187,7 @@ class C45Classifier(TreeClassifier, TreeEstimator):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
             Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA
             or null.
         y : array-like (n_rows,)

@@ -26,6 +26,7 @@ from spinney.estimators.kept import Kept
 from spinney.estimators.parameters import parameter
 from spinney.estimators.pruning import CLASS_CONSTRAINTS, VALUE_CONSTRAINTS
 from spinney.table.schema import Schema, encode, refuse_infinite
+from spinney.table.sparse import fill_in
 from spinney.tree.grow import GrowParams
 from spinney.tree.linear import LeafRows, LinearParams, fit_leaves
 from spinney.tree.predict import find_leaves
@@ -592,7 +593,8 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
         """The tree with linear models in its leaves, where they are wanted."""
         if self.leaf_model is None:
             return tree
-        values, numbers, weight, _ = training.rows.weighted()
+        given, numbers, weight, _ = training.rows.weighted()
+        values = fill_in(given)
         n_terms = tree.depth if self.leaf_features == "path" else tree.n_features
         chosen = kernels(len(values) * (n_terms + 1) ** 2 * PRODUCT_SECONDS)
         params = LinearParams(self.leaf_features, float(self.leaf_alpha))

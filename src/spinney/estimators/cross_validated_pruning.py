@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spinney.estimators.growers import TreeTraining
+    from spinney.table.sparse import Values
     from spinney.tree.structure import Tree
 
 N_FOLDS = 10
@@ -134,7 +135,7 @@ def fold_errors(
 
 
 def node_losses(
-    tree: Tree, values: NDArray[Any], y: NDArray[Any], weight: NDArray[np.float64], unit: int
+    tree: Tree, values: Values, y: NDArray[Any], weight: NDArray[np.float64], unit: int
 ) -> NDArray[np.float64]:
     """Sums over the rows that reach each node, as a leaf, of weight * loss, weight² * loss and (weight * loss)².
 

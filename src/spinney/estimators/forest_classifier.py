@@ -91,7 +91,7 @@ class ForestClassifier(Classifier):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
         coverage : float
             Wanted share of rows whose class is in their set, between 0 and 1.
         method : {"auto", "jackknife+", "oob"}

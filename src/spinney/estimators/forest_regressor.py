@@ -59,7 +59,7 @@ class ForestRegressor(Regressor):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
         coverage : float
             Wanted share of rows whose target lies in their interval, between 0 and 1.
         method : {"auto", "jackknife+", "oob"}
@@ -112,7 +112,7 @@ class ForestRegressor(Regressor):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
         quantiles : float or array-like
             One or several levels between 0 and 1, in any order.
         train : (X, y) or (X, y, sample_weight), optional

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
     """Gradient boosting for classes: trees one after the other, each on the derivatives of the loss so far.
 
-    Takes what single trees take: arrays and frames, text and category columns, missing values, weights. The same model
-    comes out for any number of threads; where nothing is drawn (`subsample=1`, `max_features=None`) also for any order
-    of the rows, and for a row of weight 2 in place of two rows.
+    Takes what single trees take: arrays, frames, sparse matrices, text and category columns, missing values, weights.
+    The same model comes out for any number of threads; where nothing is drawn (`subsample=1`, `max_features=None`) also
+    for any order of the rows, and for a row of weight 2 in place of two rows.
 
     Parameters
     ----------
@@ -293,7 +293,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
             Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA or null.
         y : array-like (n_rows,)
             Classes of any type; a single one is predicted throughout.
@@ -377,7 +377,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
         init_score : as in `fit`, optional
             Raw scores that the rows bring along.
         n_rounds : int, optional
@@ -611,7 +611,7 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
         init_score : array-like (n_rows,), or (n_rows, n_quantiles) where `alpha` is a list, optional
             Raw scores that the rows bring along, such as the logarithm of an exposure.
         n_rounds : int, optional

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spinney.table.fixed_point import Target
+    from spinney.table.sparse import Values
     from spinney.tracing.trace import Trace
     from spinney.tree.pruning_report import PruningReport
 
@@ -192,7 +193,7 @@ class TextbookGrower:
 class EncodedRows(NamedTuple):
     """Rows as trees see them, with their targets."""
 
-    values: NDArray[Any]  # (n_rows, n_features)
+    values: Values  # (n_rows, n_features)
     y: NDArray[Any]  # (n_rows,) codes of classes int64, or numbers float64
     weight: NDArray[np.float64] | None  # (n_rows,); None: 1 each
     times: NDArray[np.int64] | None = None  # (n_rows,) how many rows each counts as, where its weight does not say it

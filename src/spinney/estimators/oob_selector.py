@@ -75,6 +75,7 @@ class OOBSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        tags.input_tags.sparse = inner.input_tags.sparse
         tags.input_tags.categorical = inner.input_tags.categorical
         tags.target_tags.required = True
         return tags
@@ -84,7 +85,7 @@ class OOBSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
         y : array-like (n_rows,)
         **fit_params
             For the `fit` of the forest: `sample_weight`, `groups`, `strata`.

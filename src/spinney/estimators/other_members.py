@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from sklearn import config_context, get_config
 from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.utils.validation import check_array, has_fit_parameter
+from sklearn.utils.validation import has_fit_parameter
 
 from spinney._threads import run_tasks
 from spinney.ensemble.subspaces import member_seed
@@ -138,6 +138,8 @@ def hold_rows(X: Any, columns: Columns) -> Rows:
 
         rows = Rows(nw.to_native(X, pass_through=True), columns.n_rows, columns.names)
         return rows if columns.order is None else replace(rows, data=rows.take(None, np.array(columns.order)))
+    if columns.packed is not None:
+        return Rows(columns.packed.by_row, columns.n_rows, columns.names)
     if columns.matrix is not None:
         return Rows(columns.matrix, columns.n_rows, columns.names)
     data = X if isinstance(X, np.ndarray) else np.array(X, dtype=object)
@@ -162,20 +164,6 @@ def make_table(records: list[Mapping[str, Any]], columns: Columns) -> Rows:
     else:
         data = pd.DataFrame({name: [record[name] for record in records] for name in names})
     return Rows(data, columns.n_rows, columns.names)
-
-
-def open_sparse(owner: Any, X: Any, *, is_fit: bool) -> Rows:
-    """A sparse X, its width recorded or compared."""
-    matrix = check_array(X, accept_sparse="csr", dtype=None, ensure_all_finite=False, input_name="X")
-    if is_fit:
-        owner.n_features_in_ = matrix.shape[1]
-        vars(owner).pop("feature_names_in_", None)
-    elif matrix.shape[1] != owner.n_features_in_:
-        raise ValueError(
-            f"X has {matrix.shape[1]} features, but {type(owner).__name__} is expecting "
-            f"{owner.n_features_in_} features as input."
-        )
-    return Rows(matrix, matrix.shape[0])
 
 
 def mark_rows(rows: Rows, n_features: int, y: NDArray[Any], classes: NDArray[Any] | None) -> str:

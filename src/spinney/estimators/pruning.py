@@ -17,6 +17,7 @@ from spinney.ensemble.held_out import draw_held_out
 from spinney.estimators.cross_validated_pruning import Fold, cross_validate
 from spinney.estimators.growers import EncodedRows, TreeTraining
 from spinney.model.fitted_tree import CrossValidation, Pruning
+from spinney.table.sparse import fill_in
 from spinney.tree.pessimistic import prune_pessimistic
 from spinney.tree.predict import predict_classes, predict_values, spread_rows
 from spinney.tree.prune import merge_leaves, prune_by_gain, prune_to_alpha
@@ -225,7 +226,8 @@ def prune_by_bounds(tree: Tree, options: dict[str, Any], rows: EncodedRows | Non
     if not options["raising"]:
         return prune_pessimistic(tree, confidence)
     assert rows is not None
-    values, y, weight, times = rows.weighted()
+    given, y, weight, times = rows.weighted()
+    values = fill_in(given)
     return prune_pessimistic(tree, confidence, values=values, truth=y, weight=weight, times=times, raising=True)
 
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class RandomForestClassifier(ForestClassifier, BaseForest):
     """Random forest for classes: trees on bags of rows, with features drawn for every node (Breiman 2001).
 
-    Takes what single trees take: arrays and frames, text and category columns, missing values, weights. The same
-    forest comes out for any number of threads. Rows left out of a tree's bag test it: see `oob_score`.
+    Takes what single trees take: arrays, frames, sparse matrices, text and category columns, missing values, weights.
+    The same forest comes out for any number of threads. Rows left out of a tree's bag test it: see `oob_score`.
 
     Parameters
     ----------

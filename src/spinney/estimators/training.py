@@ -1,6 +1,6 @@
 """The training data of every estimator: checked, read, weighed and coded in one place.
 
-X, y, sample_weight ──open_training──► OpenedData: X as columns or rows, y (codes of classes, or numbers), weights
+X, y, sample_weight ──open_training──► OpenedData: X as columns, y (codes of classes, or numbers), weights
 ──read──► TrainingData: the same with the table that trees are grown on
 ──code_rows──► CodedRows: codes, fixed-point weights, kernels
 ──code_for_bags──► BagRows: the same for trees on bags of the rows, with the target and names
@@ -12,14 +12,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse
 
 from spinney._cost import BAR_SECONDS, COMPILED_SHARE, SHORT_SECONDS, VISIT_SECONDS, growing_seconds
 from spinney._criteria import CRITERIA
 from spinney._jit import kernels
 from spinney._threads import count_workers
 from spinney.estimators.checks import check_weights, count_copies, open_x, weigh_classes
-from spinney.estimators.other_members import Rows, hold_rows, open_sparse
+from spinney.estimators.other_members import Rows, hold_rows
 from spinney.table.binning import bin_table
 from spinney.table.bundles import bundle_features
 from spinney.table.coding import code_table
@@ -68,7 +67,7 @@ class OpenedData(NamedTuple):
     """What a fit was given, checked."""
 
     X: Any  # as given
-    opened: Columns | Rows  # rows: of a sparse matrix
+    opened: Columns
     y: NDArray[Any]  # (n_rows,) codes of classes int64, or numbers float64
     weight: NDArray[np.float64] | None  # (n_rows,) of rows times those of classes; None: 1 each
     times: NDArray[np.int64] | None = None  # (n_rows,) how many rows each counts as, where its weight does not say it
@@ -81,28 +80,24 @@ class OpenedData(NamedTuple):
     @property
     def is_frame(self) -> bool:
         """Whether X is a frame, whose columns have names."""
-        return not isinstance(self.opened, Rows) and self.opened.is_frame
+        return self.opened.is_frame
 
     def rows(self) -> Rows:
         """X as members of any kind take it."""
-        return self.opened if isinstance(self.opened, Rows) else hold_rows(self.X, self.opened)
+        return hold_rows(self.X, self.opened)
 
     def read(self, tree: Any) -> TrainingData:
-        """The same with the table that trees are grown on, as the parameters of one say; X is no sparse matrix."""
-        assert not isinstance(self.opened, Rows)
+        """The same with the table that trees are grown on, as the parameters of one say."""
         table = read_columns(self.opened, tree.categorical_features, tree.date_features)
         return TrainingData(self.opened, table, self.y, self.weight, self.times)
 
 
-def open_training(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight: Any = None, *, takes_sparse: bool = False
-) -> OpenedData:
+def open_training(estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight: Any = None) -> OpenedData:
     """Check what `fit` was given; class_weight: multiplies the weights of rows, of a classifier.
 
     Sets `n_features_in_`, `feature_names_in_` and, of a classifier, `classes_` and `n_classes_`.
     """
-    is_sparse = takes_sparse and issparse(X)
-    opened = open_sparse(estimator, X, is_fit=True) if is_sparse else open_x(estimator, X, is_fit=True)
+    opened = open_x(estimator, X, is_fit=True)
     target = estimator._read_target(y, opened.n_rows)  # noqa: SLF001
     weight = check_weights(sample_weight, opened.n_rows)
     times = None

@@ -15,9 +15,11 @@ from spinney._jit import kernels
 from spinney.table.columns import match_names, open_columns
 from spinney.table.records import RecordReader
 from spinney.table.schema import Schema, encode
+from spinney.table.sparse import fill_in, is_sparse
 from spinney.tree.broken import BrokenTreeError
 
 if TYPE_CHECKING:
+    from spinney.table.sparse import Values
     from spinney.tree.forest import Forest
     from spinney.tree.structure import Tree
 
@@ -83,19 +85,19 @@ class Predictor:
 
     # --- what each kind of model says of values ---
 
-    def answer(self, values: NDArray[Any], n_jobs: int | None = None) -> NDArray[np.float64]:
+    def answer(self, values: Values, n_jobs: int | None = None) -> NDArray[np.float64]:
         """Numbers (n_rows,), or probabilities (n_rows, n_classes), of encoded rows."""
         raise NotImplementedError
 
-    def choose(self, values: NDArray[Any], n_jobs: int | None = None) -> NDArray[np.intp]:
+    def choose(self, values: Values, n_jobs: int | None = None) -> NDArray[np.intp]:
         """Code of the class of each encoded row: the most probable, the first among equals."""
         return self.answer(values, n_jobs).argmax(axis=1)
 
-    def find(self, values: NDArray[Any]) -> NDArray[np.int64]:
+    def find(self, values: Values) -> NDArray[np.int64]:
         """Leaf of each encoded row, (n_rows,), or in each tree, (n_rows, n_trees)."""
         raise NotImplementedError
 
-    def _predict_by_tree(self, values: NDArray[Any]) -> NDArray[np.float64]:
+    def _predict_by_tree(self, values: Values) -> NDArray[np.float64]:
         """What each tree says of each encoded row, (n_trees, n_rows), or shares (n_trees, n_rows, n_classes)."""
         raise NotImplementedError
 
@@ -226,6 +228,10 @@ class Predictor:
 
     def encode(self, X: Any) -> NDArray[Any]:
         """A table as values, (n_rows, n_features): categories as the index of their level, missing as NaN."""
+        return fill_in(self._read(X))
+
+    def _read(self, X: Any) -> Values:
+        """A table as values; of a sparse one, in full only by blocks."""
         listed = "feature_names" if self.schema.dates is None else "schema.column_names"
         columns = match_names(open_columns(X), self.schema.column_names, type(self).__name__, listed)
         return encode(columns, self.schema)
@@ -235,12 +241,12 @@ class Predictor:
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features), dict of one row, or list of dicts
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features), dict of one row, or list of dicts
             Columns with names are found by them, in any order.
         n_jobs : int, optional
             Threads at most; None: as many as the work pays for.
         """
-        values = self.encode(X)
+        values = self._read(X)
         if self.classes is None:
             return self.answer(values, n_jobs)
         return self.classes[self.choose(values, n_jobs)]
@@ -249,18 +255,18 @@ class Predictor:
         """Predict class probabilities, shape (n_rows, n_classes)."""
         if self.classes is None:
             raise ValueError("this model predicts numbers, which have no classes: use predict")
-        return self.answer(self.encode(X), n_jobs)
+        return self.answer(self._read(X), n_jobs)
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """Find the leaf of each row, shape (n_rows,), or in each tree, shape (n_rows, n_trees)."""
-        return self.find(self.encode(X))
+        return self.find(self._read(X))
 
     def predict_trees(self, X: Any) -> NDArray[np.float64]:
         """What each tree says by itself: (n_trees, n_rows), or class shares (n_trees, n_rows, n_classes).
 
         Of gradient boosting: the raw score that each tree adds.
         """
-        return self._predict_by_tree(self.encode(X))
+        return self._predict_by_tree(self._read(X))
 
 
 def is_records(x: Any) -> bool:
@@ -270,6 +276,8 @@ def is_records(x: Any) -> bool:
 
 def read_floats(x: Any) -> NDArray[Any]:
     """Numbers of any kind as an array that kernels read: C-contiguous float32, or float64."""
+    if is_sparse(x):
+        raise TypeError("x is sparse: `predict` and `predict_proba` read that, and `encode` makes values of it")
     if hasattr(x, "columns"):
         raise TypeError("x is a frame: `predict` and `predict_proba` read those, and `encode` makes values of them")
     rule = "x must be numbers, a category the index of its level (`encode` makes them of a table)"

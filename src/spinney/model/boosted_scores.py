@@ -6,18 +6,20 @@ rounds, from the start of the model on: the very additions of training, so that 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spinney._jit import fixed, kernels
 from spinney._node_layout import child_of_link, feature_of_link
 from spinney.kernels.common.structs import LeafShares
+from spinney.table.sparse import SparseRows
 from spinney.tree.predict import BLOCK_ROWS, STEP_SECONDS, can_score, make_lane_scratch, score_bits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from spinney.table.sparse import Values
     from spinney.tree.forest import Forest
 
 TYPICAL_DEPTH = 8  # of a boosted tree
@@ -31,7 +33,7 @@ def begin_raw(start: NDArray[np.float64], n_rows: int, offset: NDArray[np.float6
     return raw
 
 
-def add_rounds(forest: Forest, rounds: range, values: NDArray[Any], lo: int, hi: int, raw: NDArray[np.float64]) -> None:
+def add_rounds(forest: Forest, rounds: range, values: Values, lo: int, hi: int, raw: NDArray[np.float64]) -> None:
     """Add the leaf values of rounds of trees for rows lo .. hi to raw scores.
 
     Parameters
@@ -40,11 +42,17 @@ def add_rounds(forest: Forest, rounds: range, values: NDArray[Any], lo: int, hi:
         Of len(raw) trees a round.
     rounds : range
         Consecutive rounds.
-    values : float32 or float64 (n_rows, n_features)
+    values : float32 or float64 (n_rows, n_features), or SparseRows
     lo, hi : int
     raw : float64 (n_raw, n_rows), C-contiguous
         Added to.
     """
+    if isinstance(values, SparseRows):
+        for rows, block in values.blocks(lo, hi):
+            scores = np.ascontiguousarray(raw[:, rows])
+            add_rounds(forest, rounds, block, 0, len(block), scores)
+            raw[:, rows] = scores
+        return
     n_raw = len(raw)
     n_trees = len(rounds) * n_raw
     k = kernels((hi - lo) * n_trees * TYPICAL_DEPTH * STEP_SECONDS)

@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from spinney.table.sparse import Values
+
 CORRELATED_ROWS = 65_536  # rows that correlations are taken from: sums of products of ranks stay exact in float64
 
 
 def find_partners(
-    values: NDArray[Any], n_levels: NDArray[np.int32], units: Sequence[NDArray[np.int64]], threshold: float
+    values: Values, n_levels: NDArray[np.int32], units: Sequence[NDArray[np.int64]], threshold: float
 ) -> NDArray[np.bool_]:
     """Features correlated with one of a unit's, but not in it, (n_units, n_features)."""
     is_close = correlate(values, n_levels) > threshold
@@ -25,7 +27,7 @@ def find_partners(
     return partners
 
 
-def correlate(values: NDArray[Any], n_levels: NDArray[np.int32]) -> NDArray[np.float64]:
+def correlate(values: Values, n_levels: NDArray[np.int32]) -> NDArray[np.float64]:
     """How strongly each two features go together, from 0 to 1, (n_features, n_features).
 
     Numbers: |Spearman's rank correlation|. A category and a number: the correlation ratio of the ranks. Categories:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from spinney.ensemble.sampling import Draw
     from spinney.model.out_of_bag import OutOfBag
     from spinney.table.schema import Schema
+    from spinney.table.sparse import Values
     from spinney.tree.forest import Forest
 
 MOST_SEED = 2**63  # kernels take 64 bits
@@ -23,7 +24,7 @@ MOST_SEED = 2**63  # kernels take 64 bits
 class TrainingRows(NamedTuple):
     """The training data, given again after the fit; no model keeps X."""
 
-    values: NDArray[Any]  # (n_rows, n_features)
+    values: Values  # (n_rows, n_features)
     y: NDArray[Any]  # (n_rows,) codes of classes, or numbers
     weight: NDArray[np.float64] | None = None  # (n_rows,); None: not given
 

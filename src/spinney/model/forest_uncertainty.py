@@ -36,6 +36,7 @@ from spinney.model.uncertainty import (
 if TYPE_CHECKING:
     from spinney.ensemble.sampling import Draw
     from spinney.model.fitted_forest import FittedForest, TrainingRows
+    from spinney.table.sparse import Values
     from spinney.tree.forest import Forest
 
 KINDS = ("trees", "jackknife", "infinitesimal")
@@ -54,7 +55,7 @@ SETTLED = 1e-8  # of a share, far above rounding and what counts as a tie
 
 def predict_variance(
     fitted: FittedForest,
-    values: NDArray[Any],
+    values: Values,
     kind: str,
     correction: Correction,
     *,
@@ -167,7 +168,7 @@ class CoverageParams(NamedTuple):
 
 def predict_interval(
     fitted: FittedForest,
-    values: NDArray[Any],
+    values: Values,
     params: CoverageParams,
     training: TrainingRows | None,
     *,
@@ -202,7 +203,7 @@ def raise_values(values: NDArray[np.float64], shift: int) -> NDArray[np.float64]
 
 def predict_set(
     fitted: FittedForest,
-    values: NDArray[Any],
+    values: Values,
     params: CoverageParams,
     training: TrainingRows | None,
     *,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from spinney.table.sparse import Values
     from spinney.tree.forest import Forest
 
 FEWEST_ROWS, MOST_ROWS = 1 << 12, 1 << 15  # of a task of prediction
@@ -63,7 +64,7 @@ def for_row_blocks(
     run_tasks(run, n_tasks, n_workers, label="predicting", unit="blocks", is_short=seconds < SHORT_SECONDS)
 
 
-def sum_votes(forest: Forest, values: NDArray[Any], n_jobs: int | None) -> NDArray[np.float64]:
+def sum_votes(forest: Forest, values: Values, n_jobs: int | None) -> NDArray[np.float64]:
     """The votes of the trees on each row, added up in the order of the trees, shape (n_rows, n_classes or 1)."""
     out = np.zeros((len(values), max(forest.n_classes, 1)))
 
@@ -74,7 +75,7 @@ def sum_votes(forest: Forest, values: NDArray[Any], n_jobs: int | None) -> NDArr
     return out
 
 
-def tree_predictions(forest: Forest, values: NDArray[Any]) -> NDArray[np.float64]:
+def tree_predictions(forest: Forest, values: Values) -> NDArray[np.float64]:
     """The prediction of each tree for each row, (n_trees, n_rows), or shares (n_trees, n_rows, n_classes)."""
     leaf = find_all_leaves(forest, values)
     if not forest.n_classes:

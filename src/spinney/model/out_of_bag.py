@@ -16,6 +16,7 @@ from spinney.tree.predict import find_leaves
 if TYPE_CHECKING:
     from spinney.ensemble.sampling import Draw
     from spinney.model.fitted_forest import FittedForest, TrainingRows
+    from spinney.table.sparse import Values
 
 DRAW_SECONDS = 5e-9  # a row of a bag
 
@@ -128,7 +129,7 @@ def calibrate(
 
 
 def route_out_of_bag(
-    fitted: FittedForest, values: NDArray[Any], *, is_hard: bool, n_jobs: int | None
+    fitted: FittedForest, values: Values, *, is_hard: bool, n_jobs: int | None
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Sums over the trees, in their order, of their votes on rows outside their bag; and how many votes there are.
 

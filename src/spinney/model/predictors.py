@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from spinney.model.weighted_votes import ClassVotes
+    from spinney.table.sparse import Values
 
 MOST_EXPONENT = 2048  # a power of two that float64 can lose
 
@@ -80,7 +81,7 @@ class TreePredictor(Predictor):
         assert self.smoothing is not None
         return smooth_shares(self.tree, self.smoothing)
 
-    def answer(self, values: NDArray[Any], n_jobs: int | None = None) -> NDArray[np.float64]:
+    def answer(self, values: Values, n_jobs: int | None = None) -> NDArray[np.float64]:
         """What the row's leaf says; in one thread, which a tree is through with before a second had begun."""
         check_jobs(n_jobs)
         if self.n_classes:
@@ -91,18 +92,18 @@ class TreePredictor(Predictor):
             refuse_infinite(values, self.schema)
         return predict_values(self.tree, values)
 
-    def choose(self, values: NDArray[Any], n_jobs: int | None = None) -> NDArray[np.intp]:
+    def choose(self, values: Values, n_jobs: int | None = None) -> NDArray[np.intp]:
         """Code of the most frequent class of the leaf."""
         if self.smoothing is not None:
             return super().choose(values, n_jobs)
         check_jobs(n_jobs)
         return predict_classes(self.tree, values)
 
-    def find(self, values: NDArray[Any]) -> NDArray[np.int64]:
+    def find(self, values: Values) -> NDArray[np.int64]:
         """Leaf of each row."""
         return find_leaves(self.tree, values).astype(np.int64)
 
-    def _predict_by_tree(self, values: NDArray[Any]) -> NDArray[np.float64]:
+    def _predict_by_tree(self, values: Values) -> NDArray[np.float64]:
         """What the one tree says."""
         return self.answer(values)[None]
 
@@ -155,18 +156,18 @@ class VotePredictor(Predictor):
         """The trees as they vote: classes alone with hard voting, values in units of `2**shift`."""
         return self.forest.hardened if self.is_hard else lower_values(self.forest, self.shift)
 
-    def answer(self, values: NDArray[Any], n_jobs: int | None = None) -> NDArray[np.float64]:
+    def answer(self, values: Values, n_jobs: int | None = None) -> NDArray[np.float64]:
         """Mean over the trees."""
         if self.n_classes == 1:  # one column of votes would be one of numbers
             return np.ones((len(values), 1))
         total = sum_votes(self.voting, values, n_jobs) / len(self.forest)
         return total if self.n_classes else np.ldexp(total[:, 0], self.shift)
 
-    def find(self, values: NDArray[Any]) -> NDArray[np.int64]:
+    def find(self, values: Values) -> NDArray[np.int64]:
         """Leaf of each row in each tree."""
         return find_all_leaves(self.forest, values).astype(np.int64)
 
-    def _predict_by_tree(self, values: NDArray[Any]) -> NDArray[np.float64]:
+    def _predict_by_tree(self, values: Values) -> NDArray[np.float64]:
         """What each tree says."""
         return tree_predictions(self.forest.hardened if self.is_hard else self.forest, values)
 
@@ -244,7 +245,7 @@ class RoundPredictor(Predictor):
         return begin_raw(self.start, n_rows, offset)
 
     def sum_rounds(
-        self, values: NDArray[Any], offset: NDArray[np.float64] | None = None, n_jobs: int | None = None
+        self, values: Values, offset: NDArray[np.float64] | None = None, n_jobs: int | None = None
     ) -> NDArray[np.float64]:
         """Raw scores of encoded rows, (n_raw, n_rows)."""
         raw = self.begin(len(values), offset)
@@ -257,7 +258,7 @@ class RoundPredictor(Predictor):
         return raw
 
     def stages(
-        self, values: NDArray[Any], n_rounds: int, offset: NDArray[np.float64] | None = None
+        self, values: Values, n_rounds: int, offset: NDArray[np.float64] | None = None
     ) -> Iterator[NDArray[np.float64]]:
         """Raw scores after each round, (n_raw, n_rows): the same array each time."""
         raw = self.begin(len(values), offset)
@@ -276,11 +277,11 @@ class RoundPredictor(Predictor):
             return np.ones((raw.shape[1], 1))
         return respond(self.link, raw, self.exponent)
 
-    def answer(self, values: NDArray[Any], n_jobs: int | None = None) -> NDArray[np.float64]:
+    def answer(self, values: Values, n_jobs: int | None = None) -> NDArray[np.float64]:
         """The sum of the rounds, through the link."""
         return self.respond(self.sum_rounds(values, None, n_jobs))
 
-    def choose(self, values: NDArray[Any], n_jobs: int | None = None) -> NDArray[np.intp]:
+    def choose(self, values: Values, n_jobs: int | None = None) -> NDArray[np.intp]:
         """Code of the most probable class."""
         return self.decide(self.sum_rounds(values, None, n_jobs))
 
@@ -293,11 +294,11 @@ class RoundPredictor(Predictor):
         """The trees of the rounds that count."""
         return self.forest.head(self.n_rounds * self.n_raw)
 
-    def find(self, values: NDArray[Any]) -> NDArray[np.int64]:
+    def find(self, values: Values) -> NDArray[np.int64]:
         """Leaf of each row in each tree that counts."""
         return find_all_leaves(self.used, values).astype(np.int64)
 
-    def _predict_by_tree(self, values: NDArray[Any]) -> NDArray[np.float64]:
+    def _predict_by_tree(self, values: Values) -> NDArray[np.float64]:
         """The raw score that each tree adds."""
         return np.ldexp(tree_predictions(self.used, values), self.exponent)
 
@@ -346,25 +347,25 @@ class WeightedPredictor(Predictor):
         if len(self.weights) != len(self.forest) or not np.isfinite(self.weights).all():
             raise BrokenTreeError(f"{len(self.weights)} weights for {len(self.forest)} trees, or not finite")
 
-    def answer(self, values: NDArray[Any], n_jobs: int | None = None) -> NDArray[np.float64]:
+    def answer(self, values: Values, n_jobs: int | None = None) -> NDArray[np.float64]:
         """Probabilities by the votes, or weighted medians."""
         if not self.n_classes:
             return forest_medians(self.forest, self.weights, values, n_jobs)
         return spread(decide(self.sum_votes(values, n_jobs), self.n_classes), self.n_classes)
 
-    def choose(self, values: NDArray[Any], n_jobs: int | None = None) -> NDArray[np.intp]:
+    def choose(self, values: Values, n_jobs: int | None = None) -> NDArray[np.intp]:
         """Code of the class with most votes."""
         return choose_by_votes(self.sum_votes(values, n_jobs))
 
-    def sum_votes(self, values: NDArray[Any], n_jobs: int | None = None) -> ClassVotes:
+    def sum_votes(self, values: Values, n_jobs: int | None = None) -> ClassVotes:
         """Votes for the classes of encoded rows."""
         return sum_forest(self.forest, self.weights, values, n_jobs)
 
-    def find(self, values: NDArray[Any]) -> NDArray[np.int64]:
+    def find(self, values: Values) -> NDArray[np.int64]:
         """Leaf of each row in each tree."""
         return find_all_leaves(self.forest, values).astype(np.int64)
 
-    def _predict_by_tree(self, values: NDArray[Any]) -> NDArray[np.float64]:
+    def _predict_by_tree(self, values: Values) -> NDArray[np.float64]:
         """What each tree says, without its weight."""
         return tree_predictions(self.forest, values)
 

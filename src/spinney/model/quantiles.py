@@ -16,6 +16,7 @@ from spinney.tree.predict import find_all_leaves
 if TYPE_CHECKING:
     from spinney.kernels.common.structs import Members
     from spinney.model.fitted_forest import FittedForest, TrainingRows
+    from spinney.table.sparse import Values
     from spinney.tree.structure import Tree
 
 LEAF_ROW_SECONDS = 1e-8  # a row of a leaf
@@ -24,7 +25,7 @@ SAME_WEIGHT = 1e-6  # relative: weights are rounded to fixed point when a tree i
 
 def predict_quantiles(
     fitted: FittedForest,
-    values: NDArray[Any],
+    values: Values,
     levels: NDArray[np.float64],
     training: TrainingRows | None,
     *,

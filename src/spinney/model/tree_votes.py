@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
     from spinney.model.fitted_forest import FittedForest
+    from spinney.table.sparse import Values
     from spinney.tree.forest import Forest
 
 ROWS_AT_ONCE = 4096  # whose leaves in all trees are held together
@@ -120,7 +121,7 @@ class VoteTable:
         return pd.DataFrame(columns)
 
 
-def vote_table(fitted: FittedForest, values: NDArray[Any], *, is_hard: bool) -> VoteTable:
+def vote_table(fitted: FittedForest, values: Values, *, is_hard: bool) -> VoteTable:
     """What each tree predicts for one row; values: (1, n_features)."""
     forest, classes = fitted.forest, fitted.classes
     leaf = find_all_leaves(forest, values)
@@ -133,9 +134,7 @@ def vote_table(fitted: FittedForest, values: NDArray[Any], *, is_hard: bool) -> 
     return VoteTable(leaf[0].astype(np.int64), classes[codes], share, classes)
 
 
-def predict_trees(
-    fitted: FittedForest, values: NDArray[Any], *, is_hard: bool, n_jobs: int | None
-) -> NDArray[np.float64]:
+def predict_trees(fitted: FittedForest, values: Values, *, is_hard: bool, n_jobs: int | None) -> NDArray[np.float64]:
     """Predict with every tree by itself: (n_trees, n_rows), or shares (n_trees, n_rows, n_classes)."""
     forest = fitted.voting_forest(is_hard=is_hard)
     found = np.empty((len(forest), len(values), forest.n_classes)[: 3 if forest.n_classes else 2])
@@ -147,7 +146,7 @@ def predict_trees(
     return found
 
 
-def decision_path(forest: Forest, values: NDArray[Any]) -> tuple[csr_matrix, NDArray[np.int64]]:
+def decision_path(forest: Forest, values: Values) -> tuple[csr_matrix, NDArray[np.int64]]:
     """Mark the nodes that each row passes, all trees side by side, and where the nodes of each tree begin."""
     from scipy.sparse import csr_matrix
 
@@ -168,7 +167,7 @@ def decision_path(forest: Forest, values: NDArray[Any]) -> tuple[csr_matrix, NDA
 
 
 def decompose(
-    fitted: FittedForest, values: NDArray[Any], y: Any, column: int | None, *, is_hard: bool
+    fitted: FittedForest, values: Values, y: Any, column: int | None, *, is_hard: bool
 ) -> VarianceParts | ErrorParts:
     """Variance over the trees in parts, or with y the squared error; column: the class that is meant, if any."""
     forest = fitted.forest.hardened if is_hard else fitted.forest
@@ -200,7 +199,7 @@ def find_class(classes: NDArray[Any] | None, label: Any) -> int | None:
     return known.index(label)
 
 
-def measure_strength(fitted: FittedForest, values: NDArray[Any], codes: NDArray[np.int64]) -> Strength:
+def measure_strength(fitted: FittedForest, values: Values, codes: NDArray[np.int64]) -> Strength:
     """Strength and correlation by the out-of-bag votes on the training rows: their values and class codes."""
     trees, draw = fitted.forest, fitted.draw
     votes = np.empty((len(trees), len(values)), np.int32)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from spinney.table.sparse import Values
     from spinney.tree.forest import Forest
 
 FIRST_MEMBERS = 16  # that there is room for; it is doubled as needed
@@ -48,9 +49,7 @@ class ClassVotes:
         self.total += abs(weight)
 
 
-def find_leaf_blocks(
-    forest: Forest, values: NDArray[Any], lo: int, hi: int
-) -> Iterator[tuple[slice, NDArray[np.int64]]]:
+def find_leaf_blocks(forest: Forest, values: Values, lo: int, hi: int) -> Iterator[tuple[slice, NDArray[np.int64]]]:
     """Blocks of rows lo .. hi, and the nodes they end in, (n_rows, n_trees), counted from the first of the forest."""
     n_at_once = max(BLOCK_CELLS // len(forest), 1)
     for first in range(lo, hi, n_at_once):
@@ -93,9 +92,7 @@ def weigh_forest(forest: Forest, weights: NDArray[np.float64]) -> Forest:
     return derive(forest, f"weighed by {weights.tobytes().hex()}", weigh)
 
 
-def sum_forest(
-    forest: Forest, weights: NDArray[np.float64], values: NDArray[Any], n_jobs: int | None = None
-) -> ClassVotes:
+def sum_forest(forest: Forest, weights: NDArray[np.float64], values: Values, n_jobs: int | None = None) -> ClassVotes:
     """Votes of all trees on rows of values, added up in the order of the trees."""
     votes = ClassVotes(len(values), forest.n_classes)
     if forest.n_classes > 2:
@@ -199,7 +196,7 @@ def find_medians(predicted: NDArray[np.float64], weights: NDArray[np.float64]) -
 
 
 def forest_medians(
-    forest: Forest, weights: NDArray[np.float64], values: NDArray[Any], n_jobs: int | None = None
+    forest: Forest, weights: NDArray[np.float64], values: Values, n_jobs: int | None = None
 ) -> NDArray[np.float64]:
     """Weighted median of the trees' predictions for rows of values."""
     medians = np.empty(len(values))

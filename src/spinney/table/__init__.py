@@ -3,6 +3,8 @@
 | file | holds |
 |---|---|
 | `columns.py` | what the columns of any X are: numbers or categories |
+| `sparse.py` | sparse tables: the stored cells, in full by blocks of columns or rows |
+| `stored_codes.py` | codes of sparse columns, by the cells that are stored |
 | `ingest.py` | X as a table for fit, columns at a time; files |
 | `dates.py` | dates and times as numbers: year, month, weekday, days, hour |
 | `schema.py` | what each column means to a model; a new X in those terms |

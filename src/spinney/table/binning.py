@@ -17,6 +17,7 @@ from spinney._types import CODE, FEATURE_ROWS, IS_BINNED, IS_CATEGORICAL, MAX_CO
 from spinney.kernels.common.structs import BinSegments, ByteTable, FloatTable
 from spinney.table.coding import CACHE_LINE, midpoints, sort_rows
 from spinney.table.fixed_point import fix_weights
+from spinney.table.stored_codes import code_stored_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -107,9 +108,11 @@ def bin_table(
     n_workers : int
         Threads; the bins are the same for any number.
     """
+    most = MAX_CODES if max_bins is None else max_bins
+    if table.stored is not None:
+        return bin_sparse_table(table.take(keep), weight, most, kernels)
     n_rows = table.n_rows if keep is None else int(np.count_nonzero(keep))
     levels = table.schema.levels
-    most = MAX_CODES if max_bins is None else max_bins
     at_once = max(CELLS_AT_ONCE // n_rows, COLUMNS_AT_ONCE)
     spans = [slice(first, min(first + at_once, len(levels))) for first in range(0, len(levels), at_once)]
     # Which features are wide decides where each stands in a row; unless bins are few, only their values tell.
@@ -128,6 +131,25 @@ def bin_table(
             again = [(spans[0], values)] if len(spans) == 1 else read_blocks(table, spans, keep, kernels, share)
             for span, block in again:
                 write_codes(block, cuts[span], place[span], is_wide[span], rows, kernels, share)
+    return Bins(rows, place, is_wide, *describe(cuts, table.schema.is_categorical), *no_bundles(len(cuts)))
+
+
+def bin_sparse_table(table: Table, weight: NDArray[np.int64], max_bins: int, kernels: Any) -> Bins:
+    """The same of a sparse table, by its stored cells."""
+    columns = list(code_stored_columns(table, weight, max_bins, kernels))
+    cuts = [Cuts(column.low, column.high, column.has_missing) for column in columns]
+    place, is_wide, stride = lay_out([len(cut.low) for cut in cuts])
+    rows = np.zeros((table.n_rows, stride), np.uint8)
+    narrow_ones = np.flatnonzero(~is_wide)
+    at_once = max(CELLS_AT_ONCE // table.n_rows, COLUMNS_AT_ONCE)
+    for first in range(0, len(narrow_ones), at_once):
+        some = narrow_ones[first : first + at_once]
+        block = np.empty((len(some), table.n_rows), np.uint8)
+        for out, j in zip(block, some.tolist(), strict=True):
+            columns[j].write(out)
+        rows[:, place[some[0]] : place[some[-1]] + 1] = block.T  # narrow features stand next to each other
+    for j in np.flatnonzero(is_wide).tolist():
+        columns[j].write(rows.view("<u2")[:, place[j] // 2])
     return Bins(rows, place, is_wide, *describe(cuts, table.schema.is_categorical), *no_bundles(len(cuts)))
 
 

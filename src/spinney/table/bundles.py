@@ -22,6 +22,7 @@ USUAL_SHARE = 0.5  # of the rows of a sample: two features with less would meet
 MOST_TRIED = 64  # bundles that a feature is compared with
 MOST_COMPARED = 512  # features that are compared with each other before all rows are read
 ROWS_AT_ONCE = 1 << 15  # that are read together, so that their bytes stay in a cache
+BYTES_AT_ONCE = 1 << 22  # at most: of rows of thousands of columns there are fewer
 
 
 def bundle_features(bins: Bins) -> Bins:
@@ -95,13 +96,18 @@ def may_share(in_sample: NDArray[np.uint8]) -> NDArray[np.bool_]:
 
 def unusual_rows(bins: Bins, features: NDArray[np.int64], usual: NDArray[np.int64]) -> NDArray[np.uint8]:
     """Bits of the rows whose code is not the usual one, (n_features, n_rows / 8)."""
-    n_rows = len(bins.rows)
+    n_rows, n_at_once = len(bins.rows), rows_at_once(bins, BYTES_AT_ONCE)
     bits = np.empty((len(features), -(-n_rows // 8)), np.uint8)
-    for lo in range(0, n_rows, ROWS_AT_ONCE):
-        block = np.ascontiguousarray(bins.rows[lo : lo + ROWS_AT_ONCE].T)
+    for lo in range(0, n_rows, n_at_once):
+        block = np.ascontiguousarray(bins.rows[lo : lo + n_at_once].T)
         is_unusual = block[bins.place[features]] != usual[features, np.newaxis]
         bits[:, lo // 8 : lo // 8 + -(-block.shape[1] // 8)] = np.packbits(is_unusual, axis=1)
     return bits
+
+
+def rows_at_once(bins: Bins, n_bytes: int) -> int:
+    """How many rows are read together, a multiple of 8, in so many bytes."""
+    return max(min(ROWS_AT_ONCE, n_bytes // bins.rows.shape[1]) // 8 * 8, 8)
 
 
 def write_bundles(bins: Bins, usual: NDArray[np.int64], bundles: list[list[int]]) -> Bins:
@@ -122,9 +128,9 @@ def write_bundles(bins: Bins, usual: NDArray[np.int64], bundles: list[list[int]]
     codes_in_byte = {
         j: list_codes(int(base[j]), int(usual[j]), int(bins.features[N_CODES, j])) for each in bundles for j in each
     }
-    rows = np.zeros((len(bins.rows), stride), np.uint8)
-    for lo in range(0, len(rows), ROWS_AT_ONCE):
-        old, new = np.ascontiguousarray(bins.rows[lo : lo + ROWS_AT_ONCE].T), rows[lo : lo + ROWS_AT_ONCE]
+    rows, n_at_once = np.zeros((len(bins.rows), stride), np.uint8), rows_at_once(bins, 4 * BYTES_AT_ONCE)
+    for lo in range(0, len(rows), n_at_once):
+        old, new = np.ascontiguousarray(bins.rows[lo : lo + n_at_once].T), rows[lo : lo + n_at_once]
         new[:, place[is_own]] = old[bins.place[is_own]].T
         for extra in (0, 1):
             new[:, place[bins.is_wide] + extra] = old[bins.place[bins.is_wide] + extra].T

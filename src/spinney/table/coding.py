@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spinney._types import CODE, FEATURE_ROWS, IS_BINNED, IS_CATEGORICAL, MISSING_CODE, N_CODES, OFFSET
+from spinney.table.stored_codes import code_stored_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -166,6 +167,8 @@ def code_table(
     keep : bool array (table.n_rows,), optional
         Rows to code; the others are left out.
     """
+    if table.stored is not None:
+        return code_sparse_table(table.take(keep), weight, max_codes, kernels)
     n_rows = table.n_rows if keep is None else int(np.count_nonzero(keep))
     n_features = table.schema.n_features
     rows = np.zeros((n_rows, row_stride(n_features)), CODE)
@@ -199,10 +202,33 @@ def code_table(
                 edges[first + j] = (np.arange(float(len(levels or ()))),) * 2
         has_missing[first:last] = ~codes.all(axis=1)
         rows[:, first:last] = codes.T
-    features = np.zeros((FEATURE_ROWS, n_features), np.int64)
+    return Codes(rows, *describe_codes(edges, table.schema.is_categorical), has_missing)
+
+
+def code_sparse_table(table: Table, weight: NDArray[np.int64], max_codes: int, kernels: Any) -> Codes:
+    """The same of a sparse table, by its stored cells."""
+    n_rows, n_features = table.n_rows, table.schema.n_features
+    rows = np.zeros((n_rows, row_stride(n_features)), CODE)
+    at_once = min(max(CELLS_AT_ONCE // n_rows, 1), n_features)
+    columns = np.empty((at_once, n_rows), CODE)
+    edges, has_missing = [], np.zeros(n_features, np.bool_)
+    for j, column in enumerate(code_stored_columns(table, weight, max_codes, kernels)):
+        column.write(columns[j % at_once])
+        edges.append((column.low, column.high))
+        has_missing[j] = column.has_missing
+        if (j + 1) % at_once == 0 or j + 1 == n_features:
+            first = j - j % at_once
+            rows[:, first : j + 1] = columns[: j + 1 - first].T
+    return Codes(rows, *describe_codes(edges, table.schema.is_categorical), has_missing)
+
+
+def describe_codes(
+    edges: list[tuple[NDArray[np.float64], NDArray[np.float64]]], is_categorical: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """What codes stand for: `features` and `edges` of `Codes`."""
+    features = np.zeros((FEATURE_ROWS, len(edges)), np.int64)
     features[N_CODES] = [len(low) for low, _ in edges]
-    features[IS_CATEGORICAL] = table.schema.is_categorical
+    features[IS_CATEGORICAL] = is_categorical
     features[IS_BINNED] = [low is not high and not np.array_equal(low, high) for low, high in edges]
     features[OFFSET, 1:] = np.cumsum(features[N_CODES])[:-1]
-    ends = np.stack([np.concatenate(side) for side in zip(*edges, strict=True)])
-    return Codes(rows, features, ends, has_missing)
+    return features, np.stack([np.concatenate(side) for side in zip(*edges, strict=True)])

@@ -1,9 +1,9 @@
 """What the columns of any table are: numbers, categories, or dates.
 
-`open_columns` takes whatever a user calls X (array, list, dict, frame of any library, Arrow stream) and gives its
-columns one by one, each as `Numbers`, `Categories` or `Dates`; `match_names` brings them into the order of fit. Nothing
-is decided about models here: `schema` turns categories into levels, `dates` dates into numbers, `ingest` reads whole
-tables.
+`open_columns` takes whatever a user calls X (array, list, dict, frame of any library, Arrow stream, sparse matrix) and
+gives its columns one by one, each as `Numbers`, `Categories` or `Dates`; `match_names` brings them into the order of
+fit. Nothing is decided about models here: `schema` turns categories into levels, `dates` dates into numbers, `ingest`
+reads whole tables.
 
 Words: a *cell* is one Python object of an object array; *missing* is None, NaN, NA or null, all the same;
 *wide* numbers are those of 2**53 and more, where float64 no longer holds every integer.
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from spinney._warnings import warn
+from spinney.table.sparse import SparseMatrix, is_sparse, open_matrix, open_sparse_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -125,6 +126,7 @@ Column = Numbers | Categories | Dates
 class Columns:
     """The columns of one X. `matrix` is the 2-D array of a real dtype behind them, where there is one.
 
+    `packed` holds their stored cells where X is sparse: a matrix or array of scipy, or a frame of sparse numbers alone.
     `is_records` says that X is a dict, or a list of them: it has names, and no order of columns. `order` is the
     position in X of each column, where `match_names` has moved some.
     """
@@ -137,6 +139,7 @@ class Columns:
     matrix: NDArray[Any] | None = None
     is_records: bool = False
     order: tuple[int, ...] | None = None
+    packed: SparseMatrix | None = None
 
 
 def quote_name(names: Sequence[str] | None, j: int) -> str:
@@ -152,7 +155,7 @@ def may_be_wide(values: NDArray[Any]) -> bool:
 
 
 def open_columns(X: Any) -> Columns:
-    """The columns of an array, list of rows, array-like, eager frame of any library, Arrow data, or of dicts.
+    """The columns of an array, list of rows, array-like, eager frame of any library, Arrow data, sparse data, or dicts.
 
     A dict is one row by name, a list of dicts is rows. Columns that were opened before are given back.
     """
@@ -165,7 +168,7 @@ def open_columns(X: Any) -> Columns:
         frame = _open_frame(X)
         if frame is not None:
             return frame
-    if isinstance(X, Mapping):
+    if isinstance(X, Mapping) and not is_sparse(X):  # one format of scipy's is a dict
         _check_row(X)
         return _open_records([X])
     if isinstance(X, list | tuple) and X and isinstance(X[0], Mapping):
@@ -200,7 +203,8 @@ def match_names(
     if len(names) != len(fitted) or any(name not in place for name in fitted):
         _refuse_names(names, fitted, listed)
     order = tuple(place[name] for name in fitted)
-    return replace(columns, names=fitted, read=lambda j: columns.read(order[j]), order=order)
+    packed = None if columns.packed is None else columns.packed.take_columns(order)
+    return replace(columns, names=fitted, read=lambda j: columns.read(order[j]), order=order, packed=packed)
 
 
 def _refuse_names(names: tuple[str, ...], fitted: tuple[str, ...], listed: str) -> NoReturn:
@@ -235,14 +239,22 @@ def _matrix_columns(array: NDArray[Any]) -> Columns:
     return Columns(None, n_rows, n_columns, False, lambda j: Numbers(array[:, j]), array)
 
 
+def _sparse_columns(X: Any) -> Columns:
+    packed = open_matrix(X)
+    n_rows, n_columns = packed.n_rows, packed.n_columns
+    return Columns(None, n_rows, n_columns, False, lambda j: Numbers(packed.column(j)), packed=packed)
+
+
 def _open_array(X: Any) -> Columns:
+    if is_sparse(X):
+        return _sparse_columns(X)
     if isinstance(X, np.ma.MaskedArray):
         text = "X is a masked array, whose mask would be lost. Fill it first: X.filled(np.nan)."
         raise ValueError(text)  # noqa: TRY004, as any bad content
     if isinstance(X, list | tuple):
         X = _rows_to_array(X)
     if not (type(X) is np.ndarray and X.ndim == 2 and X.size and X.dtype.kind in "fiubOUT"):
-        # scikit-learn's own checks, for its own wording: sparse, 1-D, 3-D, empty, complex, np.matrix.
+        # scikit-learn's own checks, for its own wording: 1-D, 3-D, empty, complex, np.matrix.
         from sklearn.utils.validation import check_array
 
         X = check_array(X, dtype=None, ensure_all_finite=False, input_name="X")
@@ -477,7 +489,12 @@ def _open_frame(X: Any) -> Columns | None:
     keys = frame.columns
     names = tuple(keys) if is_named else None
     return Columns(
-        names, n_rows, n_columns, True, lambda j: _read_series(frame.get_column(keys[j]), quote_name(names, j))
+        names,
+        n_rows,
+        n_columns,
+        True,
+        lambda j: _read_series(frame.get_column(keys[j]), quote_name(names, j)),
+        packed=open_sparse_frame(native),
     )
 
 

@@ -32,6 +32,7 @@ from spinney.table.schema import (
     number_categories,
     numbers_behind,
 )
+from spinney.table.sparse import SparseMatrix, SparseRows, Values
 
 if TYPE_CHECKING:
     import os
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _BLOCK_ROWS = 1024  # rows transposed together: 1M x 28 take 39 ms, in one piece 132 ms
+
+_MOST_STORED = 0.25  # of the cells of a sparse table, for columns to be coded by these alone
+_CELLS_AT_ONCE = 1 << 20  # of the columns that are turned into rows together
 
 _IN_ARRAY = (
     ". If it is a category, name the column in categorical_features, or pass a frame (pandas, polars, ...), "
@@ -59,15 +63,15 @@ class Table:
     """What fit reads: `block` gives columns as values, read at that moment, so X is never copied whole.
 
     `columns[j]` is `Numbers`, or uint16 level indices where the schema has levels. `matrix`, where X is an
-    array of numbers, holds the numeric columns; `columns` is empty when it holds every one.
+    array of numbers or sparse, holds the numeric columns; `columns` is empty when it holds every one.
     """
 
     def __init__(
         self,
         schema: Schema,
         n_rows: int,
-        columns: Sequence[Numbers | NDArray[np.uint16]],
-        matrix: NDArray[Any] | None = None,
+        columns: Sequence[Numbers | NDArray[np.uint16] | None],
+        matrix: NDArray[Any] | SparseMatrix | None = None,
     ) -> None:
         self.schema = schema
         self.n_rows = n_rows
@@ -83,16 +87,49 @@ class Table:
         if out is None:
             out = np.empty((stop - start, self.n_rows), dtype=np.float64)
         with np.errstate(over="ignore"):  # a long double beyond float64 is infinite, which is in the right order
-            if self._matrix is not None:
+            if isinstance(self._matrix, SparseMatrix):
+                self._matrix.write_columns(start, stop, out)
+            elif self._matrix is not None:
                 for row in range(0, self.n_rows, _BLOCK_ROWS):
                     end = row + _BLOCK_ROWS
                     out[:, row:end] = self._matrix[row:end, start:stop].T
             for j, column in enumerate(self._columns[start:stop], start):
                 if isinstance(column, np.ndarray):
                     _write_levels(column, len(self.schema.levels[j] or ()), out[j - start])
-                elif self._matrix is None:
+                elif self._matrix is None and column is not None:
                     out[j - start] = column.read()
         return out
+
+    @property
+    def stored(self) -> SparseMatrix | None:
+        """The cells of a sparse X that stores few of them; else None."""
+        matrix = self._matrix
+        if not isinstance(matrix, SparseMatrix) or len(matrix.data) > _MOST_STORED * matrix.n_rows * matrix.n_columns:
+            return None
+        return matrix
+
+    def take(self, rows: NDArray[np.bool_] | None) -> Table:
+        """The same table with some of its rows; None: all. Of a sparse X."""
+        if rows is None:
+            return self
+        assert isinstance(self._matrix, SparseMatrix)
+        columns = [column[rows] if isinstance(column, np.ndarray) else column for column in self._columns]
+        matrix = SparseMatrix(self._matrix.by_row[np.flatnonzero(rows)])
+        return Table(self.schema, matrix.n_rows, columns, matrix)
+
+    def values(self, rows: NDArray[np.bool_] | None = None) -> Values:
+        """Rows as values, (n_rows, n_features); None: all."""
+        n_features = self.schema.n_features
+        if isinstance(self._matrix, SparseMatrix):
+            chosen = np.flatnonzero(self.schema.is_categorical).tolist()
+            stored = SparseRows(self._matrix, {j: self.block(j, j + 1)[0] for j in chosen})
+            return stored if rows is None else stored[rows]
+        values = np.empty((self.n_rows if rows is None else int(np.count_nonzero(rows)), n_features))
+        n_at_once = max(_CELLS_AT_ONCE // self.n_rows, 1)
+        for first in range(0, n_features, n_at_once):
+            block = self.block(first, min(first + n_at_once, n_features))
+            values[:, first : first + len(block)] = (block if rows is None else block[:, rows]).T
+        return values
 
 
 def _write_levels(codes: NDArray[np.uint16], n_levels: int, out: NDArray[np.float64]) -> None:
@@ -107,8 +144,8 @@ def read_columns(X: Any, categorical_features: Any = "from_dtype", date_features
     Parameters
     ----------
     X : array-like or frame of shape (n_rows, n_features)
-        NumPy array, list of rows, or eager frame of pandas, polars, pyarrow or another library that narwhals
-        or the Arrow C stream knows.
+        NumPy array, list of rows, sparse matrix or array of scipy, or eager frame of pandas, polars, pyarrow or another
+        library that narwhals or the Arrow C stream knows.
     categorical_features : "from_dtype", None, or array-like of bool, int or str
         Which columns are categories. "from_dtype": category, Enum, dictionary and text columns of a frame.
         A mask of length n_features, indices or names replace that rule; None: no column is one.
@@ -131,6 +168,8 @@ def read_columns(X: Any, categorical_features: Any = "from_dtype", date_features
     columns = X if isinstance(X, Columns) else open_columns(X)
     takes_dates = check_date_features(date_features)
     declared = declared_categories(categorical_features, columns)
+    if columns.packed is not None:
+        return _read_sparse(columns, columns.packed, declared)
     if columns.matrix is not None and (declared is None or not declared.any()):
         if may_be_wide(columns.matrix):
             for j in range(columns.n_columns):
@@ -160,6 +199,22 @@ def read_columns(X: Any, categorical_features: Any = "from_dtype", date_features
     return Table(
         Schema(names, tuple(vocabularies), tuple(dates) if any(dates) else None), columns.n_rows, parts, columns.matrix
     )
+
+
+def _read_sparse(columns: Columns, packed: SparseMatrix, declared: NDArray[np.bool_] | None) -> Table:
+    """A sparse X as a table: the columns that are called categories as level indices, the others as they are stored."""
+    chosen = np.flatnonzero(declared) if declared is not None else np.empty(0, np.intp)
+    levels: list[tuple[Level, ...] | None] = [None] * columns.n_columns
+    parts: list[Numbers | NDArray[np.uint16] | None] = [None] * (columns.n_columns if len(chosen) else 0)
+    for j in chosen.tolist():
+        column = columns.read(j)
+        assert isinstance(column, Numbers)
+        levels[j], parts[j] = _read_part(column, columns, j, is_declared=True)
+    if may_be_wide(packed.data):
+        for j in range(columns.n_columns):
+            if levels[j] is None:
+                check_distinct(Numbers(packed.stored_of(j)), quote_name(columns.names, j))
+    return Table(Schema(columns.names, tuple(levels)), columns.n_rows, parts, packed)
 
 
 def _refuse_dates(column: Dates, name: str) -> NoReturn:

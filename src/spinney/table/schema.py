@@ -30,6 +30,7 @@ from spinney.table.columns import (
     refuse_kind,
 )
 from spinney.table.dates import DateColumn, read_dates
+from spinney.table.sparse import SparseMatrix, SparseRows, Values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,12 +96,12 @@ class Schema:
         return quote_name(self.names, j)
 
 
-def encode(X: Any, schema: Schema) -> NDArray[Any]:
+def encode(X: Any, schema: Schema) -> Values:
     """X as values: C-contiguous (n_rows, n_features), a category as the index of its level, missing as NaN.
 
     A level that the schema does not hold is missing. Columns are taken by position; dates become several. The result
     is float64, or float32 where X is a C-contiguous float32 array and every column numeric; a native C-contiguous
-    array of either dtype comes back as it is, neither copied nor looked at.
+    array of either dtype comes back as it is, neither copied nor looked at. Of a sparse X the result is `SparseRows`.
     """
     columns = X if isinstance(X, Columns) else open_columns(X)
     if columns.n_columns != schema.n_columns:
@@ -109,6 +110,8 @@ def encode(X: Any, schema: Schema) -> NDArray[Any]:
         )
     if columns.matrix is not None and schema.dates is None and all(levels is None for levels in schema.levels):
         return _encode_matrix(columns.matrix, schema)
+    if columns.packed is not None and schema.dates is None:
+        return _encode_sparse(columns, columns.packed, schema)
     parts: list[NDArray[Any]] = []
     for j, (k, dates) in enumerate(schema.inputs()):
         column = columns.read(j)
@@ -125,6 +128,16 @@ def _encode_matrix(matrix: NDArray[Any], schema: Schema) -> NDArray[Any]:
         for j in range(schema.n_features):
             _warn_inexact(Numbers(matrix[:, j]), schema.name_of(j))
     return np.require(_to_float64(matrix), requirements=["C", "A"]).view(np.ndarray)
+
+
+def _encode_sparse(columns: Columns, packed: SparseMatrix, schema: Schema) -> SparseRows:
+    chosen = np.flatnonzero(schema.is_categorical).tolist()
+    levels = {j: _to_float64(_encode_column(columns.read(j), schema, j)) for j in chosen}
+    if may_be_wide(packed.data):
+        for j in range(schema.n_features):
+            if j not in levels:
+                _warn_inexact(Numbers(packed.stored_of(j)), schema.name_of(j))
+    return SparseRows(packed, levels)
 
 
 def _to_float64(values: NDArray[Any]) -> NDArray[np.float64]:
@@ -197,7 +210,7 @@ def numbers_behind(column: Categories, name: str, complaint: str) -> NDArray[np.
     return np.take(table, column.codes)
 
 
-def refuse_infinite(values: NDArray[Any], schema: Schema) -> None:
+def refuse_infinite(values: Values, schema: Schema) -> None:
     """Refuse infinite numbers where they would be terms of a linear model, also in rows of weight 0."""
     for j in np.flatnonzero(~schema.is_categorical).tolist():
         bad = np.isinf(values[:, j])

@@ -1,4 +1,7 @@
-"""Predict: the leaf of each row, and the values of the leaves."""
+"""Predict: the leaf of each row, and the values of the leaves.
+
+Rows are arrays (n_rows, n_features), or `SparseRows`, of which kernels see a block after the other.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,17 @@ from spinney.kernels.common.structs import (
     ScoreSpan,
     SurrogateTests,
 )
+from spinney.table.sparse import SparseRows
 from spinney.tree.broken import BrokenTreeError
 from spinney.tree.surrogates import count_words
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from spinney.table.coding import Codes
+    from spinney.table.sparse import Values
     from spinney.tree.forest import Forest
     from spinney.tree.structure import Tree
 
@@ -40,6 +47,11 @@ FEWEST_TREES = 4  # from which on ranking the values is worth it
 BIT_ROWS = 1024  # rows of a block for all tests at once: with fewer the loop costs, with more the caches overflow
 BIT_CELLS = 1 << 17
 TYPICAL_DEPTH = 20
+
+
+def join_blocks(values: SparseRows, find: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
+    """What is found for each block of sparse rows, one below the other."""
+    return np.concatenate([find(block) for _, block in values.blocks()])
 
 
 def check_width(values: NDArray[Any], n_features: int) -> None:
@@ -61,11 +73,13 @@ def make_block(n_rows: int, n_features: int, dtype: Any) -> LaneScratch:
     return LaneScratch(np.empty((n_rows, n_features + 1), dtype), np.empty(LANES, np.uint64))
 
 
-def find_leaves(tree: Tree, values: NDArray[Any]) -> NDArray[np.int32]:
+def find_leaves(tree: Tree, values: Values) -> NDArray[np.int32]:
     """Index of the leaf that each row of values (n_rows, n_features), float32 or float64, ends in.
 
     Of a row that takes several branches, the leaf that takes most of it.
     """
+    if isinstance(values, SparseRows):
+        return join_blocks(values, lambda block: find_leaves(tree, block))
     if not tree.is_binary and not (tree.has_binary_tests and not np.isnan(values).any()):
         return walk(tree, values, np.zeros((tree.n_nodes, 1)))[0]
     leaf = np.empty((len(values), 1), np.int32)
@@ -74,8 +88,10 @@ def find_leaves(tree: Tree, values: NDArray[Any]) -> NDArray[np.int32]:
     return leaf[:, 0]
 
 
-def find_all_leaves(forest: Forest, values: NDArray[Any]) -> NDArray[np.int32]:
+def find_all_leaves(forest: Forest, values: Values) -> NDArray[np.int32]:
     """Leaf of each row in each tree, shape (n_rows, n_trees), counted from the root of the tree."""
+    if isinstance(values, SparseRows):
+        return join_blocks(values, lambda block: find_all_leaves(forest, block))
     leaf = np.empty((len(values), len(forest)), np.int32)
     k = kernels(len(values) * len(forest) * TYPICAL_DEPTH * STEP_SECONDS)
     k.predict.lanes.find(fixed(values), forest.packed, make_lane_scratch(values, BLOCK_ROWS, forest.n_features), leaf)
@@ -90,8 +106,12 @@ def find_coded_leaves(tree: Tree, codes: Codes, rows: NDArray[np.int32], k: Any)
     return leaf
 
 
-def add_votes(forest: Forest, values: NDArray[Any], lo: int, hi: int, out: NDArray[np.float64]) -> None:
+def add_votes(forest: Forest, values: Values, lo: int, hi: int, out: NDArray[np.float64]) -> None:
     """Add to `out`, shape (n_rows, n_classes or 1), the trees' votes for rows lo .. hi, in the order of the trees."""
+    if isinstance(values, SparseRows):
+        for rows, block in values.blocks(lo, hi):
+            add_votes(forest, block, 0, len(block), out[rows])
+        return
     k = kernels((hi - lo) * len(forest) * TYPICAL_DEPTH * STEP_SECONDS)
     if can_score(forest, len(forest), hi - lo, k):
         is_single = out.shape[1] == 1
@@ -180,8 +200,10 @@ def list_surrogates(tree: Tree) -> SurrogateTests:
     return SurrogateTests(*(fixed(x) for x in arrays))
 
 
-def predict_values(tree: Tree, values: NDArray[Any]) -> NDArray[np.float64]:
+def predict_values(tree: Tree, values: Values) -> NDArray[np.float64]:
     """Mean target of each row's leaf, or the value of its linear model, shape (n_rows,)."""
+    if isinstance(values, SparseRows):
+        return join_blocks(values, lambda block: predict_values(tree, block))
     leaf = find_leaves(tree, values)
     prediction = tree.threshold[leaf]
     linear = tree.linear
@@ -192,8 +214,10 @@ def predict_values(tree: Tree, values: NDArray[Any]) -> NDArray[np.float64]:
     return prediction
 
 
-def predict_shares(tree: Tree, values: NDArray[Any]) -> NDArray[np.float64]:
+def predict_shares(tree: Tree, values: Values) -> NDArray[np.float64]:
     """Class shares of each row's leaf, shape (n_rows, n_classes)."""
+    if isinstance(values, SparseRows):
+        return join_blocks(values, lambda block: predict_shares(tree, block))
     if tree.spreads_missing.any():
         return walk(tree, values, tree.values())[1]
     return leaf_shares(tree, find_leaves(tree, values))
@@ -212,8 +236,10 @@ def leaf_shares(tree: Tree, leaf: NDArray[np.int32]) -> NDArray[np.float64]:
     return shares
 
 
-def predict_answers(tree: Tree, values: NDArray[Any], node_values: NDArray[np.float64]) -> NDArray[np.float64]:
+def predict_answers(tree: Tree, values: Values, node_values: NDArray[np.float64]) -> NDArray[np.float64]:
     """The values of each row's leaves, shape (n_rows, width); `node_values` is (n_nodes, width)."""
+    if isinstance(values, SparseRows):
+        return join_blocks(values, lambda block: predict_answers(tree, block, node_values))
     if tree.spreads_missing.any():
         return walk(tree, values, node_values)[1]
     return node_values[find_leaves(tree, values)]
@@ -231,18 +257,23 @@ def smooth_shares(tree: Tree, smoothing: float | str) -> NDArray[np.float64]:
     return (weights + more) / (weights + more).sum(axis=1, keepdims=True)
 
 
-def predict_classes(tree: Tree, values: NDArray[Any]) -> NDArray[np.int64]:
+def predict_classes(tree: Tree, values: Values) -> NDArray[np.int64]:
     """Heaviest class of each row's leaf, the first among equals, shape (n_rows,)."""
     if tree.spreads_missing.any():
         return predict_shares(tree, values).argmax(axis=1)
     return tree.leaf_class[find_leaves(tree, values)]
 
 
-def spread_rows(tree: Tree, values: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+def spread_rows(tree: Tree, values: Values) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Every leaf that a row ends in: row, leaf and the row's share that takes it, shapes (n,).
 
     Where rows take one path, each row once; else by row, then by leaf.
     """
+    if isinstance(values, SparseRows):
+        found = [(rows.start, spread_rows(tree, block)) for rows, block in values.blocks()]
+        shifted = [(first + row, leaf, share) for first, (row, leaf, share) in found]
+        row, node, share = (np.concatenate(parts) for parts in zip(*shifted, strict=True))
+        return row, node, share
     everyone = np.arange(len(values))
     if not tree.spreads_missing.any():
         return everyone, find_leaves(tree, values).astype(np.int64), np.ones(len(values))
