@@ -399,8 +399,8 @@ def to_moment(moment: Any) -> np.datetime64:
         return np.datetime64(moment, "us")
     ahead = moment.utcoffset() or dt.timedelta()
     # Subtracted by NumPy: the first hours of year 1 and the last of 9999 have no UTC among Python's own times.
-    utc: np.datetime64 = np.array(moment.replace(tzinfo=None), "datetime64[us]") - np.timedelta64(ahead, "us")
-    return utc
+    wall: Any = np.datetime64(moment.replace(tzinfo=None), "us")
+    return np.datetime64(wall - np.timedelta64(ahead, "us"), "us")
 
 
 def _year_of(moment: Any) -> int:
