@@ -149,6 +149,57 @@ def test_times_with_a_zone_are_points_in_time():
         read_columns(mixed)
 
 
+def test_times_that_have_no_utc_among_pythons_own():
+    ahead, behind = dt.timezone(dt.timedelta(hours=14)), dt.timezone(dt.timedelta(hours=-5))
+    ends = [dt.datetime(1, 1, 1, 9, tzinfo=ahead), dt.datetime(9999, 12, 31, 23, tzinfo=behind)]
+    table = read_columns([{"at": one} for one in ends])
+    parts = dict(zip(table.schema.names, values_of(table).T.tolist(), strict=True))
+    assert parts["at.hour"] == [19, 4]  # of the day before, and of the day after
+    assert parts["at.year"] == [0, 10000]
+    assert parts["at.weekday"] == [(ends[0].weekday() - 1) % 7, (ends[1].weekday() + 1) % 7]
+    np.testing.assert_array_equal(encode([{"at": one.isoformat()} for one in ends], table.schema), values_of(table))
+
+
+def test_dates_that_microseconds_do_not_reach_are_refused():
+    for far in (np.datetime64("400000-01-01", "D"), pd.Timestamp(np.datetime64("-400000-01-01", "s"))):
+        with pytest.raises(ValueError, match=r"'at' holds dates beyond those of microseconds.*400000"):
+            read_columns([{"at": np.datetime64("2000-01-01")}, {"at": far}])
+    with pytest.raises(ValueError, match="'at' holds dates beyond those of microseconds"):
+        read_columns(pd.DataFrame({"at": np.array(["400000-01-01"], "datetime64[s]")}))
+
+
+def test_nanoseconds_are_rounded_down_in_frames_and_cells():
+    moment = np.datetime64("1960-01-01", "ns") - np.timedelta64(1, "ns")
+    frame = pd.DataFrame({"at": np.array([moment, "2001-02-03"], "datetime64[ns]")})
+    table = read_columns(frame)
+    assert values_of(table)[0, table.schema.names.index("at.year")] == 1959
+    for X in ([{"at": one} for one in frame["at"]], [{"at": one} for one in frame["at"].to_numpy()]):
+        np.testing.assert_array_equal(encode(X, table.schema), values_of(table))
+
+
+def test_categories_of_dates_are_read_where_fit_had_dates():
+    days = [dt.date(2024, 5, 6), dt.date(2025, 6, 8)]
+    table = read_columns(pa.table({"at": days}))
+    text = pa.array([day.isoformat() for day in days] + [None])
+    for X in (
+        pd.DataFrame({"at": pd.to_datetime(pd.Series(days)).astype("category")}),
+        pa.table({"at": pa.array(days).dictionary_encode()}),
+    ):
+        np.testing.assert_array_equal(encode(X, table.schema), values_of(table))
+    null = pa.table({"at": pa.DictionaryArray.from_arrays(pa.array([1, 2], pa.int32()), text)})
+    made = encode(null, table.schema)
+    np.testing.assert_array_equal(made[0], values_of(table)[1])
+    assert np.isnan(made[1]).all()
+
+
+def test_zones_in_a_csv_file_name_the_row():
+    schema = read_columns(frames(TIMES)["arrow"]).schema
+    with pytest.raises(ValueError, match=r"without a time zone.*from row 12 below the header on"):
+        convert(pa.table({"at": ["", "2024-01-01T00:00Z"]}), schema, 10)
+    with pytest.raises(ValueError, match=r"with a time zone, as in row 13 below.*without, as in row 11 below"):
+        convert(pa.table({"at": ["2024-01-01", "2024-01-02", "2024-01-01T00:00Z"]}), schema, 10)
+
+
 def test_what_is_refused_names_the_column():
     frame = pd.DataFrame({"at": TIMES[:2], "at.month": [1, 2]})
     with pytest.raises(ValueError, match=r"'at\.month', which is what a part of the dates"):

@@ -50,7 +50,7 @@ WORD_BITS, MOST_WIDE = (
     64,
     1000,
 )  # whole numbers of more bits may all have one hash, and then a set takes its size squared
-MOST_DAYS = 10**8  # of the first day of dates, from 1970 on: microseconds reach 292,000 years
+MOST_DAYS = 106_751_992  # of the first day of dates, from 1970 on: 64 bits of microseconds reach that far
 MAPPED = {f"forest.{name}" for name in ("hot", "n_rows", "weight", "impurity", "subsets", "distributions")}
 
 

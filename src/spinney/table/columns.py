@@ -54,6 +54,7 @@ _FRAME_PROTOCOLS = ("__narwhals_dataframe__", "__arrow_c_stream__", "__arrow_c_a
 
 _DATE_FIX = "derive numbers from it (year, month, days since a date), or drop the column"
 _NO_DATE = np.datetime64("NaT", "us")
+_LAST_YEAR = 290_000  # 64 bits of microseconds reach 292,277 years from 1970 on, and NumPy wraps around beyond
 
 
 class UnreadableCellError(TypeError, ValueError):
@@ -397,15 +398,28 @@ def _read_date_cells(cells: list[Any], types: dict[type, str], name: str) -> Dat
     zones = {getattr(cell, "tzinfo", None) is not None for cell in dates if cell is not None}
     if len(zones) > 1:
         raise ValueError(f"Column {name} has times with and without a time zone: give all of them one, or none.")
+    far = next((cell for cell in dates if cell is not None and abs(_year_of(cell)) > _LAST_YEAR), None)
+    if far is not None:
+        raise ValueError(f"Column {name} holds dates beyond those of microseconds: {_short(far)}")
     values = np.array([_NO_DATE if cell is None else to_moment(cell) for cell in dates], "datetime64[us]")
     return Dates(values, has_zone=True in zones)
 
 
 def to_moment(moment: Any) -> np.datetime64:
     """A date or time as NumPy has it, in microseconds, with a zone in UTC."""
-    if getattr(moment, "tzinfo", None) is not None:
-        moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
-    return np.datetime64(moment, "us")
+    if getattr(moment, "tzinfo", None) is None:
+        return np.datetime64(moment, "us")
+    ahead = moment.utcoffset() or dt.timedelta()
+    # Subtracted by NumPy: the first hours of year 1 and the last of 9999 have no UTC among Python's own times.
+    wall: Any = np.datetime64(moment.replace(tzinfo=None), "us")
+    return np.datetime64(wall - np.timedelta64(ahead, "us"), "us")
+
+
+def _year_of(moment: Any) -> int:
+    """The year of a date or time; 0 where it is missing."""
+    if not isinstance(moment, np.datetime64):
+        return int(moment.year)
+    return 0 if np.isnat(moment) else int(moment.astype("datetime64[Y]").astype(np.int64)) + 1970
 
 
 def _read_number_cells(cells: list[Any], types: dict[type, str], name: str) -> Numbers:
@@ -584,15 +598,17 @@ def _read_dates(series: Any, name: str) -> Dates:
     import pyarrow.compute as pc
 
     array = series.to_arrow()
-    zone = array.type.tz if pa.types.is_timestamp(array.type) else None
-    options = pc.CastOptions(pa.timestamp("us", tz=zone), allow_time_truncate=True)  # a nanosecond is no feature
+    zone, unit = None, "us"
+    if pa.types.is_timestamp(array.type):
+        zone, unit = array.type.tz, "ns" if array.type.unit == "ns" else "us"
     try:
-        moments = pc.cast(array, options=options)
+        moments = pc.cast(array, pa.timestamp(unit, tz=zone))
     except pa.ArrowInvalid as error:
         raise ValueError(f"Column {name} holds dates beyond those of microseconds: {error}") from error
     missing = int(_NO_DATE.astype(np.int64))
     whole = moments.cast(pa.int64()).fill_null(missing).to_numpy(zero_copy_only=False)
-    return Dates(whole.view("datetime64[us]"), has_zone=zone is not None)
+    # A nanosecond is no feature. NumPy rounds down, as it does for cells; Arrow would round up before 1970.
+    return Dates(whole.view(f"datetime64[{unit}]").astype("datetime64[us]"), has_zone=zone is not None)
 
 
 def _read_categories(series: Any) -> Categories:

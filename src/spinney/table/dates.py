@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from spinney.table.columns import Categories, Column, Dates, to_moment
+from spinney.table.columns import Categories, Column, Dates, is_missing_type, to_moment
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,34 +63,49 @@ def read_dates(column: Column, fitted: DateColumn) -> list[NDArray[np.float64]]:
         if len(bad):
             _refuse(fitted.name, str(bad[0]), values[bad[0]])
         column = Dates(np.full(len(values), "NaT", "datetime64[us]"), has_zone=fitted.has_zone)
-    if column.has_zone is not fitted.has_zone and not np.isnat(column.values).all():
-        was, now = ("with", "without") if fitted.has_zone else ("without", "with")
-        row = int(np.argmin(np.isnat(column.values)))
-        raise ValueError(
-            f"Column {fitted.name!r} had times {was} a time zone when the model was fitted, and has them {now} one, "
-            f"from row {row} on: {'give them their zone' if fitted.has_zone else 'convert them to local times'}."
-        )
+    check_zone(column, fitted)
     return [_make_part(column.values, part, fitted.first) for part in fitted.parts]
 
 
+def check_zone(column: Dates, fitted: DateColumn, first_row: int = 0, below: str = "") -> None:
+    """Refuse times with a zone where fit had none, and the reverse; rows are counted as in `parse_dates`."""
+    if column.has_zone is fitted.has_zone or np.isnat(column.values).all():
+        return
+    was, now = ("with", "without") if fitted.has_zone else ("without", "with")
+    row = first_row + int(np.argmin(np.isnat(column.values)))
+    raise ValueError(
+        f"Column {fitted.name!r} had times {was} a time zone when the model was fitted, and has them {now} one, "
+        f"from row {row}{below} on: {'give them their zone' if fitted.has_zone else 'convert them to local times'}."
+    )
+
+
 def parse_dates(column: Categories, name: str, first_row: int = 0, below: str = "") -> Dates:
-    """Text as dates and times, as ISO 8601 has them; other text raises, with its row.
+    """Text as dates and times, as ISO 8601 has them; other text raises, with its row. Categories may be dates, too.
 
     first_row: the number of the first, for messages; below: what rows are counted from.
     """
-    parsed = [_parse(value) for value in column.values]
-    bad = next((code for code, moment in enumerate(parsed) if moment is None), None)
-    if bad is not None:
-        _refuse(name, f"{first_row + int(np.argmax(column.codes == bad))}{below}", column.values[bad])
-    moments = [moment for moment in parsed if moment is not None]
-    zones = {moment.tzinfo is not None for moment in moments}
-    if len(zones) > 1:
-        raise ValueError(f"Column {name!r} has times with and without a time zone: give all of them one, or none.")
-    table = np.array([to_moment(moment) for moment in moments] + [np.datetime64("NaT")], "datetime64[us]")
-    return Dates(table[column.codes], has_zone=True in zones)
+    is_known = [not is_missing_type(type(value)) for value in column.values]
+    parsed = [_parse(value) if known else None for value, known in zip(column.values, is_known, strict=True)]
+
+    def row_of(code: int) -> str:
+        return f"{first_row + int(np.argmax(column.codes == code))}{below}"
+
+    for code, (moment, known) in enumerate(zip(parsed, is_known, strict=True)):
+        if known and moment is None:
+            _refuse(name, row_of(code), column.values[code])
+    by_zone = {moment.tzinfo is not None: code for code, moment in reversed([*enumerate(parsed)]) if moment is not None}
+    if len(by_zone) > 1:
+        raise ValueError(
+            f"Column {name!r} has times with a time zone, as in row {row_of(by_zone[True])}, and without, as in row "
+            f"{row_of(by_zone[False])}: give all of them one, or none."
+        )
+    table = [np.datetime64("NaT") if moment is None else to_moment(moment) for moment in parsed]
+    return Dates(np.array([*table, np.datetime64("NaT")], "datetime64[us]")[column.codes], has_zone=True in by_zone)
 
 
 def _parse(value: Any) -> dt.datetime | None:
+    if isinstance(value, dt.date):
+        return value if isinstance(value, dt.datetime) else dt.datetime.combine(value, dt.time())
     if not isinstance(value, str):
         return None
     try:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spinney.table.columns import Categories
-from spinney.table.dates import parse_dates
+from spinney.table.dates import check_zone, parse_dates
 from spinney.table.ingest import ARROW_SUFFIXES, NO_NUMBER, check_file, csv_options, drop_index, reading
 
 if TYPE_CHECKING:
@@ -167,6 +167,7 @@ def as_dates(column: pa.ChunkedArray, dates: DateColumn, first_row: int = 0) -> 
     encoded = text.combine_chunks().dictionary_encode()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     read = parse_dates(Categories(codes, encoded.dictionary.to_pylist()), dates.name, first_row + 1, BELOW)
+    check_zone(read, dates, first_row + 1, BELOW)
     return pa.chunked_array([pa.array(read.values, pa.timestamp("us", tz="UTC" if read.has_zone else None))])
 
 

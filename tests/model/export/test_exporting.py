@@ -259,3 +259,24 @@ def test_json_is_as_documented():
         "missing": tables["nodes"]["missing"],
     }
     assert tables["leaves"] == [[[0, 10.0]], [[0, 20.0]], [[0, 30.0]]]
+
+
+def test_exports_say_how_the_parts_of_dates_are_made():
+    name = "so*/ld"  # which must end no comment
+    days = np.datetime64("2024-03-04") + np.arange(0, 600, 25)
+    X = pa.table({"x": np.arange(24.0), name: days})
+    model = spinney.CARTRegressor(max_depth=3).fit(X, np.arange(24) % 7)
+    columns = [f"{name}.{part}" for part in ("year", "month", "weekday", "days")]
+    tables = json.loads(spinney.export(model, "json").content)
+    assert tables["dates"] == [{"name": name, "columns": columns, "first_day": "2024-03-04", "in_utc": False}]
+    for to in ("sql", "c", "pmml"):
+        exported = spinney.export(model, to, X=X)
+        note = next(line for line in exported.content.splitlines() if "first_day" in line)
+        start = note.index("[{")
+        assert json.JSONDecoder().raw_decode(note[start:])[0] == tables["dates"]
+        assert "*/" not in note[start : note.index("}]")]
+    assert "dates" not in json.loads(spinney.export(TREE, "json").content)
+    module = {}
+    exec(spinney.export(model, "python").content, module)
+    with pytest.raises(ValueError, match="the row has no column"):
+        module["predict"]({"x": 1.0, name: "2024-05-31"})

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney._types import LEAF
+from spinney.model.export.json_tables import note_dates
 from spinney.model.export.literals import is_float, is_unicode
 from spinney.model.export.scored import CannotRunError, Scored
 
@@ -274,7 +275,8 @@ class CWriter:
 
         form = self.form
         numbers = {"version": __version__, "n_columns": len(form.columns), "n_answers": form.n_answers}
-        parts = [HEAD % numbers, self.declare(), self.list_names(), self.list_tables()]
+        note = f"/* {note_dates(self.form)} */\n" if self.form.dates else ""
+        parts = [note + HEAD % numbers, self.declare(), self.list_names(), self.list_tables()]
         if any(step in {"exp", "logistic", "softmax"} for step, _ in form.steps):
             parts.append(EXP)
         if form.roots:

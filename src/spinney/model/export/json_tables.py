@@ -39,7 +39,7 @@ def list_tables(form: TreeSum) -> dict[str, Any]:
                 "model to text or numbers"
             )
     nodes = {name: array for name, array in form.nodes._asdict().items() if name != "share" or form.has_spread}
-    return {
+    tables = {
         "format": FORMAT,
         "version": VERSION,
         "library": __version__,
@@ -57,6 +57,31 @@ def list_tables(form: TreeSum) -> dict[str, Any]:
         "steps": [{"step": name, **arguments} for name, arguments in form.steps],
         "choice": form.choice,
     }
+    return tables | {"dates": list_dates(form)} if form.dates else tables
+
+
+def list_dates(form: TreeSum) -> list[dict[str, Any]]:
+    """What has to be known to make the parts of dates, which exports read as columns."""
+    return [
+        {
+            "name": dates.name,
+            "columns": dates.features,
+            "first_day": str(np.datetime64(dates.first, "D")),
+            "in_utc": dates.has_zone,
+        }
+        for dates in form.dates
+    ]
+
+
+def note_dates(form: TreeSum) -> str:
+    """The dates of a model in one line of ASCII for comments of any language; empty where it has none."""
+    if not form.dates:
+        return ""
+    listed = json.dumps(list_dates(form)).replace("/", "\\/")  # JSON still, which ends no comment of C
+    return (
+        "Columns made of dates: year, month (1 to 12), weekday (0 is Monday), days since first_day with the fraction "
+        f"of the day, hour (0 to 23). {listed}"
+    )
 
 
 def dump_value(value: Any) -> str:

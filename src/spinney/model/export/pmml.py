@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape, quoteattr
 
 from spinney._types import LEAF, MULTIWAY, THRESHOLD
+from spinney.model.export.json_tables import note_dates
 from spinney.model.export.scored import CannotRunError, Scored
 
 if TYPE_CHECKING:
@@ -66,10 +67,11 @@ class PmmlWriter:
         fields = [self.field(self.form.columns[j]) for j in self.form.used]
         fields.append(self.target_field())
         body = "".join(fields)
+        note = f"<Annotation>{escape(note_dates(self.form))}</Annotation>" if self.form.dates else ""
         return (
             '<?xml version="1.0" encoding="UTF-8"?>\n'
             f'<PMML xmlns="{SPACE}" version="4.4">\n'
-            f'<Header><Application name="Spinney" version={quoteattr(__version__)}/></Header>\n'
+            f'<Header><Application name="Spinney" version={quoteattr(__version__)}/>{note}</Header>\n'
             f'<DataDictionary numberOfFields="{len(fields)}">\n{body}</DataDictionary>\n{self.model()}</PMML>\n'
         )
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney._types import LEAF, MULTIWAY, THRESHOLD
+from spinney.model.export.json_tables import note_dates
 from spinney.model.export.literals import is_unicode
 from spinney.model.export.scored import CannotRunError, Scored
 from spinney.model.export.sql_dialects import DIALECTS, Dialect, class_literal, quote_name, read_column
@@ -91,6 +92,7 @@ class SqlWriter:
         sums = self.spread() if form.has_spread else self.add_up()
         self.answer(sums)
         head = f"-- A model of trees, exported by Spinney {__version__} for {self.dialect.name}.\n"
+        head += f"-- {note_dates(form)}\n" if form.dates else ""
         return head + "WITH " + ",\n".join(self.stages[:-1]) + "\n" + self.stages[-1] + ";\n"
 
     def check_names(self) -> None:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from spinney.model.base_predictor import Predictor
+    from spinney.table.dates import DateColumn
     from spinney.tree.forest import Forest
     from spinney.tree.structure import Tree
 
@@ -141,6 +142,8 @@ class TreeSum:
         From sums to answers.
     choice : {"answers", "sums", "sign"}
         The class is that of the highest answer or sum, the first among equals; or the second if the sum is positive.
+    dates : tuple of DateColumn
+        Dates of which some columns are parts: exports read the parts, and say what they are.
     """
 
     columns: tuple[Column, ...]
@@ -154,6 +157,7 @@ class TreeSum:
     start: tuple[float, ...]
     steps: tuple[Step, ...]
     choice: str = "answers"
+    dates: tuple[DateColumn, ...] = ()
 
     @property
     def n_answers(self) -> int:
@@ -213,6 +217,7 @@ class TreeSumBuilder:
         names = schema.names or tuple(f"x{j}" for j in range(schema.n_features))
         self.columns = tuple(Column(*pair) for pair in zip(names, schema.levels, strict=True))
         self.classes = None if predictor.classes is None else tuple(predictor.classes.tolist())
+        self.dates = tuple(dates for dates in schema.dates or () if dates is not None)
         self.roots: list[int] = []
         self.parts: list[Nodes] = []
         self.leaves: list[Entries] = []
@@ -290,6 +295,7 @@ class TreeSumBuilder:
             tuple(float(x) for x in start),
             tuple(steps),
             choice,
+            self.dates,
         )
 
 
