@@ -190,7 +190,7 @@ def export(
     if check:
         values = draw_values(form)
         if X is not None:
-            values = np.concatenate([values, predictor.encode(X)])
+            values = np.concatenate([predictor.encode(X), values])  # first: messages number rows of X as X does
         compared = compare(predictor, form, target, content, values, options)
         refuse_difference(compared[1], name, predictor.answer(values), target.tolerance)
     found = Export(name, content, None if path is None else os.fspath(path), *compared)
@@ -239,11 +239,11 @@ def compare(
     """Rows that were compared, the largest difference, how many classes differ, why it was not run."""
     if target.run is None:
         return 0, None, 0, "it is to be read"
+    answers = predictor.answer(values).reshape(len(values), -1)  # first: it says which row of X it cannot take
     try:
         scored = target.run(content, form, show_cells(form, values), **options)
     except CannotRunError as error:
         return 0, None, 0, str(error)
-    answers = predictor.answer(values).reshape(len(values), -1)
     with np.errstate(invalid="ignore"):
         apart = np.abs(scored.answers - answers)
     is_same = (scored.answers == answers) | (np.isnan(scored.answers) & np.isnan(answers))
@@ -260,7 +260,7 @@ def refuse_difference(difference: float | None, to: str, answers: NDArray[np.flo
     """Raise where an export differs from its model by more than its language explains."""
     if not difference:
         return
-    scale = max(float(np.nanmax(np.abs(answers), initial=0.0)), 1e-300)
+    scale = max(float(np.abs(answers[np.isfinite(answers)]).max(initial=0.0)), 1e-300)
     if difference > tolerance * scale:
         raise RuntimeError(
             f"the export to {to} differs from the model by {difference:.3g}, more than rounding explains, and is not "
