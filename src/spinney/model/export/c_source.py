@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney._types import LEAF
-from spinney.model.export.literals import is_float, is_unicode
+from spinney.model.export.literals import is_float, is_identifier, is_unicode
 from spinney.model.export.scored import CannotRunError, Scored
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ HEAD = """\
 
    x     a value for each of NAME_columns; NAN where one is missing. A category is the index of its level, which
          NAME_level gives for text and NAME_number_level for numbers; any other value of it is missing.
-   out   NAME_N_ANSWERS numbers: those of the model, or the probabilities of NAME_classes. */
+%(dates)s   out   NAME_N_ANSWERS numbers: those of the model, or the probabilities of NAME_classes. */
 
 #include <math.h>
 #include <stdint.h>
@@ -245,8 +245,8 @@ double NAME_number_level(int column, double number)
 
 def write_c(form: TreeSum, name: str = "model") -> str:
     """A model as a file of C; name: what all its names begin with."""
-    if not (name.isascii() and name.isidentifier()):
-        raise ValueError(f"name={name!r}: it must be a name in C")
+    if not is_identifier(name):
+        raise ValueError(f"name={name!r}: it must be a name in C, of letters, digits and _")
     return CWriter(form).write().replace("NAME_", f"{name}_")
 
 
@@ -274,7 +274,9 @@ class CWriter:
 
         form = self.form
         numbers = {"version": __version__, "n_columns": len(form.columns), "n_answers": form.n_answers}
-        parts = [HEAD % numbers, self.declare(), self.list_names(), self.list_tables()]
+        first_days = [(j, column.since) for j, column in enumerate(form.columns) if column.since]
+        dates = "".join(f"         x[{j}] counts days since {since}, with their fraction.\n" for j, since in first_days)
+        parts = [HEAD % {**numbers, "dates": dates}, self.declare(), self.list_names(), self.list_tables()]
         if any(step in {"exp", "logistic", "softmax"} for step, _ in form.steps):
             parts.append(EXP)
         if form.roots:

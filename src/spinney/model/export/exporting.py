@@ -175,14 +175,16 @@ def export(
     20.0
     """
     name = to if to is not None else find_target(path)
-    name = ALIASES.get(name, name)
-    if name not in TARGETS:
+    name = ALIASES.get(name, name) if isinstance(name, str) else name
+    if not isinstance(name, str) or name not in TARGETS:
         raise ValueError(f"to={to!r}: give one of {', '.join(TARGETS)}")
     target = TARGETS[name]
     unknown = [option for option in options if option not in target.options]
     if unknown:
         takes = f"takes {', '.join(target.options)}" if target.options else "takes none"
         raise TypeError(f"there is no option {unknown[0]!r}: {name!r} {takes}")
+    if not isinstance(check, bool | np.bool_):
+        raise TypeError(f"check={check!r:.60}: give True or False; rows to compare are X")
     predictor = find_predictor(model)
     form = to_tree_sum(predictor)
     content = target.write(predictor if target.takes_predictor else form, **options)
@@ -217,6 +219,8 @@ def find_predictor(model: Any) -> Predictor:
         return model
     if isinstance(model, str | os.PathLike):
         return load_predictor(model)
+    if isinstance(model, type):
+        raise TypeError(f"{model.__name__} is a class: give a fitted model, such as {model.__name__}().fit(X, y)")
     if not hasattr(model, "predictor"):
         raise TypeError(f"{type(model).__name__} is no model of Spinney")
     try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney.model.export.json_tables import dump_tables, dump_value
-from spinney.model.export.literals import is_float
+from spinney.model.export.literals import is_float, is_identifier
 from spinney.model.export.scored import CannotRunError, Scored
 
 if TYPE_CHECKING:
@@ -195,8 +195,8 @@ def write_javascript(form: TreeSum, name: str = "model") -> str:
     """A model as a script; name: what it is called in a page."""
     from spinney import __version__
 
-    if not (name.isascii() and name.isidentifier()):
-        raise ValueError(f"name={name!r}: it must be a name in JavaScript")
+    if not is_identifier(name):
+        raise ValueError(f"name={name!r}: it must be a name in JavaScript, of letters, digits and _")
     refuse_wide("class", form.classes or ())
     for column in form.columns:
         refuse_wide(f"level of column {column.name!r}", column.levels or ())

@@ -57,6 +57,10 @@ class Dialect:
     has_booleans: bool
     is_strict_case: bool
 
+    def fold(self, name: str) -> str:
+        """What the engine tells names apart by."""
+        return name if self.is_strict_case else name.lower()
+
 
 def quote_name(name: str) -> str:
     """A name of a table or column, whatever is in it."""

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from spinney.model.base_predictor import Predictor
+    from spinney.table.schema import Schema
     from spinney.tree.forest import Forest
     from spinney.tree.structure import Tree
 
@@ -53,10 +54,13 @@ class Column(NamedTuple):
     name : str
         `x0`, `x1`, ... where the model was fitted without names.
     levels : tuple, or None for numbers
+    since : str, optional
+        The day that the days of a date are counted from, as ISO 8601 has it.
     """
 
     name: str
     levels: tuple[str | bool | int | float, ...] | None
+    since: str | None = None
 
 
 class Nodes(NamedTuple):
@@ -211,7 +215,7 @@ class TreeSumBuilder:
     def __init__(self, predictor: Predictor) -> None:
         schema = predictor.schema
         names = schema.names or tuple(f"x{j}" for j in range(schema.n_features))
-        self.columns = tuple(Column(*pair) for pair in zip(names, schema.levels, strict=True))
+        self.columns = tuple(Column(*parts) for parts in zip(names, schema.levels, list_first_days(schema), strict=True))
         self.classes = None if predictor.classes is None else tuple(predictor.classes.tolist())
         self.roots: list[int] = []
         self.parts: list[Nodes] = []
@@ -291,6 +295,15 @@ class TreeSumBuilder:
             tuple(steps),
             choice,
         )
+
+
+def list_first_days(schema: Schema) -> list[str | None]:
+    """For each feature the day that it counts from, None where it counts no days."""
+    found: list[str | None] = [None] * schema.n_features
+    for k, dates in schema.inputs():
+        if dates is not None and "days" in dates.parts:  # a file may have others alone
+            found[k + dates.parts.index("days")] = str(np.datetime64(dates.first, "D"))
+    return found
 
 
 NO_NODES = tuple(np.zeros(0, dtype) for dtype in ("i8", "i8", "f8", "i8", "i8", "i8", "f8"))
