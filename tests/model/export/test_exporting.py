@@ -1,12 +1,15 @@
 """`spinney.export`: what it takes, what it reports, what it refuses."""
 
+import datetime as dt
 import json
 import math
 import sqlite3
 import struct
+import subprocess
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -259,3 +262,109 @@ def test_json_is_as_documented():
         "missing": tables["nodes"]["missing"],
     }
     assert tables["leaves"] == [[[0, 10.0]], [[0, 20.0]], [[0, 30.0]]]
+
+
+def test_levels_of_another_kind_are_errors():
+    table = pa.table({"zip": ["10", "20", "30", "20"] * 5})
+    model = spinney.CARTClassifier().fit(table, np.array([0, 1, 0, 1] * 5))
+    with pytest.raises(ValueError, match="Convert it to text"):
+        model.predict(pa.table({"zip": [20]}))
+    with pytest.raises(TypeError, match="column 'zip' has levels such as '10', of another kind than 20"):
+        ask_python(spinney.export(model, "python").content, [[20]])
+    numbered = pd.DataFrame({"zip": pd.Categorical([10, 20, 30, 20] * 5)})
+    model = spinney.CARTClassifier().fit(numbered, np.array([0, 1, 0, 1] * 5))
+    with pytest.raises(TypeError, match="column 'zip' has levels such as 10, of another kind than '20'"):
+        ask_python(spinney.export(model, "python").content, [["20"]])
+
+
+@needs_node
+def test_levels_of_another_kind_are_errors_in_javascript():
+    model = spinney.CARTClassifier().fit(pa.table({"zip": ["10", "20"] * 5}), np.array([0, 1] * 5))
+    asked = spinney.export(model, "js").content + "\nmodule.exports.predict([20]);\n"
+    done = subprocess.run(["node", "-"], input=asked, capture_output=True, text=True, check=False)  # noqa: S607
+    assert 'TypeError: column "zip" has levels such as "10", of another kind than 20' in done.stderr
+
+
+def test_sqlite_reads_numbers_that_are_text():
+    model = spinney.CARTRegressor().fit(pa.table({"a": [1.0, 2.0, 3.0]}), [10.0, 20.0, 30.0])
+    cells = [("1",), (" 2 ",), ("3e0",), ("",), ("2 or so",), ("0x1",), (2,), (None,)]
+    with sqlite3.connect(":memory:") as database:
+        database.execute("CREATE TABLE data (a TEXT)")  # as an imported CSV is
+        database.executemany("INSERT INTO data VALUES (?)", cells)
+        found = [row[0] for row in database.execute(spinney.export(model, "sql").content)]
+    missing = model.predict(pa.table({"a": [None]}, schema=pa.schema([("a", pa.float64())])))[0]
+    assert found == [10.0, 20.0, 30.0, missing, missing, missing, 20.0, missing]
+
+
+def test_sqlite_reads_levels_as_other_engines_do():
+    y = np.array([0, 1, 0, 1] * 5)
+    text = spinney.CARTClassifier().fit(pa.table({"zip": ["10", "20", "30", "20"] * 5}), y)
+    numbers = spinney.CARTClassifier().fit(pd.DataFrame({"zip": pd.Categorical([10, 20, 30, 20] * 5)}), y)
+    for model in (text, numbers):
+        for kind in ("INTEGER", "TEXT"):
+            with sqlite3.connect(":memory:") as database:
+                database.execute(f"CREATE TABLE data (zip {kind})")
+                database.executemany("INSERT INTO data VALUES (?)", [(10,), (20,), (30,)])
+                found = [row[0] for row in database.execute(spinney.export(model, "sql").content)]
+            assert found == [0, 1, 0]
+
+
+def test_options_of_a_wrong_type_are_named():
+    for to in ("c", "javascript"):
+        with pytest.raises(ValueError, match="name=5: it must be a name"):
+            spinney.export(TREE, to, name=5)
+    with pytest.raises(TypeError, match="table=5: give a name, or a list of names"):
+        spinney.export(TREE, "sql", table=5)
+    with pytest.raises(ValueError, match=r"table=\[\]: give the name of a table"):
+        spinney.export(TREE, "sql", table=[])
+    with pytest.raises(TypeError, match=r"key=\[1\]: give a name, or a list of names"):
+        spinney.export(TREE, "sql", key=[1])
+    with pytest.raises(ValueError, match=r"dialect=\['sqlite'\]: give one of"):
+        spinney.export(TREE, "sql", dialect=["sqlite"])
+    with pytest.raises(ValueError, match=r"to=\['c'\]: give one of"):
+        spinney.export(TREE, ["c"])
+    with pytest.raises(TypeError, match="give True or False; rows to compare are X"):
+        spinney.export(TREE, "python", check=np.zeros((2, 2)))
+    with pytest.raises(TypeError, match="CARTRegressor is a class: give a fitted model"):
+        spinney.export(spinney.CARTRegressor, "python")
+
+
+def test_keys_beside_answers():
+    with pytest.raises(ValueError, match="key 'Prediction' is the name of an answer: rename"):
+        spinney.export(TREE, "sql", key="Prediction")
+    assert '"Prediction"' in spinney.export(TREE, "sql", key="Prediction", dialect="postgresql").content
+    assert spinney.export(TREE, "sql", key=["id", "ID"]).difference == 0.0
+
+
+def test_rows_of_x_are_numbered_as_in_x():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    model = spinney.CARTRegressor(leaf_model="linear", max_depth=1).fit(X, X[:, 0] + 2.0 * X[:, 1])
+    for to in ("python", "sql"):
+        with pytest.raises(ValueError, match="inf in row 1,"):
+            spinney.export(model, to, X=[[0.0, 0.0], [np.inf, np.inf]])
+
+
+def test_a_difference_is_refused_beside_infinite_answers():
+    answers = np.array([[1.0], [np.inf]])
+    with pytest.raises(RuntimeError, match="differs from the model"):
+        exporting.refuse_difference(1e-3, "c", answers, exporting.EXACT)
+
+
+def test_dates_go_in_as_parts_and_their_first_day_is_told():
+    first = dt.date(2021, 3, 5)
+    days = [first + dt.timedelta(days=37 * k % 400) for k in range(40)]
+    table = pa.table({"z": pa.array(np.arange(40.0) % 3.0), "sold": pa.array(days)})
+    y = [float((day - first).days > 200) for day in days]
+    model = spinney.CARTRegressor().fit(table, y)
+    tables = json.loads(spinney.export(model, "json", X=table).content)
+    since = {column["name"]: column.get("since") for column in tables["columns"]}
+    assert since == {"z": None, "sold.year": None, "sold.month": None, "sold.weekday": None, "sold.days": "2021-03-05"}
+    parts = [[0.0, day.year, day.month, day.weekday(), (day - first).days] for day in days]
+    assert ask_python(spinney.export(model, "python").content, parts)[0].ravel().tolist() == y
+    assert "x[4] counts days since 2021-03-05" in spinney.export(model, "c", check=False).content
+    by_days = spinney.CARTRegressor(max_depth=1).fit(
+        table.select(["sold"]), [float((day - first).days) for day in days]
+    )
+    content = spinney.export(by_days, "sql").content
+    j = [name for name in since if name != "z"].index("sold.days")
+    assert f"-- x{j} below: days since 2021-03-05" in content

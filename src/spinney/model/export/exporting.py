@@ -174,7 +174,7 @@ def export(
     >>> module["predict"]([2.2])
     20.0
     """
-    name = to if to is not None else find_target(path)
+    name: Any = to if to is not None else find_target(path)
     name = ALIASES.get(name, name) if isinstance(name, str) else name
     if not isinstance(name, str) or name not in TARGETS:
         raise ValueError(f"to={to!r}: give one of {', '.join(TARGETS)}")

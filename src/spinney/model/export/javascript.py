@@ -62,7 +62,14 @@ function read(row) {
     if (cell === null || cell === undefined || Number.isNaN(cell)) return null;
     if (levels[j] !== null) {
       const place = levels[j].get(typeof cell === "boolean" ? Number(cell) : cell);
-      return place === undefined ? null : place;
+      if (place !== undefined) return place;
+      const known = MODEL.columns[j].levels;
+      if (known.length && (typeof cell === "string") !== (typeof known[0] === "string"))
+        throw new TypeError(
+          "column " + JSON.stringify(columns[j]) + " has levels such as " + JSON.stringify(known[0]) +
+          ", of another kind than " + String(cell)
+        );
+      return null;
     }
     if (typeof cell === "string") throw new TypeError("column " + JSON.stringify(columns[j]) + " holds numbers");
     return Number(cell);

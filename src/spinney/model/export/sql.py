@@ -44,7 +44,7 @@ def write_sql(
     form: TreeSum, dialect: str = "sqlite", table: str | Sequence[str] = "data", key: Sequence[str] = ()
 ) -> str:
     """A model as a query of a table; key: columns of the table that stand beside the answers."""
-    if not isinstance(dialect, str) or dialect not in DIALECTS:
+    if dialect not in tuple(DIALECTS):  # of any type
         raise ValueError(f"dialect={dialect!r}: give one of {', '.join(DIALECTS)}")
     if any(step == "median" for step, _ in form.steps) and len(form.roots) > MOST_MEMBERS:
         raise ValueError(

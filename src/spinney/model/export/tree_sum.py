@@ -215,7 +215,9 @@ class TreeSumBuilder:
     def __init__(self, predictor: Predictor) -> None:
         schema = predictor.schema
         names = schema.names or tuple(f"x{j}" for j in range(schema.n_features))
-        self.columns = tuple(Column(*parts) for parts in zip(names, schema.levels, list_first_days(schema), strict=True))
+        self.columns = tuple(
+            Column(*parts) for parts in zip(names, schema.levels, list_first_days(schema), strict=True)
+        )
         self.classes = None if predictor.classes is None else tuple(predictor.classes.tolist())
         self.roots: list[int] = []
         self.parts: list[Nodes] = []
