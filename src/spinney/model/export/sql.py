@@ -16,7 +16,7 @@ import numpy as np
 from spinney._types import LEAF, MULTIWAY, THRESHOLD
 from spinney.model.export.literals import is_unicode
 from spinney.model.export.scored import CannotRunError, Scored
-from spinney.model.export.sql_dialects import DIALECTS, Dialect, class_literal, quote_name, read_column
+from spinney.model.export.sql_dialects import DIALECTS, MOST_NAME, Dialect, class_literal, quote_name, read_column
 from spinney.model.export.tree_sum import EVERY
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ ITEMS_AT_ONCE = 200  # of a sum in one expression
 ARGUMENTS = 50  # of a function
 MOST_MEMBERS = 200  # of a weighted median
 MOST_NODES = 30_000  # of a query that is run: SQLite reads it in 10 s, and four times as long for twice as many
-MOST_NAME = 63  # bytes, in PostgreSQL
 MOST = 1.7976931348623157e308
 EXP_BITS = 10  # of the power of two of an exponential
 ROUNDER, LOG2_E, LN2_HIGH, LN2_LOW = 6755399441055744.0, 1.4426950408889634, 0.6931471803691238, 1.9082149292705877e-10

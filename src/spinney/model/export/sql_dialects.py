@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from spinney.model.export.tree_sum import Column
 
 SAFE_DIGITS, SAFE_EXPONENT = 15, 22  # of decimals that every reader of numbers gets right
+MOST_NAME = 63  # bytes, in PostgreSQL
 FACTOR_BITS = 62  # of a power of two that is a whole number to SQLite
 SQLITE_NUMERIC = "typeof({0}) IN ('integer', 'real') OR (typeof({0}) = 'text' AND CAST({0} AS NUMERIC) = {0})"
 # numbers, and text that is one as a whole: columns of an imported CSV are text to SQLite
@@ -43,6 +44,8 @@ class Dialect:
     has_booleans : bool
     is_strict_case : bool
         Whether names that differ in case alone are different.
+    most_name : int, optional
+        Bytes of a name; the engine leaves off what is beyond.
     """
 
     name: str
@@ -56,10 +59,12 @@ class Dialect:
     most_columns: int
     has_booleans: bool
     is_strict_case: bool
+    most_name: int | None = None
 
     def fold(self, name: str) -> str:
         """What the engine tells names apart by."""
-        return name if self.is_strict_case else name.lower()
+        kept = name.encode("utf-8", "backslashreplace")[: self.most_name].decode("utf-8", "ignore")
+        return kept if self.is_strict_case else kept.lower()
 
 
 def quote_name(name: str) -> str:
@@ -178,6 +183,7 @@ DIALECTS = {
         most_columns=1600,
         has_booleans=True,
         is_strict_case=True,
+        most_name=MOST_NAME,
     ),
 }
 
