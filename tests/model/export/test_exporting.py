@@ -7,6 +7,7 @@ import sqlite3
 import struct
 import subprocess
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -368,3 +369,24 @@ def test_dates_go_in_as_parts_and_their_first_day_is_told():
     content = spinney.export(by_days, "sql").content
     j = [name for name in since if name != "z"].index("sold.days")
     assert f"-- x{j} below: days since 2021-03-05" in content
+
+
+def test_what_is_no_number_is_refused_by_the_column():
+    content = spinney.export(TREE, "python").content
+    for cell in ("1", b"1", [1.0], dt.date(2024, 1, 1)):
+        with pytest.raises(TypeError, match="column 'x0' holds numbers, not"):
+            ask_python(content, [[cell]])
+    assert ask_python(content, [[np.float32(1.0)], [True], [Fraction(5, 2)]])[0].ravel().tolist() == [10.0, 10.0, 20.0]
+
+
+@needs_node
+def test_what_is_no_number_is_refused_by_javascript():
+    asked = """
+const told = ["1", new Date(5), {}, []].map((cell) => {
+  try { return module.exports.predict([cell]); } catch (error) { return error.message; }
+});
+console.log(JSON.stringify([...told, module.exports.predict([true]), module.exports.predict([2n])]));
+"""
+    content = spinney.export(TREE, "js").content + asked
+    done = subprocess.run(["node", "-"], input=content, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == [*['column "x0" holds numbers'] * 4, 10, 20]

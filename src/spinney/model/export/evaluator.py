@@ -132,7 +132,7 @@ def read_cell(cell: Any, levels: Mapping[Any, int] | None, name: str) -> Any:
         if place is None and isinstance(cell, str) is not isinstance(known, str):
             raise TypeError(f"column {name!r} has levels such as {known!r}, of another kind than {cell!r}")
         return place
-    if isinstance(cell, str):
+    if isinstance(cell, (str, bytes)) or not (hasattr(cell, "__float__") or hasattr(cell, "__index__")):
         raise TypeError(f"column {name!r} holds numbers, not {cell!r}")
     return float(cell)
 

@@ -71,7 +71,8 @@ function read(row) {
         );
       return null;
     }
-    if (typeof cell === "string") throw new TypeError("column " + JSON.stringify(columns[j]) + " holds numbers");
+    if (!["number", "boolean", "bigint"].includes(typeof cell))  // a Date would be a number, and {} not even missing
+      throw new TypeError("column " + JSON.stringify(columns[j]) + " holds numbers");
     return Number(cell);
   });
 }
