@@ -68,3 +68,17 @@ def test_refusals_are_one_line(model, tmp_path):
     fails(run("export", tmp_path / "absent.spn", "--to", "c"), "absent.spn")
     fails(run("export", model, "--to", "c", "--name", "a b"), "name='a b': it must be a name in C")
     assert not (tmp_path / "model.xyz").exists()
+
+
+def test_rows_to_check_are_read_as_predict_reads_them(tmp_path):
+    data, path = tmp_path / "sales.csv", tmp_path / "sales.spn"
+    lines = [f"2021-{k % 12 + 1:02}-{k % 28 + 1:02},{k % 3},{'hi' if k % 12 > 5 else 'lo'}" for k in range(60)]
+    data.write_text("\n".join(["sold,shop,y", *lines]) + "\n")
+    works("train", data, "--target", "y", "--method", "cart", "--out", path)
+    told = works("export", path, "--out", tmp_path / "sales.py", "--check", data)
+    assert told.endswith("the same as the model on 260 rows\n")
+    other = tmp_path / "other.csv"
+    other.write_text("shop,y\n1,hi\n")
+    fails(run("export", path, "--to", "c", "--check", other), "lacks columns that the model was fitted on: 'sold'")
+    other.write_text("sold,shop\n")
+    fails(run("export", path, "--to", "c", "--check", other), "has no rows")

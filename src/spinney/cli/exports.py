@@ -35,7 +35,7 @@ def export(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Write a MODEL file as SQL, C, Python, JavaScript or JSON.
+    """Write a MODEL file as SQL, C, Python, JavaScript, JSON, ONNX, PMML, Treelite or rules.
 
     The export is run where that is possible here, on rows at the thresholds of the trees, with missing values and
     levels never seen, and compared with the model: the last line says how near it comes.
@@ -72,13 +72,19 @@ def export(
 
 
 def read_rows_of(model: str, data: str) -> Any:
-    """The rows of a file that a model reads."""
-    from spinney import load_predictor
-    from spinney.cli.tables import open_data
+    """All rows of a file as a model reads them."""
+    import numpy as np
+    import pyarrow as pa
 
-    columns = load_predictor(model).feature_names
-    table = open_data(data).table
-    return table if columns is None else table.select([name for name in columns if name in table.column_names])
+    from spinney.cli.predictions import Features, open_model, open_rows
+
+    loaded = open_model(model)
+    batches = open_rows(data, loaded)
+    features = Features(loaded, batches, data)
+    parts = [features.take(table) for table in batches.rows]
+    if not parts:
+        raise Problem(f"{data} has no rows")
+    return pa.concat_tables(parts).unify_dictionaries() if isinstance(parts[0], pa.Table) else np.concatenate(parts)
 
 
 def write_content(content: str | bytes) -> None:

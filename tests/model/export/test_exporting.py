@@ -1,12 +1,16 @@
 """`spinney.export`: what it takes, what it reports, what it refuses."""
 
+import datetime as dt
 import json
 import math
 import sqlite3
 import struct
+import subprocess
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -280,3 +284,123 @@ def test_exports_say_how_the_parts_of_dates_are_made():
     exec(spinney.export(model, "python").content, module)
     with pytest.raises(ValueError, match="the row has no column"):
         module["predict"]({"x": 1.0, name: "2024-05-31"})
+
+
+def test_levels_of_another_kind_are_errors():
+    table = pa.table({"zip": ["10", "20", "30", "20"] * 5})
+    model = spinney.CARTClassifier().fit(table, np.array([0, 1, 0, 1] * 5))
+    with pytest.raises(ValueError, match="Convert it to text"):
+        model.predict(pa.table({"zip": [20]}))
+    with pytest.raises(TypeError, match="column 'zip' has levels such as '10', of another kind than 20"):
+        ask_python(spinney.export(model, "python").content, [[20]])
+    numbered = pd.DataFrame({"zip": pd.Categorical([10, 20, 30, 20] * 5)})
+    model = spinney.CARTClassifier().fit(numbered, np.array([0, 1, 0, 1] * 5))
+    with pytest.raises(TypeError, match="column 'zip' has levels such as 10, of another kind than '20'"):
+        ask_python(spinney.export(model, "python").content, [["20"]])
+
+
+@needs_node
+def test_levels_of_another_kind_are_errors_in_javascript():
+    model = spinney.CARTClassifier().fit(pa.table({"zip": ["10", "20"] * 5}), np.array([0, 1] * 5))
+    asked = spinney.export(model, "js").content + "\nmodule.exports.predict([20]);\n"
+    done = subprocess.run(["node", "-"], input=asked, capture_output=True, text=True, check=False)
+    assert 'TypeError: column "zip" has levels such as "10", of another kind than 20' in done.stderr
+
+
+def test_sqlite_reads_numbers_that_are_text():
+    model = spinney.CARTRegressor().fit(pa.table({"a": [1.0, 2.0, 3.0]}), [10.0, 20.0, 30.0])
+    cells = [("1",), (" 2 ",), ("3e0",), ("",), ("2 or so",), ("0x1",), (2,), (None,)]
+    with sqlite3.connect(":memory:") as database:
+        database.execute("CREATE TABLE data (a TEXT)")  # as an imported CSV is
+        database.executemany("INSERT INTO data VALUES (?)", cells)
+        found = [row[0] for row in database.execute(spinney.export(model, "sql").content)]
+    missing = model.predict(pa.table({"a": [None]}, schema=pa.schema([("a", pa.float64())])))[0]
+    assert found == [10.0, 20.0, 30.0, missing, missing, missing, 20.0, missing]
+
+
+def test_sqlite_reads_levels_as_other_engines_do():
+    y = np.array([0, 1, 0, 1] * 5)
+    text = spinney.CARTClassifier().fit(pa.table({"zip": ["10", "20", "30", "20"] * 5}), y)
+    numbers = spinney.CARTClassifier().fit(pd.DataFrame({"zip": pd.Categorical([10, 20, 30, 20] * 5)}), y)
+    for model in (text, numbers):
+        for kind in ("INTEGER", "TEXT"):
+            with sqlite3.connect(":memory:") as database:
+                database.execute(f"CREATE TABLE data (zip {kind})")
+                database.executemany("INSERT INTO data VALUES (?)", [(10,), (20,), (30,)])
+                found = [row[0] for row in database.execute(spinney.export(model, "sql").content)]
+            assert found == [0, 1, 0]
+
+
+def test_options_of_a_wrong_type_are_named():
+    for to in ("c", "javascript"):
+        with pytest.raises(ValueError, match="name=5: it must be a name"):
+            spinney.export(TREE, to, name=5)
+    with pytest.raises(TypeError, match="table=5: give a name, or a list of names"):
+        spinney.export(TREE, "sql", table=5)
+    with pytest.raises(ValueError, match=r"table=\[\]: give the name of a table"):
+        spinney.export(TREE, "sql", table=[])
+    with pytest.raises(TypeError, match=r"key=\[1\]: give a name, or a list of names"):
+        spinney.export(TREE, "sql", key=[1])
+    with pytest.raises(ValueError, match=r"dialect=\['sqlite'\]: give one of"):
+        spinney.export(TREE, "sql", dialect=["sqlite"])
+    with pytest.raises(ValueError, match=r"to=\['c'\]: give one of"):
+        spinney.export(TREE, ["c"])
+    with pytest.raises(TypeError, match="give True or False; rows to compare are X"):
+        spinney.export(TREE, "python", check=np.zeros((2, 2)))
+    with pytest.raises(TypeError, match="CARTRegressor is a class: give a fitted model"):
+        spinney.export(spinney.CARTRegressor, "python")
+
+
+def test_keys_beside_answers():
+    with pytest.raises(ValueError, match="key 'Prediction' is the name of an answer: rename"):
+        spinney.export(TREE, "sql", key="Prediction")
+    assert '"Prediction"' in spinney.export(TREE, "sql", key="Prediction", dialect="postgresql").content
+    assert spinney.export(TREE, "sql", key=["id", "ID"]).difference == 0.0
+
+
+def test_rows_of_x_are_numbered_as_in_x():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    model = spinney.CARTRegressor(leaf_model="linear", max_depth=1).fit(X, X[:, 0] + 2.0 * X[:, 1])
+    for to in ("python", "sql"):
+        with pytest.raises(ValueError, match="inf in row 1,"):
+            spinney.export(model, to, X=[[0.0, 0.0], [np.inf, np.inf]])
+
+
+def test_a_difference_is_refused_beside_infinite_answers():
+    answers = np.array([[1.0], [np.inf]])
+    with pytest.raises(RuntimeError, match="differs from the model"):
+        exporting.refuse_difference(1e-3, "c", answers, exporting.EXACT)
+
+
+def test_dates_go_in_as_parts():
+    first = dt.date(2021, 3, 5)
+    days = [first + dt.timedelta(days=37 * k % 400) for k in range(40)]
+    table = pa.table({"z": pa.array(np.arange(40.0) % 3.0), "sold": pa.array(days)})
+    y = [float((day - first).days > 200) for day in days]
+    model = spinney.CARTRegressor().fit(table, y)
+    tables = json.loads(spinney.export(model, "json", X=table).content)
+    assert [column["name"] for column in tables["columns"]] == ["z", *tables["dates"][0]["columns"]]
+    since = dt.date.fromisoformat(tables["dates"][0]["first_day"])
+    parts = [[0.0, day.year, day.month, day.weekday(), (day - since).days] for day in days]
+    assert ask_python(spinney.export(model, "python").content, parts)[0].ravel().tolist() == y
+
+
+def test_what_is_no_number_is_refused_by_the_column():
+    content = spinney.export(TREE, "python").content
+    for cell in ("1", b"1", [1.0], dt.date(2024, 1, 1)):
+        with pytest.raises(TypeError, match="column 'x0' holds numbers, not"):
+            ask_python(content, [[cell]])
+    assert ask_python(content, [[np.float32(1.0)], [True], [Fraction(5, 2)]])[0].ravel().tolist() == [10.0, 10.0, 20.0]
+
+
+@needs_node
+def test_what_is_no_number_is_refused_by_javascript():
+    asked = """
+const told = ["1", new Date(5), {}, []].map((cell) => {
+  try { return module.exports.predict([cell]); } catch (error) { return error.message; }
+});
+console.log(JSON.stringify([...told, module.exports.predict([true]), module.exports.predict([2n])]));
+"""
+    content = spinney.export(TREE, "js").content + asked
+    done = subprocess.run(["node", "-"], input=content, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == [*['column "x0" holds numbers'] * 4, 10, 20]

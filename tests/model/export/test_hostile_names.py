@@ -155,6 +155,11 @@ def test_columns_that_an_engine_takes_for_one():
     with pytest.raises(ValueError, match="'a' and 'A' have one name to sqlite: rename one"):
         spinney.export(model, "sql")
     assert '"A"' in spinney.export(model, "sql", dialect="postgresql").content
+    long = pa.table({"é" * 31 + "one": X[:, 0], "é" * 31 + "other": X[:, 1]})  # of which PostgreSQL keeps 63 bytes
+    model = spinney.CARTRegressor().fit(long, X.sum(axis=1))
+    with pytest.raises(ValueError, match="have one name to postgresql: rename one"):
+        spinney.export(model, "sql", dialect="postgresql")
+    assert spinney.export(model, "sql").difference == 0.0
 
 
 def test_a_column_that_the_table_lacks_is_an_error_not_text():

@@ -15,7 +15,7 @@ import numpy as np
 
 from spinney._types import LEAF
 from spinney.model.export.json_tables import note_dates
-from spinney.model.export.literals import is_float, is_unicode
+from spinney.model.export.literals import is_float, is_identifier, is_unicode
 from spinney.model.export.scored import CannotRunError, Scored
 
 if TYPE_CHECKING:
@@ -246,8 +246,8 @@ double NAME_number_level(int column, double number)
 
 def write_c(form: TreeSum, name: str = "model") -> str:
     """A model as a file of C; name: what all its names begin with."""
-    if not (name.isascii() and name.isidentifier()):
-        raise ValueError(f"name={name!r}: it must be a name in C")
+    if not is_identifier(name):
+        raise ValueError(f"name={name!r}: it must be a name in C, of letters, digits and _")
     return CWriter(form).write().replace("NAME_", f"{name}_")
 
 

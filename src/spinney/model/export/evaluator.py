@@ -127,8 +127,12 @@ def read_cell(cell: Any, levels: Mapping[Any, int] | None, name: str) -> Any:
     if cell is None or cell != cell:  # noqa: PLR0124  (NaN)
         return None
     if levels is not None:
-        return levels.get(cell)
-    if isinstance(cell, str):
+        place = levels.get(cell)
+        known = next(iter(levels), cell)
+        if place is None and isinstance(cell, str) is not isinstance(known, str):
+            raise TypeError(f"column {name!r} has levels such as {known!r}, of another kind than {cell!r}")
+        return place
+    if isinstance(cell, (str, bytes)) or not (hasattr(cell, "__float__") or hasattr(cell, "__index__")):
         raise TypeError(f"column {name!r} holds numbers, not {cell!r}")
     return float(cell)
 

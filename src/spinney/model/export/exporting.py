@@ -174,15 +174,17 @@ def export(
     >>> module["predict"]([2.2])
     20.0
     """
-    name = to if to is not None else find_target(path)
-    name = ALIASES.get(name, name)
-    if name not in TARGETS:
+    name: Any = to if to is not None else find_target(path)
+    name = ALIASES.get(name, name) if isinstance(name, str) else name
+    if not isinstance(name, str) or name not in TARGETS:
         raise ValueError(f"to={to!r}: give one of {', '.join(TARGETS)}")
     target = TARGETS[name]
     unknown = [option for option in options if option not in target.options]
     if unknown:
         takes = f"takes {', '.join(target.options)}" if target.options else "takes none"
         raise TypeError(f"there is no option {unknown[0]!r}: {name!r} {takes}")
+    if not isinstance(check, bool | np.bool_):
+        raise TypeError(f"check={check!r:.60}: give True or False; rows to compare are X")
     predictor = find_predictor(model)
     form = to_tree_sum(predictor)
     content = target.write(predictor if target.takes_predictor else form, **options)
@@ -190,7 +192,7 @@ def export(
     if check:
         values = draw_values(form)
         if X is not None:
-            values = np.concatenate([values, predictor.encode(X)])
+            values = np.concatenate([predictor.encode(X), values])  # first: messages number rows of X as X does
         compared = compare(predictor, form, target, content, values, options)
         refuse_difference(compared[1], name, predictor.answer(values), target.tolerance)
     found = Export(name, content, None if path is None else os.fspath(path), *compared)
@@ -217,6 +219,8 @@ def find_predictor(model: Any) -> Predictor:
         return model
     if isinstance(model, str | os.PathLike):
         return load_predictor(model)
+    if isinstance(model, type):
+        raise TypeError(f"{model.__name__} is a class: give a fitted model, such as {model.__name__}().fit(X, y)")
     if not hasattr(model, "predictor"):
         raise TypeError(f"{type(model).__name__} is no model of Spinney")
     try:
@@ -239,11 +243,11 @@ def compare(
     """Rows that were compared, the largest difference, how many classes differ, why it was not run."""
     if target.run is None:
         return 0, None, 0, "it is to be read"
+    answers = predictor.answer(values).reshape(len(values), -1)  # first: it says which row of X it cannot take
     try:
         scored = target.run(content, form, show_cells(form, values), **options)
     except CannotRunError as error:
         return 0, None, 0, str(error)
-    answers = predictor.answer(values).reshape(len(values), -1)
     with np.errstate(invalid="ignore"):
         apart = np.abs(scored.answers - answers)
     is_same = (scored.answers == answers) | (np.isnan(scored.answers) & np.isnan(answers))
@@ -260,7 +264,7 @@ def refuse_difference(difference: float | None, to: str, answers: NDArray[np.flo
     """Raise where an export differs from its model by more than its language explains."""
     if not difference:
         return
-    scale = max(float(np.nanmax(np.abs(answers), initial=0.0)), 1e-300)
+    scale = max(float(np.abs(answers[np.isfinite(answers)]).max(initial=0.0)), 1e-300)
     if difference > tolerance * scale:
         raise RuntimeError(
             f"the export to {to} differs from the model by {difference:.3g}, more than rounding explains, and is not "

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney.model.export.json_tables import dump_tables, dump_value
-from spinney.model.export.literals import is_float
+from spinney.model.export.literals import is_float, is_identifier
 from spinney.model.export.scored import CannotRunError, Scored
 
 if TYPE_CHECKING:
@@ -62,9 +62,17 @@ function read(row) {
     if (cell === null || cell === undefined || Number.isNaN(cell)) return null;
     if (levels[j] !== null) {
       const place = levels[j].get(typeof cell === "boolean" ? Number(cell) : cell);
-      return place === undefined ? null : place;
+      if (place !== undefined) return place;
+      const known = MODEL.columns[j].levels;
+      if (known.length && (typeof cell === "string") !== (typeof known[0] === "string"))
+        throw new TypeError(
+          "column " + JSON.stringify(columns[j]) + " has levels such as " + JSON.stringify(known[0]) +
+          ", of another kind than " + String(cell)
+        );
+      return null;
     }
-    if (typeof cell === "string") throw new TypeError("column " + JSON.stringify(columns[j]) + " holds numbers");
+    if (!["number", "boolean", "bigint"].includes(typeof cell))  // a Date would be a number, and {} not even missing
+      throw new TypeError("column " + JSON.stringify(columns[j]) + " holds numbers");
     return Number(cell);
   });
 }
@@ -195,8 +203,8 @@ def write_javascript(form: TreeSum, name: str = "model") -> str:
     """A model as a script; name: what it is called in a page."""
     from spinney import __version__
 
-    if not (name.isascii() and name.isidentifier()):
-        raise ValueError(f"name={name!r}: it must be a name in JavaScript")
+    if not is_identifier(name):
+        raise ValueError(f"name={name!r}: it must be a name in JavaScript, of letters, digits and _")
     refuse_wide("class", form.classes or ())
     for column in form.columns:
         refuse_wide(f"level of column {column.name!r}", column.levels or ())

@@ -44,7 +44,7 @@ def list_tables(form: TreeSum) -> dict[str, Any]:
         "version": VERSION,
         "library": __version__,
         "columns": [
-            {"name": name} if levels is None else {"name": name, "levels": levels} for name, levels in form.columns
+            {name: value for name, value in column._asdict().items() if value is not None} for column in form.columns
         ],
         "classes": form.classes,
         "start": form.start,

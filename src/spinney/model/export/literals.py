@@ -16,3 +16,8 @@ def is_float(number: Any) -> bool:
         return bool(float(number) == number)
     except OverflowError:
         return False
+
+
+def is_identifier(name: Any) -> bool:
+    """Whether C and JavaScript may call something so."""
+    return isinstance(name, str) and name.isascii() and name.isidentifier()

@@ -17,7 +17,7 @@ from spinney._types import LEAF, MULTIWAY, THRESHOLD
 from spinney.model.export.json_tables import note_dates
 from spinney.model.export.literals import is_unicode
 from spinney.model.export.scored import CannotRunError, Scored
-from spinney.model.export.sql_dialects import DIALECTS, Dialect, class_literal, quote_name, read_column
+from spinney.model.export.sql_dialects import DIALECTS, MOST_NAME, Dialect, class_literal, quote_name, read_column
 from spinney.model.export.tree_sum import EVERY
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ ITEMS_AT_ONCE = 200  # of a sum in one expression
 ARGUMENTS = 50  # of a function
 MOST_MEMBERS = 200  # of a weighted median
 MOST_NODES = 30_000  # of a query that is run: SQLite reads it in 10 s, and four times as long for twice as many
-MOST_NAME = 63  # bytes, in PostgreSQL
 MOST = 1.7976931348623157e308
 EXP_BITS = 10  # of the power of two of an exponential
 ROUNDER, LOG2_E, LN2_HIGH, LN2_LOW = 6755399441055744.0, 1.4426950408889634, 0.6931471803691238, 1.9082149292705877e-10
@@ -45,15 +44,26 @@ def write_sql(
     form: TreeSum, dialect: str = "sqlite", table: str | Sequence[str] = "data", key: Sequence[str] = ()
 ) -> str:
     """A model as a query of a table; key: columns of the table that stand beside the answers."""
-    if dialect not in DIALECTS:
+    if dialect not in tuple(DIALECTS):  # of any type
         raise ValueError(f"dialect={dialect!r}: give one of {', '.join(DIALECTS)}")
     if any(step == "median" for step, _ in form.steps) and len(form.roots) > MOST_MEMBERS:
         raise ValueError(
             f"AdaBoost of numbers predicts a weighted median of its trees, which SQL sorts in as many stages; "
             f"{len(form.roots)} are too many (at most {MOST_MEMBERS}): export it to c, python, javascript or json"
         )
-    key = (key,) if isinstance(key, str) else tuple(key)
-    return SqlWriter(form, DIALECTS[dialect], (table,) if isinstance(table, str) else tuple(table), key).write()
+    names = list_names("table", table)
+    if not names:
+        raise ValueError(f"table={table!r}: give the name of a table, or a list of a schema and a table")
+    return SqlWriter(form, DIALECTS[dialect], names, list_names("key", key)).write()
+
+
+def list_names(argument: str, given: Any) -> tuple[str, ...]:
+    """One name, or several, as a tuple."""
+    names = (given,) if isinstance(given, str) else tuple(given) if hasattr(given, "__iter__") else (given,)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"{argument}={given!r:.60}: give a name, or a list of names")
+    return names
 
 
 class SqlWriter:
@@ -98,12 +108,19 @@ class SqlWriter:
     def check_names(self) -> None:
         """Refuse columns that the engine takes for one."""
         names = [self.form.columns[j].name for j in self.form.used]
-        fold = (lambda name: name) if self.dialect.is_strict_case else str.lower
+        fold = self.dialect.fold
         seen: dict[str, str] = {}
         for name in names:
             other = seen.setdefault(fold(name), name)
             if seen and other is not name:
                 raise ValueError(f"columns {other!r} and {name!r} have one name to {self.dialect.name}: rename one")
+
+    def check_answers(self, answers: Sequence[str]) -> None:
+        """Refuse keys that are called as an answer is: nothing would tell the two columns apart."""
+        taken = set(map(self.dialect.fold, answers))
+        for name in self.key:
+            if self.dialect.fold(name) in taken:
+                raise ValueError(f"key {name!r} is the name of an answer: rename the column, or query a view of it")
 
     def add_stage(self, items: Sequence[str], source: str | None = None, n_more: int = 0) -> None:
         """Append a stage that selects these from the one before it; n_more: columns that items have beside one each."""
@@ -371,6 +388,7 @@ class SqlWriter:
             items.append(f"{self.choose(names, list(votes))} AS prediction")
             labels = name_labels([str(label) for label in form.classes])
             items += [f"{name} AS {quote_name(label)}" for name, label in zip(names, labels, strict=True)]
+        self.check_answers(["prediction", *labels] if form.classes is not None else shown)
         if len(items) > self.dialect.most_columns:
             raise ValueError(f"{len(items):,} columns of answers are too many for {self.dialect.name}")
         body = ",\n  ".join(items)
@@ -541,7 +559,7 @@ def run_sql(
     name = table if isinstance(table, str) else table[0]
     used = [form.columns[j].name for j in form.used]
     seen = {column.lower() for column in used}
-    others = [column for column in dict.fromkeys(key) if column.lower() not in seen]
+    others = [column for column in {name.lower(): name for name in key}.values() if column.lower() not in seen]
     columns = [*used, *others] or ["one"]
     rows = [[row[j] for j in form.used] + [i] * (len(columns) - len(used)) for i, row in enumerate(cells)]
     run = run_sqlite if dialect == "sqlite" else run_duckdb

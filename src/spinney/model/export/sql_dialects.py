@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from spinney.model.export.tree_sum import Column
 
 SAFE_DIGITS, SAFE_EXPONENT = 15, 22  # of decimals that every reader of numbers gets right
+MOST_NAME = 63  # bytes, in PostgreSQL
 FACTOR_BITS = 62  # of a power of two that is a whole number to SQLite
+SQLITE_NUMERIC = "typeof({0}) IN ('integer', 'real') OR (typeof({0}) = 'text' AND CAST({0} AS NUMERIC) = {0})"
+# numbers, and text that is one as a whole: columns of an imported CSV are text to SQLite
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,8 @@ class Dialect:
     has_booleans : bool
     is_strict_case : bool
         Whether names that differ in case alone are different.
+    most_name : int, optional
+        Bytes of a name; the engine leaves off what is beyond.
     """
 
     name: str
@@ -54,6 +59,12 @@ class Dialect:
     most_columns: int
     has_booleans: bool
     is_strict_case: bool
+    most_name: int | None = None
+
+    def fold(self, name: str) -> str:
+        """What the engine tells names apart by."""
+        kept = name.encode("utf-8", "backslashreplace")[: self.most_name].decode("utf-8", "ignore")
+        return kept if self.is_strict_case else kept.lower()
 
 
 def quote_name(name: str) -> str:
@@ -138,7 +149,7 @@ DIALECTS = {
         "sqlite",
         sqlite_number,
         sqlite_text,
-        "CASE typeof({0}) WHEN 'real' THEN {0} WHEN 'integer' THEN CAST({0} AS REAL) END",
+        f"CASE WHEN {SQLITE_NUMERIC} THEN CAST({{0}} AS REAL) END",
         "TEXT",
         "min",
         "max",
@@ -172,6 +183,7 @@ DIALECTS = {
         most_columns=1600,
         has_booleans=True,
         is_strict_case=True,
+        most_name=MOST_NAME,
     ),
 }
 
@@ -193,9 +205,10 @@ def read_column(dialect: Dialect, column: Column) -> str:
         return "CAST(NULL AS integer)"
     is_text = isinstance(column.levels[0], str)
     if dialect.name == "sqlite":
-        kinds = "'text'" if is_text else "'integer', 'real'"
-        collation = " COLLATE BINARY" if is_text else ""
-        return f"CASE WHEN typeof({cell}) IN ({kinds}) THEN CASE {cell}{collation}{cases} END END"
+        if is_text:  # whole numbers are the text that shows them, as in the other engines
+            shown = f"CAST({cell} AS TEXT) COLLATE BINARY"
+            return f"CASE WHEN typeof({cell}) IN ('text', 'integer') THEN CASE {shown}{cases} END END"
+        return f"CASE WHEN {SQLITE_NUMERIC.format(cell)} THEN CASE CAST({cell} AS NUMERIC){cases} END END"
     if is_text or isinstance(column.levels[0], bool):
         cell = f"CAST({cell} AS {dialect.text_type})"
     return f"CASE {cell}{cases} END"
