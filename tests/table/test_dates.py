@@ -292,6 +292,12 @@ def test_parameters_that_count_features_ask_for_names():
         X.assign(sold=pd.Timestamp("2023-06-06"))
     )
     assert later.min() >= 0.0
+    with pytest.raises(ValueError, match=r"monotonic_cst names 'sold', which holds dates: name one of .*sold\.month"):
+        CARTRegressor(monotonic_cst={"sold": 1}).fit(X, y)
+    with pytest.raises(ValueError, match=r"interaction_cst names 'sold', which holds dates: name one of"):
+        GradientBoostingRegressor(n_estimators=2, interaction_cst=[["size", "sold"]]).fit(X, y)
+    with pytest.raises(ValueError, match=r"categories of type Timestamp.*Make it a column of dates"):
+        CARTRegressor().fit(X.assign(sold=X["sold"].astype("category")), y)
     with pytest.raises(ValueError, match="interaction_cst counts features"):
         GradientBoostingRegressor(n_estimators=2, interaction_cst=[[0, 1]]).fit(X, y)
     GradientBoostingRegressor(n_estimators=2, interaction_cst=[["size", "sold.month"]]).fit(X, y)

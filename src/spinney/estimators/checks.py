@@ -324,6 +324,13 @@ def refuse_places(schema: Schema, name: str) -> None:
         raise ValueError(message)
 
 
+def refuse_date(schema: Schema, name: str, column: Any) -> None:
+    """Refuse a column of dates where a feature is to be named."""
+    for dates in schema.dates or ():
+        if dates is not None and dates.name == column:
+            raise ValueError(f"{name} names {column!r}, which holds dates: name one of {', '.join(dates.features)}.")
+
+
 def check_monotone(constraint: Any, estimator: Any, schema: Schema) -> NDArray[np.int8] | None:
     """Constraints as -1, 0 or 1 per feature, from a list, an array or a dict by name.
 
@@ -339,6 +346,7 @@ def check_monotone(constraint: Any, estimator: Any, schema: Schema) -> NDArray[n
             raise ValueError(message)
         unknown = [name for name in constraint if name not in set(names)]
         if unknown:
+            refuse_date(schema, "monotonic_cst", unknown[0])
             message = f"monotonic_cst names {unknown[0]!r}, which is not among the columns {list(names)[:10]}"
             raise ValueError(message)
         constraint = [constraint.get(name, 0) for name in names]

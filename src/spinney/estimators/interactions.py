@@ -6,7 +6,7 @@ from itertools import combinations
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from spinney.estimators.checks import refuse_places
+from spinney.estimators.checks import refuse_date, refuse_places
 
 if TYPE_CHECKING:
     from spinney.table.schema import Schema
@@ -35,6 +35,7 @@ def find_feature(feature: Any, names: dict[Any, int], schema: Schema) -> int:
     n_features = schema.n_features
     if isinstance(feature, str):
         if feature not in names:
+            refuse_date(schema, "interaction_cst", feature)
             known = f"the columns are {list(names)[:10]}" if names else "X has no column names"
             raise ValueError(f"interaction_cst names {feature!r}, but {known}")
         return names[feature]

@@ -8,6 +8,7 @@ the order in which levels happen to stand in a file or in a library's cache must
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -239,10 +240,9 @@ def plain_level(value: Any, name: str) -> Level | None:
         return None
     if isinstance(value, bytes):
         refuse_kind(name, "bytes", value)
-    raise ValueError(
-        f"Column {name} has categories of type {type(value).__name__}, such as {str(value)[:60]!r}. "
-        "Make its categories text, for example with .astype(str)."
-    )
+    is_date = isinstance(value, dt.date | np.datetime64)
+    fix = "Make it a column of dates." if is_date else "Make its categories text, for example with .astype(str)."
+    raise ValueError(f"Column {name} has categories of type {type(value).__name__}, such as {str(value)[:60]!r}. {fix}")
 
 
 def learn_levels(column: Categories, name: str) -> tuple[tuple[Level, ...], NDArray[np.uint16]]:
