@@ -48,7 +48,7 @@ test-all: $(ENV)/dev.stamp ## every test, with more examples
 # Here every line of a kernel is one that coverage and a debugger see. What would prove nothing more about kernels is left
 # out by the marker `compiled`, with its reason: scikit-learn's checks, tables of thousands of rows, what is about speed,
 # pages and studies. Five examples of each hypothesis test, and 5 seconds of the processor for each test.
-test-nojit: $(ENV)/dev.stamp ## the tests with interpreted kernels, and what they cover (half an hour)
+test-nojit: $(ENV)/dev.stamp ## the tests with interpreted kernels, and what they cover (an hour)
 	$(BIN)/coverage erase
 	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -n $(JOBS) -m "not slow"
 	$(BIN)/coverage combine --quiet

@@ -171,7 +171,7 @@ REFUSED = {
     ),
     "pandas date category": (
         pd.DataFrame({"a": pd.Categorical(pd.date_range("2020", periods=2))}),
-        "'a' has categories of type Timestamp.*text",
+        "'a' has categories of type Timestamp.*column of dates",
     ),
     "pandas complex": (pd.DataFrame({"a": [1j, 2]}), "Complex data not supported: column 'a'"),
     "pandas bytes": (pd.DataFrame({"a": [b"x", b"y"]}), "'a' holds bytes.*decode"),
