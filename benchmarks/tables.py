@@ -77,6 +77,20 @@ def read_shared(name: str) -> pa.Table | None:
     return pq.read_table(path).unify_dictionaries().combine_chunks()
 
 
+def draw_rows(n_rows: int, scale: Scale) -> tuple[NDArray[Any], NDArray[Any]]:
+    """80 % of the rows, drawn by a fixed seed, to grow on, and the others."""
+    order = np.random.default_rng(0).permutation(n_rows)
+    n_train = n_rows * 4 // 5
+    return order[: scale.rows(n_train)], order[n_train:]
+
+
+def official_rows(table: pa.Table, scale: Scale) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Rows to grow on and rows held out, by the column `split` of a table."""
+    is_train = np.asarray(table["split"].cast("string").to_pylist()) == "train"
+    train = np.flatnonzero(is_train)
+    return train[: scale.rows(len(train))], np.flatnonzero(~is_train)
+
+
 def letter(scale: Scale) -> Split | None:
     """Letter Recognition: 16,000 rows to grow on and the last 4,000 held out; None where absent."""
     table = read_shared("letter")
@@ -98,9 +112,7 @@ def housing(scale: Scale) -> Split:
     target = datasets.source("california_housing").target
     y = np.asarray(table[target], np.float64)
     X = np.column_stack([np.asarray(table[name], np.float64) for name in table.column_names if name != target])
-    order = np.random.default_rng(0).permutation(len(y))
-    n_train = len(y) * 4 // 5
-    train, test = order[: scale.rows(n_train)], order[n_train:]
+    train, test = draw_rows(len(y), scale)
     name = f"california_housing {len(train):,} x {X.shape[1]}"
     return Split(name, X[train], y[train], X[test], y[test], is_regression=True)
 
@@ -135,9 +147,7 @@ def adult(scale: Scale) -> Split | None:
     if table is None:
         return None
     y = np.asarray(table["income"].cast("string").to_pylist())
-    is_train = np.asarray(table["split"].cast("string").to_pylist()) == "train"
-    train, test = np.flatnonzero(is_train), np.flatnonzero(~is_train)
-    return mixed_split("adult", table.drop_columns(["income", "split"]), y, train[: scale.rows(len(train))], test)
+    return mixed_split("adult", table.drop_columns(["income", "split"]), y, *official_rows(table, scale))
 
 
 def kddcup(scale: Scale) -> Split | None:
@@ -146,9 +156,7 @@ def kddcup(scale: Scale) -> Split | None:
     if table is None:
         return None
     y = np.asarray(table["label"].cast("string").to_pylist())
-    order = np.random.default_rng(0).permutation(len(y))
-    n_train = len(y) * 4 // 5
-    train, test = order[: scale.rows(n_train)], order[n_train:]
+    train, test = draw_rows(len(y), scale)
     return mixed_split("kddcup99", table.drop_columns(["label"]), y, train, test)
 
 
@@ -163,9 +171,7 @@ def flights(scale: Scale) -> Split | None:
         return None
     table = table.filter(table["arr_delay"].is_valid())
     y = np.asarray(table["arr_delay"], np.float64)
-    order = np.random.default_rng(0).permutation(len(y))
-    n_train = len(y) * 4 // 5
-    train, test = order[: scale.rows(n_train)], order[n_train:]
+    train, test = draw_rows(len(y), scale)
     return mixed_split("nycflights13", table.select(FLIGHT_COLUMNS), y, train, test, is_regression=True)
 
 
@@ -175,9 +181,7 @@ def mushroom(scale: Scale) -> Split | None:
     if table is None:
         return None
     y = np.asarray(table["class"].cast("string").to_pylist())
-    order = np.random.default_rng(0).permutation(len(y))
-    n_train = len(y) * 4 // 5
-    train, test = order[: scale.rows(n_train)], order[n_train:]
+    train, test = draw_rows(len(y), scale)
     return mixed_split("mushroom", table.drop_columns(["class"]), y, train, test)
 
 
@@ -187,10 +191,8 @@ def satimage(scale: Scale) -> Split | None:
     if table is None:
         return None
     y = np.asarray(table["class"].cast("string").to_pylist())
-    is_train = np.asarray(table["split"].cast("string").to_pylist()) == "train"
-    train, test = np.flatnonzero(is_train), np.flatnonzero(~is_train)
+    train, test = official_rows(table, scale)
     X = np.column_stack([np.asarray(c, np.float64) for c in table.drop_columns(["class", "split"]).columns])
-    train = train[: scale.rows(len(train))]
     return Split(f"satimage {len(train):,} x {X.shape[1]}, 6 classes", X[train], y[train], X[test], y[test])
 
 

@@ -35,13 +35,18 @@ def bundle_features(bins: Bins) -> Bins:
     return write_bundles(bins, usual, found) if found else bins
 
 
+def sample_rows(bins: Bins) -> NDArray[np.uint8]:
+    """Some two thousand rows, evenly spaced, as a view."""
+    return bins.rows[:: max(len(bins.rows) // SAMPLE, 1)]
+
+
 def usual_codes(bins: Bins) -> NDArray[np.int64]:
     """The usual code of each feature that may share a byte, 0 for the others: that of half of a sample at least.
 
     Of two codes it is that of the number 0, however frequent: the column of a level that most rows have is the one
     column of its one-hot block that is mostly 1.
     """
-    sample = bins.rows[:: max(len(bins.rows) // SAMPLE, 1)]
+    sample = sample_rows(bins)
     usual = np.zeros(bins.n_features, np.int64)
     for j in np.flatnonzero(~bins.is_wide & ~bins.has_missing):
         low = bins.edges[0, bins.features[OFFSET, j] :][: bins.features[N_CODES, j]]
@@ -56,8 +61,7 @@ def usual_codes(bins: Bins) -> NDArray[np.int64]:
 def find_bundles(bins: Bins, usual: NDArray[np.int64]) -> list[list[int]]:
     """Features of a common byte: each goes to a bundle with room that it never meets, if it can to its neighbour's."""
     candidates = np.flatnonzero(usual > 0)
-    step = max(len(bins.rows) // SAMPLE, 1)
-    is_unusual = bins.rows[::step][:, bins.place[candidates]] != usual[candidates]
+    is_unusual = sample_rows(bins)[:, bins.place[candidates]] != usual[candidates]
     in_sample = np.ascontiguousarray(np.packbits(is_unusual, axis=0).T)
     can_share = may_share(in_sample)
     if np.count_nonzero(can_share) < 2:
@@ -112,14 +116,11 @@ def rows_at_once(bins: Bins, n_bytes: int) -> int:
 
 def write_bundles(bins: Bins, usual: NDArray[np.int64], bundles: list[list[int]]) -> Bins:
     """Bins whose features of a bundle share a byte, behind those that have one of their own."""
-    base, kept = np.full(bins.n_features, -1), np.zeros(bins.n_features, np.int64)
-    is_alone = np.ones(bins.n_features, np.bool_)
+    base = np.full(bins.n_features, -1)
     for members in bundles:
         n_others = bins.features[N_CODES, members] - 1
         base[members] = 1 + np.cumsum(n_others) - n_others
-        kept[members] = usual[members]
-        is_alone[members] = False
-    is_own = is_alone & ~bins.is_wide
+    is_own = (base < 0) & ~bins.is_wide
     n_narrow = int(np.count_nonzero(is_own))
     place = np.where(is_own, np.cumsum(is_own) - 1, 0)
     for b, members in enumerate(bundles):
@@ -139,7 +140,7 @@ def write_bundles(bins: Bins, usual: NDArray[np.int64], bundles: list[list[int]]
             for j in members:
                 byte += codes_in_byte[j][old[bins.place[j]]]
             new[:, place[members[0]]] = byte
-    return bins._replace(rows=rows, place=place, base=base, usual=kept)
+    return bins._replace(rows=rows, place=place, base=base, usual=np.where(base < 0, 0, usual))
 
 
 def list_codes(base: int, usual: int, n_codes: int) -> NDArray[np.uint8]:
