@@ -6,12 +6,7 @@ leaves a choice, the rule is in the test's name. What depends on the method is i
 `test_textbook_faults`, `test_forest_faults`, `test_adaboost_faults` and `test_gradient_boosting_faults`.
 """
 
-import signal
-import subprocess
-import sys
-import textwrap
 import threading
-import time
 import warnings
 from decimal import Decimal
 
@@ -45,6 +40,7 @@ from fault_cases import (
     same_model,
     trees_of,
 )
+from interrupted import interrupt as interrupt_process
 from spinney import C45Classifier
 
 # Where no column tells the classes apart, AdaBoost says so; that is not what these tests are about.
@@ -807,25 +803,7 @@ def test_fault_120_ctrl_c_is_answered_and_the_old_model_kept(made, tmp_path):
         print("interrupted", flush=True)
     print(np.array_equal(model.predict(X[:100]), before), len(model.forest_) == n)
     """
-    with (tmp_path / "stderr").open("w") as stderr:
-        process = subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, stderr=stderr, text=True
-        )
-    watchdog = threading.Timer(300.0, process.kill)
-    watchdog.start()
-    try:
-        first = process.stdout.readline().strip()
-        time.sleep(1.0)  # so that the fit is under way
-        process.send_signal(signal.SIGINT)
-        sent = time.monotonic()
-        second = process.stdout.readline().strip()
-        waited = time.monotonic() - sent
-        rest = process.stdout.read().split()
-    finally:
-        watchdog.cancel()
-        process.kill()
-        process.wait()
-        process.stdout.close()
-    assert (first, second) == ("begin", "interrupted"), (tmp_path / "stderr").read_text()
-    assert waited < 20  # in truth a second at most; machines stall
-    assert rest == ["True", "True"], (tmp_path / "stderr").read_text()
+    found = interrupt_process(code, tmp_path)
+    assert found.lines == ("begin", "interrupted"), found.errors
+    assert found.waited < 20  # in truth a second at most; machines stall
+    assert found.rest == ["True", "True"], found.errors

@@ -5,22 +5,20 @@ What only a fresh process can show runs in one, started as a user would start it
 
 import asyncio
 import os
-import signal
 import subprocess
 import sys
 import textwrap
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
+from interrupted import LIMIT, interrupt
 from spinney import C45Classifier, CARTClassifier, CARTRegressor
 
 pytestmark = pytest.mark.compiled(reason="processes, each of which fits")
 
-LIMIT = 300  # seconds until a process counts as hung; a cold one compiles first
 
 # Grows a spread of trees and prints one digest of all their arrays and answers.
 DIGEST = """
@@ -196,32 +194,10 @@ def test_fault_120_interrupt(stage, tmp_path):
     model.fit(*small)
     print(np.array_equal(model.tree_.test, before.test), np.array_equal(model.predict(small[0]), answers))
     """
-    with (tmp_path / "stderr").open("w") as stderr:
-        process = subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(code), stage],
-            env=environment(),
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            text=True,
-        )
-    watchdog = threading.Timer(LIMIT, process.kill)
-    watchdog.start()
-    try:
-        first = process.stdout.readline().strip()
-        time.sleep(1.0)  # so that the fit is well under way
-        process.send_signal(signal.SIGINT)
-        sent = time.monotonic()
-        second = process.stdout.readline().strip()
-        waited = time.monotonic() - sent
-        rest = process.stdout.read().split()
-    finally:
-        watchdog.cancel()
-        process.kill()
-        process.wait()
-        process.stdout.close()
-    assert (first, second) == ("begin", "interrupted"), (tmp_path / "stderr").read_text()
-    assert waited < 20  # in truth a fraction of a second; machines stall
-    assert rest == ["1", "True", "True"], (tmp_path / "stderr").read_text()
+    found = interrupt(code, tmp_path, stage, environment=environment())
+    assert found.lines == ("begin", "interrupted"), found.errors
+    assert found.waited < 20  # in truth a fraction of a second; machines stall
+    assert found.rest == ["1", "True", "True"], found.errors
 
 
 # --- threads ------------------------------------------------------------------------------------------------
