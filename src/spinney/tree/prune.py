@@ -88,9 +88,12 @@ def find_links(tree: Tree, risk: NDArray[np.float64]) -> list[WeakestLink]:
     first, n_branches = tree.first_child.tolist(), tree.n_branches.tolist()
     below: dict[int, list[WeakestLink]] = {}  # of every node on the way: its links, the strongest first
     for node in reversed(np.flatnonzero(~tree.is_leaf).tolist()):
-        children = range(first[node], first[node] + n_branches[node])
-        links = join([below.pop(child) for child in children if child in below])
-        left, n_leaves = sum(risks[child] for child in children), n_branches[node]
+        left, n_leaves = 0.0, n_branches[node]
+        links: list[WeakestLink] = []
+        for child in range(first[node], first[node] + n_leaves):
+            left += risks[child]
+            if child in below:
+                links = join(links, below.pop(child))
         alpha = max(risks[node] - left, 0.0) / (n_leaves - 1)
         while links and -links[0].minus_alpha > alpha:
             link = heapq.heappop(links)
@@ -102,13 +105,11 @@ def find_links(tree: Tree, risk: NDArray[np.float64]) -> list[WeakestLink]:
     return below.get(0, [])
 
 
-def join(heaps: list[list[WeakestLink]]) -> list[WeakestLink]:
-    """One heap of several; the larger one takes the links of the others."""
-    heaps.sort(key=len)
-    whole = heaps.pop() if heaps else []
-    for heap in heaps:
-        for link in heap:
-            heapq.heappush(whole, link)
+def join(a: list[WeakestLink], b: list[WeakestLink]) -> list[WeakestLink]:
+    """One heap of two; the larger one takes the links of the other."""
+    whole, other = (a, b) if len(a) > len(b) else (b, a)
+    for link in other:
+        heapq.heappush(whole, link)
     return whole
 
 
