@@ -85,6 +85,9 @@ def test_a_slow_method_is_judged_by_the_folds_it_finished():
     ahead = result("ahead", [0.72, 0.21, 0.22])
     assert find_best([quick, ahead], 0.25, is_greater_better=True) == "quick"  # by chance, for all that is known
     assert find_best([quick, ahead, result("far", [0.9, 0.41])], 0.25, is_greater_better=True) == "far"
+    most = result("most", [0.79, 0.79, 0.8])
+    assert find_best([most, result("one less", [0.82, 0.81])], 0.25, is_greater_better=True) == "one less"
+    assert find_best([most, result("one less", [0.7, 0.8])], 0.25, is_greater_better=True) == "most"
     base = result("baseline", [0.5] * 5)
     assert find_best([base, result("slow", [0.9])], 0.25, is_greater_better=True) == "slow"
     assert find_best([base, result("slow", [0.5])], 0.25, is_greater_better=True) == "baseline"

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 LEVEL = 0.05  # below it a difference is called one
+NEARLY = 2 / 3  # of the most folds: methods that finished so many are compared by their mean in the folds of all
 SMALLEST = 0.01  # of the way from the baseline to the best: what is less does not matter
 
 
@@ -37,10 +38,10 @@ def adjust_by_holm(p_values: Sequence[float | None]) -> list[float | None]:
 def find_best(
     results: Sequence[MethodResult], ratio: float, *, is_greater_better: bool, step: float = 0.0
 ) -> str | None:
-    """The key of the best method without an error: by its mean among those that finished the most folds.
+    """The key of the best method without an error: by its mean among those that finished most folds, or nearly.
 
-    One that finished fewer takes its place where it is significantly better in the folds that both finished, and better
-    than all others in its own. Methods that do not beat the baseline in the folds that both finished are not looked at,
+    The mean is over the folds that all of these finished. One that finished fewer takes its place where it is
+    significantly better in the folds that both finished, and better than all others in its own. Methods that do not beat the baseline in the folds that both finished are not looked at,
     nor are those that were fitted on fewer rows, unless there are no others.
     """
     sound = [result for result in results if result.scores and result.error is None]
@@ -53,17 +54,22 @@ def find_best(
     if not rivals:
         return None if base is None else base.key
     most = max(len(result.scores) for result in rivals)
-    best = max(
-        (result for result in rivals if len(result.scores) == most),
-        key=lambda result: sign * float(np.mean(result.scores)),
-    )
+    near = [result for result in rivals if len(result.scores) >= NEARLY * most]
+    shared = set.intersection(*(set(result.folds) for result in near))
+    best = max(near, key=lambda result: sign * _mean_of(result, shared))
     ahead = {best.key: 0.0}
-    for result in (one for one in rivals if len(one.scores) < most):
+    for result in (one for one in rivals if one not in near):
         gaps = find_gaps(best, result, sign)
         p = corrected_t_test(gaps, ratio, step)
         if p is not None and p < LEVEL and not any(_is_ahead(one, result, sign) for one in rivals):
             ahead[result.key] = -float(np.mean(gaps))
     return max(ahead, key=lambda key: ahead[key])
+
+
+def _mean_of(result: MethodResult, folds: set[int]) -> float:
+    """Mean score in some folds; in all of them where these are none."""
+    scores = [score for fold, score in zip(result.folds, result.scores, strict=True) if fold in folds]
+    return float(np.mean(scores or result.scores))
 
 
 def _is_ahead(one: MethodResult, other: MethodResult, sign: float) -> bool:
