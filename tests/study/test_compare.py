@@ -241,12 +241,13 @@ def test_a_budget_stops_the_fit_that_takes_too_long(monkeypatch):
     assert study.method("id3").left_out == "the budget was spent"
 
 
-def test_no_time_no_folds():
+def test_without_time_the_baseline_alone_has_a_score():
     study = compare(make_data(), methods=["id3"], n_splits=2, n_repeats=1, clock=Clock(1e-9))
-    assert [one.scores for one in study.methods] == [(), ()]
-    assert study.best is None
+    assert [len(one.scores) for one in study.methods] == [1, 0]
+    assert study.best == "baseline"
+    assert "No method finished a fold but the baseline" in study.recommendation
     assert Study.from_json(study.to_json()) == study
-    with pytest.raises(ValueError, match="no method finished a fold"):
+    with pytest.raises(ValueError, match="nothing beat the baseline"):
         refit(study, make_data())
 
 

@@ -179,3 +179,13 @@ def test_where_time_was_too_short_for_all_the_best_still_comes_first():
     study = study_of([base, smaller, small])
     assert [one.key for one in study.ranked] == ["boosting", "forest", "baseline"]
     assert study.label(small) == "boosting (1 of 5 folds on 400 rows)"
+
+
+def test_boosting_the_forest_and_the_baseline_have_a_score_even_when_the_time_is_over(paced):
+    paced()
+    study = compare(make_data(2000), n_splits=5, n_repeats=1, clock=Clock(1e-9))
+    scored = {one.key: (len(one.scores), one.n_rows) for one in study.methods if one.scores}
+    assert scored == {"baseline": (1, None), "boosting": (1, 200), "forest": (1, 200)}
+    assert study.stopped == "budget"
+    assert "on one fold only" in study.recommendation or "baseline" in study.recommendation
+    assert "Time was short" in study.recommendation

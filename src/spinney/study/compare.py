@@ -28,6 +28,7 @@ from spinney.study.turns import (
     FEWEST_ROWS,
     MANY_ROWS,
     SAMPLES,
+    STRONG,
     Training,
     count_affordable,
     count_rest,
@@ -84,6 +85,11 @@ class Run:
     def is_over(self) -> bool:
         """Whether no further fold is to be tried."""
         return self.error is not None or self.left_out is not None
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether a study must not go without: the baseline, boosting and the forest."""
+        return self.method.is_baseline or self.method.key in STRONG
 
     @property
     def seconds(self) -> float:
@@ -234,7 +240,7 @@ def _run(
             if run.is_over:
                 continue
             on_fold(run.method.name, n_done - 1, n_all)
-            if clock.left < run.seconds:
+            if clock.left < run.seconds and not (number == 0 and run.is_needed):
                 run.left_out = BUDGET
                 continue
             found = _take_turn(run, data, metric, fold, clock)
@@ -247,7 +253,9 @@ def _take_turn(run: Run, data: StudyData, metric: Metric, fold: Fold, clock: Clo
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            if fold.number == 0:
+            if fold.number == 0 and clock.left <= 0:
+                done, fit = _fit_fewest(run, data, metric, fold)
+            elif fold.number == 0:
                 _warm_up(run, data, fold, clock)
                 done, fit = _fit_first(run, data, metric, fold, clock)
             else:
@@ -288,7 +296,7 @@ def _fit_first(run: Run, data: StudyData, metric: Metric, fold: Fold, clock: Clo
             raise
         n_fewer = count_rest(n_rows)
     if n_fewer < FEWEST_ROWS or clock.left <= 0:
-        raise TimeoutError
+        return _fit_fewest(run, data, metric, fold)
     again = clock.part(clock.left / share_of(run.method.key))
     try:
         with again.alarm():
@@ -296,8 +304,20 @@ def _fit_first(run: Run, data: StudyData, metric: Metric, fold: Fold, clock: Clo
     except KeyboardInterrupt:
         if again.left > 0:
             raise
-        raise TimeoutError from None
+        return _fit_fewest(run, data, metric, fold)
     run.n_rows, run.left_out = n_fewer, BUDGET
+    return found
+
+
+def _fit_fewest(run: Run, data: StudyData, metric: Metric, fold: Fold) -> tuple[FoldResult, Fit]:
+    """The first fold of a method that a study must not go without, beyond its time: some 200 rows take no more of it."""
+    if not run.is_needed:
+        raise TimeoutError
+    training = fold.training if run.method.is_baseline else fold.training.sample(FEWEST_ROWS)
+    found = _fit_and_score(run, data, metric, fold._replace(training=training))
+    run.left_out = BUDGET
+    if len(training.rows) < len(fold.training.rows):
+        run.n_rows = len(training.rows)
     return found
 
 
