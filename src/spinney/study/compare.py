@@ -310,7 +310,7 @@ def _fit_first(run: Run, data: StudyData, metric: Metric, fold: Fold, clock: Clo
 
 
 def _fit_fewest(run: Run, data: StudyData, metric: Metric, fold: Fold) -> tuple[FoldResult, Fit]:
-    """The first fold of a method that a study must not go without, beyond its time: some 200 rows take no more of it."""
+    """The first fold of a method that a study must not go without: few rows take next to no time beyond its end."""
     if not run.is_needed:
         raise TimeoutError
     training = fold.training if run.method.is_baseline else fold.training.sample(FEWEST_ROWS)

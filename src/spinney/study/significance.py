@@ -41,8 +41,9 @@ def find_best(
     """The key of the best method without an error: by its mean among those that finished most folds, or nearly.
 
     The mean is over the folds that all of these finished. One that finished fewer takes its place where it is
-    significantly better in the folds that both finished, and better than all others in its own. Methods that do not beat the baseline in the folds that both finished are not looked at,
-    nor are those that were fitted on fewer rows, unless there are no others.
+    significantly better in the folds that both finished, and better than all others in its own. Methods that do not
+    beat the baseline in the folds that both finished are not looked at, nor are those that were fitted on fewer rows,
+    unless there are no others.
     """
     sound = [result for result in results if result.scores and result.error is None]
     if not sound:

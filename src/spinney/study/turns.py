@@ -1,9 +1,8 @@
 """Whose turn it is under a budget, and what a method may spend on its first fold.
 
 Every method gets one fold before any gets two, the strong ones first. A first fold may take a third of the time that is
-left, one of boosting or of a forest half of it; a method that needs more is fitted on fewer rows, these two even where no
-time is left. What a fit will take
-is told by two fits of small samples.
+left, one of boosting or of a forest half of it; a method that needs more is fitted on fewer rows, these two even where
+no time is left. What a fit will take is told by two fits of small samples.
 """
 
 from __future__ import annotations
