@@ -85,6 +85,15 @@ def test_as_good_means_in_size_too():
     assert "apart (0.022 behind) is not significantly worse by these 5 folds" in said
 
 
+def test_a_method_far_behind_is_no_choice_however_it_varies():
+    wild = result("linear", [0.9, 0.88, -0.75, 0.86, 0.89], n_leaves=5.0)  # 0.33 behind on average, by one fold
+    said = advise([result("baseline", BASE), result("top", TOP), wild], {"linear"})
+    assert said.endswith("than every other method but linear (0.330 behind), too uneven by these 5 folds to be sure.")
+    near = result("near", [0.881, 0.889, 0.884, 0.888, 0.887])
+    said = advise([result("baseline", BASE), result("top", TOP), near, wild], {"linear"})
+    assert said.endswith("not significantly by these 5 folds; linear (0.330 behind) is too uneven to be sure.")
+
+
 @pytest.mark.parametrize(("n_leaves", "is_read"), [(50.0, True), (51.0, False), (4021.0, False)])
 def test_trees_to_read_are_small(n_leaves, is_read):
     tree = result("tree", [one + 1e-4 for one in reversed(TOP)], n_leaves=n_leaves)

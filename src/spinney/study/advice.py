@@ -1,7 +1,8 @@
 """A study in words: its advice in a sentence or two, and what a reader of the table must know beside it.
 
 A method is *as good* as the best if it is behind by less than matters and not significantly; *open* if it is behind by
-more, which the folds do not tell from chance. One that does not beat the baseline is neither, whatever the test says.
+more, which the folds do not tell from chance; *uneven* if it is far behind and they still do not, as it differs so much
+from fold to fold. One that does not beat the baseline is none of these, whatever the test says.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from spinney.study.result import Difference, MethodResult, TableSummary
 
 MANY = 0.9  # share of the commonest class above which accuracy means little
+FAR = 1 / 3  # of the way from the baseline to the best: what is further behind is no choice, whatever the test says
 READABLE = 50  # leaves of a tree that people still read
 NOTICED = 0.1  # seconds of a fit: what is shorter is as good as at once
 TIMES = 1.5  # as fast: less is not worth a word
@@ -33,6 +35,7 @@ class Standing(NamedTuple):
 
     equal: list[MethodResult]
     open: list[MethodResult]
+    uneven: list[MethodResult]
     slight: list[MethodResult]  # significantly worse, but by less than matters
     weak: list[MethodResult]  # not better than the baseline, and not significantly worse than the best either
     unknown: list[MethodResult]  # too few folds, or an error
@@ -99,7 +102,7 @@ def _sort_out(
 ) -> Standing:
     """Which methods are as good as the best, which may be, and of which nothing is known."""
     smallest = find_smallest(results, top.key, is_greater_better=is_greater_better) or 0.0
-    standing = Standing([], [], [], [], [])
+    standing = Standing([], [], [], [], [], [])
     for result in results:
         gap = gaps.get(result.key)
         if result.key == top.key or result.is_baseline:
@@ -109,11 +112,12 @@ def _sort_out(
         elif _is_open(gap):
             gains = find_gaps(result, baseline, 1.0 if is_greater_better else -1.0)
             is_weak = not gains or float(np.mean(gains)) <= 0.0
-            place = standing.weak if is_weak else standing.equal if abs(gap.mean) <= smallest else standing.open
-            place.append(result)
+            is_far = gap.mean > FAR / SMALLEST * smallest
+            near = standing.equal if abs(gap.mean) <= smallest else standing.uneven if is_far else standing.open
+            (standing.weak if is_weak else near).append(result)
         elif gap.mean <= smallest:
             standing.slight.append(result)
-    for place in (standing.equal, standing.open, standing.slight):
+    for place in (standing.equal, standing.open, standing.uneven, standing.slight):
         place.sort(key=lambda result: gaps[result.key].mean)
     return standing
 
@@ -130,6 +134,9 @@ def _set_apart(top: MethodResult, standing: Standing, gaps: dict[str, Difference
         which = " that beats the baseline" if standing.weak else " that was scored" if standing.unknown else ""
         which = " that was scored and beats the baseline" if standing.weak and standing.unknown else which
         text = f", and significantly better than every other method{which}"
+        if standing.uneven:
+            names = join([f"{one.name} ({tell_gap(gaps[one.key].mean)})" for one in standing.uneven])
+            text += f" but {names}, too uneven {folds} to be sure"
         if standing.slight:
             names = join([one.name for one in standing.slight])
             verb = "is" if len(standing.slight) == 1 else "are"
@@ -146,6 +153,9 @@ def _set_apart(top: MethodResult, standing: Standing, gaps: dict[str, Difference
     if standing.open:
         names = join([f"{one.name} ({tell_gap(gaps[one.key].mean)})" for one in standing.open])
         text += f"; {names} {'is' if len(standing.open) == 1 else 'are'} not significantly worse {folds}"
+    if standing.uneven:
+        names = join([f"{one.name} ({tell_gap(gaps[one.key].mean)})" for one in standing.uneven])
+        text += f"; {names} {'is' if len(standing.uneven) == 1 else 'are'} too uneven to be sure"
     return text
 
 
