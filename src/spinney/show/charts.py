@@ -183,7 +183,7 @@ def confusion(found: Confusion) -> Chart:
     right, n_rows = int(np.trace(np.array(found.counts))), int(counts.sum())
     return Chart(
         title="Confusion: predicted against true class",
-        description=f"Of {n_rows} held-out rows {right} were predicted correctly: those on the diagonal. "
+        description=f"Of {n_rows:,} held-out rows {right:,} were predicted correctly: those on the diagonal. "
         "Rows are true classes, columns are predicted classes.",
         x=Axis("predicted class", levels=names),
         y=Axis("true class", levels=names),
@@ -202,7 +202,7 @@ def residuals(found: Residuals) -> Chart:
     sample = "" if shown == found.n_rows else f" {shown} of them are drawn."
     return Chart(
         title="True against predicted values",
-        description=f"{found.n_rows} held-out rows: root mean squared error {short(found.rmse)}, mean absolute error "
+        description=f"{found.n_rows:,} held-out rows: root mean squared error {short(found.rmse)}, mean absolute error "
         f"{short(found.mae)}.{sample} A perfect prediction is on the diagonal.",
         x=Axis("predicted value", low, high),
         y=Axis("true value", low, high),
@@ -215,7 +215,7 @@ def residual_histogram(found: Residuals) -> Chart:
     """How often predictions were wrong by how much."""
     return Chart(
         title="Residuals: true minus predicted value",
-        description=f"Residuals of {found.n_rows} held-out rows: root mean squared error "
+        description=f"Residuals of {found.n_rows:,} held-out rows: root mean squared error "
         f"{short(found.rmse)}, mean absolute error {short(found.mae)}. The outermost columns hold what lies beyond.",
         x=Axis("true minus predicted value"),
         y=Axis("rows", is_whole=True),
@@ -445,7 +445,7 @@ def curve(points: Sequence[tuple[float, float]], name: str, series: int, *, is_s
 
 def rows_of(separations: Sequence[Separation]) -> str:
     """How many rows curves are of."""
-    return f"On {separations[0].n_rows} held-out rows." if separations else ""
+    return f"On {separations[0].n_rows:,} held-out rows." if separations else ""
 
 
 def fold_classes(found: Confusion) -> tuple[tuple[str, ...], np.ndarray[tuple[int, int], np.dtype[np.int64]]]:
