@@ -14,6 +14,7 @@ QUESTIONS = (
     "fit",
     "predict",
     "scaling",
+    "span",
     "memory",
     "startup",
     "forest",
