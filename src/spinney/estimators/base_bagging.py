@@ -159,6 +159,7 @@ class Bagging(Estimator[FittedBagging]):
                 has_oob=bool(self.oob_score),
             )
             draw, weight = make_bagging_draw(params, data.n_rows, data.weight, group_codes, stratum_codes, seed)
+            draw = draw if old is None else draw.by_blocks_of(old.bags.draw)
             data = data._replace(weight=weight)
             if has_trees:
                 table = data.read(templates[0].estimator)

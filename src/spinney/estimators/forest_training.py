@@ -65,6 +65,7 @@ def fit_forest(
     draw, weight = make_draw(draw_params(model), data.table.n_rows, data.weight, groups, strata, seed)
     honest_fraction = float(model.honest_fraction) if model.honest else None
     if old is not None:
+        draw = draw.by_blocks_of(old.draw)
         refuse_other_bags(old, draw, mark_weights(weight), honest_fraction)
     n_new = model.n_estimators - (0 if old is None else len(old.forest))
     rows = code_for_bags(data._replace(weight=weight), labels, model, schema.n_features, n_new)
