@@ -22,6 +22,7 @@ from spinney import BaggingRegressor, CARTRegressor, RandomForestClassifier, _ji
 from spinney.ensemble import sampling
 from spinney.ensemble.sampling import BLOCK_BITS, Draw
 from spinney.ensemble.subspaces import Subspaces
+from spinney.model import container
 
 GOLDEN = Path(__file__).parents[1] / "golden_bags"
 UNLIKELY = 1e-4  # seeds are fixed: what holds once holds for ever
@@ -348,3 +349,7 @@ def test_new_files_say_how_bags_are_drawn(model, tmp_path):
         assert np.array_equal(bag, other)
     again.save_model(tmp_path / "again.spn")
     assert (tmp_path / "again.spn").read_bytes() == data
+    arrays, text = container.read(tmp_path / "large.spn")
+    container.write(tmp_path / "older.spn", arrays, {**text, "version": "1.2"})
+    with pytest.raises(ValueError, match=r"drawn or hashed by blocks is of version 1\.3"):
+        load_model(tmp_path / "older.spn")
