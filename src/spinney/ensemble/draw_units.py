@@ -46,6 +46,8 @@ class DrawUnits(NamedTuple):
 
     def between(self, first: int, last: int) -> NDArray[np.int64]:
         """Places in `order` of the ids first .. last - 1; those of a stratum ascend."""
+        if first == 0 and last == self.n_ids:
+            return np.arange(len(self.order))
         found = []
         for low, high in zip(self.begin[:-1].tolist(), self.begin[1:].tolist(), strict=True):
             begin, end = np.searchsorted(self.order[low:high], [first, last])

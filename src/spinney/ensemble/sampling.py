@@ -243,8 +243,9 @@ class Draw:
     def counts(self, tree: int, first: int = 0, last: int | None = None) -> NDArray[np.int32]:
         """How often each row is in the bag of this tree, shape (n_rows,), or each row of first .. last - 1.
 
-        A range costs about as much as its rows and two blocks, also where the table has many more; drawing without
-        replacement by unequal chances, which no estimator does, goes through all rows.
+        A range costs about as much as its rows and two blocks, also where the table has many more; with groups as much
+        as all from the lowest to the highest code in it. Drawing without replacement by unequal chances, which no
+        estimator does, goes through all rows.
         """
         last = self.n_rows if last is None else last
         if self.kind == "whole":
@@ -293,7 +294,8 @@ class Draw:
         span = DrawSpan(first, last, bits, n_levels)
         path = np.zeros((n_levels + 1, 3), np.int64)
         counts = np.zeros(last - first, np.int32)
-        k = kernels(INTERPRETED_SECONDS * max(last - first, 1 << bits)).data.block_draws
+        draws_of_row = max(self.n_drawn / self.n_ids, 1.0)
+        k = kernels(INTERPRETED_SECONDS * max(last - first, 1 << bits) * draws_of_row).data.block_draws
         key = word(self.seed), word(tree)
         if self.kind == "paste":
             k.choose_blocks(*key, strata, span, path, counts)
