@@ -73,6 +73,9 @@ def warmup() -> None:
         RandomForestRegressor(n_estimators=2, random_state=0, bootstrap="poisson").fit(X, y)
         Draw("paste", 10, 5, 0).counts(0)
         Draw("paste", 10, 5, 0, np.arange(1.0, 11.0)).counts(0)
+        for kind in ("bootstrap", "paste"):  # by blocks, as from large tables
+            Draw(kind, 10, 5, 0, block_bits=1).counts(0)
+        Draw("bootstrap", 10, 5, 0, np.arange(1.0, 11.0), block_bits=1).counts(0)
         RandomForestRegressor(n_estimators=2, random_state=0).fit(X, y, 1.0 + y)
         numbers = RandomForestRegressor(n_estimators=9, random_state=0, oob_score=True, keep_members=True).fit(X, y)
         numbers.forest_.check()

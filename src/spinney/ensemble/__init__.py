@@ -3,6 +3,7 @@
 | file | holds |
 |---|---|
 | `sampling.py` | bags of rows: `Draw`, and from parameters to one |
+| `draw_units.py` | what a bag is drawn from: rows or groups, strata, chances |
 | `subspaces.py` | bags of features |
 | `forest.py` | trees side by side, each on its bag |
 | `out_of_bag.py` | votes on rows outside the bags |

@@ -25,6 +25,7 @@ from spinney.ensemble.sampling import Draw, draw_key
 from spinney.ensemble.subspaces import Subspaces
 from spinney.kernels.common.structs import Gradients, LeafSettings, LeafSums, PackedUnits, StoredTrees
 from spinney.table.binning import code_mass, rebin
+from spinney.table.row_sums import SUM_BLOCK
 from spinney.tree.boost import BoostGrowth, BoostParams, bag_size, packed_units, power_below
 from spinney.tree.forest import Forest, starts
 from spinney.tree.predict import add_votes
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-BLOCK = 4096  # rows of a block of sums, `kernels.boost.gradients`
 WHOLE_WEIGHT = 2.0**28  # total of whole weights that can multiply rounded sums
 FEW_BITS_WEIGHT = 2.0**21  # total weight from which fewer than 10 bits remain for a row: rounding must not lean
 ROWS_AT_ONCE = 1 << 16  # of a row pass that is worth sharing out
@@ -197,7 +197,7 @@ class Boosting:
         has_own_leaves = loss.leaf != "newton" or not params.newton
         self.directions = None if monotone is None or not has_own_leaves else monotone.astype(np.int64)
         self.p = np.empty((loss.n_raw, n_rows)) if loss.n_raw > 1 else None
-        self.block_sums = np.empty((-(-n_rows // BLOCK), 4))
+        self.block_sums = np.empty((-(-n_rows // SUM_BLOCK), 4))
         n_drawn = n_features if params.max_tree_features is None else params.max_tree_features
         self.columns = Subspaces(n_features, n_drawn, params.seed)
         n_levels = np.where(bins.features[IS_CATEGORICAL] != 0, bins.features[N_CODES], 0).astype(np.int32)
@@ -220,7 +220,7 @@ class Boosting:
     @property
     def rows_of_part(self) -> int:
         """Rows of a thread in `share`."""
-        return -(-len(self.y) // (self.team.n_workers * BLOCK)) * BLOCK
+        return -(-len(self.y) // (self.team.n_workers * SUM_BLOCK)) * SUM_BLOCK
 
     def derive(self, k: int) -> tuple[float, float]:
         """Fill g and h for raw score k; return the sums of their weighted sizes."""

@@ -14,6 +14,7 @@ from spinney.ensemble.out_of_bag import OutOfBagSums
 from spinney.ensemble.sampling import Draw, draw_key, split_bag
 from spinney.table.coding import Codes
 from spinney.table.fixed_point import Target, Weights, bag_target, class_target, fix_weights
+from spinney.table.row_sums import sum_products_of
 from spinney.tree.forest import Forest, ForestParts
 from spinney.tree.grow import FIRST_NODES, GrowParams, Growth
 from spinney.tree.predict import find_coded_leaves, leaf_shares
@@ -138,11 +139,14 @@ def weigh_bag(plan: Plan, rows: NDArray[np.int32], counts: NDArray[np.int32]) ->
         return bag_target(plan.weights, plan.target, rows, counts)
     classes = plan.target.truth[rows].astype(np.int64)
     held = counts.astype(np.float64)
+    values = np.ones(len(rows), np.int64)
     if not plan.weights.is_unit:
-        held *= np.ldexp(plan.weights.values[rows].astype(np.float64), plan.weights.exponent - plan.weights.bits)
-    per_class = np.bincount(classes, held, plan.target.n_classes)
-    present = np.count_nonzero(per_class)
-    weights = fix_weights(held * (per_class.sum() / present / per_class[classes]), len(rows))
+        values = plan.weights.values[rows]
+        held *= np.ldexp(values.astype(np.float64), plan.weights.exponent - plan.weights.bits)
+    per_class = sum_products_of(values, counts.astype(np.int64), classes, plan.target.n_classes)
+    share = sum(per_class) / sum(total > 0 for total in per_class)
+    factor = np.array([share / total if total else 0.0 for total in per_class])
+    weights = fix_weights(held * factor[classes], len(rows))
     return weights, class_target(classes, plan.target.n_classes, weights)._replace(truth=plan.target.truth)
 
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spinney.table.row_sums import sum_rows
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -73,4 +75,5 @@ def oob_error(
     if is_class:
         return float(np.mean(votes[rows].argmax(axis=1) != y[rows]))
     with np.errstate(over="ignore"):  # the square of a target of 1e300
-        return float(np.mean((np.ldexp(votes[rows, 0] / n_votes[rows], shift) - y[rows]) ** 2))
+        off = np.ldexp(votes[rows, 0] / n_votes[rows], shift) - y[rows]
+        return sum_rows(off * off, rows) / len(rows)

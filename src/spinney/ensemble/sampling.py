@@ -4,12 +4,15 @@ No bag is ever stored: it is a pure function of (seed, tree), so that out-of-bag
 importances can be had again at any time, in any order, on any thread.
 
     rows ──groups──► units, by stratum ──draw by (seed, tree)──► counts of units ──► counts of rows
+
+Units beyond one block are drawn by blocks (`kernels.data.block_draws`): the part of a bag that falls into a range of
+rows is had at the cost of that range.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -17,49 +20,28 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._elementary import exp, log
+from spinney._elementary import log
 from spinney._jit import Kernels, interpreted, kernels
 from spinney._types import ROW
 from spinney._warnings import warn
-from spinney.kernels.common.structs import DrawGuide, DrawStrata, PoissonRates
-from spinney.table.fixed_point import fix_weights
+from spinney.ensemble.draw_units import (
+    DrawUnits,
+    find_strata,
+    fix_chances,
+    make_guide,
+    mean_chances,
+    plain_strata,
+    share_draws,
+    split_rates,
+)
+from spinney.kernels.common.structs import DrawGuide, DrawSpan, PoissonRates
 
 KINDS = ("whole", "bootstrap", "paste", "poisson")
-WEIGHT_BITS = 51  # weights of all units sum to less than 2**52: a draw has 53 random bits, one must be left to round
-PIECE_MEAN = 16.0  # of a Poisson count: exp(-16) keeps all its digits, and one uniform draw reaches every count
+BLOCK_BITS = 16  # a block is 65,536 units: their counts stay in the second cache; see docs/decisions/0022
 MOST_DRAWN = 2**31 - 1  # counts are int32
 INTERPRETED_SECONDS = 5e-6  # of the interpreted kernels for one row or draw: measured, 4 to 5.5
-GUIDE_BITS = 2  # four buckets a unit: 1.7 ms for 100,000 weighted draws, against 2.8 ms with one
 PART_BITS = 62  # of a rank in `part_bag`
 SMALL_BAG = 10  # rows, below which scikit-learn warns as well
-
-
-class DrawUnits(NamedTuple):
-    """What a bag is drawn from: rows, or groups of rows; only those that can be drawn are listed."""
-
-    n_ids: int  # rows, or codes of groups
-    order: NDArray[np.int32]  # ids, those of one stratum side by side
-    begin: NDArray[np.int64]  # (n_strata + 1,) where each stratum begins in `order`
-    n_drawn: NDArray[np.int64]  # (n_strata,) draws from each
-    weight: NDArray[np.int64] | None  # (len(order),) chances in fixed point; None: all alike
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether all ids are units of one stratum, all alike."""
-        return self.weight is None and len(self.n_drawn) == 1 and len(self.order) == self.n_ids
-
-    @property
-    def strata(self) -> DrawStrata:
-        """What the kernels draw from."""
-        return DrawStrata(self.order, self.begin, self.n_drawn)
-
-    @property
-    def line(self) -> NDArray[np.int64]:
-        """Weight of the units before each place in `order`, and of all, shape (len(order) + 1,)."""
-        line = np.arange(len(self.order) + 1, dtype=np.int64)
-        if self.weight is not None:
-            np.cumsum(self.weight, out=line[1:])
-        return line
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +69,9 @@ class Draw:
         Every stratum gives as many draws as the smallest has rows (Chen, Liaw and Breiman 2004).
     groups : int32 array of shape (n_rows,), optional
         Codes from 0. Whole groups are drawn, a row has the count of its group. A group lies in one stratum.
+    block_bits : int, optional
+        Where there are more than 2**block_bits rows (codes of groups), "bootstrap" and "paste" draw by blocks of so
+        many. None: all at once, as models did that were saved before there were blocks; bags of one block are the same.
 
     Examples
     --------
@@ -103,6 +88,7 @@ class Draw:
     strata: NDArray[np.int32] | None = None
     is_balanced: bool = False
     groups: NDArray[np.int32] | None = None
+    block_bits: int | None = BLOCK_BITS
 
     def __post_init__(self) -> None:
         """Refuse what cannot be drawn, and take arrays as the kernels want them."""
@@ -129,6 +115,18 @@ class Draw:
         """Whether all rows are alike."""
         return self.probability is None and self.strata is None and self.groups is None
 
+    @cached_property
+    def n_ids(self) -> int:
+        """Rows, or codes of groups."""
+        return self.n_rows if self.groups is None else int(self.groups.max()) + 1
+
+    @property
+    def has_blocks(self) -> bool:
+        """Whether there is more than one block that draws are dealt to."""
+        if self.block_bits is None or self.kind not in {"bootstrap", "paste"}:
+            return False
+        return self.n_ids > 1 << self.block_bits
+
     # Tables of up to 44 bytes a row are made when first needed: a model that is opened and predicts needs none, and
     # a number of rows in a stranger's file must not cost memory. Threads that need them at once make the same.
 
@@ -149,12 +147,22 @@ class Draw:
 
     def with_tables(self) -> Draw:
         """The same, its tables made at once: before many threads draw."""
-        _ = self.units, self.guide, self.rates
+        _ = (self.rates,) if self.is_plain else (self.units, self.guide, self.rates)
         return self
 
+    def by_blocks_of(self, old: Draw) -> Draw:
+        """The same by the blocks of another: what a warm start adds is drawn as what there is."""
+        return self if self.block_bits == old.block_bits else replace(self, block_bits=old.block_bits).with_tables()
+
     def store(self) -> dict[str, Any]:
-        """What files hold: what was given. The tables made of it are made again."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
+        """What files hold: what was given. The tables made of it are made again.
+
+        Blocks are named where they matter: files of one block, and older ones, have no such part.
+        """
+        parts = {f.name: getattr(self, f.name) for f in fields(self)}
+        if not self.has_blocks:
+            del parts["block_bits"]
+        return parts
 
     @classmethod
     def restore(cls, parts: dict[str, Any]) -> Draw:
@@ -166,11 +174,18 @@ class Draw:
             part = parts.get(name)
             if part is not None and not (isinstance(part, np.ndarray) and part.dtype.kind in kinds):
                 raise ValueError("a draw has arrays of chances, strata and groups, or none")
-        return cls(**parts)
+        block_bits = parts.get("block_bits")
+        if block_bits is not None and (type(block_bits) is not int or block_bits != BLOCK_BITS):
+            raise ValueError(f"bags are drawn by blocks of 2**{BLOCK_BITS} rows, or without blocks")
+        return cls(**{**parts, "block_bits": block_bits})
 
     def __getstate__(self) -> dict[str, Any]:
         """What files hold, and copies."""
         return self.store()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take what `__getstate__` gave."""
+        self.__dict__.update({"block_bits": None, **state})
 
     def check_paste(self) -> None:
         """Without replacement there must be enough to draw from."""
@@ -192,6 +207,8 @@ class Draw:
             weight = mean_chances(self.groups, weight)
         n_ids = self.n_rows if weight is None else len(weight)
         ids = np.arange(n_ids) if weight is None else np.flatnonzero(weight)
+        if self.has_blocks and weight is not None:  # the chances that are left may be alike
+            is_alike = bool(np.all(weight[ids] == weight[ids[0]]))
         sizes = np.array([len(ids)])
         if self.strata is not None:
             stratum = self.strata if self.groups is None else find_strata(self.groups, self.strata)
@@ -210,6 +227,8 @@ class Draw:
 
     def find_rates(self) -> PoissonRates:
         """Poisson means of the units."""
+        if self.is_plain:
+            return split_rates(np.array([self.n_drawn / self.n_rows]))
         units = self.units
         n_units = len(units.order)
         if units.weight is None and not self.is_balanced:
@@ -219,20 +238,26 @@ class Draw:
             wanted = units.n_drawn if self.is_balanced else self.n_drawn * sizes / n_units
             line = units.line
             mean = np.repeat(wanted / np.maximum(np.diff(line[units.begin]), 1), sizes) * np.diff(line)
-        n_pieces = (mean / PIECE_MEAN).astype(np.int64) + 1
-        piece = mean / n_pieces
-        return PoissonRates(n_pieces, piece, exp(-piece))
+        return split_rates(mean)
 
-    def counts(self, tree: int) -> NDArray[np.int32]:
-        """How often each row is in the bag of this tree, shape (n_rows,)."""
+    def counts(self, tree: int, first: int = 0, last: int | None = None) -> NDArray[np.int32]:
+        """How often each row is in the bag of this tree, shape (n_rows,), or each row of first .. last - 1.
+
+        A range costs about as much as its rows and two blocks, also where the table has many more; with groups as much
+        as all from the lowest to the highest code in it. Drawing without replacement by unequal chances, which no
+        estimator does, goes through all rows.
+        """
+        last = self.n_rows if last is None else last
         if self.kind == "whole":
-            counts = np.ones(self.n_rows, np.int32)
+            counts = np.ones(last - first, np.int32)
+        elif self.groups is None:
+            counts = self.draw_units(tree, first, last)
         else:
-            counts = self.draw_units(tree)
-            if self.groups is not None:
-                counts = counts[self.groups]
+            codes = self.groups[first:last]
+            low, high = (int(codes.min()), int(codes.max()) + 1) if len(codes) else (0, 0)
+            counts = self.draw_units(tree, low, high)[codes - low]
         if self.probability is not None and (self.kind == "whole" or self.groups is not None):
-            counts[self.probability == 0.0] = 0
+            counts[self.probability[first:last] == 0.0] = 0
         return counts
 
     def rows(self, tree: int) -> NDArray[np.int64]:
@@ -241,15 +266,17 @@ class Draw:
         rows = np.flatnonzero(counts)
         return np.repeat(rows, counts[rows])
 
-    def draw_units(self, tree: int) -> NDArray[np.int32]:
-        """How often each id was drawn."""
+    def draw_units(self, tree: int, first: int, last: int) -> NDArray[np.int32]:
+        """How often each id of first .. last - 1 was drawn."""
+        if self.kind == "poisson":
+            return self.draw_poisson(tree, first, last)
+        if self.has_blocks and (self.is_plain or self.kind == "bootstrap" or self.units.weight is None):
+            return self.draw_blocks(tree, first, last)
         units = self.units
         counts = np.zeros(units.n_ids, np.int32)
         k = kernels(INTERPRETED_SECONDS * max(units.n_ids, self.n_drawn)).data.draws
         key = word(self.seed), word(tree)
-        if self.rates is not None:
-            k.draw_poisson(*key, units.order, self.rates, counts)
-        elif self.kind == "paste" and units.weight is not None:
+        if self.kind == "paste" and units.weight is not None:
             counts[self.choose_weighted(units, units.weight, key, k)] = 1
         elif self.kind == "paste":
             k.choose_evenly(*key, units.strata, counts)
@@ -257,7 +284,51 @@ class Draw:
             k.draw_evenly(*key, int(units.n_drawn[0]), counts)
         else:
             k.draw_weighted(*key, units.strata, self.guide, counts)
+        return counts if len(counts) == last - first else counts[first:last]
+
+    def draw_blocks(self, tree: int, first: int, last: int) -> NDArray[np.int32]:
+        """How often each id of first .. last - 1 was drawn, by the blocks that hold them alone."""
+        bits = self.block_bits or 0
+        n_levels = ((self.n_ids - 1) >> bits).bit_length()
+        strata = self.units.strata if not self.is_plain else plain_strata(self.n_rows, self.n_drawn)
+        span = DrawSpan(first, last, bits, n_levels)
+        path = np.zeros((n_levels + 1, 3), np.int64)
+        counts = np.zeros(last - first, np.int32)
+        draws_of_row = max(self.n_drawn / self.n_ids, 1.0)
+        k = kernels(INTERPRETED_SECONDS * max(last - first, 1 << bits) * draws_of_row).data.block_draws
+        key = word(self.seed), word(tree)
+        if self.kind == "paste":
+            k.choose_blocks(*key, strata, span, path, counts)
+        else:
+            k.draw_blocks(*key, strata, None if self.is_plain else self.guide, span, path, counts)
         return counts
+
+    def draw_poisson(self, tree: int, first: int, last: int) -> NDArray[np.int32]:
+        """How often each id of first .. last - 1 was drawn, by itself; where no unit was drawn at all, one is."""
+        counts, n_drawn = self.count_poisson(tree, first, last)
+        step = 1 << BLOCK_BITS
+        if n_drawn == 0 and not any(self.count_poisson(tree, k, k + step)[1] for k in range(0, self.n_ids, step)):
+            n_units = self.n_rows if self.is_plain else len(self.units.order)
+            with np.errstate(over="ignore"):
+                place = int(interpreted().data.draws.draw_last(word(self.seed), word(tree), n_units))
+            unit = place if self.is_plain else int(self.units.order[place])
+            if first <= unit < last:
+                counts[unit - first] = 1
+        return counts
+
+    def count_poisson(self, tree: int, first: int, last: int) -> tuple[NDArray[np.int32], int]:
+        """Poisson counts of the ids of first .. last - 1, and their sum."""
+        last = min(last, self.n_ids)
+        rates = self.rates
+        order = np.arange(first, last, dtype=ROW)
+        if not self.is_plain:
+            places = self.units.between(first, last)
+            order = self.units.order[places]
+            if rates is not None and len(rates.mean) > 1:
+                rates = PoissonRates(rates.n_pieces[places], rates.mean[places], rates.none[places])
+        counts = np.zeros(last - first, np.int32)
+        k = kernels(INTERPRETED_SECONDS * (last - first)).data.draws
+        return counts, int(k.draw_poisson(word(self.seed), word(tree), order, rates, first, counts))
 
     @staticmethod
     def choose_weighted(
@@ -325,63 +396,6 @@ def check_probability(probability: Any, n_rows: int) -> NDArray[np.float64] | No
     if not np.any(chances > 0.0):
         raise ValueError("probability is 0 in every row: at least one must be positive")
     return chances
-
-
-def fix_chances(probability: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Chances as integers with a sum of about 2**WEIGHT_BITS, at least 1 where positive: their sums know no order."""
-    is_drawn = probability > 0.0
-    values = np.zeros(len(probability), np.int64)
-    values[is_drawn] = fix_weights(probability[is_drawn], int(is_drawn.sum())).values
-    bits = WEIGHT_BITS - int(values.sum()).bit_length()
-    if bits >= 0:
-        return values << bits
-    values[is_drawn] = np.maximum(values[is_drawn] >> -bits, 1)
-    return values
-
-
-def mean_chances(groups: NDArray[np.int32], weight: NDArray[np.int64] | None) -> NDArray[np.int64]:
-    """Mean chance of the rows of each group that have one; 0 where a code has no such row."""
-    if weight is None:
-        return (np.bincount(groups) > 0).astype(np.int64)
-    n_ids = int(groups.max()) + 1
-    n_rows = np.bincount(groups[weight > 0], minlength=n_ids)
-    total = np.zeros(n_ids, np.int64)
-    np.add.at(total, groups, weight)
-    return total // np.maximum(n_rows, 1)
-
-
-def find_strata(groups: NDArray[np.int32], strata: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The stratum of each group."""
-    stratum = np.zeros(int(groups.max()) + 1, np.int32)
-    stratum[groups] = strata
-    is_split = stratum[groups] != strata
-    if is_split.any():
-        row = int(np.argmax(is_split))
-        other = int(np.argmax((groups == groups[row]) & (strata != strata[row])))
-        raise ValueError(  # by rows: codes are not the labels that a user has given
-            f"rows {row} and {other} are of one group, but of two strata; whole groups are drawn within a stratum, "
-            "so give all rows of a group the same one"
-        )
-    return stratum
-
-
-def make_guide(units: DrawUnits) -> DrawGuide:
-    """The way from the line of all weights to the units, in some buckets a unit."""
-    n_units = len(units.order)
-    line = units.line
-    total = int(line[-1])
-    shift = max(total.bit_length() - n_units.bit_length() - GUIDE_BITS, 0)
-    edges = np.arange((total >> shift) + 2, dtype=np.int64) << shift
-    start = np.minimum(np.searchsorted(line, edges, side="right") - 1, n_units - 1)
-    return DrawGuide(line, start.astype(np.int32), shift)
-
-
-def share_draws(n_drawn: int, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Draws from strata of these sizes, in proportion: whole shares first, then one each to the largest remainders."""
-    share, remainder = np.divmod(n_drawn * sizes, sizes.sum())
-    n_left = n_drawn - int(share.sum())
-    share[np.argsort(-remainder, kind="stable")[:n_left]] += 1
-    return share
 
 
 def draw_size(max_samples: Any, n_rows: int, sample_weight: NDArray[np.float64] | None = None) -> int:

@@ -63,7 +63,9 @@ class Subspaces:
     def __post_init__(self) -> None:
         """Columns are drawn as rows are, from a key of their own."""
         kind = "bootstrap" if self.has_repeats else "paste"
-        object.__setattr__(self, "draw", Draw(kind, self.n_features, self.n_drawn, draw_key(self.seed, FEATURES)))
+        seed = draw_key(self.seed, FEATURES)
+        # without blocks: no file says how columns were drawn, and they are always drawn at once
+        object.__setattr__(self, "draw", Draw(kind, self.n_features, self.n_drawn, seed, block_bits=None))
 
     def store(self) -> dict[str, Any]:
         """What files hold: what was given."""

@@ -8,6 +8,7 @@ A public class is three of ours deep: `Estimator`, a family (`base_...`), and th
 | `parameters.py` | parameters by scikit-learn's rules, and stricter |
 | `hints.py` | which name was meant: what other libraries call our parameters |
 | `checks.py` | X, y, weights and parameters, checked |
+| `fingerprints.py` | hashes of training data, to know them again |
 | `one_row.py` | one row as people write it |
 | `training.py` | X, y and weights read, weighed, coded and binned, for all |
 | `kept.py` | what a class keeps of a fit, declared |

@@ -27,11 +27,10 @@ from spinney.estimators.checks import (
     check_codes,
     check_monotone,
     draw_seed,
-    fingerprint,
-    mark_weights,
     open_x,
     weigh_classes,
 )
+from spinney.estimators.fingerprints import fingerprint, mark_weights
 from spinney.estimators.forest_training import BAG_CONSTRAINTS, find_shift
 from spinney.estimators.kept import Kept, Part, find_hash_fault, set_parts
 from spinney.estimators.other_members import (
@@ -159,6 +158,7 @@ class Bagging(Estimator[FittedBagging]):
                 has_oob=bool(self.oob_score),
             )
             draw, weight = make_bagging_draw(params, data.n_rows, data.weight, group_codes, stratum_codes, seed)
+            draw = draw if old is None else draw.by_blocks_of(old.bags.draw)
             data = data._replace(weight=weight)
             if has_trees:
                 table = data.read(templates[0].estimator)
@@ -200,7 +200,8 @@ class Bagging(Estimator[FittedBagging]):
     ) -> FittedBagging:
         """Grow CART trees on codes that are made once."""
         labels, is_soft = self._labels, self._gives_shares(templates)
-        mark = fingerprint(data.table, data.y, labels) + mark_weights(data.weight)
+        like = "" if old is None else old.fingerprint
+        mark = fingerprint(data.table, data.y, labels, like=like) + mark_weights(data.weight, like=like)
         n_old = 0 if old is None else self._count_old(old, mark, bags, is_soft=is_soft, has_trees=True)
         base = clone(templates[0].estimator).set_params(random_state=0)  # trees draw by keys of their own
         base._validate_params()  # noqa: SLF001
@@ -261,7 +262,8 @@ class Bagging(Estimator[FittedBagging]):
         rows, y, weight = data.rows(), data.y, data.weight
         is_soft = self._gives_shares(templates)
         classes = None if self._labels is None else self.classes_
-        mark = mark_rows(rows, bags.spaces.n_features, y, classes) + mark_weights(weight)
+        mark = mark_rows(rows, bags.spaces.n_features, y, classes)
+        mark += mark_weights(weight, like=mark)
         n_old = 0 if old is None else self._count_old(old, mark, bags, is_soft=is_soft, has_trees=False)
         plan = MemberPlan(
             templates,

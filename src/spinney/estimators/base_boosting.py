@@ -30,12 +30,11 @@ from spinney.estimators.checks import (
     check_monotone,
     check_weights,
     draw_seed,
-    fingerprint,
-    mark_weights,
     open_x,
     scale_down,
 )
 from spinney.estimators.evaluation_sets import GivenSet, Validation, check_stopping, read_offset
+from spinney.estimators.fingerprints import fingerprint, mark_weights
 from spinney.estimators.growers import RowLimits
 from spinney.estimators.interactions import check_interactions
 from spinney.estimators.kept import Kept, Part, set_parts
@@ -447,14 +446,17 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
 
     def _hash_data(self, data: BoostingData) -> dict[str, str]:
         """Hashes of the data, to know them again; of X only where a warm start may ask."""
-        hashes = {"y": mark_weights(data.y), "sample_weight or class_weight": mark_weights(data.weight)}
+        old = self._find_old(warm_start=self.warm_start)
+        like = "" if old is None else old.hashes.get("X") or old.hashes.get("y", "")
+        columns = {"y": data.y, "sample_weight or class_weight": data.weight}
+        hashes = {name: mark_weights(column, like=like) for name, column in columns.items()}
         if data.offset is not None:
-            hashes["init_score"] = mark_weights(data.offset)
+            hashes["init_score"] = mark_weights(data.offset, like=like)
         hashes["loss"] = repr(self.loss if isinstance(self.loss, str) else "two functions")
         if data.loss.link == "quantiles":
             hashes["loss"] += f" of {data.loss.quantile_levels}"
         if self.warm_start:
-            hashes["X"] = fingerprint(data.table, data.y, self._labels)
+            hashes["X"] = fingerprint(data.table, data.y, self._labels, like=like)
         return hashes
 
     def _find_old_rounds(self, hashes: dict[str, str], schema: Schema) -> FittedBoosting | None:

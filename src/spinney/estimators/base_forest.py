@@ -21,9 +21,9 @@ from spinney.estimators.checks import (
     check_known,
     check_weights,
     draw_seed,
-    fingerprint,
     open_x,
 )
+from spinney.estimators.fingerprints import fingerprint
 from spinney.estimators.forest_training import BAG_CONSTRAINTS, fit_forest, row_class_weight
 from spinney.estimators.kept import Kept, Part, find_hash_fault, set_parts
 from spinney.estimators.one_row import open_row
@@ -195,7 +195,8 @@ class BaseForest(Estimator[FittedForest]):
         columns = open_x(self, X, is_fit=False)
         target = self._check_target(y, columns.n_rows)
         table = read_columns(columns, self.categorical_features, self.date_features)
-        if table.n_rows != fitted.draw.n_rows or fingerprint(table, target, self._labels) != fitted.fingerprint:
+        mark = fitted.fingerprint
+        if table.n_rows != fitted.draw.n_rows or fingerprint(table, target, self._labels, like=mark) != mark:
             raise ValueError("X and y are not the training data: pass the very rows of fit, in the same order")
         return encode(columns, fitted.schema), target
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spinney.table.ingest import Table
     from spinney.table.schema import Schema
 
-HASHED_CELLS = 1 << 20  # of a block that is hashed at once: 8 MB
 WHOLE_BITS = 52  # of the share of a class in whole weights
 MODERATE = (1e-100, 1e100)  # largest weights whose products and sums are far from the ends of float64
 
@@ -194,30 +191,6 @@ def check_codes(labels: Any, name: str, n_rows: int) -> NDArray[np.int32] | None
         message = f"{name} mixes labels of different types; convert them to one"
         raise TypeError(message) from error
     return codes.astype(np.int32)
-
-
-def fingerprint(table: Table, y: NDArray[Any], classes: tuple[Any, ...] | None = None) -> str:
-    """Hash of the training data, to know it again: no model keeps X.
-
-    Values hold levels by their index, and y classes by their code: what these stand for is hashed as well.
-    """
-    schema = table.schema
-    meaning = table.n_rows, schema.n_features, schema.names, schema.levels, classes
-    digest = hashlib.sha256(repr(meaning).encode())
-    n_at_once = max(HASHED_CELLS // max(table.n_rows, 1), 1)
-    for first in range(0, table.schema.n_features, n_at_once):
-        block = table.block(first, min(first + n_at_once, table.schema.n_features))
-        block[np.isnan(block)] = np.nan  # one bit pattern
-        digest.update(np.ascontiguousarray(block).data)
-    digest.update(np.ascontiguousarray(y).data)
-    return digest.hexdigest()
-
-
-def mark_weights(weight: NDArray[np.float64] | None) -> str:
-    """Hash of row weights, to know them again; weights of 1 are as good as none."""
-    if weight is None or bool(np.all(weight == 1.0)):
-        return ""
-    return hashlib.sha256(np.ascontiguousarray(weight).data).hexdigest()
 
 
 def weigh_classes(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
+from spinney.table.row_sums import sum_rows
 from spinney.tree.predict import spread_rows
 from spinney.tree.prune import CutStep, cut_sequence, from_units, risk_exponent
 from spinney.tree.subtree import find_tiers, heaviest_classes
@@ -128,10 +129,12 @@ def fold_errors(
         losses = node_losses(grown, rows.values[is_out], rows.y[is_out], weight[is_out], unit)
         shift = risk_exponent(tree, risk) - risk_exponent(grown, risk)
         sums += path_losses(grown, losses, np.ldexp(alphas, shift), risk)
-    weight = weight[is_used & np.any([fold.is_out for fold in folds], axis=0)]
-    error = sums[0] / weight.sum()
-    spread = sums[2] - 2.0 * error * sums[1] + error**2 * (weight**2).sum()
-    return error, np.sqrt(np.maximum(spread, 0.0)) / weight.sum()
+    counted = np.flatnonzero(is_used & np.any([fold.is_out for fold in folds], axis=0))
+    weight = weight[counted]
+    total = sum_rows(weight, counted)
+    error = sums[0] / total
+    spread = sums[2] - 2.0 * error * sums[1] + error**2 * sum_rows(weight**2, counted)
+    return error, np.sqrt(np.maximum(spread, 0.0)) / total
 
 
 def node_losses(

@@ -18,7 +18,8 @@ from spinney.ensemble.forest import ForestGrowth, Plan, as_member, vote_again
 from spinney.ensemble.out_of_bag import OutOfBagSums
 from spinney.ensemble.sampling import Draw, DrawParams, make_draw, positive_rows
 from spinney.estimators.cart import count_features, level_guard, tree_limits
-from spinney.estimators.checks import check_monotone, draw_seed, fingerprint, mark_weights
+from spinney.estimators.checks import check_monotone, draw_seed
+from spinney.estimators.fingerprints import fingerprint, mark_weights
 from spinney.estimators.out_of_bag import finish_out_of_bag
 from spinney.estimators.parameters import parameter
 from spinney.estimators.scoring import find_oob_scorer
@@ -58,14 +59,16 @@ def fit_forest(
     groups, strata: codes (n_rows,); old: the forest of the last fit, to which a warm start adds.
     """
     schema, labels = data.table.schema, model._labels  # noqa: SLF001
-    mark = fingerprint(data.table, data.y, labels)
+    like = "" if old is None else old.fingerprint
+    mark = fingerprint(data.table, data.y, labels, like=like)
     if old is not None:
         check_warm_start(model, old, mark, schema)
     seed = draw_seed(model.random_state) if old is None else old.seed
     draw, weight = make_draw(draw_params(model), data.table.n_rows, data.weight, groups, strata, seed)
     honest_fraction = float(model.honest_fraction) if model.honest else None
     if old is not None:
-        refuse_other_bags(old, draw, mark_weights(weight), honest_fraction)
+        draw = draw.by_blocks_of(old.draw)
+        refuse_other_bags(old, draw, mark_weights(weight, like=like), honest_fraction)
     n_new = model.n_estimators - (0 if old is None else len(old.forest))
     rows = code_for_bags(data._replace(weight=weight), labels, model, schema.n_features, n_new)
     plan = make_plan(model, data, rows, draw, honest_fraction)
@@ -91,7 +94,7 @@ def fit_forest(
         max_features=count_features(model.max_features, schema.n_features),
         honest_fraction=honest_fraction,
         fingerprint=mark,
-        weight_mark=mark_weights(weight),
+        weight_mark=mark_weights(weight, like=like),
         shift=plan.shift,
         target=KeptTarget(data.y.copy(), weight) if keeps_target else None,
         leaf_rows=leaf_rows,

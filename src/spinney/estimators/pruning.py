@@ -17,6 +17,7 @@ from spinney.ensemble.held_out import draw_held_out
 from spinney.estimators.cross_validated_pruning import Fold, cross_validate
 from spinney.estimators.growers import EncodedRows, TreeTraining
 from spinney.model.fitted_tree import CrossValidation, Pruning
+from spinney.table.row_sums import sum_rows
 from spinney.table.sparse import fill_in
 from spinney.tree.pessimistic import prune_pessimistic
 from spinney.tree.predict import predict_classes, predict_values, spread_rows
@@ -281,5 +282,7 @@ def error_on(tree: Tree, rows: EncodedRows) -> float:
         with np.errstate(over="ignore"):
             loss = (predict_values(tree, rows.values) - rows.y) ** 2
     # Weights near the largest number would overflow their sum.
-    weight = None if rows.weight is None else rows.weight / rows.weight.max()
-    return float(np.average(loss, weights=weight))
+    if rows.weight is None:
+        return sum_rows(loss) / len(loss)
+    weight = rows.weight / rows.weight.max()
+    return sum_rows(loss * weight) / sum_rows(weight)

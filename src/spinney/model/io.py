@@ -3,7 +3,7 @@
 The container (`model.container`) holds four texts: `format`, which is "spinney"; `version`, that of the format;
 `library`, the version of Spinney that wrote it; and `model`, JSON with the parts below. A fifth, `training`, is JSON
 too, and tells of the training data what `spinney train` knows; files without it are of version 1.0. Files of models
-that read dates are of version 1.2.
+that read dates are of version 1.2, those of models whose rows are drawn or hashed by blocks of version 1.3.
 
     method      the estimator's class
     summary     what the model is made of: features, classes, trees, nodes, rows that the first tree grew on
@@ -13,6 +13,7 @@ that read dates are of version 1.2.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,9 +27,10 @@ if TYPE_CHECKING:
     import os
 
 FORMAT = "spinney"
-MAJOR, MINOR = 1, 2
-TOLD_SINCE, DATED = 1, 2  # minor versions that added the training data, and dates
+MAJOR, MINOR = 1, 3
+TOLD_SINCE, DATED, BLOCKED = 1, 2, 3  # minor versions that added the training data, dates, and bags by blocks
 _DATES = '"is":"DateColumn"'  # as `dump` writes it, and no text that it quotes
+_BLOCKS = re.compile('"block_bits":|"tree:[0-9a-f]{64}')  # bags drawn by blocks, and data hashed by them
 TEXTS = {"format", "version", "library", "model"}
 TRAINING = "training"
 TOLD: dict[str, type] = {"target": str, "rows": int, "sha256": str}  # of the training data, each optional
@@ -58,7 +60,8 @@ def save(
         "summary": summarise(predictor),
     }
     model = dump(content).decode()
-    minor = DATED if _DATES in model else 0 if training is None else TOLD_SINCE
+    needs = {BLOCKED: _BLOCKS.search(model) is not None, DATED: _DATES in model, TOLD_SINCE: training is not None}
+    minor = max((version for version, is_needed in needs.items() if is_needed), default=0)
     text = {"format": FORMAT, "version": f"{MAJOR}.{minor}", "library": __version__, "model": model}
     if training is not None:
         text[TRAINING] = dump(training).decode()
@@ -169,6 +172,8 @@ def open_content(container: Container) -> dict[str, Any]:
         raise BrokenFileError(f"the texts must be {sorted(TEXTS)}")
     if _DATES in text["model"] and int(minor) < DATED:
         raise BrokenFileError(f"a model that reads dates is of version 1.{DATED}")
+    if int(minor) < BLOCKED and _BLOCKS.search(text["model"]):
+        raise BrokenFileError(f"a model whose rows are drawn or hashed by blocks is of version 1.{BLOCKED}")
     read_training(text)
     content = load_json(text["model"], sum(array.nbytes for array in container.arrays.values()) + len(text["model"]))
     if not isinstance(content, dict) or set(content) != PARTS or not isinstance(content["method"], str):

@@ -14,5 +14,6 @@
 | `binning.py` | bins of codes in bytes: what boosting grows on |
 | `bundles.py` | features that share a byte |
 | `fixed_point.py` | targets and weights as integers |
+| `row_sums.py` | float sums over rows, by blocks of the table |
 | `shared_columns.py` | columns read once for several models |
 """

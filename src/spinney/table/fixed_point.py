@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._types import CLASSES, MOMENTS, SUM, SUM_BITS
+from spinney.table.row_sums import sum_products
 
 SQUARE_BITS = 31  # of a sum whose square fits an int64
 WHOLE_LIMIT = 2**31  # squares of whole weights' sums then fit an int64
@@ -227,5 +228,4 @@ def excess_bits(values: NDArray[np.int64], counts: NDArray[np.int64]) -> int:
     """Bits by which the sum of `counts * |values|` could leave the range of fixed-point sums."""
     if len(values) != len(counts):  # not needed
         return 0
-    total = float((np.abs(values).astype(np.float64) * counts).sum())  # no BLAS: its threads spin
-    return max(math.frexp(total * MARGIN)[1] - SUM_BITS, 0)
+    return max(math.frexp(sum_products(values, counts) * MARGIN)[1] - SUM_BITS, 0)

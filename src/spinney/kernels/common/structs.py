@@ -1377,6 +1377,15 @@ class DrawStrata(NamedTuple):
     n_drawn: NDArray[np.int64]  # (n_strata,): draws from each
 
 
+class DrawSpan(NamedTuple):
+    """The ids whose part of a bag is wanted, and the tree over the blocks of all. Life: a draw; kernels only read."""
+
+    first: int  # id
+    last: int  # id, excluded
+    block_bits: int  # a block has 2**block_bits ids
+    n_levels: int  # of the tree below its top: 2**n_levels blocks hold all ids
+
+
 class DrawGuide(NamedTuple):
     """How a place on the line of all weights leads to its unit. Life: fit; Python makes it, kernels only read."""
 

@@ -5,6 +5,8 @@
                ByteTable, mass of its codes ──► fill_bins ──► recode ──► ByteTable of fewer bins
     draws      (seed, tree) ──► how often each row is in the bag of that tree; DrawStrata, DrawGuide and PoissonRates
                say what is drawn from, and with which chances
+    block_draws    the same for the rows of a DrawSpan: a tree of halves ──► draws of a block ──► counts
+        halves     the draws of a range ──► those of its left half, by one random number
 
 `table/binning.py` and `ensemble/sampling.py` make the structs and call these; `predict/bits.py` finds the rank of a
 value among thresholds by the same segments.

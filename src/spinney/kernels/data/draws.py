@@ -102,11 +102,18 @@ def fill_fractions(seed: np.uint64, tree: np.uint64, order: np.ndarray, fraction
 
 
 @door
-def draw_poisson(seed: np.uint64, tree: np.uint64, order: np.ndarray, rates: PoissonRates, counts: np.ndarray) -> None:
-    """Draw the count of each unit from a Poisson distribution, by the unit alone; counts begin as zeros.
+def draw_poisson(
+    seed: np.uint64,
+    tree: np.uint64,
+    order: np.ndarray,
+    rates: PoissonRates,
+    first: int,  # the unit whose count is counts[0]
+    counts: np.ndarray,
+) -> int:
+    """Draw the count of each unit of `order` from a Poisson distribution, by the unit alone; return the sum of all.
 
     A large mean is drawn as a sum of pieces with small ones, each by inversion of one uniform draw: the chance of 0
-    stays far from the end of float64. If no unit is drawn, one is, all alike: a bag is never empty.
+    stays far from the end of float64.
     """
     n_pieces = rates.n_pieces
     key = bag_key(seed, tree)
@@ -130,10 +137,15 @@ def draw_poisson(seed: np.uint64, tree: np.uint64, order: np.ndarray, rates: Poi
                 k += 1
                 chance *= mean / np.float64(k)
             count += k
-        counts[unit] = count
+        counts[unit - first] = count
         n_drawn += count
-    if n_drawn == 0:
-        counts[np.int64(order[below(fold(key, LAST), 0, n_units)])] = 1
+    return n_drawn
+
+
+@inlined
+def draw_last(seed: np.uint64, tree: np.uint64, n_units: int) -> int:
+    """Draw the one unit of a bag that would be empty, as its place in `order`."""
+    return below(fold(bag_key(seed, tree), LAST), 0, n_units)
 
 
 @door

@@ -1,0 +1,90 @@
+"""Hashes of training data, to know them again: no model keeps X.
+
+A table of up to 65,536 rows is hashed as a whole. Of a larger one every block of so many rows is hashed by itself, and
+then the hashes of the blocks in their order: whoever holds some blocks can hash them, in any order and on any machine.
+Such a hash begins with "tree:". Models of before have hashes of the whole; what is compared with one is hashed as it
+was (`like`).
+
+    block of rows    SHA-256 of its columns, one after the other, as float64 (levels by index, one NaN), then of its y
+    table            SHA-256 of what the values mean, and the hashes of the blocks
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spinney.table.ingest import Table
+
+HASHED_CELLS = 1 << 20  # of columns that are hashed at once: 8 MB
+HASHED_ROWS = 1 << 16  # of a block
+TREE = "tree:"
+
+
+class BlockHashes:
+    """Hashes of the blocks of rows of a table, whose columns come one after the other.
+
+    Parameters
+    ----------
+    n_rows : int
+    size : int
+        Rows of a block.
+    """
+
+    def __init__(self, n_rows: int, size: int) -> None:
+        self.edges = [*range(0, n_rows, size), n_rows]
+        self.digests = [hashlib.sha256() for _ in self.edges[:-1]]
+
+    def add(self, values: NDArray[Any]) -> None:
+        """Add columns (n_columns, n_rows), or one (n_rows,)."""
+        for k, digest in enumerate(self.digests):
+            digest.update(np.ascontiguousarray(values[..., self.edges[k] : self.edges[k + 1]]).data)
+
+    def join(self, meaning: bytes) -> str:
+        """The hash of all blocks, and of what their values mean."""
+        return TREE + hashlib.sha256(meaning + b"".join(digest.digest() for digest in self.digests)).hexdigest()
+
+
+def has_blocks(n_rows: int, like: str) -> bool:
+    """Whether rows are hashed by blocks, as a hash `like` that they are compared with; empty: there is none."""
+    return n_rows > HASHED_ROWS and (not like or like.startswith(TREE))
+
+
+def fingerprint(table: Table, y: NDArray[Any], classes: tuple[Any, ...] | None = None, *, like: str = "") -> str:
+    """Hash of the training data.
+
+    Values hold levels by their index, and y classes by their code: what these stand for is hashed as well.
+    """
+    schema, n_rows = table.schema, table.n_rows
+    meaning = repr((n_rows, schema.n_features, schema.names, schema.levels, classes)).encode()
+    blocks = BlockHashes(n_rows, HASHED_ROWS) if has_blocks(n_rows, like) else None
+    whole = hashlib.sha256(meaning)
+    n_at_once = max(HASHED_CELLS // max(n_rows, 1), 1)
+    for first in range(0, schema.n_features, n_at_once):
+        columns = table.block(first, min(first + n_at_once, schema.n_features))
+        columns[np.isnan(columns)] = np.nan  # one bit pattern
+        if blocks is None:
+            whole.update(np.ascontiguousarray(columns).data)
+        else:
+            blocks.add(columns)
+    if blocks is None:
+        whole.update(np.ascontiguousarray(y).data)
+        return whole.hexdigest()
+    blocks.add(y)
+    return blocks.join(meaning)
+
+
+def mark_weights(weight: NDArray[np.float64] | None, *, like: str = "") -> str:
+    """Hash of row weights, or of another column of numbers; weights of 1 are as good as none."""
+    if weight is None or bool(np.all(weight == 1.0)):
+        return ""
+    if not has_blocks(len(weight), like):
+        return hashlib.sha256(np.ascontiguousarray(weight).data).hexdigest()
+    blocks = BlockHashes(len(weight), HASHED_ROWS)
+    blocks.add(weight)
+    return blocks.join(b"")
