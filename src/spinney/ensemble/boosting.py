@@ -17,7 +17,7 @@ import numpy as np
 
 from spinney._jit import SameTypes
 from spinney._threads import Team
-from spinney._types import IS_CATEGORICAL, N_CODES, N_WORDS, SUM_BITS
+from spinney._types import IS_CATEGORICAL, N_CODES, N_WORDS, ROW, SUM_BITS
 from spinney.ensemble.best_constant import row_weights, weighted_mean, weighted_quantile
 from spinney.ensemble.losses import RoundRows
 from spinney.ensemble.oob_stopping import MOST_ROWS, OutOfBagStop
@@ -254,11 +254,7 @@ class Boosting:
         """Grow a tree for each raw score, and add their values to `raw`."""
         number = self.first_round + self.n_rounds
         self.loss.begin_round(self.y, None if len(self.weight) == 1 else self.weight, self.raw)
-        bag = None
-        if self.bags is not None:
-            bag = self.bags.rows(number).astype(np.int32)
-            self.is_in[:] = 0
-            self.is_in[bag] = 1
+        bag = None if self.bags is None else self.draw_bag(self.bags, number)
         outside = None if self.stop is None else np.flatnonzero(self.is_in == 0)[:MOST_ROWS]
         before = self.loss_of(outside)
         for k in range(self.loss.n_raw):
@@ -266,6 +262,21 @@ class Boosting:
         if self.stop is not None:
             self.stop.note(before - self.loss_of(outside))
         self.n_rounds += 1
+
+    def draw_bag(self, bags: Draw, number: int) -> NDArray[np.int32]:
+        """Mark the rows of a round's bag in `is_in`; return them, ascending."""
+        n_rows, parts = len(self.is_in), [np.empty(0, ROW)] * self.team.n_workers
+
+        def draw(part: int) -> None:
+            lo, hi = bags.block_range(part, len(parts))
+            self.is_in[lo:hi] = bags.counts(number, lo, hi)
+            parts[part] = (np.flatnonzero(self.is_in[lo:hi]) + lo).astype(ROW)
+
+        if bags.has_blocks and n_rows >= ROWS_AT_ONCE:
+            self.team.run(draw)
+            return np.concatenate(parts)
+        self.is_in[:] = bags.counts(number)
+        return np.flatnonzero(self.is_in).astype(ROW)
 
     def loss_of(self, rows: NDArray[np.int64] | None) -> float:
         """The mean loss of some rows by the scores so far; 0 for none."""
