@@ -130,7 +130,9 @@ class ModelFile:
     def load(self) -> Any:
         """The estimator."""
         if self.is_alone:
-            raise ValueError(f"{self.path} holds a predictor without an estimator: open it with spinney.load_predictor")
+            raise PredictorAloneError(
+                f"{self.path} holds a predictor without an estimator: open it with spinney.load_predictor"
+            )
         return self.trust(self.read_estimator)
 
     def read_predictor(self) -> Predictor | None:
@@ -161,6 +163,10 @@ class ModelFile:
 
 class NewerFileError(BrokenFileError):
     """A file is of a later version of the format."""
+
+
+class PredictorAloneError(ValueError):
+    """A file holds no estimator."""
 
 
 class MissingLossError(ValueError):
