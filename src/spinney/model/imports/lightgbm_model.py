@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from spinney._types import MAX_CODES
 from spinney.model.container import BrokenFileError
 from spinney.model.imports.foreign_file import (
     MOST_CLASSES,
@@ -46,7 +47,7 @@ LINKS = {  # of objectives; what is not here is refused by name
 }
 END = "end of trees"
 VERSIONS = ("v2", "v3", "v4")
-IS_CATEGORICAL, IS_DEFAULT_LEFT, MISSING_SHIFT, MISSING_MASK = 1, 2, 2, 3  # bits of decision_type
+IS_CATEGORICAL, IS_DEFAULT_LEFT, FIRST_KIND, N_KINDS = 1, 2, 4, 4  # of decision_type: bits, then what is missing
 NONE, ZERO, NAN = range(3)  # what is missing
 BITS = 32  # of a word of a set of categories
 
@@ -179,7 +180,7 @@ def read_text(text: ModelText, classes: Any) -> RoundPredictor:
     schema = read_columns(text, n_features)
     n_levels = count_levels(schema)
     codes = [list_codes(schema, j, text) for j in range(n_features)]
-    nodes = [read_tree(tree, factor, codes) for tree in text.trees]
+    nodes = [read_lightgbm_tree(tree, factor, codes) for tree in text.trees]
     forest = join_nodes(nodes, n_levels, name_columns(schema))
     n_classes = {"logistic": 2, "softmax": n_raw}.get(link, 0)
     if n_classes:
@@ -247,12 +248,17 @@ def find_asked(text: ModelText, n_features: int) -> dict[int, set[int]]:
         if tree.get("num_cat", "0") == "0":
             continue
         decision, feature = read_whole(tree, "decision_type"), read_whole(tree, "split_feature")
-        threshold = read_numbers(tree, "threshold")
+        threshold, words = read_numbers(tree, "threshold"), read_words(tree)
         for at in np.flatnonzero(decision & IS_CATEGORICAL).tolist():
             j = int(feature[at])
             if not 0 <= j < n_features:
                 raise BrokenFileError(f"a test asks for column {j} of {n_features}")
-            asked.setdefault(j, set()).update(read_set(tree, threshold[at]).tolist())
+            found = words.list_set(threshold[at])
+            mine = asked.setdefault(j, set())
+            if len(found) + len(mine) <= 2 * MAX_CODES:  # else there are too many
+                mine.update(found.tolist())
+            if len(found) > MAX_CODES or len(mine) > MAX_CODES:
+                raise NotImportedError(f"column {j} has more than {MAX_CODES:,} categories, which are not read")
     return asked
 
 
@@ -275,19 +281,30 @@ def read_whole(tree: dict[str, str], name: str) -> NDArray[np.int64]:
     return np.array([int(part) for part in tree.get(name, "").split()], np.int64)
 
 
-def read_set(tree: dict[str, str], number: float) -> NDArray[np.int64]:
-    """The categories of a set, by its number."""
+class SetWords(NamedTuple):
+    """The sets of categories of a tree, as words of 32 bits end to end."""
+
+    edges: NDArray[np.int64]
+    words: NDArray[np.int64]
+
+    def list_set(self, number: float) -> NDArray[np.int64]:
+        """The categories of a set, by its number."""
+        edges, words, at = self.edges, self.words, int(number)
+        if not (0 <= at < len(edges) - 1 and 0 <= edges[at] <= edges[at + 1] <= len(words)):
+            raise BrokenFileError("a set of categories goes beyond its words")
+        bits = np.unpackbits(words[edges[at] : edges[at + 1]].astype("<u4").view(np.uint8), bitorder="little")
+        return np.flatnonzero(bits).astype(np.int64)
+
+
+def read_words(tree: dict[str, str]) -> SetWords:
+    """The sets of categories of a tree."""
     edges, words = read_whole(tree, "cat_boundaries"), read_whole(tree, "cat_threshold")
-    at = int(number)
-    if not (0 <= at < len(edges) - 1 and 0 <= edges[at] <= edges[at + 1] <= len(words)):
-        raise BrokenFileError("a set of categories goes beyond its words")
     if bool(np.any((words < 0) | (words >= 1 << BITS))):
         raise BrokenFileError("cat_threshold must be words of 32 bits")
-    bits = np.unpackbits(words[edges[at] : edges[at + 1]].astype("<u4").view(np.uint8), bitorder="little")
-    return np.flatnonzero(bits).astype(np.int64)
+    return SetWords(edges, words)
 
 
-def read_tree(tree: dict[str, str], factor: float, codes: list[NDArray[np.int64]]) -> TreeNodes:
+def read_lightgbm_tree(tree: dict[str, str], factor: float, codes: list[NDArray[np.int64]]) -> TreeNodes:
     """The nodes of one tree: tests, then leaves; factor: what its leaves are multiplied by."""
     n_leaves = whole(tree.get("num_leaves"), "num_leaves", 1)
     n_tests = n_leaves - 1
@@ -304,13 +321,14 @@ def read_tree(tree: dict[str, str], factor: float, codes: list[NDArray[np.int64]
     none = np.full(n_leaves, NO_CHILD)
     left, right = (np.concatenate([np.where(side < 0, n_tests - 1 - side, side), none]) for side in child)
     is_category = (decision & IS_CATEGORICAL) != 0
-    missing = (decision >> MISSING_SHIFT) & MISSING_MASK
+    missing = (decision // FIRST_KIND) % N_KINDS
     is_left = np.where(missing == NONE, threshold >= 0.0, (decision & IS_DEFAULT_LEFT) != 0) & ~is_category
     is_among = (threshold > BELOW) & (threshold < NEAREST) & (missing != ZERO)
     cut = np.concatenate([np.where(is_among, np.where(threshold >= 0.0, NEAREST, BELOW), threshold), value])
     subsets: list[NDArray[np.bool_]] = []
+    words = read_words(tree)
     for at in np.flatnonzero(is_category).tolist():
-        chosen = read_set(tree, threshold[at])
+        chosen = words.list_set(threshold[at])
         cut[at] = len(subsets)
         if not 0 <= feature[at] < len(codes):
             raise BrokenFileError(f"a test asks for column {feature[at]} of {len(codes)}")

@@ -128,7 +128,7 @@ def read_forest_of(members: Iterable[Any], model: Any, classes: NDArray[Any] | N
     labels = None if classes is None else tuple(classes.tolist())
     legend = name_columns(schema, labels, CRITERIA.get(model.criterion))
     n_classes = 0 if classes is None else len(classes)
-    nodes = (read_tree(member.tree_, n_classes) for member in members)
+    nodes = (read_sklearn_tree(member.tree_, n_classes) for member in members)
     forest = join_nodes(nodes, count_levels(schema), legend, n_classes)
     return VotePredictor(schema, classes, forest)
 
@@ -141,14 +141,14 @@ def read_boosting(model: Any, classes: NDArray[Any] | None) -> RoundPredictor:
     start = np.ravel(model._raw_predict_init(np.zeros((1, int(model.n_features_in_)), np.float32)))  # noqa: SLF001
     schema = find_schema(model)
     members = model.estimators_.reshape(-1)  # round by round
-    nodes = (read_tree(member.tree_, 0, float(model.learning_rate)) for member in members)
+    nodes = (read_sklearn_tree(member.tree_, 0, float(model.learning_rate)) for member in members)
     forest = join_nodes(nodes, count_levels(schema), name_columns(schema, None, None))
     link = "identity" if classes is None else "softmax" if len(start) > 1 else "logistic"
     link = "half_logistic" if model.loss == "exponential" else link
     return RoundPredictor(schema, classes, forest, start.astype(np.float64), link, len(model.estimators_))
 
 
-def read_tree(tree: Any, n_classes: int, factor: float | None = None) -> TreeNodes:
+def read_sklearn_tree(tree: Any, n_classes: int, factor: float | None = None) -> TreeNodes:
     """The nodes of a tree; factor: what its leaves are multiplied by."""
     nodes = tree.__getstate__()["nodes"]
     values = tree.value[:, 0, :]

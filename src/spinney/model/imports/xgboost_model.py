@@ -51,7 +51,8 @@ LINKS = {  # of objectives; what is not here is refused by name
 }  # fmt: skip
 ODDS = {"binary:logistic", "reg:logistic"}  # whose base score is a probability
 CATEGORICAL = 1  # as split_type
-MOST_LEVELS = MAX_CODES
+MOST_LEVELS = MAX_CODES - 2 * WORD_BITS  # of a column
+MOST_ALL_LEVELS = 1 << 22  # of all: a file names the last one in a few letters
 
 
 class CategorySets(NamedTuple):
@@ -151,7 +152,10 @@ def read_learner(learner: Any) -> RoundPredictor:
     if len(weights) != len(trees) or not np.isfinite(weights).all():
         raise BrokenFileError(f"{len(weights)} weights (weight_drop) for {len(trees)} trees")
     n_raw = max(n_classes, 1)
-    nodes = [read_tree(tree, found, w, n_levels) for tree, found, w in zip(trees, sets, weights.tolist(), strict=True)]
+    nodes = [
+        read_xgboost_tree(tree, found, w, n_levels)
+        for tree, found, w in zip(trees, sets, weights.tolist(), strict=True)
+    ]
     order = order_trees(need(booster, "tree_info"), len(trees), n_raw)
     if not nodes:
         nodes, order = [single_leaf()], [0] * n_raw
@@ -207,9 +211,23 @@ def find_levels(
     are at least 64 codes more than sets name, which rows may bring.
     """
     types = learner.get("feature_types") or []
-    levels: list[list[Any] | None] = [None] * n_features
     known = read_categories(booster.get("cats"))
-    most: dict[int, int] = {}
+    levels = [known.get(j) or None if j < len(types) and types[j] == "c" else None for j in range(n_features)]
+    tops, must_differ = find_tops(trees, sets, n_features)
+    if sum(top + 2 * WORD_BITS for top in tops.values()) > MOST_ALL_LEVELS:
+        raise NotImportedError(f"columns of more than {MOST_ALL_LEVELS:,} categories together are not read")
+    for j, top in tops.items():
+        named = levels[j]
+        if named is None:
+            levels[j] = list(range(((top + 1) // WORD_BITS + 2) * WORD_BITS if j in must_differ else top + 1))
+        elif top >= len(named):
+            raise BrokenFileError(f"column {j} has {len(named)} categories, a test asks for number {top}")
+    return levels
+
+
+def find_tops(trees: list[Any], sets: list[CategorySets], n_features: int) -> tuple[dict[int, int], set[int]]:
+    """The largest code that sets of each column name; the columns whose missing values go where other codes do not."""
+    tops: dict[int, int] = {}
     must_differ = set()
     for tree, found in zip(trees, sets, strict=True):
         feature = numbers(need(tree, "split_indices"), "split_indices", np.int64)
@@ -218,20 +236,10 @@ def find_levels(
             if not (0 <= node < len(feature) == len(is_left) and 0 <= feature[node] < n_features):
                 raise BrokenFileError("a set of categories is of no node, or of no column")
             j = int(feature[node])
-            most[j] = max(most.get(j, 0), int(chosen.max(initial=0)))
+            tops[j] = max(tops.get(j, 0), int(chosen.max(initial=0)))
             if not is_left[node]:
                 must_differ.add(j)
-    for j in range(min(n_features, len(types))):
-        if types[j] == "c" and known.get(j):
-            levels[j] = known[j]
-    for j, top in most.items():
-        if levels[j] is not None:
-            if top >= len(levels[j] or ()):
-                raise BrokenFileError(f"column {j} has {len(levels[j] or ())} categories, a test asks for number {top}")
-            continue
-        n = top + 1
-        levels[j] = list(range((n // WORD_BITS + 2) * WORD_BITS if j in must_differ else n))
-    return levels
+    return tops, must_differ
 
 
 def read_categories(cats: Any) -> dict[int, list[Any]]:
@@ -250,7 +258,9 @@ def read_categories(cats: Any) -> dict[int, list[Any]]:
     return found
 
 
-def read_tree(tree: dict[str, Any], sets: CategorySets, factor: float, n_levels: NDArray[np.int32]) -> TreeNodes:
+def read_xgboost_tree(
+    tree: dict[str, Any], sets: CategorySets, factor: float, n_levels: NDArray[np.int32]
+) -> TreeNodes:
     """The nodes of one tree; factor: what its leaves are multiplied by."""
     left, right, feature, kind, is_left = (
         numbers(tree.get(name, []), name, np.int64)
