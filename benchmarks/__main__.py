@@ -23,6 +23,7 @@ QUESTIONS = (
     "textbook",
     "files",
     "prediction",
+    "imports",
 )
 
 

@@ -3,7 +3,7 @@
 A block fenced as `python` is executed, all blocks of a page in one namespace. A fence without a language right below
 holds what it prints. A block fenced as `console` has commands after `$ `, each followed by what it prints, or by
 nothing where that does not matter. A line `...` stands for any lines; times, cores and versions may differ.
-A block fenced as `py` is shown and not run.
+A block fenced as `py` is shown and not run. Files in the folder `files` beside a page are at hand where it is run.
 """
 
 import contextlib
@@ -12,6 +12,7 @@ import itertools
 import os
 import re
 import shlex
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -38,6 +39,12 @@ class Output(NamedTuple):
     told: str
     printed: str
     span: tuple[int, int]
+
+
+def copy_files(page, folder):
+    """Put the files that pages of a folder read, those of its `files`, where a page is run."""
+    for path in sorted((page.parent / "files").glob("*")):
+        shutil.copy(path, folder)
 
 
 def run_page(text):
@@ -104,6 +111,7 @@ def write_outputs(path):
     """Put what the code of a page prints into the page, where it says something else."""
     text = path.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        copy_files(path, folder)
         outputs = run_page(text)
     for output in reversed([output for output in outputs if not is_as_told(output)]):
         begin, end = output.span

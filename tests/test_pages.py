@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from pages import FENCE, REPOSITORY, Output, is_as_told, run_page
+from pages import FENCE, REPOSITORY, Output, copy_files, is_as_told, run_page
 
 PAGES = [
     path.relative_to(REPOSITORY).as_posix()
@@ -29,6 +29,7 @@ WITH_CODE = [
 @pytest.mark.parametrize("page", WITH_CODE)
 def test_the_code_of_a_page_prints_what_the_page_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    copy_files(REPOSITORY / page, tmp_path)
     for output in run_page((REPOSITORY / page).read_text(encoding="utf-8")):
         assert is_as_told(output), f"{output.code}\nprints\n{output.printed}"
 

@@ -29,7 +29,11 @@ if TYPE_CHECKING:
     from spinney.model.container import BrokenFileError
     from spinney.model.ensemble_theory import decompose_error, decompose_variance, strength_and_correlation, vote_error
     from spinney.model.export.exporting import export
-    from spinney.model.io import load_predictor
+    from spinney.model.imports.catboost_model import from_catboost
+    from spinney.model.imports.lightgbm_model import from_lightgbm
+    from spinney.model.imports.sklearn_model import from_sklearn
+    from spinney.model.imports.xgboost_model import from_xgboost
+    from spinney.model.io import load_predictor, save_predictor
     from spinney.table.binning import equal_density_bins
     from spinney.table.ingest import read_table
 
@@ -59,11 +63,16 @@ _HOMES = {
     "decompose_variance": "spinney.model.ensemble_theory",
     "equal_density_bins": "spinney.table.binning",
     "export": "spinney.model.export.exporting",
+    "from_catboost": "spinney.model.imports.catboost_model",
+    "from_lightgbm": "spinney.model.imports.lightgbm_model",
+    "from_sklearn": "spinney.model.imports.sklearn_model",
+    "from_xgboost": "spinney.model.imports.xgboost_model",
     "load_model": "spinney.estimators.saving",
     "load_predictor": "spinney.model.io",
     "plot": "",  # a module of its own
     "read_table": "spinney.table.ingest",
     "rounds_to_fit": "spinney.model.adaboost_bounds",
+    "save_predictor": "spinney.model.io",
     "show_versions": "spinney._versions",
     "strength_and_correlation": "spinney.model.ensemble_theory",
     "study": "",  # a package of its own
@@ -100,11 +109,16 @@ __all__ = [
     "decompose_variance",
     "equal_density_bins",
     "export",
+    "from_catboost",
+    "from_lightgbm",
+    "from_sklearn",
+    "from_xgboost",
     "load_model",
     "load_predictor",
     "plot",
     "read_table",
     "rounds_to_fit",
+    "save_predictor",
     "show_versions",
     "strength_and_correlation",
     "study",

@@ -51,6 +51,7 @@ def test_version_and_help():
         "trace",
         "prune",
         "export",
+        "import",
         "datasets",
         "warmup",
         "doctor",

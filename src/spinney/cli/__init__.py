@@ -6,6 +6,7 @@
 | `study.py` | `spinney study` |
 | `models.py` | `spinney train` |
 | `exports.py` | `spinney export` |
+| `imports.py` | `spinney import` |
 | `inspection.py` | `spinney inspect` |
 | `predictions.py` | `spinney predict`, `spinney evaluate` |
 | `trees.py` | `spinney tree`, `spinney trace`, `spinney prune` |

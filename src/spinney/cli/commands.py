@@ -8,6 +8,7 @@ from spinney import __version__
 from spinney.cli.about import datasets, doctor, warmup
 from spinney.cli.exports import export
 from spinney.cli.group import Commands
+from spinney.cli.imports import import_model
 from spinney.cli.inspection import inspect
 from spinney.cli.models import train
 from spinney.cli.predictions import evaluate, predict
@@ -28,5 +29,19 @@ def main() -> None:
     """Tree methods, each faithful to its source."""
 
 
-for command in (study, train, predict, evaluate, inspect, tree, trace, prune, export, datasets, warmup, doctor):
+for command in (
+    study,
+    train,
+    predict,
+    evaluate,
+    inspect,
+    tree,
+    trace,
+    prune,
+    export,
+    import_model,
+    datasets,
+    warmup,
+    doctor,
+):
     main.add_command(command)

@@ -76,7 +76,8 @@ def inspect(model: str, is_all: bool, as_json: bool) -> None:
     if found.classes is not None:
         facts["classes"] = f"{len(found.classes)}: {', '.join(map(str, found.classes[:MOST_LISTED]))}"
         facts["classes"] += " ..." * (len(found.classes) > MOST_LISTED)
-    facts["parameters"] = f"{', '.join(found.changed)}; others at their defaults" if found.changed else "defaults"
+    told_parameters = f"{', '.join(found.changed)}; others at their defaults" if found.changed else "defaults"
+    facts["parameters"] = "not in the file, which holds a predictor alone" if file.is_alone else told_parameters
     if found.pruning is not None:
         facts["pruning"] = found.pruning
     print_pairs(facts.items())
@@ -96,16 +97,22 @@ def find_day(path: str) -> str:
 def ask_file(file: ModelFile) -> ModelFacts:
     """The facts of a model that is trees of one forest: what predicts is read, the rest of the file is looked at."""
     predictor: Any = file.predictor
-    stored = file.content["estimator"]
-    fitted = dict(stored["fitted"]["items"])
     schema = predictor.schema
-    return ModelFacts(
+    facts = ModelFacts(
         method=file.method,
         classes=None if predictor.classes is None else predictor.classes.tolist(),
         schema=schema,
         names=list(schema.names or [f"x{j}" for j in range(schema.n_features)]),
         importances=predictor.feature_importances,
-        trees=predictor.forest if hasattr(predictor, "forest") else [predictor.tree],
+        trees=list_trees(predictor),
+        parameters={},
+        changed=[],
+    )
+    if file.is_alone:
+        return facts._replace(rounds=getattr(predictor, "n_rounds", None))
+    stored = file.content["estimator"]
+    fitted = dict(stored["fitted"]["items"])
+    return facts._replace(
         parameters=read_parameters(stored),
         changed=tell_changes(stored),
         rounds=fitted.get("best_iteration_"),
@@ -209,6 +216,17 @@ def ask_estimator(path: str) -> ModelFacts:
     )
 
 
+def load_whole(path: str) -> Any:
+    """The estimator of a model file, or the predictor where it holds nothing else."""
+    from spinney import load_model, load_predictor
+    from spinney.model.io import PredictorAloneError
+
+    try:
+        return load_model(path)
+    except PredictorAloneError:
+        return load_predictor(path)
+
+
 def importances_of(estimator: Any) -> Any:
     """Importances of the features, where the model has some."""
     try:
@@ -219,6 +237,10 @@ def importances_of(estimator: Any) -> Any:
 
 def list_trees(estimator: Any) -> Any:
     """The trees of a model: a forest, or a list of trees; None where its members have none."""
+    from spinney.model.base_predictor import Predictor
+
+    if isinstance(estimator, Predictor):
+        return estimator.forest if hasattr(estimator, "forest") else [estimator.tree]  # type: ignore[attr-defined]
     from spinney.estimators.base_tree import TreeEstimator
 
     if isinstance(estimator, TreeEstimator):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spinney.cli.group import Problem
-from spinney.cli.inspection import list_trees
+from spinney.cli.inspection import list_trees, load_whole
 from spinney.cli.methods import find_method, read_settings
 from spinney.cli.models import set_option
 from spinney.cli.output import check_new, force_option, json_option, print_json, print_lines
@@ -129,10 +129,9 @@ def fit_single(training: TrainingTable, method: str, params: dict[str, Any], *, 
 
 def take_tree(path: str, number: int | None) -> tuple[Any, str]:
     """A tree of a model, and a line about it."""
-    from spinney import load_model
     from spinney.reading.wording import count
 
-    estimator = load_model(path)
+    estimator = load_whole(path)
     trees = list_trees(estimator)
     kind = type(estimator).__name__
     if trees is None:

@@ -6,15 +6,16 @@ rounds, from the start of the model on: the very additions of training, so that 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spinney._jit import fixed, kernels
 from spinney._node_layout import child_of_link, feature_of_link
 from spinney.kernels.common.structs import LeafShares
+from spinney.model.forest_votes import linear_values
 from spinney.table.sparse import SparseRows
-from spinney.tree.predict import BLOCK_ROWS, STEP_SECONDS, can_score, make_lane_scratch, score_bits
+from spinney.tree.predict import BLOCK_ROWS, STEP_SECONDS, can_score, find_all_leaves, make_lane_scratch, score_bits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from spinney.tree.forest import Forest
 
 TYPICAL_DEPTH = 8  # of a boosted tree
+LINEAR_ROWS = 1 << 12  # whose linear leaves are worked out at once
 
 
 def begin_raw(start: NDArray[np.float64], n_rows: int, offset: NDArray[np.float64] | None) -> NDArray[np.float64]:
@@ -54,6 +56,9 @@ def add_rounds(forest: Forest, rounds: range, values: Values, lo: int, hi: int, 
             raw[:, rows] = scores
         return
     n_raw = len(raw)
+    if forest.linear is not None:
+        add_linear_rounds(forest, rounds, values, lo, hi, raw)
+        return
     n_trees = len(rounds) * n_raw
     k = kernels((hi - lo) * n_trees * TYPICAL_DEPTH * STEP_SECONDS)
     if can_score(forest, len(rounds), hi - lo, k):
@@ -69,6 +74,19 @@ def add_rounds(forest: Forest, rounds: range, values: Values, lo: int, hi: int, 
             first_word=fixed(np.ascontiguousarray(forest.first_word[trees])),
         )
         k.predict.lanes.vote(fixed(values), lo, hi, packed, no_shares, scratch, raw[row].reshape(-1, 1))
+
+
+def add_linear_rounds(
+    forest: Forest, rounds: range, values: NDArray[Any], lo: int, hi: int, raw: NDArray[np.float64]
+) -> None:
+    """The same for trees with linear leaves: each adds what its leaf says as a whole."""
+    n_raw = len(raw)
+    for first in range(lo, hi, LINEAR_ROWS):
+        rows = slice(first, min(first + LINEAR_ROWS, hi))
+        block = values[rows]
+        said = linear_values(forest, find_all_leaves(forest, block), block)
+        for t in range(rounds.start * n_raw, rounds.stop * n_raw):
+            raw[t % n_raw, rows] += said[t]
 
 
 def sum_gains(forest: Forest, n_trees: int) -> NDArray[np.float64]:

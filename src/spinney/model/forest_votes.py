@@ -9,8 +9,10 @@ import numpy as np
 
 from spinney._cached import derive
 from spinney._cost import ROUTE_SECONDS, SHORT_SECONDS
-from spinney._jit import kernels
+from spinney._jit import fixed, kernels
 from spinney._threads import count_workers, run_tasks
+from spinney.kernels.common.structs import LinearTerms
+from spinney.table.sparse import SparseRows
 from spinney.tree.predict import STEP_SECONDS, TYPICAL_DEPTH, add_votes, find_all_leaves
 
 if TYPE_CHECKING:
@@ -79,7 +81,7 @@ def tree_predictions(forest: Forest, values: Values) -> NDArray[np.float64]:
     """The prediction of each tree for each row, (n_trees, n_rows), or shares (n_trees, n_rows, n_classes)."""
     leaf = find_all_leaves(forest, values)
     if not forest.n_classes:
-        return tree_values(forest, leaf).T
+        return tree_values(forest, leaf).T if forest.linear is None else linear_values(forest, leaf, values)
     return tree_shares(forest, leaf).swapaxes(0, 1)
 
 
@@ -101,6 +103,20 @@ def tree_values(forest: Forest, leaf: NDArray[np.int32]) -> NDArray[np.float64]:
     """Value of the leaf of each row in each tree, shape (n_rows, n_trees) as `leaf`; for classes a code, see `Tree`."""
     node = forest.first_node[:-1] + leaf
     return np.ascontiguousarray(forest.hot[node, 0]).view(np.float64)
+
+
+def linear_values(forest: Forest, leaf: NDArray[np.int32], values: Values) -> NDArray[np.float64]:
+    """What the linear leaf of each row in each tree says, shape (n_trees, n_rows)."""
+    assert forest.linear is not None
+    linear = forest.linear
+    said = np.ascontiguousarray(tree_values(forest, leaf).T)
+    terms = LinearTerms(*(fixed(x) for x in (linear.first, linear.feature, linear.coefficient, linear.fill)))
+    k = kernels(said.size * STEP_SECONDS)
+    for rows, block in values.blocks() if isinstance(values, SparseRows) else [(slice(0, len(values)), values)]:
+        for t, first in enumerate(forest.first_node[:-1].tolist()):
+            mine = said[t, rows]  # a view
+            k.predict.linear.add_terms(fixed(block), (first + leaf[rows, t]).astype(np.int32), terms, mine)
+    return said
 
 
 def tree_shares(forest: Forest, leaf: NDArray[np.int32]) -> NDArray[np.float64]:

@@ -3,12 +3,14 @@
 The container (`model.container`) holds four texts: `format`, which is "spinney"; `version`, that of the format;
 `library`, the version of Spinney that wrote it; and `model`, JSON with the parts below. A fifth, `training`, is JSON
 too, and tells of the training data what `spinney train` knows; files without it are of version 1.0. Files of models
-that read dates are of version 1.2, those of models whose rows are drawn or hashed by blocks of version 1.3.
+that read dates are of version 1.2; those of models whose rows are drawn or hashed by blocks, and of a predictor alone,
+which has no estimator, of version 1.3.
 
     method      the estimator's class
     summary     what the model is made of: features, classes, trees, nodes, rows that the first tree grew on
     predictor   what `load_predictor` reads, in the words of `model.state`; null where the members are no trees
-    estimator   parameters and fitted attributes, which `load_model` reads after it
+    estimator   parameters and fitted attributes, which `load_model` reads after it; null where there are none, and then
+                `method` is the kind of predictor
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
 
 FORMAT = "spinney"
 MAJOR, MINOR = 1, 3
-TOLD_SINCE, DATED, BLOCKED = 1, 2, 3  # minor versions that added the training data, dates, and bags by blocks
+# minor versions that added the training data, dates, and bags by blocks and predictors alone
+TOLD_SINCE, DATED, LATEST = 1, 2, 3
 _DATES = '"is":"DateColumn"'  # as `dump` writes it, and no text that it quotes
 _BLOCKS = re.compile('"block_bits":|"tree:[0-9a-f]{64}')  # bags drawn by blocks, and data hashed by them
 TEXTS = {"format", "version", "library", "model"}
@@ -60,13 +63,16 @@ def save(
         "summary": summarise(predictor),
     }
     model = dump(content).decode()
-    needs = {BLOCKED: _BLOCKS.search(model) is not None, DATED: _DATES in model, TOLD_SINCE: training is not None}
+    is_latest = estimator is None or _BLOCKS.search(model) is not None
+    needs = {LATEST: is_latest, DATED: _DATES in model, TOLD_SINCE: training is not None}
     minor = max((version for version, is_needed in needs.items() if is_needed), default=0)
     text = {"format": FORMAT, "version": f"{MAJOR}.{minor}", "library": __version__, "model": model}
     if training is not None:
         text[TRAINING] = dump(training).decode()
     container = Container(writer.all_arrays(), text)
-    ModelFile(f"the {method} to be saved", container, kinds).load()
+    file = ModelFile(f"the {method} to be saved", container, kinds)
+    if not file.is_alone:
+        file.load()
     write(path, *container)
 
 
@@ -121,8 +127,17 @@ class ModelFile:
             kind = type(error).__name__
             raise BrokenFileError(f"{self.path} holds no sound model: {error} ({kind})") from error
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether the file holds a predictor and no estimator."""
+        return self.content["estimator"] is None
+
     def load(self) -> Any:
         """The estimator."""
+        if self.is_alone:
+            raise PredictorAloneError(
+                f"{self.path} holds a predictor without an estimator: open it with spinney.load_predictor"
+            )
         return self.trust(self.read_estimator)
 
     def read_predictor(self) -> Predictor | None:
@@ -132,6 +147,10 @@ class ModelFile:
             raise BrokenFileError("the predictor is none")
         if summarise(predictor) != self.content["summary"]:
             raise BrokenFileError("the summary is not that of the model")
+        if self.is_alone:
+            if type(predictor).__name__ != self.method:
+                raise BrokenFileError(f"the predictor is not the {self.method} that the file names")
+            self.reader.check_all_used()
         return predictor
 
     def read_estimator(self) -> Any:
@@ -149,6 +168,10 @@ class ModelFile:
 
 class NewerFileError(BrokenFileError):
     """A file is of a later version of the format."""
+
+
+class PredictorAloneError(ValueError):
+    """A file holds no estimator."""
 
 
 class MissingLossError(ValueError):
@@ -172,12 +195,14 @@ def open_content(container: Container) -> dict[str, Any]:
         raise BrokenFileError(f"the texts must be {sorted(TEXTS)}")
     if _DATES in text["model"] and int(minor) < DATED:
         raise BrokenFileError(f"a model that reads dates is of version 1.{DATED}")
-    if int(minor) < BLOCKED and _BLOCKS.search(text["model"]):
-        raise BrokenFileError(f"a model whose rows are drawn or hashed by blocks is of version 1.{BLOCKED}")
+    if int(minor) < LATEST and _BLOCKS.search(text["model"]):
+        raise BrokenFileError(f"a model whose rows are drawn or hashed by blocks is of version 1.{LATEST}")
     read_training(text)
     content = load_json(text["model"], sum(array.nbytes for array in container.arrays.values()) + len(text["model"]))
     if not isinstance(content, dict) or set(content) != PARTS or not isinstance(content["method"], str):
         raise BrokenFileError(f"the model must have {sorted(PARTS)}")
+    if content["estimator"] is None and int(minor) < ALONE:
+        raise BrokenFileError(f"a predictor without an estimator is of version 1.{ALONE}")
     return content
 
 
@@ -190,6 +215,32 @@ def read_training(text: dict[str, str]) -> dict[str, Any]:
     if not isinstance(found, dict) or any(type(value) is not TOLD.get(name) for name, value in found.items()):
         raise BrokenFileError(f"of the training data a file tells {sorted(TOLD)}")
     return found
+
+
+def save_predictor(predictor: Predictor, path: str | os.PathLike[str]) -> None:
+    """Save what predicts, without the estimator that it is of: imported models have none.
+
+    The file is safe to open, by `load_predictor`, and goes wherever model files go: `spinney predict`, `inspect`,
+    `tree`, `export`. Estimators have `save_model`, which keeps all that they can do.
+
+    Parameters
+    ----------
+    predictor : Predictor
+    path : path
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import spinney
+    >>> model = spinney.CARTRegressor().fit([[1.0], [2.0], [3.0]], [10.0, 20.0, 30.0])
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.spn")
+    >>> spinney.save_predictor(model.predictor(), path)
+    >>> spinney.load_predictor(path).predict([[2.2]])
+    array([20.])
+    """
+    if not isinstance(predictor, Predictor):
+        raise TypeError(f"predictor={predictor!r:.60} is none: `predictor()` of a fitted model gives one")
+    save(path, type(predictor).__name__, predictor, None, KINDS)
 
 
 def load_predictor(path: str | os.PathLike[str]) -> Predictor:

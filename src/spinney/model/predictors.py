@@ -48,6 +48,12 @@ if TYPE_CHECKING:
 MOST_EXPONENT = 2048  # a power of two that float64 can lose
 
 
+def refuse_linear(forest: Forest) -> None:
+    """Raise where trees that vote have linear leaves, which only rounds add up."""
+    if forest.linear is not None:
+        raise BrokenTreeError("trees that vote have no linear leaves")
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class TreePredictor(Predictor):
     """One tree.
@@ -146,8 +152,9 @@ class VotePredictor(Predictor):
         return self.forest.importances()
 
     def check(self) -> None:
-        """The forest is for these columns and classes."""
+        """The forest is for these columns and classes, its leaves plain."""
         self.check_model(self.forest, self.n_classes)
+        refuse_linear(self.forest)
         if not 0 <= self.shift <= MOST_EXPONENT or (self.n_classes and self.shift) or (self.is_hard > self.n_classes):
             raise BrokenTreeError(f"shift={self.shift}, is_hard={self.is_hard} do not fit {self.n_classes} classes")
 
@@ -248,6 +255,8 @@ class RoundPredictor(Predictor):
         self, values: Values, offset: NDArray[np.float64] | None = None, n_jobs: int | None = None
     ) -> NDArray[np.float64]:
         """Raw scores of encoded rows, (n_raw, n_rows)."""
+        if self.forest.linear is not None:
+            refuse_infinite(values, self.schema)
         raw = self.begin(len(values), offset)
         rounds = range(self.n_rounds)
 
@@ -303,7 +312,9 @@ class RoundPredictor(Predictor):
         return np.ldexp(tree_predictions(self.used, values), self.exponent)
 
     def pack(self) -> NDArray[np.uint64] | None:
-        """Values that add up to raw scores."""
+        """Values that add up to raw scores, where leaves are plain."""
+        if self.forest.linear is not None:
+            return None
         return pack_values(self.forest, self.n_raw, self.n_rounds * self.n_raw, self.start)
 
     @once
@@ -341,8 +352,9 @@ class WeightedPredictor(Predictor):
         return total / (scale if scale > 0.0 else 1.0)
 
     def check(self) -> None:
-        """One finite weight a tree."""
+        """One finite weight a tree, whose leaves are plain."""
         self.check_model(self.forest, self.n_classes)
+        refuse_linear(self.forest)
         check_types(self, {"weights": (1, np.float64)})
         if len(self.weights) != len(self.forest) or not np.isfinite(self.weights).all():
             raise BrokenTreeError(f"{len(self.weights)} weights for {len(self.forest)} trees, or not finite")

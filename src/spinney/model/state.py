@@ -547,15 +547,22 @@ def make_side(cls: type) -> Kind:
     return Kind(cls, take_fields, make)
 
 
-def check_side(tree: Tree, cls: type, name: str) -> None:
+def check_side(holder: Tree | Forest, cls: type, name: str) -> None:
     """Side arrays are of their class, or absent."""
-    if not isinstance(getattr(tree, name), cls | None):
-        raise BrokenFileError(f"{name} of a tree must be {cls.__name__} or absent")
+    if not isinstance(getattr(holder, name), cls | None):
+        raise BrokenFileError(f"{name} of trees must be {cls.__name__} or absent")
+
+
+def take_forest(forest: Forest) -> dict[str, Any]:
+    """The fields, without linear leaves where there are none: files of older versions have none."""
+    parts = take_fields(forest)
+    return parts if forest.linear is not None else {name: part for name, part in parts.items() if name != "linear"}
 
 
 def make_forest(parts: dict[str, Any]) -> Forest:
     """A sound forest."""
-    forest = Forest(**need(parts, Forest))
+    forest = Forest(**need({"linear": None, **parts}, Forest))
+    check_side(forest, LinearLeaves, "linear")
     forest.check()
     return forest
 
@@ -582,7 +589,7 @@ KINDS: dict[str, Kind] = {
     "Surrogates": make_side(Surrogates),
     "LinearLeaves": make_side(LinearLeaves),
     "Tree": Kind(Tree, take_fields, make_tree),
-    "Forest": Kind(Forest, take_fields, make_forest),
+    "Forest": Kind(Forest, take_forest, make_forest),
     "TreePredictor": of_predictor(TreePredictor, {"tree": Tree, "smoothing": float | int | str | None}),
     "VotePredictor": of_predictor(VotePredictor, {"forest": Forest, "is_hard": bool, "shift": int}),
     "RoundPredictor": of_predictor(

@@ -104,8 +104,8 @@ def rank_thresholds(forest: Forest, dtype: np.dtype[Any]) -> Thresholds:
 
 def round_down(x: NDArray[np.float64]) -> NDArray[np.float32]:
     """The largest float32 that is not above each threshold: a float32 value is above both or above neither."""
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"):  # beyond the range of float32 it is infinite
         rounded = x.astype(np.float32)
-    is_above = rounded > x
-    rounded[is_above] = np.nextafter(rounded[is_above], np.float32(-np.inf))
+        is_above = rounded > x
+        rounded[is_above] = np.nextafter(rounded[is_above], np.float32(-np.inf))
     return rounded

@@ -5,10 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 class BrokenTreeError(ValueError):
     """The arrays do not describe a tree."""
+
+
+def require(holds: NDArray[np.bool_], fault: str) -> None:
+    """Raise for the first node where `holds` is false."""
+    if not holds.all():
+        raise BrokenTreeError(f"node {int(np.argmin(holds))}: {fault}")
 
 
 def check_types(holder: Any, field_types: dict[str, tuple[Any, ...]], prefix: str = "") -> None:

@@ -21,6 +21,7 @@ from spinney.kernels.common.structs import (
 )
 from spinney.tree.bitvectors import Bitvectors, can_be_bits, lay_bits
 from spinney.tree.broken import BrokenTreeError, check_types
+from spinney.tree.linear import LINEAR_TYPES, LinearLeaves
 from spinney.tree.structure import (
     IMPURITY_TOLERANCE,
     SUM_TOLERANCE,
@@ -70,6 +71,8 @@ class Forest:
         0 for regression.
     n_levels : int32 (n_features,)
     legend : Legend, optional
+    linear : LinearLeaves, optional
+        Linear models of the leaves, by node of all trees.
     """
 
     hot: NDArray[np.uint64]
@@ -85,6 +88,7 @@ class Forest:
     n_classes: int
     n_levels: NDArray[np.int32]
     legend: Legend | None = field(default=None, repr=False)
+    linear: LinearLeaves | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         return f"Forest(n_trees={len(self)}, n_nodes={self.n_nodes})"
@@ -105,6 +109,7 @@ class Forest:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore the fields and check every tree: a damaged one must not reach a kernel."""
         names = {f.name for f in fields(self)}
+        state = {"linear": None, **state}  # which pickles of older versions do not have
         if set(state) != names:
             message = f"a forest has the fields {sorted(names)}, not {sorted(state)}"
             raise BrokenTreeError(message)
@@ -207,6 +212,7 @@ class Forest:
             n_classes=self.n_classes,
             n_levels=self.n_levels,
             legend=self.legend,
+            linear=None if self.linear is None else self.linear.take(np.arange(nodes.start, nodes.stop)),
         )
 
     def compact(self) -> Forest:
@@ -229,6 +235,7 @@ class Forest:
             first_mixed=self.first_mixed[: n_trees + 1],
             subsets=self.subsets[:n_words],
             distributions=self.distributions[:n_mixed],
+            linear=None if self.linear is None else self.linear.take(np.arange(n_nodes)),
         )
 
     def importances(self) -> NDArray[np.float64]:
@@ -256,6 +263,9 @@ class Forest:
             self.check_tree(t)
             message = f"tree {t} is not sound"
             raise BrokenTreeError(message)
+        if self.linear is not None:
+            check_types(self.linear, LINEAR_TYPES, "linear.")
+            self.linear.check(self)
 
     def check_lengths(self) -> None:
         """Every node has an entry in each array, and every tree a part of each."""
@@ -386,7 +396,7 @@ class ForestParts:
         """The forest; nothing is left here."""
         assert self.last is not None
         sizes = {name: starts(self.parts[name].sizes) for name in ("hot", "subsets", "distributions")}
-        arrays = {name: self.parts.pop(name).join() for name in list(self.parts)}
+        arrays: dict[str, Any] = {name: self.parts.pop(name).join() for name in list(self.parts)}
         arrays["impurity"] = fit_impurity(arrays["impurity"], arrays["weight"])
         return Forest(
             **arrays,
@@ -420,6 +430,8 @@ def join_trees(trees: Iterable[Tree], legend: Legend | None = None) -> Forest:
 
 def join_forests(a: Forest, b: Forest) -> Forest:
     """Make a forest of the trees of two; compact if one of them is."""
+    if a.linear is not None or b.linear is not None:
+        raise ValueError("forests with linear leaves cannot be joined")
     if a.is_compact != b.is_compact:
         a, b = a.compact(), b.compact()
     weight = np.concatenate([a.weight, b.weight])

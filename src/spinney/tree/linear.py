@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from spinney._types import SUM, SUM_BITS
 from spinney.table.fixed_point import quantise, sum_bits
-from spinney.tree.broken import BrokenTreeError
+from spinney.tree.broken import BrokenTreeError, require
 
 if TYPE_CHECKING:
+    from spinney.tree.forest import Forest
     from spinney.tree.structure import Tree
 
 MOST_WHOLE = 1 << 26  # total weight up to which whole weights multiply what is rounded, and its rounding: to 2**-36
@@ -79,8 +80,8 @@ class LinearLeaves:
         at = np.arange(first[-1]) + np.repeat(self.first[nodes] - first[:-1], n_terms)
         return LinearLeaves(first.astype(np.int64), self.feature[at], self.coefficient[at], self.fill[at])
 
-    def check(self, tree: Tree) -> None:
-        """Raise BrokenTreeError unless these are models of the leaves of a regression tree."""
+    def check(self, tree: Tree | Forest) -> None:
+        """Raise BrokenTreeError unless these are models of the leaves of a regression tree, or of trees end to end."""
         if tree.n_classes:
             raise BrokenTreeError("a tree for classes has no linear leaves")
         if self.first.shape != (tree.n_nodes + 1,):
@@ -89,9 +90,9 @@ class LinearLeaves:
             if getattr(self, name).shape != (self.first[-1],):
                 raise BrokenTreeError(f"linear.{name} has shape {getattr(self, name).shape}, not ({self.first[-1]},)")
         ascends = self.first[1:] >= self.first[:-1]  # a difference could overflow
-        tree.require(ascends & (self.first[0] == 0), "terms of linear leaves end before they begin")
+        require(ascends & (self.first[0] == 0), "terms of linear leaves end before they begin")
         n_terms = np.diff(self.first)
-        tree.require((n_terms == 0) | tree.is_leaf, "an inner node has a linear model")
+        require((n_terms == 0) | tree.is_leaf, "an inner node has a linear model")
         owner = np.repeat(np.arange(tree.n_nodes), n_terms)
         fits = (self.feature >= 0) & (self.feature < tree.n_features)
         fits[fits] = tree.n_levels[self.feature[fits]] == 0

@@ -15,7 +15,7 @@ from spinney._jit import fixed
 from spinney._node_layout import MOST_FEATURES, WORD_BITS, feature_of, kind_of, missing_of, pack_leaf, pack_link
 from spinney._types import EVERY_BRANCH, LEAF, MULTIWAY, SUBSET, THRESHOLD
 from spinney.kernels.common.structs import PackedTrees
-from spinney.tree.broken import BrokenTreeError, check_types
+from spinney.tree.broken import BrokenTreeError, check_types, require
 from spinney.tree.linear import LINEAR_TYPES, LinearLeaves
 from spinney.tree.surrogates import SURROGATE_TYPES, Surrogates, find_fault
 
@@ -531,9 +531,7 @@ class Tree:
 
     def require(self, holds: NDArray[np.bool_], fault: str) -> None:
         """Raise for the first node where `holds` is false."""
-        if not holds.all():
-            message = f"node {int(np.argmin(holds))}: {fault}"
-            raise BrokenTreeError(message)
+        require(holds, fault)
 
     def check_shapes(self) -> None:
         """Every array has one entry per node."""

@@ -46,6 +46,7 @@ def need_onnx() -> Any:
 def write_onnx(form: TreeSum) -> bytes:
     """A model as a file of ONNX."""
     onnx = need_onnx()
+    form.refuse_linear_sums("ONNX")
     content: bytes = GraphWriter(form, onnx).write().SerializeToString()
     return content
 

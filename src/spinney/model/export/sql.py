@@ -51,6 +51,7 @@ def write_sql(
             f"AdaBoost of numbers predicts a weighted median of its trees, which SQL sorts in as many stages; "
             f"{len(form.roots)} are too many (at most {MOST_MEMBERS}): export it to c, python, javascript or json"
         )
+    form.refuse_linear_sums("SQL")
     names = list_names("table", table)
     if not names:
         raise ValueError(f"table={table!r}: give the name of a table, or a list of a schema and a table")

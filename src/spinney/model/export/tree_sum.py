@@ -171,6 +171,14 @@ class TreeSum:
         """Whether a row may take several branches."""
         return bool(np.any(self.nodes.missing == EVERY))
 
+    def refuse_linear_sums(self, language: str) -> None:
+        """Raise where trees with linear leaves, of which imported models have many, add up."""
+        if self.terms and len(self.roots) > 1:
+            raise ValueError(
+                f"sums of trees with linear leaves are not written in {language}: export them to c, python, javascript "
+                "or json"
+            )
+
     @cached_property
     def used(self) -> list[int]:
         """The columns that some test or term asks for, ascending."""
