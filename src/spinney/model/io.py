@@ -201,8 +201,8 @@ def open_content(container: Container) -> dict[str, Any]:
     content = load_json(text["model"], sum(array.nbytes for array in container.arrays.values()) + len(text["model"]))
     if not isinstance(content, dict) or set(content) != PARTS or not isinstance(content["method"], str):
         raise BrokenFileError(f"the model must have {sorted(PARTS)}")
-    if content["estimator"] is None and int(minor) < ALONE:
-        raise BrokenFileError(f"a predictor without an estimator is of version 1.{ALONE}")
+    if content["estimator"] is None and int(minor) < LATEST:
+        raise BrokenFileError(f"a predictor without an estimator is of version 1.{LATEST}")
     return content
 
 
