@@ -27,9 +27,11 @@ if TYPE_CHECKING:
     from spinney.model.adaboost_bounds import rounds_to_fit, training_bound
     from spinney.model.base_predictor import Predictor
     from spinney.model.container import BrokenFileError
+    from spinney.model.dependence import dependence
     from spinney.model.ensemble_theory import decompose_error, decompose_variance, strength_and_correlation, vote_error
     from spinney.model.export.exporting import export
     from spinney.model.io import load_predictor
+    from spinney.model.row_explanation import explain
     from spinney.model.shap import shap_values
     from spinney.table.binning import equal_density_bins
     from spinney.table.ingest import read_table
@@ -58,7 +60,9 @@ _HOMES = {
     "datasets": "",  # a package of its own
     "decompose_error": "spinney.model.ensemble_theory",
     "decompose_variance": "spinney.model.ensemble_theory",
+    "dependence": "spinney.model.dependence",
     "equal_density_bins": "spinney.table.binning",
+    "explain": "spinney.model.row_explanation",
     "export": "spinney.model.export.exporting",
     "load_model": "spinney.estimators.saving",
     "load_predictor": "spinney.model.io",
@@ -100,7 +104,9 @@ __all__ = [
     "datasets",
     "decompose_error",
     "decompose_variance",
+    "dependence",
     "equal_density_bins",
+    "explain",
     "export",
     "load_model",
     "load_predictor",

@@ -6,6 +6,7 @@ import click
 
 from spinney import __version__
 from spinney.cli.about import datasets, doctor, warmup
+from spinney.cli.explanations import explain
 from spinney.cli.exports import export
 from spinney.cli.group import Commands
 from spinney.cli.inspection import inspect
@@ -28,5 +29,19 @@ def main() -> None:
     """Tree methods, each faithful to its source."""
 
 
-for command in (study, train, predict, evaluate, inspect, tree, trace, prune, export, datasets, warmup, doctor):
+for command in (
+    study,
+    train,
+    predict,
+    evaluate,
+    inspect,
+    tree,
+    trace,
+    prune,
+    explain,
+    export,
+    datasets,
+    warmup,
+    doctor,
+):
     main.add_command(command)

@@ -22,6 +22,9 @@
 | `correlation.py` | which features go together, for conditional permutation |
 | `shap.py` | SHAP values: what each column added to an answer |
 | `shap_table.py` | these as a table |
+| `row_explanation.py` | why one row got its answer |
+| `counterfactual.py` | the smallest change that changes an answer |
+| `dependence.py` | how answers depend on one column |
 | `explained_trees.py` | predictors as sums of trees, for explanations |
 | `quadrature.py` | points and weights of integrals |
 | `quantiles.py` | quantiles of the target by shared leaves |
