@@ -22,6 +22,7 @@ QUESTIONS = (
     "textbook",
     "files",
     "prediction",
+    "explanations",
 )
 
 

@@ -32,6 +32,7 @@ TINY = Scale(2e-4, 1, 5)
         pytest.param("textbook", 1, marks=pytest.mark.slow),
         pytest.param("files", 4, marks=pytest.mark.slow),
         pytest.param("prediction", 20, marks=pytest.mark.slow),
+        pytest.param("explanations", 0, marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.compiled(reason="measures the speed of compiled kernels")
