@@ -2,15 +2,18 @@
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 import export_cases
 import hand_trees
 import plain_shap
 import spinney
+import strategies
 from spinney._jit import load_compiled
-from spinney.model.explained_trees import NoSumError, raw_scores
+from spinney.model.explained_trees import NoSumError, explained, raw_scores
 from spinney.model.predictors import TreePredictor
-from spinney.model.shap import shap_values
+from spinney.model.shap import against, along_paths, pair_up, shap_values
 from spinney.table.schema import Schema
 
 NAMES = [name for name in export_cases.NAMES if name != "adaboost numbers"]
@@ -143,6 +146,35 @@ def test_answers_that_are_no_sum_are_explained_by_all_sets_of_columns(name):
         np.testing.assert_allclose(three_axes(found.values)[i], plain_shap.shapley(game, len(row)), atol=1e-12)
 
 
+# --- trees by chance ----------------------------------------------------------------------------------------------
+
+
+@given(strategies.tables(), st.integers(0, 1000), st.data())
+def test_trees_of_every_kind_of_test_by_chance(table, seed, data):
+    tree = hand_trees.ChanceGrower(table, seed).grow()
+    levels = tuple(tuple(range(n)) if n else None for n in table.n_levels)
+    classes = np.arange(table.n_classes) if table.n_classes else None
+    predictor = TreePredictor(Schema(None, levels), classes, tree)
+    n_features = min(table.n_features, 5)  # brute force over all sets
+    assume(table.n_features == n_features and (classes is None or len(classes) > 1))
+    rows = np.array(data.draw(strategies.query_rows(table)), np.float64).reshape(-1, n_features)[:3]
+    assume(len(rows) > 0)
+    said = tree.values() if table.n_classes else tree.threshold[:, None]
+    size = max(float(np.abs(said[tree.is_leaf]).max()), 1e-300)
+    assume(size < 1e150)
+    parts = explained(predictor)
+    found, base = along_paths(parts, rows, 1)
+    pairs = pair_up(parts, rows, found, 1)
+    against_rows = against(parts, rows, rows[::-1].copy(), 1)
+    for i, row in enumerate(rows):
+        game = plain_shap.path_game(tree, said, row)
+        assert np.abs(found[i] - plain_shap.shapley(game, n_features)).max() <= 1e-10 * size
+        assert np.abs(base - game(frozenset())).max() <= 1e-10 * size
+        assert np.abs(pairs[i] - plain_shap.interactions(game, n_features)).max() <= 1e-10 * size
+        hybrids = plain_shap.background_game(lambda mix: raw_scores(predictor, mix), row, rows[::-1].copy())
+        assert np.abs(against_rows[i] - plain_shap.shapley(hybrids, n_features)).max() <= 1e-10 * size
+
+
 # --- depth --------------------------------------------------------------------------------------------------------
 
 
@@ -151,6 +183,7 @@ def predictor_of(tree):
     return TreePredictor(Schema(None, (None,) * tree.n_features), None, tree)
 
 
+@pytest.mark.compiled(reason="thousands of nodes and points")
 @pytest.mark.parametrize("n_features", [1, 7, 5000])
 def test_a_chain_of_5000_nodes_adds_up(n_features):
     load_compiled()
@@ -163,6 +196,7 @@ def test_a_chain_of_5000_nodes_adds_up(n_features):
     assert np.abs(found.values).max() > 0.0
 
 
+@pytest.mark.compiled(reason="thousands of nodes")
 def test_a_deep_chain_of_one_column_has_the_difference_to_the_mean():
     load_compiled()
     predictor = predictor_of(hand_trees.chain_of_features(5000, 1))
@@ -174,6 +208,7 @@ def test_a_deep_chain_of_one_column_has_the_difference_to_the_mean():
 # --- same bits, blocks --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.compiled(reason="a thousand rows")
 def test_threads_blocks_and_neighbours_change_no_bit():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1300, 3))
