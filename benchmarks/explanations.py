@@ -35,42 +35,13 @@ class Case(NamedTuple):
     peers: dict[str, Callable[[NDArray[Any]], Any]]
 
 
-def as_dictionary(predictor: Any) -> dict[str, Any]:
-    """Our trees as `shap.TreeExplainer` takes them; their values are sums here, so a forest's are divided."""
-    trees = []
-    is_boosted = hasattr(predictor, "start")
-    for t in range(len(predictor.forest)):
-        tree = predictor.forest.take(t)
-        leaf = tree.is_leaf
-        value = tree.values() / (1.0 if is_boosted else len(predictor.forest))
-        trees.append(
-            {
-                "children_left": np.where(leaf, -1, tree.first_child).astype(np.int32),
-                "children_right": np.where(leaf, -1, tree.first_child + 1).astype(np.int32),
-                "children_default": np.where(leaf, -1, tree.first_child).astype(np.int32),
-                "features": np.where(leaf, -1, tree.feature).astype(np.int32),
-                "thresholds": np.where(leaf, 0.0, tree.threshold),
-                "values": value.reshape(-1, 1),
-                "node_sample_weight": tree.weight,
-            }
-        )
-    start = float(predictor.start[0]) if is_boosted else 0.0
-    return {
-        "trees": trees,
-        "base_offset": start,
-        "tree_output": "raw_value",
-        "objective": "squared_error",
-        "input_dtype": np.float64,
-        "internal_dtype": np.float64,
-    }
-
-
 def by_shap(predictor: Any) -> Callable[[NDArray[Any]], Any] | None:
     """What `shap` says of our trees."""
+
     if not has("shap"):
         return None
     explainer = import_module("shap").TreeExplainer(
-        as_dictionary(predictor), feature_perturbation="tree_path_dependent"
+        to_shap_trees(predictor), feature_perturbation="tree_path_dependent"
     )
     return lambda rows: explainer.shap_values(rows, check_additivity=False)
 

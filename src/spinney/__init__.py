@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from spinney.model.io import load_predictor
     from spinney.model.row_explanation import explain
     from spinney.model.shap import shap_values
+    from spinney.model.shap_trees import to_shap_trees
     from spinney.table.binning import equal_density_bins
     from spinney.table.ingest import read_table
 
@@ -73,6 +74,7 @@ _HOMES = {
     "show_versions": "spinney._versions",
     "strength_and_correlation": "spinney.model.ensemble_theory",
     "study": "",  # a package of its own
+    "to_shap_trees": "spinney.model.shap_trees",
     "trace": "spinney.estimators.trace",
     "training_bound": "spinney.model.adaboost_bounds",
     "vote_error": "spinney.model.ensemble_theory",
@@ -117,6 +119,7 @@ __all__ = [
     "show_versions",
     "strength_and_correlation",
     "study",
+    "to_shap_trees",
     "trace",
     "training_bound",
     "vote_error",

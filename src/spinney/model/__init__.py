@@ -22,6 +22,7 @@
 | `correlation.py` | which features go together, for conditional permutation |
 | `shap.py` | SHAP values: what each column added to an answer |
 | `shap_table.py` | these as a table |
+| `shap_trees.py` | trees as the library `shap` takes them |
 | `row_explanation.py` | why one row got its answer |
 | `counterfactual.py` | the smallest change that changes an answer |
 | `dependence.py` | how answers depend on one column |
