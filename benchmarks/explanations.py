@@ -37,6 +37,7 @@ class Case(NamedTuple):
 
 def by_shap(predictor: Any) -> Callable[[NDArray[Any]], Any] | None:
     """What `shap` says of our trees."""
+    from spinney import to_shap_trees
 
     if not has("shap"):
         return None
@@ -77,8 +78,8 @@ def cases(scale: Scale) -> list[Case]:
     forest = RandomForestRegressor(n_estimators=10, random_state=0).fit(X, y).predictor()
     names = list(PEER_SHARE)
     full = {"boosting_type": "rf", "bagging_freq": 1, "bagging_fraction": 0.63, "colsample_bynode": 1 / 3}
-    full |= {"n_estimators": 10, "num_leaves": len(X), "min_child_samples": 1, "max_bin": 4095}
-    deep = {"num_parallel_tree": 10, "subsample": 0.63, "min_child_weight": 0.0, "lambda": 0.0, "max_bin": 4095}
+    full |= {"n_estimators": 10, "num_leaves": len(X), "min_child_samples": 1, "histogram_pool_size": 512}
+    deep = {"num_parallel_tree": 10, "subsample": 0.63, "min_child_weight": 0.0, "lambda": 0.0}
     found = [
         (
             boosted,
