@@ -24,6 +24,7 @@ QUESTIONS = (
     "files",
     "prediction",
     "imports",
+    "explanations",
 )
 
 

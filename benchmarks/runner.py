@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 LEAST_ROWS = 100
-LIBRARIES = ("spinney", "numpy", "numba", "llvmlite", "scikit-learn", "pyarrow", "lightgbm", "xgboost", "ydf")
+LIBRARIES = ("spinney", "numpy", "numba", "llvmlite", "scikit-learn", "pyarrow", "lightgbm", "xgboost", "shap", "ydf")
 BUSY_LOAD = 0.5
 HEADING = (
     "| question | case | ours | peer | judged | target | verdict | notes |",

@@ -238,3 +238,19 @@ class ChanceGrower:
         packed_missing = EVERY_BRANCH if self.spreads else 0 if kind == MULTIWAY else missing
         self.nodes[at] |= {**node, "test": packed(feature, packed_missing, kind)}
         return parts
+
+
+def chain_of_features(n_tests, n_features):
+    """A tree of numbers as deep as it has tests: each takes its feature in turn, and cuts one row off."""
+    nodes = []
+    for k in range(n_tests):
+        cut = 1.0 - 2.0 * (k + 1) / (n_tests + 1)
+        n_rows = n_tests + 1 - k
+        nodes.append({"test": packed(k % n_features, 0, THRESHOLD), "threshold": cut, "n_rows": n_rows})
+        nodes.append({"threshold": float((k * 37) % 101), "n_rows": 1})
+    order = [nodes[0]]  # children stand next to each other: the rest of the chain, then the leaf
+    for k in range(n_tests):
+        order[2 * k - 1 if k else 0]["first_child"] = 2 * k + 1
+        order.append(nodes[2 * k + 2] if k + 1 < n_tests else {"threshold": 50.0, "n_rows": 1})
+        order.append(nodes[2 * k + 1])
+    return assemble(order, 0, [0] * n_features)

@@ -33,6 +33,7 @@ TINY = Scale(2e-4, 1, 5)
         pytest.param("files", 4, marks=pytest.mark.slow),
         pytest.param("prediction", 20, marks=pytest.mark.slow),
         pytest.param("imports", 4, marks=pytest.mark.slow),
+        pytest.param("explanations", 0, marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.compiled(reason="measures the speed of compiled kernels")

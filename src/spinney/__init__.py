@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from spinney.model.adaboost_bounds import rounds_to_fit, training_bound
     from spinney.model.base_predictor import Predictor
     from spinney.model.container import BrokenFileError
+    from spinney.model.dependence import dependence
     from spinney.model.ensemble_theory import decompose_error, decompose_variance, strength_and_correlation, vote_error
     from spinney.model.export.exporting import export
     from spinney.model.imports.catboost_model import from_catboost
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from spinney.model.imports.sklearn_model import from_sklearn
     from spinney.model.imports.xgboost_model import from_xgboost
     from spinney.model.io import load_predictor, save_predictor
+    from spinney.model.row_explanation import explain
+    from spinney.model.shap import shap_values
+    from spinney.model.shap_trees import to_shap_trees
     from spinney.table.binning import equal_density_bins
     from spinney.table.ingest import read_table
 
@@ -61,7 +65,9 @@ _HOMES = {
     "datasets": "",  # a package of its own
     "decompose_error": "spinney.model.ensemble_theory",
     "decompose_variance": "spinney.model.ensemble_theory",
+    "dependence": "spinney.model.dependence",
     "equal_density_bins": "spinney.table.binning",
+    "explain": "spinney.model.row_explanation",
     "export": "spinney.model.export.exporting",
     "from_catboost": "spinney.model.imports.catboost_model",
     "from_lightgbm": "spinney.model.imports.lightgbm_model",
@@ -73,9 +79,11 @@ _HOMES = {
     "read_table": "spinney.table.ingest",
     "rounds_to_fit": "spinney.model.adaboost_bounds",
     "save_predictor": "spinney.model.io",
+    "shap_values": "spinney.model.shap",
     "show_versions": "spinney._versions",
     "strength_and_correlation": "spinney.model.ensemble_theory",
     "study": "",  # a package of its own
+    "to_shap_trees": "spinney.model.shap_trees",
     "trace": "spinney.estimators.trace",
     "training_bound": "spinney.model.adaboost_bounds",
     "vote_error": "spinney.model.ensemble_theory",
@@ -107,7 +115,9 @@ __all__ = [
     "datasets",
     "decompose_error",
     "decompose_variance",
+    "dependence",
     "equal_density_bins",
+    "explain",
     "export",
     "from_catboost",
     "from_lightgbm",
@@ -119,9 +129,11 @@ __all__ = [
     "read_table",
     "rounds_to_fit",
     "save_predictor",
+    "shap_values",
     "show_versions",
     "strength_and_correlation",
     "study",
+    "to_shap_trees",
     "trace",
     "training_bound",
     "vote_error",

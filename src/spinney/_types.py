@@ -137,6 +137,8 @@ HISTOGRAM_STRIDE = NARROW_CODES + 8
 SHARD_ROWS = 1024  # neighbouring rows of a table that one thread takes
 
 PLANE_LEAVES = 16  # of trees as bits: leaves in a plane; see `kernels.predict.bits`
+SHAP_ROWS = 64  # rows that go through a tree together for SHAP values: loops over them are what costs
+SHAP_POINTS = 8  # of a quadrature that are held at once
 
 # the head of a forest as one array (uint64); see `kernels.predict.one_row`
 N_TREES, WIDTH, N_FEATURES, HAS_SHARES, MOST_STEPS = range(5)

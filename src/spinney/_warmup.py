@@ -85,6 +85,9 @@ def warmup() -> None:
         numbers.importance("permutation", X, y)
         numbers.importance("conditional", X, y, threshold=0.0)
         leaves = np.zeros((1, 3), np.int32)
+        for values in (X, X.astype(np.float32)):
+            numbers.shap_values(values, interactions=True)
+            numbers.shap_values(values, background=values)
         forest_weights(leaves, gather_members(leaves, np.ones((1, 3), np.int32), [1]), 3)
     for function in (exp, log, log2):
         function(np.ones(MANY))

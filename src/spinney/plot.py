@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from spinney.model.shap_table import ShapValues
     from spinney.study.result import Study
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "residuals",
     "roc",
     "scores",
+    "shap",
 ]
 
 LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
@@ -462,6 +464,57 @@ def scores(study: Study) -> Chart:
 
 
 # --- reading ---
+
+
+def shap(
+    found: ShapValues, kind: str = "beeswarm", *, output: Any = None, row: int = 0, feature: str | int | None = None
+) -> Chart:
+    """Draw SHAP values: what columns add to answers.
+
+    Parameters
+    ----------
+    found : ShapValues
+        What `shap_values` gave.
+    kind : {"beeswarm", "bar", "waterfall", "dependence"}
+        A point for each row and column; the mean size of each column; one row, column by column; one column, by its
+        value.
+    output : optional
+        The class, where there are several outputs: the second of two by default.
+    row : int, default=0
+        The row of a waterfall.
+    feature : str or int, optional
+        The column of a dependence; by default the one that adds most.
+
+    Returns
+    -------
+    Chart
+
+    Examples
+    --------
+    >>> from spinney import GradientBoostingRegressor, datasets, plot
+    >>> table = datasets.load("california_housing").slice(0, 500)
+    >>> X, y = table.drop_columns(["MedHouseVal"]), table["MedHouseVal"]
+    >>> found = GradientBoostingRegressor(n_estimators=20, random_state=0).fit(X, y).shap_values(X)
+    >>> plot.shap(found, "dependence", feature="MedInc")
+    <Chart: What MedInc adds>
+    """
+    from spinney.show import shap_charts
+
+    if kind not in {"beeswarm", "bar", "waterfall", "dependence"}:
+        raise ValueError(f"kind={kind!r}: give 'beeswarm', 'bar', 'waterfall' or 'dependence'")
+    if len(found) == 0:
+        raise ValueError("there are no rows to draw")
+    if output is not None or kind != "bar":
+        found = shap_charts.choose_output(found, output)
+    if kind == "bar":
+        return shap_charts.sizes_chart(found)
+    if kind == "beeswarm":
+        return shap_charts.swarm_chart(found)
+    if kind == "waterfall":
+        if not -len(found) <= row < len(found):
+            raise ValueError(f"row={row}: there are {len(found)} rows")
+        return shap_charts.row_chart(found, row)
+    return shap_charts.column_chart(found, shap_charts.find_column(found, feature))
 
 
 def _name(model: Any) -> str:

@@ -50,6 +50,7 @@ def test_version_and_help():
         "tree",
         "trace",
         "prune",
+        "explain",
         "export",
         "import",
         "datasets",

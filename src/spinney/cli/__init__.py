@@ -5,6 +5,7 @@
 | `commands.py` | the command and its parts |
 | `study.py` | `spinney study` |
 | `models.py` | `spinney train` |
+| `explanations.py` | `spinney explain` |
 | `exports.py` | `spinney export` |
 | `imports.py` | `spinney import` |
 | `inspection.py` | `spinney inspect` |

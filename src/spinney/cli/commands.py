@@ -6,6 +6,7 @@ import click
 
 from spinney import __version__
 from spinney.cli.about import datasets, doctor, warmup
+from spinney.cli.explanations import explain
 from spinney.cli.exports import export
 from spinney.cli.group import Commands
 from spinney.cli.imports import import_model
@@ -40,6 +41,7 @@ for command in (
     prune,
     export,
     import_model,
+    explain,
     datasets,
     warmup,
     doctor,

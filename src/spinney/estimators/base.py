@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spinney.model.base_predictor import Predictor
+    from spinney.model.shap_table import ShapValues
 
 
 Model = TypeVar("Model")
@@ -136,6 +137,45 @@ class Estimator(BaseEstimator, Generic[Model]):
         if not self._has_predictor():
             raise ValueError(f"the members of this {type(self).__name__} are no trees of one forest: use predict")
         return self._make_predictor()
+
+    def shap_values(
+        self,
+        X: Any,
+        *,
+        background: Any = None,
+        output: str = "raw",
+        interactions: bool = False,
+        n_jobs: int | None = None,
+    ) -> ShapValues:
+        """Tell what each column added to the answer to each row, as `spinney.shap_values` does.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+        background : array-like or frame, optional
+            Rows that a column which is not known takes its values from; see `spinney.shap_values`.
+        output : {"raw", "probability"}, default="raw"
+            What values add up to.
+        interactions : bool, default=False
+            Whether to tell what pairs of columns add too.
+        n_jobs : int, optional
+            Threads at most; None: as many as the work pays for. Values are the same for any.
+
+        Returns
+        -------
+        ShapValues
+
+        Examples
+        --------
+        >>> from spinney import CARTRegressor
+        >>> CARTRegressor().fit([[1.0], [2.0], [3.0]], [10.0, 20.0, 30.0]).shap_values([[3.0]]).values
+        array([[10.]])
+        """
+        from spinney.model.shap import shap_values
+
+        return shap_values(
+            self.predictor(), X, background=background, output=output, interactions=interactions, n_jobs=n_jobs
+        )
 
     # --- files and pickles ---
 

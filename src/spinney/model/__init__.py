@@ -20,11 +20,20 @@
 | `importance_table.py` | importances as a table that prints and plots |
 | `permutation.py` | what is lost when values are permuted |
 | `correlation.py` | which features go together, for conditional permutation |
+| `shap.py` | SHAP values: what each column added to an answer |
+| `shap_table.py` | these as a table |
+| `shap_trees.py` | trees as the library `shap` takes them |
+| `row_explanation.py` | why one row got its answer |
+| `counterfactual.py` | the smallest change that changes an answer |
+| `dependence.py` | how answers depend on one column |
+| `explained_trees.py` | predictors as sums of trees, for explanations |
+| `quadrature.py` | points and weights of integrals |
 | `quantiles.py` | quantiles of the target by shared leaves |
 | `uncertainty.py` | variances, intervals and sets of classes |
 | `forest_uncertainty.py` | the same of a fitted forest |
 | `ensemble_theory.py` | why ensembles work, in numbers |
 | `adaboost_bounds.py` | what AdaBoost promises: bounds and margins |
+| `any_model.py` | what predicts, of whatever users call a model |
 | `io.py` | model files: versions, what is in them |
 | `state.py` | models as text and arrays, and back |
 | `container.py` | the file around these, read without trust |

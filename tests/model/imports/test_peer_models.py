@@ -69,6 +69,18 @@ def test_linear_leaves_are_exported_but_to_what_adds_up_no_terms():
         predictor.predict(X)
 
 
+@pytest.mark.parametrize("name", ["xgboost_frame.json", "lightgbm_linear.txt", "catboost_classes.json"])
+def test_imported_models_explain_themselves(name):
+    predictor, X = read_model(name), rows_for(name)
+    found = spinney.shap_values(predictor, X)
+    assert found.relative_difference < 1e-9
+    of_each = [found] if found.values.ndim == 2 else [found.of(k) for k in found.outputs]
+    raw = predictor.sum_rounds(predictor.encode(X), None, 1)
+    for one, scores in zip(of_each, raw, strict=True):
+        np.testing.assert_allclose(one.values.sum(axis=1) + one.base, scores, rtol=1e-9, atol=1e-12)
+    assert np.abs(found.values).max() > 0.01
+
+
 def test_sparse_rows_go_through_linear_leaves():
     sparse = pytest.importorskip("scipy.sparse")
     predictor = read_model("lightgbm_linear.txt")

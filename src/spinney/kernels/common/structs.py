@@ -1341,6 +1341,116 @@ class PlaceScratch(NamedTuple):
     buckets: NDArray[np.int64]  # (N_DIGITS,): counts of that sort
 
 
+class ExplainedTrees(NamedTuple):
+    """Trees of any kind end to end, as explanations read them: arrays (n_nodes,) unless said otherwise.
+
+    Life: model; Python makes it, `shap.lay_covers` writes `ratio` and `above`, the others only read.
+    """
+
+    test: NDArray[np.uint32]  # as `common.node_layout` packs it
+    feature: NDArray[np.int64]  # that is asked for; 0: a leaf
+    first_child: NDArray[np.int64]  # counted over all trees; 0: a leaf
+    n_branches: NDArray[np.int64]  # 0: a leaf
+    cut: NDArray[np.float64]  # `Tree.threshold`; of a subset the first of its words among those of all trees
+    subsets: NDArray[np.uint64]  # (words,)
+    weight: NDArray[np.float64]  # of the training rows; of no meaning between trees
+    first_node: NDArray[np.int64]  # (n_trees + 1,)
+    ratio: NDArray[np.float64]  # part of its parent's weight; 1: a root
+    above: NDArray[np.float64]  # product of the ratios on the way down to the parent, behind tests of its feature
+
+
+class ExplainedLeaves(NamedTuple):
+    """What leaves add to which outputs. Life: model; Python makes it, `lay_covers` writes `term_above`."""
+
+    row_of: NDArray[np.int64]  # (n_nodes,): row of each leaf in `values`
+    values: NDArray[np.float64]  # (n, width): the width is 1, or that of all outputs
+    scale: NDArray[np.float64]  # (n_trees,): what the values of a tree are multiplied by
+    output: NDArray[np.int64]  # (n_trees,): the output of the first of these values
+    terms: LinearTerms  # of linear models; `first` of length 1: there are none
+    term_above: NDArray[np.float64]  # (n_terms,): product of the ratios behind tests of its feature above the leaf
+
+
+class ExplainedModel(NamedTuple):
+    """What explanations are of. Life: model; Python makes it, kernels only read."""
+
+    trees: ExplainedTrees
+    leaves: ExplainedLeaves
+    surrogates: SurrogateTests
+
+
+class ShapPoints(NamedTuple):
+    """Points and weights of Gauss-Legendre rules on 0 .. 1, end to end. Life: call; Python makes it."""
+
+    here: NDArray[np.float64]  # (n,): t
+    there: NDArray[np.float64]  # (n,): 1 - t
+    weight: NDArray[np.float64]  # (n,)
+    first: NDArray[np.int64]  # (n_trees,): where the rule of each tree begins
+    size: NDArray[np.int64]  # (n_trees,): its points
+
+
+class ShapRows(NamedTuple):
+    """Rows in blocks of SHAP_ROWS, feature by feature. Life: call; Python makes it, kernels only read."""
+
+    values: NDArray[Any]  # (n_rows, n_features) float32 or float64
+    columns: NDArray[np.float64]  # (n_blocks, n_features, SHAP_ROWS): the same; what is behind the last row counts not
+
+
+class ShapTables(NamedTuple):
+    """What the edges of one tree do to polynomials at SHAP_POINTS points. Life: tree; `shap.tabulate` writes.
+
+    Arrays (most nodes of a tree, ...): an edge has the number of the node that it leads to, counted from its root.
+    """
+
+    taken: NDArray[np.float64]  # (..., SHAP_POINTS): factor for a row that takes the edge
+    passed: NDArray[np.float64]  # (..., SHAP_POINTS): for one that takes another
+    open: NDArray[np.float64]  # (...,): for one that has left the way to the node by a test of the feature above
+    gain: NDArray[np.float64]  # (..., SHAP_POINTS): what a sum behind an edge taken is weighed by
+    loss: NDArray[np.float64]  # (..., SHAP_POINTS): what one behind an edge that is not taken is weighed by
+    has_sum: NDArray[np.uint8]  # (...,): whether a leaf behind the edge says other than 0
+
+
+class ShapScratch(NamedTuple):
+    """Scratch of one thread on its way down a tree with SHAP_ROWS rows; room: the most tests on a path + 1.
+
+    Life: call; kernels write.
+    """
+
+    tables: ShapTables
+    stack: NDArray[np.int64]  # (2, room): the node of each depth, the branch that it is at
+    way: NDArray[np.float64]  # (room, SHAP_POINTS, SHAP_ROWS): product of the factors down to the node
+    sums: NDArray[np.float64]  # (room, SHAP_POINTS, SHAP_ROWS): of the leaves behind the node, so far
+    branch: NDArray[np.float64]  # (room, SHAP_ROWS): the branch that a row takes; -1: nothing is told by the test
+    kept: NDArray[np.float64]  # (room, SHAP_ROWS): `live` of the feature before its test
+    total: NDArray[np.float64]  # (room, SHAP_ROWS): what the test adds to its feature
+    live: NDArray[np.float64]  # (n_features, SHAP_ROWS): 1: all tests of the feature so far lead here, else 0
+    part: NDArray[np.float64]  # (SHAP_ROWS,)
+
+
+class PairScratch(NamedTuple):
+    """What pairs of features need beside `ShapScratch`. Life: call; `shap_pairs` writes."""
+
+    slope: NDArray[np.float64]  # (n_features, SHAP_POINTS, SHAP_ROWS): how much a factor gains by knowing the feature
+    kept_slope: NDArray[np.float64]  # (room, SHAP_POINTS, SHAP_ROWS): that of the tested feature before its test
+    path: NDArray[np.int64]  # (n_features + 1,): features on the way, each once
+    is_new: NDArray[np.uint8]  # (room,): whether the test is the first of its feature on the way
+
+
+class HybridScratch(NamedTuple):
+    """Scratch of one thread for rows that take each value from one of two rows; room: see `OpenNodes`.
+
+    Life: call; `shap_background` writes.
+    """
+
+    node: NDArray[np.int64]  # (room,): open nodes
+    stage: NDArray[np.int64]  # (room,): 0: the node's own test is asked, 1 ..: its surrogates
+    share: NDArray[np.float64]  # (room,): of the row, that goes there
+    n_known: NDArray[np.int64]  # (room,): features that are decided before
+    feature: NDArray[np.int64]  # (room,): the one that is decided by going there; -1: none
+    side: NDArray[np.int8]  # (room,): from which row
+    known: NDArray[np.int64]  # (n_features,): features that are decided, in their order
+    side_of: NDArray[np.int8]  # (n_features,), UNDECIDED before and after a call
+
+
 # --- Data -------------------------------------------------------------------------------------------------------
 
 

@@ -29,6 +29,9 @@ What else is asked of finished trees:
     linear           sums that linear models of leaves are fitted from; what these models add to an answer
     permutation      where rows end when values of a feature are permuted among them
     quantiles        which training rows share leaves with a new row, and the quantiles of their targets
+    shap             what each feature adds to an answer, where others are averaged over the branches of their tests
+    shap_pairs       what each two features add together
+    shap_background  what each feature adds, where others have the values of background rows
 
 Every struct (`PackedTrees`, `BitTrees`, ...) is explained field by field in `common/structs.py`.
 """

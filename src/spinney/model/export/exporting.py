@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._files import replacing
+from spinney.model.any_model import find_predictor
 from spinney.model.base_predictor import Predictor
 from spinney.model.export.c_source import run_c, write_c
 from spinney.model.export.javascript import run_javascript, write_javascript
@@ -24,7 +25,6 @@ from spinney.model.export.scored import CannotRunError, Scored
 from spinney.model.export.sql import run_sql, write_sql
 from spinney.model.export.tree_sum import TreeSum, to_tree_sum
 from spinney.model.export.treelite_model import run_treelite, write_treelite
-from spinney.model.io import load_predictor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -185,7 +185,7 @@ def export(
         raise TypeError(f"there is no option {unknown[0]!r}: {name!r} {takes}")
     if not isinstance(check, bool | np.bool_):
         raise TypeError(f"check={check!r:.60}: give True or False; rows to compare are X")
-    predictor = find_predictor(model)
+    predictor = find_predictor(model, "export")
     form = to_tree_sum(predictor)
     content = target.write(predictor if target.takes_predictor else form, **options)
     compared: tuple[int, float | None, int, str] = (0, None, 0, "check=False")
@@ -211,25 +211,6 @@ def find_target(path: str | os.PathLike[str] | None) -> str:
         if suffix in target.suffixes:
             return name
     raise ValueError(f"{os.fspath(path)!r}: the suffix does not say what to export to: give `to`")
-
-
-def find_predictor(model: Any) -> Predictor:
-    """What predicts, of an estimator, a predictor or a model file."""
-    if isinstance(model, Predictor):
-        return model
-    if isinstance(model, str | os.PathLike):
-        return load_predictor(model)
-    if isinstance(model, type):
-        raise TypeError(f"{model.__name__} is a class: give a fitted model, such as {model.__name__}().fit(X, y)")
-    if not hasattr(model, "predictor"):
-        raise TypeError(f"{type(model).__name__} is no model of Spinney")
-    try:
-        predictor: Predictor = model.predictor()
-    except ValueError as error:
-        if type(error) is not ValueError:  # not fitted
-            raise
-        raise ValueError(f"{type(model).__name__} cannot be exported as a whole: {error}; export each member") from None
-    return predictor
 
 
 def compare(

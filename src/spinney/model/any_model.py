@@ -1,0 +1,29 @@
+"""What predicts, of whatever users call a model."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from spinney.model.base_predictor import Predictor
+from spinney.model.io import load_predictor
+
+
+def find_predictor(model: Any, doing: str) -> Predictor:
+    """What predicts, of an estimator, a predictor or a model file; doing: what it is for, as "export"."""
+    if isinstance(model, Predictor):
+        return model
+    if isinstance(model, str | os.PathLike):
+        return load_predictor(model)
+    if isinstance(model, type):
+        raise TypeError(f"{model.__name__} is a class: give a fitted model, such as {model.__name__}().fit(X, y)")
+    if not hasattr(model, "predictor"):
+        raise TypeError(f"{type(model).__name__} is no model of Spinney")
+    try:
+        predictor: Predictor = model.predictor()
+    except ValueError as error:
+        if type(error) is not ValueError:  # not fitted
+            raise
+        doing_to = f"cannot be {doing}ed as a whole: {error}; {doing} each member"
+        raise ValueError(f"{type(model).__name__} {doing_to}") from None
+    return predictor

@@ -1,0 +1,199 @@
+"""Why one row got its answer: the path of a tree, what each column added, and what would have changed it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from spinney.model.any_model import find_predictor
+from spinney.model.counterfactual import Counterfactual, answer_of, counterfactual, show_cell
+from spinney.model.explained_trees import NoSumError
+from spinney.model.predictors import TreePredictor
+from spinney.model.shap import shap_values
+from spinney.reading.explaining import explain as explain_path
+from spinney.reading.wording import number, rounded
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from spinney.model.base_predictor import Predictor
+    from spinney.reading.explaining import Explanation
+
+MOST_SHOWN = 10  # columns in a text
+
+
+class Contribution(NamedTuple):
+    """What a column added.
+
+    Attributes
+    ----------
+    column : str
+    value : object
+        The row's: a number, a level, None where it is missing.
+    added : float
+        Its SHAP value.
+    """
+
+    column: str
+    value: Any
+    added: float
+
+
+@dataclass(frozen=True, repr=False)
+class RowExplanation:
+    """Why one row got its answer; prints in words.
+
+    Attributes
+    ----------
+    answer : object
+        The class, or the number.
+    score : float
+        What `base` and the contributions add up to: the number, the probability of the class, or a raw score.
+    base : float
+        The same where nothing is known.
+    contributions : tuple of Contribution
+        The largest first; empty where answers are no sum of trees and no background rows were given.
+    path : Explanation or None
+        The tests that the row met, in words, where the model is one tree.
+    counterfactual : Counterfactual or None
+        The smallest change that changes the answer; None where none was found, or a number was not told what to become.
+    output : object
+        The class that `score` is for; None for a number.
+    """
+
+    answer: Any
+    score: float
+    base: float
+    contributions: tuple[Contribution, ...]
+    path: Explanation | None
+    counterfactual: Counterfactual | None
+    output: Any
+
+    def __str__(self) -> str:
+        answer = number(self.answer) if isinstance(self.answer, float) else str(self.answer)
+        lines = [f"answer: {answer}"]
+        if self.contributions:
+            of = "" if self.output is None else f" for {self.output}"
+            lines.append(f"{rounded(self.score)}{of} = {rounded(self.base)} where nothing is known")
+            shown = [one for one in self.contributions[:MOST_SHOWN] if one.added != 0.0]
+            lines += [f"  {one.added:+.4g}  {one.column} = {show_cell(one.value)}" for one in shown]
+            rest = [one.added for one in self.contributions if one.added != 0.0][len(shown) :]
+            lines += [f"  {sum(rest):+.4g}  {len(rest)} others"] if rest else []
+        if self.path is not None:
+            lines += ["path:", *(f"  {line}" for line in str(self.path).splitlines())]
+        if self.counterfactual is not None and self.counterfactual.changes:
+            lines.append(f"to change it: {self.counterfactual}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def explain(
+    model: Any,
+    row: Any,
+    *,
+    wanted: Any = None,
+    vary: Any = None,
+    ranges: Mapping[Any, Any] | None = None,
+    X: Any = None,
+    background: Any = None,
+) -> RowExplanation:
+    """Tell why a model answers one row as it does, and the smallest change that would change the answer.
+
+    Parameters
+    ----------
+    model : estimator, Predictor or path
+        Fitted; a path is that of a model file. Trees, forests, gradient boosting and AdaBoost.
+    row : dict, sequence, one-row frame or array
+        The values by name or in the order of the columns.
+    wanted : class, or (low, high), optional
+        What the answer is to become: a class, by default any other; of numbers an interval, None for no bound.
+    vary : list of names or places, optional
+        Columns that may change; by default all.
+    ranges : dict, optional
+        What columns may change to: (low, high) of numbers, None for no bound; a list of levels of categories.
+    X : array-like or frame, optional
+        Rows whose standard deviations are the units of changes; by default the distance between the lowest and the
+        highest threshold of each column.
+    background : array-like or frame, optional
+        Rows that contributions are told against; see `spinney.shap_values`.
+
+    Returns
+    -------
+    RowExplanation
+        With `contributions`, `counterfactual`, and the `path` of a tree.
+
+    Notes
+    -----
+    The smallest change has the fewest columns, then the least sum of sizes: the distance in units of the column's
+    spread (see `X`), 1 for another level or a value where none was. Of one tree it is exact, by all its leaves; of an
+    ensemble where one column suffices, else the smallest that was found. It is predicted before it is told.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> model = spinney.CARTClassifier().fit([[1, 5], [2, 5], [3, 5], [4, 6]], ["no", "no", "yes", "yes"])
+    >>> found = spinney.explain(model, [4, 5])
+    >>> print(found)
+    answer: yes
+    1 for yes = 0.5 where nothing is known
+      +0.5  x0 = 4
+    path:
+      [no] (4 rows: no 2, yes 2)
+      x0 is 4, above 2.5: yes (2 rows)
+      => yes (yes 100 %)
+    to change it: x0: 2.5 instead of 4 would make it no (the smallest change)
+    >>> found.counterfactual.changes[0].after
+    2.5
+    """
+    predictor = find_predictor(model, "explain")
+    values = read_row(predictor, row)
+    spreads = None if X is None else np.asarray(predictor.encode(X), np.float64)
+    change = None
+    if predictor.classes is not None or wanted is not None:
+        change = counterfactual(predictor, values, wanted=wanted, vary=vary, ranges=ranges, X=spreads)
+    answer = answer_of(predictor, values)
+    try:
+        found = shap_values(predictor, as_table(predictor, row), background=background)
+    except NoSumError:
+        return RowExplanation(answer, float("nan"), float("nan"), (), None, change, None)
+    output = answer if answer in found.outputs else found.outputs[-1]
+    one = found.of(output)
+    order = np.argsort(-np.abs(one.values[0]), kind="stable").tolist()
+    parts = tuple(Contribution(one.names[j], cell(one.data[0, j]), float(one.values[0, j])) for j in order)
+    path = None
+    if isinstance(predictor, TreePredictor):
+        smoothed = None if predictor.smoothing is None else predictor.smoothed
+        path = explain_path(predictor.tree, values, {}, smoothed)
+    score = float(one.base + one.values[0].sum())
+    return RowExplanation(answer, score, float(one.base), parts, path, change, output)
+
+
+def cell(value: Any) -> Any:
+    """A value of a table, None where it is missing."""
+    return None if isinstance(value, float) and np.isnan(value) else value
+
+
+def as_table(predictor: Predictor, row: Any) -> Any:
+    """One row as a table of one."""
+    if isinstance(row, Mapping):
+        return [row]
+    if getattr(row, "ndim", None) == 1 and hasattr(row, "to_dict") and hasattr(row, "index"):
+        return [dict(row.items())] if predictor.schema.names is not None else [list(row)]
+    is_flat = isinstance(row, list | tuple) and not any(isinstance(x, list | tuple | np.ndarray | Mapping) for x in row)
+    if not is_flat and not (isinstance(row, np.ndarray) and row.ndim == 1):
+        return row
+    names = predictor.schema.column_names
+    return [list(row)] if names is None else [dict(zip(names, list(row), strict=True))]
+
+
+def read_row(predictor: Predictor, row: Any) -> NDArray[np.float64]:
+    """One row as values, (n_features,)."""
+    values = np.asarray(predictor.encode(as_table(predictor, row)), np.float64)
+    if len(values) != 1:
+        raise ValueError(f"row has {len(values)} rows: give one, for example X[i : i + 1] or X.iloc[[i]].")
+    return values[0]

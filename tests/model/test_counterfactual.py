@@ -1,0 +1,140 @@
+"""Counterfactuals: exact on one tree against all rows of a grid, never better than the truth on ensembles."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import spinney
+from spinney.model.counterfactual import counterfactual
+
+RNG = np.random.default_rng(3)
+X = np.column_stack([RNG.integers(0, 6, 200), RNG.integers(0, 6, 200), RNG.integers(0, 4, 200)]).astype(float)
+SCORE = X[:, 0] + X[:, 1] * (X[:, 2] % 2) + RNG.normal(0.0, 0.3, 200)
+
+
+def smallest_by_trial(row, goal, spread, levels=(2,), fixed=(), cuts=None):
+    """The least (columns, size) over the nearest value of every cell of a grid of cuts, tried one by one."""
+    grid = []
+    for j, value in enumerate(row):
+        if j in fixed:
+            grid.append([value])
+        elif j in levels:
+            grid.append([0.0, 1.0, 2.0, 3.0])
+        else:
+            bounds = sorted({*cuts[j], np.inf})
+            low, values = -np.inf, []
+            for high in bounds:
+                values.append(min(max(value, np.nextafter(low, np.inf) if np.isfinite(low) else low), high))
+                low = high
+            grid.append(values)
+    best = None
+    for other in product(*grid):
+        changed = [j for j in range(len(row)) if other[j] != row[j]]
+        size = sum(1.0 if j in levels else abs(other[j] - row[j]) / spread[j] for j in changed)
+        if (best is None or (len(changed), size) < best) and goal(np.array([other])):
+            best = (len(changed), size)
+    return best
+
+
+def cuts_of(predictor):
+    trees = [predictor.tree] if hasattr(predictor, "tree") else list(predictor.forest)
+    return [sorted({float(c) for t in trees for c in t.threshold[(t.kind == 1) & (t.feature == j)]}) for j in range(3)]
+
+
+@pytest.mark.parametrize("wanted", [None, "high"])
+def test_on_one_tree_no_change_is_smaller(wanted):
+    y = np.digitize(SCORE, [2.0, 5.0])
+    labels = np.array(["low", "middle", "high"])[y]
+    model = spinney.CARTClassifier(max_depth=5, categorical_features=[2]).fit(X, labels)
+    predictor = model.predictor()
+    spread = X.std(axis=0)
+    for row in X[:12]:
+        now = model.predict(row[None])[0]
+        found = counterfactual(predictor, row, wanted=wanted, X=X)
+        if now == wanted:
+            assert found.changes == ()
+            continue
+        assert found.is_exact
+        assert found.answer == model.predict(found.values[None])[0]
+        assert found.answer == wanted if wanted else found.answer != now
+
+        def reaches(rows, now=now):
+            code = model.predict(rows)[0]
+            return code == wanted if wanted else code != now
+
+        truth = smallest_by_trial(row, reaches, spread, cuts=cuts_of(predictor))
+        assert (len(found.changes), found.size) == pytest.approx(truth)
+
+
+def test_allowed_columns_and_ranges_hold():
+    model = spinney.CARTRegressor(max_depth=5, categorical_features=[2]).fit(X, SCORE)
+    predictor = model.predictor()
+    row = np.array([1.0, 1.0, 0.0])
+    found = counterfactual(predictor, row, wanted=(6.0, None), vary=["x0", "x1"], X=X)
+    if found is not None:
+        assert found.values[2] == 0.0
+    free = counterfactual(predictor, row, wanted=(6.0, None), X=X)
+    assert model.predict(free.values[None])[0] >= 6.0
+    bound = counterfactual(predictor, row, wanted=(6.0, None), ranges={"x0": (0, 3), 2: [1.0, 0.0]}, X=X)
+    assert bound is None or (bound.values[0] <= 3.0 and bound.values[2] in {0.0, 1.0})
+    truth = smallest_by_trial(row, lambda rows: model.predict(rows)[0] >= 6.0, X.std(axis=0), cuts=cuts_of(predictor))
+    assert (len(free.changes), free.size) == pytest.approx(truth)
+    assert counterfactual(predictor, row, wanted=(1e6, None)) is None
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        spinney.RandomForestClassifier(n_estimators=5, max_depth=4, random_state=0, categorical_features=[2]),
+        spinney.GradientBoostingClassifier(n_estimators=8, random_state=0, categorical_features=[2]),
+        spinney.AdaBoostClassifier(n_estimators=8),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_on_ensembles_one_column_is_exact_and_more_are_checked(model):
+    model = model.fit(X, SCORE > 4.0)
+    predictor = model.predictor()
+    levels = (2,) if model.get_params().get("categorical_features") else ()
+    spread = X.std(axis=0)
+    n_found = 0
+    for row in X[:8]:
+        now = model.predict(row[None])[0]
+        found = counterfactual(predictor, row, X=X)
+        truth = smallest_by_trial(
+            row, lambda rows, now=now: model.predict(rows)[0] != now, spread, levels, cuts=cuts_of(predictor)
+        )
+        assert found is not None
+        assert model.predict(found.values[None])[0] != now
+        assert (len(found.changes), found.size) >= (truth[0], truth[1] - 1e-9)
+        if truth[0] == 1:
+            assert found.is_exact
+            assert (1, found.size) == pytest.approx(truth)
+        n_found += 1
+    assert n_found == 8
+
+
+def test_missing_values_may_stay_or_be_filled():
+    holes = X.copy()
+    holes[RNG.random(200) < 0.3, 0] = np.nan
+    for missing in ("learned", "surrogate", "branch"):
+        model = spinney.CARTClassifier(max_depth=4, missing=missing).fit(holes, SCORE > 4.0)
+        predictor = model.predictor()
+        row = holes[np.isnan(holes[:, 0])][0]
+        found = counterfactual(predictor, row)
+        assert found is not None
+        assert model.predict(found.values[None])[0] != model.predict(row[None])[0]
+
+
+def test_what_is_asked_wrongly_is_told():
+    predictor = spinney.CARTRegressor().fit(X, SCORE).predictor()
+    for wanted in (None, 3.0, (5.0, 1.0)):
+        with pytest.raises(ValueError, match="wanted="):
+            counterfactual(predictor, X[0], wanted=wanted)
+    with pytest.raises(ValueError, match="'y' is not a column"):
+        counterfactual(predictor, X[0], wanted=(0.0, 1.0), vary=["y"])
+    classes = spinney.CARTClassifier(categorical_features=[2]).fit(X, SCORE > 4.0).predictor()
+    with pytest.raises(ValueError, match="'maybe' is no class"):
+        counterfactual(classes, X[0], wanted="maybe")
+    with pytest.raises(ValueError, match="no level"):
+        counterfactual(classes, X[0], ranges={2: [9.0]})

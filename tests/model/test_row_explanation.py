@@ -1,0 +1,49 @@
+"""Why one row got its answer: the parts are those of SHAP values, paths and counterfactuals."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import export_cases
+import spinney
+
+
+@pytest.mark.parametrize("name", export_cases.NAMES)
+def test_every_model_explains_a_row(name):
+    model, cells = export_cases.fitted(name)
+    row = cells[0]
+    table = export_cases.table_of(model, [row])
+    found = spinney.explain(model, row, wanted=None if hasattr(model, "classes_") else (None, 1e9))
+    predicted = np.reshape(model.predict(table), -1)[0]
+    assert found.answer == (predicted if hasattr(model, "classes_") else pytest.approx(predicted))
+    assert (found.path is not None) == hasattr(model, "tree_")
+    if name != "adaboost numbers":
+        assert found.base + sum(one.added for one in found.contributions) == pytest.approx(found.score)
+        one = model.shap_values(table).of(found.output)
+        assert {part.column: part.added for part in found.contributions} == one.to_frame().iloc[0].to_dict()
+    assert str(found).startswith("answer: ")
+
+
+def test_rows_are_read_in_every_form():
+    frame = pd.DataFrame({"size": [1.0, 2.0, 3.0, 4.0], "kind": ["a", "b", "a", "b"]})
+    model = spinney.CARTClassifier(categorical_features=["kind"]).fit(frame, ["no", "no", "yes", "yes"])
+    rows = ({"size": 4.0, "kind": "b"}, [4.0, "b"], frame.iloc[3], frame.iloc[[3]])
+    texts = {str(spinney.explain(model, row)) for row in rows}
+    assert len(texts) == 1
+    assert "to change it: size: 2.5 instead of 4 would make it no" in texts.pop()
+    with pytest.raises(ValueError, match="row has 2 rows"):
+        spinney.explain(model, frame.iloc[:2])
+
+
+def test_a_model_file_explains_a_row(tmp_path):
+    X = np.arange(20.0).reshape(10, 2)
+    model = spinney.RandomForestRegressor(n_estimators=5, random_state=0).fit(X, X[:, 0])
+    path = tmp_path / "model.spn"
+    model.save_model(path)
+    found = spinney.explain(path, X[3], wanted=(10.0, None), X=X)
+    assert found.answer == model.predict(X[3:4])[0]
+    change = found.counterfactual
+    assert change.answer >= 10.0
+    assert model.predict([change.values])[0] == change.answer  # noqa: PD011
+    with pytest.raises(TypeError, match="no model of Spinney"):
+        spinney.explain(3, X[0])
