@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from spinney.model.ensemble_theory import decompose_error, decompose_variance, strength_and_correlation, vote_error
     from spinney.model.export.exporting import export
     from spinney.model.io import load_predictor
+    from spinney.scale.scan import scan
     from spinney.table.binning import equal_density_bins
     from spinney.table.ingest import read_table
 
@@ -64,6 +65,7 @@ _HOMES = {
     "plot": "",  # a module of its own
     "read_table": "spinney.table.ingest",
     "rounds_to_fit": "spinney.model.adaboost_bounds",
+    "scan": "spinney.scale.scan",
     "show_versions": "spinney._versions",
     "strength_and_correlation": "spinney.model.ensemble_theory",
     "study": "",  # a package of its own
@@ -105,6 +107,7 @@ __all__ = [
     "plot",
     "read_table",
     "rounds_to_fit",
+    "scan",
     "show_versions",
     "strength_and_correlation",
     "study",

@@ -149,7 +149,7 @@ class AdaBoostClassifier(Classifier, BaseAdaBoost):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         *,
         X_val: Any = None,
@@ -405,7 +405,7 @@ class AdaBoostRegressor(Regressor, BaseAdaBoost):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         *,
         X_val: Any = None,

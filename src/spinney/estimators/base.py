@@ -137,6 +137,11 @@ class Estimator(BaseEstimator, Generic[Model]):
             raise ValueError(f"the members of this {type(self).__name__} are no trees of one forest: use predict")
         return self._make_predictor()
 
+    # --- tables on disk ---
+
+    def _refuse_scan(self) -> None:
+        """Raise where the parameters ask for what needs the rows of X themselves, beside their codes."""
+
     # --- files and pickles ---
 
     def save_model(self, path: str | os.PathLike[str]) -> None:

@@ -47,6 +47,7 @@ from spinney.estimators.other_members import (
 )
 from spinney.estimators.out_of_bag import OOB_KEPT, finish_out_of_bag, restore_out_of_bag
 from spinney.estimators.parameters import parameter
+from spinney.estimators.scanned import is_scanned, unpack
 from spinney.estimators.scoring import find_oob_scorer
 from spinney.estimators.training import OpenedData, TrainingData, code_for_bags, open_training
 from spinney.model.container import BrokenFileError
@@ -126,7 +127,7 @@ class Bagging(Estimator[FittedBagging]):
 
     # --- fitting ---
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, strata: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None, strata: Any = None) -> Self:
         """Fit the members.
 
         Parameters
@@ -147,6 +148,12 @@ class Bagging(Estimator[FittedBagging]):
             self._validate_params()
             templates = list_templates(self, self._default())
             has_trees = is_fast(templates, self._default)
+            if is_scanned(X) and not has_trees:
+                raise ValueError(
+                    f"{type(self).__name__} of members other than CART trees takes rows in memory, and X is a scan: "
+                    "use CART trees as members, or read a sample of the rows"
+                )
+            X, y, sample_weight, groups = unpack(self, X, y, sample_weight, groups)
             data = open_training(self, X, y, sample_weight)
             group_codes, stratum_codes = self._check_units(groups, strata, data.y)
             old = self._find_old(warm_start=self.warm_start)

@@ -29,6 +29,7 @@ from spinney.estimators.kept import Kept, Part, find_hash_fault, set_parts
 from spinney.estimators.one_row import open_row
 from spinney.estimators.out_of_bag import OOB_KEPT, restore_out_of_bag
 from spinney.estimators.parameters import parameter
+from spinney.estimators.scanned import unpack
 from spinney.estimators.scoring import KnownPredictions, find_score
 from spinney.estimators.training import read_training
 from spinney.model import forest_uncertainty, importance, tree_votes
@@ -108,7 +109,7 @@ class BaseForest(Estimator[FittedForest]):
 
     # --- fitting ---
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, strata: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None, strata: Any = None) -> Self:
         """Grow the forest.
 
         Parameters
@@ -128,6 +129,7 @@ class BaseForest(Estimator[FittedForest]):
         """
         with all_or_nothing(self):
             self._validate_params()
+            X, y, sample_weight, groups = unpack(self, X, y, sample_weight, groups)
             data = read_training(self, X, y, sample_weight, row_class_weight(self))
             group_codes = check_codes(groups, "groups", data.table.n_rows)
             stratum_codes = check_codes(strata, "strata", data.table.n_rows)
@@ -139,6 +141,14 @@ class BaseForest(Estimator[FittedForest]):
             self._fitted = fit_forest(self, data, group_codes, stratum_codes, old)
             self.n_outputs_ = 1
             return self
+
+    def _refuse_scan(self) -> None:
+        """Leaves that keep their rows are as many numbers as there are rows and trees."""
+        if parameter(self, "keep_members", False):
+            raise ValueError(
+                "keep_members=True keeps every row of every tree, and X is a scan: set keep_members=False, or use "
+                "GradientBoostingRegressor(loss='quantile') for quantiles"
+            )
 
     # --- the fitted forest ---
 

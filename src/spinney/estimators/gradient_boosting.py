@@ -277,7 +277,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         *,
         X_val: Any = None,
@@ -571,7 +571,7 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         *,
         X_val: Any = None,
