@@ -5,6 +5,7 @@
 | `commands.py` | the command and its parts |
 | `study.py` | `spinney study` |
 | `models.py` | `spinney train` |
+| `scans.py` | `spinney store`, and `spinney train` of tables that are read in blocks |
 | `exports.py` | `spinney export` |
 | `inspection.py` | `spinney inspect` |
 | `predictions.py` | `spinney predict`, `spinney evaluate` |

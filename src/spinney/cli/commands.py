@@ -11,6 +11,7 @@ from spinney.cli.group import Commands
 from spinney.cli.inspection import inspect
 from spinney.cli.models import train
 from spinney.cli.predictions import evaluate, predict
+from spinney.cli.scans import store
 from spinney.cli.study import study
 from spinney.cli.trees import prune, trace, tree
 
@@ -28,5 +29,5 @@ def main() -> None:
     """Tree methods, each faithful to its source."""
 
 
-for command in (study, train, predict, evaluate, inspect, tree, trace, prune, export, datasets, warmup, doctor):
+for command in (study, train, store, predict, evaluate, inspect, tree, trace, prune, export, datasets, warmup, doctor):
     main.add_command(command)

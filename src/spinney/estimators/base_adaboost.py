@@ -35,6 +35,7 @@ from spinney.estimators.scanned import unpack, unpack_evaluated
 from spinney.estimators.training import Effort, OpenedData, code_rows, make_legend, needs_squares, open_training
 from spinney.model.fitted_adaboost import FittedAdaBoost, VotingEstimators, VotingTrees, find_adaboost_fault
 from spinney.model.fitted_boosting import Scores
+from spinney.scale.plan import GrowingBytes
 from spinney.table.fixed_point import fix_weights, weight_unit
 from spinney.table.schema import Schema, encode
 from spinney.tree.forest import Forest, join_trees
@@ -110,6 +111,7 @@ class BaseAdaBoost(Estimator[FittedAdaBoost]):
     CART trees grow on codes that are made once, and vote as one forest; other members are fitted one by one.
     """
 
+    _growing_bytes: ClassVar[GrowingBytes] = GrowingBytes(has_bins=False, copies=1, state=240)
     _keeps: ClassVar[dict[str, Kept]] = {
         "_schema": Kept(Schema, is_needed=False),
         "forest_": Kept(Forest, is_needed=False),

@@ -52,6 +52,7 @@ from spinney.estimators.scoring import find_oob_scorer
 from spinney.estimators.training import OpenedData, TrainingData, code_for_bags, open_training
 from spinney.model.container import BrokenFileError
 from spinney.model.fitted_bagging import FittedBagging, OtherMembers, TreeMembers
+from spinney.scale.plan import GrowingBytes
 from spinney.table.schema import Schema, encode
 from spinney.tree.forest import Forest, join_forests
 
@@ -82,6 +83,7 @@ class Bagging(Estimator[FittedBagging]):
     all trees at once. Other members are fitted one by one.
     """
 
+    _growing_bytes: ClassVar[GrowingBytes] = GrowingBytes(has_bins=False, copies=1, state=210)
     _keeps: ClassVar[dict[str, Kept]] = {
         "_schema": Kept(Schema, is_needed=False),
         "forest_": Kept(Forest, is_needed=False),

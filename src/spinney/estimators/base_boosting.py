@@ -46,6 +46,7 @@ from spinney.estimators.scoring import find_score
 from spinney.estimators.training import Effort, bin_rows, estimate_effort, make_legend, read_training
 from spinney.model.boosted_scores import add_rounds, begin_raw
 from spinney.model.fitted_boosting import FittedBoosting, Scores, feature_importances, find_boosting_fault, in_units
+from spinney.scale.plan import GrowingBytes
 from spinney.table.columns import Columns
 from spinney.table.fixed_point import scale
 from spinney.table.ingest import Table
@@ -165,6 +166,7 @@ class BoostingData:
 class BaseGradientBoosting(Estimator[FittedBoosting]):
     """Trees grown one round after the other, each on what those before have left."""
 
+    _growing_bytes: ClassVar[GrowingBytes] = GrowingBytes(has_bins=True, copies=2, state=120)
     _keeps: ClassVar[dict[str, Kept]] = {
         "forest_": Kept(Forest),
         "max_features_": Kept(int),

@@ -36,6 +36,7 @@ from spinney.model import forest_uncertainty, importance, tree_votes
 from spinney.model.container import BrokenFileError
 from spinney.model.fitted_forest import FittedForest, KeptTarget, LeafRows, TrainingRows
 from spinney.model.importance import CORRELATED, ImportanceParams, RunParams
+from spinney.scale.plan import GrowingBytes
 from spinney.table.ingest import read_columns
 from spinney.table.schema import encode
 from spinney.tree.forest import Forest
@@ -72,6 +73,7 @@ FOREST_CONSTRAINTS: dict[str, list[Any]] = {
 class BaseForest(Estimator[FittedForest]):
     """What all forests share: bags, growing, adding up, and what single trees and out-of-bag rows tell."""
 
+    _growing_bytes: ClassVar[GrowingBytes] = GrowingBytes(has_bins=False, copies=1, state=210)
     _keeps: ClassVar[dict[str, Kept]] = {
         "n_outputs_": Kept(int, check=find_outputs_fault),
         "forest_": Kept(Forest),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from spinney.scale.plan import refuse_beyond
 from spinney.scale.scan import Scan
 from spinney.scale.store import Store
 from spinney.table.columns import Categories
@@ -40,7 +41,10 @@ def unpack(estimator: Any, X: Any, y: Any, sample_weight: Any = None, groups: An
     if extra:
         raise ValueError(f"X is a {type(X).__name__.lower()}, which names its columns itself: leave out {extra[0]}")
     estimator._refuse_scan()  # noqa: SLF001
-    store = open_rows(X, type(estimator).__name__)
+    name = type(estimator).__name__
+    refuse_beyond(X.plan(estimator), name)  # before anything is read, where the source tells how many rows it has
+    store = open_rows(X, name)
+    refuse_beyond(store.plan(estimator), name)
     return GivenRows(store.columns(), store.read_target(), store.read_weight(), store.read_groups())
 
 

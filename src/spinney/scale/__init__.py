@@ -13,6 +13,7 @@
 | `stored_table.py` | the columns of a store as the table of a fit |
 | `code_shelf.py` | codes of a table, kept in its store for the next fit |
 | `spilling.py` | sources that can be read once, written to a folder first |
-| `memory.py` | how much memory a fit takes, and whether it may |
+| `memory.py` | bytes as people write them |
+| `plan.py` | what a fit will read, write and hold, before it does |
 | `faults.py` | errors of disks in one line |
 """

@@ -67,7 +67,15 @@ def write_columns(source: Source, roles: Mapping[str, str], folder: Path, block_
         writer.add(part, table)
     layout = writer.finish()
     write_layout(folder, layout)
+    release_buffers()
     return layout
+
+
+def release_buffers() -> None:
+    """Give back the memory that Arrow has read by: it would keep some hundred megabytes."""
+    import pyarrow as pa
+
+    pa.default_memory_pool().release_unused()
 
 
 class TableWriter:

@@ -15,14 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spinney import _files
-from spinney.scale.column_writing import write_columns
+from spinney.scale.column_writing import make_column, write_columns
 from spinney.scale.faults import writing
 from spinney.scale.layout import BLOCK_ROWS, FEATURE, GROUPS, TARGET, WEIGHT, is_store
 from spinney.scale.memory import read_bytes
+from spinney.scale.plan import FitPlan, make_plan
 from spinney.scale.spilling import is_lazy, spill_batches, spill_lazy
 from spinney.scale.store import Store
 from spinney.table.prediction_batches import BLOCK_BYTES
-from spinney.table.sources import open_source
+from spinney.table.sources import list_files, open_source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -124,6 +125,38 @@ class Scan:
         shown = repr(os.fspath(given)) if isinstance(given, str | os.PathLike) else f"the {type(given).__name__}"
         target = "no target" if self.target is None else f"target {self.target!r}"
         return f"<scan of {shown}, {target}>"
+
+    def plan(self, estimator: Any) -> FitPlan:
+        """What a fit will read, write and hold, before it does: `print` it.
+
+        Parameters
+        ----------
+        estimator : estimator of this library
+            Not fitted; its class counts.
+
+        Returns
+        -------
+        FitPlan
+            How many rows there are, and what follows from it, is known where the files say it (Parquet), and once the
+            scan has been read.
+        """
+        if self._spilled is not None:
+            return self._spilled.plan(estimator)
+        source = self._peek()
+        if source is None:
+            return FitPlan(None, 0, None, None, 1, None, self.memory)
+        columns = [
+            make_column(name, role, source.types[name]).column for name, role in self._assign_roles(source).items()
+        ]
+        return make_plan(estimator, columns, source.n_rows, source.n_bytes, self.memory)
+
+    def _peek(self) -> Source | None:
+        """The source without reading its rows; None where that cannot be."""
+        given = self._given
+        if isinstance(given, str | os.PathLike):
+            is_text = any(path.name.lower().endswith((".csv", ".csv.gz")) for path in list_files(given))
+            return None if is_text else open_source(given)
+        return open_source(given) if hasattr(given, "num_rows") and hasattr(given, "__arrow_c_stream__") else None
 
     # --- reading ---
 

@@ -13,11 +13,13 @@ from spinney.scale.block_files import BlockFile
 from spinney.scale.code_shelf import DiskShelf
 from spinney.scale.column_writing import NO_INTEGER, VALUES
 from spinney.scale.layout import BOOLEAN_TYPE, CATEGORIES, DATES, FEATURE, GROUPS, NUMBERS, TARGET, WEIGHT, read_layout
+from spinney.scale.plan import FitPlan, make_plan
 from spinney.scale.stored_table import StoredTable
 from spinney.table.columns import WIDE, Categories, Columns, Dates, Deferred, Numbers
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -82,17 +84,42 @@ class Store:
         """Close the file of the columns."""
         self._file.close()
 
+    def plan(self, estimator: Any) -> FitPlan:
+        """What a fit will read and hold: `print` it.
+
+        Parameters
+        ----------
+        estimator : estimator of this library
+            Not fitted; its class counts.
+
+        Returns
+        -------
+        FitPlan
+        """
+        return make_plan(estimator, list(self._layout.columns), self.n_rows, 0, self.memory)
+
     # --- columns ---
 
-    def _read_raw(self, j: int) -> NDArray[Any]:
-        """A column as it stands in the file, (n_rows,)."""
+    def _read_raw(self, j: int, blocks: range | None = None) -> NDArray[Any]:
+        """A column as it stands in the file; blocks: some of them that follow each other, None for all."""
         column, layout = self._layout.columns[j], self._layout
-        values = np.empty(layout.n_rows, column.dtype)
-        for k in range(layout.n_blocks):
-            first = k * layout.block_rows
+        blocks = range(layout.n_blocks) if blocks is None else blocks
+        values = np.empty(sum(layout.rows_of(k) for k in blocks), column.dtype)
+        for k in blocks:
+            first = (k - blocks.start) * layout.block_rows
             self._file.read(k * len(layout.columns) + j, values[first : first + layout.rows_of(k)])
         self._check(column, values)
         return values
+
+    def batches(self) -> Iterator[Columns]:
+        """The features block by block, as any X of a prediction is read."""
+        features = self._features
+        for k in range(self._layout.n_blocks):
+
+            def read(j: int, block: int = k) -> Column:
+                return self._read_column(features[j], range(block, block + 1))
+
+            yield Columns(self.feature_names, self._layout.rows_of(k), len(features), is_frame=True, read=read)
 
     def _check(self, column: StoredColumn, values: NDArray[Any]) -> None:
         """Refuse what no writer has written: codes without a value, booleans that are neither."""
@@ -107,9 +134,9 @@ class Store:
                 f"{self.path}: column {column.name!r} holds what it cannot hold. Make the store anew."
             )
 
-    def _read_column(self, j: int) -> Column:
-        """A column as columns in memory are."""
-        column, values = self._layout.columns[j], self._read_raw(j)
+    def _read_column(self, j: int, blocks: range | None = None) -> Column:
+        """A column as columns in memory are; blocks: as of `_read_raw`."""
+        column, values = self._layout.columns[j], self._read_raw(j, blocks)
         if column.kind == DATES:
             return Dates(values.view("datetime64[us]"), column.has_zone)
         return self._with_codes(column, values) if column.kind == CATEGORIES else self._as_numbers(column, values)

@@ -47,6 +47,7 @@ class Part:
     schema: pa.Schema
     read: Callable[[list[str]], Iterator[pa.Table]]  # of the columns that are wanted, in blocks of rows
     stamp: Stamp | None = None  # of a file
+    n_rows: int | None = None  # where it says so
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,18 @@ class Source:
     parts: tuple[Part, ...]
     types: dict[str, tuple[Any, ...]]  # of each column in the order of the first part: its types, without repeats
     is_one_shot: bool = False  # whether it can be read once only
+
+    @property
+    def n_rows(self) -> int | None:
+        """Rows of all parts, where they say so."""
+        counts = [part.n_rows for part in self.parts if part.n_rows is not None]
+        return sum(counts) if len(counts) == len(self.parts) else None
+
+    @property
+    def n_bytes(self) -> int | None:
+        """Bytes of all files; None of streams."""
+        sizes = [part.stamp.n_bytes for part in self.parts if part.stamp is not None]
+        return sum(sizes) if len(sizes) == len(self.parts) else None
 
     @property
     def names(self) -> list[str]:
@@ -171,7 +184,7 @@ def make_binary(path: Path, stamp: Stamp, family: str) -> Part:
                 return open_parquet(path, BATCH_ROWS, names).rows
             return open_ipc(path, BATCH_ROWS).rows
 
-    return Part(str(path), opened.schema, read, stamp)
+    return Part(str(path), opened.schema, read, stamp, opened.n_rows)
 
 
 def stamp_of(path: Path) -> Stamp:
@@ -220,7 +233,7 @@ def open_stream(given: Any) -> Source:
             for start in range(0, batch.num_rows, BATCH_ROWS):
                 yield drop_index(pa.Table.from_batches([batch.slice(start, BATCH_ROWS)])).select(names)
 
-    parts = [Part(name, schema, read)]
+    parts = [Part(name, schema, read, n_rows=getattr(given, "num_rows", None))]
     return Source(tuple(parts), merge_types(parts), is_one_shot=is_one_shot)
 
 

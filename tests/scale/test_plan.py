@@ -1,0 +1,89 @@
+"""What a fit will take, and the error of one that would take more than it may."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import spinney
+from disk_tables import make_table, write_parts
+from spinney.scale.plan import READING_BYTES, peak_bytes
+from spinney.scale.scan import Scan
+
+
+def test_the_plan_of_a_scan_is_known_before_it_is_read(tmp_path):
+    pattern = write_parts(make_table(5000), tmp_path, [2000])
+    scanned = spinney.scan(pattern, "y", weight="w", drop=["g"], memory="1GB")
+    model = spinney.GradientBoostingClassifier()
+    plan = scanned.plan(model)
+    n_features = 6 + 5  # a date is five at most
+    assert plan.n_rows == 5000
+    assert plan.n_features == n_features
+    assert plan.bytes_read == sum(path.stat().st_size for path in tmp_path.glob("*.parquet"))
+    assert plan.bytes_written == 5000 * (8 + 8 + 8 + 4 + 1 + 4 + 8 + 4 + 8)
+    assert plan.peak_bytes == READING_BYTES + 5000 * (2 * 16 + 120)
+    assert "5,000" in str(plan)
+    assert "limit 1.0 GB" in str(plan)
+    assert scanned._spilled is None
+    after = (scanned.read(), scanned.plan(model))[1]
+    assert after._replace(bytes_read=plan.bytes_read) == plan
+
+
+def test_the_plan_of_what_does_not_tell_its_rows_waits_for_them(tmp_path):
+    scanned = Scan(write_parts(make_table(500), tmp_path, [], "csv"), "y")
+    assert scanned.plan(spinney.CARTClassifier()).n_rows is None
+    assert "known once the source is read" in str(scanned.plan(spinney.CARTClassifier()))
+    scanned.read()
+    assert scanned.plan(spinney.CARTClassifier()).n_rows == 500
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_a_fit_beyond_the_limit_is_refused_with_what_it_needs(kind, tmp_path, monkeypatch):
+    pattern = write_parts(make_table(5000), tmp_path, [2000], kind)
+    scanned = spinney.scan(pattern, "y", memory="100MB")
+    if kind == "parquet":
+        monkeypatch.setattr(Scan, "read", lambda _: pytest.fail("read"))
+    with pytest.raises(
+        ValueError, match=r"CARTClassifier needs 210\.\d MB with the codes of 5,000 rows and 13 features"
+    ):
+        spinney.CARTClassifier().fit(scanned)
+
+
+def test_more_rows_and_features_need_more_memory():
+    needs = [
+        [peak_bytes(model._growing_bytes, n_rows, n_features) for n_rows in (10**6, 10**8) for n_features in (10, 1000)]
+        for model in (spinney.GradientBoostingRegressor(), spinney.RandomForestRegressor(), spinney.CARTRegressor())
+    ]
+    for few in needs:
+        assert few == sorted(set(few))
+    assert needs[0][3] < needs[1][3]  # a byte a cell, twice; two bytes a cell
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "csv", "frame", "scan", "store"])
+@pytest.mark.parametrize("method", ["predict", "predict_proba"])
+def test_predictions_in_batches_are_those_of_all_rows(kind, method, tmp_path):
+    table = make_table(5000)
+    X = table.drop_columns(["y"])
+    model = spinney.GradientBoostingClassifier(n_estimators=3, random_state=0).fit(X, table["y"].to_numpy())
+    source = table
+    if kind in {"parquet", "arrow", "csv"}:
+        source = write_parts(table, tmp_path, [10, 4000], kind)
+    elif kind == "scan":
+        source = Scan(table, "y")
+    elif kind == "store":
+        source = Scan(table, "y", block_rows=4096).store(tmp_path / "t.codes")
+    batches = list(model.predict_batches(source, method))
+    assert len(batches) > 1 or kind in {"frame", "scan"}
+    np.testing.assert_array_equal(np.concatenate(batches), getattr(model, method)(X))
+
+
+def test_predictions_in_batches_need_the_columns_of_fit(tmp_path):
+    table = make_table(50)
+    model = spinney.CARTClassifier().fit(table.drop_columns(["y"]), table["y"].to_numpy())
+    with pytest.raises(ValueError, match="yet now missing"):
+        list(model.predict_batches(table.drop_columns(["number"])))
+    with pytest.raises(ValueError, match="method='fit' is none"):
+        list(model.predict_batches(table, "fit"))
+    rows = np.arange(8.0).reshape(4, 2)
+    nameless = spinney.CARTRegressor().fit(rows, rows[:, 0])
+    write_parts(pa.table({"a": rows[:, 0], "b": rows[:, 1]}), tmp_path, [], "csv")
+    assert np.concatenate(list(nameless.predict_batches(tmp_path))).tolist() == rows[:, 0].tolist()
