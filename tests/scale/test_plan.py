@@ -20,7 +20,7 @@ def test_the_plan_of_a_scan_is_known_before_it_is_read(tmp_path):
     assert plan.n_features == n_features
     assert plan.bytes_read == sum(path.stat().st_size for path in tmp_path.glob("*.parquet"))
     assert plan.bytes_written == 5000 * (8 + 8 + 8 + 4 + 1 + 4 + 8 + 4 + 8)
-    assert plan.peak_bytes == READING_BYTES + 5000 * (2 * 16 + 120)
+    assert plan.peak_bytes == READING_BYTES + 5000 * (3 * 16 + 90)
     assert "5,000" in str(plan)
     assert "limit 1.0 GB" in str(plan)
     assert scanned._spilled is None

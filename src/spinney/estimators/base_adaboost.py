@@ -111,7 +111,7 @@ class BaseAdaBoost(Estimator[FittedAdaBoost]):
     CART trees grow on codes that are made once, and vote as one forest; other members are fitted one by one.
     """
 
-    _growing_bytes: ClassVar[GrowingBytes] = GrowingBytes(has_bins=False, copies=1, state=240)
+    _growing_bytes: ClassVar[GrowingBytes] = GrowingBytes(has_bins=False, copies=1, state=130, is_shared_out=True)
     _keeps: ClassVar[dict[str, Kept]] = {
         "_schema": Kept(Schema, is_needed=False),
         "forest_": Kept(Forest, is_needed=False),

@@ -83,7 +83,7 @@ class Bagging(Estimator[FittedBagging]):
     all trees at once. Other members are fitted one by one.
     """
 
-    _growing_bytes: ClassVar[GrowingBytes] = GrowingBytes(has_bins=False, copies=1, state=210)
+    _growing_bytes: ClassVar[GrowingBytes] = GrowingBytes(has_bins=False, copies=1, state=100, is_shared_out=True)
     _keeps: ClassVar[dict[str, Kept]] = {
         "_schema": Kept(Schema, is_needed=False),
         "forest_": Kept(Forest, is_needed=False),

@@ -166,7 +166,7 @@ class BoostingData:
 class BaseGradientBoosting(Estimator[FittedBoosting]):
     """Trees grown one round after the other, each on what those before have left."""
 
-    _growing_bytes: ClassVar[GrowingBytes] = GrowingBytes(has_bins=True, copies=2, state=120)
+    _growing_bytes: ClassVar[GrowingBytes] = GrowingBytes(has_bins=True, copies=3, state=90)
     _keeps: ClassVar[dict[str, Kept]] = {
         "forest_": Kept(Forest),
         "max_features_": Kept(int),

@@ -73,7 +73,7 @@ FOREST_CONSTRAINTS: dict[str, list[Any]] = {
 class BaseForest(Estimator[FittedForest]):
     """What all forests share: bags, growing, adding up, and what single trees and out-of-bag rows tell."""
 
-    _growing_bytes: ClassVar[GrowingBytes] = GrowingBytes(has_bins=False, copies=1, state=210)
+    _growing_bytes: ClassVar[GrowingBytes] = GrowingBytes(has_bins=False, copies=1, state=100, is_shared_out=True)
     _keeps: ClassVar[dict[str, Kept]] = {
         "n_outputs_": Kept(int, check=find_outputs_fault),
         "forest_": Kept(Forest),

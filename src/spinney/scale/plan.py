@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from spinney._threads import count_workers
 from spinney.scale.memory import show_bytes
 from spinney.table.binning import lay_out
 from spinney.table.coding import row_stride
@@ -17,6 +18,8 @@ READING_BYTES = 200 << 20  # while blocks of rows are read, however many: buffer
 DATE_FEATURES = 5
 TIMES = {1: "once", 2: "twice"}
 COLUMN_BYTES = 48  # of a row, while one column is sorted and coded
+WORKER_BYTES = 60  # of a row, for each tree that grows beside others: its order, its target
+LONG = 1e9  # seconds of work, for which all threads are worth it
 
 
 class GrowingBytes(NamedTuple):
@@ -25,6 +28,7 @@ class GrowingBytes(NamedTuple):
     has_bins: bool  # whether codes are bytes, as of boosting
     copies: int  # of the codes
     state: int  # bytes of a row beside them: target, weights, scores, order of the rows
+    is_shared_out: bool = False  # whether each thread grows a tree of its own, on a copy of its rows
 
 
 class FitPlan(NamedTuple):
@@ -80,10 +84,13 @@ def count_row_bytes(columns: list[StoredColumn]) -> int:
     return sum(np.dtype(column.dtype).itemsize for column in columns)
 
 
-def peak_bytes(growing: GrowingBytes, n_rows: int, n_features: int) -> int:
-    """Memory of a fit with codes in memory."""
+def peak_bytes(growing: GrowingBytes, n_rows: int, n_features: int, n_workers: int = 1) -> int:
+    """Memory of a fit with codes in memory; n_workers: threads that it grows trees by."""
     width = lay_out([1] * n_features)[2] if growing.has_bins else 2 * row_stride(n_features)
-    return READING_BYTES + n_rows * (width + max(width * (growing.copies - 1) + growing.state, COLUMN_BYTES))
+    state = width * (growing.copies - 1) + growing.state
+    if growing.is_shared_out:
+        state += n_workers * (width + WORKER_BYTES)
+    return READING_BYTES + n_rows * (width + max(state, COLUMN_BYTES))
 
 
 def make_plan(
@@ -95,7 +102,10 @@ def make_plan(
     growing: GrowingBytes = estimator._growing_bytes  # noqa: SLF001
     written = peak = None
     if n_rows is not None:
-        written, peak = n_rows * count_row_bytes(columns), peak_bytes(growing, n_rows, n_features)
+        n_workers = 1
+        if growing.is_shared_out:
+            n_workers = count_workers(getattr(estimator, "n_jobs", 1), estimator.n_estimators, LONG)
+        written, peak = n_rows * count_row_bytes(columns), peak_bytes(growing, n_rows, n_features, n_workers)
     return FitPlan(n_rows, n_features, source_bytes, written, 1 if growing.has_bins else 2, peak, memory)
 
 
