@@ -5,7 +5,8 @@ import pyarrow as pa
 import pytest
 
 import spinney
-from disk_tables import make_table, write_parts
+from disk_tables import make_table, model_bytes, write_parts
+from spinney.ensemble.forest import ForestGrowth
 from spinney.scale.plan import READING_BYTES, peak_bytes
 from spinney.scale.scan import Scan
 
@@ -46,6 +47,28 @@ def test_a_fit_beyond_the_limit_is_refused_with_what_it_needs(kind, tmp_path, mo
         ValueError, match=r"CARTClassifier needs 210\.\d MB with the codes of 5,000 rows and 13 features"
     ):
         spinney.CARTClassifier().fit(scanned)
+
+
+def test_where_memory_is_short_fewer_trees_grow_side_by_side(tmp_path, monkeypatch):
+    table = make_table(60_000)
+    model = spinney.RandomForestClassifier(n_estimators=4, max_depth=4, n_jobs=4, random_state=0)
+    free = spinney.scan(table, "y").plan(model)
+    needs = [peak_bytes(model._growing_bytes, free.n_rows, free.n_features, k) for k in (1, 2, 4)]
+    assert (free.n_workers, free.peak_bytes) == (4, needs[2])
+    seen, run = [], ForestGrowth.run
+
+    def note(self, first, n_trees, kernels, n_workers, **options):
+        seen.append(n_workers)
+        return run(self, first, n_trees, kernels, n_workers, **options)
+
+    monkeypatch.setattr(ForestGrowth, "run", note)
+    X = table.drop_columns(["y"])
+    expected = model_bytes(model.fit(X, table["y"].to_numpy()), tmp_path)
+    for limit in (needs[1], needs[0]):
+        assert model_bytes(model.fit(spinney.scan(table, "y", memory=limit)), tmp_path) == expected
+    assert seen[1:] == [2, 1]
+    with pytest.raises(ValueError, match="RandomForestClassifier needs"):
+        model.fit(spinney.scan(table, "y", memory=needs[0] - 1))
 
 
 def test_more_rows_and_features_need_more_memory():

@@ -262,6 +262,25 @@ def test_a_full_disk_leaves_nothing_behind(n_blocks, tmp_path, monkeypatch):
     assert leftovers(tmp_path) == []
 
 
+def test_a_scan_that_was_read_is_stored_without_reading_again(tmp_path):
+    table = make_table(9000)
+    scanned = Scan(table.to_reader(), "y", weight="w", drop=["g"], block_rows=4096)
+    first = model_bytes(MODEL.fit(scanned), tmp_path)
+    assert model_bytes(MODEL.fit(scanned.store(tmp_path / "t.codes")), tmp_path) == first
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*none to make"):
+        scanned.store(tmp_path / "none" / "t.codes")
+
+
+def test_predictions_of_a_scan_are_asked_for_in_batches():
+    scanned = Scan(make_table(60), "y", drop=["w", "g"])
+    model = spinney.CARTClassifier().fit(scanned)
+    with pytest.raises(TypeError, match="use predict_batches"):
+        model.predict(scanned)
+    with pytest.raises(TypeError, match="takes rows in memory"):
+        spinney.CARTClassifier().cost_complexity_pruning_path(scanned, None)
+    assert len(np.concatenate(list(model.predict_batches(scanned)))) == 60
+
+
 def test_the_folder_of_a_scan_goes_with_it(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     scanned = Scan(write_parts(make_table(100), tmp_path, [50]), "y")

@@ -96,18 +96,20 @@ def list_names(texts: tuple[str, ...]) -> list[str]:
 def train_scan(options: ScanOptions, *, as_json: bool) -> None:
     """Fit a method to a table that is read in blocks, and save the model."""
     from spinney import scan
+    from spinney.cli.stdin import as_file
     from spinney.estimators.saving import save_estimator
     from spinney.scale.layout import is_store
     from spinney.scale.scan import Scan
 
-    if is_store(Path(options.data)):
+    place = as_file(options.data)
+    if is_store(place):
         if options.target is not None or options.drop:
             raise Problem(f"{options.data} is a store, which has its target: leave out --target and --drop")
-        table: Any = scan(options.data, memory=options.memory)
+        table: Any = scan(place, memory=options.memory)
     elif options.target is None:
         raise Problem(f"--target is missing: which column of {options.data} is to be predicted?")
     else:
-        table = scan(options.data, options.target, drop=list_names(options.drop), memory=options.memory)
+        table = scan(place, options.target, drop=list_names(options.drop), memory=options.memory)
     start = time.perf_counter()
     opened: Store = table.read() if isinstance(table, Scan) else table
     is_regression = is_continuous(opened) if options.task == "auto" else options.task == "regression"

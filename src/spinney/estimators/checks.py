@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array
 
+from spinney.estimators.scanned import is_scanned
 from spinney.table.columns import Categories, Columns, is_missing_type, match_names, open_columns
 from spinney.table.fixed_point import WHOLE_LIMIT
 
@@ -42,6 +43,10 @@ def all_or_nothing(estimator: Any) -> Iterator[None]:
 
 def open_x(estimator: Any, X: Any, *, is_fit: bool) -> Columns:
     """The columns of X: in fit its names and width are recorded, later they are brought into the order of fit."""
+    if is_scanned(X):
+        what = "this takes rows in memory: read a sample of them" if is_fit else "use predict_batches"
+        message = f"X is a {type(X).__name__.lower()} of {type(estimator).__name__}, and {what}"
+        raise TypeError(message)
     columns = open_columns(X)
     if is_fit:
         if columns.is_records:

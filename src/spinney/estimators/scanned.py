@@ -44,8 +44,9 @@ def unpack(estimator: Any, X: Any, y: Any, sample_weight: Any = None, groups: An
     name = type(estimator).__name__
     refuse_beyond(X.plan(estimator), name)  # before anything is read, where the source tells how many rows it has
     store = open_rows(X, name)
-    refuse_beyond(store.plan(estimator), name)
-    return GivenRows(store.columns(), store.read_target(), store.read_weight(), store.read_groups())
+    plan = store.plan(estimator)
+    refuse_beyond(plan, name)
+    return GivenRows(store.columns(plan.n_workers), store.read_target(), store.read_weight(), store.read_groups())
 
 
 def unpack_evaluated(X: Any, y: Any, sample_weight: Any, kind: str) -> GivenRows:

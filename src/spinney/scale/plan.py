@@ -39,7 +39,7 @@ class FitPlan(NamedTuple):
     n_rows : int or None
         None where only reading the source tells.
     n_features : int
-        Dates counted as five.
+        Dates counted as five; 0 where only reading the source tells.
     bytes_read, bytes_written : int or None
         Of the source, and of columns on disk.
     passes : int
@@ -48,6 +48,8 @@ class FitPlan(NamedTuple):
         Memory beside that of the process before.
     memory : int or None
         The limit.
+    n_workers : int
+        Trees that grow side by side, each on rows of its own: fewer where memory is short. Models do not depend on it.
     """
 
     n_rows: int | None
@@ -57,6 +59,7 @@ class FitPlan(NamedTuple):
     passes: int
     peak_bytes: int | None
     memory: int | None
+    n_workers: int = 1
 
     def __str__(self) -> str:
         """A line for each part."""
@@ -66,7 +69,7 @@ class FitPlan(NamedTuple):
         limit = "no limit" if self.memory is None else f"limit {show_bytes(self.memory)}"
         lines = {
             "rows": unknown if self.n_rows is None else f"{self.n_rows:,}",
-            "features": f"{self.n_features:,}",
+            "features": f"{self.n_features:,}" if self.n_features else unknown,
             "source": f"{read}, read once",
             "columns": f"{written} on disk, read {TIMES[self.passes]}",
             "memory": f"{peak} ({limit})",
@@ -100,13 +103,14 @@ def make_plan(
     features = [column for column in columns if column.role == "feature"]
     n_features = count_features(features)
     growing: GrowingBytes = estimator._growing_bytes  # noqa: SLF001
-    written = peak = None
+    written, peak, n_workers = None, None, 1
     if n_rows is not None:
-        n_workers = 1
         if growing.is_shared_out:
             n_workers = count_workers(getattr(estimator, "n_jobs", 1), estimator.n_estimators, LONG)
+        while n_workers > 1 and memory is not None and peak_bytes(growing, n_rows, n_features, n_workers) > memory:
+            n_workers -= 1
         written, peak = n_rows * count_row_bytes(columns), peak_bytes(growing, n_rows, n_features, n_workers)
-    return FitPlan(n_rows, n_features, source_bytes, written, 1 if growing.has_bins else 2, peak, memory)
+    return FitPlan(n_rows, n_features, source_bytes, written, 1 if growing.has_bins else 2, peak, memory, n_workers)
 
 
 def refuse_beyond(plan: FitPlan, name: str) -> None:

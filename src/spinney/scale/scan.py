@@ -177,6 +177,8 @@ class Scan:
         place = Path(path)
         if place.exists():
             raise FileExistsError(f"{place} is there already: remove it, or give another path")
+        if not place.absolute().parent.is_dir():
+            raise FileNotFoundError(f"there is no folder {place.parent} to make {place.name} in")
         beside = place.parent / f".spinney-{secrets.token_hex(8)}.part"
         _files.unfinished.add(beside)
         try:
@@ -205,7 +207,11 @@ class Scan:
         return self._spilled
 
     def _write(self, folder: Path) -> None:
-        """Write the columns of the source to a folder."""
+        """Write the columns of the source to a folder; those that were read already are copied."""
+        if self._spilled is not None:
+            for path in self._spilled.path.iterdir():
+                shutil.copyfile(path, folder / path.name)
+            return
         with self._open(folder) as source:
             write_columns(source, self._assign_roles(source), folder, self._block_rows)
 

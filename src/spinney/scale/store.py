@@ -179,8 +179,8 @@ class Store:
             return Numbers(NOTHING)
         return self._read_column(j)
 
-    def columns(self) -> Columns:
-        """The features, as any X of a fit is read."""
+    def columns(self, most_workers: int | None = None) -> Columns:
+        """The features, as any X of a fit is read; most_workers: threads that there is memory for, None: any number."""
         names, features = self.feature_names, self._features
 
         def read(j: int) -> Column:
@@ -188,7 +188,8 @@ class Store:
 
         def make_table(schema: Schema) -> Table:
             shelf = DiskShelf(self.path, self._layout, schema) if self._has_shelf else None
-            return StoredTable(schema, Columns(names, self.n_rows, len(features), is_frame=True, read=read), shelf)
+            columns = Columns(names, self.n_rows, len(features), is_frame=True, read=read)
+            return StoredTable(schema, columns, shelf, most_workers)
 
         deferred = Deferred(lambda j: self._outline(features[j]), make_table)
         return Columns(names, self.n_rows, len(features), is_frame=True, read=read, deferred=deferred)

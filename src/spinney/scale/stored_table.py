@@ -29,13 +29,17 @@ class StoredTable(Table):
         Those of the store, read when asked for.
     shelf : CodeShelf, optional
         Where codes are kept.
+    most_workers : int, optional
+        Threads that there is memory for; None: any number.
     """
 
     least_columns = 1
 
-    def __init__(self, schema: Schema, columns: Columns, shelf: CodeShelf | None) -> None:
+    def __init__(
+        self, schema: Schema, columns: Columns, shelf: CodeShelf | None, most_workers: int | None = None
+    ) -> None:
         super().__init__(schema, columns.n_rows, [])
-        self.shelf = shelf
+        self.shelf, self.most_workers = shelf, most_workers
         self._opened = columns
         self._homes: list[tuple[int, int]] = []  # of each feature: its column, and its place among the parts of a date
         for j, (_, dates) in enumerate(schema.inputs()):

@@ -80,6 +80,7 @@ class Table:
 
     least_columns: int | None = None  # to be read together, where it is not the reader's choice
     shelf: CodeShelf | None = None  # where codes are kept for the next fit
+    most_workers: int | None = None  # threads that there is memory for, each with rows of its own
 
     def __init__(
         self,
