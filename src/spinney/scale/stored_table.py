@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from spinney.table.columns import Numbers
 from spinney.table.dates import read_dates
 from spinney.table.ingest import Table
 from spinney.table.schema import encode_column
@@ -16,6 +16,36 @@ if TYPE_CHECKING:
     from spinney.table.columns import Columns
     from spinney.table.ingest import CodeShelf
     from spinney.table.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFeature(Numbers):
+    """A feature on disk, as values: numbers, indices of levels, or a part of a date.
+
+    Attributes
+    ----------
+    values : Columns
+        Those of the store.
+    schema : Schema
+    column, feature : int
+        Its column in the store, and its place among the features.
+    part : int
+        Its place among the parts of a date; 0 for others.
+    """
+
+    schema: Schema | None = None
+    column: int = 0
+    feature: int = 0
+    part: int = 0
+
+    def read(self) -> NDArray[Any]:
+        """The values of all rows, (n_rows,)."""
+        assert self.schema is not None
+        column = self.values.read(self.column)
+        dates = None if self.schema.dates is None else self.schema.dates[self.column]
+        return (
+            encode_column(column, self.schema, self.feature) if dates is None else read_dates(column, dates)[self.part]
+        )
 
 
 class StoredTable(Table):
@@ -38,24 +68,10 @@ class StoredTable(Table):
     def __init__(
         self, schema: Schema, columns: Columns, shelf: CodeShelf | None, most_workers: int | None = None
     ) -> None:
-        super().__init__(schema, columns.n_rows, [])
+        features = [
+            StoredFeature(columns, None, schema, j, first + part, part)
+            for j, (first, dates) in enumerate(schema.inputs())
+            for part in range(1 if dates is None else len(dates.parts))
+        ]
+        super().__init__(schema, columns.n_rows, features)
         self.shelf, self.most_workers = shelf, most_workers
-        self._opened = columns
-        self._homes: list[tuple[int, int]] = []  # of each feature: its column, and its place among the parts of a date
-        for j, (_, dates) in enumerate(schema.inputs()):
-            self._homes += [(j, part) for part in range(1 if dates is None else len(dates.parts))]
-
-    def block(self, start: int, stop: int, out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-        """Features [start, stop) as a C-contiguous float64 array (stop - start, n_rows), never a view."""
-        if out is None:
-            out = np.empty((stop - start, self.n_rows), dtype=np.float64)
-        with np.errstate(over="ignore"):
-            for k in range(start, stop):
-                out[k - start] = self._read(k)
-        return out
-
-    def _read(self, k: int) -> NDArray[Any]:
-        j, part = self._homes[k]
-        column = self._opened.read(j)
-        dates = None if self.schema.dates is None else self.schema.dates[j]
-        return encode_column(column, self.schema, k) if dates is None else read_dates(column, dates)[part]
