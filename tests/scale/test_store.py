@@ -262,6 +262,30 @@ def test_a_full_disk_leaves_nothing_behind(n_blocks, tmp_path, monkeypatch):
     assert leftovers(tmp_path) == []
 
 
+@pytest.mark.parametrize("moment", [1, 2])
+def test_an_interrupt_leaves_nothing_behind(moment, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    pattern = write_parts(make_table(9000), tmp_path, [50])
+    add, n_added = column_writing.TableWriter.add, []
+
+    def interrupt(self, part, table):
+        n_added.append(1)
+        if len(n_added) == moment:
+            raise KeyboardInterrupt
+        add(self, part, table)
+
+    monkeypatch.setattr(column_writing.TableWriter, "add", interrupt)
+    scanned = Scan(pattern, "y", block_rows=4096)
+    with pytest.raises(KeyboardInterrupt):
+        scanned.store(tmp_path / "t.codes")
+    n_added.clear()
+    with pytest.raises(KeyboardInterrupt):
+        MODEL.fit(scanned)
+    assert leftovers(tmp_path) == []
+    assert not (tmp_path / "t.codes").exists()
+    assert len(scanned.read().columns().read(0).read()) == 9000  # and it can be read again
+
+
 def test_a_scan_that_was_read_is_stored_without_reading_again(tmp_path):
     table = make_table(9000)
     scanned = Scan(table.to_reader(), "y", weight="w", drop=["g"], block_rows=4096)
