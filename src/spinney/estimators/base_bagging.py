@@ -134,10 +134,10 @@ class Bagging(Estimator[FittedBagging]):
 
         Parameters
         ----------
-        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features), or scan
             What the members take; frames reach them as frames.
         y : array-like (n_rows,)
-            Classes of any type, or numbers for a regressor.
+            Classes of any type, or numbers for a regressor. A scan brings its own and its weights.
         sample_weight : array-like (n_rows,), optional
             A bootstrap draws rows in proportion to their weight; without bags, and where rows are drawn without
             replacement, by group or by stratum, the members weigh them. Rows of weight 0 are left out.

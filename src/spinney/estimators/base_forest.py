@@ -116,10 +116,10 @@ class BaseForest(Estimator[FittedForest]):
 
         Parameters
         ----------
-        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features), or scan
             Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA or null.
         y : array-like (n_rows,)
-            Classes of any type, or numbers for a regressor.
+            Classes of any type, or numbers for a regressor. A scan brings its own and its weights.
         sample_weight : array-like (n_rows,), optional
             A bootstrap draws rows in proportion to their weight, as in scikit-learn 1.9; without bags, and where rows
             are drawn without replacement, by group or by stratum, the trees weigh the rows. Rows of weight 0 are

@@ -200,11 +200,11 @@ class TreeEstimator(Estimator[FittedTree]):
 
         Parameters
         ----------
-        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features), or scan
             Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA
             or null. What a sparse matrix does not store is 0.
         y : array-like (n_rows,)
-            Classes of any type; numbers for a regression.
+            Classes of any type; numbers for a regression. A scan brings its own and its weights.
         sample_weight : array-like (n_rows,), optional
             Weights; rows of weight 0 are left out.
         trace : bool, optional
