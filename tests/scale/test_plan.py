@@ -10,6 +10,8 @@ from spinney.ensemble.forest import ForestGrowth
 from spinney.scale.plan import READING_BYTES, peak_bytes
 from spinney.scale.scan import Scan
 
+pytestmark = pytest.mark.compiled(reason="tables of several blocks, which have 4,096 rows at least")
+
 
 def test_the_plan_of_a_scan_is_known_before_it_is_read(tmp_path):
     pattern = write_parts(make_table(5000), tmp_path, [2000])
@@ -69,6 +71,19 @@ def test_where_memory_is_short_fewer_trees_grow_side_by_side(tmp_path, monkeypat
     assert seen[1:] == [2, 1]
     with pytest.raises(ValueError, match="RandomForestClassifier needs"):
         model.fit(spinney.scan(table, "y", memory=needs[0] - 1))
+
+
+def test_every_class_and_quantile_takes_memory():
+    boosted = spinney.GradientBoostingClassifier()
+    peaks = []
+    for target in ("classes", "three"):
+        store = Scan(make_table(4000, target=target), "y").read()
+        peaks.append(store.plan(boosted).peak_bytes)
+    assert peaks[1] - peaks[0] == 4000 * 16 * 2
+    store = Scan(make_table(4000, target="numbers"), "y").read()
+    several = spinney.GradientBoostingRegressor(loss="quantile", alpha=[0.1, 0.5, 0.9])
+    assert store.plan(several).peak_bytes == peaks[1]
+    assert store.plan(spinney.GradientBoostingRegressor()).peak_bytes == peaks[0]
 
 
 def test_more_rows_and_features_need_more_memory():

@@ -1,6 +1,7 @@
 """A model of a scan or store is that of the table in memory, byte for byte."""
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -10,6 +11,8 @@ from hypothesis import strategies as st
 import spinney
 from disk_tables import make_table, model_bytes, split, write_parts
 from spinney.scale.scan import Scan
+
+pytestmark = pytest.mark.compiled(reason="tables of several blocks, which have 4,096 rows at least")
 
 FEW = {"n_estimators": 4, "random_state": 0}
 TREES = [
@@ -57,6 +60,7 @@ def clone(model):
     return type(model)(**model.get_params(deep=False))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.filterwarnings("ignore:.*in every bag")
 @pytest.mark.parametrize("model", [*TREES, *BOOSTED], ids=str)
 @pytest.mark.parametrize("is_weighted", [False, True], ids=["", "weights"])
@@ -162,6 +166,41 @@ def make_source(table, kind, ends, folder):
     if kind == "lazy":
         return pl.from_arrow(table).lazy()
     return pl.from_arrow(table) if kind == "polars" else table
+
+
+def test_frames_of_other_libraries_mean_what_they_mean_in_memory(tmp_path):
+    rng = np.random.default_rng(0)
+    n_rows = 500
+    number, letter = rng.normal(size=n_rows), rng.choice(list("xyz"), n_rows)
+    y = (number > 0) & (letter != "z")
+    order = ["z", "y", "x", "w"]
+    pandas = pd.DataFrame(
+        {
+            "number": number,
+            "ordered": pd.Categorical(letter, categories=order, ordered=True),
+            "holes": pd.array([None if i % 3 == 0 else i for i in range(n_rows)], dtype="Int64"),
+            "flag": pd.array([None if i % 4 == 0 else i % 2 == 0 for i in range(n_rows)], dtype="boolean"),
+            "moment": pd.date_range("2020", periods=n_rows, tz="UTC"),
+            "y": y,
+        },
+        index=np.arange(n_rows) * 2,
+    )
+    polars = pl.DataFrame(
+        {
+            "number": number,
+            "ordered": pl.Series(letter, dtype=pl.Enum(order)),
+            "text": pl.Series(letter, dtype=pl.Categorical),
+            "y": y,
+        }
+    )
+    model = spinney.GradientBoostingClassifier(n_estimators=3, random_state=0)
+    for frame, X, sources in (
+        (pandas, pandas.drop(columns="y"), [pandas, iter([pandas[:200], pandas[200:]])]),
+        (polars, polars.drop("y"), [polars, polars.lazy(), iter([polars[:100], polars[100:]])]),
+    ):
+        expected = model_bytes(model.fit(X, frame["y"]), tmp_path)
+        for source in sources:
+            assert model_bytes(model.fit(spinney.scan(source, "y")), tmp_path) == expected
 
 
 def test_a_column_of_more_values_than_codes_is_binned_alike(tmp_path):

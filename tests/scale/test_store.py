@@ -22,6 +22,7 @@ from spinney.scale.layout import read_layout
 from spinney.scale.memory import read_bytes, show_bytes
 from spinney.scale.scan import Scan
 
+pytestmark = pytest.mark.compiled(reason="tables of several blocks, which have 4,096 rows at least")
 MODEL = spinney.GradientBoostingClassifier(n_estimators=2, random_state=0)
 
 

@@ -19,6 +19,7 @@ DATE_FEATURES = 5
 TIMES = {1: "once", 2: "twice"}
 COLUMN_BYTES = 48  # of a row, while one column is sorted and coded
 WORKER_BYTES = 60  # of a row, for each tree that grows beside others: its order, its target
+SCORE_BYTES = 16  # of a row, for each class beyond two or quantile beyond one
 LONG = 1e9  # seconds of work, for which all threads are worth it
 
 
@@ -97,12 +98,19 @@ def peak_bytes(growing: GrowingBytes, n_rows: int, n_features: int, n_workers: i
 
 
 def make_plan(
-    estimator: Any, columns: list[StoredColumn], n_rows: int | None, source_bytes: int | None, memory: int | None
+    estimator: Any,
+    columns: list[StoredColumn],
+    n_rows: int | None,
+    source_bytes: int | None,
+    memory: int | None,
+    n_scores: int = 1,
 ) -> FitPlan:
-    """The plan of an estimator for a table; columns: of all roles."""
+    """The plan of an estimator for a table; columns: of all roles; n_scores: that boosting keeps of a row."""
     features = [column for column in columns if column.role == "feature"]
     n_features = count_features(features)
     growing: GrowingBytes = estimator._growing_bytes  # noqa: SLF001
+    if growing.has_bins:
+        growing = growing._replace(state=growing.state + SCORE_BYTES * (n_scores - 1))
     written, peak, n_workers = None, None, 1
     if n_rows is not None:
         if growing.is_shared_out:

@@ -96,7 +96,18 @@ class Store:
         -------
         FitPlan
         """
-        return make_plan(estimator, list(self._layout.columns), self.n_rows, 0, self.memory)
+        columns, n_scores = list(self._layout.columns), self._count_scores(estimator)
+        return make_plan(estimator, columns, self.n_rows, 0, self.memory, n_scores)
+
+    def _count_scores(self, estimator: Any) -> int:
+        """How many scores a boosted model has of a row: one for each class of three or more, or for each quantile."""
+        if getattr(estimator, "loss", None) == "quantile":
+            return int(np.size(estimator.alpha))
+        target = self.read_target() if hasattr(estimator, "predict_proba") else None
+        if target is None:
+            return 1
+        n_classes = len(target.values if isinstance(target, Categories) else np.unique(target))
+        return n_classes if n_classes > 2 else 1
 
     # --- columns ---
 
