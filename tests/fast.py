@@ -24,6 +24,7 @@ class ColumnTable:
     """Columns of floats as the coder reads them."""
 
     stored = None  # it is not sparse
+    shelf = least_columns = None  # and not on disk
 
     def __init__(self, columns, levels):
         self.columns = np.array(columns, np.float64).reshape(len(levels), -1)

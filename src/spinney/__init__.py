@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from spinney.model.row_explanation import explain
     from spinney.model.shap import shap_values
     from spinney.model.shap_trees import to_shap_trees
+    from spinney.scale.scan import scan
     from spinney.table.binning import equal_density_bins
     from spinney.table.ingest import read_table
 
@@ -80,6 +81,7 @@ _HOMES = {
     "rounds_to_fit": "spinney.model.adaboost_bounds",
     "save_predictor": "spinney.model.io",
     "shap_values": "spinney.model.shap",
+    "scan": "spinney.scale.scan",
     "show_versions": "spinney._versions",
     "strength_and_correlation": "spinney.model.ensemble_theory",
     "study": "",  # a package of its own
@@ -129,6 +131,7 @@ __all__ = [
     "read_table",
     "rounds_to_fit",
     "save_predictor",
+    "scan",
     "shap_values",
     "show_versions",
     "strength_and_correlation",

@@ -44,6 +44,7 @@ def test_version_and_help():
     names = {
         "study",
         "train",
+        "store",
         "predict",
         "evaluate",
         "inspect",

@@ -6,6 +6,7 @@
 | `study.py` | `spinney study` |
 | `models.py` | `spinney train` |
 | `explanations.py` | `spinney explain` |
+| `scans.py` | `spinney store`, and `spinney train` of tables that are read in blocks |
 | `exports.py` | `spinney export` |
 | `imports.py` | `spinney import` |
 | `inspection.py` | `spinney inspect` |

@@ -13,6 +13,7 @@ from spinney.cli.imports import import_model
 from spinney.cli.inspection import inspect
 from spinney.cli.models import train
 from spinney.cli.predictions import evaluate, predict
+from spinney.cli.scans import store
 from spinney.cli.study import study
 from spinney.cli.trees import prune, trace, tree
 
@@ -33,6 +34,7 @@ def main() -> None:
 for command in (
     study,
     train,
+    store,
     predict,
     evaluate,
     inspect,

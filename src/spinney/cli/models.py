@@ -11,6 +11,7 @@ import click
 from spinney.cli.inspection import count_parts, list_trees
 from spinney.cli.methods import METHODS, find_method, make_estimator, read_settings
 from spinney.cli.output import check_new, force_option, json_option, print_json, print_pairs
+from spinney.cli.scans import ScanOptions, is_many, memory_option, train_scan
 from spinney.cli.tables import (
     TrainingTable,
     drop_option,
@@ -53,6 +54,7 @@ set_option = click.option(
 @task_option
 @drop_option
 @keep_option
+@memory_option
 @click.option("--out", metavar="MODEL", required=True, type=click.Path(), help="The model file to write: model.spn.")
 @force_option
 @json_option
@@ -64,13 +66,16 @@ def train(
     task: str,
     drop: tuple[str, ...],
     keep: tuple[str, ...],
+    memory: str | None,
     out: str,
     force: bool,
     as_json: bool,
 ) -> None:
     """Fit a method to DATA and save the model.
 
-    DATA is a CSV (also gzipped), Parquet or Arrow file, or the name of an embedded table. The same DATA and options
+    DATA is a CSV (also gzipped), Parquet or Arrow file, or the name of an embedded table. A folder of such files, a
+    pattern in quotes, a folder that `spinney store` has made, and with --memory any file, is read in blocks of rows:
+    it may be larger than memory, and no column is left out but by --drop. The same DATA and options
     give the same model: random_state is 0 unless set. A forest is scored by its out-of-bag rows and keeps their votes,
     with which `predict --interval` works; --set oob_score=false leaves both out.
     """
@@ -79,6 +84,9 @@ def train(
 
     check_new(out, force=force)
     params = read_settings(settings)
+    if memory is not None or is_many(data):
+        train_scan(ScanOptions(data, target, method, params, task, drop, memory, out), as_json=as_json)
+        return
     table = open_data(data)
     drop = list_columns(table, drop, "drop")
     target = find_target(table, target, drop)

@@ -11,6 +11,8 @@ A public class is three of ours deep: `Estimator`, a family (`base_...`), and th
 | `fingerprints.py` | hashes of training data, to know them again |
 | `one_row.py` | one row as people write it |
 | `training.py` | X, y and weights read, weighed, coded and binned, for all |
+| `scanned.py` | scans and stores in place of X and y |
+| `batches.py` | predictions of rows that are read in batches |
 | `kept.py` | what a class keeps of a fit, declared |
 | `saving.py` | model files and pickles of what is kept |
 | `scoring.py` | scores of predictions that are known already |

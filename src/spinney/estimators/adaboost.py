@@ -149,7 +149,7 @@ class AdaBoostClassifier(Classifier, BaseAdaBoost):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         *,
         X_val: Any = None,
@@ -160,9 +160,9 @@ class AdaBoostClassifier(Classifier, BaseAdaBoost):
 
         Parameters
         ----------
-        X : array-like, frame or sparse matrix of shape (n_rows, n_features), as the members take it
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features), or scan, as the members take it
         y : array-like (n_rows,)
-            Classes of any type.
+            Classes of any type. A scan brings its own and its weights.
         sample_weight : array-like (n_rows,), optional
             Weights to begin with; rows of weight 0 are left out.
         X_val, y_val, sample_weight_val : optional
@@ -405,7 +405,7 @@ class AdaBoostRegressor(Regressor, BaseAdaBoost):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         *,
         X_val: Any = None,
@@ -450,7 +450,7 @@ class AdaBoostRegressor(Regressor, BaseAdaBoost):
 
         Parameters
         ----------
-        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features), or scan
         n_rounds : int, optional
             Ask the first members only: stage `n_rounds` of `staged_predict`. By default all.
         """

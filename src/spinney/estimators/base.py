@@ -13,13 +13,16 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from spinney.estimators import saving
+from spinney.estimators.batches import predict_batches
 from spinney.estimators.checks import check_classes, check_numbers
 from spinney.estimators.kept import VALUE, Kept, is_fitted
 from spinney.estimators.parameters import strict
+from spinney.scale.plan import GrowingBytes
 from spinney.table.schema import Schema
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -176,6 +179,41 @@ class Estimator(BaseEstimator, Generic[Model]):
         return shap_values(
             self.predictor(), X, background=background, output=output, interactions=interactions, n_jobs=n_jobs
         )
+
+    # --- tables on disk ---
+
+    _growing_bytes: ClassVar[GrowingBytes] = GrowingBytes(has_bins=False, copies=1, state=110)
+
+    def _refuse_scan(self) -> None:
+        """Raise where the parameters ask for what needs the rows of X themselves, beside their codes."""
+
+    def predict_batches(self, source: Any, method: str = "predict") -> Iterator[NDArray[Any]]:
+        """Predict rows that are read in batches, so that neither they nor the predictions need fit into memory.
+
+        Parameters
+        ----------
+        source : path, list of paths, frame, Arrow stream, Scan or Store
+            As of `spinney.scan`: a file, a folder, a pattern. Columns are found by name; those that the model does not
+            know are passed over.
+        method : str
+            The method that predicts: "predict", "predict_proba" or another that takes X alone.
+
+        Returns
+        -------
+        iterator of arrays
+            What the method gives for each batch, in the order of the rows.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> from spinney import CARTRegressor
+        >>> frame = pa.table({"x": [1.0, 2.0, 3.0]})
+        >>> model = CARTRegressor().fit(frame, [10.0, 20.0, 30.0])
+        >>> [batch.tolist() for batch in model.predict_batches(frame)]
+        [[10.0, 20.0, 30.0]]
+        """
+        self._find_fitted()
+        return predict_batches(self, source, method)
 
     # --- files and pickles ---
 

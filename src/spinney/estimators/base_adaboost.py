@@ -31,9 +31,11 @@ from spinney.estimators.other_members import (
     make_member,
 )
 from spinney.estimators.parameters import parameter
+from spinney.estimators.scanned import unpack, unpack_evaluated
 from spinney.estimators.training import Effort, OpenedData, code_rows, make_legend, needs_squares, open_training
 from spinney.model.fitted_adaboost import FittedAdaBoost, VotingEstimators, VotingTrees, find_adaboost_fault
 from spinney.model.fitted_boosting import Scores
+from spinney.scale.plan import GrowingBytes
 from spinney.table.fixed_point import fix_weights, weight_unit
 from spinney.table.schema import Schema, encode
 from spinney.tree.forest import Forest, join_trees
@@ -109,6 +111,7 @@ class BaseAdaBoost(Estimator[FittedAdaBoost]):
     CART trees grow on codes that are made once, and vote as one forest; other members are fitted one by one.
     """
 
+    _growing_bytes: ClassVar[GrowingBytes] = GrowingBytes(has_bins=False, copies=1, state=130, is_shared_out=True)
     _keeps: ClassVar[dict[str, Kept]] = {
         "_schema": Kept(Schema, is_needed=False),
         "forest_": Kept(Forest, is_needed=False),
@@ -183,6 +186,8 @@ class BaseAdaBoost(Estimator[FittedAdaBoost]):
         check_stopping(self, given)
         template = check_template(self, "estimator", clone(self._default) if self.estimator is None else self.estimator)
         has_trees = grows_in_forests(template.estimator, type(self._default))
+        given = [self._open_set(rows) for rows in given]
+        X, y, sample_weight, _ = unpack(self, X, y, sample_weight)
         data = self._read_data(X, y, sample_weight, template.estimator if has_trees else None, has_sets=bool(given))
         target, base = data.learning_rows()
         plan = self._plan_trees(template.estimator, data, target) if has_trees else None
@@ -205,6 +210,19 @@ class BaseAdaBoost(Estimator[FittedAdaBoost]):
         )
         self._fitted = self._make_fitted(template, plan, rounds, stopping)
         return self
+
+    def _open_set(self, given: GivenSet) -> GivenSet:
+        """The same rows, a scan among them taken apart."""
+        X, y, weight, _ = unpack_evaluated(given.X, given.y, given.weight, type(self).__name__)
+        return given._replace(X=X, y=y, weight=weight)
+
+    def _refuse_scan(self) -> None:
+        """Members of other kinds take rows."""
+        if self.estimator is not None and not grows_in_forests(self.estimator, type(self._default)):
+            raise ValueError(
+                f"{type(self).__name__} of {type(self.estimator).__name__} takes rows in memory, and X is a scan: use "
+                "CART trees as members, or read a sample of the rows"
+            )
 
     def _read_data(self, X: Any, y: Any, sample_weight: Any, tree: Any, *, has_sets: bool) -> AdaBoostData:
         """Check what `fit` was given; tree: what members are, where they are trees of one forest.

@@ -46,10 +46,12 @@ from spinney.estimators.other_members import (
 )
 from spinney.estimators.out_of_bag import OOB_KEPT, finish_out_of_bag, restore_out_of_bag
 from spinney.estimators.parameters import parameter
+from spinney.estimators.scanned import is_scanned, unpack
 from spinney.estimators.scoring import find_oob_scorer
 from spinney.estimators.training import OpenedData, TrainingData, code_for_bags, open_training
 from spinney.model.container import BrokenFileError
 from spinney.model.fitted_bagging import FittedBagging, OtherMembers, TreeMembers
+from spinney.scale.plan import GrowingBytes
 from spinney.table.schema import Schema, encode
 from spinney.tree.forest import Forest, join_forests
 
@@ -80,6 +82,7 @@ class Bagging(Estimator[FittedBagging]):
     all trees at once. Other members are fitted one by one.
     """
 
+    _growing_bytes: ClassVar[GrowingBytes] = GrowingBytes(has_bins=False, copies=1, state=100, is_shared_out=True)
     _keeps: ClassVar[dict[str, Kept]] = {
         "_schema": Kept(Schema, is_needed=False),
         "forest_": Kept(Forest, is_needed=False),
@@ -125,15 +128,15 @@ class Bagging(Estimator[FittedBagging]):
 
     # --- fitting ---
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, strata: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None, strata: Any = None) -> Self:
         """Fit the members.
 
         Parameters
         ----------
-        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features), or scan
             What the members take; frames reach them as frames.
         y : array-like (n_rows,)
-            Classes of any type, or numbers for a regressor.
+            Classes of any type, or numbers for a regressor. A scan brings its own and its weights.
         sample_weight : array-like (n_rows,), optional
             A bootstrap draws rows in proportion to their weight; without bags, and where rows are drawn without
             replacement, by group or by stratum, the members weigh them. Rows of weight 0 are left out.
@@ -146,6 +149,12 @@ class Bagging(Estimator[FittedBagging]):
             self._validate_params()
             templates = list_templates(self, self._default())
             has_trees = is_fast(templates, self._default)
+            if is_scanned(X) and not has_trees:
+                raise ValueError(
+                    f"{type(self).__name__} of members other than CART trees takes rows in memory, and X is a scan: "
+                    "use CART trees as members, or read a sample of the rows"
+                )
+            X, y, sample_weight, groups = unpack(self, X, y, sample_weight, groups)
             data = open_training(self, X, y, sample_weight)
             group_codes, stratum_codes = self._check_units(groups, strata, data.y)
             old = self._find_old(warm_start=self.warm_start)

@@ -40,13 +40,17 @@ from spinney.estimators.interactions import check_interactions
 from spinney.estimators.kept import Kept, Part, set_parts
 from spinney.estimators.other_members import hold_rows
 from spinney.estimators.round_scores import make_score, name_score
+from spinney.estimators.scanned import unpack, unpack_evaluated
 from spinney.estimators.scoring import find_score
 from spinney.estimators.training import Effort, bin_rows, estimate_effort, make_legend, read_training
 from spinney.model.boosted_scores import add_rounds, begin_raw
 from spinney.model.fitted_boosting import FittedBoosting, Scores, feature_importances, find_boosting_fault, in_units
+from spinney.scale.plan import GrowingBytes
+from spinney.table.columns import Columns
 from spinney.table.fixed_point import scale
 from spinney.table.ingest import Table
 from spinney.table.schema import Schema, encode
+from spinney.table.shared_columns import take_columns
 from spinney.table.sparse import Values, is_sparse
 from spinney.tree.boost import UNLIMITED, BoostParams
 from spinney.tree.forest import Forest, join_forests
@@ -161,6 +165,7 @@ class BoostingData:
 class BaseGradientBoosting(Estimator[FittedBoosting]):
     """Trees grown one round after the other, each on what those before have left."""
 
+    _growing_bytes: ClassVar[GrowingBytes] = GrowingBytes(has_bins=True, copies=3, state=90)
     _keeps: ClassVar[dict[str, Kept]] = {
         "forest_": Kept(Forest),
         "max_features_": Kept(int),
@@ -228,6 +233,8 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         callbacks = check_callbacks(callbacks)
         if self.scoring != "loss":
             find_score(self.scoring, "scoring")  # a misspelt name is told before anything is read
+        given = [self._open_set(rows) for rows in given]
+        X, y, sample_weight, _ = unpack(self, X, y, sample_weight)
         data = self._read_data(X, y, sample_weight, init_score)
         hashes = self._hash_data(data)
         old = self._find_old_rounds(hashes, data.table.schema)
@@ -486,6 +493,11 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
 
     # --- rows to evaluate on ---
 
+    def _open_set(self, given: GivenSet) -> GivenSet:
+        """The same rows, a scan among them taken apart."""
+        X, y, weight, _ = unpack_evaluated(given.X, given.y, given.weight, type(self).__name__)
+        return given._replace(X=X, y=y, weight=weight)
+
     def _read_set(self, given: GivenSet, data: BoostingData) -> EvaluationSet:
         """Rows to evaluate on that were given."""
         if (data.offset is None) != (given.offset is None):
@@ -523,11 +535,12 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             self.validation_fraction, len(data.y), data.is_used, codes, draw_key(data.seed, held_out.KEY)
         )
         y, weight, offset = data.part(data.is_held)
-        rows = EvaluationSet("valid", data.table.values(data.is_held), y, weight, offset)
+        evaluated = EvaluationSet("valid", data.table.values(data.is_held), y, weight, offset)
         if self.scoring == "loss":
-            return [rows]
-        X = _safe_indexing(data.X, np.flatnonzero(data.is_held))
-        return [self._with_score(rows, X, self._to_truth(np.ldexp(y, data.exponent)), data)]
+            return [evaluated]
+        rows = np.flatnonzero(data.is_held)
+        X = take_columns(data.X, rows, None) if isinstance(data.X, Columns) else _safe_indexing(data.X, rows)
+        return [self._with_score(evaluated, X, self._to_truth(np.ldexp(y, data.exponent)), data)]
 
     def _with_score(self, rows: EvaluationSet, X: Any, truth: NDArray[Any], data: BoostingData) -> EvaluationSet:
         """The rows with the score that is wanted beside the loss; X: as the user has it."""

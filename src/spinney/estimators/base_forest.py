@@ -29,12 +29,14 @@ from spinney.estimators.kept import Kept, Part, find_hash_fault, set_parts
 from spinney.estimators.one_row import open_row
 from spinney.estimators.out_of_bag import OOB_KEPT, restore_out_of_bag
 from spinney.estimators.parameters import parameter
+from spinney.estimators.scanned import unpack
 from spinney.estimators.scoring import KnownPredictions, find_score
 from spinney.estimators.training import read_training
 from spinney.model import forest_uncertainty, importance, tree_votes
 from spinney.model.container import BrokenFileError
 from spinney.model.fitted_forest import FittedForest, KeptTarget, LeafRows, TrainingRows
 from spinney.model.importance import CORRELATED, ImportanceParams, RunParams
+from spinney.scale.plan import GrowingBytes
 from spinney.table.ingest import read_columns
 from spinney.table.schema import encode
 from spinney.tree.forest import Forest
@@ -71,6 +73,7 @@ FOREST_CONSTRAINTS: dict[str, list[Any]] = {
 class BaseForest(Estimator[FittedForest]):
     """What all forests share: bags, growing, adding up, and what single trees and out-of-bag rows tell."""
 
+    _growing_bytes: ClassVar[GrowingBytes] = GrowingBytes(has_bins=False, copies=1, state=100, is_shared_out=True)
     _keeps: ClassVar[dict[str, Kept]] = {
         "n_outputs_": Kept(int, check=find_outputs_fault),
         "forest_": Kept(Forest),
@@ -108,15 +111,15 @@ class BaseForest(Estimator[FittedForest]):
 
     # --- fitting ---
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, strata: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None, strata: Any = None) -> Self:
         """Grow the forest.
 
         Parameters
         ----------
-        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features), or scan
             Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA or null.
         y : array-like (n_rows,)
-            Classes of any type, or numbers for a regressor.
+            Classes of any type, or numbers for a regressor. A scan brings its own and its weights.
         sample_weight : array-like (n_rows,), optional
             A bootstrap draws rows in proportion to their weight, as in scikit-learn 1.9; without bags, and where rows
             are drawn without replacement, by group or by stratum, the trees weigh the rows. Rows of weight 0 are
@@ -128,6 +131,7 @@ class BaseForest(Estimator[FittedForest]):
         """
         with all_or_nothing(self):
             self._validate_params()
+            X, y, sample_weight, groups = unpack(self, X, y, sample_weight, groups)
             data = read_training(self, X, y, sample_weight, row_class_weight(self))
             group_codes = check_codes(groups, "groups", data.table.n_rows)
             stratum_codes = check_codes(strata, "strata", data.table.n_rows)
@@ -139,6 +143,14 @@ class BaseForest(Estimator[FittedForest]):
             self._fitted = fit_forest(self, data, group_codes, stratum_codes, old)
             self.n_outputs_ = 1
             return self
+
+    def _refuse_scan(self) -> None:
+        """Leaves that keep their rows are as many numbers as there are rows and trees."""
+        if parameter(self, "keep_members", False):
+            raise ValueError(
+                "keep_members=True keeps every row of every tree, and X is a scan: set keep_members=False, or use "
+                "GradientBoostingRegressor(loss='quantile') for quantiles"
+            )
 
     # --- the fitted forest ---
 

@@ -39,6 +39,7 @@ from spinney.estimators.cross_fitting import (
 from spinney.estimators.kept import Kept, Part, is_fitted, kept_by, set_parts
 from spinney.estimators.other_members import Rows, hold_rows
 from spinney.estimators.parameters import parameter
+from spinney.estimators.scanned import is_scanned
 from spinney.estimators.training import open_training
 from spinney.model.fitted_stacking import METHODS, FittedStacking
 from spinney.table.columns import Columns
@@ -219,7 +220,7 @@ class Stacking(TransformerMixin, _BaseComposition, Estimator[FittedStacking]):
 
     # --- fitting ---
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None) -> Self:
         """Fit the members to all rows, and the second stage to what members say of rows they have not seen.
 
         Parameters
@@ -238,6 +239,11 @@ class Stacking(TransformerMixin, _BaseComposition, Estimator[FittedStacking]):
         with all_or_nothing(self):
             self._validate_params()
             members = self._list_members()
+            if is_scanned(X):
+                raise ValueError(
+                    f"{type(self).__name__} takes rows in memory, and X is a scan: read a sample of the rows, or fit "
+                    "one of its members to all of them"
+                )
             data = open_training(self, X, y, sample_weight)
             codes = check_codes(groups, "groups", data.n_rows)
             if codes is not None and self._asks("prefit"):

@@ -44,6 +44,7 @@ from spinney.estimators.pruning import (
     prune_tree,
     risk_of,
 )
+from spinney.estimators.scanned import unpack
 from spinney.estimators.training import TrainingData, read_training
 from spinney.model.container import BrokenFileError
 from spinney.model.fitted_tree import (
@@ -110,6 +111,8 @@ class TreeEstimator(Estimator[FittedTree]):
 
     _counts_copies: ClassVar[bool] = False  # whether rules count rows, so that a row of weight k is to be k rows
 
+    _grows_from_disk: ClassVar[bool] = False  # whether a scan will do for X
+
     # parameters that every tree has
     max_depth: int | None
     max_bins: int
@@ -154,6 +157,19 @@ class TreeEstimator(Estimator[FittedTree]):
 
     # --- fitting ---
 
+    def _refuse_scan(self) -> None:
+        """Textbook trees, surrogates and linear leaves look at the rows again once the tree is grown."""
+        name = type(self).__name__
+        if not self._grows_from_disk:
+            other = f"CART{'Regressor' if isinstance(self, Regressor) else 'Classifier'}"
+            raise ValueError(f"{name} takes rows in memory, and X is a scan: use {other}, or read a sample of the rows")
+        for parameter_name, value, other in (("missing", "surrogate", "'learned'"), ("leaf_model", "linear", "None")):
+            if parameter(self, parameter_name, None) == value:
+                raise ValueError(
+                    f"{parameter_name}={value!r} of {name} needs the rows in memory, and X is a scan: set "
+                    f"{parameter_name}={other}, or read a sample of the rows"
+                )
+
     def _make_grower(self, schema: Schema, seed: int) -> TreeGrower:
         """How the parameters want trees of these columns to be grown; `classes_` are known."""
         raise NotImplementedError
@@ -179,22 +195,23 @@ class TreeEstimator(Estimator[FittedTree]):
         self._check_training(data)
         return TreeTraining(data, self._make_grower(data.table.schema, seed), seed)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, trace: bool | None = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, trace: bool | None = None) -> Self:
         """Grow the tree, and prune it where the parameters say so.
 
         Parameters
         ----------
-        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features), or scan
             Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA
             or null. What a sparse matrix does not store is 0.
         y : array-like (n_rows,)
-            Classes of any type; numbers for a regression.
+            Classes of any type; numbers for a regression. A scan brings its own and its weights.
         sample_weight : array-like (n_rows,), optional
             Weights; rows of weight 0 are left out.
         trace : bool, optional
             Whether to keep a trace of the tree as `trace_`; by default as the parameter says.
         """
         with all_or_nothing(self):
+            X, y, sample_weight, _ = unpack(self, X, y, sample_weight)
             training = self._open_training(X, y, sample_weight)
             pruned, training = self._grow_and_prune(training)
             tree, schema = self._complete(pruned.tree, training), training.data.table.schema

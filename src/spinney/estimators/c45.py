@@ -182,7 +182,7 @@ class C45Classifier(TreeClassifier, TreeEstimator):
         )
         return TextbookGrower(params, RowLimits(self.max_depth), self._labels, int(self.max_bins), self.collapse)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, trace: bool | None = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, trace: bool | None = None) -> Self:
         """Grow and prune the tree.
 
         Parameters

@@ -304,6 +304,7 @@ class CARTClassifier(TreeClassifier, TreeEstimator):
     """
 
     _keeps: ClassVar[dict[str, Kept]] = CART_KEEPS
+    _grows_from_disk: ClassVar[bool] = True
     surrogate_importances_ = property(read_surrogate_importances)
     max_features_: int
 
@@ -496,6 +497,7 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
     """
 
     _keeps: ClassVar[dict[str, Kept]] = CART_KEEPS
+    _grows_from_disk: ClassVar[bool] = True
     surrogate_importances_ = property(read_surrogate_importances)
     max_features_: int
 

@@ -11,7 +11,8 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array
 
-from spinney.table.columns import Columns, is_missing_type, match_names, open_columns
+from spinney.estimators.scanned import is_scanned
+from spinney.table.columns import Categories, Columns, is_missing_type, match_names, open_columns
 from spinney.table.fixed_point import WHOLE_LIMIT
 
 if TYPE_CHECKING:
@@ -39,6 +40,10 @@ def all_or_nothing(estimator: Any) -> Iterator[None]:
 
 def open_x(estimator: Any, X: Any, *, is_fit: bool) -> Columns:
     """The columns of X: in fit its names and width are recorded, later they are brought into the order of fit."""
+    if is_scanned(X):
+        what = "this takes rows in memory: read a sample of them" if is_fit else "use predict_batches"
+        message = f"X is a {type(X).__name__.lower()} of {type(estimator).__name__}, and {what}"
+        raise TypeError(message)
     columns = open_columns(X)
     if is_fit:
         if columns.is_records:
@@ -98,6 +103,9 @@ def check_complete(y: NDArray[Any]) -> None:
 
 def check_numbers(estimator: Any, y: Any, n_rows: int) -> NDArray[np.float64]:
     """The target of a regression as float64."""
+    if isinstance(y, Categories):
+        message = f"y must hold numbers for a regression, got text: {y.values[0]!r:.60}. For classes use a classifier."
+        raise ValueError(message)  # noqa: TRY004, as any bad content
     y = check_y(estimator, y, n_rows)
     try:
         return np.asarray(y, dtype=np.float64)
@@ -108,6 +116,10 @@ def check_numbers(estimator: Any, y: Any, n_rows: int) -> NDArray[np.float64]:
 
 def check_classes(estimator: Any, y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """The classes in order, and the position of each row's class among them."""
+    if isinstance(y, Categories):  # of a table on disk, complete, of as many rows as X
+        classes = np.array(sorted(y.values), dtype=object)
+        place = {value: i for i, value in enumerate(classes.tolist())}
+        return classes, np.array([place[value] for value in y.values], np.int64)[y.codes]
     y = check_y(estimator, y, n_rows)
     is_plain = y.dtype.kind in "biuU"  # only doubted where there are many: it takes as long as a fit of few rows
     try:

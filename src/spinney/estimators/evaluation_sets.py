@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_array
 
 from spinney.ensemble.rounds import TRAIN
+from spinney.estimators.scanned import is_scanned
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,7 +39,7 @@ class Validation(NamedTuple):
     def list_sets(self) -> list[GivenSet]:
         """The sets that are given, in order; ValueError for half a set."""
         has_rows = self.X_val is not None
-        if has_rows != (self.y_val is not None):
+        if has_rows != (self.y_val is not None) and not is_scanned(self.X_val):
             raise ValueError("X_val and y_val belong together: give both or none")
         if self.eval_set is not None:
             return self._list_eval_sets()
@@ -90,11 +91,13 @@ def list_items(eval_set: Any) -> list[tuple[Any, ...]]:
     if not items:
         raise ValueError(f"{rule}, and this list is empty: leave it out, or give a set")
     for i, item in enumerate(items):
+        if is_scanned(item):
+            continue
         is_set = isinstance(item, tuple | list)
         if not is_set or len(item) not in {2, 3}:
             what = f"a {type(item).__name__} of {len(item)}" if is_set else type(item).__name__
             raise TypeError(f"{rule}, but eval_set[{i}] is {what}")
-    return [tuple(item) for item in items]
+    return [(item, None) if is_scanned(item) else tuple(item) for item in items]
 
 
 def name_sets(eval_names: Any, n_sets: int) -> list[str]:

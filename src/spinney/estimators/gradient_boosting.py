@@ -277,7 +277,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         *,
         X_val: Any = None,
@@ -293,10 +293,10 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
 
         Parameters
         ----------
-        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features), or scan
             Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA or null.
         y : array-like (n_rows,)
-            Classes of any type; a single one is predicted throughout.
+            Classes of any type; a single one is predicted throughout. A scan brings its own and its weights.
         sample_weight : array-like (n_rows,), optional
             Rows of weight 0 are left out.
         X_val, y_val, sample_weight_val : as X, y and sample_weight, optional
@@ -571,7 +571,7 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         *,
         X_val: Any = None,
@@ -611,7 +611,7 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
 
         Parameters
         ----------
-        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features), or scan
         init_score : array-like (n_rows,), or (n_rows, n_quantiles) where `alpha` is a list, optional
             Raw scores that the rows bring along, such as the logarithm of an exposure.
         n_rounds : int, optional

@@ -16,7 +16,8 @@ from sklearn.utils.validation import has_fit_parameter
 from spinney._threads import run_tasks
 from spinney.ensemble.subspaces import member_seed
 from spinney.estimators.kept import is_fitted, kept_by
-from spinney.table.columns import Numbers
+from spinney.table.columns import Columns, Numbers
+from spinney.table.shared_columns import take_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from spinney.ensemble.sampling import Draw
     from spinney.ensemble.subspaces import Bags
     from spinney.model.fitted_bagging import FittedBagging
-    from spinney.table.columns import Columns
 
 
 HASHED_ROWS = 1 << 14  # of a block that is hashed at once
@@ -116,6 +116,8 @@ class Rows:
     def take(self, rows: NDArray[np.int64] | None, columns: NDArray[np.int64] | None) -> Any:
         """Some rows, as often as they are named, and some columns; None: all."""
         data = self.data
+        if isinstance(data, Columns):  # of a table on disk
+            return take_columns(data, rows, columns)
         if hasattr(data, "iloc"):  # pandas and its kin, whose names need not be text
             data = data if rows is None else data.iloc[rows]
             return data if columns is None else data.iloc[:, columns]
@@ -131,6 +133,8 @@ class Rows:
 
 def hold_rows(X: Any, columns: Columns) -> Rows:
     """X after `open_x` has looked at it, its columns in the order of fit."""
+    if columns.deferred is not None:
+        return Rows(columns, columns.n_rows, columns.names)
     if columns.is_records:
         return make_table([X] if isinstance(X, Mapping) else X, columns)
     if columns.is_frame:

@@ -43,6 +43,7 @@ class Effort(NamedTuple):
     kernels: Any
     seconds: float  # that all of it takes, compiled
     round_seconds: float | None = None  # the same of one round, where work is shared and interrupted round by round
+    most_workers: int | None = None  # threads that there is memory for; None: any number
 
     @property
     def is_short(self) -> bool:
@@ -53,7 +54,8 @@ class Effort(NamedTuple):
 
     def count_workers(self, n_jobs: int | None, n_tasks: int) -> int:
         """Threads for so many tasks, of all the work or of a round."""
-        return count_workers(n_jobs, n_tasks, self.seconds if self.round_seconds is None else self.round_seconds)
+        n = count_workers(n_jobs, n_tasks, self.seconds if self.round_seconds is None else self.round_seconds)
+        return n if self.most_workers is None else min(n, self.most_workers)
 
 
 def estimate_effort(seconds: float, n_rounds: int | None = None) -> Effort:
@@ -229,6 +231,7 @@ def code_for_bags(
     """
     table, weight = data.table, data.weight
     effort = estimate_effort(growing_seconds(table.n_rows, n_features, n_trees))
+    effort = effort._replace(most_workers=table.most_workers)
     weights = fix_weights(weight, table.n_rows)
     if labels is None:
         has_square = needs_squares(tree.criterion, tree.min_target_std)

@@ -10,6 +10,8 @@
 | `schema.py` | what each column means to a model; a new X in those terms |
 | `records.py` | one row by name, straight to values |
 | `prediction_batches.py` | files in batches of rows, for predictions only |
+| `sources.py` | files, streams and iterators as blocks of rows, for tables larger than memory |
+| `csv_kinds.py` | what the columns of CSV files hold, by all of their rows |
 | `coding.py` | codes in value order: what trees and forests grow on |
 | `binning.py` | bins of codes in bytes: what boosting grows on |
 | `bundles.py` | features that share a byte |

@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 
     Share = Callable[..., Iterable[Any]]  # `map`, or that of a pool of threads
 
+SHELVED = "bins"  # what a shelf calls them
 MOST_NARROW = 255  # codes that fit a byte beside the missing one
 CELLS_AT_ONCE = 1 << 21  # of the table that are read together: 16 MB, and half as much again in float32
-COLUMNS_AT_ONCE = 4  # at least: a row-major table is read from end to end for each block
 SORTED_AT_ONCE = 1 << 16  # values that one call sorts, in whole columns
+COLUMNS_AT_ONCE = 4  # at least: a row-major table is read from end to end for each block
 ROWS_AT_ONCE = 1 << 16  # that one call writes
 SEGMENTS_PER_CODE = 16  # then hardly a segment of a normal column has two bins; 8 leave some
 MOST_SEGMENTS = 1 << 17  # 256 kB stay in the second-level cache
@@ -90,6 +91,25 @@ def bin_table(
     keep: NDArray[np.bool_] | None = None,
     n_workers: int = 1,
 ) -> Bins:
+    """Bin every column of a table, unless its shelf has the bins; see `make_bins`."""
+    most = MAX_CODES if max_bins is None else max_bins
+    if table.shelf is None:
+        return make_bins(table, weight, most, kernels, keep, n_workers)
+    bins: Bins | None = table.shelf.find(SHELVED, most, weight, keep)
+    if bins is None:
+        bins = make_bins(table, weight, most, kernels, keep, n_workers)
+        table.shelf.put(SHELVED, most, weight, keep, bins)
+    return bins
+
+
+def make_bins(
+    table: Table,
+    weight: NDArray[np.int64],
+    most: int,
+    kernels: Any,
+    keep: NDArray[np.bool_] | None = None,
+    n_workers: int = 1,
+) -> Bins:
     """Bin every column of a table.
 
     Parameters
@@ -98,9 +118,9 @@ def bin_table(
         The columns, read in blocks; nothing of the table's size in floats is ever held.
     weight : int64 array (n_rows,) or (1,)
         Fixed-point weights for the quantiles; one entry means that every weight is 1.
-    max_bins : int or None
-        Most bins of a numeric column, 2 to 65,535: one with more distinct values is cut into bins of about equal
-        weight, by the rule of `kernels.data.binning.fill_bins`. None: 65,535. A category keeps every level.
+    most : int
+        Bins of a numeric column, 2 to 65,535: one with more distinct values is cut into bins of about equal weight, by
+        the rule of `kernels.data.binning.fill_bins`. A category keeps every level.
     kernels : kernel modules
         Compiled or interpreted.
     keep : bool array (table.n_rows,), optional
@@ -108,12 +128,11 @@ def bin_table(
     n_workers : int
         Threads; the bins are the same for any number.
     """
-    most = MAX_CODES if max_bins is None else max_bins
     if table.stored is not None:
         return bin_sparse_table(table.take(keep), weight, most, kernels)
     n_rows = table.n_rows if keep is None else int(np.count_nonzero(keep))
     levels = table.schema.levels
-    at_once = max(CELLS_AT_ONCE // n_rows, COLUMNS_AT_ONCE)
+    at_once = max(CELLS_AT_ONCE // n_rows, table.least_columns or COLUMNS_AT_ONCE)
     spans = [slice(first, min(first + at_once, len(levels))) for first in range(0, len(levels), at_once)]
     # Which features are wide decides where each stands in a row; unless bins are few, only their values tell.
     is_known = most <= MOST_NARROW

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from spinney.table.ingest import Table
 
+SHELVED = "codes"  # what a shelf calls them
 CELLS_AT_ONCE = 1 << 18  # of the block that is coded together: 2 MB, and some ten times as much while it is sorted
 WHOLE_RANGE = 1024  # of whole numbers that are counted
 FEW_ROWS = 2048  # columns up to this length are sorted by one call for the whole block
@@ -146,6 +147,23 @@ def code_block_sorted(
 
 
 def code_table(
+    table: Table,
+    weight: NDArray[np.int64],
+    max_codes: int,
+    kernels: Any,
+    keep: NDArray[np.bool_] | None = None,
+) -> Codes:
+    """Code every column of a table, unless its shelf has the codes; see `make_codes`."""
+    if table.shelf is None:
+        return make_codes(table, weight, max_codes, kernels, keep)
+    codes: Codes | None = table.shelf.find(SHELVED, max_codes, weight, keep)
+    if codes is None:
+        codes = make_codes(table, weight, max_codes, kernels, keep)
+        table.shelf.put(SHELVED, max_codes, weight, keep, codes)
+    return codes
+
+
+def make_codes(
     table: Table,
     weight: NDArray[np.int64],
     max_codes: int,

@@ -20,7 +20,7 @@ import numbers
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -36,19 +36,7 @@ WIDE = 2**53  # float64 holds every integer up to here, and no longer every one 
 
 # Libraries whose tables may carry no protocol that can be seen from outside (a lazy frame has none).
 _FRAME_LIBRARIES = frozenset(
-    (
-        "cudf",
-        "dask",
-        "duckdb",
-        "ibis",
-        "modin",
-        "narwhals",
-        "pandas",
-        "polars",
-        "pyarrow",
-        "pyspark",
-        "sqlframe",
-    )
+    (*("cudf", "dask", "duckdb", "ibis", "modin", "narwhals"), *("pandas", "polars", "pyarrow", "pyspark", "sqlframe"))
 )
 _FRAME_PROTOCOLS = ("__narwhals_dataframe__", "__arrow_c_stream__", "__arrow_c_array__", "__dataframe__")
 
@@ -129,7 +117,7 @@ class Columns:
 
     `packed` holds their stored cells where X is sparse: a matrix or array of scipy, or a frame of sparse numbers alone.
     `is_records` says that X is a dict, or a list of them: it has names, and no order of columns. `order` is the
-    position in X of each column, where `match_names` has moved some.
+    position in X of each column, where `match_names` has moved some. `deferred` says how a fit reads columns on disk.
     """
 
     names: tuple[str, ...] | None
@@ -141,6 +129,14 @@ class Columns:
     is_records: bool = False
     order: tuple[int, ...] | None = None
     packed: SparseMatrix | None = None
+    deferred: Deferred | None = None
+
+
+class Deferred(NamedTuple):
+    """Columns on disk, of which a fit holds none: what each is, perhaps without its rows, and the table of a schema."""
+
+    outline: Callable[[int], Column]  # as `Columns.read`; wide integers and dates have their rows
+    table: Callable[[Any], Any]
 
 
 def quote_name(names: Sequence[str] | None, j: int) -> str:
@@ -205,7 +201,9 @@ def match_names(
         _refuse_names(names, fitted, listed)
     order = tuple(place[name] for name in fitted)
     packed = None if columns.packed is None else columns.packed.take_columns(order)
-    return replace(columns, names=fitted, read=lambda j: columns.read(order[j]), order=order, packed=packed)
+    return replace(
+        columns, names=fitted, read=lambda j: columns.read(order[j]), order=order, packed=packed, deferred=None
+    )
 
 
 def _refuse_names(names: tuple[str, ...], fitted: tuple[str, ...], listed: str) -> NoReturn:

@@ -9,7 +9,7 @@ import contextlib
 import difflib
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -59,12 +59,28 @@ ARROW_SUFFIXES = (".arrow", ".feather", ".ipc")
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
 
+class CodeShelf(Protocol):
+    """Codes of a table that earlier fits have made; see `coding.Codes` and `binning.Bins`."""
+
+    def find(self, kind: str, max_codes: int, weight: NDArray[np.int64], keep: NDArray[np.bool_] | None) -> Any:
+        """Codes that were made by the same numbers, or None."""
+
+    def put(
+        self, kind: str, max_codes: int, weight: NDArray[np.int64], keep: NDArray[np.bool_] | None, codes: Any
+    ) -> None:
+        """Keep codes, if that can be."""
+
+
 class Table:
     """What fit reads: `block` gives columns as values, read at that moment, so X is never copied whole.
 
     `columns[j]` is `Numbers`, or uint16 level indices where the schema has levels. `matrix`, where X is an
     array of numbers or sparse, holds the numeric columns; `columns` is empty when it holds every one.
     """
+
+    least_columns: int | None = None  # to be read together, where it is not the reader's choice
+    shelf: CodeShelf | None = None  # where codes are kept for the next fit
+    most_workers: int | None = None  # threads that there is memory for, each with rows of its own
 
     def __init__(
         self,
@@ -176,29 +192,33 @@ def read_columns(X: Any, categorical_features: Any = "from_dtype", date_features
                 check_distinct(Numbers(columns.matrix[:, j]), str(j))
         schema = Schema(None, (None,) * columns.n_columns)
         return Table(schema, columns.n_rows, [], columns.matrix)
+    deferred = columns.deferred
     vocabularies: list[tuple[Level, ...] | None] = []
     parts: list[Numbers | NDArray[np.uint16]] = []
     dates: list[DateColumn | None] = []
     for j in range(columns.n_columns):
-        column, is_declared = columns.read(j), None if declared is None else bool(declared[j])
+        is_declared = None if declared is None else bool(declared[j])
+        column = columns.read(j) if deferred is None or is_declared else deferred.outline(j)
         if isinstance(column, Dates):
             if columns.names is None or not takes_dates or is_declared:
                 _refuse_dates(column, quote_name(columns.names, j))
             date, numbers = learn_dates(column, columns.names[j])
             vocabularies += [None] * len(numbers)
-            parts += map(Numbers, numbers)
             dates.append(date)
+            parts += map(Numbers, numbers) if deferred is None else ()
             continue
         levels, part = _read_part(column, columns, j, is_declared)
         vocabularies.append(levels)
-        parts.append(part)
         dates.append(None)
+        parts += [part] if deferred is None else ()
     names = columns.names
     if names is not None and any(dates):
         names = _name_features(names, dates)
-    return Table(
-        Schema(names, tuple(vocabularies), tuple(dates) if any(dates) else None), columns.n_rows, parts, columns.matrix
-    )
+    schema = Schema(names, tuple(vocabularies), tuple(dates) if any(dates) else None)
+    if deferred is not None:
+        table: Table = deferred.table(schema)
+        return table
+    return Table(schema, columns.n_rows, parts, columns.matrix)
 
 
 def _read_sparse(columns: Columns, packed: SparseMatrix, declared: NDArray[np.bool_] | None) -> Table:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 65_536
 BLOCK_BYTES = 8 << 20  # of CSV: no row may be longer
+PAGE_BYTES = 1 << 20  # of Parquet that are read at once
 BOOLEANS = ("0", "false", "False", "FALSE", "1", "true", "True", "TRUE")  # as Arrow reads them: half is false
 MOST_LETTERS = 60
 BELOW = " below the header"
@@ -36,6 +37,7 @@ class Batches(NamedTuple):
     is_text: bool  # whether every column is text: CSV
     rows: Iterator[pa.Table]
     n_rows: int | None = None  # of all batches, where the file says it
+    schema: pa.Schema | None = None  # of all batches; None of text
 
 
 def open_batches(path: str | os.PathLike[str], n_rows: int = BATCH_ROWS) -> Batches:
@@ -62,20 +64,21 @@ def open_batches(path: str | os.PathLike[str], n_rows: int = BATCH_ROWS) -> Batc
         return open_csv(path)
 
 
-def open_parquet(path: Path, n_rows: int) -> Batches:
-    """Row groups, in parts of at most `n_rows` rows."""
+def open_parquet(path: Path, n_rows: int, columns: list[str] | None = None) -> Batches:
+    """Row groups, in parts of at most `n_rows` rows; columns: those to be read, None for all."""
     import pyarrow as pa
     from pyarrow import parquet
 
-    file = parquet.ParquetFile(path)
-    names = drop_index(file.schema_arrow.empty_table()).column_names
+    # pages one by one: a row group may be as large as the file
+    file = parquet.ParquetFile(path, buffer_size=PAGE_BYTES, pre_buffer=False)
+    schema = drop_index(file.schema_arrow.empty_table()).schema
 
     def read() -> Iterator[pa.Table]:
         with reading(path), file:
-            for batch in file.iter_batches(n_rows):
+            for batch in file.iter_batches(n_rows, columns=columns):
                 yield drop_index(pa.Table.from_batches([batch]))
 
-    return Batches(names, is_text=False, rows=read(), n_rows=file.metadata.num_rows)
+    return Batches(schema.names, is_text=False, rows=read(), n_rows=file.metadata.num_rows, schema=schema)
 
 
 def open_ipc(path: Path, n_rows: int) -> Batches:
@@ -91,7 +94,7 @@ def open_ipc(path: Path, n_rows: int) -> Batches:
         source.seek(0)
         found = pa.ipc.open_stream(source)
         schema = found.schema
-    names = drop_index(schema.empty_table()).column_names
+    schema = drop_index(schema.empty_table()).schema
 
     def read() -> Iterator[pa.Table]:
         with reading(path), source:
@@ -100,7 +103,7 @@ def open_ipc(path: Path, n_rows: int) -> Batches:
                 for start in range(0, batch.num_rows, n_rows):
                     yield drop_index(pa.Table.from_batches([batch.slice(start, n_rows)]))
 
-    return Batches(names, is_text=False, rows=read())
+    return Batches(schema.names, is_text=False, rows=read(), schema=schema)
 
 
 def open_csv(path: Path) -> Batches:

@@ -116,7 +116,7 @@ def encode(X: Any, schema: Schema) -> Values:
     parts: list[NDArray[Any]] = []
     for j, (k, dates) in enumerate(schema.inputs()):
         column = columns.read(j)
-        parts += [_encode_column(column, schema, k)] if dates is None else read_dates(column, dates)
+        parts += [encode_column(column, schema, k)] if dates is None else read_dates(column, dates)
     return _rows_of(parts, columns)
 
 
@@ -133,7 +133,7 @@ def _encode_matrix(matrix: NDArray[Any], schema: Schema) -> NDArray[Any]:
 
 def _encode_sparse(columns: Columns, packed: SparseMatrix, schema: Schema) -> SparseRows:
     chosen = np.flatnonzero(schema.is_categorical).tolist()
-    levels = {j: _to_float64(_encode_column(columns.read(j), schema, j)) for j in chosen}
+    levels = {j: _to_float64(encode_column(columns.read(j), schema, j)) for j in chosen}
     if may_be_wide(packed.data):
         for j in range(schema.n_features):
             if j not in levels:
@@ -146,7 +146,7 @@ def _to_float64(values: NDArray[Any]) -> NDArray[np.float64]:
         return values.astype(np.float64, copy=False)  # native byte order included
 
 
-def _encode_column(column: Column, schema: Schema, j: int) -> NDArray[Any]:
+def encode_column(column: Column, schema: Schema, j: int) -> NDArray[Any]:
     """Values of one column, shape (n_rows,), any real dtype."""
     levels, name = schema.levels[j], schema.name_of(j)
     if isinstance(column, Dates):

@@ -40,6 +40,19 @@ class SharedColumns:
         return Columns(names, len(rows), n_columns, is_frame, lambda j: take_rows(self.parts[j], rows))
 
 
+def take_columns(columns: Columns, rows: NDArray[np.int64] | None, chosen: NDArray[np.int64] | None) -> Columns:
+    """Some rows and some columns, each read when it is needed; None: all."""
+    places = range(columns.n_columns) if chosen is None else chosen.tolist()
+    names = None if columns.names is None else tuple(columns.names[j] for j in places)
+    n_rows = columns.n_rows if rows is None else len(rows)
+
+    def read(j: int) -> Column:
+        column = columns.read(places[j])
+        return column if rows is None else take_rows(column, rows)
+
+    return Columns(names, n_rows, len(places), columns.is_frame, read)
+
+
 def join_columns(numbers: NDArray[np.float64], names: list[str], columns: Columns) -> Columns:
     """Columns of numbers, called so where the others have names, and the others after them."""
     n_first = numbers.shape[1]

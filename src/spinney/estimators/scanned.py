@@ -1,0 +1,71 @@
+"""Scans and stores in place of X and y: what an estimator is fitted on, and whether it can be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from spinney.scale.plan import refuse_beyond
+from spinney.scale.scan import Scan
+from spinney.scale.store import Store
+from spinney.table.columns import Categories
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class GivenRows(NamedTuple):
+    """What a fit was given, a scan taken apart."""
+
+    X: Any
+    y: Any
+    weight: Any = None
+    groups: Any = None
+
+
+def is_scanned(X: Any) -> bool:
+    """Whether X stands for a table on disk."""
+    return isinstance(X, Scan | Store)
+
+
+def unpack(estimator: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> GivenRows:
+    """The arguments of a fit; of a scan or store its columns, target, weights and groups.
+
+    estimator: refuses by `_refuse_scan` what it cannot do without rows in memory.
+    """
+    if not is_scanned(X):
+        return GivenRows(X, y, sample_weight, groups)
+    given = {"y": y, "sample_weight": sample_weight, "groups": groups}
+    extra = [name for name, value in given.items() if value is not None]
+    if extra:
+        raise ValueError(f"X is a {type(X).__name__.lower()}, which names its columns itself: leave out {extra[0]}")
+    estimator._refuse_scan()  # noqa: SLF001
+    name = type(estimator).__name__
+    refuse_beyond(X.plan(estimator), name)  # before anything is read, where the source tells how many rows it has
+    store = open_rows(X, name)
+    plan = store.plan(estimator)
+    refuse_beyond(plan, name)
+    return GivenRows(store.columns(plan.n_workers), store.read_target(), store.read_weight(), store.read_groups())
+
+
+def unpack_evaluated(X: Any, y: Any, sample_weight: Any, kind: str) -> GivenRows:
+    """Rows to evaluate on; of a scan or store its columns, target and weights. kind: what messages call the model."""
+    if not is_scanned(X) or y is not None:
+        return GivenRows(X, y, sample_weight)
+    store = open_rows(X, kind)
+    return GivenRows(store.columns(), to_array(store.read_target()), store.read_weight())
+
+
+def open_rows(X: Scan | Store, kind: str) -> Store:
+    """The table on disk; it has a target."""
+    if X.target is None:
+        raise ValueError(f"{kind} requires y to be passed, but the scan has no target: give scan(..., target=...)")
+    return X.read() if isinstance(X, Scan) else X
+
+
+def to_array(target: NDArray[Any] | Categories | None) -> Any:
+    """A target as users have it."""
+    if not isinstance(target, Categories):
+        return target
+    return np.array(target.values, dtype=object)[target.codes]

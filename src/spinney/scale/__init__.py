@@ -1,0 +1,19 @@
+"""Tables larger than memory: read by blocks of rows, kept on disk as columns and codes, fitted as if in memory.
+
+    scan ──► source (table/sources.py) ──write_store──► folder: schema.json, values.bin ──► Store
+    Store ──open_columns──► columns read one at a time ──► the table that every estimator is fitted on
+
+| file | holds |
+|---|---|
+| `scan.py` | `spinney.scan`: an object that stands for a table |
+| `store.py` | a folder of columns and codes, read without trust |
+| `layout.py` | what a store says of itself: `schema.json` |
+| `block_files.py` | files of blocks with a hash for each, written once and read by place |
+| `column_writing.py` | from a source to the columns of a store |
+| `stored_table.py` | the columns of a store as the table of a fit |
+| `code_shelf.py` | codes of a table, kept in its store for the next fit |
+| `spilling.py` | sources that can be read once, written to a folder first |
+| `memory.py` | bytes as people write them |
+| `plan.py` | what a fit will read, write and hold, before it does |
+| `faults.py` | errors of disks in one line |
+"""

@@ -1,0 +1,131 @@
+"""What a fit of a table on disk will do, before it does it: what is read and written, and the memory it takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from spinney._threads import count_workers
+from spinney.scale.memory import show_bytes
+from spinney.table.binning import lay_out
+from spinney.table.coding import row_stride
+
+if TYPE_CHECKING:
+    from spinney.scale.layout import StoredColumn
+
+READING_BYTES = 200 << 20  # while blocks of rows are read, however many: buffers of Arrow, and a block of each column
+DATE_FEATURES = 5
+TIMES = {1: "once", 2: "twice"}
+COLUMN_BYTES = 48  # of a row, while one column is sorted and coded
+WORKER_BYTES = 60  # of a row, for each tree that grows beside others: its order, its target
+SCORE_BYTES = 16  # of a row, for each class beyond two or quantile beyond one
+LONG = 1e9  # seconds of work, for which all threads are worth it
+
+
+class GrowingBytes(NamedTuple):
+    """Memory that a method takes for each row while it grows trees, beside codes and the column that is coded."""
+
+    has_bins: bool  # whether codes are bytes, as of boosting
+    copies: int  # of the codes
+    state: int  # bytes of a row beside them: target, weights, scores, order of the rows
+    is_shared_out: bool = False  # whether each thread grows a tree of its own, on a copy of its rows
+
+
+class FitPlan(NamedTuple):
+    """What a fit will do; `print` shows it.
+
+    Attributes
+    ----------
+    n_rows : int or None
+        None where only reading the source tells.
+    n_features : int
+        Dates counted as five; 0 where only reading the source tells.
+    bytes_read, bytes_written : int or None
+        Of the source, and of columns on disk.
+    passes : int
+        How often the columns on disk are read.
+    peak_bytes : int or None
+        Memory beside that of the process before.
+    memory : int or None
+        The limit.
+    n_workers : int
+        Trees that grow side by side, each on rows of its own: fewer where memory is short. Models do not depend on it.
+    """
+
+    n_rows: int | None
+    n_features: int
+    bytes_read: int | None
+    bytes_written: int | None
+    passes: int
+    peak_bytes: int | None
+    memory: int | None
+    n_workers: int = 1
+
+    def __str__(self) -> str:
+        """A line for each part."""
+        unknown = "known once the source is read"
+        read, written = (unknown if n is None else show_bytes(n) for n in (self.bytes_read, self.bytes_written))
+        peak = unknown if self.peak_bytes is None else show_bytes(self.peak_bytes)
+        limit = "no limit" if self.memory is None else f"limit {show_bytes(self.memory)}"
+        lines = {
+            "rows": unknown if self.n_rows is None else f"{self.n_rows:,}",
+            "features": f"{self.n_features:,}" if self.n_features else unknown,
+            "source": f"{read}, read once",
+            "columns": f"{written} on disk, read {TIMES[self.passes]}",
+            "memory": f"{peak} ({limit})",
+        }
+        return "\n".join(f"{name:<9} {text}" for name, text in lines.items())
+
+
+def count_features(columns: list[StoredColumn]) -> int:
+    """Features of some columns at most: a date is several."""
+    return sum(DATE_FEATURES if column.kind == "dates" else 1 for column in columns)
+
+
+def count_row_bytes(columns: list[StoredColumn]) -> int:
+    """Bytes of a row on disk."""
+    return sum(np.dtype(column.dtype).itemsize for column in columns)
+
+
+def peak_bytes(growing: GrowingBytes, n_rows: int, n_features: int, n_workers: int = 1) -> int:
+    """Memory of a fit with codes in memory; n_workers: threads that it grows trees by."""
+    width = lay_out([1] * n_features)[2] if growing.has_bins else 2 * row_stride(n_features)
+    state = width * (growing.copies - 1) + growing.state
+    if growing.is_shared_out:
+        state += n_workers * (width + WORKER_BYTES)
+    return READING_BYTES + n_rows * (width + max(state, COLUMN_BYTES))
+
+
+def make_plan(
+    estimator: Any,
+    columns: list[StoredColumn],
+    n_rows: int | None,
+    source_bytes: int | None,
+    memory: int | None,
+    n_scores: int = 1,
+) -> FitPlan:
+    """The plan of an estimator for a table; columns: of all roles; n_scores: that boosting keeps of a row."""
+    features = [column for column in columns if column.role == "feature"]
+    n_features = count_features(features)
+    growing: GrowingBytes = estimator._growing_bytes  # noqa: SLF001
+    if growing.has_bins:
+        growing = growing._replace(state=growing.state + SCORE_BYTES * (n_scores - 1))
+    written, peak, n_workers = None, None, 1
+    if n_rows is not None:
+        if growing.is_shared_out:
+            n_workers = count_workers(getattr(estimator, "n_jobs", 1), estimator.n_estimators, LONG)
+        while n_workers > 1 and memory is not None and peak_bytes(growing, n_rows, n_features, n_workers) > memory:
+            n_workers -= 1
+        written, peak = n_rows * count_row_bytes(columns), peak_bytes(growing, n_rows, n_features, n_workers)
+    return FitPlan(n_rows, n_features, source_bytes, written, 1 if growing.has_bins else 2, peak, memory, n_workers)
+
+
+def refuse_beyond(plan: FitPlan, name: str) -> None:
+    """Refuse a fit that takes more memory than it may; name: of the method."""
+    if plan.memory is None or plan.peak_bytes is None or plan.peak_bytes <= plan.memory:
+        return
+    raise ValueError(
+        f"{name} needs {show_bytes(plan.peak_bytes)} with the codes of {plan.n_rows:,} rows and {plan.n_features} "
+        f"features in memory, and memory={show_bytes(plan.memory)}: raise it, drop columns, or scan fewer files"
+    )

@@ -1,0 +1,273 @@
+"""`spinney.scan`: an object that stands for a table, which is read when a fit asks for it, in blocks of rows."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spinney import _files
+from spinney.scale.column_writing import make_column, write_columns
+from spinney.scale.faults import writing
+from spinney.scale.layout import BLOCK_ROWS, FEATURE, GROUPS, TARGET, WEIGHT, is_store
+from spinney.scale.memory import read_bytes
+from spinney.scale.plan import FitPlan, make_plan
+from spinney.scale.spilling import is_lazy, spill_batches, spill_lazy
+from spinney.scale.store import Store
+from spinney.table.prediction_batches import BLOCK_BYTES
+from spinney.table.sources import list_files, open_source
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spinney.table.sources import Source
+
+
+def scan(
+    source: Any,
+    target: str | None = None,
+    *,
+    weight: str | None = None,
+    groups: str | None = None,
+    drop: Sequence[str] = (),
+    memory: int | str | None = None,
+) -> Scan | Store:
+    """Stand for a table that need not fit into memory, and that the ordinary `fit` takes in place of X and y.
+
+    Nothing is read until a fit or `store` asks for it. Then the rows are read once, in blocks, and their columns are
+    written to a folder: a temporary one (`TMPDIR` says where), or the one that `store` names. The model is that of the
+    same table in memory, to the byte.
+
+    Parameters
+    ----------
+    source : path, list of paths, frame, Arrow stream, or iterator of frames
+        A Parquet, CSV (also gzipped) or Arrow file, a folder of such files, or a pattern, ``"clicks/*.parquet"``.
+        Files go by their names, numbers in them as numbers (part-2 before part-10), those of a list as they stand;
+        rows as in the files. Or anything with ``__arrow_c_stream__`` (frames of polars and pandas, tables and readers
+        of pyarrow, relations of DuckDB), a lazy frame of polars, an iterator of frames or batches. Or the folder of a
+        store, which knows the other columns itself.
+    target : str, optional
+        The column to predict.
+    weight, groups : str, optional
+        Columns of row weights, and of groups that are drawn together into the bags of forests.
+    drop : sequence of str
+        Columns to leave out.
+    memory : int or str, optional
+        Bytes that a fit may take, such as ``"4GB"``: one that needs more is refused before it reads. None: no limit.
+
+    Returns
+    -------
+    Scan, or Store for the folder of one
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> import spinney
+    >>> frame = pa.table({"size": [1.0, 2.0, 3.0, 4.0], "price": [10.0, 20.0, 30.0, 40.0]})
+    >>> train = spinney.scan(frame, target="price")
+    >>> train
+    <scan of the Table, target 'price'>
+    >>> spinney.CARTRegressor().fit(train).predict([[3.2]])
+    array([30.])
+    """
+    limit = read_bytes(memory)
+    if isinstance(source, str | os.PathLike) and is_store(Path(source)):
+        given = {"target": target, "weight": weight, "groups": groups, "drop": drop or None}
+        extra = [name for name, value in given.items() if value is not None]
+        if extra:
+            raise ValueError(f"{os.fspath(source)} is a store, which has its columns: leave out {', '.join(extra)}")
+        return Store(source, limit)
+    return Scan(source, target, weight=weight, groups=groups, drop=drop, memory=limit)
+
+
+class Scan:
+    """A table that is read when it is asked for; what `scan` gives.
+
+    Attributes
+    ----------
+    target, weight, groups : str or None
+        Columns by their role.
+    drop : tuple of str
+    memory : int or None
+        Bytes that a fit may take.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        target: str | None = None,
+        *,
+        weight: str | None = None,
+        groups: str | None = None,
+        drop: Sequence[str] = (),
+        memory: int | None = None,
+        block_rows: int = BLOCK_ROWS,
+        block_bytes: int = BLOCK_BYTES,
+    ) -> None:
+        if isinstance(drop, str):
+            drop = (drop,)
+        self.target, self.weight, self.groups, self.drop = target, weight, groups, tuple(drop)
+        self.memory = memory
+        self._given = source
+        self._block_rows, self._block_bytes = block_rows, block_bytes
+        self._spilled: Store | None = None
+
+    def __repr__(self) -> str:
+        given = self._given
+        shown = repr(os.fspath(given)) if isinstance(given, str | os.PathLike) else f"the {type(given).__name__}"
+        target = "no target" if self.target is None else f"target {self.target!r}"
+        return f"<scan of {shown}, {target}>"
+
+    def plan(self, estimator: Any) -> FitPlan:
+        """What a fit will read, write and hold, before it does: `print` it.
+
+        Parameters
+        ----------
+        estimator : estimator of this library
+            Not fitted; its class counts.
+
+        Returns
+        -------
+        FitPlan
+            How many rows there are, and what follows from it, is known where the files say it (Parquet), and once the
+            scan has been read.
+        """
+        if self._spilled is not None:
+            return self._spilled.plan(estimator)
+        source = self._peek()
+        if source is None:
+            return FitPlan(None, 0, None, None, 1, None, self.memory)
+        columns = [
+            make_column(name, role, source.types[name]).column for name, role in self._assign_roles(source).items()
+        ]
+        return make_plan(estimator, columns, source.n_rows, source.n_bytes, self.memory)
+
+    def _peek(self) -> Source | None:
+        """The source without reading its rows; None where that cannot be."""
+        given = self._given
+        if isinstance(given, str | os.PathLike):
+            is_text = any(path.name.lower().endswith((".csv", ".csv.gz")) for path in list_files(given))
+            return None if is_text else open_source(given)
+        return open_source(given) if hasattr(given, "num_rows") and hasattr(given, "__arrow_c_stream__") else None
+
+    # --- reading ---
+
+    def store(self, path: str | os.PathLike[str]) -> Store:
+        """Read the table and keep it in a folder, for this and every later fit.
+
+        Parameters
+        ----------
+        path : path
+            A new folder, by custom with the suffix `.codes`. It is there as a whole or not at all.
+
+        Returns
+        -------
+        Store
+            What `fit` takes in place of X and y; `spinney.scan(path)` opens it again. Codes that a fit makes of the
+            columns are kept in the folder too, where it can be written to.
+        """
+        place = Path(path)
+        if place.exists():
+            raise FileExistsError(f"{place} is there already: remove it, or give another path")
+        if not place.absolute().parent.is_dir():
+            raise FileNotFoundError(f"there is no folder {place.parent} to make {place.name} in")
+        beside = place.parent / f".spinney-{secrets.token_hex(8)}.part"
+        _files.unfinished.add(beside)
+        try:
+            with writing(place, "choose a disk with more room"):
+                beside.mkdir()
+                self._write(beside)
+                beside.rename(place)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+            _files.unfinished.discard(beside)
+        return Store(place, self.memory)
+
+    def read(self) -> Store:
+        """The table on disk, in a temporary folder that goes when this object goes."""
+        if self._spilled is None:
+            with writing(Path(tempfile.gettempdir()), "set TMPDIR to a folder on a disk with more room"):
+                folder = Path(tempfile.mkdtemp(prefix="spinney-"))
+                _files.unfinished.add(folder)
+                try:
+                    self._write(folder)
+                except BaseException:
+                    remove_folder(folder)
+                    raise
+            self._spilled = Store(folder, self.memory, has_shelf=False)
+            weakref.finalize(self._spilled, remove_folder, folder)
+        return self._spilled
+
+    def _write(self, folder: Path) -> None:
+        """Write the columns of the source to a folder; those that were read already are copied."""
+        if self._spilled is not None:
+            for path in self._spilled.path.iterdir():
+                shutil.copyfile(path, folder / path.name)
+            return
+        with self._open(folder) as source:
+            write_columns(source, self._assign_roles(source), folder, self._block_rows)
+
+    @contextlib.contextmanager
+    def _open(self, folder: Path) -> Iterator[Source]:
+        """The source; what can be read once is written to a folder inside `folder` first."""
+        given = self._given
+        is_arrow = hasattr(given, "__arrow_c_stream__")
+        is_batches = isinstance(given, Iterable) and not isinstance(given, str | os.PathLike | list | tuple | dict)
+        if not is_lazy(given) and (is_arrow or not is_batches):
+            source = open_source(given, self._block_bytes)
+            if source.is_one_shot:
+                tell(f"{source.parts[0].name} can be read once: its rows go to {folder.parent} first")
+            yield source
+            return
+        tell(f"the {type(given).__name__} can be read once: its rows go to {folder.parent} first")
+        inside = folder / "rows"
+        inside.mkdir()
+        try:
+            paths = spill_lazy(given, inside) if is_lazy(given) else spill_batches(given, inside)
+            yield open_source(paths, self._block_bytes)
+        finally:
+            shutil.rmtree(inside, ignore_errors=True)
+
+    def _assign_roles(self, source: Source) -> dict[str, str]:
+        """The role of each column that is read, features in the order of the source."""
+        names = source.names
+        asked = {"target": self.target, "weight": self.weight, "groups": self.groups}
+        for argument, name in [*asked.items(), *(("drop", name) for name in self.drop)]:
+            if name is not None and name not in names:
+                close = difflib.get_close_matches(str(name), names, n=1)
+                hint = f"Did you mean {close[0]!r}?" if close else f"Its columns: {', '.join(names[:20])}"
+                raise ValueError(f"{argument}={name!r} is not a column of {self._given_name}. {hint}")
+        taken = [name for name in (*asked.values(), *self.drop) if name is not None]
+        twice = next((name for i, name in enumerate(taken) if name in taken[:i]), None)
+        if twice is not None:
+            raise ValueError(f"column {twice!r} is asked for twice among target, weight, groups and drop")
+        roles = {name: FEATURE for name in names if name not in taken}
+        if not roles:
+            raise ValueError(f"{self._given_name} has no column left to learn from")
+        others = zip((TARGET, WEIGHT, GROUPS), asked.values(), strict=True)
+        return roles | {name: role for role, name in others if name is not None}
+
+    @property
+    def _given_name(self) -> str:
+        given = self._given
+        return os.fspath(given) if isinstance(given, str | os.PathLike) else f"the {type(given).__name__}"
+
+
+def tell(text: str) -> None:
+    """Say what is done, on stderr."""
+    if sys.stderr is not None:
+        print(f"spinney: {text}", file=sys.stderr)  # noqa: T201
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a temporary folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+    _files.unfinished.discard(folder)

@@ -1,0 +1,47 @@
+"""`spinney store`, and `spinney train` of folders, patterns and stores."""
+
+import json
+
+import pytest
+
+import spinney
+from command_line import fails, run, works
+from disk_tables import make_table, write_parts
+
+
+@pytest.fixture
+def pattern(tmp_path):
+    return write_parts(make_table(600).drop_columns(["w", "g"]), tmp_path, [200, 201])
+
+
+def test_a_pattern_a_store_and_one_file_give_one_model(pattern, tmp_path):
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    one = write_parts(make_table(600).drop_columns(["w", "g"]), whole, []).replace("*", "part-7")
+    method = ["--method", "forest", "--set", "n_estimators=20"]
+    works("train", one, "--target", "y", *method, "--out", str(tmp_path / "one.spn"))
+    works("train", pattern, "--target", "y", *method, "--out", str(tmp_path / "all.spn"))
+    works("train", one, "--target", "y", *method, "--memory", "1GB", "--out", str(tmp_path / "limited.spn"))
+    told = json.loads(works("store", pattern, "--target", "y", "--out", str(tmp_path / "t.codes"), "--json"))
+    assert (told["rows"], told["features"], told["target"]) == (600, 7, "y")
+    works("train", str(tmp_path / "t.codes"), *method, "--out", str(tmp_path / "kept.spn"))
+    assert "out-of-bag rows" in works("train", str(tmp_path / "t.codes"), *method, "--out", str(tmp_path / "again.spn"))
+    models = [spinney.load_model(tmp_path / f"{name}.spn") for name in ("one", "all", "limited", "kept")]
+    X = make_table(600).drop_columns(["w", "g", "y"])
+    assert len({model.predict_proba(X).tobytes() for model in models}) == 1
+    assert (tmp_path / "all.spn").read_bytes() == (tmp_path / "kept.spn").read_bytes()
+    assert (tmp_path / "all.spn").read_bytes() == (tmp_path / "limited.spn").read_bytes()
+
+
+def test_mistakes_are_told_in_a_line(pattern, tmp_path):
+    out = ["--out", str(tmp_path / "m.spn")]
+    fails(run("train", pattern, *out), "--target is missing")
+    fails(run("train", pattern, "--target", "z", *out), "target='z' is not a column")
+    fails(run("train", pattern, "--target", "y", "--memory", "1MB", *out), "needs 2")
+    fails(run("train", pattern, "--target", "y", "--memory", "much", *out), "memory='much'")
+    fails(run("train", str(tmp_path / "no*.parquet"), "--target", "y", *out), "no file matches")
+    store = str(tmp_path / "t.codes")
+    fails(run("store", pattern, "--out", store), "--target is missing")
+    works("store", pattern, "--target", "y", "--out", store)
+    fails(run("store", pattern, "--target", "y", "--out", store), "is there already")
+    fails(run("train", store, "--target", "y", *out), "leave out --target")

@@ -1,0 +1,66 @@
+"""Tables for tests of scans and stores: in memory, as files of every kind, and the bytes of a model fitted on them."""
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv, parquet
+
+LEVELS = ["red", "blue", "green", "violet", ""]
+
+
+def make_table(n_rows, seed=0, *, target="classes"):
+    """A table with every kind of column; `y` is the target, `w` has weights, `g` groups."""
+    rng = np.random.default_rng(seed)
+    number = rng.normal(size=n_rows)
+    text = rng.choice(LEVELS[:4], n_rows)
+    hidden = np.where(rng.random(n_rows) < 0.2, None, text)
+    signal = number + (text == "red") + 0.5 * rng.normal(size=n_rows)
+    whole = rng.integers(-50, 1000, n_rows)
+    columns = {
+        "number": number,
+        "whole": whole,
+        "holes": pa.array([None if i % 5 == 0 else int(v) for i, v in enumerate(whole)], pa.int64()),
+        "short": number.round(2).astype(np.float32),
+        "flag": rng.random(n_rows) < 0.5,
+        "text": pa.array(hidden, pa.string()),
+        "day": pa.array(np.datetime64("2020-01-01") + rng.integers(0, 900, n_rows).astype("timedelta64[D]")),
+        "w": rng.integers(1, 5, n_rows) / 2,
+        "g": rng.integers(0, max(n_rows // 10, 1), n_rows),
+    }
+    if target == "classes":
+        columns["y"] = np.where(signal > 0.5, "yes", "no")
+    elif target == "three":
+        columns["y"] = np.digitize(signal, [0.0, 1.0])
+    else:
+        columns["y"] = np.abs(signal) + 0.5
+    return pa.table(columns)
+
+
+def write_parts(table, folder, ends, kind="parquet"):
+    """Write parts of a table, cut at some rows, to files whose names sort as numbers; their pattern."""
+    starts = [0, *ends]
+    for i, (first, last) in enumerate(zip(starts, [*ends, table.num_rows], strict=True)):
+        part = table.slice(first, last - first)
+        path = str(folder / f"part-{7 + i}.{kind}")
+        if kind == "parquet":
+            parquet.write_table(part, path, row_group_size=999)
+        elif kind == "csv":
+            csv.write_csv(part, path)
+        else:
+            with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, part.schema) as writer:
+                writer.write_table(part, max_chunksize=777)
+    return str(folder / f"*.{kind}")
+
+
+def split(table, others=("w", "g")):
+    """X and y of a table, as `fit` takes them."""
+    y = table["y"]
+    if pa.types.is_dictionary(y.type):
+        y = y.cast(y.type.value_type)
+    return table.drop_columns(["y", *others]), y.to_numpy()
+
+
+def model_bytes(model, folder):
+    """The file that a fitted model is saved as."""
+    path = folder / "model.spn"
+    model.save_model(path)
+    return path.read_bytes()
