@@ -114,6 +114,19 @@ def test_on_ensembles_one_column_is_exact_and_more_are_checked(model):
     assert n_found == 8
 
 
+def test_texts_read_back_as_the_values_that_change_the_answer():
+    predictor = spinney.CARTClassifier().fit([[1.0], [2.0], [3.0], [4.0]], [0, 0, 1, 1]).predictor()
+    up = counterfactual(predictor, np.array([1.0]))
+    assert str(up.changes[0]) == "x0: above 2.5 instead of 1"
+    assert up.changes[0].after > 2.5
+    down = counterfactual(predictor, np.array([4.0]))
+    assert str(down.changes[0]) == "x0: 2.5 instead of 4"
+    third = spinney.CARTClassifier().fit([[0.0], [2 / 3]], [0, 1]).predictor()
+    change = counterfactual(third, np.array([2 / 3])).changes[0]
+    assert str(change) == f"x0: {1 / 3!r} instead of 0.666667"
+    assert change.after == 1 / 3
+
+
 def test_missing_values_may_stay_or_be_filled():
     holes = X.copy()
     holes[RNG.random(200) < 0.3, 0] = np.nan

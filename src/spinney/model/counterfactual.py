@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from spinney._types import SUBSET, THRESHOLD
 from spinney.model.predictors import TreePredictor
 from spinney.reading.conditions import ALWAYS, Condition, branch_condition
-from spinney.reading.wording import apart, number
+from spinney.reading.wording import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -56,8 +56,10 @@ class Change(NamedTuple):
 
     def __str__(self) -> str:
         if isinstance(self.before, float) and isinstance(self.after, float):
-            texts = apart(self.before, self.after)
-            return f"{self.column}: {texts[1]} instead of {texts[0]}"
+            if self.after > self.before and exact(self.after) != number(self.after):  # just across a threshold
+                cut = float(np.nextafter(self.after, -np.inf))
+                return f"{self.column}: above {exact(cut)} instead of {number(self.before)}"
+            return f"{self.column}: {exact(self.after)} instead of {number(self.before)}"
         return f"{self.column}: {show_cell(self.after)} instead of {show_cell(self.before)}"
 
 
@@ -93,6 +95,12 @@ class Counterfactual:
 
     def __repr__(self) -> str:
         return f"Counterfactual({self})"
+
+
+def exact(x: float) -> str:
+    """A number in text that reads back as it is: less would be on the other side of a threshold."""
+    text = number(x)
+    return text if float(text) == x else repr(x)
 
 
 def show_cell(cell: Any) -> str:
