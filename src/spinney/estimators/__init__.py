@@ -20,6 +20,7 @@ A public class is three of ours deep: `Estimator`, a family (`base_...`), and th
 | `growers.py` | how single trees are grown |
 | `pruning.py` | how they are pruned: which method, what it needs |
 | `cross_validated_pruning.py` | how far: the alpha of a cross-validation |
+| `sklearn_tree.py` | a tree as scikit-learn's own estimator |
 | `trace.py` | `spinney.trace` |
 | `base_forest.py` | the family of forests |
 | `forest_classifier.py` | what forests of classes have |
