@@ -36,6 +36,9 @@ A public class is three of ours deep: `Estimator`, a family (`base_...`), and th
 | `base_boosting.py` | the family of gradient boosting |
 | `gradient_boosting.py` | gradient boosting |
 | `interactions.py` | `interaction_cst`: which features may stand on one path |
+| `boosting_data.py` | what a fit of gradient boosting reads |
+| `boosting_parts.py` | the parts of a boosted model, made again from a file or joined |
+| `base_model.py` | `init=estimator`: the model that boosting begins with |
 | `evaluation_sets.py` | `X_val`, `eval_set`: rows to evaluate rounds on |
 | `round_scores.py` | scores of these rows, round by round |
 | `base_adaboost.py` | the family of AdaBoost |

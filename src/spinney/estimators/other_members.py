@@ -139,7 +139,9 @@ def hold_rows(X: Any, columns: Columns) -> Rows:
         rows = Rows(nw.to_native(X, pass_through=True), columns.n_rows, columns.names)
         return rows if columns.order is None else replace(rows, data=rows.take(None, np.array(columns.order)))
     if columns.packed is not None:
-        return Rows(columns.packed.by_row, columns.n_rows, columns.names)
+        by_column = columns.packed.stored.format == "csc"  # as it was given, for members that ask
+        data = columns.packed.by_column if by_column else columns.packed.by_row
+        return Rows(data, columns.n_rows, columns.names)
     if columns.matrix is not None:
         return Rows(columns.matrix, columns.n_rows, columns.names)
     data = X if isinstance(X, np.ndarray) else np.array(X, dtype=object)
@@ -184,6 +186,7 @@ def list_parts(rows: Rows, n_features: int) -> Iterator[NDArray[Any]]:
     """All there is in X as arrays: those of a sparse matrix, blocks of rows of an array, columns of a frame."""
     data = rows.data
     if hasattr(data, "tocsr"):
+        data = data.tocsr()
         yield from (data.indptr, data.indices, data.data)
     elif isinstance(data, np.ndarray):
         for first in range(0, rows.n_rows, HASHED_ROWS):

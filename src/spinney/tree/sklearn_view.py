@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney._types import MULTIWAY, SUBSET
+from spinney.table.sparse import SparseMatrix, SparseRows, is_sparse
 from spinney.tree.predict import find_leaves, mark_paths, predict_answers
 from spinney.tree.structure import Tree
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
     from scipy.sparse import csr_matrix
+
+    from spinney.table.sparse import Values
 
 NO_CHILD = -1  # scikit-learn's TREE_LEAF
 NO_TEST = -2  # scikit-learn's TREE_UNDEFINED: feature and threshold of a leaf
@@ -178,22 +181,22 @@ class SklearnView:
 
     # --- rows ---
 
-    def apply(self, X: ArrayLike) -> NDArray[np.int64]:
+    def apply(self, X: Any) -> NDArray[np.int64]:
         """Find the leaf of each row.
 
         Parameters
         ----------
-        X : array-like (n_rows, n_features)
+        X : array-like or sparse matrix of shape (n_rows, n_features)
             Rows as the tree sees them: a category as the index of its level, NaN where a value is missing. Models take
             rows as they are: `model.apply(X)`.
         """
         return find_leaves(self.arrays, read_rows(X)).astype(np.int64)
 
-    def predict(self, X: ArrayLike) -> NDArray[np.float64]:
+    def predict(self, X: Any) -> NDArray[np.float64]:
         """The value of each row's leaf, shape (n_rows, max_n_classes); X: as in `apply`."""
         return predict_answers(self.arrays, read_rows(X), self.value[:, 0])
 
-    def decision_path(self, X: ArrayLike) -> csr_matrix:
+    def decision_path(self, X: Any) -> csr_matrix:
         """Mark the nodes that each row passes, shape (n_rows, node_count); X: as in `apply`."""
         return mark_paths(self.arrays, self.apply(X))
 
@@ -221,8 +224,10 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def read_rows(X: ArrayLike) -> NDArray[Any]:
+def read_rows(X: Any) -> Values:
     """Rows of numbers as prediction reads them."""
+    if is_sparse(X):
+        return SparseRows(SparseMatrix(X.tocsr()), {})
     rows = np.asarray(X)
     if rows.ndim != 2:
         raise ValueError(f"X has {rows.ndim} axes: give rows of numbers, shape (n_rows, n_features)")
