@@ -31,7 +31,7 @@ def fitted(name):
 
 def trees_of(model):
     """The trees of a model."""
-    return [model.tree_] if hasattr(model, "tree_") else list(model.forest_)
+    return [model.tree_.arrays] if hasattr(model, "tree_") else list(model.forest_)
 
 
 def edge_rows(model, cells):

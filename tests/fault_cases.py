@@ -80,7 +80,7 @@ def nearly_right_names():
 def same_model(one, other):
     """Whether two models have the same trees, to the bit."""
     if hasattr(one, "tree_"):
-        return same_tree(one.tree_, other.tree_)
+        return same_tree(one.tree_.arrays, other.tree_.arrays)
     return all(np.array_equal(getattr(one.forest_, name), getattr(other.forest_, name)) for name in OF_FORESTS)
 
 
@@ -89,7 +89,7 @@ def same_tree(one, other):
 
 
 def trees_of(model):
-    return [model.tree_] if hasattr(model, "tree_") else list(model.forest_)
+    return [model.tree_.arrays] if hasattr(model, "tree_") else list(model.forest_)
 
 
 def make_table(n_rows=40, seed=0):

@@ -144,8 +144,8 @@ def make_classes(seed):
 def test_f7_the_order_of_rows_does_not_matter_to_balanced_classes(kind, seed):
     rng, X, y = make_classes(seed)
     weight, order = rng.random(40), rng.permutation(40)
-    one = kind(class_weight="balanced").fit(X, y, weight).tree_
-    other = kind(class_weight="balanced").fit(X[order], y[order], weight[order]).tree_
+    one = kind(class_weight="balanced").fit(X, y, weight).tree_.arrays
+    other = kind(class_weight="balanced").fit(X[order], y[order], weight[order]).tree_.arrays
     for name in NODE_FIELDS:
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
 
@@ -155,8 +155,8 @@ def test_f7_the_order_of_rows_does_not_matter_to_balanced_classes(kind, seed):
 def test_f7_a_weight_is_so_many_copies_with_balanced_classes(kind, seed):
     rng, X, y = make_classes(seed)
     times = rng.integers(1, 4, 40)
-    one = kind(class_weight="balanced").fit(X, y, times).tree_
-    other = kind(class_weight="balanced").fit(np.repeat(X, times, axis=0), np.repeat(y, times)).tree_
+    one = kind(class_weight="balanced").fit(X, y, times).tree_.arrays
+    other = kind(class_weight="balanced").fit(np.repeat(X, times, axis=0), np.repeat(y, times)).tree_.arrays
     for name in NODE_FIELDS:
         given = getattr(one, name), getattr(other, name)
         if name == "impurity":  # logarithms are of weights in other units
@@ -187,7 +187,7 @@ def test_f7_c45_counts_and_parts_rows_as_their_copies(way, seed):
     one.fit(X, y, times, trace=True)
     other.fit(*copies, trace=True)
     for name in (*NODE_FIELDS, "n_branches", "feature"):
-        np.testing.assert_array_equal(getattr(one.tree_, name), getattr(other.tree_, name), err_msg=name)
+        np.testing.assert_array_equal(getattr(one.tree_.arrays, name), getattr(other.tree_.arrays, name), err_msg=name)
     if way == "grown":
         frames = [model.trace_.to_frame() for model in (one, other)]
         for name in ("node", "test", "chosen", "gain", "gain_ratio", "admissible"):
@@ -202,7 +202,7 @@ def test_f7_products_of_class_weights_may_be_whole(seed):
     times = np.where(y == 0, 2, 1)
     X = rng.integers(0, 8, (40, 3)).astype(float) + np.column_stack([y, y, 0 * y])
     X[rng.random(X.shape) < 0.1] = math.nan
-    one = C45Classifier(class_weight="balanced").fit(X, y, times).tree_
-    other = C45Classifier(class_weight="balanced").fit(np.repeat(X, times, axis=0), np.repeat(y, times)).tree_
+    one = C45Classifier(class_weight="balanced").fit(X, y, times).tree_.arrays
+    other = C45Classifier(class_weight="balanced").fit(np.repeat(X, times, axis=0), np.repeat(y, times)).tree_.arrays
     for name in NODE_FIELDS:
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)

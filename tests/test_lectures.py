@@ -36,7 +36,7 @@ def left_levels(tree):
 
 
 def stump(X, y, **params):
-    return CARTClassifier(max_depth=1, cat_penalty=0.0, **params).fit(X, y).tree_
+    return CARTClassifier(max_depth=1, cat_penalty=0.0, **params).fit(X, y).tree_.arrays
 
 
 # ---------------------------------------------------------------------------------------------------- numbers
@@ -154,7 +154,7 @@ def test_play_tennis_root_and_new_row(shared_data):
     table = read(shared_data, "toy_play_tennis")
     X = table[["outlook", "temperature", "humidity", "wind"]]
     model = CARTClassifier(cat_penalty=0.0).fit(X, table["play"])
-    assert X.columns[model.tree_.feature[0]] == "outlook"
+    assert X.columns[model.tree_.arrays.feature[0]] == "outlook"
     assert model.score(X, table["play"]) == 1.0
     new = pd.DataFrame([["rainy", "mild", "normal", "strong"]], columns=X.columns)
     if "rainy" not in set(table["outlook"]):
@@ -213,7 +213,7 @@ def test_xor_is_fitted_through_a_split_without_gain(criterion, n_copies):
     X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * n_copies)
     y = X[:, 0] ^ X[:, 1]
     model = CARTClassifier(criterion=criterion).fit(X, y)
-    assert split_impurity(model.tree_) == pytest.approx(root_impurity(model.tree_))
+    assert split_impurity(model.tree_.arrays) == pytest.approx(root_impurity(model.tree_.arrays))
     assert (model.get_n_leaves(), model.get_depth()) == (4, 2)
     assert model.score(X, y) == 1.0
 
@@ -244,8 +244,8 @@ def test_spirals(criterion):
     X, y = spirals()
     np.testing.assert_allclose(X[0], [-1.776926, 5.221733], atol=1e-6)
     model = CARTClassifier(criterion=criterion).fit(X, y)
-    assert model.tree_.feature[0] == 1
-    assert model.tree_.threshold[0] == pytest.approx(-5.4694, abs=1e-4)
+    assert model.tree_.arrays.feature[0] == 1
+    assert model.tree_.arrays.threshold[0] == pytest.approx(-5.4694, abs=1e-4)
     assert (model.get_n_leaves(), model.get_depth(), model.score(X, y)) == (15, 8, 1.0)
     for depth, accuracy in [(1, 0.615), (3, 0.725), (5, 0.895)]:
         grown = CARTClassifier(criterion=criterion, max_depth=depth).fit(X, y)
@@ -258,7 +258,7 @@ def test_spirals(criterion):
 def test_standard_deviation_reduction():
     """Two groups far apart: SD(D) less the weighted SD of the sides, not the variance."""
     X, y = np.array([[1], [2], [3], [4], [5.0]]), np.array([1.0, 1.0, 2.0, 8.0, 10.0])
-    tree = CARTRegressor(criterion="sdr", max_depth=1).fit(X, y).tree_
+    tree = CARTRegressor(criterion="sdr", max_depth=1).fit(X, y).tree_.arrays
     assert tree.threshold[0] == 3.5
     assert root_impurity(tree) == pytest.approx(np.std(y))
     expected = 0.6 * np.std(y[:3]) + 0.4 * np.std(y[3:])
@@ -272,7 +272,7 @@ def test_standard_deviation_and_variance_choose_apart():
         y = rng.integers(0, 12, 8).astype(float)
         X = np.arange(8.0).reshape(-1, 1)
         cuts = [
-            CARTRegressor(criterion=criterion, max_depth=1).fit(X, y).tree_.threshold[0]
+            CARTRegressor(criterion=criterion, max_depth=1).fit(X, y).tree_.arrays.threshold[0]
             for criterion in ("squared_error", "sdr")
         ]
         best = [
@@ -287,7 +287,7 @@ def test_standard_deviation_and_variance_choose_apart():
 def test_variance_reduction_weighted_by_rows():
     """KAUST: |D| Var(D) - |D_L| Var(D_L) - |D_R| Var(D_R)."""
     X, y = np.array([[1], [2], [3], [4], [5.0]]), np.array([1.0, 1.0, 2.0, 8.0, 10.0])
-    tree = CARTRegressor(max_depth=1).fit(X, y).tree_
+    tree = CARTRegressor(max_depth=1).fit(X, y).tree_.arrays
     reduction = tree.n_rows[0] * (root_impurity(tree) - split_impurity(tree))
     expected = [5 * np.var(y) - k * np.var(y[:k]) - (5 - k) * np.var(y[k:]) for k in range(1, 5)]
     assert reduction == pytest.approx(max(expected), rel=1e-12)
@@ -305,7 +305,7 @@ def test_least_squares_stump(shared_data):
     table = read(shared_data, "toy_boosting_lihang")
     X = table.drop(columns="y")
     model = CARTRegressor(max_depth=1).fit(X, table["y"])
-    assert model.tree_.threshold[0] == 6.5
+    assert model.tree_.arrays.threshold[0] == 6.5
     np.testing.assert_allclose(model.predict(X)[[0, -1]], [6.2367, 8.9125], atol=1e-4)
     assert float(((model.predict(X) - table["y"]) ** 2).sum()) == pytest.approx(1.93, abs=1e-4)
 
@@ -327,7 +327,7 @@ def test_car_mileage(shared_data):
     table = read(shared_data, "car_test_frame")
     X, y = table[["Weight"]], table["Mileage"]
     model = CARTRegressor(ccp_alpha=0.01 * float(np.var(y)), **RPART).fit(X, y)
-    tree = model.tree_
+    tree = model.tree_.arrays
     deviance = tree.n_rows * np.ldexp(tree.impurity, tree.impurity_exponent)
     expected = {
         (): (60, 1354.58300, 24.58333),

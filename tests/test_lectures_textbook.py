@@ -29,7 +29,7 @@ def load(folder, name):
 
 def figures(model, X, y, name="gain", at=()):
     """A figure of each feature's best test, at the node that these levels lead to from the root."""
-    node = node_at(model.tree_, *at)
+    node = node_at(model.tree_.arrays, *at)
     frame = spinney.trace(model, X, y).to_frame()
     found = frame[(frame.node == node) & frame.is_best_of_feature]
     return dict(zip(found.feature, found[name], strict=True))
@@ -92,16 +92,16 @@ def test_dhbw_candidates_of_play_tennis(shared_data, name):
     X, y = load(shared_data, "toy_play_tennis")
     X["day"] = pd.Categorical([f"D{k}" for k in range(1, 15)])
     model = ID3Classifier().fit(X, y)
-    assert root_impurity(model.tree_) == close(0.940286)
+    assert root_impurity(model.tree_.arrays) == close(0.940286)
     assert figures(model, X, y, name) == close(TENNIS[name])
-    assert model.tree_.feature[0] == 4  # an id has the largest gain, and the largest gain ratio: drop it
+    assert model.tree_.arrays.feature[0] == 4  # an id has the largest gain, and the largest gain ratio: drop it
     assert model.get_n_leaves() == 14
 
 
 def test_dhbw_play_tennis(shared_data):
     X, y = load(shared_data, "toy_play_tennis")
     model = ID3Classifier().fit(X, y)
-    assert shape(model.tree_) == TENNIS_TREE
+    assert shape(model.tree_.arrays) == TENNIS_TREE
     sunny = {"temperature": 0.570951, "humidity": 0.970951, "wind": 0.019973}
     rainy = {"temperature": 0.019973, "humidity": 0.019973, "wind": 0.970951}
     assert figures(model, X, y, at=["sunny"]) == close(sunny)  # outlook is used up: no test of it
@@ -113,8 +113,8 @@ def test_dhbw_play_tennis(shared_data):
 def test_dhbw_gini_of_play_tennis(shared_data):
     X, y = load(shared_data, "toy_play_tennis")
     model = ID3Classifier(criterion="gini").fit(X, y)
-    assert root_impurity(model.tree_) == close(0.459184)
-    assert shape(model.tree_) == TENNIS_TREE
+    assert root_impurity(model.tree_.arrays) == close(0.459184)
+    assert shape(model.tree_.arrays) == TENNIS_TREE
 
 
 def test_dhbw_empty_branch_below_temperature(shared_data):
@@ -125,11 +125,11 @@ def test_dhbw_empty_branch_below_temperature(shared_data):
     X, y = load(shared_data, "toy_play_tennis")
     y = y.astype(str).where(X["temperature"] == "hot", "other")
     model = ID3Classifier().fit(X, y)
-    assert shape(model.tree_) == (
+    assert shape(model.tree_.arrays) == (
         "temperature",
         {"cool": "other", "hot": ("outlook", {"overcast": "yes", "rainy": "no", "sunny": "no"}), "mild": "other"},
     )
-    assert np.flatnonzero(model.tree_.is_empty).tolist() == [node_at(model.tree_, "hot", "rainy")]
+    assert np.flatnonzero(model.tree_.is_empty).tolist() == [node_at(model.tree_.arrays, "hot", "rainy")]
     new = pd.DataFrame([["rainy", "hot", "high", "weak"]], columns=X.columns)
     np.testing.assert_array_equal(model.predict_proba(new), [[0.5, 0.0, 0.5]])  # no, other, yes
     assert model.predict(new).tolist() == ["no"]  # the first among equals
@@ -139,7 +139,7 @@ def test_dhbw_c45_of_play_tennis(shared_data):
     X, y = load(shared_data, "toy_play_tennis")
     for pruning in (None, "pessimistic"):
         model = C45Classifier(pruning=pruning).fit(X, y)
-        assert shape(model.tree_) == TENNIS_TREE
+        assert shape(model.tree_.arrays) == TENNIS_TREE
         assert (model.get_n_leaves(), model.tree_.n_nodes, model.score(X, y)) == (5, 8, 1.0)
 
 
@@ -147,7 +147,7 @@ def test_dhbw_c45_of_numeric_weather(shared_data):
     """J48's tree: outlook, humidity <= 75, windy; the cut is a value of the table, between 70 and 85 of the sunny."""
     X, y = load(shared_data, "toy_weather_numeric")
     model = C45Classifier().fit(X, y)
-    assert shape(model.tree_) == (
+    assert shape(model.tree_.arrays) == (
         "outlook",
         {
             "overcast": "yes",
@@ -163,7 +163,7 @@ def test_dhbw_id3_of_numeric_weather(shared_data):
     model = ID3Classifier().fit(X, y)
     assert figures(model, X, y)["temperature"] == close(0.113401)
     assert figures(model, X, y)["humidity"] == close(0.151836)
-    assert model.tree_.threshold[node_at(model.tree_, "sunny")] == 77.5  # a midpoint
+    assert model.tree_.arrays.threshold[node_at(model.tree_.arrays, "sunny")] == 77.5  # a midpoint
     assert model.score(X, y) == 1.0
 
 
@@ -174,14 +174,14 @@ def test_dhbw_exercise_8_question_1(shared_data):
     X, y = load(shared_data, "toy_dhbw_q1")
     expected = ("A1", {"a": ("A3", {"x": "+", "y": "+", "z": "-"}), "b": "-"})
     model = ID3Classifier().fit(X, y)
-    assert root_impurity(model.tree_) == close(0.970951)
+    assert root_impurity(model.tree_.arrays) == close(0.970951)
     assert figures(model, X, y) == close({"A1": 0.419973, "A2": 0.019973, "A3": 0.295462})
     assert figures(model, X, y, at=["a"]) == close({"A2": 0.0, "A3": 0.918296})
-    assert shape(model.tree_) == expected
+    assert shape(model.tree_.arrays) == expected
     assert (model.get_n_leaves(), model.score(X, y)) == (4, 1.0)
     for pruning in (None, "pessimistic"):
         model = C45Classifier(pruning=pruning).fit(X, y)
-        assert shape(model.tree_) == expected
+        assert shape(model.tree_.arrays) == expected
         assert (model.get_n_leaves(), model.tree_.n_nodes) == (4, 6)
 
 
@@ -190,12 +190,12 @@ def test_dhbw_exercise_8_question_2(shared_data):
     X, y = load(shared_data, "toy_dhbw_sport")
     model = ID3Classifier(max_depth=2).fit(X, y)
     gains = {"outlook": 0.483356, "temperature": 0.013733, "humidity": 0.355389, "wind": 0.054585}
-    assert root_impurity(model.tree_) == close(1.554585)
+    assert root_impurity(model.tree_.arrays) == close(1.554585)
     assert figures(model, X, y) == close(gains)
     assert figures(model, X, y, at=["sunny"]) == close({"temperature": 0.311278, "humidity": 0.5, "wind": 0.811278})
     cloudy = {"temperature": 0.170951, "humidity": 0.419973, "wind": 0.419973}
     assert figures(model, X, y, at=["cloudy"]) == close(cloudy)
-    assert shape(model.tree_) == (
+    assert shape(model.tree_.arrays) == (
         "outlook",
         {
             "cloudy": ("humidity", {"high": "tennis", "low": "soccer"}),
@@ -203,10 +203,10 @@ def test_dhbw_exercise_8_question_2(shared_data):
             "sunny": ("wind", {"strong": "tennis", "weak": "soccer"}),
         },
     )
-    weak = node_at(model.tree_, "sunny", "weak")
+    weak = node_at(model.tree_.arrays, "sunny", "weak")
     assert model.tree_.class_weights()[weak].tolist() == [2, 1, 0]
     turned = X[["outlook", "temperature", "wind", "humidity"]]
-    tree = ID3Classifier(max_depth=2).fit(turned, y).tree_
+    tree = ID3Classifier(max_depth=2).fit(turned, y).tree_.arrays
     assert tree.legend.features[tree.feature[node_at(tree, "cloudy")]] == "wind"
 
 
@@ -215,13 +215,13 @@ def test_dhbw_gain_ratio_of_the_sport_table(shared_data):
     ratios = figures(ID3Classifier(max_depth=2).fit(X, y), X, y, "gain_ratio")
     assert (ratios["humidity"], ratios["outlook"]) == close((0.387009, 0.310923))
     model = C45Classifier(pruning=None).fit(X, y)
-    assert shape(model.tree_) == (
+    assert shape(model.tree_.arrays) == (
         "humidity",
         {"high": ("outlook", {"cloudy": "tennis", "rainy": "squash", "sunny": "soccer"}), "low": "soccer"},
     )
     assert 1 - model.score(X, y) == pytest.approx(4 / 12)
     pruned = C45Classifier().fit(X, y)
-    assert shape(pruned.tree_) == ("humidity", {"high": "squash", "low": "soccer"})
+    assert shape(pruned.tree_.arrays) == ("humidity", {"high": "squash", "low": "soccer"})
     assert 1 - pruned.score(X, y) == pytest.approx(5 / 12)
 
 
@@ -232,10 +232,10 @@ def test_kaust_casablanca(shared_data):
     """H(Y) = 1, H(X) = 1.5, H(Y|X) = 0.5."""
     X, y = load(shared_data, "toy_casablanca")
     model = ID3Classifier().fit(X, y)
-    assert root_impurity(model.tree_) == close(1.0)
+    assert root_impurity(model.tree_.arrays) == close(1.0)
     expected = {"split_info": 1.5, "impurity_after": 0.5, "gain": 0.5, "gain_ratio": 1 / 3}
     assert {name: figures(model, X, y, name)["major"] for name in expected} == close(expected)
-    assert shape(model.tree_) == ("major", {"CS": "Yes", "History": "No", "Math": "No"})
+    assert shape(model.tree_.arrays) == ("major", {"CS": "Yes", "History": "No", "Math": "No"})
 
 
 @pytest.mark.parametrize("is_category", [False, True])
@@ -270,8 +270,8 @@ def test_cornell_equal_rows_of_different_classes_share_a_leaf():
 def test_cornell_an_empty_child_has_its_parents_mode_or_mean():
     X = pd.DataFrame({"a": list("uuuvvv"), "b": list("xxzxyz")}).astype("category")
     model = ID3Classifier().fit(X, [0, 0, 1, 2, 2, 2])
-    below = node_at(model.tree_, "u")
-    assert model.tree_.is_empty[node_at(model.tree_, "u", "y")]
+    below = node_at(model.tree_.arrays, "u")
+    assert model.tree_.is_empty[node_at(model.tree_.arrays, "u", "y")]
     new = pd.DataFrame({"a": ["u"], "b": ["y"]})
     assert model.predict(new).tolist() == [0]
     np.testing.assert_allclose(model.predict_proba(new), [[2 / 3, 1 / 3, 0]])
@@ -305,10 +305,10 @@ BUYS_TREE = (
 def test_nottingham_buys_computer(shared_data):
     X, y = load(shared_data, "toy_buys_computer")
     model = ID3Classifier().fit(X, y)
-    assert root_impurity(model.tree_) == close(0.940286)
+    assert root_impurity(model.tree_.arrays) == close(0.940286)
     assert figures(model, X, y, "impurity_after")["age"] == close(0.693536)
-    assert shape(model.tree_) == BUYS_TREE
-    assert shape(C45Classifier().fit(X, y).tree_) == BUYS_TREE
+    assert shape(model.tree_.arrays) == BUYS_TREE
+    assert shape(C45Classifier().fit(X, y).tree_.arrays) == BUYS_TREE
 
 
 def test_nottingham_buys_computer_with_ids(shared_data):
@@ -318,10 +318,10 @@ def test_nottingham_buys_computer_with_ids(shared_data):
     model = ID3Classifier().fit(X, y)
     for name, expected in BUYS.items():
         assert figures(model, X, y, name) == close(expected)
-    assert (model.tree_.feature[0], model.get_n_leaves()) == (0, 14)
-    assert shape(C45Classifier().fit(X, y).tree_) == BUYS_TREE
+    assert (model.tree_.arrays.feature[0], model.get_n_leaves()) == (0, 14)
+    assert shape(C45Classifier().fit(X, y).tree_.arrays) == BUYS_TREE
     alone = C45Classifier(min_samples_leaf=1, pruning=None).fit(X, y)
-    assert (alone.tree_.feature[0], alone.get_n_leaves()) == (0, 14)
+    assert (alone.tree_.arrays.feature[0], alone.get_n_leaves()) == (0, 14)
 
 
 # ------------------------------------------------------------------------------------- Weka's Id3 (reference.md, 3.1)
@@ -368,7 +368,7 @@ def test_id3_of_contact_lenses(shared_data):
             },
         ),
     }
-    assert shape(model.tree_) == ("tear-prod-rate", {"normal": ("astigmatism", astigmatism), "reduced": "none"})
+    assert shape(model.tree_.arrays) == ("tear-prod-rate", {"normal": ("astigmatism", astigmatism), "reduced": "none"})
     assert model.get_n_leaves() == 9
     pruned = C45Classifier().fit(X, y)
     assert (pruned.get_n_leaves(), pruned.tree_.n_nodes) == (4, 7)

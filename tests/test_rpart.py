@@ -151,7 +151,7 @@ def test_kyphosis(shared_data):
     names = ["Age", "Number", "Start"]
     X, y = table[names], table["Kyphosis"]
     model = CARTClassifier(missing="surrogate", **LIMITS).fit(X, y)
-    tree = cut_at(model.tree_, CP)
+    tree = cut_at(model.tree_.arrays, CP)
     assert outline(tree, names) == [
         (0, "Start", 8.5, 81),
         (1, None, None, 19),
@@ -174,8 +174,8 @@ def test_kyphosis(shared_data):
     assert (names[number.feature], number.threshold, number.is_reversed) == ("Number", 6.5, True)
     assert (round(number.agree, 3), round(number.adjusted, 3)) == (0.802, 0.158)
     table = [(0.17647059, 0, 1), (0.01960784, 1, 0.8235294), (0.01, 4, 0.7647059)]
-    np.testing.assert_allclose(cp_table(model.tree_), table, atol=5e-8)
-    np.testing.assert_allclose(alpha_table(model.tree_), table, atol=5e-8)
+    np.testing.assert_allclose(cp_table(model.tree_.arrays), table, atol=5e-8)
+    np.testing.assert_allclose(alpha_table(model.tree_.arrays), table, atol=5e-8)
     model.tree_ = tree
     assert np.round(100 * model.surrogate_importances_).tolist() == [24, 12, 64]
 
@@ -205,7 +205,7 @@ def test_car_mileage(shared_data):
     table = read(shared_data, "car_test_frame")
     X, y = table[["Weight"]], table["Mileage"]
     model = CARTRegressor(missing="surrogate", **LIMITS).fit(X, y)
-    tree = cut_at(model.tree_, CP)
+    tree = cut_at(model.tree_.arrays, CP)
     assert outline(tree, ["Weight"]) == [
         (0, "Weight", 2567.5, 60),
         (1, None, None, 15),
@@ -226,8 +226,8 @@ def test_car_mileage(shared_data):
     leaves = sorted((v, d) for n, d, v in zip(tree.n_rows, deviance, tree.values(), strict=True) if n == 15)
     np.testing.assert_allclose(leaves, [(23.8, 60.4), (30.93333, 186.9333)], rtol=5e-7)
     expected = [(0.59534912, 0, 1), (0.13452819, 1, 0.4046509), (0.01282843, 2, 0.2701227), (0.01, 3, 0.2572943)]
-    np.testing.assert_allclose(cp_table(model.tree_), expected, atol=5e-8)
-    np.testing.assert_allclose(alpha_table(model.tree_), expected, atol=5e-8)
+    np.testing.assert_allclose(cp_table(model.tree_.arrays), expected, atol=5e-8)
+    np.testing.assert_allclose(alpha_table(model.tree_.arrays), expected, atol=5e-8)
 
 
 STAGEC = ["age", "eet", "g2", "grade", "gleason", "ploidy"]
@@ -242,7 +242,7 @@ def stagec(shared_data):
 
 def test_stagec(stagec):
     model, X, _ = stagec
-    tree = cut_at(model.tree_, CP)
+    tree = cut_at(model.tree_.arrays, CP)
     tree.check()
     assert outline(tree, STAGEC) == [
         (0, "grade", 2.5, 146),
@@ -274,7 +274,7 @@ def test_stagec(stagec):
 
 def test_stagec_surrogates(stagec):
     """Thresholds, directions (towards branch 0), agreement and adjusted agreement of the first nodes."""
-    tree = cut_at(stagec[0].tree_, CP)
+    tree = cut_at(stagec[0].tree_.arrays, CP)
     printed = {
         146: [("gleason", 5.5, False, 0.863, 0.672), ("ploidy", {"diploid"}, False, 0.644, 0.148),
               ("g2", 9.945, False, 0.630, 0.115), ("age", 66.5, True, 0.589, 0.016)],
@@ -302,10 +302,10 @@ def test_stagec_cp_and_importance(stagec):
     model = stagec[0]
     expected = [(0.104938, 0, 1), (0.055556, 3, 0.68519), (0.027778, 4, 0.62963), (0.018519, 6, 0.57407),
                 (0.01, 7, 0.55556)]  # fmt: skip
-    np.testing.assert_allclose(cp_table(model.tree_), expected, atol=5e-6)
-    np.testing.assert_allclose(alpha_table(model.tree_), expected, atol=5e-6)
+    np.testing.assert_allclose(cp_table(model.tree_.arrays), expected, atol=5e-6)
+    np.testing.assert_allclose(alpha_table(model.tree_.arrays), expected, atol=5e-6)
     cut = model.prune("merge")  # another fitted tree
-    cut.tree_ = cut_at(model.tree_, CP)
+    cut.tree_ = cut_at(model.tree_.arrays, CP)
     importance = dict(zip(STAGEC, np.round(100 * cut.surrogate_importances_).tolist(), strict=True))
     assert importance == {"g2": 30, "grade": 28, "gleason": 20, "ploidy": 13, "age": 7, "eet": 2}
 
@@ -315,7 +315,7 @@ def test_stagec_other_splits_of_the_root(stagec):
     _, X, y = stagec
     improve = {}
     for name in STAGEC:
-        alone = CARTClassifier(missing="surrogate", max_depth=1, **LIMITS).fit(X[[name]], y).tree_
+        alone = CARTClassifier(missing="surrogate", max_depth=1, **LIMITS).fit(X[[name]], y).tree_.arrays
         improve[name] = improvements(alone)[0]
     printed = {"grade": 10.357590, "gleason": 8.399574, "ploidy": 7.656533, "g2": 7.186766, "age": 1.388128}
     assert {name: improve[name] for name in printed} == pytest.approx(printed, rel=5e-7)
@@ -380,7 +380,7 @@ def default_trees(shared_data):
     for name in TABLES:
         X, y = load(shared_data, name)
         kind = CARTRegressor if name == "california_housing" else CARTClassifier
-        trees[name] = kind(**LIMITS).fit(X, y).tree_
+        trees[name] = kind(**LIMITS).fit(X, y).tree_.arrays
     return trees
 
 
@@ -412,11 +412,11 @@ def test_cp_is_alpha(default_trees, name):
 def test_default_trees(shared_data, name, criterion):
     X, y = load(shared_data, name)
     model = CARTClassifier(criterion=criterion, **LIMITS).fit(X, y)
-    model.tree_ = cut_at(model.tree_, CP)
+    model.tree_ = cut_at(model.tree_.arrays, CP)
     leaves, error, root = DEFAULTS[name][:3] if criterion == "gini" else DEFAULTS[name][3:6]
     assert model.get_n_leaves() == leaves
     assert 1.0 - model.score(X, y) == pytest.approx(error, abs=5e-5)
-    assert X.columns[model.tree_.feature[0]] == root
+    assert X.columns[model.tree_.arrays.feature[0]] == root
 
 
 @pytest.mark.parametrize("name", [name for name in DEFAULTS if DEFAULTS[name][-1]])
@@ -429,7 +429,7 @@ def test_grown_out(shared_data, name):
 
 def test_iris_grown_out():
     X, y = load_iris(return_X_y=True)
-    tree = CARTClassifier(cat_penalty=0.0).fit(X, y).tree_
+    tree = CARTClassifier(cat_penalty=0.0).fit(X, y).tree_.arrays
     assert (int(tree.feature[0]), float(tree.threshold[0])) == (2, 2.45)  # a tie with petal width: the first column
     expected = [(0.5, 0, 1), (0.44, 1, 0.5), (0.02, 2, 0.06), (0.01, 3, 0.04), (0.005, 6, 0.01), (0, 8, 0)]
     np.testing.assert_allclose(cp_table(tree, 0.0), expected, atol=1e-9)
@@ -442,7 +442,7 @@ compiled = pytest.mark.compiled(reason="a larger table")
 def test_california(shared_data):
     X, y = load(shared_data, "california_housing")
     model = CARTRegressor(**LIMITS).fit(X, y)
-    tree = cut_at(model.tree_, CP)
+    tree = cut_at(model.tree_.arrays, CP)
     assert tree.n_leaves == 9
     assert X.columns[tree.feature[0]] == "MedInc"
     assert from_units(tree, float(node_risk(tree, "error")[tree.is_leaf].sum()), "error") == pytest.approx(
@@ -468,7 +468,7 @@ def test_official_splits(shared_data, name, target, cp, leaves, error):
     X = table.drop(columns=[target, "split", "SpeakerNumber", "Sex"], errors="ignore")
     is_train = table["split"].astype(str) == "train"
     model = CARTClassifier(**LIMITS).fit(X[is_train], table[target][is_train])
-    tree = cut_at(model.tree_, cp)
+    tree = cut_at(model.tree_.arrays, cp)
     assert tree.n_leaves == leaves
     below = np.nextafter(tree.threshold, -np.inf)
     model.tree_ = replace(tree, threshold=np.where(tree.is_leaf, tree.threshold, below))

@@ -495,7 +495,7 @@ def test_id3_predicts_what_the_oracle_predicts(data):
     _, root = fast_textbook.grow_naive(table, **params)
     assume(naive_textbook.is_certain(root))
     estimator = fit(estimator_for(table, params), table)
-    fast_textbook.assert_same_tree(estimator.tree_, root, params["criterion"])
+    fast_textbook.assert_same_tree(estimator.tree_.arrays, root, params["criterion"])
     expected = naive_answers(root, rows, table.n_classes)
     np.testing.assert_allclose(said_by(estimator, rows), expected, rtol=CLOSE, atol=CLOSE)
 
@@ -513,7 +513,7 @@ def test_c45_predicts_what_the_oracle_predicts(data, pruning, confidence):
         assume(root.margin > CLOSE)
     how = {"pruning": "pessimistic" if pruning else None, "raising": pruning == "raising", "confidence": confidence}
     estimator = fit(estimator_for(table, params, **how), table)
-    fast_textbook.assert_same_tree(estimator.tree_, root, "entropy")
+    fast_textbook.assert_same_tree(estimator.tree_.arrays, root, "entropy")
     expected = naive_answers(root, rows, table.n_classes)
     np.testing.assert_allclose(said_by(estimator, rows), expected, rtol=CLOSE, atol=CLOSE)
 
@@ -536,7 +536,7 @@ def test_prunings_of_an_estimator(data):
         ),
         (estimator.snip(0), naive_pruning.snip(root, root)),
     ):
-        fast_textbook.assert_same_tree(pruned.tree_, expected, criterion)
+        fast_textbook.assert_same_tree(pruned.tree_.arrays, expected, criterion)
         answered = naive_answers(expected, rows, table.n_classes)
         np.testing.assert_allclose(said_by(pruned, rows), answered, rtol=CLOSE, atol=CLOSE)
-    fast_textbook.assert_same_tree(estimator.tree_, root, criterion)
+    fast_textbook.assert_same_tree(estimator.tree_.arrays, root, criterion)

@@ -25,8 +25,20 @@ CRITERIA = {
     "squared_error": Criterion(SQUARED_ERROR, 2, False, "variance", "decrease of the variance"),
     "sdr": Criterion(SDR, 1, True, "standard deviation", "standard deviation reduction"),
 }
+ALIASES = {"log_loss": "entropy", "friedman_mse": "squared_error"}
+"""What scikit-learn calls criteria besides: the tests that they choose are the same."""
 GAIN_RATIO = "gain_ratio"
 CLASS_CRITERIA = tuple(name for name, criterion in CRITERIA.items() if criterion.power == 0 and name != GAIN_RATIO)
 """Criteria of classes, without the one that chooses among tests by another figure than the impurity."""
 VALUE_CRITERIA = tuple(name for name, criterion in CRITERIA.items() if criterion.power > 0)
 """Criteria of numbers, in units of the target or of its square."""
+
+
+def own_name(criterion: str) -> str:
+    """What we call a criterion that may have another name."""
+    return ALIASES.get(criterion, criterion)
+
+
+def with_aliases(names: tuple[str, ...]) -> set[str]:
+    """Names of criteria, and their other names."""
+    return {*names, *(alias for alias, name in ALIASES.items() if name in names)}

@@ -70,7 +70,7 @@ def test_errors_are_one_line(tennis, tmp_path):
 
 def test_every_form_of_a_tree(tmp_path):
     table = spinney.datasets.load("play_tennis")
-    tree = spinney.CARTClassifier().fit(table.drop_columns(["play"]), table["play"].to_pylist()).tree_
+    tree = spinney.CARTClassifier().fit(table.drop_columns(["play"]), table["play"].to_pylist()).tree_.arrays
     forms = {"text": tree.to_text(), "rules": str(tree.to_rules()), "svg": tree.to_svg(), "dot": tree.to_dot(),
              "mermaid": tree.to_mermaid()}  # fmt: skip
     for form, expected in forms.items():
@@ -129,7 +129,7 @@ def test_a_tree_in_json_answers_as_the_tree_does(name, estimator):
     table = spinney.datasets.load(name).slice(0, 300)
     X, y = table.drop_columns([target]), table[target].to_numpy()
     model = clone(estimator).fit(X, y)
-    told = describe_tree(model.tree_)
+    told = describe_tree(model.tree_.arrays)
     assert (told["leaves"], told["depth"]) == (model.tree_.n_leaves, model.tree_.depth)
     assert [walk(told["nodes"], row) for row in X.to_pylist()] == model.predict(X).tolist()
 
@@ -253,7 +253,7 @@ def test_a_pruning_in_json(grown, tmp_path):
     told = json.loads(
         works("prune", grown, "--method", "cost_complexity", "--ccp-alpha", "0.2", "--out", out, "--json")
     )
-    before, after = (spinney.load_model(path).tree_ for path in (grown, out))
+    before, after = (spinney.load_model(path).tree_.arrays for path in (grown, out))
     assert told["model"] == str(out)
     assert (told["method"], told["options"]["ccp_alpha"]) == ("cost_complexity", 0.2)
     assert told["n_leaves"] == {"before": before.n_leaves, "after": after.n_leaves}

@@ -415,7 +415,9 @@ def test_neither_part_is_empty_where_there_are_two_units(fraction, has_groups):
 
 
 @pytest.mark.filterwarnings("ignore:Using the fractional value:UserWarning", "ignore:max_samples:UserWarning")
-@pytest.mark.parametrize("max_samples", [None, 1, 7, 50, np.int32(9), 0.001, 0.29, 0.5, 0.999, 1.0, np.float32(0.3)])
+@pytest.mark.parametrize(
+    "max_samples", [None, 1, 7, 50, np.int32(9), 0.001, 0.29, 0.5, 0.999, 1.0, np.float32(0.3), 200, 2.5]
+)
 @pytest.mark.parametrize("n_rows", [50, 101])
 def test_sizes_are_those_of_scikit_learn(max_samples, n_rows):
     weight = np.random.default_rng(0).integers(0, 4, n_rows).astype(float)
@@ -433,7 +435,7 @@ def test_sizes_are_those_of_scikit_learn(max_samples, n_rows):
         (11, ValueError, "max_samples=11 must lie between 1 and 10"),
         (0.0, ValueError, "fraction of the rows"),
         (-0.5, ValueError, "fraction of the rows"),
-        (1.5, ValueError, "max_samples=1.5 must be a fraction of the rows in .0.0, 1.0.; give an int"),
+        (1.5, ValueError, "max_samples=1.5 must be a fraction of the rows in .0.0, 1.0., .*; give an int"),
         (math.nan, ValueError, "fraction of the rows"),
         (math.inf, ValueError, "fraction of the rows"),
         (True, TypeError, "must be None, an int or a float, got True"),
@@ -443,13 +445,29 @@ def test_sizes_are_those_of_scikit_learn(max_samples, n_rows):
 )
 def test_sizes_that_make_no_sense_are_refused(max_samples, error, match):
     with pytest.raises(error, match=match):
+        draw_size(max_samples, 10, replaces=False)
+
+
+@pytest.mark.parametrize("max_samples", [0, -1, 2**31, 0.0, -0.5, math.nan, math.inf, 1e9, True, "half"])
+def test_with_replacement_the_size_has_no_other_limit_than_what_can_be_counted(max_samples):
+    with pytest.raises((ValueError, TypeError), match="max_samples"):
         draw_size(max_samples, 10)
+    assert (draw_size(11, 10), draw_size(1.5, 10), draw_size(2**31 - 1, 10)) == (11, 15, 2**31 - 1)
+
+
+@pytest.mark.parametrize("kind", ["bootstrap", "poisson"])
+def test_bags_larger_than_the_table_hold_rows_more_often(kind):
+    params = DrawParams(bootstrap=True if kind == "bootstrap" else kind, max_samples=3.0)
+    draw, _ = make_draw(params, 400, None, None, None, 0)
+    counts = np.array([draw.counts(tree) for tree in range(50)])
+    if kind == "bootstrap":
+        assert (counts.sum(axis=1) == 1200).all()
+    assert np.mean(counts) == pytest.approx(3.0, abs=0.06)
+    assert np.mean(counts == 0) == pytest.approx(np.exp(-3.0), abs=0.01)  # rows out of the bag are fewer, but there
 
 
 def test_weights_set_the_size_but_not_beyond_reason():
     assert draw_size(25, 10, np.full(10, 3.0)) == 25  # 30 rows, counted by their weights
-    with pytest.raises(ValueError, match="counted by their weights"):
-        draw_size(31, 10, np.full(10, 3.0))
     for weight in (np.full(10, 1e12), np.full(10, 1e308)):
         with pytest.raises(ValueError, match="give an int, or smaller weights"):
             draw_size(0.5, 10, weight)

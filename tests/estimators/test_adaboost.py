@@ -117,7 +117,7 @@ LI_HANG_Y = np.array([1, 1, 1, -1, -1, -1, 1, 1, 1, -1])
 
 def test_li_hang_example_8_1():
     model = AdaBoostClassifier(n_estimators=3, convention="half").fit(LI_HANG_X, LI_HANG_Y)
-    trees = [tree.tree_ for tree in model.estimators_]
+    trees = [tree.tree_.arrays for tree in model.estimators_]
     assert [float(tree.threshold[0]) for tree in trees] == [2.5, 8.5, 5.5]
     assert [int(model.classes_[tree.leaf_class[1]]) for tree in trees] == [1, 1, -1]
     errors = [Fraction(3, 10), Fraction(3, 14), Fraction(2, 11)]
@@ -386,7 +386,7 @@ def test_codes_made_once_grow_the_trees_that_fits_grow(settings):
     np.testing.assert_allclose(fast.estimator_weights_, slow.estimator_weights_, rtol=1e-9)
     for one, other in zip(fast.estimators_, slow.estimators_, strict=True):
         np.testing.assert_array_equal(one.tree_.test, other.tree_.test)
-        np.testing.assert_allclose(one.tree_.threshold, other.tree_.threshold)
+        np.testing.assert_allclose(one.tree_.arrays.threshold, other.tree_.arrays.threshold)
         np.testing.assert_allclose(one.tree_.weight, other.tree_.weight, rtol=1e-9)  # with the mean of those given
         assert one.tree_.legend == other.tree_.legend
     np.testing.assert_allclose(fast.predict_proba(X), slow.predict_proba(X), rtol=1e-9)
@@ -422,7 +422,7 @@ def test_members_are_fitted_trees_for_the_whole_table():
     np.testing.assert_array_equal(model.classes_[votes.argmax(axis=1)], model.predict(X))
     plain = CARTClassifier(max_depth=2).fit(X, y)
     for name in ("test", "threshold", "n_rows", "weight"):
-        np.testing.assert_array_equal(getattr(model[0].tree_, name), getattr(plain.tree_, name))
+        np.testing.assert_array_equal(getattr(model[0].tree_.arrays, name), getattr(plain.tree_.arrays, name))
     with pytest.raises(IndexError):
         model[4]
 

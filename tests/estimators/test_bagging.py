@@ -13,7 +13,7 @@ import sklearn
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.compose import make_column_transformer
-from sklearn.datasets import make_friedman1, make_friedman2, make_friedman3
+from sklearn.datasets import make_classification, make_friedman1, make_friedman2, make_friedman3
 from sklearn.ensemble import RandomForestClassifier as SkForest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
@@ -170,7 +170,7 @@ def test_both_ways_grow_the_same_trees(kind, settings):
     for one, other in zip(fast.estimators_, slow.estimators_, strict=True):
         np.testing.assert_array_equal(one.tree_.test, other.tree_.test)
         # the fixed point of a target is that of the table here, that of the bag there
-        np.testing.assert_allclose(one.tree_.threshold, other.tree_.threshold, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(one.tree_.arrays.threshold, other.tree_.arrays.threshold, rtol=1e-12, atol=1e-12)
         np.testing.assert_array_equal(one.tree_.n_rows, other.tree_.n_rows)
         assert one.n_features_in_ == other.n_features_in_
         if not is_repeated:
@@ -201,9 +201,9 @@ def test_sample_weights_without_bags_are_weights(kind):
     tree = TREES[kind](max_depth=4)
     models = [kind(base, **settings).fit(X, y, weight) for base in (tree, general(tree))]
     for features, *members in zip(models[0].estimators_features_, *(m.estimators_ for m in models), strict=True):
-        expected = clone(tree).fit(X[:, features], y, weight).tree_
+        expected = clone(tree).fit(X[:, features], y, weight).tree_.arrays
         for member in members:
-            np.testing.assert_array_equal(member.tree_.threshold, expected.threshold)
+            np.testing.assert_array_equal(member.tree_.arrays.threshold, expected.threshold)
             np.testing.assert_array_equal(member.tree_.n_rows, expected.n_rows)
 
 
@@ -575,7 +575,7 @@ def test_pasting_draws_without_replacement(kind):
         assert len(bag) == len(set(bag.tolist())) == 30
     whole = kind(TREES[kind](), n_estimators=3, bootstrap=False, random_state=0).fit(X, y)
     assert all(bag.tolist() == list(range(len(X))) for bag in whole.estimators_samples_)
-    assert_same_trees(whole.forest_, [TREES[kind]().fit(X, y).tree_] * 3)
+    assert_same_trees(whole.forest_, [TREES[kind]().fit(X, y).tree_.arrays] * 3)
 
 
 @pytest.mark.parametrize("bootstrap", [True, False])
@@ -697,7 +697,7 @@ def test_max_features(kind, max_features, expected):
 def test_trees_of_subspaces_are_told_the_columns_of_the_table_and_back():
     X, y = make_frame()
     columns = np.array([1, 3, 4])
-    tree = CARTClassifier().fit(X.iloc[:, columns], y).tree_
+    tree = CARTClassifier().fit(X.iloc[:, columns], y).tree_.arrays
     n_levels = np.array([0, 0, 0, 3, 3], np.int32)
     wide = widen_tree(tree, columns, n_levels)
     inner = ~tree.is_leaf
@@ -718,7 +718,7 @@ def test_results_do_not_depend_on_threads(kind, base):
     settings = {"n_estimators": 30, "max_features": 4, "oob_score": True, "random_state": 0}
     models = [kind(base, n_jobs=n_jobs, **settings).fit(X, y) for n_jobs in (1, 2, 8)]
     for other in models[1:]:
-        assert_same_trees([m.tree_ for m in other.estimators_], [m.tree_ for m in models[0].estimators_])
+        assert_same_trees([m.tree_.arrays for m in other.estimators_], [m.tree_.arrays for m in models[0].estimators_])
         np.testing.assert_array_equal(other.oob_curve_, models[0].oob_curve_)
         assert numbers_of(other, X).tobytes() == numbers_of(models[0], X).tobytes()
 
@@ -764,7 +764,7 @@ def test_a_warm_start_gives_the_ensemble_fitted_at_once(kind, base):
     grown.set_params(n_estimators=24).fit(X, y)
     grown.fit(X, y)  # nothing more to do
     assert len(grown) == 24
-    assert_same_trees([m.tree_ for m in grown.estimators_], [m.tree_ for m in once.estimators_])
+    assert_same_trees([m.tree_.arrays for m in grown.estimators_], [m.tree_.arrays for m in once.estimators_])
     np.testing.assert_array_equal(grown.oob_curve_, once.oob_curve_)
     assert grown.oob_score_ == once.oob_score_
     np.testing.assert_array_equal(numbers_of(grown, X), numbers_of(once, X))
@@ -888,7 +888,7 @@ def test_members_by_index(kind):
     X, y = make_table()
     model = kind(n_estimators=4, max_features=0.5, random_state=0).fit(X, y)
     assert len(model) == 4
-    assert_same_tree(model[-1].tree_, model.estimators_[3].tree_)
+    assert_same_tree(model[-1].tree_.arrays, model.estimators_[3].tree_.arrays)
     assert isinstance(model[0], TREES[kind])
     with pytest.raises(IndexError):
         _ = model[4]
@@ -1077,3 +1077,49 @@ def test_breiman_1996_classification(shared_data, name, published, slack):
         model = BaggingClassifier(n_estimators=50, voting="hard", random_state=seed).fit(X.iloc[train], y[train])
         errors.append(100 * (1 - np.mean(model.predict(X.iloc[test]) == y[test])))
     assert np.mean(errors) == pytest.approx(published, abs=slack)
+
+
+# --- decision functions, large bags ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_decision_functions_are_the_mean_of_the_members(n_classes):
+    X, y = make_classification(120, 5, n_informative=3, n_classes=n_classes, random_state=0)
+    bag = BaggingClassifier(LogisticRegression(), 7, max_features=3, random_state=0).fit(X, y)
+    found = bag.decision_function(X)
+    members = zip(bag.estimators_, bag.estimators_features_, strict=True)
+    expected = np.mean([member.decision_function(X[:, columns]) for member, columns in members], axis=0)
+    assert found.shape == ((120,) if n_classes == 2 else (120, 3))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    np.testing.assert_array_equal(found, bag.set_params(n_jobs=2).decision_function(X))
+
+
+def test_decision_functions_are_there_where_members_have_one():
+    assert hasattr(BaggingClassifier(LogisticRegression()), "decision_function")
+    assert not hasattr(BaggingClassifier(), "decision_function")
+    assert not hasattr(BaggingClassifier([LogisticRegression(), CARTClassifier()]), "decision_function")
+    assert not hasattr(BaggingClassifier("wrong"), "decision_function")
+
+
+def test_a_decision_function_needs_every_class():
+    class Blind(LogisticRegression):
+        """Takes no weights, so that its bag may lack a class."""
+
+        def fit(self, X, y):
+            return super().fit(X, y)
+
+    X, y = np.arange(20.0)[:, None], np.repeat([0, 1, 2], [9, 10, 1])
+    bag = BaggingClassifier(Blind(), 10, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="members that know every class"):
+        bag.decision_function(X)
+
+
+@pytest.mark.parametrize("member", [None, LogisticRegression()])
+def test_bags_may_be_larger_than_the_table(member):
+    X, y = make_classification(60, 4, random_state=0)
+    for size, n_drawn in ((2.5, 150), (100, 100)):
+        bag = BaggingClassifier(member, 3, max_samples=size, random_state=0).fit(X, y)
+        assert [len(rows) for rows in bag.estimators_samples_] == [n_drawn] * 3
+    for wrong in (2.5, 100):
+        with pytest.raises(ValueError, match=f"max_samples={wrong}"):
+            BaggingClassifier(member, max_samples=wrong, bootstrap=False).fit(X, y)

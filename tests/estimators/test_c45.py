@@ -37,7 +37,7 @@ def test_iris_is_j48_s():
     assert (model.get_n_leaves(), model.tree_.n_nodes) == (5, 9)
     assert round((1 - model.score(X, y)) * 150) == 3
     values = set(X[:, 3]) | set(X[:, 2])
-    assert all(cut in values for cut in model.tree_.threshold[~model.tree_.is_leaf])  # thresholds are data
+    assert all(cut in values for cut in model.tree_.arrays.threshold[~model.tree_.is_leaf])  # thresholds are data
 
 
 def test_the_steps_are_growing_collapsing_pruning():
@@ -45,13 +45,13 @@ def test_the_steps_are_growing_collapsing_pruning():
     grown = c45(pruning=None, collapse=False).fit(X, y)
     collapsed = c45(pruning=None).fit(X, y)
     pruned, raised = c45(raising=False).fit(X, y), c45().fit(X, y)
-    assert same_tree(collapsed.tree_, collapse(grown.tree_))
-    assert same_tree(pruned.tree_, prune_pessimistic(collapsed.tree_, 0.25))
-    expected = prune_pessimistic(collapsed.tree_, 0.25, values=X, truth=y, raising=True)
-    assert same_tree(raised.tree_, expected)
+    assert same_tree(collapsed.tree_.arrays, collapse(grown.tree_.arrays))
+    assert same_tree(pruned.tree_.arrays, prune_pessimistic(collapsed.tree_.arrays, 0.25))
+    expected = prune_pessimistic(collapsed.tree_.arrays, 0.25, values=X, truth=y, raising=True)
+    assert same_tree(raised.tree_.arrays, expected)
     assert grown.get_n_leaves() >= collapsed.get_n_leaves() > pruned.get_n_leaves() >= raised.get_n_leaves()
-    assert same_tree(collapsed.prune("pessimistic", raising=False).tree_, pruned.tree_)
-    assert same_tree(collapsed.prune("pessimistic", X, y, raising=True).tree_, raised.tree_)
+    assert same_tree(collapsed.prune("pessimistic", raising=False).tree_.arrays, pruned.tree_.arrays)
+    assert same_tree(collapsed.prune("pessimistic", X, y, raising=True).tree_.arrays, raised.tree_.arrays)
     assert raised.pruning_.n_leaves == (collapsed.get_n_leaves(), raised.get_n_leaves())
     with pytest.raises(ValueError, match="raising=True needs X and y, the training rows"):
         collapsed.prune("pessimistic")
@@ -69,7 +69,7 @@ def test_less_confidence_prunes_more():
 
 def answers_by_hand(model, row, node=0):
     """Weight per class of the leaves that a row reaches, with the row's shares: [(share, weights), ...]."""
-    tree = model.tree_
+    tree = model.tree_.arrays
     weights = tree.class_weights()
     if tree.is_leaf[node]:
         own = weights[tree.parent[node]] if tree.is_empty[node] else weights[node]

@@ -12,7 +12,7 @@ def test_a_tight_cluster_far_from_the_mean_is_still_split_by_what_explains_it(st
     row = np.arange(200)
     coarse, fine = row % 2, (row // 2) % 2
     noise = np.random.default_rng(0).normal(size=200)
-    tree = CARTRegressor().fit(np.column_stack([noise, coarse, fine]), coarse + fine * step).tree_
+    tree = CARTRegressor().fit(np.column_stack([noise, coarse, fine]), coarse + fine * step).tree_.arrays
     assert tree.n_leaves == 4
     assert set(tree.feature[~tree.is_leaf]) == {1, 2}
 
@@ -26,7 +26,7 @@ def test_best_first_growth_takes_a_row_of_weight_two_for_two_rows():
         repeated = CARTRegressor(max_leaf_nodes=n_leaves).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
         weighted = CARTRegressor(max_leaf_nodes=n_leaves).fit(X, y, weight)
         for name in ("test", "first_child", "threshold", "weight"):
-            np.testing.assert_array_equal(getattr(repeated.tree_, name), getattr(weighted.tree_, name))
+            np.testing.assert_array_equal(getattr(repeated.tree_.arrays, name), getattr(weighted.tree_.arrays, name))
 
 
 def test_a_refused_refit_keeps_the_old_model():
@@ -74,4 +74,4 @@ def test_a_leaf_may_have_exactly_the_least_weight_and_no_less(kind, weight, max_
     X, y = np.arange(8.0)[:, None], np.array([1, 1, 0, 0, 0, 0, 0, 0])
     for least, threshold in ((0.25, 1.5), (0.26, 2.5)):
         model = kind(min_weight_fraction_leaf=least, max_depth=max_depth).fit(X, y, weight)
-        assert model.tree_.threshold[0] == threshold
+        assert model.tree_.arrays.threshold[0] == threshold

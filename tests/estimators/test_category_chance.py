@@ -142,7 +142,7 @@ def test_the_unit_of_weights_does_not_matter(criterion):
     X, y = mixed(400)
     weight = np.random.default_rng(3).uniform(0.1, 3.0, len(y))
     trees = [
-        CARTClassifier(cat_penalty=1.0, criterion=criterion).fit(X, y, weight * unit).tree_
+        CARTClassifier(cat_penalty=1.0, criterion=criterion).fit(X, y, weight * unit).tree_.arrays
         for unit in (1.0, 0.25, 1024.0)
     ]
     assert trees[0].subsets.size
@@ -240,7 +240,7 @@ class TestOddTables:
 
 def test_the_penalty_moves_the_trees():
     X, y = mixed(400)
-    exact, guarded = (CARTClassifier(cat_penalty=penalty).fit(X, y).tree_ for penalty in (0.0, 1.0))
+    exact, guarded = (CARTClassifier(cat_penalty=penalty).fit(X, y).tree_.arrays for penalty in (0.0, 1.0))
     assert arrays_of(exact) != arrays_of(guarded)
 
 

@@ -97,8 +97,8 @@ def test_a_forest_of_one_tree_without_draws_is_cart(random_forest, settings, is_
     settings = {"ties": "first", **settings}
     forest = make(random_forest, n_estimators=1, bootstrap=False, max_features=None, **settings).fit(X, y, weight)
     single = RANDOM_FORESTS[random_forest](**settings).fit(X, y, weight)
-    assert_same_tree(forest.forest_[0], single.tree_)
-    assert_same_tree(forest.estimators_[0].tree_, single.tree_)
+    assert_same_tree(forest.forest_[0], single.tree_.arrays)
+    assert_same_tree(forest.estimators_[0].tree_.arrays, single.tree_.arrays)
     assert forest.estimators_[0].tree_.to_text() == single.tree_.to_text()
     other, _ = make_frame(seed=1)
     np.testing.assert_array_equal(forest.predict(other), single.predict(other))
@@ -118,7 +118,7 @@ def test_a_tree_of_a_forest_is_cart_on_its_bag(random_forest, settings):
     depth = settings.get("max_depth")
     for tree, rows in zip(forest.forest_, forest.estimators_samples_, strict=True):
         counts = np.bincount(rows, minlength=len(y))
-        single = RANDOM_FORESTS[random_forest](max_depth=depth, cat_penalty=0.0).fit(X, y, counts).tree_
+        single = RANDOM_FORESTS[random_forest](max_depth=depth, cat_penalty=0.0).fit(X, y, counts).tree_.arrays
         assert_same_tree(tree, single, ("test", "first_child", "n_rows", "weight", "subsets", "distributions"))
         np.testing.assert_allclose(tree.threshold, single.threshold, rtol=1e-12)
 
@@ -144,7 +144,7 @@ def test_trees_are_sound_and_know_their_bags(kind):
         model.forest_.check()
         assert len(model) == len(model.estimators_) == len(model.forest_) == 10
         for t, rows in enumerate(model.estimators_samples_):
-            tree = model[t].tree_
+            tree = model[t].tree_.arrays
             tree.check()
             assert tree.n_rows[0] == len(np.unique(rows))
             assert tree.weight[0] == len(rows)

@@ -342,12 +342,12 @@ def test_fault_069_a_refit_leaves_no_out_of_bag_results_and_members_behind(kind)
 # --- E. parameters --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("bad", [-0.5, 0.0, 1.5, 2.0])
+@pytest.mark.parametrize("bad", [-0.5, 0.0, float("inf")])
 def test_f13_a_fraction_of_the_rows_has_one_rule(kind, bad):
     X, y = make_table()
     bagging = spinney.BaggingClassifier if kind in CLASSIFIERS else spinney.BaggingRegressor
     for model in (make(kind, bootstrap=True, max_samples=bad), bagging(max_samples=bad)):
-        with refuses(ValueError, "'max_samples' parameter of", "a float in the range (0.0, 1.0]", f"Got {bad}"):
+        with refuses(ValueError, "'max_samples' parameter of", "a float in the range (0.0, inf)", f"Got {bad}"):
             model.fit(X, y)
 
 
@@ -433,9 +433,13 @@ def test_fault_078_size_of_a_bag(kind):
     # with weights a fraction is one of their sum, and None still the number of rows (scikit-learn 1.9)
     assert sizes(np.full(40, 2.0), max_samples=0.5) == {40}
     assert sizes(np.full(40, 2.0)) == {40}
-    for bad in (41, 10**9):
+    assert sizes(max_samples=41) == {41}
+    assert sizes(max_samples=2.5) == {100}
+    for bad in (41, 10**9, 2.5):  # without replacement there are no more than the rows
         with refuses(ValueError, f"max_samples={bad}"):
-            make(kind, bootstrap=True, max_samples=bad).fit(X, y)
+            make(kind, bootstrap=False, replace=False, max_samples=bad).fit(X, y)
+    with refuses(ValueError, f"max_samples={10**10}"):
+        make(kind, bootstrap=True, max_samples=10**10).fit(X, y)
     with pytest.warns(UserWarning, match="a fraction of the sum of the sample weights"):
         assert sizes(np.full(40, 0.1), max_samples=0.5) == {2}
 

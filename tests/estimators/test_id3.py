@@ -21,13 +21,15 @@ def test_play_tennis_by_hand():
     """Outlook first (gain 0.247), then humidity and wind: the tree of every lecture."""
     X, y = tennis()
     model = ID3Classifier().fit(X, y)
-    names = [model.feature_names_in_[j] for j in model.tree_.feature if j >= 0]
+    names = [model.feature_names_in_[j] for j in model.tree_.arrays.feature if j >= 0]
     assert sorted(names) == ["humidity", "outlook", "wind"]
     assert names[0] == "outlook"
     assert (model.get_n_leaves(), model.get_depth()) == (5, 2)
     assert model.score(X, y) == 1.0
     assert set(model.tree_.kind[~model.tree_.is_leaf]) == {MULTIWAY}
-    gain = model.tree_.impurity[0] - np.average(model.tree_.impurity[1:4], weights=model.tree_.weight[1:4])
+    gain = model.tree_.arrays.impurity[0] - np.average(
+        model.tree_.arrays.impurity[1:4], weights=model.tree_.weight[1:4]
+    )
     assert gain == pytest.approx(0.24674981977443912)
 
 
@@ -53,7 +55,7 @@ def test_criteria_choose_as_their_formulas(criterion):
         gain = impurity(y) - sum(share * impurity(part) for share, part in zip(shares, parts, strict=True))
         figures.append(gain / -(shares * np.log2(shares)).sum() if criterion == "gain_ratio" else gain)
     model = ID3Classifier(criterion=criterion, categorical_features=[0, 1], max_depth=1).fit(X, y)
-    assert model.tree_.feature[0] == int(np.argmax(figures))
+    assert model.tree_.arrays.feature[0] == int(np.argmax(figures))
     assert figures[0] != pytest.approx(figures[1])
     assert int(np.argmax(figures)) == (1 if criterion == "gain_ratio" else 0)
 
@@ -61,7 +63,7 @@ def test_criteria_choose_as_their_formulas(criterion):
 def test_numbers_may_return_and_categories_not():
     X = pd.DataFrame({"x": np.arange(8.0), "c": list("aabbaabb")})
     y = [0, 1, 0, 1, 1, 0, 1, 0]
-    tree = ID3Classifier().fit(X, y).tree_
+    tree = ID3Classifier().fit(X, y).tree_.arrays
     for node in np.flatnonzero(tree.is_leaf):
         path, at = [], int(node)
         while at > 0:
@@ -86,10 +88,10 @@ def test_means_and_standard_deviations():
     y = np.array([1.0, 2, 10, 11, 20, 22])
     model = ID3Regressor(criterion="sdr", max_depth=1).fit(X, y)
     assert model.predict(X).tolist() == [1.5, 1.5, 10.5, 10.5, 21, 21]
-    tree = model.tree_
+    tree = model.tree_.arrays
     found = np.ldexp(tree.impurity, tree.impurity_exponent)
     np.testing.assert_allclose(found, [y.std(), 0.5, 0.5, 1.0], rtol=1e-12)
-    by_variance = ID3Regressor(max_depth=1).fit(X, y).tree_
+    by_variance = ID3Regressor(max_depth=1).fit(X, y).tree_.arrays
     np.testing.assert_allclose(np.ldexp(by_variance.impurity, by_variance.impurity_exponent)[0], y.var(), rtol=1e-12)
 
 
@@ -100,13 +102,13 @@ def test_limits_hold(kind):
     y = rng.integers(0, 2, 200)
     assert kind(max_depth=2).fit(X, y).get_depth() == 2
     for name, limit in {"min_samples_leaf": 9, "min_samples_split": 30}.items():
-        tree = kind(**{name: limit}).fit(X, y).tree_
+        tree = kind(**{name: limit}).fit(X, y).tree_.arrays
         where = tree.is_leaf & ~tree.is_empty if name == "min_samples_leaf" else ~tree.is_leaf
         assert tree.n_rows[where].min() >= limit
-        fraction = kind(**{name: limit / 200}).fit(X, y).tree_
+        fraction = kind(**{name: limit / 200}).fit(X, y).tree_.arrays
         assert np.array_equal(fraction.test, tree.test)
     weight = rng.random(200)
-    tree = kind(min_weight_fraction_leaf=0.05).fit(X, y, weight).tree_
+    tree = kind(min_weight_fraction_leaf=0.05).fit(X, y, weight).tree_.arrays
     assert tree.n_leaves > 2
     assert tree.weight[tree.is_leaf & ~tree.is_empty].min() >= 0.05 * weight.sum()
 

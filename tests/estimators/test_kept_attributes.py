@@ -32,7 +32,7 @@ OPTIONS = {  # such that a fit has as many attributes as one can have
     "BaggingClassifier": {"n_estimators": 4, "oob_score": True, "random_state": 0},
     "BaggingRegressor": {"n_estimators": 4, "oob_score": True, "random_state": 0},
     "GradientBoostingClassifier": {**EARLY, "class_weight": "balanced"},
-    "GradientBoostingRegressor": EARLY,
+    "GradientBoostingRegressor": {**EARLY, "subsample": 0.5},
     "AdaBoostClassifier": EARLY,
     "AdaBoostRegressor": EARLY,
     "StackingClassifier": {
@@ -104,6 +104,9 @@ OUT_OF_RANGE = {  # name: the right type and a wrong value, made from the right 
     "evals_result_": lambda _: {"train": {"loss": [1.0]}},
     "train_score_": lambda _: np.zeros(99),
     "validation_score_": lambda _: np.zeros(99),
+    "init_estimator_": lambda _: spinney.CARTRegressor(),
+    "oob_improvement_": lambda _: np.zeros(99),
+    "oob_scores_": lambda _: np.zeros(99),
     "_class_factors": lambda _: np.full(2, -1.0),
     "estimator_weights_": lambda value: np.full_like(value, np.nan),
     "estimator_errors_": lambda value: np.full_like(value, 2.0),

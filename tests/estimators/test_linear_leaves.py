@@ -63,7 +63,7 @@ def test_a_leaf_says_what_ridge_says(alpha, features, has_missing, weights):
     rows, _ = make_table(seed=1, has_missing=has_missing)
     answers, leaf_of_rows, leaf = model.predict(rows), model.apply(rows), model.apply(X)
     for node in np.unique(leaf_of_rows):
-        used = path_of(model.tree_, node) if features == "path" else [0, 1, 2, 3]
+        used = path_of(model.tree_.arrays, node) if features == "path" else [0, 1, 2, 3]
         own = (leaf == node) & (w > 0)
         x = X[own][:, used]
         means = [np.average(c[~np.isnan(c)], weights=w[own][~np.isnan(c)]) for c in x.T]
@@ -74,7 +74,7 @@ def test_a_leaf_says_what_ridge_says(alpha, features, has_missing, weights):
         terms = model.tree_.linear.terms(node)
         assert model.tree_.linear.feature[terms].tolist() == used
         assert np.allclose(model.tree_.linear.coefficient[terms], ridge.coef_, rtol=1e-9)
-        origin = model.tree_.linear.intercept(node, model.tree_.threshold[node])
+        origin = model.tree_.linear.intercept(node, model.tree_.arrays.threshold[node])
         assert origin == pytest.approx(ridge.intercept_, rel=1e-9)
 
 
@@ -82,7 +82,7 @@ def test_the_tree_is_that_of_means():
     X, y = make_table()
     plain, modelled = CARTRegressor(max_depth=4).fit(X, y), linear(max_depth=4).fit(X, y)
     for name in ("test", "first_child", "threshold", "n_rows", "weight", "impurity"):
-        assert np.array_equal(getattr(plain.tree_, name), getattr(modelled.tree_, name))
+        assert np.array_equal(getattr(plain.tree_.arrays, name), getattr(modelled.tree_.arrays, name))
     assert plain.tree_.linear is None
     assert np.array_equal(plain.apply(X), modelled.apply(X))
     assert modelled.score(X, y) > plain.score(X, y)
@@ -132,7 +132,7 @@ def test_rows_that_judge_a_tree_are_not_in_its_models():
     assert model.tree_.n_rows[0] < len(y)
     leaf = model.apply(X)
     node = int(leaf[0])
-    used = path_of(model.tree_, node)
+    used = path_of(model.tree_.arrays, node)
     whole = Ridge().fit(X[leaf == node][:, used], y[leaf == node])
     assert not np.allclose(model.tree_.linear.coefficient[model.tree_.linear.terms(node)], whole.coef_, rtol=1e-6)
 
@@ -168,7 +168,7 @@ def test_categories_are_tested_but_are_no_terms():
     frame = pd.DataFrame({"kind": random.choice(list("abc"), 200), "size": random.normal(size=200), "flat": 7.0})
     y = frame["size"] * frame["kind"].map({"a": 1.0, "b": -3.0, "c": 10.0}) + frame["kind"].map(ord)
     model = linear(max_depth=2, leaf_features="all", leaf_alpha=0.0).fit(frame, y)
-    assert set(model.tree_.feature[~model.tree_.is_leaf]) >= {0}
+    assert set(model.tree_.arrays.feature[~model.tree_.is_leaf]) >= {0}
     assert set(model.tree_.linear.feature) == {1}
     alone = linear(max_depth=2, leaf_features="all", leaf_alpha=0.0).fit(frame[["kind"]], y)
     assert alone.tree_.linear.n_terms == 0

@@ -53,7 +53,7 @@ def grow():
 def digest():
     result = hashlib.sha256()
     for model, X in grow():
-        tree = model.tree_
+        tree = model.tree_.arrays
         nodes = tree.test, tree.first_child, tree.threshold, tree.subsets, tree.n_rows, tree.weight
         answers = model.predict(X), model.predict(X.astype(np.float32))
         for array in (*nodes, tree.impurity, tree.distributions, *answers):
@@ -179,7 +179,7 @@ def test_fault_120_interrupt(stage, tmp_path):
         X = np.broadcast_to(np.random.default_rng(0).normal(size=(200_000, 1)), (200_000, 5_000))
         y = X[:, 0]
     model.fit(*small)
-    before, answers = model.tree_, model.predict(small[0])
+    before, answers = model.tree_.arrays, model.predict(small[0])
     print("begin", flush=True)
     try:
         model.fit(X, y)
@@ -240,12 +240,12 @@ def test_fault_110_eight_threads_fit_and_predict_c45_at_once():
     def work(number):
         barrier.wait()
         model = C45Classifier(**settings[number % 4]).fit(X, y)
-        return model.tree_.threshold, model.predict_proba(X), expected[number % 4].predict_proba(X)
+        return model.tree_.arrays.threshold, model.predict_proba(X), expected[number % 4].predict_proba(X)
 
     with ThreadPoolExecutor(8) as pool:
         results = list(pool.map(work, range(8)))
     for number, (threshold, own, shared) in enumerate(results):
-        assert np.array_equal(threshold, expected[number % 4].tree_.threshold)
+        assert np.array_equal(threshold, expected[number % 4].tree_.arrays.threshold)
         assert np.array_equal(own, shares[number % 4])
         assert np.array_equal(shared, shares[number % 4])
 
@@ -253,9 +253,9 @@ def test_fault_110_eight_threads_fit_and_predict_c45_at_once():
 def test_fault_111_predict_while_another_thread_fits():
     X, y = make_table(4500)
     model = CARTClassifier().fit(X, y)
-    expected, other = model.predict(X), CARTRegressor().fit(X, y).tree_
+    expected, other = model.predict(X), CARTRegressor().fit(X, y).tree_.arrays
     with ThreadPoolExecutor(2) as pool:
-        fits = [pool.submit(lambda: CARTRegressor().fit(X, y).tree_) for _ in range(2)]
+        fits = [pool.submit(lambda: CARTRegressor().fit(X, y).tree_.arrays) for _ in range(2)]
         while not all(fit.done() for fit in fits):
             assert np.array_equal(model.predict(X), expected)
     for fit in fits:
@@ -264,11 +264,11 @@ def test_fault_111_predict_while_another_thread_fits():
 
 def test_fault_112_fit_off_the_main_thread():
     X, y = make_table(4500)
-    expected = CARTClassifier().fit(X, y).tree_.threshold
+    expected = CARTClassifier().fit(X, y).tree_.arrays.threshold
     trees = []
 
     def work():
-        trees.append(CARTClassifier().fit(X, y).tree_)
+        trees.append(CARTClassifier().fit(X, y).tree_.arrays)
 
     for is_daemon in (False, True):
         thread = threading.Thread(target=work, daemon=is_daemon)
@@ -300,15 +300,15 @@ def test_fault_113_fork_after_fit():
         X = generator.normal(size=(20_000, 5))
         y = (X[:, 0] * X[:, 1] > 0).astype(int)
         model = CARTClassifier().fit(X, y)  # large enough for a thread of its own
-        expected, tree = model.predict(X), model.tree_
+        expected, tree = model.predict(X), model.tree_.arrays
         child = os.fork()
         if child == 0:
             signal.alarm(10)  # ends a child that hangs
             same = np.array_equal(model.predict(X), expected)
-            again = CARTClassifier().fit(X, y).tree_
+            again = CARTClassifier().fit(X, y).tree_.arrays
             os._exit(0 if same and np.array_equal(again.threshold, tree.threshold) else 1)
         status = os.waitpid(child, 0)[1]
-        same = np.array_equal(CARTClassifier().fit(X, y).tree_.threshold, tree.threshold)
+        same = np.array_equal(CARTClassifier().fit(X, y).tree_.arrays.threshold, tree.threshold)
         print(status, same)
         """
     )
@@ -336,7 +336,7 @@ def test_fault_114_spawn_forkserver_and_loky(tmp_path):
 
             def work(_):
                 model = CARTClassifier().fit(*make())
-                return model.tree_.threshold.tobytes(), threading.active_count()
+                return model.tree_.arrays.threshold.tobytes(), threading.active_count()
 
             if __name__ == "__main__":
                 expected = work(0)[0]

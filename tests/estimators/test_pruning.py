@@ -60,30 +60,30 @@ def test_a_parameter_does_what_prune_does(case, choice):
     fitted = kind(max_depth=6, **choice).fit(X, y)
     options = {name: value for name, value in choice.items() if name != "pruning"}
     pruned = whole.prune(choice.get("pruning", "cost_complexity"), **options)
-    assert same_tree(fitted.tree_, pruned.tree_)
+    assert same_tree(fitted.tree_.arrays, pruned.tree_.arrays)
     assert fitted.pruning_ == pruned.pruning_
     assert whole.pruning_ is None
     again = kind(max_depth=6, **choice).fit(X, y)
-    again.tree_ = whole.tree_
-    assert same_tree(again.prune(choice.get("pruning", "cost_complexity")).tree_, fitted.tree_)
+    again.tree_ = whole.tree_.arrays
+    assert same_tree(again.prune(choice.get("pruning", "cost_complexity")).tree_.arrays, fitted.tree_.arrays)
 
 
 def test_each_method_is_the_function_on_the_tree(case):
     kind, X, y = case
     model = kind(max_depth=7).fit(X, y)
-    scale = float(node_risk(model.tree_)[0]) * 2.0**model.tree_.impurity_exponent
+    scale = float(node_risk(model.tree_.arrays)[0]) * 2.0**model.tree_.impurity_exponent
     expected = {
-        "cost_complexity": (prune_to_alpha(model.tree_, scale / 50), {"ccp_alpha": scale / 50}),
-        "min_gain": (prune_by_gain(model.tree_, scale / 50), {"min_gain": scale / 50}),
-        "merge": (merge_leaves(model.tree_), {}),
+        "cost_complexity": (prune_to_alpha(model.tree_.arrays, scale / 50), {"ccp_alpha": scale / 50}),
+        "min_gain": (prune_by_gain(model.tree_.arrays, scale / 50), {"min_gain": scale / 50}),
+        "merge": (merge_leaves(model.tree_.arrays), {}),
     }
     for method, (tree, options) in expected.items():
         pruned = model.prune(method, **options)
         assert type(pruned) is kind
-        assert same_tree(pruned.tree_, tree)
+        assert same_tree(pruned.tree_.arrays, tree)
         assert pruned.pruning_.n_leaves == (model.tree_.n_leaves, tree.n_leaves)
         assert pruned.get_params() == model.get_params()
-    assert same_tree(model.snip(1).tree_, snip(model.tree_, 1))
+    assert same_tree(model.snip(1).tree_.arrays, snip(model.tree_.arrays, 1))
     assert model.snip([1, 2]).get_n_leaves() == 2
 
 
@@ -175,7 +175,7 @@ def test_the_cross_validated_alpha_is_the_rule_word_for_word(case, risk, has_wei
     assert fitted.pruning_.options == {"ccp_alpha": fitted.ccp_alpha_, "ccp_risk": risk}
     # the same by `prune`, of the whole tree and the training rows
     later = clone(model).fit(X, y, weight).prune("cost_complexity", X, y, weight, ccp_alpha="cv")
-    assert same_tree(later.tree_, fitted.tree_)
+    assert same_tree(later.tree_.arrays, fitted.tree_.arrays)
     np.testing.assert_array_equal(later.cv_results_["error"], table["error"])
 
 
@@ -250,9 +250,9 @@ def test_reduced_error_grows_on_the_rest_and_prunes_on_what_is_held_out(case, ha
     assert np.count_nonzero(held) == math.ceil(0.3 * (len(y) if used is None else np.count_nonzero(used)))
     rest = ~held if used is None else ~held & used
     whole = kind().fit(X[rest], y[rest], None if weight is None else weight[rest])
-    leaf = find_leaves(whole.tree_, X[held])
-    expected = prune_on_rows(whole.tree_, leaf, y[held], None if weight is None else weight[held])
-    assert same_tree(model.tree_, expected)
+    leaf = find_leaves(whole.tree_.arrays, X[held])
+    expected = prune_on_rows(whole.tree_.arrays, leaf, y[held], None if weight is None else weight[held])
+    assert same_tree(model.tree_.arrays, expected)
     assert 1 < expected.n_leaves < whole.get_n_leaves()
     report = model.pruning_
     assert report.n_leaves == (whole.get_n_leaves(), expected.n_leaves)
@@ -263,7 +263,7 @@ def test_reduced_error_grows_on_the_rest_and_prunes_on_what_is_held_out(case, ha
         assert error == pytest.approx(np.average(loss, weights=w))
     assert report.error[1] <= report.error[0]
     pruned = whole.prune("reduced_error", X[held], y[held], w)
-    assert same_tree(pruned.tree_, expected)
+    assert same_tree(pruned.tree_.arrays, expected)
     assert pruned.pruning_.judged_on == "given rows"
 
 

@@ -174,7 +174,7 @@ def test_fault_045_five_hundred_classes(kind):
     y = np.random.default_rng(0).permutation(np.arange(2_000) % 500)
     frame = pd.DataFrame({"tens": [f"t{label // 10:02}" for label in y], "ones": y % 10})
     model = kind().fit(frame, y)
-    assert model.tree_.impurity[0] == pytest.approx(np.log2(500))
+    assert model.tree_.arrays.impurity[0] == pytest.approx(np.log2(500))
     assert model.predict(frame).tolist() == y.tolist()
     stump = kind(max_depth=1).fit(frame, y)
     expected = pd.crosstab(frame["tens"], y, normalize="index").loc[frame["tens"]]

@@ -79,7 +79,7 @@ def test_fault_025_pandas_nullable_columns(grown):
     y = [0, 1, 0, 1, 0, 1]
     plain = np.array([[1, 1, 0], [np.nan, 0, 1], [3, np.nan, np.nan], [4, 1, 0], [5, 0, 1], [6, 1, 1]])
     model = grown().fit(X, y)
-    assert same_tree(model.tree_, grown(categorical_features=[2]).fit(plain, y).tree_)
+    assert same_tree(model.tree_.arrays, grown(categorical_features=[2]).fit(plain, y).tree_.arrays)
     assert model.predict(X).tolist() == y
 
 
@@ -97,7 +97,7 @@ def test_fault_026_nulls(grown, library):
     nan = np.nan
     plain = [[1, 0.5, 1, 0], [nan, nan, 0, 1], [3, nan, nan, nan], [4, 1, 1, 0], [5, 1.5, 0, 1], [6, 2, 1, 1]]
     model = grown().fit(X, y)
-    assert same_tree(model.tree_, grown(categorical_features=[3]).fit(np.array(plain), y).tree_)
+    assert same_tree(model.tree_.arrays, grown(categorical_features=[3]).fit(np.array(plain), y).tree_.arrays)
     assert model.predict(X).tolist() == y
 
 
@@ -119,13 +119,13 @@ def test_fault_031_a_column_that_is_missing_throughout_is_never_chosen(kind, fra
     X, y = make_table()
     nothing = pa.array([None] * 40, pa.float64()).to_numpy(zero_copy_only=False)
     for settings in settings_of(kind, {}, cart=[{"missing": "branch"}]):
-        plain = kind(**settings).fit(X[:, 1:], y).tree_
+        plain = kind(**settings).fit(X[:, 1:], y).tree_.arrays
         model = kind(**settings).fit(np.column_stack([nothing, X[:, 1:]]), y)
         assert model.feature_importances_[0] == 0.0
-        assert not (model.tree_.feature == 0).any()
+        assert not (model.tree_.arrays.feature == 0).any()
         assert model.tree_.n_nodes == plain.n_nodes
         framed = kind(**settings).fit(frame_of({"hole": nothing, "b": X[:, 1], "c": X[:, 2]}), y)
-        assert same_tree(framed.tree_, model.tree_)
+        assert same_tree(framed.tree_.arrays, model.tree_.arrays)
 
 
 def test_fault_032_missing_only_in_predict_takes_the_heavier_branch(cart):
@@ -159,13 +159,13 @@ def test_fault_034_huge_and_subnormal_values(grown):
         y = [0, 1, 0, 1, 0]
         model = grown().fit(X, y)
         assert model.predict(X).tolist() == y
-        assert np.isfinite(model.tree_.threshold).all()
+        assert np.isfinite(model.tree_.arrays.threshold).all()
 
 
 def test_fault_035_a_constant_column_is_never_chosen(grown):
     X, y = make_table()
     X[:, 1] = 7.0
-    assert not (grown().fit(X, y).tree_.feature == 1).any()
+    assert not (grown().fit(X, y).tree_.arrays.feature == 1).any()
     X[::3, 1] = np.nan  # but being known or missing may tell
     model = grown(max_depth=1).fit(X[:, 1:2], np.isnan(X[:, 1]))
     assert model.predict(X[:, 1:2]).tolist() == np.isnan(X[:, 1]).tolist()
@@ -177,7 +177,7 @@ def test_fault_036_neighbouring_floats_are_told_apart(grown, value):
     X = np.array([[value], [above], [value], [above]])
     model = grown().fit(X, [0, 1, 0, 1])
     assert model.predict(X).tolist() == [0, 1, 0, 1]
-    assert value <= model.tree_.threshold[0] < above
+    assert value <= model.tree_.arrays.threshold[0] < above
 
 
 def test_fault_038_rows_alike_with_other_targets(kind):
@@ -203,7 +203,7 @@ def test_fault_039_more_values_than_codes(grown):
         assert np.mean(np.round(binned.predict(X)) == y) > (0.999 if max_bins % 2 == 0 else 0.6)
     # a threshold lies between the node's own neighbours, not at a bin's edge
     coarse = grown(max_bins=2).fit([[0.0], [1.0], [10.0], [11.0]], [0, 0, 1, 1])
-    assert coarse.tree_.threshold[0] == 5.5
+    assert coarse.tree_.arrays.threshold[0] == 5.5
 
 
 def test_fault_040_one_value_in_nearly_all_rows(grown):
@@ -234,7 +234,7 @@ def test_fault_041_a_million_columns(kind):
     X[:, 765_432] = y - 100.0
     X[:, :765_432] = np.sort(X[:, :765_432], axis=0)  # none of the columns before it tells the classes apart
     model = kind().fit(X, y)
-    assert model.tree_.feature[0] == 765_432
+    assert model.tree_.arrays.feature[0] == 765_432
     assert model.predict(X).tolist() == y.tolist()
 
 
@@ -296,7 +296,7 @@ def test_fault_046_a_class_of_weight_zero_is_kept_with_probability_zero():
     assert not model.predict_proba(X)[:, 1].any()
     assert set(model.predict(X)) == {0, 2}
     by_class = CARTClassifier(class_weight={1: 0.0}).fit(X, y)
-    assert same_tree(by_class.tree_, model.tree_)
+    assert same_tree(by_class.tree_.arrays, model.tree_.arrays)
     single = CARTClassifier().fit(X, y > 0, sample_weight=(y > 0).astype(float))
     assert single.predict(X).all()
     assert single.predict_proba(X).tolist() == [[0.0, 1.0]] * 40
@@ -317,7 +317,7 @@ def test_fault_058_weight_zero_removes_the_row(kind):
     for settings in all_settings:
         whole = kind(**settings).fit(X, y, weight)
         kept = kind(**settings).fit(X[weight > 0], y[weight > 0], weight[weight > 0])
-        assert same_tree(whole.tree_, kept.tree_)
+        assert same_tree(whole.tree_.arrays, kept.tree_.arrays)
 
 
 def test_fault_059_whole_weights_are_repeated_rows(kind):
@@ -337,7 +337,7 @@ def test_fault_059_whole_weights_are_repeated_rows(kind):
         repeated = kind(**settings).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
         for name in ("test", "first_child", "threshold", "weight", "impurity", "distributions"):
             np.testing.assert_array_equal(
-                getattr(weighted.tree_, name), getattr(repeated.tree_, name), err_msg=f"{name} {settings}"
+                getattr(weighted.tree_.arrays, name), getattr(repeated.tree_.arrays, name), err_msg=f"{name} {settings}"
             )
 
 
@@ -415,9 +415,9 @@ def test_fault_074_minimum_spread_of_the_target():
 
 def test_fault_074_sizes_beyond_the_data(kind):
     X, y = make_table()
-    tree = kind().fit(X, y).tree_
+    tree = kind().fit(X, y).tree_.arrays
     for huge in (10**9, 10**30, np.int64(2**62)):
-        assert same_tree(kind(max_depth=huge).fit(X, y).tree_, tree)
+        assert same_tree(kind(max_depth=huge).fit(X, y).tree_.arrays, tree)
         assert kind(min_samples_leaf=huge).fit(X, y).get_n_leaves() == 1
         if kind is not C45Classifier:
             assert kind(min_samples_split=huge).fit(X, y).get_n_leaves() == 1
@@ -484,7 +484,7 @@ def test_fault_082_monotone_constraints(cart):
     with refuses(ValueError, "Monotonicity constraints are not supported with multiclass"):
         CARTClassifier(monotonic_cst=[1, 0, 0]).fit(X, np.arange(40) % 3)
     model = cart(monotonic_cst={"a": 1}).fit(frame, y)
-    assert same_tree(model.tree_, cart(monotonic_cst=[1, 0]).fit(frame, y).tree_)
+    assert same_tree(model.tree_.arrays, cart(monotonic_cst=[1, 0]).fit(frame, y).tree_.arrays)
     assert CARTClassifier(monotonic_cst=[0, 0, 0]).fit(X, np.arange(40) % 3).n_classes_ == 3
 
 

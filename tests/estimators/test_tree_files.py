@@ -31,7 +31,7 @@ def ask_everything(model, asked):
         model.predict_log_proba(asked)
     assert len(model.feature_importances_) == model.n_features_in_
     assert str(model.explain(row))
-    tree = model.tree_
+    tree = model.tree_.arrays
     assert tree.to_text(numbers=True)
     assert str(tree.to_rules())
     assert tree.to_dot()
@@ -282,13 +282,13 @@ def test_a_tree_can_be_put_into_a_fitted_estimator_and_is_kept(saved, tmp_path):
     path, asked = saved("cart numbers")
     model = spinney.load_model(path)
     small = model.snip(0)
-    model.tree_ = small.tree_
+    model.tree_ = small.tree_.arrays
     assert model.get_n_leaves() == 1
     np.testing.assert_array_equal(model.predict(asked), small.predict(asked))
     model.save_model(tmp_path / "small.spn")
     assert spinney.load_model(tmp_path / "small.spn").get_n_leaves() == 1
     with pytest.raises(AttributeError, match="once this CARTRegressor has been fitted"):
-        spinney.CARTRegressor().tree_ = small.tree_
+        spinney.CARTRegressor().tree_ = small.tree_.arrays
 
 
 def test_parameters_of_growing_are_a_function_of_a_tree_that_stays_as_it_is():

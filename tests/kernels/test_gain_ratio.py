@@ -56,7 +56,7 @@ def test_the_ratio_prefers_the_uneven_test_of_nearly_the_same_gain():
     ratio = [gain[0] / entropy(4, 6), gain[1] / entropy(2, 8)]
     assert ratio[1] > ratio[0]
     assert gain[1] > gain[0]
-    tree = CARTClassifier(criterion="gain_ratio", max_depth=1).fit(np.array([x0, x1]).T, y).tree_
+    tree = CARTClassifier(criterion="gain_ratio", max_depth=1).fit(np.array([x0, x1]).T, y).tree_.arrays
     assert tree.feature[0] == 1
 
 
@@ -67,7 +67,7 @@ def test_a_test_of_less_than_average_gain_does_not_win_by_its_ratio():
     x1 = [0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]
     gains = [entropy(5, 7) - 5 / 12 * entropy(4, 1) - 7 / 12 * entropy(1, 6), entropy(5, 7) - 11 / 12 * entropy(4, 7)]
     assert gains[1] < sum(gains) / 2
-    tree = CARTClassifier(criterion="gain_ratio", max_depth=1).fit(np.array([x0, x1]).T, y).tree_
+    tree = CARTClassifier(criterion="gain_ratio", max_depth=1).fit(np.array([x0, x1]).T, y).tree_.arrays
     assert tree.feature[0] == 0
 
 
@@ -75,8 +75,8 @@ def test_a_feature_proposes_its_test_of_largest_gain_not_of_largest_ratio():
     """Cutting the first row off alone has the larger ratio; the cut in the middle has the larger gain and is taken."""
     y = [1, 0, 1, 0, 0, 0, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1]
     x = np.arange(16.0)
-    by_gain = CARTClassifier(criterion="entropy", max_depth=1).fit(x[:, None], y).tree_.threshold[0]
-    by_ratio = CARTClassifier(criterion="gain_ratio", max_depth=1).fit(x[:, None], y).tree_.threshold[0]
+    by_gain = CARTClassifier(criterion="entropy", max_depth=1).fit(x[:, None], y).tree_.arrays.threshold[0]
+    by_ratio = CARTClassifier(criterion="gain_ratio", max_depth=1).fit(x[:, None], y).tree_.arrays.threshold[0]
     assert by_ratio == by_gain
 
 
@@ -98,7 +98,7 @@ def test_a_trace_names_the_average():
 
 def test_without_any_gain_the_first_feature_is_taken():
     X = [[0, 0], [0, 1], [1, 0], [1, 1]]
-    tree = CARTClassifier(criterion="gain_ratio").fit(X, [0, 1, 1, 0]).tree_
+    tree = CARTClassifier(criterion="gain_ratio").fit(X, [0, 1, 1, 0]).tree_.arrays
     assert tree.feature[0] == 0
     assert tree.n_leaves == 4
 
@@ -107,7 +107,7 @@ def test_random_ties_are_drawn_between_features():
     x = np.arange(8.0)
     X, y = np.stack([x, x, -x], axis=1), [0, 0, 0, 0, 1, 1, 1, 1]
     roots = {
-        int(CARTClassifier(criterion="gain_ratio", ties="random", random_state=seed).fit(X, y).tree_.feature[0])
+        int(CARTClassifier(criterion="gain_ratio", ties="random", random_state=seed).fit(X, y).tree_.arrays.feature[0])
         for seed in range(40)
     }
     assert roots == {0, 1, 2}

@@ -181,7 +181,7 @@ def test_levels_of_one_hash_do_not_hang(forest_file):
 
 def test_trees_that_share_arrays_are_not_checked_for_ever():
     """Each takes a line of JSON, and as long to check as its arrays are."""
-    tree = saved_models.fit("cart numbers")[0].tree_
+    tree = saved_models.fit("cart numbers")[0].tree_.arrays
     found = read_again([replace(tree) for _ in range(3)])
     assert found[0].threshold is found[2].threshold  # not a copy each
     with pytest.raises(BrokenFileError, match="more than the arrays have room for"):

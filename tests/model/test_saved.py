@@ -399,7 +399,7 @@ def test_pruning_goes_on_after_loading(tmp_path):
     loaded = spinney.load_model(tmp_path / "model.spn")
     for method, rows in (("cost_complexity", ()), ("pessimistic", (X, y)), ("reduced_error", (X, y)), ("merge", ())):
         a, b = model.prune(method, *rows), loaded.prune(method, *rows)
-        np.testing.assert_array_equal(a.tree_.threshold, b.tree_.threshold)
+        np.testing.assert_array_equal(a.tree_.arrays.threshold, b.tree_.arrays.threshold)
 
 
 def test_trees_stay_in_the_file(tmp_path):

@@ -53,7 +53,7 @@ def test_a_forest_votes_as_its_trees_do(table, n_classes, block_cells, monkeypat
     X, target = table
     y = np.digitize(target, np.quantile(target, np.arange(1, n_classes) / n_classes))
     trees = grow(CARTClassifier, X, y)
-    forest = join_trees(tree.tree_ for tree in trees)
+    forest = join_trees(tree.tree_.arrays for tree in trees)
     weights = np.random.default_rng(2).normal(size=len(trees)) if n_classes == 2 else np.linspace(0.1, 2.0, len(trees))
     expected = ClassVotes(len(X), n_classes)
     for tree, weight in zip(trees, weights.tolist(), strict=True):
@@ -87,5 +87,5 @@ def test_the_median_of_a_forest(table, block_cells, monkeypatch):
     trees = grow(CARTRegressor, X, y)
     weights = np.linspace(0.1, 2.0, len(trees))
     said = np.stack([tree.predict(X) for tree in trees], axis=1)
-    found = forest_medians(join_trees(tree.tree_ for tree in trees), weights, X)
+    found = forest_medians(join_trees(tree.tree_.arrays for tree in trees), weights, X)
     assert found.tolist() == [plain_median(row, weights.tolist()) for row in said.tolist()]

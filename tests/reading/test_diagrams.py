@@ -129,7 +129,7 @@ def test_what_is_closed_is_counted(table, seed, max_leaves, max_depth):
 
 def test_the_heaviest_branches_are_opened():
     X, y = np.arange(1000.0)[:, None], np.arange(1000) // 50 % 3
-    tree = CARTClassifier().fit(X, y).tree_
+    tree = CARTClassifier().fit(X, y).tree_.arrays
     items = make_outline(tree, 8)
     opened = [tree.weight[item.node] for item in items if item.is_open]
     closed = [tree.weight[item.node] for item in items if item.n_hidden]
@@ -149,7 +149,7 @@ def test_a_branch_for_each_of_many_levels():
 
 def test_levels_that_cannot_come_are_not_named():
     X = [["a"], ["b"], ["c"], ["d"]]
-    tree = CARTRegressor(categorical_features=[0], cat_penalty=0.0).fit(X, [1.0, 2.0, 5.0, 9.0]).tree_
+    tree = CARTRegressor(categorical_features=[0], cat_penalty=0.0).fit(X, [1.0, 2.0, 5.0, 9.0]).tree_.arrays
     _, edges = read_dot(tree.to_dot())
     assert sorted(edges.values()) == ["a", "a, b", "b", "c", "c, d", "d"]
 

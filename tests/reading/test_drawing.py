@@ -106,7 +106,7 @@ def many_leaves(n, **limits):
     rng = np.random.default_rng(1)
     X = pd.DataFrame(rng.normal(size=(3000, 4)), columns=["bill length", "bill depth", "flipper length", "body mass"])
     y = np.array(["Adelie", "Chinstrap", "Gentoo"])[rng.integers(0, 3, 3000)]
-    return CARTClassifier(max_leaf_nodes=n, **limits).fit(X, y).tree_
+    return CARTClassifier(max_leaf_nodes=n, **limits).fit(X, y).tree_.arrays
 
 
 @pytest.mark.parametrize("n", [2, 15, 50, 200])
@@ -120,7 +120,7 @@ def test_many_leaves(n):
 
 
 def test_a_chain():
-    tree = CARTRegressor().fit(np.arange(31)[:, None], 3.0 ** np.arange(31)).tree_
+    tree = CARTRegressor().fit(np.arange(31)[:, None], 3.0 ** np.arange(31)).tree_.arrays
     assert tree.depth == 30
     check_picture(tree.to_svg())
     check_picture(tree.to_svg(direction="right"))
@@ -159,7 +159,7 @@ def test_bars_show_the_shares_of_the_classes():
 
 
 def test_bars_show_where_a_value_stands():
-    tree = CARTRegressor().fit([[1.0], [2.0], [3.0]], [1.0, 2.0, 5.0]).tree_
+    tree = CARTRegressor().fit([[1.0], [2.0], [3.0]], [1.0, 2.0, 5.0]).tree_.arrays
     drawn = check_picture(tree.to_svg())
     bars = [box for part, box in drawn.fills if part.get("class") is None][:5]
     tracks = [box for part, box in drawn.fills if part.get("class") == "track"]
@@ -169,7 +169,7 @@ def test_bars_show_where_a_value_stands():
 
 
 def test_thickness_follows_the_rows():
-    tree = CARTClassifier(max_depth=1).fit([[0]] * 9 + [[1]], ["a"] * 9 + ["b"]).tree_
+    tree = CARTClassifier(max_depth=1).fit([[0]] * 9 + [[1]], ["a"] * 9 + ["b"]).tree_.arrays
     thick = [float(path.get("stroke-width")) for path in Drawn(tree.to_svg()).paths]
     assert thick == pytest.approx([1.2 + 6.8 * 0.9, 1.2 + 6.8 * 0.1], abs=0.01)
 
@@ -195,7 +195,7 @@ def test_odd_and_long_names():
 
 def test_long_sets_of_levels_say_how_many_more():
     X = pd.DataFrame({"code": pd.Categorical([f"level{k:02}" for k in range(40)])})
-    tree = CARTClassifier(cat_penalty=0.0).fit(X, [0] * 20 + [1] * 20).tree_
+    tree = CARTClassifier(cat_penalty=0.0).fit(X, [0] * 20 + [1] * 20).tree_.arrays
     drawn = check_picture(tree.to_svg())
     assert "level00, level01, level02 + 17" in drawn.words or any(
         re.search(r" \+ 1\d$", words) for words in drawn.words
@@ -204,7 +204,7 @@ def test_long_sets_of_levels_say_how_many_more():
 
 def test_more_classes_than_colours():
     X, y = np.arange(60)[:, None] // 2, [f"class {k // 2:02}" for k in range(60)]
-    tree = CARTClassifier().fit(X, y).tree_
+    tree = CARTClassifier().fit(X, y).tree_.arrays
     source = tree.to_svg()
     drawn = check_picture(source)
     used = set(re.findall(r'fill="url\(#(spinney-\d+)\)"', source))
@@ -248,7 +248,7 @@ def test_single_leaves_linear_leaves_surrogates_forests_and_raw_scores():
     X, y = np.arange(40.0).reshape(20, 2), ["a", "b"] * 10
     check_picture(RandomForestClassifier(n_estimators=2, random_state=0).fit(X, y).forest_[1].to_svg())
     check_picture(GradientBoostingRegressor(n_estimators=2, random_state=0).fit(X, np.arange(20.0)).forest_[1].to_svg())
-    huge = CARTRegressor().fit([[0.0], [1.0]], [-1e308, 1e308]).tree_
+    huge = CARTRegressor().fit([[0.0], [1.0]], [-1e308, 1e308]).tree_.arrays
     check_picture(huge.to_svg())
 
 
@@ -271,7 +271,7 @@ def test_the_picture_in_the_documentation_is_what_the_library_draws():
 
 def test_a_large_tree_is_drawn_from_its_heaviest_part():
     table = datasets.load("california_housing").slice(0, 4000)
-    tree = CARTRegressor().fit(table.drop_columns(["MedHouseVal"]), table["MedHouseVal"].to_numpy()).tree_
+    tree = CARTRegressor().fit(table.drop_columns(["MedHouseVal"]), table["MedHouseVal"].to_numpy()).tree_.arrays
     source = tree.to_svg()
     check_picture(source)
     assert len(source) < 200_000
@@ -286,5 +286,5 @@ def test_classes_without_weights(monkeypatch):
 @pytest.mark.filterwarnings("error")
 def test_fault_43_the_largest_numbers_have_a_level():
     """Weight times value would leave the range of float64."""
-    tree = CARTRegressor().fit([[1.0]] * 3 + [[2.0]] * 4, [1.7e308] * 3 + [-1.7e308] * 4).tree_
+    tree = CARTRegressor().fit([[1.0]] * 3 + [[2.0]] * 4, [1.7e308] * 3 + [-1.7e308] * 4).tree_.arrays
     assert tree.to_svg().startswith("<svg")

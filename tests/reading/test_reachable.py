@@ -23,8 +23,8 @@ def grow(seed, *, is_regression):
     numbers = [None if rng.random() < 0.1 else float(one) for one in x]
     X = pa.table({"kind": pa.array(cells).dictionary_encode(), "x": numbers})
     if is_regression:
-        return CARTRegressor(max_depth=6).fit(X, target).tree_
-    return CARTClassifier(max_depth=6).fit(X, np.digitize(target, [-1.0, 0.5])).tree_
+        return CARTRegressor(max_depth=6).fit(X, target).tree_.arrays
+    return CARTClassifier(max_depth=6).fit(X, np.digitize(target, [-1.0, 0.5])).tree_.arrays
 
 
 def walk(tree, feature, value):

@@ -121,11 +121,11 @@ def test_one_leaf_always_answers():
 
 def test_missing_values_in_rules():
     X = [[1.0], [2.0], [3.0], [4.0], [np.nan], [np.nan]]
-    tree = CARTClassifier(missing="branch").fit(X, list("aabbcc")).tree_
+    tree = CARTClassifier(missing="branch").fit(X, list("aabbcc")).tree_.arrays
     assert [rule.conditions for rule in tree.to_rules()] == [("x0 <= 2.5",), ("x0 > 2.5",), ("x0 is missing",)]
-    tree = CARTClassifier().fit(X, list("aabbbb")).tree_
+    tree = CARTClassifier().fit(X, list("aabbbb")).tree_.arrays
     assert [rule.conditions for rule in tree.to_rules()] == [("x0 <= 2.5",), ("x0 > 2.5 or missing",)]
-    tree = CARTClassifier().fit(X, list("abcdee")).tree_
+    tree = CARTClassifier().fit(X, list("abcdee")).tree_.arrays
     conditions = {rule.prediction: rule.conditions for rule in tree.to_rules()}
     assert conditions["b"] == ("1.5 < x0 <= 2.5",)
 
@@ -149,7 +149,7 @@ def test_surrogates_are_noted():
 
 def test_neighbouring_numbers_are_kept_apart():
     x = [1.0, np.nextafter(1.0, 2.0), np.nextafter(1.0, 2.0) + 2**-50, 5.0]
-    tree = CARTRegressor().fit(np.array(x)[:, None], [1.0, 9.0, 1.0, 9.0]).tree_
+    tree = CARTRegressor().fit(np.array(x)[:, None], [1.0, 9.0, 1.0, 9.0]).tree_.arrays
     bounds = [condition for rule in tree.to_rules() for condition in rule.conditions if condition.count("<") == 2]
     for text in bounds:
         low, high = text.split(" < x0 <= ")
@@ -158,7 +158,7 @@ def test_neighbouring_numbers_are_kept_apart():
 
 
 def test_a_legend_without_a_criterion_has_no_deviation():
-    tree = CARTRegressor().fit([[1.0], [2.0]], [1.0, 2.0]).tree_
+    tree = CARTRegressor().fit([[1.0], [2.0]], [1.0, 2.0]).tree_.arrays
     assert tree.legend.criterion == "squared_error"
     bare = tree.with_legend(replace(tree.legend, criterion=None))
     assert [rule.deviation for rule in bare.to_rules()] == [None, None]

@@ -173,7 +173,7 @@ def make_ages():
 @pytest.mark.parametrize("missing", ["learned", "branch", "surrogate"])
 def test_f10_missing_values_are_told_only_where_they_can_come(missing):
     X, y = make_ages()
-    tree = CARTRegressor(max_depth=4, missing=missing).fit(X, y).tree_
+    tree = CARTRegressor(max_depth=4, missing=missing).fit(X, y).tree_.arrays
     known = []  # indents of the lines below which no missing value of age comes
     for line in tree.to_text().splitlines()[1:]:
         depth, asks = line.index("─"), line.split(": ")[0]

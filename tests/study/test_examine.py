@@ -250,7 +250,7 @@ def test_the_steps_of_a_tree_are_those_of_cart(is_regression, most):
     assert story.steps[story.one_error].alpha == pytest.approx(fitted.ccp_alpha_)
     for number, step in enumerate(story.steps):
         pruned = type(model)(random_state=1, ccp_alpha=float(path.ccp_alphas[first + number]) * (1 + 1e-9))
-        tree = pruned.fit(data.X, data.y).tree_
+        tree = pruned.fit(data.X, data.y).tree_.arrays
         leaves = leaves_at(story, number)
         assert sorted(leaf.n_rows for leaf in leaves) == sorted(tree.n_rows[tree.is_leaf])
         said = pruned.predict(data.X)

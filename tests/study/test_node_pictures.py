@@ -29,7 +29,7 @@ def make_case(*, is_regression, seed=0, n_rows=500):
 def test_the_bars_are_the_rows_of_the_node(is_regression):
     X, y, number, level = make_case(is_regression=is_regression)
     model = (CARTRegressor if is_regression else CARTClassifier)(max_depth=4).fit(X, y)
-    tree = model.tree_
+    tree = model.tree_.arrays
     path = model.decision_path(X).toarray().astype(bool)
     found = picture_nodes(tree, model._schema, X, y)
     assert set(found) == set(np.flatnonzero(~tree.is_leaf).tolist())
@@ -68,7 +68,7 @@ def test_large_tables_are_drawn_by_a_part_of_their_rows(monkeypatch):
     monkeypatch.setattr(node_pictures, "MAX_PICTURES", 2)
     X, y, _, _ = make_case(is_regression=False)
     model = CARTClassifier(max_depth=4).fit(X, y)
-    found = picture_nodes(model.tree_, model._schema, X, y)
+    found = picture_nodes(model.tree_.arrays, model._schema, X, y)
     assert len(found) == 2
     assert sum(part[1] for one in found[0].bins for part in one) + found[0].n_missing == 50
 

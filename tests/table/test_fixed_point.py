@@ -78,7 +78,7 @@ def test_trees_of_extreme_targets(scale):
     y = np.array([1, 1, 1, 4, 4, 4.5]) * scale
     model = CARTRegressor(max_depth=1).fit(X, y)
     model.tree_.check()
-    assert model.tree_.threshold[0] == 2.5
+    assert model.tree_.arrays.threshold[0] == 2.5
     np.testing.assert_allclose(model.predict([[0], [5]]), np.array([1, 12.5 / 3]) * scale, rtol=1e-12)
     assert np.isfinite(model.tree_.values()).all()
 
@@ -122,7 +122,7 @@ def test_sums_agree_with_exact_arithmetic(y, kind):
     }[kind]
     fixed = fix_weights(weights, len(y))
     X = np.zeros((len(y), 1))
-    tree = CARTRegressor().fit(X, y, sample_weight=weights).tree_
+    tree = CARTRegressor().fit(X, y, sample_weight=weights).tree_.arrays
     mean = exact_mean(y, weights)
     scale = max(map(abs, y))
     assert float(tree.values()[0]) == pytest.approx(float(mean), rel=1e-12, abs=1e-12 * scale)
@@ -141,7 +141,7 @@ def test_weighted_sum_is_a_sum(x):
 def test_a_large_table_agrees_with_float64():
     rng = np.random.default_rng(0)
     y, weights = rng.normal(size=100_000), rng.random(100_000) + 0.1
-    tree = CARTRegressor(max_depth=1).fit(np.zeros((100_000, 1)), y, sample_weight=weights).tree_
+    tree = CARTRegressor(max_depth=1).fit(np.zeros((100_000, 1)), y, sample_weight=weights).tree_.arrays
     mean = np.average(y, weights=weights)
     assert tree.values()[0] == pytest.approx(mean, rel=1e-12, abs=1e-12)
     assert fast.impurity(tree)[0] == pytest.approx(np.average((y - mean) ** 2, weights=weights), rel=1e-12)
@@ -192,7 +192,7 @@ def test_small_differences_on_a_large_offset_are_fitted(offset, criterion):
     np.testing.assert_array_equal(moved.tree_.test, plain.tree_.test)
     np.testing.assert_array_equal(moved.apply(X), plain.apply(X))
     np.testing.assert_allclose(moved.predict(X) - offset, plain.predict(X), atol=4 * math.ulp(abs(offset)))
-    np.testing.assert_allclose(fast.impurity(moved.tree_), fast.impurity(plain.tree_), rtol=1e-9)
+    np.testing.assert_allclose(fast.impurity(moved.tree_.arrays), fast.impurity(plain.tree_.arrays), rtol=1e-9)
 
 
 def test_min_target_std_on_a_large_offset():

@@ -372,7 +372,7 @@ def worth_of(rows):
 
 def check_agreement(model, tolerance=1e-9):
     """Every inner node has one chosen test, the tree's, and no admissible test beats it; leaves have none."""
-    tree, trace = model.tree_, model.trace_
+    tree, trace = model.tree_.arrays, model.trace_
     frame = trace.to_frame()
     assert sorted(record.node for record in trace.records) == list(range(tree.n_nodes))
     impurity = np.ldexp(tree.impurity, tree.impurity_exponent)

@@ -459,8 +459,10 @@ def test_random_ties_take_each_tied_feature_equally_often(n_classes):
 def test_ties_go_to_the_first_feature_unless_asked():
     column = np.arange(8.0)
     X, y = np.stack([column, column, -column], axis=1), [0, 0, 0, 0, 1, 1, 1, 1]
-    assert {int(CARTClassifier(random_state=seed).fit(X, y).tree_.feature[0]) for seed in range(5)} == {0}
-    roots = {int(CARTClassifier(ties="random", random_state=seed).fit(X, y).tree_.feature[0]) for seed in range(40)}
+    assert {int(CARTClassifier(random_state=seed).fit(X, y).tree_.arrays.feature[0]) for seed in range(5)} == {0}
+    roots = {
+        int(CARTClassifier(ties="random", random_state=seed).fit(X, y).tree_.arrays.feature[0]) for seed in range(40)
+    }
     assert roots == {0, 1, 2}
 
 
@@ -469,11 +471,12 @@ def test_draws_of_features_depend_on_the_seed_alone(kind):
     rng = np.random.default_rng(2)
     X = rng.normal(size=(200, 9))
     y = (X.sum(axis=1) > 0).astype(int)
-    grown = [fast.arrays_of(kind(max_features=3, random_state=seed).fit(X, y).tree_) for seed in range(6)]
-    again = [fast.arrays_of(kind(max_features=3, random_state=seed).fit(X, y).tree_) for seed in range(6)]
+    grown = [fast.arrays_of(kind(max_features=3, random_state=seed).fit(X, y).tree_.arrays) for seed in range(6)]
+    again = [fast.arrays_of(kind(max_features=3, random_state=seed).fit(X, y).tree_.arrays) for seed in range(6)]
     order = rng.permutation(200)
     shuffled = [
-        fast.arrays_of(kind(max_features=3, random_state=seed).fit(X[order], y[order]).tree_) for seed in range(6)
+        fast.arrays_of(kind(max_features=3, random_state=seed).fit(X[order], y[order]).tree_.arrays)
+        for seed in range(6)
     ]
     assert grown == again == shuffled
     assert len({arrays["test"] for arrays in grown}) == 6

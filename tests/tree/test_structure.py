@@ -237,7 +237,7 @@ def test_a_damaged_part_of_a_pickle_is_refused(part, damage):
     X, y = rng.normal(size=(60, 3)), rng.normal(size=60)
     X[::7, 0] = np.nan
     choice = {"missing": "surrogate"} if part == "surrogates" else {"leaf_model": "linear"}
-    tree = CARTRegressor(max_depth=2, **choice).fit(X, y).tree_
+    tree = CARTRegressor(max_depth=2, **choice).fit(X, y).tree_.arrays
     held = getattr(tree, part)
     for field in fields(held):
         broken = replace(held, **{field.name: damage(getattr(held, field.name))})

@@ -268,7 +268,7 @@ def test_a_trace_shows_the_gain_over_known_rows():
     X = np.array(table.columns[:3]).T
     model = CARTClassifier(missing="surrogate", max_depth=3).fit(X, table.y)
     frame = trace(model, X, table.y).to_frame()
-    tree = model.tree_
+    tree = model.tree_.arrays
     chosen = frame[frame.chosen]
     assert chosen.node.tolist() == [node for node in walk_order(tree) if not tree.is_leaf[node]]
     decrease = chosen.impurity_decrease * chosen.weight / tree.weight[0]

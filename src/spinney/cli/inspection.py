@@ -244,12 +244,14 @@ def list_trees(estimator: Any) -> Any:
     from spinney.estimators.base_tree import TreeEstimator
 
     if isinstance(estimator, TreeEstimator):
-        return [estimator.tree_]
+        return [estimator.tree_.arrays]
     if hasattr(estimator, "forest_"):  # of bags and AdaBoost only where members are trees of one forest
         return estimator.forest_
     members = list(estimator.estimators_)
     return (
-        [member.tree_ for member in members] if all(isinstance(member, TreeEstimator) for member in members) else None
+        [member.tree_.arrays for member in members]
+        if all(isinstance(member, TreeEstimator) for member in members)
+        else None
     )
 
 

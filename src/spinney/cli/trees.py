@@ -118,7 +118,7 @@ def grow_tree(training: TrainingTable, method: str, params: dict[str, Any], *, i
     kind = "regression" if training.is_regression else "classification"
     n_rows, n_features = training.X.num_rows, training.X.num_columns
     parts = (count(n_rows, "row"), count(n_features, "feature"), count(model.get_n_leaves(), "leaf"))
-    return model.tree_, f"{kind} of {training.target!r}: {', '.join(parts)}"
+    return model.tree_.arrays, f"{kind} of {training.target!r}: {', '.join(parts)}"
 
 
 def fit_single(training: TrainingTable, method: str, params: dict[str, Any], *, is_told: bool) -> Any:

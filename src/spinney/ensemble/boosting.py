@@ -20,7 +20,7 @@ from spinney._threads import Team
 from spinney._types import IS_CATEGORICAL, N_CODES, N_WORDS, ROW, SUM_BITS
 from spinney.ensemble.best_constant import row_weights, weighted_mean, weighted_quantile
 from spinney.ensemble.losses import RoundRows
-from spinney.ensemble.oob_stopping import MOST_ROWS, OutOfBagStop
+from spinney.ensemble.oob_stopping import MOST_ROWS, OutOfBagCurve
 from spinney.ensemble.sampling import Draw, draw_key
 from spinney.ensemble.subspaces import Subspaces
 from spinney.kernels.common.structs import Gradients, LeafSettings, LeafSums, PackedUnits, StoredTrees
@@ -142,7 +142,7 @@ class Boosting:
 
     Attributes
     ----------
-    stop : OutOfBagStop or None
+    out_of_bag : OutOfBagCurve or None
         Told what each round does to the rows outside its bag.
     """
 
@@ -167,7 +167,7 @@ class Boosting:
         self.sum_leaves = SameTypes(kernels.boost.leaf_values.sum_leaves)
         self.settle_leaves = SameTypes(kernels.boost.leaf_values.settle)
         self.first_round, self.n_rounds = first_round, 0
-        self.stop: OutOfBagStop | None = None
+        self.out_of_bag: OutOfBagCurve | None = None
         self.exact = bins if params.candidates == "hessian" else None
         self.weights = row_weights(weight, n_rows)
         self.weight = np.ones(1) if self.weights.is_unit or weight is None else weight
@@ -255,12 +255,12 @@ class Boosting:
         number = self.first_round + self.n_rounds
         self.loss.begin_round(self.y, None if len(self.weight) == 1 else self.weight, self.raw)
         bag = None if self.bags is None else self.draw_bag(self.bags, number)
-        outside = None if self.stop is None else np.flatnonzero(self.is_in == 0)[:MOST_ROWS]
+        outside = None if self.out_of_bag is None else np.flatnonzero(self.is_in == 0)[:MOST_ROWS]
         before = self.loss_of(outside)
         for k in range(self.loss.n_raw):
             self.grow_tree(k, number if self.loss.draws_once else number * self.loss.n_raw + k, bag, control)
-        if self.stop is not None:
-            self.stop.note(before - self.loss_of(outside))
+        if self.out_of_bag is not None:
+            self.out_of_bag.note(before, self.loss_of(outside))
         self.n_rounds += 1
 
     def draw_bag(self, bags: Draw, number: int) -> NDArray[np.int32]:
@@ -279,9 +279,9 @@ class Boosting:
         return np.flatnonzero(self.is_in).astype(ROW)
 
     def loss_of(self, rows: NDArray[np.int64] | None) -> float:
-        """The mean loss of some rows by the scores so far; 0 for none."""
+        """The mean loss of some rows by the scores so far; NaN for none."""
         if rows is None or len(rows) == 0:
-            return 0.0
+            return math.nan
         weight = None if len(self.weight) == 1 else self.weight[rows]
         return self.loss.value(self.y[rows], weight, np.ascontiguousarray(self.raw[:, rows]))
 

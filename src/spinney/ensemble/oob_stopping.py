@@ -9,11 +9,44 @@ tables that chose the rule (docs/decisions/0020-defaults.md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 
 FACTOR = 2  # rounds for each one up to the highest point
 FEWEST = 20  # rounds that are grown in any case: before, the highest point is chance
 MOST_ROWS = 8192  # out-of-bag rows that a round is judged by
+
+
+@dataclass
+class OutOfBagCurve:
+    """What rounds have done to the rows that they left out.
+
+    Attributes
+    ----------
+    improvement : list of float
+        By how much each round has lowered the mean loss of its out-of-bag rows; 0 where it left none out.
+    score : list of float
+        That loss after the round; NaN where it left none out.
+    stop : OutOfBagStop, optional
+        Told of every round.
+    """
+
+    improvement: list[float] = field(default_factory=list)
+    score: list[float] = field(default_factory=list)
+    stop: OutOfBagStop | None = None
+
+    def note(self, before: float, after: float) -> None:
+        """Add a round, by the loss of its out-of-bag rows before and after it; NaN where there are none."""
+        improvement = 0.0 if math.isnan(after) else before - after
+        self.improvement.append(improvement)
+        self.score.append(after)
+        if self.stop is not None:
+            self.stop.note(improvement)
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether no more rounds are wanted."""
+        return self.stop is not None and self.stop.is_enough
 
 
 @dataclass

@@ -73,7 +73,7 @@ def grow_rounds(engine: Boosting, watcher: RoundWatcher, n_rounds: int, *, is_sh
     has_callbacks = watcher.has_callbacks
 
     def is_enough() -> bool:
-        return engine.stop is not None and engine.stop.is_enough
+        return engine.out_of_bag is not None and engine.out_of_bag.is_enough
 
     def work(task: int, control: NDArray[np.int64]) -> Measured:
         if task > 0 and wait_for_verdict(verdicts, control):
@@ -148,7 +148,7 @@ class EvaluationSet:
 class StoppingRule:
     """When to stop."""
 
-    n_iter_no_change: int | None = None  # rounds without a better value of the last evaluation set; None: never
+    n_iter_no_change: int | None = None  # rounds without a better value of the rows that judge; None: never
     tol: float = 0.0  # a round is better if it is by more than this
     deadline: float = math.inf  # by time.monotonic
 
@@ -163,7 +163,7 @@ class Monitor:
     y, weight
         Of the training rows.
     evaluation_sets : sequence of EvaluationSet
-        The last one decides about stopping.
+        The last one decides about stopping; where there is none, the loss of the training rows does.
     metric : str
         What the scores of the evaluation sets are called; "loss" if they have none.
     rule : StoppingRule
@@ -196,13 +196,13 @@ class Monitor:
         """Lay out the curves."""
         self.has_score = self.metric != "loss"
         self.has_loss = has_loss = self.loss.name != "custom"  # derivatives tell no value
-        self.is_watched = bool(self.evaluation_sets) or self.has_callbacks or self.verbose > 0
+        self.is_watched = has_loss or bool(self.evaluation_sets) or self.has_callbacks or self.verbose > 0
         if self.rule.n_iter_no_change is not None and not has_loss and not self.has_score:
             raise ValueError(
                 "n_iter_no_change with a loss of your own: its derivatives tell no value, so that scoring='loss' "
                 "cannot stop early; give the name of a scorer or a function as scoring"
             )
-        if self.is_watched and has_loss:
+        if has_loss:
             self.curves[TRAIN] = {"loss": []}
         for rows in self.evaluation_sets:
             self.curves[rows.name] = {name: [] for name in ["loss"] * has_loss + [self.metric] * self.has_score}
@@ -264,7 +264,8 @@ class Monitor:
         if self.rule.n_iter_no_change is None:
             self.best_round = self.n_rounds
             return
-        value = measured[self.evaluation_sets[-1].name][self.metric]
+        judge = self.evaluation_sets[-1].name if self.evaluation_sets else TRAIN
+        value = measured[judge][self.metric]
         value = -value if self.has_score else value
         if value < self.best_value - self.rule.tol or self.best_round == 0:
             self.best_round, self.best_value = self.n_rounds, value

@@ -405,13 +405,15 @@ def check_probability(probability: Any, n_rows: int) -> NDArray[np.float64] | No
     return chances
 
 
-def draw_size(max_samples: Any, n_rows: int, sample_weight: NDArray[np.float64] | None = None) -> int:
-    """Rows drawn for a bag: all of `n_rows` (None), a number of them (int), or a fraction of them (float up to 1.0).
+def draw_size(
+    max_samples: Any, n_rows: int, sample_weight: NDArray[np.float64] | None = None, *, replaces: bool = True
+) -> int:
+    """Rows drawn for a bag: as many as `n_rows` (None), a number (int), or a multiple of them (float).
 
     The rule is that of forests in scikit-learn 1.9: a fraction is rounded down, to 1 at least, and with sample weights
     it is one of their sum, so that a row of weight 2 counts as two rows; a bag is then drawn in proportion to the
-    weights (`Draw.probability`), and the tree sees plain counts. None is `n_rows`, also with weights. Stricter than
-    there: no more than all rows (or the sum of the weights) are drawn.
+    weights (`Draw.probability`), and the tree sees plain counts. None is `n_rows`, also with weights. More than all
+    rows can be drawn with replacement alone (`replaces`).
 
     With groups, pass the number of groups, and no weights.
     """
@@ -420,23 +422,25 @@ def draw_size(max_samples: Any, n_rows: int, sample_weight: NDArray[np.float64] 
     if isinstance(max_samples, bool | np.bool_) or not isinstance(max_samples, Real):
         raise TypeError(f"max_samples must be None, an int or a float, got {max_samples!r}")
     total = float(n_rows) if sample_weight is None else sum_weights(sample_weight)
+    most = MOST_DRAWN if replaces else n_rows
+    what = "the most that can be counted" if replaces else "the number of rows: none is drawn twice"
     if isinstance(max_samples, Integral):
-        most = max(n_rows, math.floor(min(total, MOST_DRAWN)))
         if not 1 <= int(max_samples) <= most:
             raise ValueError(
-                f"max_samples={max_samples} must lie between 1 and {most}, the number of rows"
-                f"{'' if most == n_rows else ' counted by their weights'}; give None for as many as there are rows"
+                f"max_samples={max_samples} must lie between 1 and {most}, {what}; give None for as many as there are "
+                "rows"
             )
         return int(max_samples)
     fraction = float(max_samples)
-    if not 0.0 < fraction <= 1.0:
+    if not fraction > 0.0 or fraction == math.inf or (fraction > 1.0 and not replaces):
+        where = "above 0.0" if replaces else "in (0.0, 1.0], for without replacement none is drawn twice"
         raise ValueError(
-            f"max_samples={max_samples} must be a fraction of the rows in (0.0, 1.0]; give an int for a number of rows"
+            f"max_samples={max_samples} must be a fraction of the rows {where}; give an int for a number of rows"
         )
     if fraction * total > MOST_DRAWN:
         raise ValueError(
-            f"max_samples={max_samples} of a sum of sample weights of {total:g} draws more than {MOST_DRAWN} rows; "
-            "give an int, or smaller weights"
+            f"max_samples={max_samples} of {total:g}, the number of rows or the sum of their weights, draws more than "
+            f"{MOST_DRAWN} rows; give an int, or smaller weights"
         )
     n_drawn = max(int(fraction * total), 1)
     if (
@@ -522,7 +526,7 @@ def make_draw(
     chance = weight if by_weight else equal_chances(weight)
     ids = np.arange(n_rows) if groups is None else groups
     n_units = n_rows if by_weight else len(np.unique(ids if chance is None else ids[chance > 0.0]))
-    n_drawn = draw_size(params.max_samples, n_units, weight if by_weight else None)
+    n_drawn = draw_size(params.max_samples, n_units, weight if by_weight else None, replaces=params.replace)
     if kind == "paste" and n_drawn >= n_units and not is_balanced:
         refuse_full_bags(params)
     draw = Draw(kind, n_rows, n_drawn, seed, chance, strata, is_balanced, groups).with_tables()

@@ -23,6 +23,7 @@ A public class is three of ours deep: `Estimator`, a family (`base_...`), and th
 | `growers.py` | how single trees are grown |
 | `pruning.py` | how they are pruned: which method, what it needs |
 | `cross_validated_pruning.py` | how far: the alpha of a cross-validation |
+| `sklearn_tree.py` | a tree as scikit-learn's own estimator |
 | `trace.py` | `spinney.trace` |
 | `base_forest.py` | the family of forests |
 | `forest_classifier.py` | what forests of classes have |
@@ -38,6 +39,9 @@ A public class is three of ours deep: `Estimator`, a family (`base_...`), and th
 | `base_boosting.py` | the family of gradient boosting |
 | `gradient_boosting.py` | gradient boosting |
 | `interactions.py` | `interaction_cst`: which features may stand on one path |
+| `boosting_data.py` | what a fit of gradient boosting reads |
+| `boosting_parts.py` | the parts of a boosted model, made again from a file or joined |
+| `base_model.py` | `init=estimator`: the model that boosting begins with |
 | `evaluation_sets.py` | `X_val`, `eval_set`: rows to evaluate rounds on |
 | `round_scores.py` | scores of these rows, round by round |
 | `base_adaboost.py` | the family of AdaBoost |

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.metaestimators import available_if
 
 from spinney._elementary import log
 from spinney.estimators.base import Classifier, Regressor
-from spinney.estimators.base_bagging import BAGGING_CONSTRAINTS, Bagging
+from spinney.estimators.base_bagging import BAGGING_CONSTRAINTS, Bagging, members_have
 from spinney.estimators.cart import CARTClassifier, CARTRegressor
 from spinney.estimators.kept import Kept, Part
 
@@ -38,8 +39,9 @@ class BaggingClassifier(Classifier, Bagging):
     n_estimators : int, default=10
         Number of members.
     max_samples : int or float, optional
-        Rows (groups, with `groups`) drawn for a bag: a number, or a fraction up to 1.0; as many as there are by
-        default. With sample weights a fraction is one of their sum, as in scikit-learn.
+        Rows (groups, with `groups`) drawn for a bag: a number, or a fraction; as many as there are by default.
+        More than there are can be drawn with replacement. With sample weights a fraction is one of their sum, as in
+        scikit-learn.
     max_features : int or float, default=1.0
         Columns drawn for each member: a number, or a fraction. Fewer than all are random subspaces.
     bootstrap : bool or "poisson", default=True
@@ -172,6 +174,16 @@ class BaggingClassifier(Classifier, Bagging):
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Logarithm of `predict_proba`; -inf for probability 0."""
         return log(self._mean_votes(X))
+
+    @available_if(members_have("decision_function"))
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """The mean of the members' decision functions, where they have one: trees have none.
+
+        Returns
+        -------
+        score : float64 array (n_rows,) of two classes, (n_rows, n_classes) of more
+        """
+        return self._mean_decisions(X)
 
 
 class BaggingRegressor(Regressor, Bagging):

@@ -261,7 +261,7 @@ class BaseAdaBoost(Estimator[FittedAdaBoost]):
         fit = TreeFitter(
             rows.codes, target, n_classes, params, data.seed, rows.kernels, monotone, float(tree.ccp_alpha)
         )
-        legend = make_legend(schema, self._labels, rows.codes.has_missing, tree.criterion)
+        legend = make_legend(schema, self._labels, rows.codes.has_missing, params.criterion)
         return TreePlan(fit, schema, legend, tree.set_params(random_state=None), rows.effort)
 
     def _read_evaluation(

@@ -42,6 +42,7 @@ from spinney.estimators.other_members import (
     hold_rows,
     list_templates,
     mark_rows,
+    sum_decisions,
     sum_member_votes,
 )
 from spinney.estimators.out_of_bag import OOB_KEPT, finish_out_of_bag, restore_out_of_bag
@@ -73,6 +74,19 @@ BAGGING_CONSTRAINTS: dict[str, list[Any]] = {
     "random_state": ["random_state"],
     "verbose": ["verbose"],
 }
+
+
+def members_have(method: str) -> Any:
+    """A check for `available_if`: whether all members, or what they will be copies of, have a method."""
+
+    def check(bag: Any) -> bool:
+        try:
+            templates = list_templates(bag, bag._default())  # noqa: SLF001
+        except (TypeError, ValueError):  # which `fit` tells
+            return False
+        return all(hasattr(template.estimator, method) for template in templates)
+
+    return check
 
 
 class Bagging(Estimator[FittedBagging]):
@@ -417,6 +431,12 @@ class Bagging(Estimator[FittedBagging]):
         rows = hold_rows(X, open_x(self, X, is_fit=False))
         total = sum_member_votes(fitted, rows, count_workers(self.n_jobs, len(fitted), 0.0))
         return np.ldexp(total / len(fitted), fitted.shift)
+
+    def _mean_decisions(self, X: Any) -> NDArray[np.float64]:
+        """Mean of the members' decision functions, shape (n_rows,) or (n_rows, n_classes)."""
+        fitted = self._find_fitted()
+        rows = hold_rows(X, open_x(self, X, is_fit=False))
+        return sum_decisions(fitted, rows, count_workers(self.n_jobs, len(fitted), 0.0)) / len(fitted)
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing
-from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 
 from spinney._cost import growing_seconds
 from spinney._types import IS_BINNED, MAX_CODES
@@ -20,21 +21,22 @@ from spinney.ensemble.boosting import BoostedRows, Boosting, Constraints
 from spinney.ensemble.boosting_defaults import AUTO, RULES, TableSize, choose_params
 from spinney.ensemble.initial_score import find_start
 from spinney.ensemble.losses import STORED, Loss
-from spinney.ensemble.oob_stopping import OutOfBagStop
+from spinney.ensemble.oob_stopping import OutOfBagCurve, OutOfBagStop
 from spinney.ensemble.rounds import TRAIN, EvaluationSet, Monitor, StoppingRule, grow_rounds
 from spinney.ensemble.sampling import draw_key
 from spinney.estimators.base import Estimator
-from spinney.estimators.cart import SHARED_CONSTRAINTS, count_features
+from spinney.estimators.base_model import begin_scores, check_base, find_base_fault, fit_base
+from spinney.estimators.boosting_data import BoostingData, find_exponent, moderate
+from spinney.estimators.boosting_parts import find_difference, join_curves, make_fitted_boosting
+from spinney.estimators.cart import SHARED_CONSTRAINTS, CARTRegressor, count_features, make_tree_estimator
 from spinney.estimators.checks import (
-    MODERATE,
     check_monotone,
     check_weights,
     draw_seed,
     open_x,
-    scale_down,
 )
 from spinney.estimators.evaluation_sets import GivenSet, Validation, check_stopping, read_offset
-from spinney.estimators.fingerprints import fingerprint, mark_weights
+from spinney.estimators.fingerprints import mark_weights
 from spinney.estimators.growers import RowLimits
 from spinney.estimators.interactions import check_interactions
 from spinney.estimators.kept import Kept, Part, set_parts
@@ -44,11 +46,18 @@ from spinney.estimators.scanned import unpack, unpack_evaluated
 from spinney.estimators.scoring import find_score
 from spinney.estimators.training import Effort, bin_rows, estimate_effort, make_legend, read_training
 from spinney.model.boosted_scores import add_rounds, begin_raw
-from spinney.model.fitted_boosting import FittedBoosting, Scores, feature_importances, find_boosting_fault, in_units
+from spinney.model.fitted_boosting import (
+    BaseModel,
+    FittedBoosting,
+    Scores,
+    feature_importances,
+    find_boosting_fault,
+    in_units,
+    take_estimator_tree,
+)
 from spinney.scale.plan import GrowingBytes
 from spinney.table.columns import Columns
 from spinney.table.fixed_point import scale
-from spinney.table.ingest import Table
 from spinney.table.schema import Schema, encode
 from spinney.table.shared_columns import take_columns
 from spinney.table.sparse import Values, is_sparse
@@ -88,7 +97,7 @@ BOOST_CONSTRAINTS: dict[str, list[Any]] = {
     "subsample": [Interval(Real, 0.0, 1.0, closed="right"), AUTOMATIC],
     "max_features_per_tree": SHARED_CONSTRAINTS["max_features"],
     "newton": ["boolean"],
-    "init": [StrOptions({"zero"}), None],
+    "init": [HasMethods(["fit", "predict"]), StrOptions({"zero"}), None],
     "max_bins": [*SHARED_CONSTRAINTS["max_bins"], None],
     "candidates": [StrOptions({"weight", "hessian"})],
     "cat_smooth": [Interval(Real, 0.0, None, closed="left")],
@@ -108,58 +117,6 @@ BOOST_CONSTRAINTS: dict[str, list[Any]] = {
     "n_jobs": [Integral, None],
     "verbose": ["verbose"],
 }
-
-
-@dataclass
-class BoostingData:
-    """What a fit reads: all rows of X and what goes with them.
-
-    Attributes
-    ----------
-    X : Any
-        As given.
-    table : Table
-    y : float64 (n_rows,)
-        Class codes, or numbers in units of 2**exponent.
-    weight : float64 (n_rows,), or None for 1 each
-        Of rows times those of classes.
-    offset : float64 (n_raw, n_rows), optional
-        From `init_score`, in units of 2**exponent.
-    loss : Loss
-    class_factors : float64 (n_classes,), optional
-        What weights of rows of each class were multiplied by.
-    seed, exponent : int
-        See `FittedBoosting`.
-    is_used, is_held : bool (n_rows,), optional
-        Rows of positive weight; rows that are held out. None: all, none.
-    """
-
-    X: Any
-    table: Table
-    y: NDArray[np.float64]
-    weight: NDArray[np.float64] | None
-    offset: NDArray[np.float64] | None
-    loss: Loss
-    class_factors: NDArray[np.float64] | None
-    seed: int = 0
-    exponent: int = 0
-    is_used: NDArray[np.bool_] | None = None
-    is_held: NDArray[np.bool_] | None = None
-
-    @property
-    def keep(self) -> NDArray[np.bool_] | None:
-        """Rows that trees learn from; None: all."""
-        if self.is_held is None:
-            return self.is_used
-        return ~self.is_held if self.is_used is None else self.is_used & ~self.is_held
-
-    def part(self, rows: NDArray[np.bool_] | None) -> tuple[NDArray[np.float64], Any, Any]:
-        """Target, weight and offset of some rows."""
-        if rows is None:
-            return self.y, self.weight, self.offset
-        weight = None if self.weight is None else self.weight[rows]
-        offset = None if self.offset is None else np.ascontiguousarray(self.offset[:, rows])
-        return self.y[rows], weight, offset
 
 
 class BaseGradientBoosting(Estimator[FittedBoosting]):
@@ -183,6 +140,9 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         "evals_result_": Kept(dict),
         "train_score_": Kept(np.ndarray, is_needed=False),
         "validation_score_": Kept(np.ndarray, is_needed=False),
+        "init_estimator_": Kept(BaseEstimator, is_needed=False, check=find_base_fault),
+        "oob_improvement_": Kept(np.ndarray, is_needed=False),
+        "oob_scores_": Kept(np.ndarray, is_needed=False),
     }
     _schema = Part("schema")
     forest_ = Part("forest")
@@ -201,6 +161,9 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
     evals_result_ = Part("curves")
     train_score_ = Part("train.values")
     validation_score_ = Part("validation.values")
+    init_estimator_ = Part("base.model")
+    oob_improvement_ = Part("out_of_bag.improvement")
+    oob_scores_ = Part("out_of_bag.scores")
 
     # --- what differs between classes and numbers ---
 
@@ -242,12 +205,23 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         data.exponent = find_exponent(data.y, data.loss) if old is None else old.exponent
         data.y, data.offset = in_units(data.y, data.exponent), in_units(data.offset, data.exponent)
         sets = [self._read_set(rows, data) for rows in given] or self._hold_out(data)
+        base = None if self.init is None or isinstance(self.init, str) else self._begin(data, given, sets, old)
         rule = StoppingRule(
             None if self.n_iter_no_change is None else int(self.n_iter_no_change), float(self.tol), deadline
         )
-        self._fitted = self._grow(data, hashes, old, sets, rule, callbacks)
+        self._fitted = replace(
+            self._grow(data, hashes, old, sets, rule, callbacks), base=None if base is None else BaseModel(base)
+        )
         self.n_outputs_ = 1
         return self
+
+    def _refuse_scan(self) -> None:
+        """A model to begin with is fitted to the rows of X themselves."""
+        if self.init is not None and not isinstance(self.init, str):
+            raise ValueError(
+                f"init={type(self.init).__name__} of {type(self).__name__} needs the rows in memory, and X is a scan: set "
+                "init=None, or give what the model says of the rows as init_score"
+            )
 
     def _read_data(self, X: Any, y: Any, sample_weight: Any, init_score: Any) -> BoostingData:
         """Check and read what `fit` was given."""
@@ -295,14 +269,19 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             forest = old.forest
             monitor.replay(n_old, add_rounds_of(old.forest), data.table.values(data.keep), raw)
         chosen["max_features"] = count_features(chosen["max_features"], size.n_features)
+        curve: OutOfBagCurve | None = None
         if n_new > 0:
             params = self._boost_params(len(y), data, chosen, power)
             engine = self._make_engine(data, y, weight, raw, params, effort, n_old)
-            engine.stop = OutOfBagStop() if self._stops_out_of_bag(params, size) else None
+            engine.out_of_bag = self._watch_out_of_bag(params, size)
             grown = self._run(engine, monitor, n_new, is_short=effort.is_short)
             forest = grown if forest is None else join_forests(forest, grown)
+            curve = engine.out_of_bag
         assert forest is not None
-        return self._keep(data, hashes, forest, start, chosen, monitor)
+        return replace(
+            self._keep(data, hashes, forest, start, chosen, monitor),
+            out_of_bag=join_curves(old, curve, len(forest) // loss.n_raw),
+        )
 
     def _keep(
         self,
@@ -414,6 +393,13 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         is_open = not size.is_counted and self.n_iter_no_change is None
         return is_open and size.has_value and params.subsample < 1.0
 
+    def _watch_out_of_bag(self, params: BoostParams, size: TableSize) -> OutOfBagCurve | None:
+        """What notes the loss of out-of-bag rows: where it is to stop the rounds, or `subsample` was asked for."""
+        if self._stops_out_of_bag(params, size):
+            return OutOfBagCurve(stop=OutOfBagStop())
+        is_wanted = size.has_value and params.subsample < 1.0 and self.subsample != AUTO
+        return OutOfBagCurve() if is_wanted else None
+
     def _boost_params(self, n_rows: int, data: BoostingData, chosen: dict[str, Any], power: int) -> BoostParams:
         """The parameters as Python's own numbers; weights are in units of 2**power, targets of 2**exponent."""
         limits = RowLimits(self.max_depth, chosen["max_leaf_nodes"], self.min_samples_split, chosen["min_samples_leaf"])
@@ -452,22 +438,17 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
     # --- warm start ---
 
     def _hash_data(self, data: BoostingData) -> dict[str, str]:
-        """Hashes of the data, to know them again; of X only where a warm start may ask."""
-        old = self._find_old(warm_start=self.warm_start)
-        like = "" if old is None else old.hashes.get("X") or old.hashes.get("y", "")
-        columns = {"y": data.y, "sample_weight or class_weight": data.weight}
-        hashes = {name: mark_weights(column, like=like) for name, column in columns.items()}
+        """Hashes of what a model was grown on, for its file; a warm start asks for that of the loss."""
+        hashes = {"y": mark_weights(data.y), "sample_weight or class_weight": mark_weights(data.weight)}
         if data.offset is not None:
-            hashes["init_score"] = mark_weights(data.offset, like=like)
+            hashes["init_score"] = mark_weights(data.offset)
         hashes["loss"] = repr(self.loss if isinstance(self.loss, str) else "two functions")
         if data.loss.link == "quantiles":
             hashes["loss"] += f" of {data.loss.quantile_levels}"
-        if self.warm_start:
-            hashes["X"] = fingerprint(data.table, data.y, self._labels, like=like)
         return hashes
 
     def _find_old_rounds(self, hashes: dict[str, str], schema: Schema) -> FittedBoosting | None:
-        """The model to add rounds to, if this is a warm start on the same data."""
+        """The model to add rounds to, if this is a warm start: on the same rows, or on others of the same columns."""
         old = self._find_old(warm_start=self.warm_start)
         if old is None:
             return None
@@ -479,8 +460,8 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         difference = find_difference(old, hashes, schema, self._labels)
         if difference is not None:
             raise ValueError(
-                f"warm_start adds rounds to a model, so fit needs the data of the first fit again; {difference}. "
-                "Set warm_start=False to begin anew."
+                f"warm_start adds rounds to a model, so fit needs columns, classes and a loss like those of the first "
+                f"fit; {difference}. Set warm_start=False to begin anew."
             )
         if self.n_estimators < old.n_rounds:
             raise ValueError(
@@ -490,6 +471,34 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         if self.n_estimators == old.n_rounds:
             warn("Warm-start fitting without increasing n_estimators does not fit new trees.")
         return old
+
+    # --- the model to begin with ---
+
+    def _begin(
+        self, data: BoostingData, given: list[GivenSet], sets: list[EvaluationSet], old: FittedBoosting | None
+    ) -> Any:
+        """Fit `init` to the rows that trees learn from, and add what it says to the scores of all rows."""
+        check_base(self, self.init)
+        base = None if old is None or old.base is None else old.base.model
+        if base is None:
+            X = data.X if data.keep is None else _safe_indexing(data.X, np.flatnonzero(data.keep))
+            y, weight, _ = data.part(data.keep)
+            base = fit_base(self.init, X, self._to_truth(np.ldexp(y, data.exponent)), weight)
+        data.offset = self._add_base(base, data.X, data, data.offset)
+        tables = [rows.X for rows in given]
+        if data.is_held is not None:
+            tables = [_safe_indexing(data.X, np.flatnonzero(data.is_held))]
+        for rows, X in zip(sets, tables, strict=True):
+            rows.offset = self._add_base(base, X, data, rows.offset)
+        return base
+
+    def _add_base(self, base: Any, X: Any, data: BoostingData, offset: Any) -> NDArray[np.float64]:
+        """Scores that rows bring along, or None, and those of the model to begin with, (n_raw, n_rows)."""
+        classes = None if self._labels is None else self.classes_
+        scores: NDArray[np.float64] = in_units(
+            begin_scores(base, X, classes, data.loss.link, data.loss.n_raw), data.exponent
+        )
+        return scores if offset is None else scores + offset
 
     # --- rows to evaluate on ---
 
@@ -528,7 +537,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
 
     def _hold_out(self, data: BoostingData) -> list[EvaluationSet]:
         """Draw rows to evaluate on from the training rows, if early stopping needs them."""
-        if self.n_iter_no_change is None:
+        if self.n_iter_no_change is None or self.validation_fraction is None:
             return []
         codes = None if self._labels is None else data.y.astype(np.int32)
         data.is_held = held_out.draw_held_out(
@@ -562,6 +571,10 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         schema = self._find_fitted().schema
         return encode(open_x(self, X, is_fit=False), schema)
 
+    def _has_predictor(self) -> bool:
+        """Whether trees are all there is: with `init=estimator` they are added to another model."""
+        return self._find_fitted().base is None
+
     def _make_predictor(self) -> RoundPredictor:
         return self._predictor_of(None)
 
@@ -578,24 +591,27 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             )
         return fitted.predictor(int(n_rounds))
 
-    def _offset(self, n_rows: int, init_score: Any) -> NDArray[np.float64] | None:
-        """Raw scores that rows bring along, in our units."""
+    def _offset(self, X: Any, n_rows: int, init_score: Any) -> NDArray[np.float64] | None:
+        """Raw scores that rows bring along, and those of the model to begin with, in our units."""
         fitted = self._find_fitted()
         offset: NDArray[np.float64] | None = fitted.to_units(
             read_offset(init_score, "init_score", n_rows, fitted.n_raw)
         )
-        return offset
+        if fitted.base is None:
+            return offset
+        scores = fitted.to_units(begin_scores(fitted.base.model, X, fitted.classes, fitted.loss.link, fitted.n_raw))
+        return scores if offset is None else scores + offset
 
     def _raw_scores(self, X: Any, init_score: Any, n_rounds: Any) -> tuple[RoundPredictor, NDArray[np.float64]]:
         """What predicts by the first rounds, and raw scores by them, (n_raw, n_rows)."""
         values = self._values(X)
         predictor = self._predictor_of(n_rounds)
-        return predictor, predictor.sum_rounds(values, self._offset(len(values), init_score), self.n_jobs)
+        return predictor, predictor.sum_rounds(values, self._offset(X, len(values), init_score), self.n_jobs)
 
     def _staged_raw(self, X: Any, init_score: Any) -> Iterator[NDArray[np.float64]]:
         """Raw scores after each round, (n_raw, n_rows): the same array each time."""
         values = self._values(X)
-        offset = self._offset(len(values), init_score)
+        offset = self._offset(X, len(values), init_score)
         return self._make_predictor().stages(values, self._find_fitted().n_rounds, offset)
 
     def apply(self, X: Any, *, n_rounds: int | None = None) -> NDArray[np.int64]:
@@ -617,54 +633,35 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         return self._predictor_of(n_rounds).find(values)
 
     @property
+    def oob_score_(self) -> float:
+        """Mean loss of the out-of-bag rows of the last round; where `oob_scores_` are."""
+        return float(self.oob_scores_[-1])
+
+    @property
+    def is_categorical_(self) -> NDArray[np.bool_] | None:
+        """Which features are categories, (n_features,); None where none is."""
+        is_category = np.array([levels is not None for levels in self._find_fitted().schema.levels])
+        return is_category if is_category.any() else None
+
+    @property
+    def estimators_(self) -> NDArray[Any]:
+        """The trees as fitted regressors, array (`n_estimators_`, `n_trees_per_iteration_`), made anew at each access.
+
+        The leaves hold what a round adds to raw scores, the learning rate included: `init_` and the predictions of
+        the trees of a column add up to `decision_function`. The impurity of a node is the gain of all tests below it.
+        """
+        fitted = self._find_fitted()
+        trees = np.empty((fitted.n_rounds, fitted.n_raw), object)
+        for t in range(trees.size):
+            tree = take_estimator_tree(fitted, t)
+            cart = CARTRegressor(max_depth=self.max_depth, max_features=fitted.max_features)
+            trees.flat[t] = make_tree_estimator(cart, tree, fitted.schema, None, fitted.max_features)
+        return trees
+
+    @property
     def feature_importances_(self) -> NDArray[np.float64]:
         """Gain of the tests on each feature in the trees that `predict` uses, scaled to sum 1, (n_features,)."""
         return feature_importances(self._find_fitted())
-
-
-def make_fitted_boosting(values: dict[str, Any]) -> FittedBoosting:
-    """A model from its fitted attributes, by the names that files have."""
-    scores = {
-        name: None if values.get(name) is None else Scores(values[name])
-        for name in ("train_score_", "validation_score_")
-    }
-    return FittedBoosting(
-        schema=values["_schema"],
-        classes=values.get("classes_"),
-        forest=values["forest_"],
-        loss=values["_loss"],
-        start=values["_start"],
-        exponent=values.get("_exponent", 0),
-        best_round=values["best_iteration_"],
-        seed=values["_seed"],
-        max_features=values["max_features_"],
-        chosen=values.get("chosen_params_"),
-        class_factors=values.get("_class_factors"),
-        hashes=values["_marks"],
-        curves=values["evals_result_"],
-        train=scores["train_score_"],
-        validation=scores["validation_score_"],
-    )
-
-
-def find_difference(
-    old: FittedBoosting, hashes: dict[str, str], schema: Schema, labels: tuple[Any, ...] | None
-) -> str | None:
-    """How the data of a fit differ from those that the old rounds were grown on; None: they do not.
-
-    Hashes know classes by their codes only, and X where the last fit has looked at it.
-    """
-    if schema.n_features != old.schema.n_features:
-        return f"X has {schema.n_features} columns, and had {old.schema.n_features}"
-    if schema.levels != old.schema.levels:
-        return "X differs in the levels of its categories"
-    if schema.dates != old.schema.dates:
-        return "X differs in its dates"
-    before = None if old.classes is None else tuple(old.classes.tolist())
-    if labels != before:
-        return f"y differs: its classes are {labels!r:.60}, and were {before!r:.60}"
-    names = ("y", "sample_weight or class_weight", "init_score", "loss", *(("X",) if "X" in old.hashes else ()))
-    return next((f"{name} differs" for name in names if hashes.get(name) != old.hashes.get(name)), None)
 
 
 def pythonic(number: Any) -> int | float:
@@ -684,18 +681,3 @@ def check_callbacks(callbacks: Any) -> list[Any]:
         if not callable(callback):
             raise TypeError(f"callbacks must be functions of (iteration, results), got {callback!r}")
     return found
-
-
-def moderate(weight: NDArray[np.float64] | None) -> tuple[NDArray[np.float64] | None, int]:
-    """Weights with a power of two taken out where they are near the ends of float64, and its exponent."""
-    if weight is None or MODERATE[0] < float(weight.max()) < MODERATE[1]:
-        return weight, 0
-    return scale_down(weight), math.frexp(float(weight.max()))[1]
-
-
-def find_exponent(y: NDArray[np.float64], loss: Loss) -> int:
-    """The binary exponent that brings targets near the ends of float64 to its middle; 0 for all others."""
-    largest = float(np.max(np.abs(y)))
-    if not loss.is_scale_free or largest == 0.0 or MODERATE[0] < largest < MODERATE[1]:
-        return 0
-    return math.frexp(largest)[1]

@@ -265,6 +265,8 @@ class BaseForest(Estimator[FittedForest]):
         params = {name: value for name, value in self.get_params(deep=False).items() if name in known}
         if params.get("class_weight") == "balanced_subsample":
             params["class_weight"] = "balanced"
+        if self._has_random_tests:
+            params["splitter"] = "random"
         cart = self._tree_class(**{**params, "random_state": None, "ccp_alpha": 0.0})
         return make_tree_estimator(cart, fitted.forest[t], fitted.schema, fitted.classes, fitted.max_features)
 

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import Bunch
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
+from spinney._criteria import own_name
 from spinney._elementary import log
 from spinney._types import MAX_CODES
 from spinney.estimators.base import Classifier, Estimator, Regressor
@@ -54,9 +55,9 @@ from spinney.model.fitted_tree import (
     explain_row,
     find_tree_fault,
     make_predictor,
-    passed_nodes,
 )
 from spinney.table.schema import Schema, encode
+from spinney.tree.predict import mark_paths
 from spinney.tree.prune import cut_sequence, from_units, snip
 from spinney.tree.pruning_report import PruningReport
 from spinney.tree.structure import Tree
@@ -100,7 +101,7 @@ class TreeEstimator(Estimator[FittedTree]):
         "ccp_alpha_": Kept(float, is_needed=False),
         "cv_results_": Kept(dict, is_needed=False),
     }
-    tree_ = Part("tree")
+    tree_ = Part("tree", shown="view")
     pruning_ = Part("pruning.report")
     cv_results_ = Part("pruning.cross_validation.results")
     ccp_alpha_ = Part("pruning.cross_validation.alpha")
@@ -127,8 +128,8 @@ class TreeEstimator(Estimator[FittedTree]):
 
     @property
     def _criterion(self) -> str:
-        """The impurity that tests are to lower."""
-        return str(self.criterion)
+        """The impurity that tests are to lower, by our name for it."""
+        return own_name(self.criterion)
 
     @property
     def _class_weight(self) -> dict[Any, float] | str | None:
@@ -191,6 +192,7 @@ class TreeEstimator(Estimator[FittedTree]):
         data = read_training(self, X, y, sample_weight, self._class_weight)
         data = data if self._counts_copies else data._replace(times=None)
         is_random = parameter(self, "ties", "first") == "random" or parameter(self, "max_features", None) is not None
+        is_random = is_random or parameter(self, "splitter", "best") == "random"
         seed = draw_seed(self.random_state) if is_random or draws_rows(self.pruning, self.ccp_alpha) else 0
         self._check_training(data)
         return TreeTraining(data, self._make_grower(data.table.schema, seed), seed)
@@ -384,11 +386,7 @@ class TreeEstimator(Estimator[FittedTree]):
         indicator : sparse matrix (n_rows, n_nodes)
             1 where the row passes the node.
         """
-        from scipy.sparse import csr_matrix
-
-        leaf = self.apply(X)
-        nodes, ends = passed_nodes(self.tree_, leaf)
-        return csr_matrix((np.ones(len(nodes), np.int64), nodes, ends), shape=(len(leaf), self.tree_.n_nodes))
+        return mark_paths(self._find_fitted().tree, self.apply(X))
 
     def explain(self, row: Any) -> Explanation:
         """Tell the path of one row in words: each test, the row's value, the branch and why, and the leaf.
@@ -407,6 +405,34 @@ class TreeEstimator(Estimator[FittedTree]):
         columns, schema = open_row(self, row), fitted.schema
         values = encode(columns, schema)[0]
         return explain_row(fitted, values, unseen_levels(columns, schema, values), parameter(self, "smoothing", None))
+
+    def to_sklearn(self) -> Any:
+        """The same tree as scikit-learn's own estimator, for tools that ask for its class.
+
+        `plot_tree`, `export_text`, `shap.TreeExplainer`, dtreeviz and skl2onnx take it. It predicts as this one does
+        wherever the values of X are numbers that float32 holds: scikit-learn rounds others to these.
+
+        Returns
+        -------
+        peer : DecisionTreeClassifier or DecisionTreeRegressor
+            Fitted. Category subsets, a branch for each level, a branch of missing values, surrogates and linear
+            models in leaves have no such form: a ValueError.
+
+        Examples
+        --------
+        >>> from sklearn.tree import export_text
+        >>> from spinney import CARTClassifier
+        >>> model = CARTClassifier().fit([[1], [2], [3], [4]], ["no", "no", "yes", "yes"])
+        >>> print(export_text(model.to_sklearn()))
+        |--- feature_0 <= 2.50
+        |   |--- class: no
+        |--- feature_0 >  2.50
+        |   |--- class: yes
+        <BLANKLINE>
+        """
+        from spinney.estimators.sklearn_tree import make_sklearn_tree
+
+        return make_sklearn_tree(self)
 
     def get_depth(self) -> int:
         """Tests on the longest path of the tree."""

@@ -79,8 +79,9 @@ class C45Classifier(TreeClassifier, TreeEstimator):
 
     Attributes
     ----------
-    tree_ : Tree
-        The grown tree; `tree_.to_text()` draws it.
+    tree_ : SklearnView
+        The grown tree by scikit-learn's names (`children_left`, `threshold`, `value`, ...); `tree_.to_text()`
+        draws it, `tree_.arrays` has our own arrays.
     trace_ : Trace, with `trace=True`
         Every test that each node could have asked, and why the one asked won; print it.
     classes_ : array (n_classes,)

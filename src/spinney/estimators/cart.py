@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from spinney._criteria import CLASS_CRITERIA, GAIN_RATIO, VALUE_CRITERIA
+from spinney._criteria import CLASS_CRITERIA, GAIN_RATIO, VALUE_CRITERIA, own_name, with_aliases
 from spinney._jit import kernels
 from spinney._types import MAX_CODES
 from spinney.estimators.base_tree import (
@@ -60,6 +60,7 @@ SHARED_CONSTRAINTS: dict[str, list[Any]] = {
 
 # of single trees; a forest cannot hold surrogates
 MISSING_CONSTRAINTS: dict[str, list[Any]] = {
+    "splitter": [StrOptions({"best", "random"})],
     "missing": [StrOptions(set(MISSING))],
     "max_surrogates": [Interval(Integral, 0, None, closed="left")],
 }
@@ -107,23 +108,39 @@ def cart_params(cart: Any, n_rows: int, n_features: int, seed: int = 0) -> GrowP
 
 def unlimited_params(cart: Any, n_features: int, seed: int) -> GrowParams:
     """Parameters that do not depend on rows, as Python's own numbers: a kernel is compiled per type."""
+    is_random = has_random_tests(cart)
     return GrowParams(
-        criterion=cart.criterion,
+        criterion=own_name(cart.criterion),
         missing=MISSING[cart.missing],
         max_surrogates=min(int(cart.max_surrogates), n_features),
         min_weight_fraction_leaf=float(cart.min_weight_fraction_leaf),
         min_impurity_decrease=float(cart.min_impurity_decrease),
         min_target_std=float(parameter(cart, "min_target_std", 0.0)),
         max_features=None if cart.max_features is None else count_features(cart.max_features, n_features),
-        has_random_ties=cart.ties == "random",
+        has_random_ties=cart.ties == "random" and not is_random,
+        has_random_feature_order=cart.ties == "random" and is_random,
+        has_random_tests=is_random,
         **level_guard(cart),
         seed=seed,
     )
 
 
+def has_random_tests(cart: Any) -> bool:
+    """Whether a CART estimator draws one test of each feature; it then refuses what needs every test."""
+    if cart.splitter == "best":
+        return False
+    name = type(cart).__name__
+    if cart.criterion == GAIN_RATIO:
+        raise ValueError(f"{name}: splitter='random' and criterion='gain_ratio' exclude each other: use one")
+    if cart.missing == "surrogate":
+        raise ValueError(f"{name}: splitter='random' and missing='surrogate' exclude each other: use one")
+    return True
+
+
 def level_guard(model: Any) -> dict[str, Any]:
-    """The parameters of a tree that say which categories pay for chance, and how much; extra-trees have none."""
-    penalty = parameter(model, "cat_penalty", 0.0)
+    """The parameters of a tree that say which categories pay for chance, and how much; random tests pay nothing."""
+    is_random = parameter(model, "splitter", "best") == "random"
+    penalty = 0.0 if is_random else parameter(model, "cat_penalty", 0.0)
     if penalty == "auto":
         return {"cat_penalty": 1.0, "free_levels": FREE_LEVELS}
     return {"cat_penalty": float(penalty), "free_levels": 0}
@@ -203,7 +220,11 @@ class CARTClassifier(TreeClassifier, TreeEstimator):
         Impurity that a test must lower. "gain_ratio" divides the gain in entropy by the entropy of the branches
         (split information): each feature proposes its test of largest gain, and of those with at least the
         average gain the largest ratio wins, as in C4.5; a ratio alone would cut off a few rows at a time.
-        Growing by misclassification is offered for teaching: it often sees no gain.
+        Growing by misclassification is offered for teaching: it often sees no gain. "log_loss" is another name
+        of "entropy".
+    splitter : {"best", "random"}, default="best"
+        Try every test of a feature, or one that is drawn, as extra-trees do: a threshold between the least and the
+        largest value of the node's rows, a set of levels.
     max_depth : int, optional
         Most tests on a path.
     min_samples_split : int or float, default=2
@@ -275,8 +296,9 @@ class CARTClassifier(TreeClassifier, TreeEstimator):
 
     Attributes
     ----------
-    tree_ : Tree
-        The grown tree; `tree_.to_text()` draws it.
+    tree_ : SklearnView
+        The grown tree by scikit-learn's names (`children_left`, `threshold`, `value`, ...); `tree_.to_text()`
+        draws it, `tree_.arrays` has our own arrays.
     trace_ : Trace, with `trace=True`
         Every test that each node could have asked, and why the one asked won; print it.
     classes_ : array (n_classes,)
@@ -309,7 +331,7 @@ class CARTClassifier(TreeClassifier, TreeEstimator):
     max_features_: int
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "criterion": [StrOptions({*CLASS_CRITERIA, GAIN_RATIO})],
+        "criterion": [StrOptions({*with_aliases(CLASS_CRITERIA), GAIN_RATIO})],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "trace": ["boolean"],
         **SHARED_CONSTRAINTS,
@@ -322,6 +344,7 @@ class CARTClassifier(TreeClassifier, TreeEstimator):
         self,
         *,
         criterion: str = "gini",
+        splitter: str = "best",
         max_depth: int | None = None,
         min_samples_split: float = 2,
         min_samples_leaf: float = 1,
@@ -349,6 +372,7 @@ class CARTClassifier(TreeClassifier, TreeEstimator):
         trace: bool = False,
     ) -> None:
         self.criterion = criterion
+        self.splitter = splitter
         self.max_depth = max_depth
         self.min_samples_split = min_samples_split
         self.min_samples_leaf = min_samples_leaf
@@ -394,7 +418,10 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
     ----------
     criterion : {"squared_error", "sdr"}, default="squared_error"
         Impurity that a test must lower: the variance, or the standard deviation (standard deviation
-        reduction).
+        reduction). "friedman_mse" is another name of "squared_error".
+    splitter : {"best", "random"}, default="best"
+        Try every test of a feature, or one that is drawn, as extra-trees do: a threshold between the least and the
+        largest value of the node's rows, a set of levels.
     min_target_std : float, default=0.0
         Nodes whose targets have a smaller standard deviation are not split.
     max_depth : int, optional
@@ -471,8 +498,9 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
 
     Attributes
     ----------
-    tree_ : Tree
-        The grown tree; `tree_.to_text()` draws it. `tree_.linear` holds the models of linear leaves.
+    tree_ : SklearnView
+        The grown tree by scikit-learn's names (`children_left`, `threshold`, `value`, ...); `tree_.to_text()`
+        draws it, `tree_.arrays` has our own arrays. `tree_.linear` holds the models of linear leaves.
     trace_ : Trace, with `trace=True`
         Every test that each node could have asked, and why the one asked won; print it.
     n_features_in_, n_outputs_, max_features_ : int
@@ -502,7 +530,7 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
     max_features_: int
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "criterion": [StrOptions({*VALUE_CRITERIA})],
+        "criterion": [StrOptions(with_aliases(VALUE_CRITERIA))],
         "min_target_std": [Interval(Real, 0.0, None, closed="left")],
         "trace": ["boolean"],
         "leaf_model": [StrOptions({"linear"}), None],
@@ -518,6 +546,7 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
         self,
         *,
         criterion: str = "squared_error",
+        splitter: str = "best",
         max_depth: int | None = None,
         min_samples_split: float = 2,
         min_samples_leaf: float = 1,
@@ -546,6 +575,7 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
         trace: bool = False,
     ) -> None:
         self.criterion = criterion
+        self.splitter = splitter
         self.max_depth = max_depth
         self.min_samples_split = min_samples_split
         self.min_samples_leaf = min_samples_leaf

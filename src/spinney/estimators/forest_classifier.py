@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from spinney._criteria import CLASS_CRITERIA
+from spinney._criteria import CLASS_CRITERIA, with_aliases
 from spinney._elementary import log
 from spinney.estimators.base import Classifier
 from spinney.estimators.base_forest import FOREST_CONSTRAINTS
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 CLASSIFIER_CONSTRAINTS: dict[str, list[Any]] = {
     **FOREST_CONSTRAINTS,
-    "criterion": [StrOptions({*CLASS_CRITERIA})],
+    "criterion": [StrOptions(with_aliases(CLASS_CRITERIA))],
     "class_weight": [dict, StrOptions({"balanced", "balanced_subsample"}), None],
     "voting": [StrOptions({"soft", "hard"})],
     "stratify": [StrOptions({"class", "balanced"}), None],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from spinney._criteria import VALUE_CRITERIA
+from spinney._criteria import VALUE_CRITERIA, with_aliases
 from spinney.estimators.base import Regressor
 from spinney.estimators.base_forest import FOREST_CONSTRAINTS
 from spinney.estimators.cart import CARTRegressor
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 REGRESSOR_CONSTRAINTS: dict[str, list[Any]] = {
     **FOREST_CONSTRAINTS,
-    "criterion": [StrOptions({*VALUE_CRITERIA})],
+    "criterion": [StrOptions(with_aliases(VALUE_CRITERIA))],
     "min_target_std": [Interval(Real, 0.0, None, closed="left")],
     "keep_members": ["boolean"],
 }

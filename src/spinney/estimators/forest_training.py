@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
+from spinney._criteria import own_name
 from spinney._types import LEARNED, OWN_BRANCH
 from spinney._warnings import warn
 from spinney.ensemble.forest import ForestGrowth, Plan, as_member, vote_again
@@ -39,7 +40,7 @@ BAG_CONSTRAINTS: dict[str, list[Any]] = {  # what forests and bagging accept: `e
     "bootstrap": ["boolean", StrOptions({"poisson"})],
     "max_samples": [
         Interval(Integral, 1, None, closed="left"),
-        Interval(RealNotInt, 0.0, 1.0, closed="right"),
+        Interval(RealNotInt, 0.0, None, closed="neither"),
         None,
     ],
     "block_size": [Interval(Integral, 1, None, closed="left"), None],
@@ -219,7 +220,7 @@ def grow_params(model: Any, n_rows: int, n_features: int) -> GrowParams:
     """The parameters of a tree, as Python's own numbers."""
     n_tried = count_features(model.max_features, n_features)
     return GrowParams(
-        criterion=model.criterion,
+        criterion=own_name(model.criterion),
         missing=LEARNED if model.missing == "learned" else OWN_BRANCH,
         min_weight_fraction_leaf=float(model.min_weight_fraction_leaf),
         min_impurity_decrease=float(model.min_impurity_decrease),

@@ -83,8 +83,9 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
     newton : bool, default=True
         Choose tests and leaf values by first and second derivatives. False is Friedman's method: tests by first
         derivatives alone, then a step of the loss in each leaf.
-    init : "zero", optional
-        Begin with raw scores of 0, not with the constant of least loss.
+    init : estimator or "zero", optional
+        Begin with what another model predicts, which is fitted first, or with raw scores of 0, not with the constant of
+        least loss.
     max_bins : int or None, default=255
         Most bins of a numeric column, of about equal weight. None is exact greedy: every distinct value, up to 65,535.
     candidates : {"weight", "hessian"}, default="weight"
@@ -110,7 +111,8 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         Stop early: when so many rounds in a row have not predicted the validation rows better. These are `X_val` and
         `y_val` of `fit`, the last set of its `eval_set`, or drawn by `validation_fraction`.
     validation_fraction : float, int or None, default=0.1
-        Share or number of rows that early stopping keeps from training where it is not given any, drawn by class.
+        Share or number of rows that early stopping keeps from training where it is not given any, drawn by class. None:
+        the training loss stops the rounds.
     scoring : "loss", name of a scorer, or callable, default="loss"
         What early stopping looks at: the loss, or a score(model, X, y) or metric(y_true, y_pred), of which more is
         better. Validation weights are passed on where it takes them.
@@ -121,8 +123,9 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
     class_weight : dict or "balanced", optional
         Weight of each class, times `sample_weight`.
     warm_start : bool, default=False
-        Keep the rounds of the last fit, which must have been on the same data, and grow what is missing of
-        `n_estimators`: the same model as one grown at once. Set it from the first fit on: then X is compared too.
+        Keep the rounds of the last fit, and grow what is missing of `n_estimators`. On the same data that is the model
+        grown at once. Other rows of the same columns, levels and classes are learnt from as the rounds there are leave
+        them; learning curves and early stopping then measure all rounds on these rows, `oob_scores_` each on its own.
     n_jobs : int, optional
         Most threads; -1 means one per processor. By default as many as the work pays for. Results never depend on it.
     verbose : int, default=0
@@ -149,10 +152,17 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         Raw scores before the first round.
     evals_result_ : dict
         {"train": {"loss": [...]}, "valid": {"loss": [...], ...}}, a value per round, with the names of `eval_set` in
-        place of "valid" where that is given. The training loss takes time, and is only there with validation rows,
-        callbacks or `verbose`.
+        place of "valid" where that is given. A loss of your own has none.
     train_score_, validation_score_ : array (`n_estimators_`,), where `evals_result_` has them
         Training loss; validation loss, or the score that `scoring` asks for, of the last set of `eval_set`.
+    oob_improvement_, oob_scores_ : array (`n_estimators_`,), where `subsample` is given below 1, or stops the rounds
+        By how much a round has lowered the mean loss of rows that it left out, at most 8,192 of them, and that loss
+        after it. `oob_score_` is the last.
+    estimators_ : array (`n_estimators_`, `n_trees_per_iteration_`) of CARTRegressor
+        The trees, made anew at each access; `init_` and what the trees of a column predict add up to raw scores.
+    init_estimator_ : estimator, with `init=estimator`
+        The model to begin with; `init_` is then 0.
+    is_categorical_ : array of bool (n_features,), or None where no feature is a category
     feature_importances_ : array (n_features,)
         Gain, scaled to sum 1.
     n_classes_, n_features_in_, n_outputs_, max_features_ : int
@@ -209,7 +219,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         max_features: float | str | None = "auto",
         max_features_per_tree: float | str | None = None,
         newton: bool = True,
-        init: str | None = None,
+        init: Any = None,
         max_bins: int | None = 255,
         candidates: str = "weight",
         categorical_features: ArrayLike | str | None = "from_dtype",
@@ -451,6 +461,8 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
         As in `GradientBoostingClassifier`.
     train_score_, validation_score_, feature_importances_, n_features_in_, n_outputs_, max_features_, feature_names_in_
         As in `GradientBoostingClassifier`.
+    oob_improvement_, oob_scores_, oob_score_, estimators_, init_estimator_, is_categorical_
+        As in `GradientBoostingClassifier`.
 
     Examples
     --------
@@ -503,7 +515,7 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
         newton: bool = True,
         alpha: float | ArrayLike = 0.9,
         power: float = 1.5,
-        init: str | None = None,
+        init: Any = None,
         max_bins: int | None = 255,
         candidates: str = "weight",
         categorical_features: ArrayLike | str | None = "from_dtype",

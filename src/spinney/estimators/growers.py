@@ -113,6 +113,8 @@ class CartGrower:
 
     def trace(self, tree: Tree, data: TrainingData, report: PruningReport | None, limits: TraceLimits) -> Trace:
         """The tests that each node could have asked."""
+        if self.params.has_random_tests:
+            raise ValueError("splitter='random' draws one test of each feature: there are no others to trace")
         rows = code_rows(data.table, data.weight, self.max_bins, TRACE_VISIT_SECONDS)
         traced = traced_rows(tree, rows, take_rows(data.y, rows.keep))
         params = replace(self.params, **self.limits.for_rows(rows.n_rows))

@@ -99,8 +99,9 @@ class ID3Classifier(TreeClassifier, TreeEstimator):
 
     Attributes
     ----------
-    tree_ : Tree
-        The grown tree; `tree_.to_text()` draws it.
+    tree_ : SklearnView
+        The grown tree by scikit-learn's names (`children_left`, `threshold`, `value`, ...); `tree_.to_text()`
+        draws it, `tree_.arrays` has our own arrays.
     trace_ : Trace, with `trace=True`
         Every test that each node could have asked, and why the one asked won; print it.
     classes_ : array (n_classes,)
@@ -235,8 +236,9 @@ class ID3Regressor(TreeRegressor, TreeEstimator):
 
     Attributes
     ----------
-    tree_ : Tree
-        The grown tree; `tree_.to_text()` draws it.
+    tree_ : SklearnView
+        The grown tree by scikit-learn's names (`children_left`, `threshold`, `value`, ...); `tree_.to_text()`
+        draws it, `tree_.arrays` has our own arrays.
     trace_ : Trace, with `trace=True`
         Every test that each node could have asked, and why the one asked won; print it.
     n_features_in_, n_outputs_ : int

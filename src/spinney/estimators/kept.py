@@ -37,11 +37,14 @@ class Part:
         The last name may be that of a property of the model: such an attribute follows from others, and is read only.
     source : str, optional
         The attribute that it follows from, where that one can be set.
+    shown : str, optional
+        Property of the fitted model that users are shown in its place, whose `arrays` is the part; files hold the part.
     """
 
-    def __init__(self, path: str, source: str | None = None) -> None:
+    def __init__(self, path: str, source: str | None = None, shown: str | None = None) -> None:
         self.path = path
         self.source = source
+        self.shown = shown
 
     def __set_name__(self, owner: type, name: str) -> None:
         """Remember what messages call it."""
@@ -66,12 +69,14 @@ class Part:
         value = self.find(estimator)
         if value is ABSENT:
             raise AttributeError(f"this {type(estimator).__name__} has no attribute {self.name!r}")
-        return value
+        return value if self.shown is None else getattr(vars(estimator)[VALUE], self.shown)
 
     def __set__(self, estimator: Any, value: Any) -> None:
         """Put another value in place of the part: in a model that is otherwise the same, for the old one is frozen."""
         if vars(estimator).get(VALUE) is None:
             raise AttributeError(f"{self.name!r} can be set once this {type(estimator).__name__} has been fitted")
+        if self.shown is not None:
+            value = getattr(value, "arrays", value)
         try:
             vars(estimator)[VALUE] = replace_at(vars(estimator)[VALUE], self.path.split("."), value)
         except NoFieldError:

@@ -20,7 +20,7 @@ from spinney.table.columns import Columns, Numbers
 from spinney.table.shared_columns import take_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -143,7 +143,9 @@ def hold_rows(X: Any, columns: Columns) -> Rows:
         rows = Rows(nw.to_native(X, pass_through=True), columns.n_rows, columns.names)
         return rows if columns.order is None else replace(rows, data=rows.take(None, np.array(columns.order)))
     if columns.packed is not None:
-        return Rows(columns.packed.by_row, columns.n_rows, columns.names)
+        by_column = columns.packed.stored.format == "csc"  # as it was given, for members that ask
+        data = columns.packed.by_column if by_column else columns.packed.by_row
+        return Rows(data, columns.n_rows, columns.names)
     if columns.matrix is not None:
         return Rows(columns.matrix, columns.n_rows, columns.names)
     data = X if isinstance(X, np.ndarray) else np.array(X, dtype=object)
@@ -188,6 +190,7 @@ def list_parts(rows: Rows, n_features: int) -> Iterator[NDArray[Any]]:
     """All there is in X as arrays: those of a sparse matrix, blocks of rows of an array, columns of a frame."""
     data = rows.data
     if hasattr(data, "tocsr"):
+        data = data.tocsr()
         yield from (data.indptr, data.indices, data.data)
     elif isinstance(data, np.ndarray):
         for first in range(0, rows.n_rows, HASHED_ROWS):
@@ -378,17 +381,44 @@ class MemberFits:
 
 def sum_member_votes(fitted: FittedBagging, rows: Rows, n_workers: int) -> NDArray[np.float64]:
     """The votes of all members, added up in their order; numbers in units of `2**shift`."""
+
+    def vote(member: Any, X: Any) -> NDArray[np.float64]:
+        return member_votes(member, X, fitted.classes, is_soft=fitted.is_soft, shift=fitted.shift)
+
+    return sum_members(fitted, rows, vote, n_workers)
+
+
+def sum_decisions(fitted: FittedBagging, rows: Rows, n_workers: int) -> NDArray[np.float64]:
+    """The decision functions of all members, added up in their order."""
+
+    def decide(member: Any, X: Any) -> NDArray[np.float64]:
+        if not np.array_equal(member.classes_, np.asarray(fitted.classes)):
+            raise ValueError(
+                "decision_function needs members that know every class, and a bag lacked one: stratify='class' draws "
+                "from every class; or use predict_proba"
+            )
+        return np.asarray(member.decision_function(X), np.float64)
+
+    return sum_members(fitted, rows, decide, n_workers)
+
+
+def sum_members(
+    fitted: FittedBagging, rows: Rows, answer: Callable[[Any, Any], NDArray[np.float64]], n_workers: int
+) -> NDArray[np.float64]:
+    """What `answer` says of (member, its columns of the rows), added up in the order of the members."""
     assert fitted.others is not None
     config, members, bags = get_config(), fitted.others.members, fitted.bags
-    total = np.zeros((rows.n_rows, max(fitted.n_classes, 1)))
+    totals: list[NDArray[np.float64]] = []
 
     def work(task: int, _: Any) -> NDArray[np.float64]:
         with config_context(**config):
-            X = rows.take(None, bags.columns(task))
-            return member_votes(members[task], X, fitted.classes, is_soft=fitted.is_soft, shift=fitted.shift)
+            return answer(members[task], rows.take(None, bags.columns(task)))
 
-    def add(_: int, votes: NDArray[np.float64]) -> None:
-        np.add(total, votes, out=total)
+    def add(_: int, found: NDArray[np.float64]) -> None:
+        if totals:
+            np.add(totals[0], found, out=totals[0])
+        else:
+            totals.append(0.0 + found)
 
     run_tasks(work, len(members), n_workers, on_done=add, label="predicting", unit="members", is_short=n_workers == 1)
-    return total
+    return totals[0]

@@ -26,7 +26,7 @@ class RandomForestClassifier(ForestClassifier, BaseForest):
     n_estimators : int, default=100
         Number of trees.
     criterion : {"gini", "entropy", "misclassification"}, default="gini"
-        Impurity that a test must lower.
+        Impurity that a test must lower; "log_loss" is another name of "entropy".
     max_depth : int, optional
         Most tests on a path; full depth by default.
     min_samples_split : int or float, default=2
@@ -47,8 +47,9 @@ class RandomForestClassifier(ForestClassifier, BaseForest):
     replace : bool, default=True
         Draw with replacement. False draws without (pasting), also where `bootstrap` is False.
     max_samples : int or float, optional
-        Rows (groups, with `groups`) drawn for a bag: a number, or a fraction up to 1.0; as many as there are by
-        default. With sample weights a fraction is one of their sum, as in scikit-learn.
+        Rows (groups, with `groups`) drawn for a bag: a number, or a fraction; as many as there are by default.
+        More than there are can be drawn with replacement. With sample weights a fraction is one of their sum, as in
+        scikit-learn.
     stratify : {"class", "balanced"}, optional
         Draw from every class in proportion to its rows, or as many from each class as the smallest has.
     block_size : int, optional
@@ -211,7 +212,7 @@ class RandomForestRegressor(ForestRegressor, BaseForest):
     Parameters
     ----------
     criterion : {"squared_error", "sdr"}, default="squared_error"
-        Squared error, or standard deviation reduction.
+        Squared error, or standard deviation reduction; "friedman_mse" is another name of "squared_error".
     min_target_std : float, default=0.0
         A node whose target has a smaller standard deviation becomes a leaf.
     max_features : int, float, {"sqrt", "log2", "third"} or None, default=1.0

@@ -85,7 +85,7 @@ def read_again(est: TreeEstimator, X: Any, y: Any, sample_weight: Any) -> Traini
     weight = check_weights(sample_weight, columns.n_rows)
     target = read_target(est, y, columns.n_rows)
     times = None
-    if est.tree_.n_classes:
+    if est._labels is not None:  # noqa: SLF001
         class_weight = est._class_weight  # noqa: SLF001
         times = count_copies(class_weight, weight) if est._counts_copies else None  # noqa: SLF001
         weight = weigh_classes(class_weight, est.classes_, target, weight)
@@ -96,7 +96,7 @@ def read_again(est: TreeEstimator, X: Any, y: Any, sample_weight: Any) -> Traini
 
 def read_target(est: TreeEstimator, y: Any, n_rows: int) -> NDArray[Any]:
     """Positions of the classes, or numbers."""
-    if not est.tree_.n_classes:
+    if est._labels is None:  # noqa: SLF001
         return check_numbers(est, y, n_rows)
     check_known(y, est.classes_)
     classes, codes = check_classes(est, y, n_rows)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spinney._cost import BAR_SECONDS, COMPILED_SHARE, SHORT_SECONDS, VISIT_SECONDS, growing_seconds
-from spinney._criteria import CRITERIA
+from spinney._criteria import CRITERIA, own_name
 from spinney._jit import kernels
 from spinney._threads import count_workers
 from spinney.estimators.checks import check_weights, count_copies, open_x, weigh_classes
@@ -234,13 +234,13 @@ def code_for_bags(
     effort = effort._replace(most_workers=table.most_workers)
     weights = fix_weights(weight, table.n_rows)
     if labels is None:
-        has_square = needs_squares(tree.criterion, tree.min_target_std)
+        has_square = needs_squares(own_name(tree.criterion), tree.min_target_std)
         target = value_target(mask_unweighted(data.y, weight), weights, has_square=has_square)
     else:
         target = class_target(data.y, len(labels), weights)
     codes = code_table(table, weights.values, int(tree.max_bins), effort.kernels)
     weights, target = with_room(weights, target)
-    legend = make_legend(table.schema, labels, codes.has_missing, tree.criterion)
+    legend = make_legend(table.schema, labels, codes.has_missing, own_name(tree.criterion))
     return BagRows(codes, weights, target, legend, effort)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from spinney.ensemble.losses import Loss
     from spinney.table.schema import Schema
     from spinney.tree.forest import Forest
+    from spinney.tree.structure import Tree
 
 Floats = NDArray[np.float64]
 
@@ -32,6 +33,24 @@ class Scores(NamedTuple):
     def is_curve(self, n_rounds: int) -> bool:
         """Whether there is a number for each round."""
         return self.values.shape == (n_rounds,) and self.values.dtype == np.float64
+
+
+class OutOfBagScores(NamedTuple):
+    """What rounds have done to the rows that they left out; NaN for rounds that were not measured."""
+
+    improvement: Floats  # (n_rounds,) by how much the mean loss of these rows fell
+    scores: Floats  # (n_rounds,) that loss after the round
+
+    def find_fault(self, n_rounds: int) -> str | None:
+        """What is wrong with curves that were read."""
+        is_fine = all(curve.shape == (n_rounds,) and curve.dtype == np.float64 for curve in self)
+        return None if is_fine else f"out-of-bag scores are arrays of {n_rounds} numbers"
+
+
+class BaseModel(NamedTuple):
+    """The fitted model whose predictions boosting begins with."""
+
+    model: Any  # an estimator
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +83,10 @@ class FittedBoosting:
         set -> metric -> a value per round.
     train, validation : Scores or None
         The training loss; the curve that early stopping looks at.
+    out_of_bag : OutOfBagScores or None
+        None where they were not measured.
+    base : BaseModel or None
+        What the trees are added to (`init=estimator`); None: a constant.
     """
 
     schema: Schema
@@ -81,6 +104,8 @@ class FittedBoosting:
     curves: dict[str, dict[str, list[float]]]
     train: Scores | None
     validation: Scores | None
+    out_of_bag: OutOfBagScores | None = None
+    base: BaseModel | None = None
 
     @property
     def n_raw(self) -> int:
@@ -105,6 +130,14 @@ class FittedBoosting:
     def to_units(self, x: Any) -> Any:
         """Numbers of the user, or None, in units of 2**exponent."""
         return in_units(x, self.exponent)
+
+
+def take_estimator_tree(fitted: FittedBoosting, t: int) -> Tree:
+    """Tree number t, its leaves in the units of raw scores."""
+    tree = fitted.forest[t]
+    if fitted.exponent == 0:
+        return tree
+    return replace(tree, threshold=np.where(tree.is_leaf, np.ldexp(tree.threshold, fitted.exponent), tree.threshold))
 
 
 def in_units(x: Any, exponent: int) -> Any:
@@ -149,6 +182,10 @@ def find_curve_fault(fitted: FittedBoosting) -> str | None:
     for scores in (fitted.train, fitted.validation):
         if scores is not None and not scores.is_curve(n_rounds):
             return f"scores are an array of {n_rounds} numbers"
+    if fitted.out_of_bag is not None:
+        fault = fitted.out_of_bag.find_fault(n_rounds)
+        if fault is not None:
+            return fault
     if fitted.train is not None and fitted.train.values.tolist() != curves.get("train", {}).get("loss"):
         return "the scores of the training rows are not their learning curve"
     return None

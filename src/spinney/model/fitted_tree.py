@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from spinney.reading.explaining import Explanation, explain
 from spinney.table.schema import Schema, refuse_infinite
 from spinney.tree.predict import smooth_shares
 from spinney.tree.pruning_report import PruningReport
+from spinney.tree.sklearn_view import SklearnView
 from spinney.tree.structure import Legend, Tree
 
 PATH_COLUMNS = {"alpha": "f", "n_leaves": "i", "error": "f", "standard_error": "f"}  # of `CrossValidation.results`
@@ -62,6 +64,11 @@ class FittedTree:
     classes: NDArray[Any] | None
     pruning: Pruning | None = None
 
+    @cached_property
+    def view(self) -> SklearnView:
+        """The tree by scikit-learn's names."""
+        return SklearnView(self.tree)
+
     @property
     def report(self) -> PruningReport | None:
         """What pruning has done, if it has."""
@@ -81,18 +88,6 @@ def explain_row(
         refuse_infinite(values[None], fitted.schema)
     smoothed = None if smoothing is None else smooth_shares(fitted.tree, smoothing)
     return explain(fitted.tree, values, unseen, smoothed)
-
-
-def passed_nodes(tree: Tree, leaf: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The nodes on the way to each leaf, from the root on, end to end; and where each begins, (n_rows + 1,)."""
-    ends = np.concatenate([[0], np.cumsum(tree.depths[leaf] + 1)])
-    nodes = np.empty(ends[-1], np.int64)
-    last, at = leaf, ends[1:] - 1  # of the rows still under way to the root
-    while len(last):
-        nodes[at] = last
-        is_below = last > 0
-        last, at = tree.parent[last[is_below]], at[is_below] - 1
-    return nodes, ends
 
 
 # --- checks ---

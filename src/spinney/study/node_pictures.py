@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney._types import SUBSET, THRESHOLD
-from spinney.model.fitted_tree import passed_nodes
 from spinney.reading.wording import level_name, rounded, rounded_cut
 from spinney.study.evidence import NodePicture
 from spinney.table.columns import open_columns
 from spinney.table.schema import Schema, encode
-from spinney.tree.predict import find_leaves
+from spinney.tree.predict import find_leaves, passed_nodes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -63,9 +63,9 @@ def view_tree(
     whole = clone(model).set_params(ccp_alpha=0.0, ccp_risk="impurity", pruning=None).fit(X, y)
     path = whole.prune("cost_complexity", X, y, ccp_alpha="cv", cv=cv)
     found = path.cv_results_
-    all_steps = cut_sequence(whole.tree_)
+    all_steps = cut_sequence(whole.tree_.arrays)
     first = next(number for number, step in enumerate(all_steps) if step.n_leaves <= most)
-    shown = cut_short(whole.tree_, all_steps, first)
+    shown = cut_short(whole.tree_.arrays, all_steps, first)
     errors, spreads = found["error"][first:], found["standard_error"][first:]
     is_known = bool(np.isfinite(errors).all())
     steps = tuple(
@@ -91,7 +91,7 @@ def view_tree(
         steps=steps,
         chosen=chosen,
         one_error=pruned if is_known else 0,
-        measure=MEASURES[bool(whole.tree_.n_classes)],
+        measure=MEASURES[is_classifier(whole)],
         trace_columns=columns,
         trace_rows=rows,
         trace_words=words,

@@ -21,4 +21,5 @@
 | `pessimistic.py` | pessimistic pruning |
 | `pruning_report.py` | what a pruning has done |
 | `subtree.py` | what is left of a tree when nodes become leaves |
+| `sklearn_view.py` | a tree by scikit-learn's names |
 """

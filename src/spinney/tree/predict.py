@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
+    from scipy.sparse import csr_matrix
 
     from spinney.table.coding import Codes
     from spinney.table.sparse import Values
@@ -314,3 +315,23 @@ def count_up(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     """0 .. size - 1 for each size, end to end."""
     end = np.cumsum(sizes)
     return np.arange(int(sizes.sum())) - np.repeat(end - sizes, sizes)
+
+
+def passed_nodes(tree: Tree, leaf: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The nodes on the way to each leaf, from the root on, end to end; and where each begins, (n_rows + 1,)."""
+    ends = np.concatenate([[0], np.cumsum(tree.depths[leaf] + 1)])
+    nodes = np.empty(ends[-1], np.int64)
+    last, at = leaf, ends[1:] - 1  # of the rows still under way to the root
+    while len(last):
+        nodes[at] = last
+        is_below = last > 0
+        last, at = tree.parent[last[is_below]], at[is_below] - 1
+    return nodes, ends
+
+
+def mark_paths(tree: Tree, leaf: NDArray[np.int64]) -> csr_matrix:
+    """1 for each node that the rows of these leaves have passed, shape (n_rows, n_nodes)."""
+    from scipy.sparse import csr_matrix
+
+    nodes, ends = passed_nodes(tree, leaf)
+    return csr_matrix((np.ones(len(nodes), np.int64), nodes, ends), shape=(len(leaf), tree.n_nodes))

@@ -337,13 +337,18 @@ class Tree:
 
     def importances(self) -> NDArray[np.float64]:
         """Impurity decrease by the tests of each feature, weighted and scaled to sum 1, shape (n_features,)."""
+        total = self.decreases()
+        scale = total.sum()
+        return total / (scale if scale > 0.0 else 1.0)
+
+    def decreases(self) -> NDArray[np.float64]:
+        """Impurity decrease by the tests of each feature, weighted, in the units of `impurity`, shape (n_features,)."""
         loss = self.weight / self.weight[0] * self.impurity
         inner = np.flatnonzero(~self.is_leaf)
         below = self.sum_branches(loss)
         decrease = loss[inner] - below[inner]
         total = np.bincount(self.feature[inner], np.maximum(decrease, 0.0), minlength=self.n_features)
-        scale = total.sum()
-        return total / (scale if scale > 0.0 else 1.0)
+        return total.astype(np.float64, copy=False)  # of a single leaf it is a count of nothing
 
     def to_text(self, max_depth: int | None = None, *, numbers: bool = False) -> str:
         """Draw the tree in text, one line per node.

@@ -1,0 +1,86 @@
+"""The parts of a fitted boosted model: made again from the attributes of a file, joined in a warm start."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spinney.model.container import BrokenFileError
+from spinney.model.fitted_boosting import BaseModel, FittedBoosting, OutOfBagScores, Scores
+
+if TYPE_CHECKING:
+    from spinney.ensemble.oob_stopping import OutOfBagCurve
+    from spinney.table.schema import Schema
+
+
+def make_fitted_boosting(values: dict[str, Any]) -> FittedBoosting:
+    """A model from its fitted attributes, by the names that files have."""
+    scores = {
+        name: None if values.get(name) is None else Scores(values[name])
+        for name in ("train_score_", "validation_score_")
+    }
+    return FittedBoosting(
+        schema=values["_schema"],
+        classes=values.get("classes_"),
+        forest=values["forest_"],
+        loss=values["_loss"],
+        start=values["_start"],
+        exponent=values.get("_exponent", 0),
+        best_round=values["best_iteration_"],
+        seed=values["_seed"],
+        max_features=values["max_features_"],
+        chosen=values.get("chosen_params_"),
+        class_factors=values.get("_class_factors"),
+        hashes=values["_marks"],
+        curves=values["evals_result_"],
+        train=scores["train_score_"],
+        validation=scores["validation_score_"],
+        out_of_bag=restore_curves(values),
+        base=BaseModel(values["init_estimator_"]) if "init_estimator_" in values else None,
+    )
+
+
+def restore_curves(values: dict[str, Any]) -> OutOfBagScores | None:
+    """The out-of-bag curves of a file, if it has them; they come together."""
+    names = ("oob_improvement_", "oob_scores_")
+    found = [values[name] for name in names if values.get(name) is not None]
+    if len(found) == 1:
+        raise BrokenFileError(f"{' and '.join(names)} come together")
+    return OutOfBagScores(*found) if found else None
+
+
+def join_curves(old: FittedBoosting | None, new: OutOfBagCurve | None, n_rounds: int) -> OutOfBagScores | None:
+    """The out-of-bag curves of all rounds, NaN for those that were not measured; None: none was."""
+    before = None if old is None else old.out_of_bag
+    if before is None and new is None:
+        return None
+    curves = []
+    for name in ("improvement", "scores"):
+        curve = np.full(n_rounds, np.nan)
+        if before is not None:
+            curve[: len(before.scores)] = getattr(before, name)
+        if new is not None:
+            measured = new.improvement if name == "improvement" else new.score
+            curve[n_rounds - len(measured) :] = measured
+        curves.append(curve)
+    return OutOfBagScores(*curves)
+
+
+def find_difference(
+    old: FittedBoosting, hashes: dict[str, str], schema: Schema, labels: tuple[Any, ...] | None
+) -> str | None:
+    """Why the rounds of an old model cannot go on with the data of a fit; None: they can.
+
+    Rows, targets and weights may be others.
+    """
+    if schema.n_features != old.schema.n_features:
+        return f"X has {schema.n_features} columns, and had {old.schema.n_features}"
+    if schema.levels != old.schema.levels:
+        return "X differs in the levels of its categories"
+    if schema.dates != old.schema.dates:
+        return "X differs in its dates"
+    before = None if old.classes is None else tuple(old.classes.tolist())
+    if labels != before:
+        return f"y differs: its classes are {labels!r:.60}, and were {before!r:.60}"
+    return None if hashes["loss"] == old.hashes["loss"] else "loss differs"
