@@ -258,6 +258,7 @@ def test_codes_in_a_store_are_used_again(tmp_path, monkeypatch):
         (spinney.C45Classifier(), "use CARTClassifier"),
         (spinney.ID3Regressor(), "use CARTRegressor"),
         (spinney.CARTClassifier(missing="surrogate"), "set missing='learned'"),
+        (spinney.GradientBoostingClassifier(init=spinney.CARTClassifier()), "init=CARTClassifier of .* set init=None"),
         (spinney.CARTRegressor(leaf_model="linear"), "set leaf_model=None"),
         (spinney.RandomForestRegressor(keep_members=True), "GradientBoostingRegressor"),
         (spinney.BaggingClassifier(spinney.C45Classifier()), "use CART trees as members"),

@@ -219,8 +219,8 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         """A model to begin with is fitted to the rows of X themselves."""
         if self.init is not None and not isinstance(self.init, str):
             raise ValueError(
-                f"init={type(self.init).__name__} of {type(self).__name__} needs the rows in memory, and X is a scan: set "
-                "init=None, or give what the model says of the rows as init_score"
+                f"init={type(self.init).__name__} of {type(self).__name__} needs the rows in memory, and X is a scan: "
+                "set init=None, or give what the model says of the rows as init_score"
             )
 
     def _read_data(self, X: Any, y: Any, sample_weight: Any, init_score: Any) -> BoostingData:
