@@ -11,6 +11,7 @@ from spinney.study.evidence import (
     Importance,
     LearningCurve,
     PruningStep,
+    Reasons,
     Residuals,
     Separation,
     TreeNode,
@@ -119,6 +120,8 @@ def make_evidence(name="weight", *, is_classes=True):
             Dependence("colour", False, ("red", "green"), (0.4, 0.6), ((0.3, 0.7),), (70, 50),
                        "apple" if is_classes else None),
         ),
+        reasons=Reasons("apple" if is_classes else None, 0.5, (name, "colour"), ((0.2, -0.1), (-0.3, 0.0), (0.1, 0.05)),
+                        ((105.0, "red"), (90.0, None), (None, "green")), (0.01, 0.0, -0.02), 3, (4, 17, 30), (0, 2, 1)),
         tree=make_tree(name, is_classes=is_classes),
     )  # fmt: skip
     if is_classes:

@@ -68,7 +68,7 @@ def page(request):
 def test_a_page_has_all_sections_in_order(page):
     keys = [one["attributes"]["id"] for one in page.all("section")]
     assert keys == ["advice", "methods", "learning-curves", "predictions", "coverage", "importances", "dependence",
-                    "tree", "first-split", "data", "run"]  # fmt: skip
+                    "reasons", "tree", "first-split", "data", "run"]  # fmt: skip
     links = [one["attributes"]["href"] for one in page.all("a")]
     assert links == ["#report", *(f"#{key}" for key in keys)]
     assert len(page.all("h1")) == 1
@@ -146,7 +146,7 @@ def test_parts_that_are_missing_say_why():
     reasons = [one["text"] for one in page.all("p") if one["attributes"].get("class") == "missing"]
     assert reasons == ["This part was not looked at.", *["Not shown: the budget was spent."] * 2]
     bare = Page(make_report(replace(make_study(), stopped="interrupt", is_partial=True)))
-    assert len([one for one in bare.all("p") if one["attributes"].get("class") == "missing"]) == 7
+    assert len([one for one in bare.all("p") if one["attributes"].get("class") == "missing"]) == 8
     assert "interrupted" in bare.texts()
 
 
@@ -195,7 +195,9 @@ def test_a_large_study_makes_a_page_of_bounded_size():
             for k in range(n_nodes)
         ),
     )  # fmt: skip
-    text = make_report(replace(study, summary=summary), replace(make_evidence("n" * 500_000), tree=tree))
+    evidence = replace(make_evidence("n" * 500_000), tree=tree)
+    reasons = replace(evidence.reasons, label="m" * 500_000, cells=((1.0, "o" * 500_000), (2.0, "p"), (3.0, "q")))
+    text = make_report(replace(study, summary=summary), replace(evidence, reasons=reasons))
     assert len(text.encode()) < LIMIT
     Page(text)
 

@@ -25,7 +25,7 @@ from spinney.study.fold_record import Stages
 from spinney.study.folds import make_folds, recall_folds
 from spinney.study.housing_evidence import find_best_ensemble, list_learning_curves, rehearse_figure
 from spinney.study.housing_setup import cut_rows
-from spinney.study.methods import choose_methods
+from spinney.study.methods import choose_methods, known_methods
 from spinney.study.result import Curve, Figure
 from spinney.study.staged import list_points
 from spinney.study.tree_view import view_tree
@@ -354,7 +354,8 @@ def test_a_budget_leaves_out_what_is_late():
     study = compare(data, methods=["id3"], n_splits=2, n_repeats=1, record=record)
     evidence = examine(study, data, record, clock=Clock(1e-9))
     assert evidence.confusion is not None  # the answers are at hand
-    late = dict.fromkeys(["tree", "importances", "worths", "dependences", "coverages"], "the budget was spent")
+    parts = ["tree", "importances", "worths", "dependences", "reasons", "coverages"]
+    late = dict.fromkeys(parts, "the budget was spent")
     assert dict(evidence.left_out) == late | {"learning_curves": "no ensemble took part"}
     assert evidence.stopped == "budget"
 
@@ -372,7 +373,7 @@ def test_an_interrupt_leaves_what_is_done():
     evidence = examine(study, data, record, on_step=stop)
     assert evidence.confusion is not None
     assert evidence.tree is not None
-    missing = dict.fromkeys(["importances", "worths", "dependences", "coverages"], "it was interrupted")
+    missing = dict.fromkeys(["importances", "worths", "dependences", "reasons", "coverages"], "it was interrupted")
     assert dict(evidence.left_out) == missing | {"learning_curves": "no ensemble took part"}
     assert evidence.stopped == "interrupt"
 
@@ -516,3 +517,22 @@ def test_a_figure_without_folds_has_no_best():
     assert list_learning_curves(figure) == ()
     with pytest.raises(ValueError, match="nothing to examine"):
         find_best_ensemble(Figure("t", "", 5, (5,), figure.curves[:1], 1, {}, 1.0))
+
+
+@compiled_only
+@pytest.mark.parametrize("key", ["forest", "boosting", "cart"])
+def test_reasons_add_up_to_the_answers(key):
+    data, record = make_data(), FoldRecord()
+    study = compare(data, methods=[key], n_splits=2, n_repeats=1, record=record)
+    reasons = examine(study, data, record).reasons
+    model = known_methods(data.summary.task)[key].make(study.seed).fit(data.X, data.y)
+    rows = [row - 1 for row in reasons.rows]
+    sums = [reasons.base + sum(row) + rest for row, rest in zip(reasons.values, reasons.others, strict=True)]
+    at = list(map(str, model.classes_)).index(reasons.label)
+    probability = model.predict_proba(data.X.take(rows))[:, at]
+    if key == "boosting":
+        probability = np.log(probability / (1.0 - probability))
+    np.testing.assert_allclose(sums, probability, rtol=1e-6, atol=1e-9)
+    answers = [sums[place] for place in reasons.chosen]
+    assert answers == sorted(answers, reverse=True)
+    assert (answers[0], answers[-1]) == (max(sums), min(sums))

@@ -10,6 +10,7 @@
 | `path_chart.py` | its pruning path, with a slider |
 | `charts.py` | the pictures of a study, a function each |
 | `shap_charts.py` | pictures of SHAP values |
+| `reason_charts.py` | those that a study has kept |
 | `chart_model.py` | `Chart`: axes, marks and words, before anything is drawn |
 | `marks.py` | what stands in a chart |
 | `scale.py` | from numbers to places |

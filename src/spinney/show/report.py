@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from spinney.show import charts
+from spinney.show import charts, reason_charts
 from spinney.show.charts import capital
 from spinney.show.data_page import describe_data
 from spinney.show.markup import Html, join, tag
@@ -29,6 +29,7 @@ MAX_NOTES = 12  # beside the advice
 MAX_TRACE = 12  # candidate splits of the root
 MAX_SENTENCE = 600  # letters of the sentence on the root
 KIND = "Comparison of tree methods"
+SCORED = ("boosting", "adaboost")  # their trees add up to scores
 UNSEEN = "This part was not looked at."
 STOPS = {
     "budget": "The budget was spent before the study was done: everything here rests on the folds that were finished.",
@@ -252,6 +253,7 @@ def show_evidence(evidence: Evidence | None, metric: str) -> list[Section]:
             "worths importances",
         ),
         ("dependence", "How predictions depend on columns", "Dependence", show_dependences, "dependences"),
+        ("reasons", "Why these answers", "Reasons", show_reasons, "reasons"),
         ("tree", "A tree to read", "The tree", show_tree, "tree"),
         ("first-split", "Its first split", "First split", show_root_split, "tree"),
     )
@@ -352,6 +354,22 @@ def show_dependences(evidence: Evidence) -> list[Html]:
             "are single rows. Where rows are few, a curve is a guess.",
         ),
         pictures(*(charts.dependence(one, target) for one in evidence.dependences)),
+    ]
+
+
+def show_reasons(evidence: Evidence) -> list[Html]:
+    """What columns added to the answers to some rows, and to three of them one by one."""
+    reasons = evidence.reasons
+    assert reasons is not None
+    what = "score, before it is a probability," if evidence.key in SCORED else "probability"
+    of_what = "prediction" if reasons.label is None else f"{what} of {shown(reasons.label)}"
+    return [
+        explained(
+            f"SHAP values: what each column of a row adds to the {of_what}, from {short(reasons.base)}, which "
+            f"{evidence.name} says where nothing is known. They add up to its answer; they tell what it does, not what "
+            "causes the target.",
+        ),
+        pictures(reason_charts.swarm(reasons), *(reason_charts.one_row(reasons, at) for at in reasons.chosen)),
     ]
 
 

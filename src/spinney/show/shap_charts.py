@@ -21,6 +21,7 @@ MAX_POINTS = 400  # of a column
 HALF = 0.38  # of the height of a level, for points that would cover each other
 N_SLOTS = 60  # along the axis: points of one stand above each other
 UP, DOWN = 0, 1  # series
+WHOLE = 1e15  # below it whole numbers are written as such
 THIRDS = ("low values", "middle values", "high values")
 
 
@@ -69,14 +70,18 @@ def swarm_chart(found: ShapValues) -> Chart:
     )
 
 
-def row_chart(found: ShapValues, row: int) -> Chart:
-    """How the answer to one row comes about: from the base, column by column, the largest first."""
+def row_chart(found: ShapValues, row: int, n_others: int = 0, others: float = 0.0) -> Chart:
+    """How the answer to one row comes about: from the base, column by column, the largest first.
+
+    others: what `n_others` columns add together that are not among the values.
+    """
     values = found.values[row]
     order = np.argsort(-np.abs(values), kind="stable")
     order, rest = order[:MAX_COLUMNS], order[MAX_COLUMNS:]
-    steps = [*values[order].tolist(), *([float(values[rest].sum())] if len(rest) else [])]
-    names = [f"{found.names[j]} = {cell_text(found.data[row, j])}" for j in order.tolist()]
-    names += [f"{len(rest)} others"] if len(rest) else []
+    n_others += len(rest)
+    steps = [*values[order].tolist(), *([float(values[rest].sum()) + others] if n_others else [])]
+    names = [f"{caption(found.names[j])} = {caption(cell_text(found.data[row, j]))}" for j in order.tolist()]
+    names += [f"{n_others} {'other' if n_others == 1 else 'others'}"] if n_others else []
     ends = np.cumsum([found.base, *steps]).tolist()
     marks: list[Mark] = [Guide(x=found.base, name=f"base {short(found.base)}")]
     for series, name, is_up in ((UP, "raises", True), (DOWN, "lowers", False)):
@@ -91,7 +96,7 @@ def row_chart(found: ShapValues, row: int) -> Chart:
         + ", ".join(f"{name} {step:+.4g}" for name, step in list(zip(names, steps, strict=True))[:3])
         + ".",
         x=Axis("answer, column by column"),
-        y=Axis("column", levels=tuple(caption(name) for name in names)),
+        y=Axis("column", levels=tuple(names)),
         marks=tuple(marks),
     )
 
@@ -164,6 +169,8 @@ def cell_text(cell: Any) -> str:
     """A value of a row."""
     if cell is None or (isinstance(cell, float) and np.isnan(cell)):
         return "missing"
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) < WHOLE:
+        return f"{cell:,.0f}"
     return short(cell) if isinstance(cell, float) else str(cell)
 
 

@@ -27,6 +27,7 @@
 | `importance.py` | what columns are worth to a forest |
 | `worth.py` | what they are worth to one method |
 | `dependence.py` | how a prediction changes with one column |
+| `reasons.py` | what columns add to single answers |
 | `tree_view.py` | one tree for a page |
 | `node_pictures.py` | the rows of its nodes, and where each is cut |
 | `housing.py` | the figure on California housing |

@@ -162,6 +162,26 @@ class Dependence:
 
 
 @dataclass(frozen=True, slots=True)
+class Reasons:
+    """What columns added to the answers to some rows (SHAP values), from the answer where nothing is known, `base`.
+
+    `values` and `cells` have a tuple for each row, of the `features` that add most; `others` is what the other columns
+    add together. For classes the answer is the probability or the score of `label`. `rows` are counted from 1;
+    `chosen` are places among them, those of the highest, the middle and the lowest answer.
+    """
+
+    label: str | None
+    base: float
+    features: tuple[str, ...]
+    values: tuple[tuple[float, ...], ...]
+    cells: tuple[tuple[float | str | None, ...], ...]
+    others: tuple[float, ...]
+    n_others: int
+    rows: tuple[int, ...]
+    chosen: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class NodePicture:
     """The training rows of a node along the feature that it tests, and where the test cuts them.
 
@@ -253,6 +273,7 @@ class Evidence:
     importances: tuple[Importance, ...] = ()
     dependences: tuple[Dependence, ...] = ()
     worths: tuple[Worth, ...] = ()
+    reasons: Reasons | None = None
     profiles: tuple[Profile, ...] = ()
     gaps: tuple[Gap, ...] = ()
     correlations: tuple[tuple[str, str, float], ...] = ()

@@ -25,6 +25,7 @@ from spinney.study.held_out import (
 from spinney.study.importance import list_importances
 from spinney.study.methods import Method, known_methods
 from spinney.study.profile import correlate, list_gaps, profile_columns
+from spinney.study.reasons import explain_answers
 from spinney.study.reproduce import write_recipe
 from spinney.study.result import describe_error
 from spinney.study.tree_view import view_tree
@@ -236,7 +237,7 @@ class EvidenceParts:
 def gather(subject: Subject, data: StudyData, record: FoldRecord, parts: EvidenceParts) -> Evidence:
     """Make the parts, those first that are cheap and tell most."""
     found: dict[str, Any] = {}
-    parts.n_all = 7
+    parts.n_all = 8
     found["profiles"] = parts.make("profiles", "the columns", lambda: profile_columns(data), is_cheap=True) or ()
     found["gaps"] = parts.make("profiles", "the columns", lambda: list_gaps(data.X), is_cheap=True) or ()
     found["correlations"] = parts.make("profiles", "the columns", lambda: correlate(data.X), is_cheap=True) or ()
@@ -280,6 +281,12 @@ def gather(subject: Subject, data: StudyData, record: FoldRecord, parts: Evidenc
             lambda: trace_columns(fitted.model(subject.model), data, columns[:N_COLUMNS], seed=subject.seed),
         )
         or ()
+    )
+    label = next((one.label for one in found["dependences"]), None)
+    found["reasons"] = parts.make(
+        "reasons",
+        "reasons",
+        lambda: explain_answers(fitted.model(subject.model), data, label=label, seed=subject.seed),
     )
     found["coverages"] = parts.make("coverages", "coverage", lambda: (measure_forest_coverage(subject, data),)) or ()
     return Evidence(
