@@ -91,6 +91,17 @@ def test_targets_and_groups_are_complete(tmp_path):
     assert leftovers(tmp_path) == []
 
 
+@pytest.mark.parametrize("n_columns", [300, 3000])
+def test_a_store_may_be_wide(n_columns, tmp_path):
+    columns = {f"x{j}": [0.5 * j, 1.0, None] for j in range(n_columns)}
+    table = pa.table({**columns, "y": [1.0, 2.0, 3.0]})
+    scanned = Scan(table, "y").store(tmp_path / "t.codes")
+    assert len(scanned.feature_names) == n_columns
+    X, y = split(table, others=())
+    model = spinney.CARTRegressor()
+    assert model_bytes(model.fit(scanned), tmp_path) == model_bytes(model.fit(X, y), tmp_path)
+
+
 def test_too_many_categories_are_refused():
     table = pa.table({"x": [f"{i}" for i in range(66_000)], "y": range(66_000)})
     with pytest.raises(ValueError, match=r"Column 'x' has more than 65,535 categories.*identifier"):

@@ -26,6 +26,7 @@ from spinney.scale.layout import (
     MOST_ROWS,
     NUMBERS,
     TARGET,
+    VALUES,
     WEIGHT,
     Layout,
     StoredColumn,
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from spinney.table.columns import Column
     from spinney.table.sources import Part, Source
 
-VALUES = "values.bin"
 NO_INTEGER = {"<i8": np.iinfo(np.int64).min, "<u8": np.iinfo(np.uint64).max}  # what marks a missing one
 
 

@@ -10,11 +10,12 @@ import numpy as np
 
 from spinney._files import replacing
 from spinney.model.container import BrokenFileError, dump, load_json
+from spinney.scale.block_files import hashes_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-SCHEMA = "schema.json"
+SCHEMA, VALUES = "schema.json", "values.bin"
 FORMAT = "spinney store"
 VERSION = 1
 LEAST_BLOCK, MOST_BLOCK = 1 << 12, 1 << 20  # rows
@@ -135,10 +136,16 @@ def read_layout(folder: Path) -> Layout:
         raise BrokenFileError(f"{folder} has no {SCHEMA}: it is no store, or was never finished.") from None
     try:
         need(len(data) <= MOST_SCHEMA_BYTES, f"it has more than {MOST_SCHEMA_BYTES} bytes")
-        content = load_json(data.decode("ascii"), len(data))
+        # a column takes more in memory than its JSON: its hashes pay for it too
+        content = load_json(data.decode("ascii"), len(data) + size_of(hashes_of(folder / VALUES)))
         return check_layout(content)
     except (BrokenFileError, UnicodeDecodeError) as error:
         raise BrokenFileError(f"{path}: {error}") from None
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file, 0 where there is none."""
+    return path.stat().st_size if path.is_file() else 0
 
 
 def check_layout(content: Any) -> Layout:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spinney._threads import count_workers
+from spinney._types import MAX_CODES
+from spinney.scale.layout import BLOCK_ROWS
 from spinney.scale.memory import show_bytes
 from spinney.table.binning import lay_out
 from spinney.table.coding import row_stride
@@ -19,6 +21,7 @@ DATE_FEATURES = 5
 TIMES = {1: "once", 2: "twice"}
 COLUMN_BYTES = 48  # of a row, while one column is sorted and coded
 WORKER_BYTES = 60  # of a row, for each tree that grows beside others: its order, its target
+EDGE_BYTES = 32  # of a code of trees: its lowest and highest value, twice while they are put together
 SCORE_BYTES = 16  # of a row, for each class beyond two or quantile beyond one
 LONG = 1e9  # seconds of work, for which all threads are worth it
 
@@ -94,7 +97,8 @@ def peak_bytes(growing: GrowingBytes, n_rows: int, n_features: int, n_workers: i
     state = width * (growing.copies - 1) + growing.state
     if growing.is_shared_out:
         state += n_workers * (width + WORKER_BYTES)
-    return READING_BYTES + n_rows * (width + max(state, COLUMN_BYTES))
+    edges = 0 if growing.has_bins else EDGE_BYTES * n_features * min(n_rows, MAX_CODES)
+    return READING_BYTES + edges + n_rows * (width + max(state, COLUMN_BYTES))
 
 
 def make_plan(
@@ -115,9 +119,11 @@ def make_plan(
     if n_rows is not None:
         if growing.is_shared_out:
             n_workers = count_workers(getattr(estimator, "n_jobs", 1), estimator.n_estimators, LONG)
-        while n_workers > 1 and memory is not None and peak_bytes(growing, n_rows, n_features, n_workers) > memory:
+        row_bytes = count_row_bytes(columns)
+        room = None if memory is None else memory - BLOCK_ROWS * row_bytes
+        while n_workers > 1 and room is not None and peak_bytes(growing, n_rows, n_features, n_workers) > room:
             n_workers -= 1
-        written, peak = n_rows * count_row_bytes(columns), peak_bytes(growing, n_rows, n_features, n_workers)
+        written, peak = n_rows * row_bytes, peak_bytes(growing, n_rows, n_features, n_workers) + BLOCK_ROWS * row_bytes
     return FitPlan(n_rows, n_features, source_bytes, written, 1 if growing.has_bins else 2, peak, memory, n_workers)
 
 

@@ -199,10 +199,10 @@ class Scan:
                 _files.unfinished.add(folder)
                 try:
                     self._write(folder)
+                    self._spilled = Store(folder, self.memory, has_shelf=False)
                 except BaseException:
                     remove_folder(folder)
                     raise
-            self._spilled = Store(folder, self.memory, has_shelf=False)
             weakref.finalize(self._spilled, remove_folder, folder)
         return self._spilled
 

@@ -11,8 +11,19 @@ import numpy as np
 from spinney.model.container import BrokenFileError
 from spinney.scale.block_files import BlockFile
 from spinney.scale.code_shelf import DiskShelf
-from spinney.scale.column_writing import NO_INTEGER, VALUES
-from spinney.scale.layout import BOOLEAN_TYPE, CATEGORIES, DATES, FEATURE, GROUPS, NUMBERS, TARGET, WEIGHT, read_layout
+from spinney.scale.column_writing import NO_INTEGER
+from spinney.scale.layout import (
+    BOOLEAN_TYPE,
+    CATEGORIES,
+    DATES,
+    FEATURE,
+    GROUPS,
+    NUMBERS,
+    TARGET,
+    VALUES,
+    WEIGHT,
+    read_layout,
+)
 from spinney.scale.plan import FitPlan, make_plan
 from spinney.scale.stored_table import StoredTable
 from spinney.table.columns import WIDE, Categories, Columns, Dates, Deferred, Numbers

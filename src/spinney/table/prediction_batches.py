@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 65_536
 BLOCK_BYTES = 8 << 20  # of CSV: no row may be longer
-PAGE_BYTES = 1 << 20  # of Parquet that are read at once
+PAGE_BYTES = 1 << 17  # of a column of Parquet that are read at once
 BOOLEANS = ("0", "false", "False", "FALSE", "1", "true", "True", "TRUE")  # as Arrow reads them: half is false
 MOST_LETTERS = 60
 BELOW = " below the header"

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SUFFIXES = (".parquet", ".csv", ".csv.gz", *ARROW_SUFFIXES)
+CELLS_AT_ONCE = 1 << 21
+LEAST_ROWS = 1024
 DIGITS = re.compile(r"(\d+)")
 
 
@@ -181,10 +183,15 @@ def make_binary(path: Path, stamp: Stamp, family: str) -> Part:
     def read(names: list[str]) -> Iterator[pa.Table]:
         with reading(path):
             if family == "parquet":
-                return open_parquet(path, BATCH_ROWS, names).rows
-            return open_ipc(path, BATCH_ROWS).rows
+                return open_parquet(path, rows_of_block(len(names)), names).rows
+            return open_ipc(path, rows_of_block(len(names))).rows
 
     return Part(str(path), opened.schema, read, stamp, opened.n_rows)
+
+
+def rows_of_block(n_columns: int) -> int:
+    """Rows of a block that is read: fewer of wide tables."""
+    return max(min(CELLS_AT_ONCE // n_columns, BATCH_ROWS), LEAST_ROWS)
 
 
 def stamp_of(path: Path) -> Stamp:
@@ -227,11 +234,11 @@ def open_stream(given: Any) -> Source:
     def read(names: list[str]) -> Iterator[pa.Table]:
         if not opened and is_one_shot:
             raise ValueError(f"{name} can be read once, and has been: scan it anew.")
-        reader = opened.pop() if opened else open_reader(given)
+        reader, n_rows = opened.pop() if opened else open_reader(given), rows_of_block(len(names))
         for batch in reader:
             batch.validate(full=True)  # another library has made it
-            for start in range(0, batch.num_rows, BATCH_ROWS):
-                yield drop_index(pa.Table.from_batches([batch.slice(start, BATCH_ROWS)])).select(names)
+            for start in range(0, batch.num_rows, n_rows):
+                yield drop_index(pa.Table.from_batches([batch.slice(start, n_rows)])).select(names)
 
     parts = [Part(name, schema, read, n_rows=getattr(given, "num_rows", None))]
     return Source(tuple(parts), merge_types(parts), is_one_shot=is_one_shot)
