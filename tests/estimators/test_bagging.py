@@ -982,7 +982,7 @@ def test_a_bag_of_one_class_is_told():
         ({"n_estimators": 0}, ValueError, "'n_estimators' parameter"),
         ({"max_features": 7}, ValueError, "max_features=7 must be <= n_features=6; give 1.0 for all"),
         ({"max_features": True}, ValueError, "'max_features' parameter of BaggingClassifier must be a number"),
-        ({"max_samples": 1.5}, ValueError, r"'max_samples' parameter .* a float in the range \(0.0, 1.0\]"),
+        ({"max_samples": -1.5}, ValueError, r"'max_samples' parameter .* a float in the range \(0.0, inf\)"),
         ({"bootstrap": "paste"}, ValueError, "'bootstrap' parameter"),
         ({"bootstrap": False, "oob_score": True}, ValueError, "Out of bag estimation only available if bootstrap=True"),
         (
@@ -1123,3 +1123,62 @@ def test_bags_may_be_larger_than_the_table(member):
     for wrong in (2.5, 100):
         with pytest.raises(ValueError, match=f"max_samples={wrong}"):
             BaggingClassifier(member, max_samples=wrong, bootstrap=False).fit(X, y)
+
+
+# --- metadata routing ------------------------------------------------------------------------------------------------
+
+
+class Asking(LogisticRegression):
+    """Keeps what it was given."""
+
+    def fit(self, X, y, sample_weight=None, colour=None, note=None):
+        self.given_ = {"colour": colour, "note": note, "n_rows": len(y)}
+        return super().fit(X, y, sample_weight)
+
+    def predict_proba(self, X, note=None):
+        self.asked_ = note
+        return super().predict_proba(X)
+
+
+class AskingWithoutWeights(Asking):
+    """Gets the rows of its bag, repeated."""
+
+    def fit(self, X, y, colour=None, note=None):
+        return super().fit(X, y, None, colour, note)
+
+
+@pytest.mark.parametrize("kind", [Asking, AskingWithoutWeights])
+def test_members_get_what_they_have_asked_for(kind):
+    X, y = make_classification(60, 4, random_state=0)
+    member = kind()
+    with sklearn.config_context(enable_metadata_routing=True):
+        member.set_fit_request(colour=True, note=True).set_predict_proba_request(note=True)
+        bag = BaggingClassifier(member, 3, random_state=0).fit(X, y, colour=np.arange(60), note="n")
+        bag.predict(X, note="asked")
+        for fitted, rows in zip(bag.estimators_, bag.estimators_samples_, strict=True):
+            expected = np.arange(60) if kind is Asking else np.sort(rows)
+            np.testing.assert_array_equal(fitted.given_["colour"], expected)
+            assert fitted.given_["note"] == "n"
+            assert fitted.asked_ == "asked"
+        with pytest.raises(TypeError, match="got unexpected argument"):
+            bag.fit(X, y, other=1)
+        with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError, match="note"):
+            BaggingClassifier(kind(), 3).fit(X, y, note="n")
+        scored = cross_validate(BaggingClassifier(kind(), 2), X, y, cv=2)
+        assert len(scored["test_score"]) == 2
+    plain = BaggingClassifier(kind(), 3, random_state=0)
+    with pytest.raises(TypeError, match=r"BaggingClassifier.fit has no argument 'note'.*enable_metadata_routing"):
+        plain.fit(X, y, note="n")
+    with pytest.raises(TypeError, match="predict has no argument 'note'"):
+        plain.fit(X, y).predict(X, note="n")
+
+
+def test_weights_of_bagging_can_be_routed_to_it():
+    X, y = make_classification(60, 4, random_state=0)
+    with sklearn.config_context(enable_metadata_routing=True):
+        bag = BaggingClassifier(n_estimators=2, random_state=0).set_fit_request(sample_weight=True)
+        bag.set_score_request(sample_weight=False)
+        found = cross_validate(bag, X, y, cv=2, params={"sample_weight": np.arange(1.0, 61.0)}, return_estimator=True)
+    weighed = found["estimator"][0].estimators_samples_[0]
+    plain = cross_validate(clone(bag), X, y, cv=2, return_estimator=True)["estimator"][0].estimators_samples_[0]
+    assert not np.array_equal(weighed, plain)

@@ -120,6 +120,18 @@ def test_the_training_loss_can_stop_the_rounds():
     assert model.n_estimators_ == best + 5
 
 
+def test_a_score_of_the_training_rows_can_stop_the_rounds():
+    X, y = table(2)
+    settings = {**WHOLE, "n_estimators": 500, "n_iter_no_change": 5, "validation_fraction": None}
+    model = GradientBoostingClassifier(**settings, scoring="accuracy").fit(X, y)
+    expected = [np.mean(stage == y) for stage in list(model.staged_predict(X))[: model.n_estimators_]]
+    np.testing.assert_allclose(model.evals_result_["scored"]["accuracy"], expected)
+    np.testing.assert_allclose(model.validation_score_, expected)
+    assert model.n_estimators_ == model.best_iteration_ + 5
+    begun = GradientBoostingClassifier(**settings, scoring="accuracy", init=LogisticRegression()).fit(X, y)
+    assert begun.validation_score_[begun.best_iteration_ - 1] == pytest.approx(begun.score(X, y))
+
+
 def test_categories_are_told():
     X = np.column_stack([np.arange(40) % 4, np.arange(40.0)])
     model = GradientBoostingRegressor(n_estimators=2, categorical_features=[0]).fit(X, X[:, 1])

@@ -36,6 +36,7 @@ A public class is three of ours deep: `Estimator`, a family (`base_...`), and th
 | `base_bagging.py` | the family of bagging |
 | `bagging.py` | bagging, pasting, random subspaces |
 | `other_members.py` | members that are not our trees |
+| `routing.py` | metadata routing to members |
 | `base_boosting.py` | the family of gradient boosting |
 | `gradient_boosting.py` | gradient boosting |
 | `interactions.py` | `interaction_cst`: which features may stand on one path |

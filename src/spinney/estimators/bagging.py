@@ -159,31 +159,32 @@ class BaggingClassifier(Classifier, Bagging):
         self.random_state = random_state
         self.verbose = verbose
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any, **params: Any) -> NDArray[np.float64]:
         """Predict class probabilities, shape (n_rows, n_classes): the mean of those of the members, or of their votes.
 
-        A class that a member's bag did not hold has probability 0 for that member.
+        A class that a member's bag did not hold has probability 0 for that member. params: arguments that members have
+        asked for, where scikit-learn's metadata routing is on; the same of the other methods.
         """
-        return self._mean_votes(X)
+        return self._mean_votes(X, "predict_proba", params)
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any, **params: Any) -> NDArray[Any]:
         """Predict the class of each row: the most probable, the first among equals."""
-        shares = self._mean_votes(X)
+        shares = self._mean_votes(X, "predict", params)
         return self.classes_[shares.argmax(axis=1)]
 
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_log_proba(self, X: Any, **params: Any) -> NDArray[np.float64]:
         """Logarithm of `predict_proba`; -inf for probability 0."""
-        return log(self._mean_votes(X))
+        return log(self._mean_votes(X, "predict_log_proba", params))
 
     @available_if(members_have("decision_function"))
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Any, **params: Any) -> NDArray[np.float64]:
         """The mean of the members' decision functions, where they have one: trees have none.
 
         Returns
         -------
         score : float64 array (n_rows,) of two classes, (n_rows, n_classes) of more
         """
-        return self._mean_decisions(X)
+        return self._mean_decisions(X, params)
 
 
 class BaggingRegressor(Regressor, Bagging):
@@ -263,6 +264,6 @@ class BaggingRegressor(Regressor, Bagging):
         self.random_state = random_state
         self.verbose = verbose
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """Predict the target of each row: the mean of what the members predict."""
-        return self._mean_votes(X)[:, 0]
+    def predict(self, X: Any, **params: Any) -> NDArray[np.float64]:
+        """Predict the target of each row: the mean of what the members predict; params: as in `BaggingClassifier`."""
+        return self._mean_votes(X, "predict", params)[:, 0]

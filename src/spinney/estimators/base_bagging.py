@@ -47,6 +47,7 @@ from spinney.estimators.other_members import (
 )
 from spinney.estimators.out_of_bag import OOB_KEPT, finish_out_of_bag, restore_out_of_bag
 from spinney.estimators.parameters import parameter
+from spinney.estimators.routing import make_router, route
 from spinney.estimators.scanned import is_scanned, unpack
 from spinney.estimators.scoring import find_oob_scorer
 from spinney.estimators.training import OpenedData, TrainingData, code_for_bags, open_training
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from spinney.model.out_of_bag import OutOfBag
     from spinney.model.predictors import VotePredictor
 
+ARGUMENTS = ("X", "y", "sample_weight", "groups", "strata")  # of `fit`
 BAGGING_CONSTRAINTS: dict[str, list[Any]] = {
     "estimator": [HasMethods(["fit", "predict"]), list, None],
     "n_estimators": [Interval(Integral, 1, None, closed="left")],
@@ -142,7 +144,34 @@ class Bagging(Estimator[FittedBagging]):
 
     # --- fitting ---
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None, strata: Any = None) -> Self:
+    def get_metadata_routing(self) -> Any:
+        """What scikit-learn's metadata routing asks: arguments of this estimator, and those of its members.
+
+        Returns
+        -------
+        MetadataRouter
+        """
+        return make_router(self, self._find_template())
+
+    def _find_template(self) -> Any:
+        """What all members are copies of; None where they are of several kinds."""
+        templates = list_templates(self, self._default())
+        return templates[0].estimator if len(templates) == 1 else None
+
+    def _route(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Arguments of a method that are the members'."""
+        return route(self, method, self._find_template(), params, ARGUMENTS if method == "fit" else ("X",))
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        strata: Any = None,
+        **fit_params: Any,
+    ) -> Self:
         """Fit the members.
 
         Parameters
@@ -158,9 +187,13 @@ class Bagging(Estimator[FittedBagging]):
             Rows of one group are drawn together, so that an out-of-bag row has no relative in the bag.
         strata : array-like (n_rows,), optional
             Bags draw from every stratum in proportion to its size.
+        **fit_params
+            Arguments of the members' `fit` that they have asked for by `set_fit_request`, where scikit-learn's metadata
+            routing is on.
         """
         with all_or_nothing(self):
             self._validate_params()
+            params = self._route("fit", fit_params)
             templates = list_templates(self, self._default())
             has_trees = is_fast(templates, self._default)
             if is_scanned(X) and not has_trees:
@@ -173,14 +206,14 @@ class Bagging(Estimator[FittedBagging]):
             group_codes, stratum_codes = self._check_units(groups, strata, data.y)
             old = self._find_old(warm_start=self.warm_start)
             seed = draw_seed(self.random_state) if old is None else old.bags.seed
-            params = bagging_params(
+            drawing = bagging_params(
                 self.bootstrap,
                 self.max_samples,
                 self.block_size,
                 parameter(self, "stratify", None),
                 has_oob=bool(self.oob_score),
             )
-            draw, weight = make_bagging_draw(params, data.n_rows, data.weight, group_codes, stratum_codes, seed)
+            draw, weight = make_bagging_draw(drawing, data.n_rows, data.weight, group_codes, stratum_codes, seed)
             draw = draw if old is None else draw.by_blocks_of(old.bags.draw)
             data = data._replace(weight=weight)
             if has_trees:
@@ -194,7 +227,7 @@ class Bagging(Estimator[FittedBagging]):
                     "bootstrap_features=True draws columns more than once, but a frame holds each column once: "
                     "pass an array, or set bootstrap_features=False"
                 )
-            self._fitted = self._fit_others(templates, data, bags, old)
+            self._fitted = self._fit_others(templates, data, bags, old, params)
             return self
 
     def _check_units(
@@ -279,7 +312,12 @@ class Bagging(Estimator[FittedBagging]):
         )
 
     def _fit_others(
-        self, templates: list[Template], data: OpenedData, bags: Bags, old: FittedBagging | None
+        self,
+        templates: list[Template],
+        data: OpenedData,
+        bags: Bags,
+        old: FittedBagging | None,
+        params: dict[str, Any],
     ) -> FittedBagging:
         """Fit members of any kind, one by one."""
         rows, y, weight = data.rows(), data.y, data.weight
@@ -298,6 +336,7 @@ class Bagging(Estimator[FittedBagging]):
             is_hard=not is_soft,
             has_oob=bool(self.oob_score),
             shift=self._find_shift(y),
+            params=params,
         )
         sums = self._start_out_of_bag(plan, y, old)
         n_new = self.n_estimators - n_old
@@ -421,22 +460,24 @@ class Bagging(Estimator[FittedBagging]):
     def _make_predictor(self) -> VotePredictor:
         return self._find_fitted().make_predictor(is_hard=self._is_hard)
 
-    def _mean_votes(self, X: Any) -> NDArray[np.float64]:
-        """Mean of the members' votes, shape (n_rows, n_classes or 1)."""
+    def _mean_votes(self, X: Any, method: str, given: dict[str, Any]) -> NDArray[np.float64]:
+        """Mean of the members' votes, shape (n_rows, n_classes or 1); given: arguments of a method that are theirs."""
         fitted = self._find_fitted()
+        params = self._route(method, given)
         if fitted.trees is not None:
             values = encode(open_x(self, X, is_fit=False), fitted.trees.schema)
             means = self._make_predictor().answer(values, self.n_jobs)
             return means if fitted.n_classes else means[:, None]
         rows = hold_rows(X, open_x(self, X, is_fit=False))
-        total = sum_member_votes(fitted, rows, count_workers(self.n_jobs, len(fitted), 0.0))
+        total = sum_member_votes(fitted, rows, count_workers(self.n_jobs, len(fitted), 0.0), params)
         return np.ldexp(total / len(fitted), fitted.shift)
 
-    def _mean_decisions(self, X: Any) -> NDArray[np.float64]:
+    def _mean_decisions(self, X: Any, given: dict[str, Any]) -> NDArray[np.float64]:
         """Mean of the members' decision functions, shape (n_rows,) or (n_rows, n_classes)."""
         fitted = self._find_fitted()
+        params = self._route("decision_function", given)
         rows = hold_rows(X, open_x(self, X, is_fit=False))
-        return sum_decisions(fitted, rows, count_workers(self.n_jobs, len(fitted), 0.0)) / len(fitted)
+        return sum_decisions(fitted, rows, count_workers(self.n_jobs, len(fitted), 0.0), params) / len(fitted)
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:

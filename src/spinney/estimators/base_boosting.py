@@ -35,7 +35,7 @@ from spinney.estimators.checks import (
     draw_seed,
     open_x,
 )
-from spinney.estimators.evaluation_sets import GivenSet, Validation, check_stopping, read_offset
+from spinney.estimators.evaluation_sets import GivenSet, Validation, read_offset
 from spinney.estimators.fingerprints import mark_weights
 from spinney.estimators.growers import RowLimits
 from spinney.estimators.interactions import check_interactions
@@ -192,7 +192,6 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         self._validate_params()
         self._refuse_clashes()
         given = validation.list_sets()
-        check_stopping(self, given)
         callbacks = check_callbacks(callbacks)
         if self.scoring != "loss":
             find_score(self.scoring, "scoring")  # a misspelt name is told before anything is read
@@ -486,8 +485,9 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             base = fit_base(self.init, X, self._to_truth(np.ldexp(y, data.exponent)), weight)
         data.offset = self._add_base(base, data.X, data, data.offset)
         tables = [rows.X for rows in given]
-        if data.is_held is not None:
-            tables = [_safe_indexing(data.X, np.flatnonzero(data.is_held))]
+        if sets and not given:
+            judges = data.keep if data.is_held is None else data.is_held
+            tables = [data.X if judges is None else _safe_indexing(data.X, np.flatnonzero(judges))]
         for rows, X in zip(sets, tables, strict=True):
             rows.offset = self._add_base(base, X, data, rows.offset)
         return base
@@ -536,9 +536,17 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         return self._with_score(rows, given.X, self._to_truth(y), data)
 
     def _hold_out(self, data: BoostingData) -> list[EvaluationSet]:
-        """Draw rows to evaluate on from the training rows, if early stopping needs them."""
-        if self.n_iter_no_change is None or self.validation_fraction is None:
+        """Draw rows to evaluate on from the training rows, if early stopping needs them.
+
+        Without a fraction the training rows judge: their loss is known anyway, a score needs them as a set.
+        """
+        if self.n_iter_no_change is None or (self.validation_fraction is None and self.scoring == "loss"):
             return []
+        if self.validation_fraction is None:
+            y, weight, offset = data.part(data.keep)
+            rows = EvaluationSet("scored", data.table.values(data.keep), y, weight, offset)
+            X = data.X if data.keep is None else _safe_indexing(data.X, np.flatnonzero(data.keep))
+            return [self._with_score(rows, X, self._to_truth(np.ldexp(y, data.exponent)), data)]
         codes = None if self._labels is None else data.y.astype(np.int32)
         data.is_held = held_out.draw_held_out(
             self.validation_fraction, len(data.y), data.is_used, codes, draw_key(data.seed, held_out.KEY)

@@ -73,12 +73,11 @@ class Validation(NamedTuple):
 
 
 def check_stopping(estimator: Any, given: list[GivenSet]) -> None:
-    """Refuse early stopping by a score without rows to judge by; the loss of the training rows is known anyway."""
-    has_rows = bool(given) or estimator.validation_fraction is not None
-    if estimator.n_iter_no_change is not None and not has_rows and estimator.scoring != "loss":
+    """Refuse early stopping without rows to judge by."""
+    if estimator.n_iter_no_change is not None and not given and estimator.validation_fraction is None:
         raise ValueError(
-            f"n_iter_no_change={estimator.n_iter_no_change} stops early by the score of rows held out, but there are "
-            "none: give X_val and y_val to fit, or a validation_fraction; scoring='loss' stops by the training loss"
+            f"n_iter_no_change={estimator.n_iter_no_change} stops early by rows held out, but there are none: give "
+            "X_val and y_val to fit, or a validation_fraction"
         )
 
 

@@ -112,7 +112,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         `y_val` of `fit`, the last set of its `eval_set`, or drawn by `validation_fraction`.
     validation_fraction : float, int or None, default=0.1
         Share or number of rows that early stopping keeps from training where it is not given any, drawn by class. None:
-        the training loss stops the rounds.
+        the training rows judge, as "scored" in curves where `scoring` is a score.
     scoring : "loss", name of a scorer, or callable, default="loss"
         What early stopping looks at: the loss, or a score(model, X, y) or metric(y_true, y_pred), of which more is
         better. Validation weights are passed on where it takes them.

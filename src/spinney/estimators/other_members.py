@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.utils.validation import has_fit_parameter
 from spinney._threads import run_tasks
 from spinney.ensemble.subspaces import member_seed
 from spinney.estimators.kept import is_fitted, kept_by
+from spinney.estimators.routing import take_params
 from spinney.table.columns import Columns, Numbers
 from spinney.table.shared_columns import take_columns
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from spinney.model.fitted_bagging import FittedBagging
 
 
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 HASHED_ROWS = 1 << 14  # of a block that is hashed at once
 
 
@@ -219,11 +222,14 @@ def fit_bag(
     y: NDArray[Any],
     counts: NDArray[np.int32],
     weight: NDArray[np.float64] | None,
+    params: dict[str, Any],
 ) -> None:
     """Fit a member on a bag, by weights where it takes them, else on the rows of the bag, repeated as often as drawn.
 
     By weights it gets all rows, each with its count as weight, 0 outside the bag, as in scikit-learn: it then knows
     every class, and a bag that lacks one is no error. Rows of weight 0 for all members stay out.
+
+    params: more arguments of its `fit`, for all rows.
     """
     if has_fit_parameter(member, "sample_weight"):
         held = counts * (1.0 if weight is None else weight)
@@ -231,11 +237,11 @@ def fit_bag(
         if weight is not None and not np.all(weight > 0.0):
             kept = np.flatnonzero(weight > 0.0)
             y, held = y[kept], held[kept]
-        X = rows.take(kept, columns)
+        X, more = rows.take(kept, columns), take_params(params, kept, len(counts))
         if np.all(held == 1.0):
-            member.fit(X, y)
+            member.fit(X, y, **more)
         else:
-            member.fit(X, y, sample_weight=held)
+            member.fit(X, y, sample_weight=held, **more)
         return
     if weight is not None and np.ptp(weight[weight > 0.0]) > 0.0:
         raise ValueError(
@@ -243,24 +249,31 @@ def fit_bag(
             "weight: set bootstrap=True, without groups, block_size and strata, or leave out sample_weight"
         )
     bag = np.repeat(np.arange(len(counts)), counts)
-    member.fit(rows.take(bag, columns), y[bag])
+    member.fit(rows.take(bag, columns), y[bag], **take_params(params, bag, len(counts)))
 
 
 def member_votes(
-    member: Any, X: Any, classes: NDArray[Any] | None, *, is_soft: bool, shift: int = 0
+    member: Any,
+    X: Any,
+    classes: NDArray[Any] | None,
+    *,
+    is_soft: bool,
+    shift: int = 0,
+    params: Mapping[str, Any] = NOTHING,
 ) -> NDArray[np.float64]:
     """The votes of a member on rows: class shares or one class, shape (n_rows, n_classes); or numbers, (n_rows, 1).
 
     A class that its bag did not hold gets nothing. Numbers are in units of `2**shift`, so that no sum overflows.
+    params: more arguments of its method.
     """
     if classes is None:
-        return np.ldexp(np.asarray(member.predict(X), np.float64).reshape(-1, 1), -shift)
+        return np.ldexp(np.asarray(member.predict(X, **params), np.float64).reshape(-1, 1), -shift)
     if is_soft:
-        given = np.asarray(member.predict_proba(X), np.float64)
+        given = np.asarray(member.predict_proba(X, **params), np.float64)
         votes = np.zeros((len(given), len(classes)))
         votes[:, np.searchsorted(classes, member.classes_)] = given
         return votes
-    named = np.searchsorted(classes, np.asarray(member.predict(X)).ravel())
+    named = np.searchsorted(classes, np.asarray(member.predict(X, **params)).ravel())
     votes = np.zeros((len(named), len(classes)))
     votes[np.arange(len(named)), named] = 1.0
     return votes
@@ -296,6 +309,7 @@ class MemberPlan:
     is_hard: bool  # members name a class, or give no shares
     has_oob: bool
     shift: int  # numbers are added up in units of 2**shift
+    params: dict[str, Any] = field(default_factory=dict)  # more arguments of the members' `fit`
 
     @property
     def draw(self) -> Draw:
@@ -332,7 +346,7 @@ class MemberFits:
         columns = plan.bags.columns(member)
         with self.named(member, template, counts):
             fitted = make_member(template, plan.bags.seed, member)  # kept itself: some fits return nothing
-            fit_bag(fitted, plan.rows, columns, plan.y, counts, plan.weight)
+            fit_bag(fitted, plan.rows, columns, plan.y, counts, plan.weight, plan.params)
             oob = np.flatnonzero(is_out) if plan.has_oob else np.zeros(0, np.int64)
             if len(oob) == 0:
                 return FittedMember(fitted, oob, np.zeros((0, 1)))
@@ -379,16 +393,20 @@ class MemberFits:
         return self.members
 
 
-def sum_member_votes(fitted: FittedBagging, rows: Rows, n_workers: int) -> NDArray[np.float64]:
+def sum_member_votes(
+    fitted: FittedBagging, rows: Rows, n_workers: int, params: Mapping[str, Any] = NOTHING
+) -> NDArray[np.float64]:
     """The votes of all members, added up in their order; numbers in units of `2**shift`."""
 
     def vote(member: Any, X: Any) -> NDArray[np.float64]:
-        return member_votes(member, X, fitted.classes, is_soft=fitted.is_soft, shift=fitted.shift)
+        return member_votes(member, X, fitted.classes, is_soft=fitted.is_soft, shift=fitted.shift, params=params)
 
     return sum_members(fitted, rows, vote, n_workers)
 
 
-def sum_decisions(fitted: FittedBagging, rows: Rows, n_workers: int) -> NDArray[np.float64]:
+def sum_decisions(
+    fitted: FittedBagging, rows: Rows, n_workers: int, params: Mapping[str, Any] = NOTHING
+) -> NDArray[np.float64]:
     """The decision functions of all members, added up in their order."""
 
     def decide(member: Any, X: Any) -> NDArray[np.float64]:
@@ -397,7 +415,7 @@ def sum_decisions(fitted: FittedBagging, rows: Rows, n_workers: int) -> NDArray[
                 "decision_function needs members that know every class, and a bag lacked one: stratify='class' draws "
                 "from every class; or use predict_proba"
             )
-        return np.asarray(member.decision_function(X), np.float64)
+        return np.asarray(member.decision_function(X, **params), np.float64)
 
     return sum_members(fitted, rows, decide, n_workers)
 
