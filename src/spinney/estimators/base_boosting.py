@@ -480,7 +480,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         check_base(self, self.init)
         base = None if old is None or old.base is None else old.base.model
         if base is None:
-            X = data.X if data.keep is None else _safe_indexing(data.X, np.flatnonzero(data.keep))
+            X = take_given_rows(data.X, data.keep)
             y, weight, _ = data.part(data.keep)
             base = fit_base(self.init, X, self._to_truth(np.ldexp(y, data.exponent)), weight)
         data.offset = self._add_base(base, data.X, data, data.offset)
@@ -545,7 +545,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         if self.validation_fraction is None:
             y, weight, offset = data.part(data.keep)
             rows = EvaluationSet("scored", data.table.values(data.keep), y, weight, offset)
-            X = data.X if data.keep is None else _safe_indexing(data.X, np.flatnonzero(data.keep))
+            X = take_given_rows(data.X, data.keep)
             return [self._with_score(rows, X, self._to_truth(np.ldexp(y, data.exponent)), data)]
         codes = None if self._labels is None else data.y.astype(np.int32)
         data.is_held = held_out.draw_held_out(
@@ -555,8 +555,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         evaluated = EvaluationSet("valid", data.table.values(data.is_held), y, weight, offset)
         if self.scoring == "loss":
             return [evaluated]
-        rows = np.flatnonzero(data.is_held)
-        X = take_columns(data.X, rows, None) if isinstance(data.X, Columns) else _safe_indexing(data.X, rows)
+        X = take_given_rows(data.X, data.is_held)
         return [self._with_score(evaluated, X, self._to_truth(np.ldexp(y, data.exponent)), data)]
 
     def _with_score(self, rows: EvaluationSet, X: Any, truth: NDArray[Any], data: BoostingData) -> EvaluationSet:
@@ -680,6 +679,14 @@ def pythonic(number: Any) -> int | float:
 def add_rounds_of(forest: Forest) -> Any:
     """A function of (rounds, values, raw) that adds rounds of a forest to the scores of all rows."""
     return lambda rounds, values, raw: add_rounds(forest, rounds, values, 0, len(values), raw)
+
+
+def take_given_rows(X: Any, is_taken: NDArray[np.bool_] | None) -> Any:
+    """Some rows of X as it was given to `fit`; None: all of them."""
+    if is_taken is None:
+        return X
+    rows = np.flatnonzero(is_taken)
+    return take_columns(X, rows, None) if isinstance(X, Columns) else _safe_indexing(X, rows)
 
 
 def check_callbacks(callbacks: Any) -> list[Any]:
