@@ -441,7 +441,9 @@ def test_fault_045_classes_of_any_type(classifier, labels):
     assert model.classes_.tolist() == sorted(labels.tolist())
     assert model.score(X, y) == 1.0
     members = np.ravel(getattr(model, "estimators_", []))
-    said = np.dtype(np.float64) if classifier is GradientBoostingClassifier else y.dtype  # whose trees say scores
+    said = (
+        np.dtype(np.float64) if classifier.__name__ == "GradientBoostingClassifier" else y.dtype
+    )  # whose trees say scores
     assert {member.predict(X).dtype for member in members} <= {said}
 
 
