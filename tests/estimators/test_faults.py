@@ -441,9 +441,8 @@ def test_fault_045_classes_of_any_type(classifier, labels):
     assert model.classes_.tolist() == sorted(labels.tolist())
     assert model.score(X, y) == 1.0
     members = np.ravel(getattr(model, "estimators_", []))
-    said = (
-        np.dtype(np.float64) if classifier.__name__ == "GradientBoostingClassifier" else y.dtype
-    )  # whose trees say scores
+    is_boosted = classifier.__name__ == "GradientBoostingClassifier"  # whose trees say scores
+    said = np.dtype(np.float64) if is_boosted else y.dtype
     assert {member.predict(X).dtype for member in members} <= {said}
 
 
