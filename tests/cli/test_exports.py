@@ -82,3 +82,10 @@ def test_rows_to_check_are_read_as_predict_reads_them(tmp_path):
     fails(run("export", path, "--to", "c", "--check", other), "lacks columns that the model was fitted on: 'sold'")
     other.write_text("sold,shop\n")
     fails(run("export", path, "--to", "c", "--check", other), "has no rows")
+
+
+def test_a_dash_is_stdout(model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    plain, dashed = (run("export", model, "--to", "python", *more) for more in ((), ("--out", "-")))
+    assert dashed.stdout == plain.stdout != ""
+    assert not (tmp_path / "-").exists()

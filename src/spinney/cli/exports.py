@@ -17,7 +17,7 @@ DIALECTS = ("sqlite", "duckdb", "postgresql")
 @click.command()
 @click.argument("model", type=click.Path())
 @click.option("--to", type=click.Choice([*LANGUAGES, "js"]), help="The language; by default that of --out's suffix.")
-@click.option("--out", metavar="FILE", type=click.Path(), help="The file to write; by default stdout.")
+@click.option("--out", metavar="FILE", type=click.Path(), help="The file to write; by default, and as -, stdout.")
 @click.option("--dialect", type=click.Choice(DIALECTS), help="sql: of which engine; default: sqlite.")
 @click.option("--table", metavar="NAME", help="sql: the table to query; default: data.")
 @click.option("--key", metavar="COLUMN", multiple=True, help="sql: a column beside the answers; repeatable.")
@@ -42,6 +42,7 @@ def export(
     """
     import spinney
 
+    out = None if out == "-" else out
     if out is None and to is None:
         raise Problem(f"say what to export to: --to {', '.join(LANGUAGES)}; or --out FILE with their suffix")
     if out is None and as_json:
