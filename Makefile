@@ -19,7 +19,7 @@ $(BIN)/lint-imports
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help study test test-all test-nojit test-bounds browser lint format type check docs bench fuzz clean
+.PHONY: help study test test-all test-nojit test-peers test-bounds browser lint format type check docs bench fuzz clean
 .PHONY: compiled checked
 
 help: ## this list
@@ -56,6 +56,9 @@ test-nojit: $(ENV)/dev.stamp ## the tests with interpreted kernels, and what the
 	$(BIN)/coverage report --include="src/spinney/kernels/*" --fail-under=0
 	@echo "all of src/, which has a floor:"
 	$(BIN)/coverage report
+
+test-peers: $(ENV)/dev.stamp ## scikit-learn's own tests with our classes in the place of its own
+	$(PYTEST) -n $(JOBS) -p no:randomly tests/peers
 
 test-bounds: $(ENV)/dev.stamp ## the tests with every array index checked
 	NUMBA_BOUNDSCHECK=1 HYPOTHESIS_PROFILE=quick $(PYTEST) -n $(JOBS) -m "not slow"

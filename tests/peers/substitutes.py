@@ -24,7 +24,7 @@ ALIKE = {
 }
 EXACT = {"newton": False, "max_bins": None, "min_child_weight": 0.0, "reg_lambda": 0.0, "cat_penalty": 0.0}
 BINNED = {"subsample": 1.0, "cat_penalty": 0.0, "newton": True}
-RENAMED = {"max_iter": "n_estimators", "l2_regularization": "reg_lambda", "quantile": "alpha"}
+RENAMED = {"max_iter": "n_estimators", "l2_regularization": "reg_lambda"}
 
 
 def take_params(theirs, changed):
@@ -33,11 +33,11 @@ def take_params(theirs, changed):
     return [each.replace(default=changed.get(each.name, each.default)) for each in found]
 
 
-def make_class(ours, theirs, fixed, renamed=(), changed=(), extra=()):
+def make_class(ours, theirs, fixed, renamed=(), changed=(), extra=(), name=None):
     """A class of ours with the parameters of `theirs`.
 
     fixed: values of parameters that only ours has; renamed: our names for some of theirs; changed: other defaults;
-    extra: attributes of the class.
+    extra: attributes of the class; name: by default that of `theirs`.
     """
     own = {name: each.default for name, each in inspect.signature(ours).parameters.items()}
     params = take_params(theirs, dict(changed))
@@ -54,10 +54,28 @@ def make_class(ours, theirs, fixed, renamed=(), changed=(), extra=()):
     names = {each.name for each in params}
     body = {name: value for name, value in (own | fixed).items() if name not in names}
     body |= {other: property(lambda self, name=name: getattr(self, name)) for name, other in renamed.items()}
-    body |= {"__init__": __init__, "__module__": ours.__module__, "__doc__": ours.__doc__, **dict(extra)}
+    body |= {"__init__": __init__, "__module__": __name__, "__doc__": ours.__doc__, **dict(extra)}
     rules = dict(ours._parameter_constraints)
     body["_parameter_constraints"] = rules | {name: rules[other] for name, other in renamed.items() if other in rules}
-    return type(theirs.__name__, (ours,), body)
+    name = name or theirs.__name__
+    made = globals()[name] = type(name, (ours,), body)  # where pickles find it
+    return made
+
+
+def read_level(model):
+    """HGB has no level unless the loss wants one."""
+    return 0.9 if model.quantile is None else model.quantile
+
+
+def read_scoring(model):
+    """HGB takes None for the score of the estimator."""
+    given = model.__dict__["scoring"]
+    return given if given is not None else "accuracy" if hasattr(model, "predict_proba") else "r2"
+
+
+def write_scoring(model, value):
+    """Keep what was given."""
+    model.__dict__["scoring"] = value
 
 
 def read_patience(model):
@@ -74,12 +92,19 @@ def list_substitutes():
     """What stands in for what: (module, name, class)."""
     found = [(module, name, getattr(spinney, own)) for module, names in ALIKE.items() for name, own in names.items()]
     for kind in ("Classifier", "Regressor"):
+        single, cart = getattr(sklearn.tree, f"ExtraTree{kind}"), getattr(spinney, f"CART{kind}")
+        drawn = {name: inspect.signature(single).parameters[name].default for name in ("splitter", "max_features")}
+        found.append((sklearn.tree, single.__name__, make_class(cart, cart, {}, changed=drawn, name=single.__name__)))
         ours = getattr(spinney, f"GradientBoosting{kind}")
         exact = getattr(sklearn.ensemble, f"GradientBoosting{kind}")
         binned = getattr(sklearn.ensemble, f"HistGradientBoosting{kind}")
-        patience = {"n_iter_no_change": property(read_patience, write_patience)}
+        more = {
+            "n_iter_no_change": property(read_patience, write_patience),
+            "scoring": property(read_scoring, write_scoring),
+            "alpha": property(read_level),
+        }
         found += [
             (sklearn.ensemble, exact.__name__, make_class(ours, exact, EXACT)),
-            (sklearn.ensemble, binned.__name__, make_class(ours, binned, BINNED, RENAMED, extra=patience)),
+            (sklearn.ensemble, binned.__name__, make_class(ours, binned, BINNED, RENAMED, extra=more)),
         ]
     return found
