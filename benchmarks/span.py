@@ -18,6 +18,7 @@ import os
 import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -109,7 +110,7 @@ def metered() -> Iterator[tuple[Meter, Counter[str]]]:
 
     meter, spans = Meter(), Counter[str]()
     crew: Any = _threads._Pool  # noqa: SLF001  threads of one call
-    run_team, run_pool = _threads.Team.run, crew.run
+    run_team, run_pool, run_map = _threads.Team.run, crew.run, ThreadPoolExecutor.map
 
     def team(self: Any, work: Callable[[int], None]) -> None:
         parts = Parts(self.n_workers, meter)
@@ -129,11 +130,21 @@ def metered() -> Iterator[tuple[Meter, Counter[str]]]:
         spans[find_caller()] += span - (sum(parts.inner) if self.n_workers == 1 else 0.0)
         return result
 
-    _threads.Team.run, crew.run = team, pool  # type: ignore[method-assign]
+    def spread(self: Any, work: Callable[..., Any], *given: Any) -> Iterator[Any]:
+        tasks = list(zip(*given, strict=True))
+        parts = Parts(len(tasks), meter)
+        result, span = parts.share(
+            lambda: list(run_map(self, lambda k: parts.time(k, lambda: work(*tasks[k])), range(len(tasks)))),
+            lambda inside: max(deal(parts.costs, self._max_workers), inside),
+        )
+        spans[find_caller()] += span
+        return iter(result)
+
+    _threads.Team.run, crew.run, ThreadPoolExecutor.map = team, pool, spread  # type: ignore[method-assign]
     try:
         yield meter, spans
     finally:
-        _threads.Team.run, crew.run = run_team, run_pool  # type: ignore[method-assign]
+        _threads.Team.run, crew.run, ThreadPoolExecutor.map = run_team, run_pool, run_map  # type: ignore[method-assign]
 
 
 # --- Cases --------------------------------------------------------------------------------------------------

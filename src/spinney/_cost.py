@@ -12,6 +12,7 @@ VISIT_SECONDS = 6e-6  # one row of one feature at one level of a tree, interpret
 TEXTBOOK_VISIT_SECONDS = 2e-5  # the same, for ID3 and C4.5
 TRACE_VISIT_SECONDS = 2e-6  # the same, for a trace: kernels search large subsets of levels only
 COMPILED_SHARE = 1 / 200  # of the time that interpreted kernels take
+CODING_SECONDS = 6e-8  # one value into a code: most of it is sorting
 ROUTE_SECONDS = 1e-7  # one row through one tree, compiled
 SHORT_SECONDS = 0.02  # over before anyone could interrupt it
 BAR_SECONDS = 0.5  # over before a progress bar would be of use

@@ -266,7 +266,7 @@ class Bagging(Estimator[FittedBagging]):
             weight = weigh_classes(base.class_weight, self.classes_, data.y, data.weight)
             data = data._replace(weight=weight)
         n_new, n_drawn = self.n_estimators - n_old, bags.spaces.n_drawn
-        rows = code_for_bags(data, labels, base, n_drawn, n_new)
+        rows = code_for_bags(data, labels, base, n_drawn, n_new, self.n_jobs)
         params = replace(cart_params(base, data.table.n_rows, n_drawn), has_random_feature_order=self.estimator is None)
         draws_features = params.max_features is not None or not bags.spaces.is_whole
         plan = Plan(

@@ -71,7 +71,7 @@ def fit_forest(
         draw = draw.by_blocks_of(old.draw)
         refuse_other_bags(old, draw, mark_weights(weight, like=like), honest_fraction)
     n_new = model.n_estimators - (0 if old is None else len(old.forest))
-    rows = code_for_bags(data._replace(weight=weight), labels, model, schema.n_features, n_new)
+    rows = code_for_bags(data._replace(weight=weight), labels, model, schema.n_features, n_new, model.n_jobs)
     plan = make_plan(model, data, rows, draw, honest_fraction)
     score = find_oob_scorer(model.oob_score) if plan.has_oob else None
     sums = start_out_of_bag(plan, data.y, old, rows.effort.kernels) if plan.has_oob else None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spinney._cost import BAR_SECONDS, COMPILED_SHARE, SHORT_SECONDS, VISIT_SECONDS, growing_seconds
+from spinney._cost import BAR_SECONDS, CODING_SECONDS, COMPILED_SHARE, SHORT_SECONDS, VISIT_SECONDS, growing_seconds
 from spinney._criteria import CRITERIA, own_name
 from spinney._jit import kernels
 from spinney._threads import count_workers
@@ -223,11 +223,16 @@ class BagRows(NamedTuple):
 
 
 def code_for_bags(
-    data: TrainingData, labels: tuple[Any, ...] | None, tree: Any, n_features: int, n_trees: int
+    data: TrainingData,
+    labels: tuple[Any, ...] | None,
+    tree: Any,
+    n_features: int,
+    n_trees: int,
+    n_jobs: int | None = 1,
 ) -> BagRows:
     """Code all rows once for many trees; tree: has `criterion`, `max_bins`, and for numbers `min_target_std`.
 
-    labels: the classes, or None for numbers; n_features: that a tree sees.
+    labels: the classes, or None for numbers; n_features: that a tree sees; n_jobs: threads, where they pay.
     """
     table, weight = data.table, data.weight
     effort = estimate_effort(growing_seconds(table.n_rows, n_features, n_trees))
@@ -238,7 +243,9 @@ def code_for_bags(
         target = value_target(mask_unweighted(data.y, weight), weights, has_square=has_square)
     else:
         target = class_target(data.y, len(labels), weights)
-    codes = code_table(table, weights.values, int(tree.max_bins), effort.kernels)
+    n_workers = count_workers(n_jobs, table.schema.n_features, table.n_rows * table.schema.n_features * CODING_SECONDS)
+    n_workers = n_workers if table.most_workers is None else min(n_workers, table.most_workers)
+    codes = code_table(table, weights.values, int(tree.max_bins), effort.kernels, n_workers=n_workers)
     weights, target = with_room(weights, target)
     legend = make_legend(table.schema, labels, codes.has_missing, own_name(tree.criterion))
     return BagRows(codes, weights, target, legend, effort)

@@ -32,9 +32,9 @@ FEW_BLOCKS, FEW_ROWS = 16, 256  # so many blocks, for threads to share, unless t
 def run_blocks(add: Callable[[int, int], None], n_rows: int, n_trees: int, n_jobs: int | None) -> None:
     """Call add(lo, hi) for blocks of rows that go through trees, in threads where these pay."""
     seconds = n_rows * n_trees * ROUTE_SECONDS
-    n_at_once = min(max(n_rows // 4, FEWEST_ROWS), MOST_ROWS)
+    n_workers = count_workers(n_jobs, -(-n_rows // FEWEST_ROWS), seconds)
+    n_at_once = min(max(n_rows // (2 * max(n_workers, 2)), FEWEST_ROWS), MOST_ROWS)
     n_tasks = -(-n_rows // n_at_once)
-    n_workers = count_workers(n_jobs, n_tasks, seconds)
     kernels(min(n_at_once, n_rows) * n_trees * TYPICAL_DEPTH * STEP_SECONDS)  # imported here, not in a thread
 
     def work(task: int, _: Any) -> None:

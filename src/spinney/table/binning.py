@@ -7,7 +7,6 @@ Numeric columns are cut into bins of about equal weight; a category keeps its le
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,17 +15,18 @@ from spinney._jit import kernels as choose_kernels
 from spinney._types import CODE, FEATURE_ROWS, IS_BINNED, IS_CATEGORICAL, MAX_CODES, N_CODES, OFFSET
 from spinney.kernels.common.structs import BinSegments, ByteTable, FloatTable
 from spinney.table.coding import CACHE_LINE, midpoints, sort_rows
+from spinney.table.column_workers import open_workers, run_all
 from spinney.table.fixed_point import fix_weights
 from spinney.table.stored_codes import code_stored_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
+    from spinney.table.column_workers import Share
     from spinney.table.ingest import Table
 
-    Share = Callable[..., Iterable[Any]]  # `map`, or that of a pool of threads
 
 SHELVED = "bins"  # what a shelf calls them
 MOST_NARROW = 255  # codes that fit a byte beside the missing one
@@ -170,24 +170,6 @@ def bin_sparse_table(table: Table, weight: NDArray[np.int64], max_bins: int, ker
     for j in np.flatnonzero(is_wide).tolist():
         columns[j].write(rows.view("<u2")[:, place[j] // 2])
     return Bins(rows, place, is_wide, *describe(cuts, table.schema.is_categorical), *no_bundles(len(cuts)))
-
-
-@contextmanager
-def open_workers(n_workers: int) -> Iterator[Share]:
-    """A `map` that spreads its calls over threads, which end with the block."""
-    if n_workers == 1:
-        yield map
-        return
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(n_workers) as pool:
-        yield pool.map
-
-
-def run_all(share: Share, work: Callable[[int], None], tasks: Iterable[int]) -> None:
-    """Do every task; raise what one of them raises."""
-    for _ in share(work, tasks):
-        pass
 
 
 def lay_out(n_codes: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.bool_], int]:

@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spinney._types import CODE, FEATURE_ROWS, IS_BINNED, IS_CATEGORICAL, MISSING_CODE, N_CODES, OFFSET
+from spinney.table.column_workers import open_workers, run_all
 from spinney.table.stored_codes import code_stored_columns
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from spinney.table.ingest import Table
+
+    Edges = tuple[NDArray[np.float64], NDArray[np.float64]]  # lowest and highest value behind each code
 
 SHELVED = "codes"  # what a shelf calls them
 CELLS_AT_ONCE = 1 << 18  # of the block that is coded together: 2 MB, and some ten times as much while it is sorted
@@ -152,13 +157,14 @@ def code_table(
     max_codes: int,
     kernels: Any,
     keep: NDArray[np.bool_] | None = None,
+    n_workers: int = 1,
 ) -> Codes:
     """Code every column of a table, unless its shelf has the codes; see `make_codes`."""
     if table.shelf is None:
-        return make_codes(table, weight, max_codes, kernels, keep)
+        return make_codes(table, weight, max_codes, kernels, keep, n_workers)
     codes: Codes | None = table.shelf.find(SHELVED, max_codes, weight, keep)
     if codes is None:
-        codes = make_codes(table, weight, max_codes, kernels, keep)
+        codes = make_codes(table, weight, max_codes, kernels, keep, n_workers)
         table.shelf.put(SHELVED, max_codes, weight, keep, codes)
     return codes
 
@@ -169,6 +175,7 @@ def make_codes(
     max_codes: int,
     kernels: Any,
     keep: NDArray[np.bool_] | None = None,
+    n_workers: int = 1,
 ) -> Codes:
     """Code every column of a table.
 
@@ -184,43 +191,58 @@ def make_codes(
         Compiled or interpreted.
     keep : bool array (table.n_rows,), optional
         Rows to code; the others are left out.
+    n_workers : int
+        Threads, each of which holds some columns in floats; the codes are the same for any number.
     """
     if table.stored is not None:
         return code_sparse_table(table.take(keep), weight, max_codes, kernels)
     n_rows = table.n_rows if keep is None else int(np.count_nonzero(keep))
-    n_features = table.schema.n_features
+    n_features, levels = table.schema.n_features, table.schema.levels
     rows = np.zeros((n_rows, row_stride(n_features)), CODE)
     at_once = min(max(CELLS_AT_ONCE // n_rows, 1), n_features)
-    columns = np.empty((at_once, n_rows), CODE)
-    edges: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = [(np.zeros(0), np.zeros(0))] * n_features
+    edges: list[Edges] = [(np.zeros(0), np.zeros(0))] * n_features
     has_missing = np.zeros(n_features, np.bool_)
-    for first in range(0, n_features, at_once):
-        last = min(first + at_once, n_features)
-        block = table.block(first, last)
-        if keep is not None:
-            block = block[:, keep]
-        block += 0.0  # -0.0 becomes 0.0
-        is_missing = np.isnan(block)
-        if is_missing.any():
-            block[is_missing] = np.nan  # a NaN with a sign would sort first
-        is_numeric = [table.schema.levels[j] is None for j in range(first, last)]
-        numeric = np.flatnonzero(is_numeric)
-        codes = columns[: last - first]
-        if len(numeric) == len(codes):
-            edges[first:last] = code_block(block, weight, max_codes, kernels, codes)
-        else:
-            some = np.empty((len(numeric), n_rows), CODE)
-            found = code_block(block[numeric], weight, max_codes, kernels, some)
-            for j, low_and_high in zip(numeric, found, strict=True):
-                edges[first + j] = low_and_high
-            codes[numeric] = some
-            for j in np.flatnonzero(~np.array(is_numeric)):
-                levels = table.schema.levels[first + j]
-                codes[j] = np.where(np.isnan(block[j]), -1.0, block[j]).astype(np.int64) + 1
-                edges[first + j] = (np.arange(float(len(levels or ()))),) * 2
-        has_missing[first:last] = ~codes.all(axis=1)
-        rows[:, first:last] = codes.T
+    with open_workers(n_workers) as share:
+        for begin in range(0, n_features, at_once * n_workers):
+            block = table.block(begin, min(begin + at_once * n_workers, n_features))
+
+            def code(first: int, begin: int = begin, block: NDArray[np.float64] = block) -> None:
+                values = block[first - begin : first - begin + at_once]
+                here = slice(first, first + len(values))
+                codes = np.empty((len(values), n_rows), CODE)
+                values = values if keep is None else values[:, keep]
+                edges[here] = code_columns(values, levels[here], weight, max_codes, kernels, codes)
+                has_missing[here] = ~codes.all(axis=1)
+                rows[:, here] = codes.T
+
+            run_all(share, code, range(begin, begin + len(block), at_once))
     return Codes(rows, *describe_codes(edges, table.schema.is_categorical), has_missing)
+
+
+def code_columns(
+    block: NDArray[np.float64],
+    levels: Sequence[Any],
+    weight: NDArray[np.int64],
+    max_codes: int,
+    kernels: Any,
+    codes: NDArray[np.uint16],
+) -> list[Edges]:
+    """Code columns (n_columns, n_rows), which are spoilt, to `codes`; levels: of categories, None for numbers."""
+    block += 0.0  # -0.0 becomes 0.0
+    is_missing = np.isnan(block)
+    if is_missing.any():
+        block[is_missing] = np.nan  # a NaN with a sign would sort first
+    numeric = np.flatnonzero([one is None for one in levels])
+    if len(numeric) == len(codes):
+        return code_block(block, weight, max_codes, kernels, codes)
+    edges: list[Edges] = [(np.arange(float(len(one or ()))),) * 2 for one in levels]
+    some = np.empty((len(numeric), codes.shape[1]), CODE)
+    for j, low_and_high in zip(numeric, code_block(block[numeric], weight, max_codes, kernels, some), strict=True):
+        edges[j] = low_and_high
+    codes[numeric] = some
+    for j in np.setdiff1d(np.arange(len(codes)), numeric):
+        codes[j] = np.where(np.isnan(block[j]), -1.0, block[j]).astype(np.int64) + 1
+    return edges
 
 
 def code_sparse_table(table: Table, weight: NDArray[np.int64], max_codes: int, kernels: Any) -> Codes:
