@@ -15,6 +15,8 @@ from spinney.table.ingest import Table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from spinney.estimators.checkpoints import Checkpoint
+
 
 @dataclass
 class BoostingData:
@@ -38,6 +40,8 @@ class BoostingData:
         See `FittedBoosting`.
     is_used, is_held : bool (n_rows,), optional
         Rows of positive weight; rows that are held out. None: all, none.
+    checkpoint : Checkpoint, optional
+        Where rounds are kept while they are grown.
     """
 
     X: Any
@@ -51,6 +55,7 @@ class BoostingData:
     exponent: int = 0
     is_used: NDArray[np.bool_] | None = None
     is_held: NDArray[np.bool_] | None = None
+    checkpoint: Checkpoint | None = None
 
     @property
     def keep(self) -> NDArray[np.bool_] | None:
