@@ -7,6 +7,7 @@ import pytest
 import spinney
 from command_line import fails, run, works
 from disk_tables import make_table, write_parts
+from spinney.estimators.checkpoints import Checkpoint
 
 
 @pytest.fixture
@@ -45,3 +46,32 @@ def test_mistakes_are_told_in_a_line(pattern, tmp_path):
     works("store", pattern, "--target", "y", "--out", store)
     fails(run("store", pattern, "--target", "y", "--out", store), "is there already")
     fails(run("train", store, "--target", "y", *out), "leave out --target")
+
+
+@pytest.mark.parametrize("limit", [[], ["--memory", "1GB"]], ids=["in memory", "in blocks"])
+def test_training_goes_on_from_its_checkpoint(limit, tmp_path, monkeypatch):
+    data = write_parts(make_table(600).drop_columns(["w", "g"]), tmp_path, []).replace("*", "part-7")
+    folder, out = tmp_path / "run", str(tmp_path / "m.spn")
+    train = ["train", data, "--target", "y", "--method", "forest", "--set", "n_estimators=20", *limit]
+    works(*train, "--out", str(tmp_path / "at-once.spn"))
+    left = iter(range(5))
+
+    def note(_):
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "note", note)
+        assert run(*train, "--checkpoint", str(folder), "--out", out).exit_code != 0
+    assert [path.name for path in folder.iterdir()] == ["checkpoint.spn"]
+    fails(run(*train, "--set", "max_depth=3", "--resume", str(folder), "--out", out), "max_depth=3, and was None")
+    works(*train, "--resume", str(folder), "--out", out)
+    assert (tmp_path / "m.spn").read_bytes() == (tmp_path / "at-once.spn").read_bytes()
+    assert not folder.exists()
+
+
+def test_mistakes_about_checkpoints_are_told_in_a_line(pattern, tmp_path):
+    train = ["train", pattern, "--target", "y", "--out", str(tmp_path / "m.spn")]
+    fails(run(*train, "--resume", str(tmp_path)), "holds no checkpoint: begin with --checkpoint")
+    fails(run(*train, "--method", "cart", "--checkpoint", str(tmp_path)), "CARTClassifier keeps none: leave it out")
+    fails(run(*train, "--resume", str(tmp_path), "--checkpoint", "other"), "leave out --checkpoint")

@@ -87,6 +87,8 @@ def make_estimator(cls: Any, params: dict[str, Any]) -> Any:
     """An estimator: reproducible, and a forest with out-of-bag rows that score it, unless the parameters differ."""
     known = inspect.signature(cls).parameters
     params = dict(params)
+    if "checkpoint" in params and "checkpoint" not in known:
+        raise Problem(f"--checkpoint keeps the trees of an ensemble, and {cls.__name__} keeps none: leave it out")
     if "random_state" in known:
         params.setdefault("random_state", 0)
     if "oob_score" in known and params.get("bootstrap", known["bootstrap"].default):

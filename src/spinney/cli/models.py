@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from spinney.cli.group import Problem
 from spinney.cli.inspection import count_parts, list_trees
 from spinney.cli.methods import METHODS, find_method, make_estimator, read_settings
 from spinney.cli.output import check_new, force_option, json_option, print_json, print_pairs
@@ -27,6 +28,12 @@ from spinney.cli.tables import (
 )
 
 OUT_OF_BAG = "out-of-bag"
+checkpoint_option = click.option(
+    "--checkpoint", metavar="FOLDER", type=click.Path(), help="Keep the trees so far there while the fit runs."
+)
+resume_option = click.option(
+    "--resume", metavar="FOLDER", type=click.Path(), help="Go on with the fit that has left its checkpoint there."
+)
 QUICK_ROWS = 5000  # of a table, by which a model without bags is scored
 QUICK_FOLDS = 3
 
@@ -55,6 +62,8 @@ set_option = click.option(
 @drop_option
 @keep_option
 @memory_option
+@checkpoint_option
+@resume_option
 @click.option("--out", metavar="MODEL", required=True, type=click.Path(), help="The model file to write: model.spn.")
 @force_option
 @json_option
@@ -67,6 +76,8 @@ def train(
     drop: tuple[str, ...],
     keep: tuple[str, ...],
     memory: str | None,
+    checkpoint: str | None,
+    resume: str | None,
     out: str,
     force: bool,
     as_json: bool,
@@ -77,13 +88,14 @@ def train(
     pattern in quotes, a folder that `spinney store` has made, and with --memory any file, is read in blocks of rows:
     it may be larger than memory, and no column is left out but by --drop. The same DATA and options
     give the same model: random_state is 0 unless set. A forest is scored by its out-of-bag rows and keeps their votes,
-    with which `predict --interval` works; --set oob_score=false leaves both out.
+    with which `predict --interval` works; --set oob_score=false leaves both out. A long fit with --checkpoint FOLDER
+    that was interrupted goes on with --resume FOLDER, and gives the model of a fit at once.
     """
     from spinney.estimators.saving import save_estimator
     from spinney.study.column_checks import check_text_columns
 
     check_new(out, force=force)
-    params = read_settings(settings)
+    params = add_checkpoint(read_settings(settings), checkpoint, resume)
     if memory is not None or is_many(data):
         train_scan(ScanOptions(data, target, method, params, task, drop, memory, out), as_json=as_json)
         return
@@ -105,6 +117,8 @@ def train(
     start = time.perf_counter()
     estimator.fit(training.X, training.y)
     seconds = time.perf_counter() - start
+    if "checkpoint" in params:
+        estimator.set_params(checkpoint=None)  # fits that score it keep none
     save_estimator(estimator, out, tell_training(data, training))
     facts = {
         "model": out,
@@ -126,6 +140,19 @@ def train(
     if score is not None:
         facts[f"{score['measure']}, {score['rows']} rows"] = score["value"]
     print_pairs(facts.items())
+
+
+def add_checkpoint(params: dict[str, Any], checkpoint: str | None, resume: str | None) -> dict[str, Any]:
+    """The settings with the folder of a checkpoint; one to go on from must have one."""
+    if resume is not None:
+        from spinney.estimators.checkpoints import NAME
+
+        if checkpoint not in (None, resume):
+            raise Problem(f"--resume {resume} goes on, and keeps its checkpoint there: leave out --checkpoint")
+        if not (Path(resume) / NAME).is_file():
+            raise Problem(f"--resume {resume} holds no checkpoint: begin with --checkpoint {resume}")
+    folder = checkpoint if resume is None else resume
+    return params if folder is None else {**params, "checkpoint": folder}
 
 
 def tell_training(source: str, training: TrainingTable) -> dict[str, str | int]:

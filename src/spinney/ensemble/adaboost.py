@@ -151,6 +151,19 @@ class AdaBoost:
         self.rounds: list[Round] = []
         self.total = 0.0  # of the magnitudes of their weights
         self.is_over = False
+        self.on_round: Callable[[], None] | None = None  # called after each round, in the thread that fits
+
+    def resume(self, rounds: list[Round], predict: Callable[[Any], Any], *, is_over: bool) -> None:
+        """Begin with the rounds of an earlier run: weigh the rows anew by what the members predict for them.
+
+        predict: of a member, for the rows; is_over: whether the last round ended the boosting.
+        """
+        for done in rounds:
+            self.total += abs(done.alpha)
+            self.rows.logs += done.alpha * self.find_losses(predict(done.member))
+        if not is_over:
+            self.rows.settle()
+        self.rounds, self.is_over = list(rounds), is_over
 
     def step(self, number: int, control: NDArray[np.int64]) -> Round:
         """One round."""
@@ -197,10 +210,17 @@ class AdaBoost:
         verbose: bool = False,
     ) -> list[Round]:
         """Rounds until there are `n_rounds`, until one ends the boosting, or until `is_enough` is true of a round."""
+        n_begun = len(self.rounds)
+        if self.is_over:
+            return self.rounds
 
-        def work(number: int, control: NDArray[np.int64]) -> None:
-            done = self.step(number, control)
-            if (is_enough is not None and is_enough(done)) or self.is_over:
+        def work(task: int, control: NDArray[np.int64]) -> None:
+            done = self.step(n_begun + task, control)
+            if is_enough is not None and is_enough(done):
+                self.is_over = True
+            if self.on_round is not None:
+                self.on_round()
+            if self.is_over:
                 raise OverError
 
         def take(_: int, __: None) -> None:
@@ -208,7 +228,14 @@ class AdaBoost:
 
         with contextlib.suppress(OverError):  # one worker: one round after the other
             run_tasks(
-                work, n_rounds, 1, on_done=take, label="boosting", unit="rounds", verbose=verbose, is_short=is_short
+                work,
+                n_rounds - n_begun,
+                1,
+                on_done=take,
+                label="boosting",
+                unit="rounds",
+                verbose=verbose,
+                is_short=is_short,
             )
         return self.rounds
 

@@ -74,9 +74,13 @@ class TreeFitter:
         tree = growth.finish()
         if self.ccp_alpha > 0.0:
             tree = prune_to_alpha(tree, self.ccp_alpha)
-            leaf = find_coded_leaves(tree, self.codes, np.arange(len(self.codes.rows), dtype=ROW), self.kernels)
-            return tree, leaf_predictions(tree)[leaf]
+            return tree, self.predict(tree)
         return tree, predict_grown(growth, tree)
+
+    def predict(self, tree: Tree) -> NDArray[Any]:
+        """What a tree predicts for each row."""
+        leaf = find_coded_leaves(tree, self.codes, np.arange(len(self.codes.rows), dtype=ROW), self.kernels)
+        return leaf_predictions(tree)[leaf]
 
     def make_target(self, rows: RowWeights) -> Target:
         """The target under the present weights."""

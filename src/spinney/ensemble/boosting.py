@@ -86,8 +86,17 @@ class TreeStore:
         self.places.append(self.n_nodes)
         self.subsets.append(subsets)
 
-    def forest(self, first: int, last: int) -> Forest:
-        """Trees first .. last as a forest."""
+    def load(self, forest: Forest) -> None:
+        """Begin with the trees of a forest that `forest` has given with gains in full."""
+        self.make_room(forest.n_nodes)
+        self.n_nodes, self.places = forest.n_nodes, forest.first_node.tolist()
+        for name, array in (("hot", forest.hot), ("n_rows", forest.n_rows), ("weight", forest.weight)):
+            getattr(self, name)[: self.n_nodes] = array
+        self.gain[: self.n_nodes] = forest.impurity
+        self.subsets = np.split(forest.subsets, forest.first_word[1:-1])
+
+    def forest(self, first: int, last: int, *, is_full: bool = False) -> Forest:
+        """Trees first .. last as a forest; is_full: gains in all their bits."""
         nodes = slice(self.places[first], self.places[last])
         gain = self.gain[nodes].copy()
         words = self.subsets[first:last]
@@ -95,7 +104,7 @@ class TreeStore:
             hot=self.hot[nodes].copy(),
             n_rows=self.n_rows[nodes].copy(),
             weight=self.weight[nodes].copy(),
-            impurity=gain.astype(np.float32) if FLOAT32[0] < gain.max() < FLOAT32[1] else gain,
+            impurity=gain.astype(np.float32) if not is_full and FLOAT32[0] < gain.max() < FLOAT32[1] else gain,
             first_node=np.array(self.places[first : last + 1], np.int64) - self.places[first],
             first_word=starts([len(part) for part in words]),
             first_mixed=np.zeros(last - first + 1, np.int64),
@@ -372,6 +381,11 @@ class Boosting:
         return rebin(self.exact, code_mass(self.exact, mass, self.kernels), self.params.max_bins, self.kernels)
 
     # --- what has been grown ---
+
+    def resume(self, forest: Forest, likely_gain: list[float]) -> None:
+        """Begin with the rounds of an earlier run, whose values `raw` has already; see `TreeStore.load`."""
+        self.store.load(forest)
+        self.n_rounds, self.likely_gain = len(forest) // self.loss.n_raw, list(likely_gain)
 
     def forest(self, n_rounds: int | None = None) -> Forest:
         """The trees so far, or of the first rounds; tree t adds to raw score t % n_raw."""

@@ -25,6 +25,8 @@ from spinney.tree.structure import Legend, Tree
 from spinney.tree.subtree import find_tiers
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
 GROWTH = 0x47524F57  # the part of the seed's key that growing draws from; bags have their own
@@ -223,6 +225,11 @@ class ForestGrowth:
     legend : Legend
     out_of_bag : OutOfBagSums, optional
         Where votes on out-of-bag rows are added up; needed where `plan.has_oob`.
+
+    Attributes
+    ----------
+    on_tree : callable, optional
+        Called after each tree that was taken, in the thread that called `run`.
     """
 
     def __init__(self, plan: Plan, legend: Legend, out_of_bag: OutOfBagSums | None = None) -> None:
@@ -233,6 +240,14 @@ class ForestGrowth:
         self.leaf_rows: list[NDArray[np.int32]] = []
         self.room = FIRST_NODES  # for nodes of the next trees: doubling it as they grow took a tenth of their time
         self.driver: SameTypes | None = None
+        self.begun: Forest | None = None
+        self.on_tree: Callable[[], None] | None = None
+
+    def resume(self, forest: Forest, leaf_rows: list[NDArray[np.int32]], kernels: Any) -> None:
+        """Begin with the trees that an earlier run of the same plan has grown; their votes are cast again."""
+        self.begun, self.leaf_rows = forest, list(leaf_rows)
+        if self.out_of_bag is not None:
+            vote_again(self.plan, forest, self.out_of_bag, kernels)
 
     def add(self, _: int, grown: Grown) -> None:
         """Take the next tree."""
@@ -242,22 +257,27 @@ class ForestGrowth:
             self.leaf_rows.append(grown.leaf_rows)
         if self.out_of_bag is not None:
             self.out_of_bag.add(grown.oob_rows, grown.oob_votes)
+        if self.on_tree is not None:
+            self.on_tree()
 
     def grow(self, tree: int, kernels: Any, control: NDArray[np.int64]) -> Grown:
         """Grow tree number `tree`; any thread may."""
         return grow_one(self.plan, tree, kernels, control, self.room, self.driver)
 
     def run(self, first: int, n_trees: int, kernels: Any, n_workers: int, *, is_short: bool, verbose: bool) -> Forest:
-        """Grow trees first .. first + n_trees."""
+        """Grow trees first .. first + n_trees, but for those that it began with."""
         self.parts = ForestParts(n_trees)
         self.driver = SameTypes(kernels.tree.driver.grow)
+        n_begun = 0 if self.begun is None else len(self.begun)
+        for tree in self.begun or ():
+            self.parts.add(tree)
 
         def work(task: int, control: NDArray[np.int64]) -> Grown:
-            return self.grow(first + task, kernels, control)
+            return self.grow(first + n_begun + task, kernels, control)
 
         run_tasks(
             work,
-            n_trees,
+            n_trees - n_begun,
             n_workers,
             on_done=self.add,
             label="growing",

@@ -43,6 +43,13 @@ class OutOfBagCurve:
         if self.stop is not None:
             self.stop.note(improvement)
 
+    def resume(self, improvement: list[float], score: list[float]) -> None:
+        """Begin with the rounds of an earlier run."""
+        self.improvement, self.score = list(improvement), list(score)
+        if self.stop is not None:
+            for one in improvement:
+                self.stop.note(one)
+
     @property
     def is_enough(self) -> bool:
         """Whether no more rounds are wanted."""

@@ -64,10 +64,18 @@ class RoundWatcher(Protocol):
         """Note what was measured; whether that was the last round wanted."""
 
 
-def grow_rounds(engine: Boosting, watcher: RoundWatcher, n_rounds: int, *, is_short: bool) -> Forest:
-    """Grow up to `n_rounds` rounds, each measured and recorded, and return their trees.
+def grow_rounds(
+    engine: Boosting,
+    watcher: RoundWatcher,
+    n_rounds: int,
+    *,
+    is_short: bool,
+    on_round: Callable[[bool], None] | None = None,
+) -> Forest:
+    """Grow up to `n_rounds` rounds, each measured and recorded, and return the trees of the engine.
 
     is_short: whether a round is over before anyone could interrupt it, so that the calling thread may grow it.
+    on_round: told after each round, before the next is begun, whether it is the last one.
     """
     verdicts: SimpleQueue[bool] = SimpleQueue()
     has_callbacks = watcher.has_callbacks
@@ -75,18 +83,24 @@ def grow_rounds(engine: Boosting, watcher: RoundWatcher, n_rounds: int, *, is_sh
     def is_enough() -> bool:
         return engine.out_of_bag is not None and engine.out_of_bag.is_enough
 
+    def judge(measured: Measured) -> None:
+        is_last = watcher.record(measured) or is_enough()
+        if on_round is not None:
+            on_round(is_last)
+        verdicts.put(is_last)
+
     def work(task: int, control: NDArray[np.int64]) -> Measured:
         if task > 0 and wait_for_verdict(verdicts, control):
             raise EnoughError
         engine.grow_round(control)
         measured = watcher.measure(engine.raw, engine.add_last)
         if not has_callbacks:
-            verdicts.put(watcher.record(measured) or is_enough())
+            judge(measured)
         return measured
 
     def take(_: int, measured: Measured) -> None:
         if has_callbacks:
-            verdicts.put(watcher.record(measured) or is_enough())
+            judge(measured)
 
     with contextlib.suppress(EnoughError):
         run_tasks(
@@ -229,10 +243,11 @@ class Monitor:
             measured[TRAIN] = {"loss": self.loss.value(self.y, self.weight, raw)}
         for rows in self.evaluation_sets:
             add_round(rows.values, rows.raw)
-            measured[rows.name] = self._measure_set(rows)
+            measured[rows.name] = self.measure_set(rows)
         return measured
 
-    def _measure_set(self, rows: EvaluationSet) -> dict[str, float]:
+    def measure_set(self, rows: EvaluationSet) -> dict[str, float]:
+        """Loss and score of rows by their raw scores."""
         values = {}
         if self.has_loss:
             values["loss"] = self.loss.value(rows.y, rows.weight, rows.raw)
@@ -297,6 +312,13 @@ class Monitor:
         print(f"{wipe}round {n:>5}  {'  '.join(parts)}", flush=True)  # noqa: T201
 
     # --- rounds that there are already ---
+
+    def resume(self, curves: Curves, n_rounds: int) -> None:
+        """Note the rounds of an earlier run again, by its curves."""
+        self.is_replay = True
+        for i in range(n_rounds):
+            self.record({group: {name: values[i] for name, values in of.items()} for group, of in curves.items()})
+        self.is_replay = False
 
     def replay(
         self,

@@ -15,6 +15,7 @@ A public class is three of ours deep: `Estimator`, a family (`base_...`), and th
 | `batches.py` | predictions of rows that are read in batches |
 | `kept.py` | what a class keeps of a fit, declared |
 | `saving.py` | model files and pickles of what is kept |
+| `checkpoints.py` | what a fit has grown so far, in a folder, to go on from |
 | `scoring.py` | scores of predictions that are known already |
 | `base_tree.py` | the family of single trees |
 | `cart.py` | CART |
@@ -42,11 +43,13 @@ A public class is three of ours deep: `Estimator`, a family (`base_...`), and th
 | `interactions.py` | `interaction_cst`: which features may stand on one path |
 | `boosting_data.py` | what a fit of gradient boosting reads |
 | `boosting_parts.py` | the parts of a boosted model, made again from a file or joined |
+| `boosting_checkpoint.py` | rounds of gradient boosting in a checkpoint |
 | `base_model.py` | `init=estimator`: the model that boosting begins with |
 | `evaluation_sets.py` | `X_val`, `eval_set`: rows to evaluate rounds on |
 | `round_scores.py` | scores of these rows, round by round |
 | `base_adaboost.py` | the family of AdaBoost |
 | `adaboost.py` | AdaBoost |
+| `adaboost_checkpoint.py` | rounds of AdaBoost in a checkpoint |
 | `base_stacking.py` | the family of stacking |
 | `stacking.py` | stacking |
 | `cross_fitting.py` | what members of a stack predict for rows they have not seen |

@@ -29,6 +29,7 @@ from spinney.model.weighted_votes import (
 )
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
@@ -75,6 +76,10 @@ class AdaBoostClassifier(Classifier, BaseAdaBoost):
         Seed for members that draw and for the rows held out; a RandomState is drawn from once.
     verbose : int, default=0
         Show progress.
+    checkpoint : path, optional
+        A folder that the trees grown so far are kept in while a fit runs. A fit of the same data with the same
+        parameters goes on from there and gives the same model. It is removed when the fit is done, and no model has it.
+        For members that are CART trees.
 
     Attributes
     ----------
@@ -135,6 +140,7 @@ class AdaBoostClassifier(Classifier, BaseAdaBoost):
         tol: float = 0.0,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> None:
         self.estimator = estimator
         self.n_estimators = n_estimators
@@ -145,6 +151,7 @@ class AdaBoostClassifier(Classifier, BaseAdaBoost):
         self.tol = tol
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     def fit(
         self,
@@ -349,7 +356,7 @@ class AdaBoostRegressor(Regressor, BaseAdaBoost):
         What the members are; by default `CARTRegressor(max_depth=3)`, as in scikit-learn: stumps are too weak for R2.
     loss : {"linear", "square", "exponential"}, default="linear"
         What becomes of the share s of the largest error: s, s squared, or 1 - exp(-s).
-    n_estimators, learning_rate, n_iter_no_change, validation_fraction, tol, random_state, verbose
+    n_estimators, learning_rate, n_iter_no_change, validation_fraction, tol, random_state, verbose, checkpoint
         As in `AdaBoostClassifier`.
 
     Attributes
@@ -391,6 +398,7 @@ class AdaBoostRegressor(Regressor, BaseAdaBoost):
         tol: float = 0.0,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> None:
         self.estimator = estimator
         self.n_estimators = n_estimators
@@ -401,6 +409,7 @@ class AdaBoostRegressor(Regressor, BaseAdaBoost):
         self.tol = tol
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     def fit(
         self,

@@ -15,6 +15,8 @@ from spinney.estimators.cart import CARTClassifier, CARTRegressor
 from spinney.estimators.kept import Kept, Part
 
 if TYPE_CHECKING:
+    import os
+
     from numpy.typing import NDArray
 
 
@@ -69,6 +71,10 @@ class BaggingClassifier(Classifier, Bagging):
         Seed; a RandomState is drawn from once.
     verbose : int, default=0
         Show progress.
+    checkpoint : path, optional
+        A folder that the trees grown so far are kept in while a fit runs. A fit of the same data with the same
+        parameters goes on from there and gives the same model. It is removed when the fit is done, and no model has it.
+        For members that are CART trees.
 
     Attributes
     ----------
@@ -143,6 +149,7 @@ class BaggingClassifier(Classifier, Bagging):
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> None:
         self.estimator = estimator
         self.n_estimators = n_estimators
@@ -158,6 +165,7 @@ class BaggingClassifier(Classifier, Bagging):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     def predict_proba(self, X: Any, **params: Any) -> NDArray[np.float64]:
         """Predict class probabilities, shape (n_rows, n_classes): the mean of those of the members, or of their votes.
@@ -201,7 +209,7 @@ class BaggingRegressor(Regressor, Bagging):
         As in `BaggingClassifier`; True scores by R2.
     n_estimators, max_samples, max_features, bootstrap, bootstrap_features, block_size
         As in `BaggingClassifier`.
-    warm_start, n_jobs, random_state, verbose
+    warm_start, n_jobs, random_state, verbose, checkpoint
         As in `BaggingClassifier`.
 
     Attributes
@@ -250,6 +258,7 @@ class BaggingRegressor(Regressor, Bagging):
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> None:
         self.estimator = estimator
         self.n_estimators = n_estimators
@@ -263,6 +272,7 @@ class BaggingRegressor(Regressor, Bagging):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.checkpoint = checkpoint
 
     def predict(self, X: Any, **params: Any) -> NDArray[np.float64]:
         """Predict the target of each row: the mean of what the members predict; params: as in `BaggingClassifier`."""

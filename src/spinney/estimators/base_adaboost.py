@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -17,10 +18,13 @@ from spinney.ensemble import held_out
 from spinney.ensemble.adaboost import AdaBoost, EarlyStopping, RowWeights, ValueTarget
 from spinney.ensemble.adaboost_trees import TreeFitter, leaf_predictions
 from spinney.ensemble.sampling import Draw, draw_key, positive_rows
+from spinney.estimators.adaboost_checkpoint import KeptMembers
 from spinney.estimators.base import Estimator
 from spinney.estimators.cart import cart_params, count_features, grows_in_forests, make_tree_estimator
+from spinney.estimators.checkpoints import CHECKPOINT_CONSTRAINTS, open_checkpoint, refuse_members
 from spinney.estimators.checks import check_monotone, check_weights, draw_seed, open_x
 from spinney.estimators.evaluation_sets import GivenSet, Validation, check_stopping
+from spinney.estimators.fingerprints import fingerprint, mark_weights
 from spinney.estimators.kept import Kept, Part, kept_by, set_parts, take_fitted
 from spinney.estimators.other_members import (
     Rows,
@@ -47,6 +51,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spinney.ensemble.adaboost import Round
+    from spinney.estimators.checkpoints import Checkpoint
     from spinney.model.predictors import WeightedPredictor
     from spinney.table.fixed_point import Weights
     from spinney.table.sparse import Values
@@ -69,6 +74,7 @@ ADABOOST_CONSTRAINTS: dict[str, list[Any]] = {
     "tol": [Interval(Real, 0.0, None, closed="left")],
     "random_state": ["random_state"],
     "verbose": ["verbose"],
+    **CHECKPOINT_CONSTRAINTS,
 }
 
 
@@ -78,6 +84,7 @@ class AdaBoostData(NamedTuple):
     given: OpenedData
     is_held: NDArray[np.bool_] | None  # (n_rows,) rows that are held out; None: none
     seed: int
+    checkpoint: Checkpoint | None = None
 
     @property
     def keep(self) -> NDArray[np.bool_] | None:
@@ -202,13 +209,20 @@ class BaseAdaBoost(Estimator[FittedAdaBoost]):
             inverts=self._labels is not None and len(self._labels) == 2,
             learning_rate=float(self.learning_rate),
         )
-        rounds = boost.run(
-            int(self.n_estimators),
-            is_enough=stopping,
-            is_short=not self.verbose if plan is None else plan.effort.is_short,
-            verbose=bool(self.verbose),
-        )
+        kept = None
+        if plan is not None and data.checkpoint is not None:
+            kept = KeptMembers(data.checkpoint, boost, plan.fit, stopping)
+            kept.resume(plan.schema, int(self.n_estimators))
+        with nullcontext() if kept is None else kept.checkpoint.saving(kept.take):
+            rounds = boost.run(
+                int(self.n_estimators),
+                is_enough=stopping,
+                is_short=not self.verbose if plan is None else plan.effort.is_short,
+                verbose=bool(self.verbose),
+            )
         self._fitted = self._make_fitted(template, plan, rounds, stopping)
+        if data.checkpoint is not None:
+            data.checkpoint.remove()
         return self
 
     def _open_set(self, given: GivenSet) -> GivenSet:
@@ -235,12 +249,22 @@ class BaseAdaBoost(Estimator[FittedAdaBoost]):
         class_weight = None if tree is None else parameter(tree, "class_weight", None)
         given = open_training(self, X, y, sample_weight, class_weight)
         data = AdaBoostData(given, None, draw_seed(self.random_state))
+        if tree is None:
+            refuse_members(self, self.estimator)
+        else:
+            checkpoint = open_checkpoint(self, data.seed, None, lambda: self._mark_data(given, tree))
+            data = data if checkpoint is None else data._replace(seed=checkpoint.seed, checkpoint=checkpoint)
         if self.n_iter_no_change is None or has_sets:
             return data
         codes = None if self._labels is None else given.y.astype(np.int32)
         key = draw_key(data.seed, held_out.KEY)
         is_held = held_out.draw_held_out(self.validation_fraction, given.n_rows, data.keep, codes, key)
         return data._replace(is_held=is_held)
+
+    def _mark_data(self, given: OpenedData, tree: Any) -> dict[str, str]:
+        """Hashes of what a fit was given; tree: what members are."""
+        mark = fingerprint(given.read(tree).table, given.y, self._labels)
+        return {"X or y": mark, "sample_weight": mark_weights(given.weight)}
 
     def _plan_trees(self, given: Any, data: AdaBoostData, y: NDArray[Any]) -> TreePlan:
         """Trees on codes of the table, made once; y: of the rows to learn from."""

@@ -22,6 +22,7 @@ from spinney.ensemble.sampling import Draw, bagging_params, make_bagging_draw, p
 from spinney.ensemble.subspaces import Bags, SubspaceGrowth, Subspaces
 from spinney.estimators.base import Estimator
 from spinney.estimators.cart import cart_params, count_features, is_fast, make_tree_estimator
+from spinney.estimators.checkpoints import CHECKPOINT_CONSTRAINTS, open_checkpoint, refuse_members
 from spinney.estimators.checks import (
     all_or_nothing,
     check_codes,
@@ -31,7 +32,7 @@ from spinney.estimators.checks import (
     weigh_classes,
 )
 from spinney.estimators.fingerprints import fingerprint, mark_weights
-from spinney.estimators.forest_training import BAG_CONSTRAINTS, find_shift
+from spinney.estimators.forest_training import BAG_CONSTRAINTS, find_shift, keeping_trees, mark_bag_data
 from spinney.estimators.kept import Kept, Part, find_hash_fault, set_parts
 from spinney.estimators.other_members import (
     MemberFits,
@@ -60,6 +61,7 @@ from spinney.tree.forest import Forest, join_forests
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from spinney.estimators.checkpoints import Checkpoint
     from spinney.model.out_of_bag import OutOfBag
     from spinney.model.predictors import VotePredictor
 
@@ -75,6 +77,7 @@ BAGGING_CONSTRAINTS: dict[str, list[Any]] = {
     "n_jobs": [Integral, None],
     "random_state": ["random_state"],
     "verbose": ["verbose"],
+    **CHECKPOINT_CONSTRAINTS,
 }
 
 
@@ -206,6 +209,13 @@ class Bagging(Estimator[FittedBagging]):
             group_codes, stratum_codes = self._check_units(groups, strata, data.y)
             old = self._find_old(warm_start=self.warm_start)
             seed = draw_seed(self.random_state) if old is None else old.bags.seed
+            table = data.read(templates[0].estimator) if has_trees else None
+            checkpoint = None
+            if table is None:
+                refuse_members(self, templates[0].estimator)
+            else:
+                checkpoint = self._open_checkpoint(table, group_codes, stratum_codes, seed, old)
+            seed = seed if checkpoint is None else checkpoint.seed
             drawing = bagging_params(
                 self.bootstrap,
                 self.max_samples,
@@ -216,10 +226,9 @@ class Bagging(Estimator[FittedBagging]):
             draw, weight = make_bagging_draw(drawing, data.n_rows, data.weight, group_codes, stratum_codes, seed)
             draw = draw if old is None else draw.by_blocks_of(old.bags.draw)
             data = data._replace(weight=weight)
-            if has_trees:
-                table = data.read(templates[0].estimator)
+            if table is not None:
                 bags = Bags(draw, self._make_spaces(seed, table.table.schema.n_features), seed)
-                self._fitted = self._fit_trees(templates, table, bags, old)
+                self._fitted = self._fit_trees(templates, table._replace(weight=weight), bags, old, checkpoint)
                 return self
             bags = Bags(draw, self._make_spaces(seed, self.n_features_in_), seed)
             if bags.spaces.has_repeats and data.is_frame:
@@ -251,8 +260,28 @@ class Bagging(Estimator[FittedBagging]):
             n_drawn = max(1, int(float(self.max_features) * n_features))
         return Subspaces(n_features, n_drawn, seed, bool(self.bootstrap_features))
 
+    def _open_checkpoint(
+        self,
+        data: TrainingData,
+        groups: NDArray[np.int32] | None,
+        strata: NDArray[np.int32] | None,
+        seed: int,
+        old: FittedBagging | None,
+    ) -> Checkpoint | None:
+        """Where trees are kept while they are grown; data: with the weights of rows before any draw has used them."""
+
+        def mark() -> dict[str, str]:
+            return mark_bag_data(fingerprint(data.table, data.y, self._labels), data.weight, groups, strata)
+
+        return open_checkpoint(self, seed, old, mark)
+
     def _fit_trees(
-        self, templates: list[Template], data: TrainingData, bags: Bags, old: FittedBagging | None
+        self,
+        templates: list[Template],
+        data: TrainingData,
+        bags: Bags,
+        old: FittedBagging | None,
+        checkpoint: Checkpoint | None,
     ) -> FittedBagging:
         """Grow CART trees on codes that are made once."""
         labels, is_soft = self._labels, self._gives_shares(templates)
@@ -289,17 +318,22 @@ class Bagging(Estimator[FittedBagging]):
         if sums is not None and forest is not None and not sums.curve:
             vote_again(plan, forest, sums, rows.effort.kernels)
         if n_new > 0:
-            new = SubspaceGrowth(plan, rows.legend, bags.spaces, sums).run(
-                n_old,
-                n_new,
-                rows.effort.kernels,
-                rows.effort.count_workers(self.n_jobs, n_new),
-                is_short=rows.effort.is_short,
-                verbose=bool(self.verbose),
-            )
+            growth = SubspaceGrowth(plan, rows.legend, bags.spaces, sums)
+            with keeping_trees(checkpoint, growth, data.table.schema, n_new, rows.effort.kernels):
+                new = growth.run(
+                    n_old,
+                    n_new,
+                    rows.effort.kernels,
+                    rows.effort.count_workers(self.n_jobs, n_new),
+                    is_short=rows.effort.is_short,
+                    verbose=bool(self.verbose),
+                )
             forest = new if forest is None else join_forests(forest, new)
         assert forest is not None
         base.set_params(random_state=None).max_features_ = count_features(base.max_features, n_drawn)
+        out_of_bag = self._finish_out_of_bag(sums, is_hard=plan.is_hard)
+        if checkpoint is not None:
+            checkpoint.remove()
         return FittedBagging(
             bags=bags,
             template=self._describe(templates),
@@ -308,7 +342,7 @@ class Bagging(Estimator[FittedBagging]):
             fingerprint=mark,
             trees=TreeMembers(forest, data.table.schema, base),
             shift=plan.shift,
-            out_of_bag=self._finish_out_of_bag(sums, is_hard=plan.is_hard),
+            out_of_bag=out_of_bag,
         )
 
     def _fit_others(

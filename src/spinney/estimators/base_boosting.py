@@ -26,9 +26,11 @@ from spinney.ensemble.rounds import TRAIN, EvaluationSet, Monitor, StoppingRule,
 from spinney.ensemble.sampling import draw_key
 from spinney.estimators.base import Estimator
 from spinney.estimators.base_model import begin_scores, check_base, find_base_fault, fit_base
-from spinney.estimators.boosting_data import BoostingData, find_exponent, moderate
+from spinney.estimators.boosting_checkpoint import KeptRounds, open_rounds
+from spinney.estimators.boosting_data import BoostingData, find_exponent, moderate, take_given_rows
 from spinney.estimators.boosting_parts import find_difference, join_curves, make_fitted_boosting
 from spinney.estimators.cart import SHARED_CONSTRAINTS, CARTRegressor, count_features, make_tree_estimator
+from spinney.estimators.checkpoints import CHECKPOINT_CONSTRAINTS
 from spinney.estimators.checks import (
     check_monotone,
     check_weights,
@@ -56,10 +58,8 @@ from spinney.model.fitted_boosting import (
     take_estimator_tree,
 )
 from spinney.scale.plan import GrowingBytes
-from spinney.table.columns import Columns
 from spinney.table.fixed_point import scale
 from spinney.table.schema import Schema, encode
-from spinney.table.shared_columns import take_columns
 from spinney.table.sparse import Values, is_sparse
 from spinney.tree.boost import UNLIMITED, BoostParams
 from spinney.tree.forest import Forest, join_forests
@@ -116,6 +116,7 @@ BOOST_CONSTRAINTS: dict[str, list[Any]] = {
     "warm_start": ["boolean"],
     "n_jobs": [Integral, None],
     "verbose": ["verbose"],
+    **CHECKPOINT_CONSTRAINTS,
 }
 
 
@@ -201,6 +202,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         hashes = self._hash_data(data)
         old = self._find_old_rounds(hashes, data.table.schema)
         data.seed = draw_seed(self.random_state) if old is None else old.seed
+        open_rounds(self, data, hashes, old)
         data.exponent = find_exponent(data.y, data.loss) if old is None else old.exponent
         data.y, data.offset = in_units(data.y, data.exponent), in_units(data.offset, data.exponent)
         sets = [self._read_set(rows, data) for rows in given] or self._hold_out(data)
@@ -212,6 +214,8 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             self._grow(data, hashes, old, sets, rule, callbacks), base=None if base is None else BaseModel(base)
         )
         self.n_outputs_ = 1
+        if data.checkpoint is not None:
+            data.checkpoint.remove()
         return self
 
     def _refuse_scan(self) -> None:
@@ -273,7 +277,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             params = self._boost_params(len(y), data, chosen, power)
             engine = self._make_engine(data, y, weight, raw, params, effort, n_old)
             engine.out_of_bag = self._watch_out_of_bag(params, size)
-            grown = self._run(engine, monitor, n_new, is_short=effort.is_short)
+            grown = self._run(engine, monitor, n_new, data, is_short=effort.is_short)
             forest = grown if forest is None else join_forests(forest, grown)
             curve = engine.out_of_bag
         assert forest is not None
@@ -355,10 +359,15 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         # Ctrl-C is heard between rounds; passing each to another thread cost a sixth of a fit of 1,000 rows
         return estimate_effort(growing_seconds(n_rows, n_features, n_raw, n_levels=n_levels), n_rounds)
 
-    def _run(self, engine: Boosting, monitor: Monitor, n_rounds: int, *, is_short: bool) -> Forest:
-        """Grow rounds; errors of arithmetic are explained in terms of parameters."""
+    def _run(self, engine: Boosting, monitor: Monitor, n_rounds: int, data: BoostingData, *, is_short: bool) -> Forest:
+        """Grow rounds, or those that a checkpoint lacks; errors of arithmetic are explained in terms of parameters."""
         try:
-            return grow_rounds(engine, monitor, n_rounds, is_short=is_short)
+            if data.checkpoint is None:
+                return grow_rounds(engine, monitor, n_rounds, is_short=is_short)
+            kept = KeptRounds(data.checkpoint, engine, monitor)
+            n_left = kept.resume(data, n_rounds)
+            with data.checkpoint.saving(kept.take):
+                return grow_rounds(engine, monitor, n_left, is_short=is_short, on_round=kept.note)
         except FloatingPointError as error:
             raise ValueError(
                 f"learning has left the finite numbers in round {monitor.n_rounds + 1}: lower learning_rate="
@@ -679,14 +688,6 @@ def pythonic(number: Any) -> int | float:
 def add_rounds_of(forest: Forest) -> Any:
     """A function of (rounds, values, raw) that adds rounds of a forest to the scores of all rows."""
     return lambda rounds, values, raw: add_rounds(forest, rounds, values, 0, len(values), raw)
-
-
-def take_given_rows(X: Any, is_taken: NDArray[np.bool_] | None) -> Any:
-    """Some rows of X as it was given to `fit`; None: all of them."""
-    if is_taken is None:
-        return X
-    rows = np.flatnonzero(is_taken)
-    return take_columns(X, rows, None) if isinstance(X, Columns) else _safe_indexing(X, rows)
 
 
 def check_callbacks(callbacks: Any) -> list[Any]:

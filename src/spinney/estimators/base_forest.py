@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from spinney.ensemble.sampling import Draw
 from spinney.estimators.base import Estimator, find_outputs_fault
 from spinney.estimators.cart import SHARED_CONSTRAINTS, make_tree_estimator
+from spinney.estimators.checkpoints import CHECKPOINT_CONSTRAINTS
 from spinney.estimators.checks import (
     all_or_nothing,
     check_codes,
@@ -67,6 +68,7 @@ FOREST_CONSTRAINTS: dict[str, list[Any]] = {
     "n_jobs": [Integral, None],
     "verbose": ["verbose"],
     "warm_start": ["boolean"],
+    **CHECKPOINT_CONSTRAINTS,
 }
 
 

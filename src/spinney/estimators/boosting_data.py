@@ -7,13 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 
 from spinney.ensemble.losses import Loss
 from spinney.estimators.checks import MODERATE, scale_down
+from spinney.table.columns import Columns
 from spinney.table.ingest import Table
+from spinney.table.shared_columns import take_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from spinney.estimators.checkpoints import Checkpoint
 
 
 @dataclass
@@ -38,6 +43,8 @@ class BoostingData:
         See `FittedBoosting`.
     is_used, is_held : bool (n_rows,), optional
         Rows of positive weight; rows that are held out. None: all, none.
+    checkpoint : Checkpoint, optional
+        Where rounds are kept while they are grown.
     """
 
     X: Any
@@ -51,6 +58,7 @@ class BoostingData:
     exponent: int = 0
     is_used: NDArray[np.bool_] | None = None
     is_held: NDArray[np.bool_] | None = None
+    checkpoint: Checkpoint | None = None
 
     @property
     def keep(self) -> NDArray[np.bool_] | None:
@@ -81,3 +89,11 @@ def find_exponent(y: NDArray[np.float64], loss: Loss) -> int:
     if not loss.is_scale_free or largest == 0.0 or MODERATE[0] < largest < MODERATE[1]:
         return 0
     return math.frexp(largest)[1]
+
+
+def take_given_rows(X: Any, is_taken: NDArray[np.bool_] | None) -> Any:
+    """Some rows of X as it was given to `fit`; None: all of them."""
+    if is_taken is None:
+        return X
+    rows = np.flatnonzero(is_taken)
+    return take_columns(X, rows, None) if isinstance(X, Columns) else _safe_indexing(X, rows)

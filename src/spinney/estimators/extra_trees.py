@@ -10,6 +10,8 @@ from spinney.estimators.forest_classifier import CLASSIFIER_CONSTRAINTS, ForestC
 from spinney.estimators.forest_regressor import REGRESSOR_CONSTRAINTS, ForestRegressor
 
 if TYPE_CHECKING:
+    import os
+
     import numpy as np
     from numpy.typing import ArrayLike
 
@@ -37,7 +39,7 @@ class ExtraTreesClassifier(ForestClassifier, BaseForest):
         As in `RandomForestClassifier`; out-of-bag rows need `bootstrap=True`, or `replace=False` with `max_samples`.
     voting, class_weight, missing, max_bins, monotonic_cst, categorical_features, n_jobs, random_state, verbose
         As in `RandomForestClassifier`.
-    date_features, warm_start
+    date_features, warm_start, checkpoint
         As in `RandomForestClassifier`.
 
     Attributes
@@ -93,6 +95,7 @@ class ExtraTreesClassifier(ForestClassifier, BaseForest):
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
         warm_start: bool = False,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> None:
         self.n_estimators = n_estimators
         self.criterion = criterion
@@ -125,6 +128,7 @@ class ExtraTreesClassifier(ForestClassifier, BaseForest):
         self.random_state = random_state
         self.verbose = verbose
         self.warm_start = warm_start
+        self.checkpoint = checkpoint
 
 
 class ExtraTreesRegressor(ForestRegressor, BaseForest):
@@ -144,7 +148,7 @@ class ExtraTreesRegressor(ForestRegressor, BaseForest):
         As in `RandomForestClassifier`.
     max_samples, block_size, honest, honest_fraction, pruning, ccp_alpha, missing, max_bins, categorical_features
         As in `RandomForestClassifier`.
-    date_features, n_jobs, random_state, verbose, warm_start
+    date_features, n_jobs, random_state, verbose, warm_start, checkpoint
         As in `RandomForestClassifier`.
 
     Attributes
@@ -199,6 +203,7 @@ class ExtraTreesRegressor(ForestRegressor, BaseForest):
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
         warm_start: bool = False,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> None:
         self.n_estimators = n_estimators
         self.criterion = criterion
@@ -230,3 +235,4 @@ class ExtraTreesRegressor(ForestRegressor, BaseForest):
         self.random_state = random_state
         self.verbose = verbose
         self.warm_start = warm_start
+        self.checkpoint = checkpoint

@@ -17,6 +17,7 @@ from spinney.estimators.evaluation_sets import Validation
 from spinney.estimators.kept import Kept, Part
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterator
 
     from numpy.typing import ArrayLike, NDArray
@@ -133,6 +134,9 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
     random_state : int, RandomState or None
         Seed of `subsample`, `max_features`, `max_features_per_tree` and `validation_fraction`; a RandomState is drawn
         from once.
+    checkpoint : path, optional
+        A folder that the rounds grown so far are kept in while a fit runs. A fit of the same data with the same
+        parameters goes on from there and gives the same model. It is removed when the fit is done, and no model has it.
 
     Attributes
     ----------
@@ -239,6 +243,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> None:
         self.loss = loss
         self.learning_rate = learning_rate
@@ -278,6 +283,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
+        self.checkpoint = checkpoint
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -452,7 +458,7 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
         As in `GradientBoostingClassifier`.
     max_cat_threshold, cat_penalty, interaction_cst, n_iter_no_change, scoring, tol, max_time, warm_start, n_jobs
         As in `GradientBoostingClassifier`.
-    verbose, random_state
+    verbose, random_state, checkpoint
         As in `GradientBoostingClassifier`.
 
     Attributes
@@ -534,6 +540,7 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> None:
         self.loss = loss
         self.learning_rate = learning_rate
@@ -574,6 +581,7 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
+        self.checkpoint = checkpoint
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -11,6 +11,8 @@ from spinney.estimators.forest_classifier import CLASSIFIER_CONSTRAINTS, ForestC
 from spinney.estimators.forest_regressor import REGRESSOR_CONSTRAINTS, ForestRegressor
 
 if TYPE_CHECKING:
+    import os
+
     import numpy as np
     from numpy.typing import ArrayLike
 
@@ -100,6 +102,9 @@ class RandomForestClassifier(ForestClassifier, BaseForest):
     warm_start : bool, default=False
         Keep the trees of the last fit, which must have been on the same data, and grow what is missing of
         `n_estimators`: the same forest as one grown at once.
+    checkpoint : path, optional
+        A folder that the trees grown so far are kept in while a fit runs. A fit of the same data with the same
+        parameters goes on from there and gives the same model. It is removed when the fit is done, and no model has it.
 
     Attributes
     ----------
@@ -171,6 +176,7 @@ class RandomForestClassifier(ForestClassifier, BaseForest):
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
         warm_start: bool = False,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> None:
         self.n_estimators = n_estimators
         self.criterion = criterion
@@ -204,6 +210,7 @@ class RandomForestClassifier(ForestClassifier, BaseForest):
         self.random_state = random_state
         self.verbose = verbose
         self.warm_start = warm_start
+        self.checkpoint = checkpoint
 
 
 class RandomForestRegressor(ForestRegressor, BaseForest):
@@ -228,6 +235,8 @@ class RandomForestRegressor(ForestRegressor, BaseForest):
     max_leaf_nodes, bootstrap, replace, max_samples, block_size, honest, honest_fraction, pruning, ccp_alpha, missing
         As in `RandomForestClassifier`.
     ties, max_bins, categorical_features, date_features, cat_penalty, n_jobs, random_state, verbose, warm_start
+        As in `RandomForestClassifier`.
+    checkpoint
         As in `RandomForestClassifier`.
 
     Attributes
@@ -287,6 +296,7 @@ class RandomForestRegressor(ForestRegressor, BaseForest):
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
         warm_start: bool = False,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> None:
         self.n_estimators = n_estimators
         self.criterion = criterion
@@ -319,3 +329,4 @@ class RandomForestRegressor(ForestRegressor, BaseForest):
         self.random_state = random_state
         self.verbose = verbose
         self.warm_start = warm_start
+        self.checkpoint = checkpoint

@@ -192,6 +192,7 @@ def take_estimator(estimator: Any) -> dict[str, Any]:
         warn_not_stored(f"the attribute {name}", "it is none of Spinney's; pickle keeps it")
     if isinstance(parameters.get("loss"), tuple | list):
         parameters["loss"] = fitted.get("_loss", losses.make_loss(parameters["loss"]))
+    parameters.pop("checkpoint", None)  # a place on the disk of whoever has fitted it
     return {"parameters": dict(sorted(parameters.items())), "fitted": fitted}
 
 

@@ -211,7 +211,7 @@ class Store:
         def make_table(schema: Schema) -> Table:
             shelf = DiskShelf(self.path, self._layout, schema) if self._has_shelf else None
             columns = Columns(names, self.n_rows, len(features), is_frame=True, read=read)
-            return StoredTable(schema, columns, shelf, most_workers)
+            return StoredTable(schema, columns, shelf, self.batches, most_workers)
 
         deferred = Deferred(lambda j: self._outline(features[j]), make_table)
         return Columns(names, self.n_rows, len(features), is_frame=True, read=read, deferred=deferred)

@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING, Any
 from spinney.table.columns import Numbers
 from spinney.table.dates import read_dates
 from spinney.table.ingest import Table
-from spinney.table.schema import encode_column
+from spinney.table.schema import encode, encode_column
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import numpy as np
     from numpy.typing import NDArray
 
     from spinney.table.columns import Columns
     from spinney.table.ingest import CodeShelf
     from spinney.table.schema import Schema
+    from spinney.table.sparse import Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,8 @@ class StoredTable(Table):
         Those of the store, read when asked for.
     shelf : CodeShelf, optional
         Where codes are kept.
+    batches : callable
+        The same columns, in blocks of rows.
     most_workers : int, optional
         Threads that there is memory for; None: any number.
     """
@@ -66,7 +72,12 @@ class StoredTable(Table):
     least_columns = 1
 
     def __init__(
-        self, schema: Schema, columns: Columns, shelf: CodeShelf | None, most_workers: int | None = None
+        self,
+        schema: Schema,
+        columns: Columns,
+        shelf: CodeShelf | None,
+        batches: Callable[[], Iterator[Columns]],
+        most_workers: int | None = None,
     ) -> None:
         features = [
             StoredFeature(columns, None, schema, j, first + part, part)
@@ -75,3 +86,12 @@ class StoredTable(Table):
         ]
         super().__init__(schema, columns.n_rows, features)
         self.shelf, self.most_workers = shelf, most_workers
+        self.batches = batches
+
+    def value_blocks(self, rows: NDArray[np.bool_] | None = None) -> Iterator[Values]:
+        """Rows as values, block by block."""
+        first = 0
+        for columns in self.batches():
+            values = encode(columns, self.schema)
+            yield values if rows is None else values[rows[first : first + len(values)]]
+            first += len(values)

@@ -133,6 +133,10 @@ class Table:
         matrix = SparseMatrix(self._matrix.by_row[np.flatnonzero(rows)])
         return Table(self.schema, matrix.n_rows, columns, matrix)
 
+    def value_blocks(self, rows: NDArray[np.bool_] | None = None) -> Iterator[Values]:
+        """The same as `values`, in parts that follow each other: as large as the table has them at once."""
+        yield self.values(rows)
+
     def values(self, rows: NDArray[np.bool_] | None = None) -> Values:
         """Rows as values, (n_rows, n_features); None: all."""
         n_features = self.schema.n_features

@@ -361,6 +361,11 @@ class ArrayBuilder:
         wanted = end * (self.n_parts - n_done) // n_done * 9 // 8 if n_done <= self.n_parts else end
         return min(wanted, MOST_AHEAD // n_bytes)
 
+    def peek(self) -> NDArray[Any]:
+        """A view of the whole so far."""
+        assert self.whole is not None
+        return self.whole[: self.length]
+
     def join(self) -> NDArray[Any]:
         """The whole, without the room that was left; nothing is left here."""
         assert self.whole is not None
@@ -394,10 +399,22 @@ class ForestParts:
 
     def join(self, legend: Legend | None = None) -> Forest:
         """The forest; nothing is left here."""
-        assert self.last is not None
-        sizes = {name: starts(self.parts[name].sizes) for name in ("hot", "subsets", "distributions")}
+        sizes = self.sizes()
         arrays: dict[str, Any] = {name: self.parts.pop(name).join() for name in list(self.parts)}
         arrays["impurity"] = fit_impurity(arrays["impurity"], arrays["weight"])
+        return self.make(arrays, sizes, legend)
+
+    def peek(self) -> Forest:
+        """The trees so far, impurities in full: views, to be dropped before another tree is added."""
+        return self.make({name: part.peek() for name, part in self.parts.items()}, self.sizes())
+
+    def sizes(self) -> dict[str, NDArray[np.int64]]:
+        """Where the parts of each tree begin."""
+        return {name: starts(self.parts[name].sizes) for name in ("hot", "subsets", "distributions")}
+
+    def make(self, arrays: dict[str, Any], sizes: dict[str, NDArray[np.int64]], legend: Legend | None = None) -> Forest:
+        """A forest of these arrays."""
+        assert self.last is not None
         return Forest(
             **arrays,
             first_node=sizes["hot"],
