@@ -582,10 +582,6 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         """Whether trees are all there is: with `init=estimator` they are added to another model."""
         return self._find_fitted().base is None
 
-    def _why_no_predictor(self) -> str:
-        begun = self._find_fitted().base
-        return f"this {type(self).__name__} begins with another model, init={type(begun and begun.model).__name__}"
-
     def _make_predictor(self) -> RoundPredictor:
         return self._predictor_of(None)
 
