@@ -281,6 +281,20 @@ def test_a_model_below_the_baseline_is_saved_with_a_warning(method, is_regressio
     assert model.exists()
 
 
+def test_the_loss_of_rows_outside_the_bags_of_boosting_is_no_score(model):
+    for data, measure in (("german_credit", "accuracy"), ("california_housing", "R2")):
+        method = ["--method", "boosting", "--set", "n_estimators=5", "--set", "subsample=0.5"]
+        result = run("train", data, *method, "--json", "--out", model, "--force")
+        assert "worse than predicting" not in result.stderr
+        score = json.loads(result.stdout)["score"]
+        assert (score["measure"], score["rows"]) == (measure, "training")
+        table = spinney.datasets.load(data)
+        target = "class" if data == "german_credit" else "MedHouseVal"
+        fitted = spinney.load_model(model)
+        X = table.select(list(fitted.feature_names_in_))
+        assert score["value"] == pytest.approx(fitted.score(X, table[target].to_numpy()))
+
+
 def test_a_model_above_the_baseline_is_saved_without_a_word(tmp_path, model):
     rng = np.random.default_rng(7)
     x = rng.normal(size=300)

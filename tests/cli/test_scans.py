@@ -27,6 +27,8 @@ def test_a_pattern_a_store_and_one_file_give_one_model(pattern, tmp_path):
     assert (told["rows"], told["features"], told["target"]) == (600, 7, "y")
     works("train", str(tmp_path / "t.codes"), *method, "--out", str(tmp_path / "kept.spn"))
     assert "out-of-bag rows" in works("train", str(tmp_path / "t.codes"), *method, "--out", str(tmp_path / "again.spn"))
+    boosting = ["--method", "boosting", "--set", "n_estimators=3", "--out", str(tmp_path / "boost.spn")]
+    assert "out-of-bag rows" not in works("train", str(tmp_path / "t.codes"), *boosting)  # they have a loss alone
     models = [spinney.load_model(tmp_path / f"{name}.spn") for name in ("one", "all", "limited", "kept")]
     X = make_table(600).drop_columns(["w", "g", "y"])
     assert len({model.predict_proba(X).tobytes() for model in models}) == 1

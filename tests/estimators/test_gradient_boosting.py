@@ -634,6 +634,17 @@ def test_fault_80_a_warm_start_needs_the_same_columns_and_loss(kind):
     model.set_params(n_estimators=8)
     with pytest.raises(ValueError, match="; X has 1 columns, and had"):
         model.fit(X[:, :1], y)
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])])
+    named = make(kind, warm_start=True, n_estimators=6).fit(frame, y).set_params(n_estimators=8)
+    with pytest.raises(ValueError, match=f"; column 0 of X is 'c{X.shape[1] - 1}', and was 'c0'"):
+        named.fit(frame[frame.columns[::-1]], y)
+    with pytest.raises(ValueError, match="; column 0 of X is 'other', and was 'c0'"):
+        named.fit(frame.rename(columns={"c0": "other"}), y)
+    assert named.feature_names_in_[0] == "c0"
+    dated = frame.assign(day=pd.date_range("2020-01-01", periods=len(y)))
+    named = make(kind, warm_start=True, n_estimators=6).fit(dated, y).set_params(n_estimators=8)
+    with pytest.raises(ValueError, match="; X differs in its dates"):
+        named.fit(dated.assign(day=dated["day"] + pd.Timedelta(days=1)), y)
     other = (lambda y, raw: raw - y, lambda y, raw: np.ones(len(y)))  # noqa: ARG005
     with pytest.raises(ValueError, match="; loss differs"):
         copy.deepcopy(model).set_params(loss=other).fit(X, y)

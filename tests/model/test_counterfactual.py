@@ -146,6 +146,9 @@ def test_what_is_asked_wrongly_is_told():
             counterfactual(predictor, X[0], wanted=wanted)
     with pytest.raises(ValueError, match="'y' is not a column"):
         counterfactual(predictor, X[0], wanted=(0.0, 1.0), vary=["y"])
+    for limits in ((3.0, 1.0), (np.nan, 1.0), [0.0, 1.0, 2.0], 3.0):
+        with pytest.raises(ValueError, match="ranges: x0 "):
+            counterfactual(predictor, X[0], wanted=(0.0, 1.0), ranges={"x0": limits})
     classes = spinney.CARTClassifier(categorical_features=[2]).fit(X, SCORE > 4.0).predictor()
     with pytest.raises(ValueError, match="'maybe' is no class"):
         counterfactual(classes, X[0], wanted="maybe")

@@ -47,3 +47,23 @@ def test_a_model_file_explains_a_row(tmp_path):
     assert model.predict([change.values])[0] == change.answer  # noqa: PD011
     with pytest.raises(TypeError, match="no model of Spinney"):
         spinney.explain(3, X[0])
+
+
+def test_a_change_that_cannot_be_found_is_told():
+    X = np.arange(20.0).reshape(10, 2)
+    tree = spinney.CARTRegressor().fit(X, X[:, 0])
+    missed = spinney.explain(tree, X[0], wanted=(1e6, None))
+    assert missed.counterfactual is None
+    assert str(missed).endswith("to change it: no change of what may vary was found that does")
+    assert "to change it" not in str(spinney.explain(tree, X[0]))  # none was looked for
+    same = spinney.explain(tree, X[0], wanted=(None, 1e6))
+    assert str(same.counterfactual) == "nothing has to change: the answer is 0"
+
+
+def test_of_several_quantiles_the_answer_is_the_one_that_is_explained():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    loss = {"loss": "quantile", "alpha": [0.1, 0.9], "n_estimators": 5, "random_state": 0}
+    model = spinney.GradientBoostingRegressor(**loss).fit(X, X[:, 0])
+    found = spinney.explain(model, X[:1])
+    assert found.score == pytest.approx(found.answer)

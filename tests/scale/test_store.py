@@ -4,6 +4,7 @@ import errno
 import gc
 import json
 import os
+import pickle
 import stat
 import tempfile
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.model_selection import GridSearchCV
 
 import spinney
 from disk_tables import make_table, model_bytes, split, write_parts
@@ -372,3 +374,58 @@ def test_amounts_of_memory_are_read_and_shown():
         7,
     ]
     assert [show_bytes(n) for n in (1, 1500, 2.5e6, 5.13e9, 1e12)] == ["1 B", "1.5 kB", "2.5 MB", "5.1 GB", "1.0 TB"]
+
+
+def frames_of(table, n_rows):
+    """A table as frames that can be read once."""
+    return (table.slice(start, n_rows) for start in range(0, table.num_rows, n_rows))
+
+
+def test_what_can_be_read_once_is_predicted_after_a_fit_has_read_it():
+    table = make_table(60).drop_columns(["w", "g"])
+    X, _ = split(table, ())
+    for source in (frames_of(table, 25), table.to_reader(25)):
+        scanned = spinney.scan(source, target="y")
+        model = spinney.CARTClassifier(max_depth=3).fit(scanned)
+        assert np.concatenate(list(model.predict_batches(scanned))).tolist() == model.predict(X).tolist()
+    found = np.concatenate(list(model.predict_batches(frames_of(table, 25))))
+    assert found.tolist() == model.predict(X).tolist()
+
+
+def test_a_store_is_predicted_by_its_path_and_may_have_columns_more(tmp_path):
+    table = make_table(60).drop_columns(["w", "g"])
+    spinney.scan(table, target="y").store(tmp_path / "t.codes")
+    model = spinney.CARTClassifier(max_depth=3).fit(table.select(["number", "text"]), table["y"].to_numpy())
+    expected = model.predict(table.select(["number", "text"])).tolist()
+    assert np.concatenate(list(model.predict_batches(tmp_path / "t.codes"))).tolist() == expected
+
+
+def test_a_scan_is_pickled_as_what_it_stands_for(tmp_path):
+    table = make_table(60).drop_columns(["w", "g"])
+    tree = spinney.CARTClassifier(max_depth=3)
+    scanned = spinney.scan(write_parts(table, tmp_path, []), target="y")
+    expected = model_bytes(tree.fit(scanned), tmp_path)
+    for one in (scanned, scanned.store(tmp_path / "t.codes")):
+        assert model_bytes(tree.fit(pickle.loads(pickle.dumps(one))), tmp_path) == expected
+    with pytest.raises(TypeError, match="can be read once"):
+        pickle.dumps(spinney.scan(table.to_reader(), target="y"))
+
+
+def test_who_asks_a_scan_for_its_rows_is_told_what_takes_it(tmp_path):
+    scanned = spinney.scan(make_table(60), target="y")
+    tree = spinney.CARTClassifier(max_depth=3)
+    for one in (scanned, scanned.store(tmp_path / "t.codes")):
+        model = tree.fit(one)
+        for ask in (
+            lambda X=one: GridSearchCV(tree, {"max_depth": [1, 2]}).fit(X),
+            lambda X=one, model=model: model.shap_values(X),
+            lambda X=one, model=model: spinney.explain(model, X),
+        ):
+            with pytest.raises(TypeError, match="`fit` and `predict_batches` take it"):
+                ask()
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path):
+    (tmp_path / "t.csv").write_text("a,a,y\n1,2,u\n2,3,v\n")
+    with pytest.raises(ValueError, match=r"t\.csv has more than one column 'a'"):
+        spinney.CARTClassifier().fit(spinney.scan(tmp_path / "t.csv", target="y"))

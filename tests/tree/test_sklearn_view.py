@@ -138,3 +138,13 @@ def test_names_and_smoothed_shares_go_along_and_linear_leaves_do_not():
     linear = CARTRegressor(max_depth=1, leaf_model="linear", min_samples_leaf=2).fit(X, [1.0, 2, 3, 5])
     with pytest.raises(ValueError, match="linear models"):
         linear.to_sklearn()
+
+
+def test_a_pickled_view_is_its_tree_alone():
+    view = CARTClassifier().fit([[1.0], [2.0], [3.0], [4.0]], [0, 0, 1, 1]).tree_
+    untouched = pickle.dumps(view)
+    assert view.value.sum() == 3.0  # made now, and kept
+    assert pickle.dumps(view) == untouched
+    back = pickle.loads(untouched)
+    assert back.threshold.tolist() == view.threshold.tolist()
+    assert not back.value.flags.writeable

@@ -94,3 +94,14 @@ def make_estimator(cls: Any, params: dict[str, Any]) -> Any:
     if "oob_score" in known and params.get("bootstrap", known["bootstrap"].default):
         params.setdefault("oob_score", True)
     return cls(**params)
+
+
+def find_bag_score(estimator: Any) -> float | None:
+    """Accuracy or R2 of the out-of-bag rows; None without them.
+
+    What boosting calls `oob_score_` is a loss, and a scorer that was named (`--set oob_score=roc_auc`) measures
+    something else.
+    """
+    if getattr(estimator, "oob_score", None) is not True or not hasattr(estimator, "oob_score_"):
+        return None
+    return float(estimator.oob_score_)

@@ -10,7 +10,7 @@ import click
 
 from spinney.cli.group import Problem
 from spinney.cli.inspection import count_parts, list_trees
-from spinney.cli.methods import METHODS, find_method, make_estimator, read_settings
+from spinney.cli.methods import METHODS, find_bag_score, find_method, make_estimator, read_settings
 from spinney.cli.output import check_new, force_option, json_option, print_json, print_pairs
 from spinney.cli.scans import ScanOptions, is_many, memory_option, train_scan
 from spinney.cli.tables import (
@@ -172,8 +172,9 @@ def score_training(estimator: Any, training: TrainingTable) -> dict[str, Any] | 
     from sklearn.base import is_classifier
 
     measure = "accuracy" if is_classifier(estimator) else "R2"
-    if hasattr(estimator, "oob_score_"):
-        value, baseline = float(estimator.oob_score_), score_baseline(training, is_classes=measure == "accuracy")
+    value = find_bag_score(estimator)
+    if value is not None:
+        baseline = score_baseline(training, is_classes=measure == "accuracy")
         return {"measure": measure, "rows": OUT_OF_BAG, "value": value, "baseline": baseline}
     if measure == "R2" and training.X.num_rows < 2:
         return None

@@ -11,7 +11,7 @@ import click
 
 from spinney.cli.group import Problem
 from spinney.cli.inspection import count_parts, list_trees
-from spinney.cli.methods import find_method, make_estimator
+from spinney.cli.methods import find_bag_score, find_method, make_estimator
 from spinney.cli.output import json_option, print_json, print_pairs
 from spinney.cli.tables import drop_option, target_option
 
@@ -128,8 +128,9 @@ def train_scan(options: ScanOptions, *, as_json: bool) -> None:
         **count_parts(list_trees(estimator), getattr(estimator, "classes_", None)),
         "seconds": round(seconds, 3),
     }
-    if hasattr(estimator, "oob_score_"):
-        facts[f"{'R2' if is_regression else 'accuracy'}, out-of-bag rows"] = float(estimator.oob_score_)
+    score = find_bag_score(estimator)
+    if score is not None:
+        facts[f"{'R2' if is_regression else 'accuracy'}, out-of-bag rows"] = score
     if as_json:
         print_json(facts)
     else:

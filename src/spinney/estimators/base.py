@@ -121,6 +121,13 @@ class Estimator(BaseEstimator, Generic[Model]):
         """Whether the model is trees of one forest; of a fitted estimator."""
         return True
 
+    def _why_no_predictor(self) -> str:
+        """What a model is made of that is not trees of one forest, for a message."""
+        begun = getattr(self, "init_estimator_", None)  # boosting has it
+        if begun is not None:
+            return f"this {type(self).__name__} begins with another model, init={type(begun).__name__}"
+        return f"the members of this {type(self).__name__} are no trees of one forest"
+
     def predictor(self) -> Predictor:
         """What predicts, without the rest: for one row in microseconds, see `Predictor`.
 
@@ -138,7 +145,7 @@ class Estimator(BaseEstimator, Generic[Model]):
         """
         self._find_fitted()
         if not self._has_predictor():
-            raise ValueError(f"the members of this {type(self).__name__} are no trees of one forest: use predict")
+            raise ValueError(f"{self._why_no_predictor()}: use predict")
         return self._make_predictor()
 
     def shap_values(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spinney.scale.layout import is_store
 from spinney.scale.scan import Scan
+from spinney.scale.spilling import is_lazy, is_read_once
 from spinney.scale.store import Store
 from spinney.table.ingest import check_file, drop_index, read_table
 from spinney.table.prediction_batches import BATCH_ROWS, convert, open_batches
@@ -15,7 +18,6 @@ from spinney.table.sources import list_files, open_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -37,9 +39,18 @@ def predict_batches(estimator: Any, source: Any, method: str) -> Iterator[NDArra
 
 def read_batches(source: Any, names: list[str] | None, schema: Schema | None) -> Iterator[Any]:
     """Batches of rows as a model takes them: the columns that it knows, where it knows names."""
-    source = source._given if isinstance(source, Scan) else source  # noqa: SLF001
+    if isinstance(source, str | os.PathLike) and is_store(Path(source)):
+        source = Store(source)
+    if is_lazy(source):
+        source = Scan(source)
+    if isinstance(source, Scan):  # what can be read once may have been, by a fit
+        source = source.read() if is_read_once(source._given) else source._given  # noqa: SLF001
     if isinstance(source, Store):
-        yield from source.batches()
+        yield from source.batches(names)
+        return
+    if is_read_once(source) and not hasattr(source, "__arrow_c_stream__"):
+        for frame in source:
+            yield from read_batches(frame, names, schema)
         return
     is_files = isinstance(source, str | os.PathLike)
     is_files = is_files or (isinstance(source, list | tuple) and all(isinstance(s, str | os.PathLike) for s in source))

@@ -74,12 +74,18 @@ def find_difference(
 
     Rows, targets and weights may be others.
     """
-    if schema.n_features != old.schema.n_features:
-        return f"X has {schema.n_features} columns, and had {old.schema.n_features}"
+    names, known = schema.column_names, old.schema.column_names
+    if names is None or known is None:
+        names, known = tuple("x" * schema.n_features), tuple("x" * old.schema.n_features)
+    if len(names) != len(known):
+        return f"X has {len(names)} columns, and had {len(known)}"
+    for k, (name, was) in enumerate(zip(names, known, strict=True)):  # trees know columns by their places
+        if name != was:
+            return f"column {k} of X is {name!r}, and was {was!r}"
+    if schema.dates != old.schema.dates:
+        return "X differs in its dates: the first of them, or the parts that change"
     if schema.levels != old.schema.levels:
         return "X differs in the levels of its categories"
-    if schema.dates != old.schema.dates:
-        return "X differs in its dates"
     before = None if old.classes is None else tuple(old.classes.tolist())
     if labels != before:
         return f"y differs: its classes are {labels!r:.60}, and were {before!r:.60}"

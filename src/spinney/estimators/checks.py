@@ -41,9 +41,8 @@ def all_or_nothing(estimator: Any) -> Iterator[None]:
 def open_x(estimator: Any, X: Any, *, is_fit: bool) -> Columns:
     """The columns of X: in fit its names and width are recorded, later they are brought into the order of fit."""
     if is_scanned(X):
-        what = "this takes rows in memory: read a sample of them" if is_fit else "use predict_batches"
-        message = f"X is a {type(X).__name__.lower()} of {type(estimator).__name__}, and {what}"
-        raise TypeError(message)
+        way_out = "read a sample of them" if is_fit else f"use predict_batches of {type(estimator).__name__}"
+        raise TypeError(f"X is a {type(X).__name__.lower()}, and this takes rows in memory: {way_out}")
     columns = open_columns(X)
     if is_fit:
         if columns.is_records:

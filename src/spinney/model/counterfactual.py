@@ -91,6 +91,8 @@ class Counterfactual:
     def __str__(self) -> str:
         how = "the smallest change" if self.is_exact else "the smallest change found"
         answer = number(self.answer) if isinstance(self.answer, float) else self.answer
+        if not self.changes:
+            return f"nothing has to change: the answer is {answer}"
         return f"{'; '.join(map(str, self.changes))} would make it {answer} ({how})"
 
     def __repr__(self) -> str:
@@ -452,13 +454,18 @@ def locate_columns(predictor: Predictor, columns: Any) -> list[int]:
 
 def limit(predictor: Predictor, j: int, limits: Any) -> Condition:
     """What a column may change to."""
-    levels = predictor.schema.levels[j]
+    levels, names = predictor.schema.levels[j], predictor.schema.names
+    name = f"x{j}" if names is None else names[j]
     if levels is not None:
         unknown = [level for level in limits if level not in levels]
         if unknown:
-            raise ValueError(f"ranges: {unknown[0]!r} is no level of column {j}: {', '.join(map(repr, levels[:20]))}")
+            raise ValueError(f"ranges: {unknown[0]!r} is no level of {name}: {', '.join(map(repr, levels[:20]))}")
         return Condition(j, levels=np.array(sorted(levels.index(level) for level in limits), np.int64), missing=ALWAYS)
+    if not (isinstance(limits, tuple | list | np.ndarray) and len(limits) == 2):
+        raise ValueError(f"ranges: {name} is a number: give (low, high), None where there is no bound, not {limits!r}")
     low, high = limits
+    if not (-np.inf if low is None else low) <= (np.inf if high is None else high):
+        raise ValueError(f"ranges: {name} may not be from {low} to {high}: low is above high, or a bound is no number")
     below = None if low is None else float(np.nextafter(float(low), -np.inf))  # a bound is within the range
     return Condition(j, below, None if high is None else float(high), missing=ALWAYS)
 

@@ -62,6 +62,8 @@ class RowExplanation:
         The smallest change that changes the answer; None where none was found, or a number was not told what to become.
     output : object
         The class that `score` is for; None for a number.
+    is_searched : bool
+        Whether a change was looked for: always for classes, for a number where `wanted` says what it is to become.
     """
 
     answer: Any
@@ -71,6 +73,7 @@ class RowExplanation:
     path: Explanation | None
     counterfactual: Counterfactual | None
     output: Any
+    is_searched: bool = False
 
     def __str__(self) -> str:
         answer = number(self.answer) if isinstance(self.answer, float) else str(self.answer)
@@ -86,6 +89,8 @@ class RowExplanation:
             lines += ["path:", *(f"  {line}" for line in str(self.path).splitlines())]
         if self.counterfactual is not None and self.counterfactual.changes:
             lines.append(f"to change it: {self.counterfactual}")
+        elif self.counterfactual is None and self.is_searched:
+            lines.append("to change it: no change of what may vary was found that does")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -153,15 +158,16 @@ def explain(
     predictor = find_predictor(model, "explain")
     values = read_row(predictor, row)
     spreads = None if X is None else np.asarray(predictor.encode(X), np.float64)
-    change = None
-    if predictor.classes is not None or wanted is not None:
+    change, is_searched = None, predictor.classes is not None or wanted is not None
+    if is_searched:
         change = counterfactual(predictor, values, wanted=wanted, vary=vary, ranges=ranges, X=spreads)
     answer = answer_of(predictor, values)
     try:
         found = shap_values(predictor, as_table(predictor, row), background=background)
     except NoSumError:
-        return RowExplanation(answer, float("nan"), float("nan"), (), None, change, None)
-    output = answer if answer in found.outputs else found.outputs[-1]
+        return RowExplanation(answer, float("nan"), float("nan"), (), None, change, None, is_searched)
+    chosen = answer if predictor.classes is not None else found.outputs[0]  # of several quantiles the first
+    output = chosen if chosen in found.outputs else found.outputs[-1]
     one = found.of(output)
     order = np.argsort(-np.abs(one.values[0]), kind="stable").tolist()
     parts = tuple(Contribution(one.names[j], cell(one.data[0, j]), float(one.values[0, j])) for j in order)
@@ -170,7 +176,7 @@ def explain(
         smoothed = None if predictor.smoothing is None else predictor.smoothed
         path = explain_path(predictor.tree, values, {}, smoothed)
     score = float(one.base + one.values[0].sum())
-    return RowExplanation(answer, score, float(one.base), parts, path, change, output)
+    return RowExplanation(answer, score, float(one.base), parts, path, change, output, is_searched)
 
 
 def cell(value: Any) -> Any:

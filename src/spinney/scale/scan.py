@@ -10,9 +10,8 @@ import shutil
 import sys
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from spinney import _files
 from spinney.scale.column_writing import make_column, write_columns
@@ -20,13 +19,13 @@ from spinney.scale.faults import writing
 from spinney.scale.layout import BLOCK_ROWS, FEATURE, GROUPS, TARGET, WEIGHT, is_store
 from spinney.scale.memory import read_bytes
 from spinney.scale.plan import FitPlan, make_plan
-from spinney.scale.spilling import is_lazy, spill_batches, spill_lazy
-from spinney.scale.store import Store
+from spinney.scale.spilling import is_lazy, is_read_once, spill_batches, spill_lazy
+from spinney.scale.store import Store, refuse_array
 from spinney.table.prediction_batches import BLOCK_BYTES
 from spinney.table.sources import list_files, open_source
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from spinney.table.sources import Source
 
@@ -126,6 +125,17 @@ class Scan:
         target = "no target" if self.target is None else f"target {self.target!r}"
         return f"<scan of {shown}, {target}>"
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What it stands for; the temporary folder of this process stays behind."""
+        if is_read_once(self._given):
+            raise TypeError(
+                f"{self!r} can be read once, and so not be pickled: keep its rows by store(path), and pickle that"
+            )
+        return {**vars(self), "_spilled": None}
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        refuse_array(self)
+
     def plan(self, estimator: Any) -> FitPlan:
         """What a fit will read, write and hold, before it does: `print` it.
 
@@ -219,9 +229,7 @@ class Scan:
     def _open(self, folder: Path) -> Iterator[Source]:
         """The source; what can be read once is written to a folder inside `folder` first."""
         given = self._given
-        is_arrow = hasattr(given, "__arrow_c_stream__")
-        is_batches = isinstance(given, Iterable) and not isinstance(given, str | os.PathLike | list | tuple | dict)
-        if not is_lazy(given) and (is_arrow or not is_batches):
+        if not is_lazy(given) and (hasattr(given, "__arrow_c_stream__") or not is_read_once(given)):
             source = open_source(given, self._block_bytes)
             if source.is_one_shot:
                 tell(f"{source.parts[0].name} can be read once: its rows go to {folder.parent} first")

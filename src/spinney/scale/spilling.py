@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
 
@@ -13,6 +14,14 @@ def is_lazy(given: Any) -> bool:
     """Whether something is a lazy frame of polars, found without importing it."""
     kind = type(given)
     return kind.__name__ == "LazyFrame" and kind.__module__.partition(".")[0] == "polars"
+
+
+def is_read_once(given: Any) -> bool:
+    """Whether the rows of something are written to disk before they are read: iterators, streams, lazy frames."""
+    if is_lazy(given) or isinstance(given, Iterator):
+        return True
+    is_table = hasattr(given, "__arrow_c_stream__") or isinstance(given, str | os.PathLike | list | tuple | dict)
+    return isinstance(given, Iterable) and not is_table
 
 
 def spill_lazy(frame: Any, folder: Path) -> list[Path]:

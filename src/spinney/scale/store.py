@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from spinney.table.columns import WIDE, Categories, Columns, Dates, Deferred, Nu
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -87,6 +87,13 @@ class Store:
         target = "no target" if self.target is None else f"target {self.target!r}"
         return f"<store {str(self.path)!r}: {self.n_rows:,} rows, {len(self.feature_names)} features, {target}>"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The folder, which is opened anew."""
+        return Store, (self.path.absolute(), self.memory)
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        refuse_array(self)
+
     def _name_of(self, role: str) -> str | None:
         found = self._layout.find(role)
         return self._layout.columns[found[0]].name if found else None
@@ -133,15 +140,16 @@ class Store:
         self._check(column, values)
         return values
 
-    def batches(self) -> Iterator[Columns]:
-        """The features block by block, as any X of a prediction is read."""
-        features = self._features
+    def batches(self, names: Sequence[str] | None = None) -> Iterator[Columns]:
+        """The features block by block, as any X of a prediction is read; names: those that are wanted, None for all."""
+        features = [j for j in self._features if names is None or self._layout.columns[j].name in names]
+        found = tuple(self._layout.columns[j].name for j in features)
         for k in range(self._layout.n_blocks):
 
             def read(j: int, block: int = k) -> Column:
                 return self._read_column(features[j], range(block, block + 1))
 
-            yield Columns(self.feature_names, self._layout.rows_of(k), len(features), is_frame=True, read=read)
+            yield Columns(found, self._layout.rows_of(k), len(features), is_frame=True, read=read)
 
     def _check(self, column: StoredColumn, values: NDArray[Any]) -> None:
         """Refuse what no writer has written: codes without a value, booleans that are neither."""
@@ -245,3 +253,11 @@ class Store:
         if len(values) and values.min() < 0:
             raise BrokenFileError(f"{self.path}: {role} {column.name!r} is missing in some rows. Make the store anew.")
         return self._with_codes(column, values)
+
+
+def refuse_array(table: Any) -> NoReturn:
+    """Tell whoever asks a table on disk for its rows, as scikit-learn's searches do, what takes it."""
+    raise TypeError(
+        f"{table!r} stands for rows that are not in memory: `fit` and `predict_batches` take it. Whatever else takes X "
+        "needs rows: read a sample of them"
+    )

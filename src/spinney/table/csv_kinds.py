@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from spinney.table.ingest import csv_options, reading, refuse_encoding
+from spinney.table.ingest import csv_options, reading, refuse_encoding, refuse_twins
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,6 +51,7 @@ def find_disputed(paths: Sequence[Path], types: dict[str, Any], block_bytes: int
     for path in paths:
         with reading(path):
             reader = open_typed(path, types, block_bytes)
+            refuse_twins(str(path), reader.schema.names)
             for field in reader.schema:
                 if pa.types.is_binary(field.type):
                     refuse_encoding(path)

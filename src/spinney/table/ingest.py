@@ -393,6 +393,13 @@ def reading(path: Path) -> Iterator[None]:
         raise ValueError(f"{path} cannot be read: {error}") from error
 
 
+def refuse_twins(source: str, names: list[str]) -> None:
+    """Raise where two columns have one name, by which nobody can tell them apart."""
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        raise ValueError(f"{source} has more than one column {twice!r}: rename all but one.")
+
+
 def refuse_encoding(path: Path, cause: Exception | None = None) -> NoReturn:
     """Raise with the line where a CSV file is not UTF-8."""
     import pyarrow as pa

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spinney.table.csv_kinds import read_typed, vote_kinds
-from spinney.table.ingest import ARROW_SUFFIXES, check_file, drop_index, reading
+from spinney.table.ingest import ARROW_SUFFIXES, check_file, drop_index, reading, refuse_twins
 from spinney.table.prediction_batches import BATCH_ROWS, BLOCK_BYTES, open_ipc, open_parquet
 
 if TYPE_CHECKING:
@@ -258,9 +258,7 @@ def merge_types(parts: Sequence[Part]) -> dict[str, tuple[Any, ...]]:
     """The types of each column over all parts, without those of columns that are empty in a part."""
     first = parts[0]
     names = first.schema.names
-    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
-    if twice is not None:
-        raise ValueError(f"{first.name} has more than one column {twice!r}: rename all but one.")
+    refuse_twins(first.name, names)
     types: dict[str, tuple[Any, ...]] = dict.fromkeys(names, ())
     homes: dict[str, str] = {}
     for part in parts:

@@ -79,6 +79,10 @@ class SklearnView:
             raise AttributeError(name)  # of a view that is being made
         return getattr(self.arrays, name)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The tree alone: what follows from it is made anew, as arrays that cannot be written to."""
+        return {"arrays": self.arrays}
+
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *dir(self.arrays)})
 
