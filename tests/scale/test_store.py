@@ -4,8 +4,13 @@ import errno
 import gc
 import json
 import os
+import shutil
 import stat
+import subprocess
+import sys
 import tempfile
+import textwrap
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -372,3 +377,42 @@ def test_amounts_of_memory_are_read_and_shown():
         7,
     ]
     assert [show_bytes(n) for n in (1, 1500, 2.5e6, 5.13e9, 1e12)] == ["1 B", "1.5 kB", "2.5 MB", "5.1 GB", "1.0 TB"]
+
+
+KILLED = """
+    import sys
+    from pathlib import Path
+    from disk_tables import make_table
+    from spinney.scale.scan import Scan
+    scan = Scan(make_table(60_000), "y", drop=["w", "g"], block_rows=4096)
+    print("storing", flush=True)
+    scan.store(Path(sys.argv[1]) / "t.codes")
+    print("stored", flush=True)
+"""
+
+
+@pytest.mark.compiled(reason="processes of their own")
+def test_a_process_that_is_killed_leaves_no_half_store(tmp_path):
+    rng = np.random.default_rng(0)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    n_killed = 0
+    for seconds in rng.exponential(0.05, 6):
+        with subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(KILLED), str(tmp_path)],
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as process:
+            assert process.stdout.readline() == "storing\n"
+            time.sleep(seconds)
+            process.kill()
+            is_stored = process.stdout.read() == "stored\n"
+        n_killed += not is_stored
+        store = tmp_path / "t.codes"
+        assert store.exists() or not is_stored
+        if store.exists():
+            spinney.CARTClassifier(max_depth=3).fit(spinney.scan(store))  # which compares all hashes
+            shutil.rmtree(store)
+        assert all(path.name.startswith(".spinney-") and path.suffix == ".part" for path in tmp_path.iterdir())
+    assert n_killed > 0
+    Scan(make_table(500), "y", drop=["w", "g"]).store(tmp_path / "t.codes")  # what was left is in nobody's way

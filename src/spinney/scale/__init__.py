@@ -15,5 +15,6 @@
 | `spilling.py` | sources that can be read once, written to a folder first |
 | `memory.py` | bytes as people write them |
 | `plan.py` | what a fit will read, write and hold, before it does |
+| `reading_line.py` | a line on the terminal while a table is read |
 | `faults.py` | errors of disks in one line |
 """
