@@ -48,9 +48,9 @@ class Split(NamedTuple):
         return self.coded or (self.X, self.X_test)
 
 
-def draw_numeric(n_rows: int, dtype: DTypeLike = np.float32) -> tuple[NDArray[Any], NDArray[np.int32]]:
+def draw_numeric(n_rows: int, dtype: DTypeLike = np.float32, seed: int = 0) -> tuple[NDArray[Any], NDArray[np.int32]]:
     """28 normal columns, nine of which decide between two classes, with much noise."""
-    generator = np.random.default_rng(0)
+    generator = np.random.default_rng(seed)
     X = generator.normal(size=(n_rows, N_FEATURES)).astype(np.float32)
     x = X[:, :9].T
     z = x[0] * x[1] + np.sin(3 * x[2]) + 0.5 * x[3] ** 2 - 0.7 * np.abs(x[4]) + 0.3 * x[5]

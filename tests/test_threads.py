@@ -711,11 +711,11 @@ def test_verbose_shows_the_bar_at_once():
 
 def test_only_the_main_thread_draws_a_bar(monkeypatch):
     monkeypatch.setattr(sys, "stderr", type("Terminal", (), {"isatty": lambda _: True})())
-    assert pool._has_terminal()
+    assert pool.has_terminal()
     with ThreadPoolExecutor(1) as executor:
-        assert not executor.submit(pool._has_terminal).result(LIMIT)  # two bars would overwrite each other
+        assert not executor.submit(pool.has_terminal).result(LIMIT)  # two bars would overwrite each other
     monkeypatch.setattr(sys, "stderr", None)
-    assert not pool._has_terminal()
+    assert not pool.has_terminal()
 
 
 # --- threads that stay --------------------------------------------------------------------------------------

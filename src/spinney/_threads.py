@@ -361,7 +361,7 @@ class _Bar:
         self.n_tasks = n_tasks
         self.progress: Any = None  # rich.progress.Progress
         self.due = math.inf
-        if _has_terminal():
+        if has_terminal():
             self.due = time.monotonic() + (0.0 if is_eager else PROGRESS_SECONDS)
 
     def show(self, n_done: int) -> None:
@@ -405,7 +405,7 @@ class _Bar:
                 self.progress.stop()
 
 
-def _has_terminal() -> bool:
+def has_terminal() -> bool:
     """Whether a bar may be drawn: stderr is a terminal and this is the main thread."""
     if threading.current_thread() is not threading.main_thread() or sys.stderr is None:
         return False

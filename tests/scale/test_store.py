@@ -5,8 +5,13 @@ import gc
 import json
 import os
 import pickle
+import shutil
 import stat
+import subprocess
+import sys
 import tempfile
+import textwrap
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -429,3 +434,42 @@ def test_two_columns_of_one_name_are_refused(tmp_path):
     (tmp_path / "t.csv").write_text("a,a,y\n1,2,u\n2,3,v\n")
     with pytest.raises(ValueError, match=r"t\.csv has more than one column 'a'"):
         spinney.CARTClassifier().fit(spinney.scan(tmp_path / "t.csv", target="y"))
+
+
+KILLED = """
+    import sys
+    from pathlib import Path
+    from disk_tables import make_table
+    from spinney.scale.scan import Scan
+    scan = Scan(make_table(60_000), "y", drop=["w", "g"], block_rows=4096)
+    print("storing", flush=True)
+    scan.store(Path(sys.argv[1]) / "t.codes")
+    print("stored", flush=True)
+"""
+
+
+@pytest.mark.compiled(reason="processes of their own")
+def test_a_process_that_is_killed_leaves_no_half_store(tmp_path):
+    rng = np.random.default_rng(0)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    n_killed = 0
+    for seconds in rng.exponential(0.05, 6):
+        with subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(KILLED), str(tmp_path)],
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as process:
+            assert process.stdout.readline() == "storing\n"
+            time.sleep(seconds)
+            process.kill()
+            is_stored = process.stdout.read() == "stored\n"
+        n_killed += not is_stored
+        store = tmp_path / "t.codes"
+        assert store.exists() or not is_stored
+        if store.exists():
+            spinney.CARTClassifier(max_depth=3).fit(spinney.scan(store))  # which compares all hashes
+            shutil.rmtree(store)
+        assert all(path.name.startswith(".spinney-") and path.suffix == ".part" for path in tmp_path.iterdir())
+    assert n_killed > 0
+    Scan(make_table(500), "y", drop=["w", "g"]).store(tmp_path / "t.codes")  # what was left is in nobody's way

@@ -39,9 +39,9 @@ class ScanOptions(NamedTuple):
 
 
 def is_many(data: str) -> bool:
-    """Whether DATA is a folder or a pattern of files."""
+    """Whether DATA is a folder, a pattern of files, or an address."""
     place = Path(data)
-    return place.is_dir() or (not place.exists() and glob.has_magic(data))
+    return "://" in data or place.is_dir() or (not place.exists() and glob.has_magic(data))
 
 
 @click.command()
@@ -98,11 +98,12 @@ def train_scan(options: ScanOptions, *, as_json: bool) -> None:
     from spinney import scan
     from spinney.cli.stdin import as_file
     from spinney.estimators.saving import save_estimator
+    from spinney.scale.addresses import is_address
     from spinney.scale.layout import is_store
     from spinney.scale.scan import Scan
 
-    place = as_file(options.data)
-    if is_store(place):
+    place: Any = options.data if is_address(options.data) else as_file(options.data)
+    if is_store(Path(place)):
         if options.target is not None or options.drop:
             raise Problem(f"{options.data} is a store, which has its target: leave out --target and --drop")
         table: Any = scan(place, memory=options.memory)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spinney.scale.addresses import fetch, is_address
 from spinney.scale.layout import is_store
 from spinney.scale.scan import Scan
 from spinney.scale.spilling import is_lazy, is_read_once
@@ -55,13 +57,30 @@ def read_batches(source: Any, names: list[str] | None, schema: Schema | None) ->
     is_files = isinstance(source, str | os.PathLike)
     is_files = is_files or (isinstance(source, list | tuple) and all(isinstance(s, str | os.PathLike) for s in source))
     if is_files:
-        given = [source] if isinstance(source, str | os.PathLike) else source
-        for path in (path for one in given for path in list_files(one)):
-            yield from read_file(path, names, schema)
+        for one in [source] if isinstance(source, str | os.PathLike) else source:
+            yield from (
+                read_addressed(one, names, schema)
+                if isinstance(one, str) and is_address(one)
+                else read_files(one, names, schema)
+            )
         return
     opened = open_source(source)
     for _, table in opened.read(opened.names):
         yield choose(table, names)
+
+
+def read_files(given: str | os.PathLike[str], names: list[str] | None, schema: Schema | None) -> Iterator[Any]:
+    """Batches of the files of a path, a folder or a pattern."""
+    for path in list_files(given):
+        yield from read_file(path, names, schema)
+
+
+def read_addressed(address: str, names: list[str] | None, schema: Schema | None) -> Iterator[Any]:
+    """Batches of the files of an address, of which one at a time is on disk."""
+    with tempfile.TemporaryDirectory(prefix="spinney-") as folder:
+        for path in fetch(address, Path(folder)):
+            yield from read_file(path, names, schema)
+            path.unlink()
 
 
 def read_file(path: Path, names: list[str] | None, schema: Schema | None) -> Iterator[Any]:

@@ -12,8 +12,10 @@
 | `column_writing.py` | from a source to the columns of a store |
 | `stored_table.py` | the columns of a store as the table of a fit |
 | `code_shelf.py` | codes of a table, kept in its store for the next fit |
-| `spilling.py` | sources that can be read once, written to a folder first |
+| `spilling.py` | sources that can be read once or are elsewhere, written to a folder first |
+| `addresses.py` | files behind an address, found and fetched by fsspec |
 | `memory.py` | bytes as people write them |
 | `plan.py` | what a fit will read, write and hold, before it does |
+| `reading_line.py` | a line on the terminal while a table is read |
 | `faults.py` | errors of disks in one line |
 """

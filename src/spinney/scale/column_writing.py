@@ -32,6 +32,7 @@ from spinney.scale.layout import (
     StoredColumn,
     write_layout,
 )
+from spinney.scale.reading_line import ReadingLine
 from spinney.table.columns import Categories, Dates, Numbers, open_columns
 from spinney.table.schema import plain_level
 from spinney.table.sources import family_of
@@ -63,8 +64,10 @@ def write_columns(source: Source, roles: Mapping[str, str], folder: Path, block_
     """
     columns = [make_column(name, role, source.types[name]) for name, role in roles.items()]
     writer = TableWriter(columns, BlockWriter(folder / VALUES), block_rows)
-    for part, table in source.read(list(roles)):
-        writer.add(part, table)
+    with ReadingLine(source.n_rows) as line:
+        for part, table in source.read(list(roles)):
+            writer.add(part, table)
+            line.show(writer.n_rows + writer.n_held)
     layout = writer.finish()
     write_layout(folder, layout)
     release_buffers()

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from spinney import _files
+from spinney.scale.addresses import is_address
 from spinney.scale.column_writing import make_column, write_columns
 from spinney.scale.faults import writing
 from spinney.scale.layout import BLOCK_ROWS, FEATURE, GROUPS, TARGET, WEIGHT, is_store
 from spinney.scale.memory import read_bytes
 from spinney.scale.plan import FitPlan, make_plan
-from spinney.scale.spilling import is_lazy, is_read_once, spill_batches, spill_lazy
+from spinney.scale.spilling import is_lazy, is_read_once, spill_batches, spill_files, spill_lazy
 from spinney.scale.store import Store, refuse_array
 from spinney.table.prediction_batches import BLOCK_BYTES
 from spinney.table.sources import list_files, open_source
@@ -51,7 +52,8 @@ def scan(
         A Parquet, CSV (also gzipped) or Arrow file, a folder of such files, or a pattern, ``"clicks/*.parquet"``.
         Files go by their names, numbers in them as numbers (part-2 before part-10), those of a list as they stand;
         rows as in the files. Or anything with ``__arrow_c_stream__`` (frames of polars and pandas, tables and readers
-        of pyarrow, relations of DuckDB), a lazy frame of polars, an iterator of frames or batches. Or the folder of a
+        of pyarrow, relations of DuckDB), a lazy frame of polars, an iterator of frames or batches. Or an address,
+        ``"s3://clicks/*.parquet"``, where fsspec is installed: its files are copied to disk first. Or the folder of a
         store, which knows the other columns itself.
     target : str, optional
         The column to predict.
@@ -163,6 +165,8 @@ class Scan:
     def _peek(self) -> Source | None:
         """The source without reading its rows; None where that cannot be."""
         given = self._given
+        if is_address(given):
+            return None
         if isinstance(given, str | os.PathLike):
             is_text = any(path.name.lower().endswith((".csv", ".csv.gz")) for path in list_files(given))
             return None if is_text else open_source(given)
@@ -229,17 +233,22 @@ class Scan:
     def _open(self, folder: Path) -> Iterator[Source]:
         """The source; what can be read once is written to a folder inside `folder` first."""
         given = self._given
-        if not is_lazy(given) and (hasattr(given, "__arrow_c_stream__") or not is_read_once(given)):
+        is_arrow = hasattr(given, "__arrow_c_stream__")
+        if not is_lazy(given) and not is_address(given) and (is_arrow or not is_read_once(given)):
             source = open_source(given, self._block_bytes)
             if source.is_one_shot:
                 tell(f"{source.parts[0].name} can be read once: its rows go to {folder.parent} first")
             yield source
             return
-        tell(f"the {type(given).__name__} can be read once: its rows go to {folder.parent} first")
+        if is_address(given):
+            tell(f"{self._given_name} is an address: its files go to {folder.parent} first")
+        else:
+            tell(f"the {type(given).__name__} can be read once: its rows go to {folder.parent} first")
         inside = folder / "rows"
         inside.mkdir()
         try:
-            paths = spill_lazy(given, inside) if is_lazy(given) else spill_batches(given, inside)
+            spill = spill_lazy if is_lazy(given) else spill_files if is_address(given) else spill_batches
+            paths = spill(given, inside)
             yield open_source(paths, self._block_bytes)
         finally:
             shutil.rmtree(inside, ignore_errors=True)

@@ -1,10 +1,13 @@
-"""Sources that know no files and can be read once: written to a folder first, in files that can be read again."""
+"""Sources that know no files of this machine: written to a folder first, in files that can be read again."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
+
+from spinney.scale.addresses import fetch, is_address
+from spinney.table.sources import list_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +32,19 @@ def spill_lazy(frame: Any, folder: Path) -> list[Path]:
     path = folder / "rows.parquet"
     frame.sink_parquet(path, maintain_order=True)
     return [path]
+
+
+def spill_files(given: Any, folder: Path) -> list[Path]:
+    """Copy the files of addresses, of a list in its order; paths among them stay where they are."""
+    paths: list[Path] = []
+    for i, one in enumerate(given if isinstance(given, list | tuple) else [given]):
+        if not is_address(one):
+            paths += list_files(one)
+            continue
+        inside = folder / str(i)
+        inside.mkdir()
+        paths += fetch(one, inside)
+    return paths
 
 
 def spill_batches(batches: Iterable[Any], folder: Path) -> list[Path]:

@@ -114,7 +114,7 @@ def list_files(given: str | os.PathLike[str]) -> list[Path]:
     """The files of a path, a folder or a pattern, by their names; numbers in names count as numbers."""
     text = os.fspath(given)
     if "://" in text:
-        raise ValueError(f"{text} is an address: copy the files to a disk first, or give a stream of Arrow.")
+        raise ValueError(f"{text} is an address: give it to spinney.scan, or copy the files to a disk first.")
     path = Path(text)
     if path.is_dir():
         found = [one for one in path.rglob("*") if one.is_file() and not is_hidden(one.relative_to(path))]

@@ -1,0 +1,240 @@
+"""What does a fit of a table on disk cost? Boosting of 31 leaves and 50 rounds from Parquet, one thread, by a scan.
+
+Beside it our own fit of the same files read into memory, and XGBoost's `ExtMemQuantileDMatrix`, whose iterator reads a
+file at a time and whose pages are on disk. Each in a process of its own, from the files to the model, after a small fit
+that loads kernels and libraries; the files are in the page cache of the system. Memory is the peak of anonymous memory
+(RssAnon) beyond that before: mapped files, which the system may drop, do not count.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import threading
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.memory import read_status
+from benchmarks.runner import Answer, Scale, Timing, measure, report, run_fresh
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROWS = 5_000_000
+FILE_ROWS = 250_000
+WARM_ROWS = 20_000
+ROUNDS, LEAVES, BINS, RATE = 50, 31, 255, 0.1
+MOST_TIMES = 1.5  # of our own time in memory
+LEAST_TIMES = 2.0  # that of XGBoost
+SAMPLE_SECONDS = 0.02
+MEGA = 1e6
+
+
+def write_files(folder: Path, n_rows: int) -> int:
+    """Write a table to Parquet files; their bytes."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    from benchmarks.tables import draw_numeric
+
+    n_bytes = 0
+    for i, first in enumerate(range(0, n_rows, FILE_ROWS)):
+        X, y = draw_numeric(min(FILE_ROWS, n_rows - first), seed=i)
+        path = folder / f"part-{i}.parquet"
+        parquet.write_table(pa.table({**{f"x{j}": column for j, column in enumerate(X.T)}, "y": y}), path)
+        n_bytes += path.stat().st_size
+    return n_bytes
+
+
+# --- What the measured processes do ---------------------------------------------------------------------------
+
+
+def peak_anonymous(call: Callable[[], Any]) -> tuple[int, Any]:
+    """By how many bytes anonymous memory rose during a call, by looking often; and what the call gives."""
+    before = read_status("RssAnon")
+    peak, is_done = [before], threading.Event()
+
+    def sample() -> None:
+        while not is_done.wait(SAMPLE_SECONDS):
+            peak[0] = max(peak[0], read_status("RssAnon"))
+
+    thread = threading.Thread(target=sample)
+    thread.start()
+    try:
+        result = call()
+    finally:
+        is_done.set()
+        thread.join()
+    return max(peak[0], read_status("RssAnon")) - before, result
+
+
+def list_parts(folder: Path) -> list[Path]:
+    """The files in their order."""
+    return sorted(folder.glob("*.parquet"), key=lambda path: int(path.stem.partition("-")[2]))
+
+
+def boost(source: Any, y: Any = None) -> Any:
+    """Our model."""
+    from spinney import GradientBoostingClassifier
+
+    model = GradientBoostingClassifier(
+        n_estimators=ROUNDS,
+        max_leaf_nodes=LEAVES,
+        learning_rate=RATE,
+        max_bins=BINS,
+        subsample=1.0,
+        max_features=None,
+        random_state=0,
+        n_jobs=1,
+    )
+    return model.fit(source, y)
+
+
+def fit_scan(folder: Path) -> Any:
+    """From the files by a scan."""
+    from spinney import scan
+
+    return boost(scan(str(folder / "*.parquet"), target="y"))
+
+
+def fit_memory(folder: Path) -> Any:
+    """From the files read into memory."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    table = pa.concat_tables([parquet.read_table(path) for path in list_parts(folder)])
+    return boost(table.drop_columns(["y"]), table["y"].to_numpy())
+
+
+def fit_xgboost(folder: Path) -> Any:
+    """By XGBoost's external memory."""
+    import xgboost
+    from pyarrow import parquet
+
+    class Files(xgboost.DataIter):  # type: ignore[misc]
+        def __init__(self, pages: str) -> None:
+            self.paths, self.at = list_parts(folder), 0
+            super().__init__(cache_prefix=f"{pages}/pages")
+
+        def next(self, input_data: Any) -> bool:
+            if self.at == len(self.paths):
+                return False
+            table = parquet.read_table(self.paths[self.at])
+            input_data(data=table.drop_columns(["y"]), label=table["y"].to_numpy())
+            self.at += 1
+            return True
+
+        def reset(self) -> None:
+            self.at = 0
+
+    settings = {
+        "objective": "binary:logistic",
+        "tree_method": "hist",
+        "grow_policy": "lossguide",
+        "max_leaves": LEAVES,
+        "max_depth": 0,
+        "max_bin": BINS,
+        "eta": RATE,
+        "nthread": 1,
+    }
+    with tempfile.TemporaryDirectory() as pages:
+        data = xgboost.ExtMemQuantileDMatrix(Files(pages), max_bin=BINS, nthread=1)
+        return xgboost.train(settings, data, num_boost_round=ROUNDS)
+
+
+SIDES = {"scan": fit_scan, "memory": fit_memory, "xgboost": fit_xgboost}
+
+
+def child(side: str, folder: Path, warm: Path, out: Path) -> dict[str, float]:
+    """Fit a small table, then the large one; time and memory of the second."""
+    fit = SIDES[side]
+    fit(warm)
+    timing, (peak, model) = measure(lambda: peak_anonymous(lambda: fit(folder)))
+    if side != "xgboost":
+        model.save_model(out)
+    return {"wall": timing.wall, "cpu": timing.cpu, "peak": peak}
+
+
+# --- The question ---------------------------------------------------------------------------------------------
+
+
+def run(scale: Scale, n_rows: int | None = None) -> list[Answer]:
+    """All answers."""
+    n_rows = scale.rows(ROWS) if n_rows is None else n_rows
+    answers: list[Answer] = []
+    with tempfile.TemporaryDirectory() as place:
+        folder, warm = Path(place) / "files", Path(place) / "warm"
+        folder.mkdir()
+        warm.mkdir()
+        begun = time.perf_counter()
+        n_bytes = write_files(folder, n_rows)
+        write_files(warm, min(n_rows, WARM_ROWS))
+        print(f"wrote {n_rows:,} rows, {n_bytes / MEGA:,.0f} MB, in {time.perf_counter() - begun:.0f} s", flush=True)
+
+        def run_side(side: str) -> dict[str, float]:
+            paths = (str(path) for path in (folder, warm, Path(place) / f"{side}.spn"))
+            done = run_fresh("-m", "benchmarks.larger_than_memory", side, *paths)
+            found: dict[str, float] = json.loads(done.stdout)
+            return found
+
+        case = f"{n_rows:,} x 28 from Parquet, {ROUNDS} rounds of {LEAVES} leaves"
+        scan, memory = run_side("scan"), run_side("memory")
+        is_alike = (Path(place) / "scan.spn").read_bytes() == (Path(place) / "memory.spn").read_bytes()
+        report(answers, compare_memory(case, scan, memory, is_alike=is_alike))
+        report(answers, compare_peaks(case, scan, memory))
+        if find_spec("xgboost") is not None:
+            report(answers, compare_xgboost(case, scan, run_side("xgboost")))
+    return answers
+
+
+def show(found: dict[str, float]) -> str:
+    """Time and memory of a side."""
+    return f"{Timing(found['wall'], found['cpu'])}, {found['peak'] / MEGA:,.0f} MB"
+
+
+def compare_memory(case: str, scan: dict[str, float], memory: dict[str, float], *, is_alike: bool) -> Answer:
+    """The time of a scan beside that of memory."""
+    note = "the model files are equal" if is_alike else "THE MODEL FILES DIFFER"
+    times = scan["cpu"] / memory["cpu"]
+    return Answer(
+        "larger_than_memory",
+        f"{case}, our own fit in memory",
+        show(scan),
+        show(memory),
+        times,
+        " x CPU",
+        MOST_TIMES,
+        is_least=False,
+        is_alike=is_alike,
+        note=note,
+    )
+
+
+def compare_peaks(case: str, scan: dict[str, float], memory: dict[str, float]) -> Answer:
+    """The memory of a scan beside that of memory."""
+    share = scan["peak"] / max(memory["peak"], 1.0)
+    return Answer("larger_than_memory", f"{case}, peak memory", show(scan), show(memory), share, " x memory")
+
+
+def compare_xgboost(case: str, scan: dict[str, float], peer: dict[str, float]) -> Answer:
+    """The time of XGBoost beside that of a scan."""
+    times = peer["cpu"] / scan["cpu"]
+    note = f"XGBoost takes {peer['peak'] / max(scan['peak'], 1.0):.2f} x our memory; neither was limited"
+    return Answer(
+        "larger_than_memory",
+        f"{case}, XGBoost's ExtMemQuantileDMatrix",
+        show(scan),
+        show(peer),
+        times,
+        " x CPU",
+        LEAST_TIMES,
+        note=note,
+    )
+
+
+if __name__ == "__main__":
+    side, *places = sys.argv[1:]
+    print(json.dumps(child(side, *map(Path, places))))
