@@ -70,7 +70,7 @@ def grow(
     codes = code_table(table, fixed.values, max_bins, kernels, keep)
     if n_classes is None:
         has_square = criterion == "sdr" or parameters.get("min_target_std", 0.0) > 0.0
-        target = value_target(y, fixed, has_square=has_square)
+        target = value_target(y, fixed, has_square=has_square, has_origin=criterion == "poisson")
     else:
         target = class_target(y, n_classes, fixed)
     if parameters.get("cat_penalty") == "auto":

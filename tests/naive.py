@@ -19,15 +19,18 @@ the test that sends most of those rows the same way (`find_surrogates`), and row
 
 Every finite float is a whole number over a power of two. Weights and targets are therefore scaled to whole
 numbers and summed without rounding, and gini, misclassification and squared_error are exact fractions: two
-gains are equal here if and only if they are equal in mathematics. entropy and sdr need a logarithm or a root;
-they are floats computed from exact sums, and gains within `TIE` of each other count as equal.
+gains are equal here if and only if they are equal in mathematics. entropy, sdr and poisson need a logarithm or a
+root; they are floats computed from exact sums, and gains within `TIE` of each other count as equal. The logarithms of
+poisson have `DIGITS` digits, since its impurity is a small difference of large numbers.
 """
 
 from __future__ import annotations
 
+import decimal
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cache
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
 
 TIE = 1e-12  # relative to the impurity of the node (of the root when nodes compete)
 SLACK = 1e-15  # a gain this far below min_impurity_decrease still passes
+DIGITS = 80
 EXHAUSTIVE_LEVELS = 8  # with three classes or more, every subset is tried up to this many levels
 
 
@@ -83,7 +87,7 @@ class Node:
 class Sums:
     """Row count, weight, and the weighted target of a set of rows, in whole units.
 
-    `parts` is the weight of each class, or (sum of w*y, sum of w*y*y).
+    `parts` is the weight of each class, or (sum of w*y, sum of w*y*y), with criterion="poisson" and (sum of w*y*log y).
     """
 
     n_rows: int
@@ -596,9 +600,11 @@ def principal_scores(levels: dict[int, Sums]) -> tuple[dict[int, float], float]:
 
 
 def is_allowed(problem: Problem, candidate: Candidate, bounds: Bounds) -> bool:
-    """Whether every branch is large enough and the monotone constraints hold."""
+    """Whether every branch is large enough, has an impurity, and the monotone constraints hold."""
     for sums in candidate.branches:
         if sums.n_rows < problem.min_samples_leaf or sums.weight < problem.min_weight_leaf:
+            return False
+        if problem.criterion == "poisson" and sums.parts[0] == 0:  # no deviance from a mean of 0
             return False
     if not any(problem.monotonic):
         return True
@@ -694,6 +700,8 @@ def add_up(problem: Problem, rows: list[int]) -> Sums:
             sum(w * y for w, y in zip(weights, targets, strict=True)),
             sum(w * y * y for w, y in zip(weights, targets, strict=True)),
         )
+        if problem.criterion == "poisson":
+            parts += (sum(w * times_log(y) for w, y in zip(weights, targets, strict=True)),)
     else:
         parts = tuple(sum(w for w, y in zip(weights, targets, strict=True) if y == c) for c in range(problem.n_classes))
     return Sums(len(rows), sum(weights), parts)
@@ -716,11 +724,33 @@ def impurity(problem: Problem, sums: Sums) -> Fraction | float:
             return variance(problem, sums)
         case "sdr":
             return math.sqrt(variance(problem, sums))
+        case "poisson":
+            return half_deviance(problem, sums)
     raise ValueError(f"unknown criterion {problem.criterion!r}")
 
 
+@cache
+def times_log(y: int) -> int:
+    """The number y * log(y) in units of 10 ** -(DIGITS // 2); 0 at 0."""
+    with decimal.localcontext(prec=DIGITS):
+        return int((decimal.Decimal(y) * decimal.Decimal(y).ln()).scaleb(DIGITS // 2)) if y else 0
+
+
+def half_deviance(problem: Problem, sums: Sums) -> float:
+    """Mean of y * log(y / mean), half the Poisson deviance: that of y - mean is 0."""
+    total, _, logs = sums.parts
+    if total == 0:
+        return 0.0
+    with decimal.localcontext(prec=DIGITS):
+        log_mean = decimal.Decimal(total).ln() - decimal.Decimal(sums.weight).ln()
+        deviance = decimal.Decimal(logs).scaleb(-(DIGITS // 2)) - total * log_mean
+        unit = decimal.Decimal(problem.target_unit.numerator) / problem.target_unit.denominator
+        found = float(deviance / sums.weight * unit)
+    return max(found, 0.0)
+
+
 def variance(problem: Problem, sums: Sums) -> Fraction:
-    sum_wy, sum_wyy = sums.parts
+    sum_wy, sum_wyy = sums.parts[:2]
     return Fraction(sum_wyy * sums.weight - sum_wy**2, sums.weight**2) * problem.target_unit**2
 
 
@@ -758,7 +788,7 @@ def known_decrease(problem: Problem, sums: Sums, candidate: Candidate) -> Fracti
 
 
 def is_exact(problem: Problem) -> bool:
-    return problem.criterion not in ("entropy", "gain_ratio", "sdr") and not any(problem.cat_penalty)
+    return problem.criterion not in ("entropy", "gain_ratio", "sdr", "poisson") and not any(problem.cat_penalty)
 
 
 def as_number(problem: Problem, fraction: Fraction) -> Fraction | float:

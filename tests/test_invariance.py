@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import strategies
 from spinney import C45Classifier, ID3Classifier
-from spinney._criteria import CLASS_CRITERIA, VALUE_CRITERIA
+from spinney._criteria import CLASS_CRITERIA
 from spinney.estimators.cart import CARTClassifier, CARTRegressor
 
 
@@ -32,7 +32,7 @@ def constrained_fits(draw):
     }
     X = np.array(table.columns).T
     if is_regression:
-        criterion = draw(st.sampled_from(VALUE_CRITERIA))
+        criterion = draw(st.sampled_from(table.criteria))
         return CARTRegressor(criterion=criterion, **params).fit(X, table.y, table.weights), table, signs
     y = [int(code > 0) for code in table.y]
     criterion = draw(st.sampled_from(CLASS_CRITERIA))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from spinney._types import ENTROPY, GINI, MISCLASSIFICATION, SDR, SQUARED_ERROR
+from spinney._types import ENTROPY, GINI, MISCLASSIFICATION, POISSON, SDR, SQUARED_ERROR
 
 
 class Criterion(NamedTuple):
@@ -15,6 +15,7 @@ class Criterion(NamedTuple):
     needs_squares: bool  # sums of squared targets are kept
     impurity: str  # what people call the impurity of a node
     decrease: str  # what people call the worth of a test
+    has_origin: bool = False  # targets are counted from 0, not from their mean: its formula asks for their ratio
 
 
 CRITERIA = {
@@ -24,6 +25,7 @@ CRITERIA = {
     "misclassification": Criterion(MISCLASSIFICATION, 0, False, "error", "decrease of the error"),
     "squared_error": Criterion(SQUARED_ERROR, 2, False, "variance", "decrease of the variance"),
     "sdr": Criterion(SDR, 1, True, "standard deviation", "standard deviation reduction"),
+    "poisson": Criterion(POISSON, 1, False, "half Poisson deviance", "decrease of the deviance", has_origin=True),
 }
 ALIASES = {"log_loss": "entropy", "friedman_mse": "squared_error"}
 """What scikit-learn calls criteria besides: the tests that they choose are the same."""
@@ -32,6 +34,8 @@ CLASS_CRITERIA = tuple(name for name, criterion in CRITERIA.items() if criterion
 """Criteria of classes, without the one that chooses among tests by another figure than the impurity."""
 VALUE_CRITERIA = tuple(name for name, criterion in CRITERIA.items() if criterion.power > 0)
 """Criteria of numbers, in units of the target or of its square."""
+SPREAD_CRITERIA = ("squared_error", "sdr")
+"""Those whose impurity tells how far the targets of a node spread: their variance, or its root."""
 
 
 def own_name(criterion: str) -> str:

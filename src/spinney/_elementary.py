@@ -73,6 +73,14 @@ def log2(x: ArrayLike) -> Floats:
     return _logarithms("log2_all", _twin.log2, x)
 
 
+def relative_entropy(d: Floats) -> Floats:
+    """(1 + d) log(1 + d) - d of each d from -1 on, as the kernels have it; small ones keep their digits."""
+    ratio = 1.0 + d
+    is_near = (ratio >= _twin.NEAR_LEAST) & (ratio <= _twin.NEAR_MOST)
+    near = _twin.entropy_near_one(np.where(is_near, d, 0.0))
+    return np.where(is_near, near, ratio * log(np.where(ratio > 0.0, ratio, 1.0)) - d)
+
+
 def log_one(x: float) -> float:
     """Log of a positive and finite number."""
     return float(log(x))

@@ -34,6 +34,7 @@ GINI = 1
 ENTROPY = 2
 MISCLASSIFICATION = 3
 SDR = 4
+POISSON = 5
 
 # what a node asks
 LEAF = 0

@@ -13,7 +13,6 @@ import fast
 import naive
 import strategies
 from spinney import _jit
-from spinney._criteria import CLASS_CRITERIA, VALUE_CRITERIA
 from spinney._types import HIGH, LOW, N_CODES, OFFSET
 from spinney.table.coding import code_table
 
@@ -340,8 +339,7 @@ def candidates_at(problem, rows, j, test):
 def test_the_best_of_the_drawn_tests_is_taken(data, seed, missing):
     """With all features tried, and missing values on the side, or in the branch, of largest gain."""
     table = data.draw(strategies.tables())
-    criteria = VALUE_CRITERIA if table.n_classes is None else CLASS_CRITERIA
-    parameters = {"criterion": data.draw(st.sampled_from(criteria)), "missing": missing}
+    parameters = {"criterion": data.draw(st.sampled_from(table.criteria)), "missing": missing}
     if data.draw(st.booleans()):
         parameters["min_samples_leaf"] = data.draw(st.integers(1, 4))
     tree = grow(table, seed=seed, max_depth=1, **parameters)

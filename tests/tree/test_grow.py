@@ -56,6 +56,19 @@ def test_every_criterion_of_numbers(data, criterion, missing):
     assert_grows_as_naive(table, {"criterion": criterion, "missing": missing})
 
 
+@settings(max_examples=200)
+@given(strategies.counting())
+def test_counts_by_their_deviance(case):
+    """Whole and other weights, missing values either way, categories, constraints, limits, best first."""
+    assert_grows_as_naive(*case)
+
+
+@given(strategies.counting(has_categories=False), st.integers(0, 3))
+def test_counts_by_their_deviance_with_surrogates(case, max_surrogates):
+    table, parameters = case
+    assert_grows_as_naive(table, parameters | {"missing": "surrogate", "max_surrogates": max_surrogates})
+
+
 @given(st.data(), st.integers(2, 8), st.sampled_from(["learned", "branch"]))
 def test_best_first(data, max_leaf_nodes, missing):
     table = data.draw(strategies.tables())

@@ -35,7 +35,7 @@ def leaf_of(tree, row):
 @st.composite
 def second_parts(draw):
     """A tree, and rows of the same features that did not grow it: leaves, truth and weights; then the criterion."""
-    table, parameters = draw(strategies.growing())
+    table, parameters = draw(st.one_of(strategies.growing(), strategies.counting()))
     n_rows = draw(st.integers(1, 25))
     rows = draw(strategies.query_rows(table, n_rows))
     if table.n_classes is None:
@@ -43,6 +43,8 @@ def second_parts(draw):
     else:
         truth = np.array(draw(st.lists(st.integers(0, table.n_classes - 1), min_size=n_rows, max_size=n_rows)))
     weight = draw(strategies.weight_columns(n_rows))
+    if parameters["criterion"] == "poisson":
+        truth = np.abs(truth)
     tree = fast.grow_table(table, **parameters)
     leaf = np.array([leaf_of(tree, row) for row in rows])
     return tree, leaf, truth, None if weight is None else np.array(weight), parameters["criterion"]
@@ -61,6 +63,10 @@ def summarise(rows, n_classes, criterion):
         return [float(share) for share in shares], float(impurity)
     mean = sum(w * Fraction(y) for y, w in rows) / total
     variance = sum(w * (Fraction(y) - mean) ** 2 for y, w in rows) / total
+    if criterion == "poisson":
+        column = [[0.0] * len(rows)]
+        problem = naive.read_problem(column, [y for y, _ in rows], [float(w) for _, w in rows], criterion=criterion)
+        return float(mean), naive.impurity(problem, naive.add_up(problem, list(range(len(rows)))))
     return float(mean), math.sqrt(variance) if criterion == "sdr" else float(variance)
 
 

@@ -312,8 +312,8 @@ class ValueTarget:
     Whole weights of the table multiply quantised products of target and factor: a row of weight 2 is two rows.
     """
 
-    def __init__(self, y: NDArray[np.float64], base: Weights, *, has_square: bool) -> None:
-        self.target = value_target(y, base, has_square=has_square)
+    def __init__(self, y: NDArray[np.float64], base: Weights, *, has_square: bool, has_origin: bool = False) -> None:
+        self.target = value_target(y, base, has_square=has_square, has_origin=has_origin)
         self.centred = np.ldexp(self.target.truth - self.target.centre, -self.target.spread_exponent)
         self.has_square = has_square
 

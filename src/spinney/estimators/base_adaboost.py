@@ -36,7 +36,15 @@ from spinney.estimators.other_members import (
 )
 from spinney.estimators.parameters import parameter
 from spinney.estimators.scanned import unpack, unpack_evaluated
-from spinney.estimators.training import Effort, OpenedData, code_rows, make_legend, needs_squares, open_training
+from spinney.estimators.training import (
+    Effort,
+    OpenedData,
+    check_range,
+    code_rows,
+    make_legend,
+    open_training,
+    target_form,
+)
 from spinney.model.fitted_adaboost import FittedAdaBoost, VotingEstimators, VotingTrees, find_adaboost_fault
 from spinney.model.fitted_boosting import Scores
 from spinney.scale.plan import GrowingBytes
@@ -279,8 +287,8 @@ class BaseAdaBoost(Estimator[FittedAdaBoost]):
         tree.max_features_ = count_features(tree.max_features, schema.n_features)  # files hold it
         target: Any = y
         if self._labels is None:
-            has_square = needs_squares(params.criterion, params.min_target_std)
-            target = ValueTarget(y, rows.weights, has_square=has_square)
+            check_range(params.criterion, y)
+            target = ValueTarget(y, rows.weights, **target_form(params.criterion, params.min_target_std))
         n_classes = 0 if self._labels is None else len(self._labels)
         fit = TreeFitter(
             rows.codes, target, n_classes, params, data.seed, rows.kernels, monotone, float(tree.ccp_alpha)

@@ -25,6 +25,7 @@ from spinney.estimators.growers import MISSING, CartGrower, RowLimits, TreeTrain
 from spinney.estimators.kept import Kept
 from spinney.estimators.parameters import parameter
 from spinney.estimators.pruning import CLASS_CONSTRAINTS, VALUE_CONSTRAINTS
+from spinney.estimators.training import TrainingData, check_range
 from spinney.table.schema import Schema, encode, refuse_infinite
 from spinney.table.sparse import fill_in
 from spinney.tree.grow import GrowParams
@@ -36,7 +37,6 @@ from spinney.tree.surrogates import surrogate_importances
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from spinney.estimators.training import TrainingData
 
 PRODUCT_SECONDS = 4e-7  # of two numbers, interpreted
 
@@ -416,9 +416,10 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
 
     Parameters
     ----------
-    criterion : {"squared_error", "sdr"}, default="squared_error"
-        Impurity that a test must lower: the variance, or the standard deviation (standard deviation
-        reduction). "friedman_mse" is another name of "squared_error".
+    criterion : {"squared_error", "sdr", "poisson"}, default="squared_error"
+        Impurity that a test must lower: the variance, the standard deviation (standard deviation reduction), or half
+        the Poisson deviance from the mean, for counts and rates: y must not be negative, nor 0 in every row, and no
+        test makes a branch whose targets are all 0. "friedman_mse" is another name of "squared_error".
     splitter : {"best", "random"}, default="best"
         Try every test of a feature, or one that is drawn, as extra-trees do: a threshold between the least and the
         largest value of the node's rows, a set of levels.
@@ -447,7 +448,8 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
         Cost of a leaf in minimal cost-complexity pruning; more than 0 asks for it without `pruning`. "cv": the
         largest whose error in a tenfold cross-validation is within one standard error of the least.
     ccp_risk : {"impurity", "error"}, default="impurity"
-        What a leaf costs besides: its impurity or its squared errors, which differ for "sdr" only.
+        What a leaf costs besides: its impurity or its squared errors, which differ for "sdr" only; of "poisson" both
+        are the deviance.
     validation_fraction : int or float, default=0.2
         Rows, or share of them, that "reduced_error" holds out.
     min_gain : float, default=0.0
@@ -611,7 +613,8 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
         self.max_features_ = count_features(self.max_features, n_features)
 
     def _check_training(self, data: TrainingData) -> None:
-        """Linear models of leaves take finite values, and no constraints."""
+        """Linear models of leaves take finite values, and no constraints; some criteria not any target."""
+        check_range(own_name(self.criterion), data.y, data.weight)
         if self.leaf_model is None:
             return
         if self.monotonic_cst is not None:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from spinney._cost import TEXTBOOK_VISIT_SECONDS, TRACE_VISIT_SECONDS, VISIT_SECONDS
-from spinney._criteria import GAIN_RATIO
+from spinney._criteria import CRITERIA, GAIN_RATIO
 from spinney._types import LEARNED, OWN_BRANCH, SURROGATE
 from spinney.estimators.checks import row_count
-from spinney.estimators.training import CodedRows, TrainingData, code_rows, make_legend, needs_squares
+from spinney.estimators.training import CodedRows, TrainingData, code_rows, make_legend, target_form
 from spinney.table.fixed_point import class_target, value_target
 from spinney.table.schema import encode
 from spinney.tracing.candidates import SplitRules
@@ -106,8 +106,7 @@ class CartGrower:
         """A tree of the rows that have a weight, not pruned."""
         rows = code_rows(data.table, weight, self.max_bins, VISIT_SECONDS)
         params = replace(self.params, **self.limits.for_rows(rows.n_rows))
-        has_square = needs_squares(params.criterion, params.min_target_std)
-        target = fix_target(take_rows(data.y, rows.keep), rows, self.classes, has_square=has_square)
+        target = fix_target(take_rows(data.y, rows.keep), rows, self.classes, params)
         tree = grow_tree(rows.codes, target, rows.weights, params, rows.kernels, self.monotone)
         return tree.with_legend(make_legend(data.table.schema, self.classes, rows.codes.has_missing, params.criterion))
 
@@ -176,8 +175,7 @@ class TextbookGrower:
     def _open(self, data: TrainingData, rows: CodedRows) -> tuple[TextbookParams, Target]:
         """The parameters for so many rows, and the target of these rows."""
         params = replace(self.params, **self.limits.for_rows(rows.n_rows))
-        has_square = needs_squares(params.criterion)
-        return params, fix_target(take_rows(data.y, rows.keep), rows, self.classes, has_square=has_square)
+        return params, fix_target(take_rows(data.y, rows.keep), rows, self.classes, params)
 
     def trace(self, tree: Tree, data: TrainingData, report: PruningReport | None, limits: TraceLimits) -> Trace:
         """The tests that each node could have asked."""
@@ -251,18 +249,22 @@ def take_rows(y: NDArray[Any], keep: NDArray[np.bool_] | None) -> NDArray[Any]:
     return y if keep is None else y[keep]
 
 
-def fix_target(y: NDArray[Any], rows: CodedRows, classes: tuple[Any, ...] | None, *, has_square: bool) -> Target:
-    """The target of coded rows in fixed point; has_square: sums of squares are kept, of numbers."""
+def fix_target(
+    y: NDArray[Any], rows: CodedRows, classes: tuple[Any, ...] | None, params: GrowParams | TextbookParams
+) -> Target:
+    """The target of coded rows in fixed point, as the criterion wants it."""
     if classes is not None:
         return class_target(y, len(classes), rows.weights)
-    return value_target(y, rows.weights, has_square=has_square)
+    least_std = params.min_target_std if isinstance(params, GrowParams) else 0.0
+    return value_target(y, rows.weights, **target_form(params.criterion, least_std))
 
 
 def traced_rows(tree: Tree, rows: CodedRows, y: NDArray[Any]) -> Any:
     """Coded rows as a trace takes them."""
     if tree.n_classes:
         return class_rows(rows.codes, y, rows.weights, tree.n_classes)
-    return value_rows(rows.codes, y, rows.weights)
+    criterion = tree.legend.criterion if tree.legend else None
+    return value_rows(rows.codes, y, rows.weights, has_origin=criterion in CRITERIA and CRITERIA[criterion].has_origin)
 
 
 def describe_pruning(report: PruningReport | None, *, has_collapsed: bool = False) -> str:

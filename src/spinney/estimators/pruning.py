@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions, validate_parameter_constraints
 
-from spinney._criteria import CRITERIA
+from spinney._criteria import SPREAD_CRITERIA, VALUE_CRITERIA
 from spinney.ensemble.held_out import draw_held_out
 from spinney.estimators.cross_validated_pruning import Fold, cross_validate
 from spinney.estimators.growers import EncodedRows, TreeTraining
@@ -201,6 +201,8 @@ def prune_tree(
     else:
         left = merge_leaves(tree)
     judges, judged_on = find_judges(tree, options, training, rows)
+    if judges is None and training is not None and criterion in VALUE_CRITERIA and criterion not in SPREAD_CRITERIA:
+        judges = training.rows  # leaves hold another error than the squared one
     report = make_report(method, options, (tree, left), criterion, judges, judged_on)
     return Pruned(left, Pruning(report, path))
 
@@ -209,7 +211,7 @@ def risk_of(ccp_risk: str, criterion: str) -> str:
     """The parameter `ccp_risk` as `tree.prune` knows it."""
     if ccp_risk == "impurity":
         return "impurity"
-    return "squared" if CRITERIA[criterion].power == 1 else "error"
+    return "squared" if criterion == "sdr" else "error"
 
 
 def reduce_error(tree: Tree, rows: EncodedRows) -> Tree:

@@ -9,7 +9,7 @@ X, y, sample_weight ──open_training──► OpenedData: X as columns, y (co
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import numpy as np
 
@@ -239,8 +239,10 @@ def code_for_bags(
     effort = effort._replace(most_workers=table.most_workers)
     weights = fix_weights(weight, table.n_rows)
     if labels is None:
-        has_square = needs_squares(own_name(tree.criterion), tree.min_target_std)
-        target = value_target(mask_unweighted(data.y, weight), weights, has_square=has_square)
+        criterion = own_name(tree.criterion)
+        check_range(criterion, data.y, weight)
+        form = target_form(criterion, tree.min_target_std)
+        target = value_target(mask_unweighted(data.y, weight), weights, **form)
     else:
         target = class_target(data.y, len(labels), weights)
     n_workers = count_workers(n_jobs, table.schema.n_features, table.n_rows * table.schema.n_features * CODING_SECONDS)
@@ -251,9 +253,31 @@ def code_for_bags(
     return BagRows(codes, weights, target, legend, effort)
 
 
-def needs_squares(criterion: str, min_target_std: float = 0.0) -> bool:
-    """Whether trees of numbers need sums of squares, besides sums."""
-    return CRITERIA[criterion].needs_squares or min_target_std > 0.0
+class TargetForm(TypedDict):
+    """How `value_target` makes the sums that a criterion asks for."""
+
+    has_square: bool
+    has_origin: bool
+
+
+def target_form(criterion: str, min_target_std: float = 0.0) -> TargetForm:
+    """What trees of numbers need of their targets besides sums."""
+    known = CRITERIA[criterion]
+    return {"has_square": known.needs_squares or min_target_std > 0.0, "has_origin": known.has_origin}
+
+
+def check_range(criterion: str, y: NDArray[np.float64], weight: NDArray[np.float64] | None = None) -> None:
+    """Refuse targets that a criterion has no impurity for."""
+    if criterion != "poisson":
+        return
+    if np.any(y < 0.0):
+        row = int(np.argmax(y < 0.0))
+        raise ValueError(
+            f"y is {y[row]:g} in row {row}: criterion='poisson' needs y >= 0; "
+            "criterion='squared_error' takes any number"
+        )
+    if not np.any(y[weight > 0.0] > 0.0 if weight is not None else y > 0.0):
+        raise ValueError("y is 0 in every row: criterion='poisson' needs a positive y; check the target")
 
 
 def mask_unweighted(y: NDArray[np.float64], weight: NDArray[np.float64] | None) -> NDArray[np.float64]:

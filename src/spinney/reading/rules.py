@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from spinney._criteria import CRITERIA, VALUE_CRITERIA
+from spinney._criteria import SPREAD_CRITERIA
 from spinney.reading.conditions import Condition, branch_condition, describe_condition, surrogates_of
 from spinney.reading.text import SHARED, Contents, shares_missing
 from spinney.reading.wording import count, has_missing, number, percent, row_count
@@ -134,9 +134,9 @@ def uses_surrogates(tree: Tree) -> bool:
 def node_deviations(tree: Tree) -> NDArray[np.float64] | None:
     """Standard deviation of the target in each node, where it is known that the impurity is the variance."""
     criterion = tree.legend.criterion if tree.legend else None
-    if criterion not in VALUE_CRITERIA:
+    if criterion not in SPREAD_CRITERIA:
         return None
-    if CRITERIA[criterion].power == 1:
+    if criterion == "sdr":
         return np.ldexp(tree.impurity, tree.impurity_exponent)
     return np.ldexp(np.sqrt(tree.impurity), tree.impurity_exponent // 2)  # even: of a variance
 

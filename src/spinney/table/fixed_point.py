@@ -143,12 +143,12 @@ def class_target(y: NDArray[np.int64], n_classes: int, weights: Weights) -> Targ
     return Target(MOMENTS, y * weights.values, nothing, truth, n_classes, bits=weights.bits)
 
 
-def value_target(y: NDArray[np.float64], weights: Weights, *, has_square: bool) -> Target:
-    """Target of a regression, centred near its mean so that a large offset costs no digits."""
+def value_target(y: NDArray[np.float64], weights: Weights, *, has_square: bool, has_origin: bool = False) -> Target:
+    """Target of a regression, centred near its mean so that a large offset costs no digits; at 0 with `has_origin`."""
     exponent = math.frexp(float(np.max(np.abs(y))))[1]
     truth = np.ldexp(y, -exponent)
     weight_sum = math.ldexp(weights.total, -weights.bits)
-    centre = weighted_sum(truth, weights) / weight_sum
+    centre = 0.0 if has_origin else weighted_sum(truth, weights) / weight_sum
     centred = truth - centre
     spread_exponent = math.frexp(float(np.max(np.abs(centred))))[1]
     # within [-1, 1] again: the offset has cost its digits, the rest must not

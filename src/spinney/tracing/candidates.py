@@ -44,7 +44,7 @@ class SplitRules:
 
     Attributes
     ----------
-    criterion : {"gini", "entropy", "misclassification", "squared_error", "sdr"}
+    criterion : {"gini", "entropy", "misclassification", "squared_error", "sdr", "poisson"}
     search : {"binary", "multiway"}
         Whether a category is tested by a subset of its levels or by a branch for each.
     choice : {"decrease", "gain_ratio", "guarded_ratio", "c45"}
@@ -568,6 +568,8 @@ class NodeScan:
         if rules.min_weight_leaf > 0.0:
             has_weight = is_empty | (weight >= rules.min_weight_leaf * (1.0 - TIE))
             faults[~has_weight.all(axis=1)] = "a branch below min_weight_fraction_leaf"
+        if rules.criterion == "poisson":
+            faults[~(is_empty | (branches[..., 4] > 0.0)).all(axis=1)] = "a branch whose targets are all 0"
         has_rows = is_empty | (rows >= rules.min_samples_leaf)
         faults[~has_rows.all(axis=1)] = f"a branch with fewer than min_samples_leaf={rules.min_samples_leaf} rows"
         return faults

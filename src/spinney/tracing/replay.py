@@ -33,7 +33,7 @@ from spinney.table.fixed_point import class_target, fix_weights, scale, value_ta
 from spinney.tracing.candidates import NodeBins, NodeScan, SplitRules, Tests, put, sum_bins
 from spinney.tracing.reasons import give_reasons, leaf_reasons, why_leaf
 from spinney.tree.grow import GrowParams, grow_tree
-from spinney.tree.split_measures import impurity
+from spinney.tree.split_measures import LOG2_E, impurity, times_log
 
 if TYPE_CHECKING:
     from spinney.kernels.common.structs import Entries
@@ -65,9 +65,12 @@ def class_rows(codes: Codes, classes: NDArray[np.int64], weights: Weights, n_cla
     return TracedRows(codes, classes.astype(np.float64), held, n_classes, row_weight=row_weight_of(weights))
 
 
-def value_rows(codes: Codes, y: NDArray[np.float64], weights: Weights) -> TracedRows:
-    """Rows with a number; targets are scaled, so that their squares neither overflow nor vanish."""
-    target = value_target(y, weights, has_square=False)
+def value_rows(codes: Codes, y: NDArray[np.float64], weights: Weights, *, has_origin: bool = False) -> TracedRows:
+    """Rows with a number; targets are scaled, so that their squares neither overflow nor vanish.
+
+    has_origin: they are counted from 0, for a criterion that asks for their ratios.
+    """
+    target = value_target(y, weights, has_square=False, has_origin=has_origin)
     exponent = target.exponent + target.spread_exponent
     centred = np.ldexp(target.truth - target.centre, -target.spread_exponent)
     centre = scale(target.centre, target.exponent)
@@ -254,7 +257,10 @@ class Visit:
         total = float(place.weight.sum())
         centre = float((target * place.weight).sum() / total) if total > 0.0 else 0.0
         off = target - centre
-        return np.stack([place.weight, place.weight * off, place.weight * off * off]), centre
+        addends = [place.weight, place.weight * off, place.weight * off * off]
+        if self.rules.criterion == "poisson":
+            addends += [place.weight * target, place.weight * times_log(target) / LOG2_E]
+        return np.stack(addends), centre
 
     def list_bins(self, place: PendingNode, addends: Sums, feature: int) -> NodeBins:
         """The rows by code of a feature."""

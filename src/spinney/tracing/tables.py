@@ -143,7 +143,7 @@ def summarise(trace: Trace, record: NodeRecord, wording: Wording) -> str:
     """Rows of a node and their impurity."""
     criterion, is_class = CRITERIA[trace.rules.criterion], bool(trace.tree.n_classes)
     before = digits(scale(record.impurity, criterion.power * trace.exponent), is_share=is_class)
-    is_shown = criterion.power == 1  # the standard deviation, which stands beside the mean
+    is_shown = trace.rules.criterion == "sdr"  # the standard deviation, which stands beside the mean
     return wording.summary(record) + (f" · {criterion.impurity} {before}" if record.sums[0] and not is_shown else "")
 
 

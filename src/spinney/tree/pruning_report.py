@@ -27,7 +27,8 @@ class PruningReport:
     n_leaves, depth : (int, int)
         Of the tree before and after.
     error : (float, float)
-        Share of the weight whose class is missed, or mean squared error.
+        Share of the weight whose class is missed, or mean squared error; where a tree by Poisson's deviance is pruned
+        without rows at hand, that deviance.
     judged_on : str
         The rows that the error was found on.
 

@@ -6,12 +6,15 @@ that none of them reaches would have no value: its parent becomes a leaf instead
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spinney._criteria import CLASS_CRITERIA, CRITERIA, VALUE_CRITERIA
+from spinney._elementary import relative_entropy
 from spinney.table.fixed_point import MAX_EXPONENT, value_target, weight_unit
 from spinney.tree.grow import range_means
 from spinney.tree.reduced_error import PruningRows, add_classes, add_rows, take_rows
@@ -19,6 +22,8 @@ from spinney.tree.split_measures import class_impurity, join_impurity
 from spinney.tree.subtree import Tier, class_blocks, find_remainder, find_tiers, keep_tests
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from spinney.tree.structure import Tree
@@ -43,7 +48,7 @@ def refit_leaves(
     tree : Tree
     leaf, truth, weight
         The given rows, as in `prune_on_rows`.
-    criterion : {"gini", "entropy", "misclassification"} or {"squared_error", "sdr"}
+    criterion : {"gini", "entropy", "misclassification"} or {"squared_error", "sdr", "poisson"}
         Which impurity the nodes hold.
     """
     choices = CLASS_CRITERIA if tree.n_classes else VALUE_CRITERIA
@@ -67,7 +72,7 @@ def refit_leaves(
 
 
 def refit_values(tests: Tree, tiers: list[Tier], rows: PruningRows, criterion: str) -> Tree:
-    """Leaf values are means of the targets, exact where all are equal; impurities their variance or its root."""
+    """Leaf values are means of the targets, exact where all are equal; impurities are as the criterion has them."""
     leaves = np.flatnonzero(tests.is_leaf)
     n_rows = tests.n_rows[leaves].astype(np.int64)
     order = np.argsort(rows.leaf.astype(np.int32))  # of rows in one leaf any order will do
@@ -82,14 +87,17 @@ def refit_values(tests: Tree, tiers: list[Tier], rows: PruningRows, criterion: s
     centred = np.ldexp(target.truth - target.centre, -target.spread_exponent)
     ranges = weights, begin, end, weight[leaves]
     mean = range_means(centred, *ranges)
-    spread = range_means((centred - np.repeat(mean, n_rows)) ** 2, *ranges)
+    terms = square_terms
+    if criterion == "poisson":
+        terms = partial(deviance_terms, origin=math.ldexp(-target.centre, -target.spread_exponent))
+    spread = range_means(terms(centred, np.repeat(mean, n_rows)), *ranges)
     spread[low == high] = 0.0
     value = np.where(low == high, low, np.ldexp(mean, target.spread_exponent) + target.centre)
     threshold = tests.threshold.copy()
     threshold[leaves] = np.ldexp(value, target.exponent)
-    variance = spread_up(tests, tiers, weight.astype(np.float64), mean, spread)
+    impurity = spread_up(tests, tiers, weight.astype(np.float64), mean, spread, terms)
     exponent = CRITERIA[criterion].power * (target.exponent + target.spread_exponent)
-    impurity = np.sqrt(variance) if CRITERIA[criterion].power == 1 else variance
+    impurity = np.sqrt(impurity) if criterion == "sdr" else impurity
     shift = exponent - tests.impurity_exponent
     if abs(shift) < MAX_EXPONENT:  # trees of one forest share their units; targets of another world need their own
         impurity, exponent = np.ldexp(impurity, shift), tests.impurity_exponent
@@ -107,20 +115,33 @@ def spread_up(
     tiers: list[Tier],
     weight: NDArray[np.float64],
     leaf_mean: NDArray[np.float64],
-    leaf_variance: NDArray[np.float64],
+    leaf_spread: NDArray[np.float64],
+    terms: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]],
 ) -> NDArray[np.float64]:
-    """Variance of every node from those of the leaves: within the branches, and of their means."""
-    mean, variance = np.zeros(tree.n_nodes), np.zeros(tree.n_nodes)
-    mean[tree.is_leaf], variance[tree.is_leaf] = leaf_mean, leaf_variance
+    """Variance, or deviance, of every node from those of the leaves: within the branches, and of their means."""
+    mean, spread = np.zeros(tree.n_nodes), np.zeros(tree.n_nodes)
+    mean[tree.is_leaf], spread[tree.is_leaf] = leaf_mean, leaf_spread
     for tier in reversed(tiers):
         centre, within = np.zeros(len(tier.nodes)), np.zeros(len(tier.nodes))
         total = weight[tier.nodes]
         for has, child in tier.branches:
             centre[has] += weight[child] / total[has] * mean[child]
         for has, child in tier.branches:
-            within[has] += weight[child] / total[has] * (variance[child] + (mean[child] - centre[has]) ** 2)
-        mean[tier.nodes], variance[tier.nodes] = centre, within
-    return variance
+            within[has] += weight[child] / total[has] * (spread[child] + terms(mean[child], centre[has]))
+        mean[tier.nodes], spread[tier.nodes] = centre, within
+    return spread
+
+
+def square_terms(y: NDArray[np.float64], mean: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What each y adds to a variance."""
+    return (y - mean) ** 2
+
+
+def deviance_terms(y: NDArray[np.float64], mean: NDArray[np.float64], *, origin: float) -> NDArray[np.float64]:
+    """What each y adds to half the Poisson deviance, and to the sum of y - mean, which is 0; origin: where y is 0."""
+    rate = mean - origin
+    share = np.divide(y - mean, rate, out=np.zeros(len(y)), where=rate > 0.0)
+    return rate * relative_entropy(np.maximum(share, -1.0))
 
 
 def refit_classes(tests: Tree, tiers: list[Tier], rows: PruningRows, criterion: str) -> Tree:

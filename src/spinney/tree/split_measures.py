@@ -1,8 +1,9 @@
 """Measures of a split, as textbooks define them, from the sums of its branches.
 
 Sums of rows are vectors: (rows, weight of each class) for classes, (rows, weight, sum, sum of squares) for numbers, the
-last two of the target less its mean over all rows. A table of tests is (n_tests, n_branches, n_sums); a branch without
-rows is a vector of zeros. The scores behind the impurities are those of `kernels.common.criteria`, for many tests.
+last two of the target less its mean over all rows; Poisson's deviance has two more, of y and of y log y. A table of
+tests is (n_tests, n_branches, n_sums); a branch without rows is a vector of zeros. The scores behind the impurities are
+those of `kernels.common.criteria`, for many tests.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._criteria import CRITERIA, VALUE_CRITERIA
+from spinney._criteria import VALUE_CRITERIA
 from spinney._elementary import log2
 
 ROUNDING = 2.0**-44  # of a difference of impurities, as a share of the larger: less is no difference
+
+LOG2_E = 1.4426950408889634  # bits in a nat
 
 Sums = NDArray[np.float64]
 
@@ -90,12 +93,14 @@ def join_impurity(criterion: str, parts: list[NDArray[np.float64]]) -> NDArray[n
 
 def impurity(sums: Sums, criterion: str) -> NDArray[np.float64]:
     """Impurity of sets of rows, shape sums.shape[:-1]; 0 for no rows."""
+    if criterion == "poisson":
+        return deviance(sums)
     if criterion in VALUE_CRITERIA:
         weight, total, square = sums[..., 1], sums[..., 2], sums[..., 3]
         mean, power = share_of(total, weight), share_of(square, weight)
         variance = power - mean * mean
         variance = np.where(variance <= ROUNDING * power, 0.0, variance)  # of equal targets
-        return np.sqrt(variance) if CRITERIA[criterion].power == 1 else variance
+        return np.sqrt(variance) if criterion == "sdr" else variance
     counts = sums[..., 1:]
     weight = counts.sum(axis=-1)
     if criterion == "gini":
@@ -103,6 +108,16 @@ def impurity(sums: Sums, criterion: str) -> NDArray[np.float64]:
     if criterion == "misclassification":
         return share_of(weight - counts.max(axis=-1, initial=0.0), weight)
     return np.maximum(share_of(times_log(weight) - times_log(counts).sum(axis=-1), weight), 0.0)
+
+
+def deviance(sums: Sums) -> NDArray[np.float64]:
+    """Half the Poisson deviance of sets of rows from their means, shape sums.shape[:-1]; 0 for no rows."""
+    weight, total, power = sums[..., 1], sums[..., 4], sums[..., 5]
+    mean = share_of(total, weight)
+    whole, apart = share_of(power, weight), times_log(mean) / LOG2_E
+    difference = whole - apart
+    is_rounding = difference <= ROUNDING * np.maximum(np.abs(whole), mean)  # of equal targets
+    return np.where(is_rounding, 0.0, difference)
 
 
 def mean_impurity(branches: Sums, criterion: str, n_classes: int) -> NDArray[np.float64]:

@@ -63,7 +63,7 @@ def is_stump(params: GrowParams, codes: Codes, monotone: NDArray[np.int8] | None
         and params.max_leaf_nodes is None
         and params.max_features is None
         and params.criterion != GAIN_RATIO
-        and not CRITERIA[params.criterion].needs_squares
+        and not (CRITERIA[params.criterion].needs_squares or CRITERIA[params.criterion].has_origin)
         and params.missing != SURROGATE
         and params.min_target_std == 0.0
         and not (params.has_random_ties or params.has_random_tests or params.has_random_feature_order)

@@ -42,6 +42,7 @@ A3 = 0.11111105544652257
 A4 = 0.09091446218997246
 A5 = 0.07665805770412806
 A6 = 0.07308904695627114
+NEAR_LEAST, NEAR_MOST = 0.72, 1.4  # within the square roots of 1/2 and 2
 SQRT2_LESS_1 = 0.41421356237309503
 SQRT_HALF_BITS = np.int64(0x3FE6A09E667F3BCD)  # of the square root of 1/2 as float64
 
@@ -138,6 +139,27 @@ def logarithm(x: float) -> float:
     mantissa = np.int64(bits - (exponent << EXPONENT_SHIFT)).view(np.float64)
     k = np.float64(exponent)
     return k * LN2_HIGH + (log_near_one(mantissa - 1.0) + k * LN2_LOW)
+
+
+@kernel
+def relative_entropy(d: float) -> float:
+    """(1 + d) log(1 + d) - d of a number d from -1 on: half the Poisson deviance of 1 + d from 1."""
+    ratio = 1.0 + d
+    if ratio < SMALLEST:
+        return 1.0
+    if ratio > NEAR_MOST or ratio < NEAR_LEAST:
+        return ratio * logarithm(ratio) - d
+    return entropy_near_one(d)
+
+
+@inlined
+def entropy_near_one(d: float) -> float:
+    """The same for 1 + d between NEAR_LEAST and NEAR_MOST; small ones, about d * d / 2, keep their digits."""
+    s = d / (2.0 + d)
+    z = s * s
+    z2 = z * z
+    a = (A0 + A1 * z) + (A2 + A3 * z) * z2 + ((A4 + A5 * z) + A6 * z2) * (z2 * z2)
+    return 2.0 * z * (1.0 + (1.0 + s) * (s * a)) / (1.0 - s)
 
 
 @inlined

@@ -7,17 +7,21 @@ import numpy as np
 from spinney._jit import inlined, kernel
 from spinney._types import SUM_BITS, WEIGHT
 
+from .elementary import relative_entropy
 from .structs import RowRange, Targets, ValueUnits
 
 LOW_LIMB = 2.0**30  # units of the second limb in one of the first: sums of both stay below 2**62
+MEAN, SQUARE, DEVIANCE = 1, 2, 3  # what `fixed_mean` is the mean of
 MARGIN = 1.0 + 2.0**-20  # as `table.fixed_point.MARGIN`: absorbs roundings of the sum that a scale is taken from
 
 
 @kernel
 def fixed_mean(
-    targets: Targets, leaf: RowRange, is_whole: bool, low: float, width: float, centre: float, power: int
+    targets: Targets, leaf: RowRange, is_whole: bool, low: float, width: float, centre: float, kind: int
 ) -> float:
-    """Weighted mean of ((target - low) / width - centre) ** power over a leaf; power 1 or 2, terms in [0, 1].
+    """Weighted mean of t = (target - low) / width - centre over a leaf, or of t * t; terms are in [0, 1].
+
+    A DEVIANCE is the mean of `relative_entropy` of (target - low) / width, as a share of `centre`, its largest value.
 
     Terms are summed in two limbs, so that small ones beside a large one keep their digits. Whole weights multiply
     quantised terms: a row of weight 2 is exactly two rows.
@@ -32,9 +36,13 @@ def fixed_mean(
     total = np.int64(0)
     total_low = np.int64(0)
     for i in range(np.uint64(leaf.lo), np.uint64(leaf.hi)):
-        term = (truth[np.uint64(ids[i])] - low) / width - centre
-        if power == 2:
-            term = term * term
+        term = (truth[np.uint64(ids[i])] - low) / width
+        if kind == DEVIANCE:
+            term = max(relative_entropy(term), 0.0) / centre
+        else:
+            term = term - centre
+            if kind == SQUARE:
+                term = term * term
         times = np.int64(1)
         if len(addends) > 1:
             if is_whole:
@@ -109,8 +117,8 @@ def settle_value_leaf(
     impurity[node] = 0.0
     if low != high:
         width = high - low
-        mean = fixed_mean(targets, leaf, units.is_whole, low, width, 0.0, 1)
-        variance = fixed_mean(targets, leaf, units.is_whole, low, width, mean, 2)
+        mean = fixed_mean(targets, leaf, units.is_whole, low, width, 0.0, MEAN)
+        variance = fixed_mean(targets, leaf, units.is_whole, low, width, mean, SQUARE)
         if scale == 0.0:
             size = sum_targets(targets, 0, len(ids), units, units.rough_scale, True)
             scale = finest_scale(np.float64(size) / units.rough_scale)
@@ -121,6 +129,50 @@ def settle_value_leaf(
         means[node] += mean * width
         impurity[node] = variance * width * width
     return value, scale
+
+
+@kernel
+def mean_deviance(targets: Targets, leaf: RowRange, units: ValueUnits) -> float:
+    """Half the Poisson deviance of a leaf from its mean, times `stretch`, where no target is below 0.
+
+    It is the mean of m r((y - m) / m) with r the `relative_entropy`: terms of one sign, so that it loses no digits.
+    """
+    ids, truth = targets.ids, targets.truth
+    low = truth[np.uint64(ids[leaf.lo])]
+    high = low
+    for i in range(np.uint64(leaf.lo + 1), np.uint64(leaf.hi)):
+        y = truth[np.uint64(ids[i])]
+        low = min(low, y)
+        high = max(high, y)
+    if low == high:
+        return 0.0
+    width = high - low
+    mean = low + width * fixed_mean(targets, leaf, units.is_whole, low, width, 0.0, MEAN)
+    most = max(relative_entropy((low - mean) / mean), relative_entropy((high - mean) / mean))
+    if not most > 0.0:  # equal but for a rounding
+        return 0.0
+    share = fixed_mean(targets, leaf, units.is_whole, mean, mean, most, DEVIANCE)
+    return share * most * mean * units.stretch
+
+
+@inlined
+def join_deviances(
+    node: int, child: int, end: int, weight: np.ndarray, means: np.ndarray | None, impurity: np.ndarray
+) -> None:
+    """Mean and half Poisson deviance of an inner node from those of its branches, child .. end."""
+    if means is None:
+        return
+    total = np.float64(weight[node])
+    mean = 0.0
+    for b in range(child, end):
+        mean += np.float64(weight[b]) * means[b]
+    mean /= total
+    deviance = 0.0
+    for b in range(child, end):
+        apart = mean * relative_entropy((means[b] - mean) / mean) if mean > 0.0 else 0.0
+        deviance += np.float64(weight[b]) * (impurity[b] + apart)
+    means[node] = mean
+    impurity[node] = deviance / total
 
 
 @inlined

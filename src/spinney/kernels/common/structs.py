@@ -56,7 +56,7 @@ class Settings(NamedTuple):
     min_gain: float  # least gain of a split, in score units; -inf: any
     min_spread: float  # least standard deviation of a node that is split, in target units
     value_slack: float  # values of branches that differ by less count as equal for monotone constraints
-    square_unit: float  # turns a sum of squares into squared target units
+    square_unit: float  # turns a sum of squares into squared target units; see `score_unit`
     seed: int  # of all draws of the tree
     most_words: int  # words of the largest subset: levels / 64, rounded up; 0: no categories
     most_listed: int  # largest node that sorted lists are made for; 0: none

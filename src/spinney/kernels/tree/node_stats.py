@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import door, inlined, kernel
-from spinney._types import MOST_BRANCHES, SDR, TARGET, WEIGHT
+from spinney._types import MOST_BRANCHES, POISSON, SDR, TARGET, WEIGHT
 
 from ..common.criteria import impurity_of_classes, impurity_of_two, pure_score
-from ..common.leaf_means import join_values, settle_value_leaf
+from ..common.leaf_means import join_deviances, join_values, mean_deviance, settle_value_leaf
 from ..common.node_layout import missing_of, pack_leaf, pack_link
 from ..common.structs import Nodes, NodeSums, RowRange, StatUnits, Targets, TreeArrays
 
@@ -69,11 +69,13 @@ def fill_value_leaf(
     means: np.ndarray | None,
     out: TreeArrays,
 ) -> float:
-    """Write value, mean and variance of a leaf of numbers; return the scale of sums, see `settle_value_leaf`."""
+    """Write value, mean and impurity of a leaf of numbers; return the scale of sums, see `settle_value_leaf`."""
     if means is None:
         return scale
     centre = units.values.centre
     value, scale = settle_value_leaf(targets, leaf, node, units.values, scale, means, out.impurity)
+    if units.criterion == POISSON:
+        out.impurity[node] = mean_deviance(targets, leaf, units.values)
     if units.has_monotone:
         value = max(value, nodes.lower[node] * units.bound_unit + centre)
         value = min(value, nodes.upper[node] * units.bound_unit + centre)
@@ -197,7 +199,10 @@ def fill_tree(
             for b in range(child, end):
                 total += sums.weight[b]
             sums.weight[node] = total
-            join_values(node, child, end, sums.weight, means, out.impurity)
+            if units.criterion == POISSON:
+                join_deviances(node, child, end, sums.weight, means, out.impurity)
+            else:
+                join_values(node, child, end, sums.weight, means, out.impurity)
             join_classes(node, child, end, nodes.score[node], units, sums, class_sums, out.impurity)
         out.weight[node] = np.float64(sums.weight[node]) * units.weight_unit
         judge_two_classes(node, units.criterion, sums, class_sums, out.impurity)

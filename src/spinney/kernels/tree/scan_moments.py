@@ -32,7 +32,7 @@ from spinney._types import (
 )
 
 from ..common.category_chance import less_luck
-from ..common.criteria import blur_of, score_moments
+from ..common.criteria import blur_of, score_blur, score_moments, score_unit
 from ..common.structs import BinWalk, Candidate, OpenNode, Settings, SortedKeys
 from ..common.ties import bar_above, judge
 from .candidates import cut_between
@@ -89,7 +89,8 @@ def blur_known(settings: Settings, totals: np.ndarray, centre: int, xlogx: np.nd
     weight = totals[W_ALL] - totals[W_MISSING]
     total = totals[S_ALL] - totals[S_MISSING] - centre * weight
     square = totals[Q_ALL] - totals[Q_MISSING]
-    known = score_moments(settings.criterion, weight, total, square, settings.square_unit, xlogx)
+    unit = score_unit(settings.criterion, settings.is_whole, totals[W_ALL], totals[S_ALL], settings.square_unit)
+    known = score_moments(settings.criterion, weight, total, square, unit, xlogx)
     return blur_of(settings.criterion, weight, known, xlogx)
 
 
@@ -114,7 +115,7 @@ def scan_moments(
     """Best cut of the bins; its code is the last bin of the left branch."""
     n_bins = walk.n_bins
     criterion = settings.criterion
-    unit = settings.square_unit
+    unit = score_unit(criterion, settings.is_whole, totals[W_ALL], totals[S_ALL], settings.square_unit)
     centre = node.centre
     top = best.score
     n_ties = best.n_ties
@@ -128,7 +129,7 @@ def scan_moments(
     is_apart = has_missing and settings.missing != LEARNED
     has_three = is_apart and settings.missing != SURROGATE
     apart = 0.0
-    blur = 0.0
+    blur = score_blur(criterion, settings.is_whole, weight, unit)
     if is_apart:
         if not has_three:
             apart = score_moments(criterion, weight, total, square, unit, xlogx)
@@ -143,7 +144,7 @@ def scan_moments(
         has_room = True
         if is_apart:
             known = score_moments(criterion, weight, total, square, unit, xlogx)
-            blur = blur_of(criterion, weight, known, xlogx)
+            blur += blur_of(criterion, weight, known, xlogx)
             apart -= known
     n_known = np.int64(0)
     w_known = np.int64(0)

@@ -34,6 +34,7 @@ from spinney._types import (
     N_CODES,
     N_MISSING,
     N_WORDS,
+    POISSON,
     PRESENT,
     Q_ALL,
     S_ALL,
@@ -46,7 +47,7 @@ from spinney._types import (
 
 from ..common.bins import list_bins_by_histogram, list_bins_by_keys
 from ..common.category_chance import no_chance
-from ..common.criteria import best_possible, blur_of, deviation, score_classes, score_moments
+from ..common.criteria import best_possible, blur_of, deviation, score_classes, score_moments, score_unit
 from ..common.rng import fold
 from ..common.sorting import make_keys
 from ..common.structs import (
@@ -238,8 +239,11 @@ def sum_node(
     centre = np.int64(0)
     if settings.is_centred:
         centre = totals[S_ALL] // totals[W_ALL]
+    unit = score_unit(settings.criterion, settings.is_whole, totals[W_ALL], totals[S_ALL], settings.square_unit)
+    if settings.criterion == POISSON:
+        centre = np.int64(unit)
     total = totals[S_ALL] - centre * totals[W_ALL]
-    score = score_moments(settings.criterion, totals[W_ALL], total, totals[Q_ALL], settings.square_unit, xlogx)
+    score = score_moments(settings.criterion, totals[W_ALL], total, totals[Q_ALL], unit, xlogx)
     return score, np.int64(0), centre
 
 

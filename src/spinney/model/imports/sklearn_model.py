@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from spinney.model.base_predictor import Predictor
     from spinney.table.schema import Schema
 
-CRITERIA = {"gini": "gini", "entropy": "entropy", "log_loss": "entropy", "squared_error": "squared_error"}
+CRITERIA = {name: name for name in ("gini", "entropy", "squared_error", "poisson")} | {"log_loss": "entropy"}
 LOG_LOSSES = {"poisson", "gamma"}  # of histogram boosting, with the link log
 FIXED = {  # strategies of a first estimator that say one thing of all rows
     "DummyClassifier": {"prior", "most_frequent"},
