@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
@@ -134,6 +135,17 @@ def test_a_fit_of_a_scan_goes_on_in_memory_and_the_other_way_round(model, tmp_pa
     assert model_bytes(keeping(model, run).fit(scanned), tmp_path) == expected
 
 
+@pytest.mark.parametrize("model", [CLASSIFIERS[0], CLASSIFIERS[8], CLASSIFIERS[5]], ids=lambda m: type(m).__name__)
+@IGNORED
+def test_a_fit_of_a_sparse_table_goes_on(model, tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = sparse.csr_array(np.where(rng.random((300, 8)) < 0.3, rng.normal(size=(300, 8)).round(1), 0.0))
+    y = (X.toarray()[:, :3].sum(axis=1) + 0.3 * rng.normal(size=300)) > 0.0
+    expected = model_bytes(clone(model).fit(X, y), tmp_path)
+    interrupt(keeping(model, tmp_path / "run"), 3, monkeypatch, X, y)
+    assert model_bytes(keeping(model, tmp_path / "run").fit(X, y), tmp_path) == expected
+
+
 def test_rounds_are_kept_once_their_callbacks_have_been_called(tmp_path):
     X, y = make_rows()
     model = spinney.GradientBoostingClassifier(checkpoint=tmp_path / "run", **FEW)
@@ -167,6 +179,7 @@ def test_a_fit_that_was_over_grows_no_more(tmp_path, monkeypatch):
     assert model_bytes(clone(perfect).fit(X, y), tmp_path) == expected
 
 
+@pytest.mark.compiled(reason="as many rounds as a rule wants, of 1,500 rows")
 def test_rounds_that_stop_by_rows_outside_their_bags_stop_where_they_would(tmp_path, monkeypatch):
     X, y = make_rows(1500)
     model = spinney.GradientBoostingClassifier(subsample=0.5, learning_rate=0.2, random_state=0)
@@ -330,24 +343,26 @@ CHILD = """
     model.fit(X, y)
     model.save_model(folder / "child.spn")
 """
+MOST_KILLED = 4  # processes, before one is left to end
 KILLED = ["RandomForestClassifier", "GradientBoostingClassifier", "AdaBoostClassifier"]
 
 
 def kill_until_done(name, folder, rng):
     """Run a fit in processes that are killed at random moments until one ends; how many were killed."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    for n_killed in range(100):
-        process = subprocess.Popen(
+    for n_killed in range(MOST_KILLED + 1):
+        with subprocess.Popen(
             [sys.executable, "-c", textwrap.dedent(CHILD), name, str(folder)],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-        )
-        assert process.stdout.readline() == "fitting\n", process.stderr.read()
-        time.sleep(rng.exponential(0.5))
-        process.send_signal(signal.SIGKILL if n_killed < 4 else 0)
-        errors = process.communicate()[1]
+        ) as process:
+            assert process.stdout.readline() == "fitting\n", process.stderr.read()
+            time.sleep(rng.exponential(0.5))
+            if n_killed < MOST_KILLED:
+                process.kill()
+            errors = process.communicate()[1]
         assert process.returncode in {0, -signal.SIGKILL}, errors
         if process.returncode == 0:
             return n_killed
