@@ -123,9 +123,6 @@ class Estimator(BaseEstimator, Generic[Model]):
 
     def _why_no_predictor(self) -> str:
         """What a model is made of that is not trees of one forest, for a message."""
-        begun = getattr(self, "init_estimator_", None)  # boosting has it
-        if begun is not None:
-            return f"this {type(self).__name__} begins with another model, init={type(begun).__name__}"
         return f"the members of this {type(self).__name__} are no trees of one forest"
 
     def predictor(self) -> Predictor:

@@ -27,7 +27,7 @@ from spinney.ensemble.sampling import draw_key
 from spinney.estimators.base import Estimator
 from spinney.estimators.base_model import begin_scores, check_base, find_base_fault, fit_base
 from spinney.estimators.boosting_checkpoint import KeptRounds, open_rounds
-from spinney.estimators.boosting_data import BoostingData, find_exponent, moderate, take_given_rows
+from spinney.estimators.boosting_data import BoostingData, find_exponent, moderate, pythonic, take_given_rows
 from spinney.estimators.boosting_parts import find_difference, join_curves, make_fitted_boosting
 from spinney.estimators.cart import SHARED_CONSTRAINTS, CARTRegressor, count_features, make_tree_estimator
 from spinney.estimators.checkpoints import CHECKPOINT_CONSTRAINTS
@@ -591,6 +591,10 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         """Whether trees are all there is: with `init=estimator` they are added to another model."""
         return self._find_fitted().base is None
 
+    def _why_no_predictor(self) -> str:
+        """That there is a model below the trees."""
+        return f"this {type(self).__name__} begins with another model, init={type(self.init_estimator_).__name__}"
+
     def _make_predictor(self) -> RoundPredictor:
         return self._predictor_of(None)
 
@@ -678,11 +682,6 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
     def feature_importances_(self) -> NDArray[np.float64]:
         """Gain of the tests on each feature in the trees that `predict` uses, scaled to sum 1, (n_features,)."""
         return feature_importances(self._find_fitted())
-
-
-def pythonic(number: Any) -> int | float:
-    """A number as Python's own, which files hold."""
-    return int(number) if isinstance(number, Integral) else float(number)
 
 
 def add_rounds_of(forest: Forest) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -97,3 +98,8 @@ def take_given_rows(X: Any, is_taken: NDArray[np.bool_] | None) -> Any:
         return X
     rows = np.flatnonzero(is_taken)
     return take_columns(X, rows, None) if isinstance(X, Columns) else _safe_indexing(X, rows)
+
+
+def pythonic(number: Any) -> int | float:
+    """A number as Python's own, which files hold."""
+    return int(number) if isinstance(number, Integral) else float(number)
