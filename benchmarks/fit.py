@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sklearn.metrics import accuracy_score, r2_score
+import numpy as np
+from sklearn.metrics import accuracy_score, mean_poisson_deviance, r2_score
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from benchmarks.runner import Answer, Runs, Scale, alternate, in_seconds, measure, report
@@ -19,7 +20,8 @@ from spinney import CARTClassifier, CARTRegressor
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-LEAST_RATIO = {"numeric": 10.0, "table": 5.0}
+LEAST_RATIO = {"numeric": 10.0, "table": 5.0, "poisson": 3.0}
+COUNT_ROWS, COUNT_FEATURES, COUNT_DEPTH = 50_000, 10, 12  # of the case by Poisson's deviance
 # Ours may lie this far outside the range of the peer's seeds and still count as the same work.
 LEAF_SLACK = 0.02  # a share of the leaves
 SCORE_SLACK = 0.01  # accuracy or R2
@@ -58,6 +60,39 @@ def compare_trees(split: Split, ours: Runs, peer: Runs) -> tuple[str, bool]:
     return text, is_alike and lies_near(score, scores, SCORE_SLACK)
 
 
+def count_events(scale: Scale) -> tuple[Any, Any]:
+    """Counts whose rate two of the features tell."""
+    n_rows = scale.rows(COUNT_ROWS)
+    rng = np.random.default_rng(0)
+    X = rng.random((n_rows, COUNT_FEATURES))
+    return X, rng.poisson(np.exp(2.0 * X[:, 0] - X[:, 1])).astype(float)
+
+
+def fit_poisson(scale: Scale) -> Answer:
+    """Trees of counts by criterion="poisson"; alike: their deviance on the training rows."""
+    X, y = count_events(scale)
+    params = {"criterion": "poisson", "max_depth": COUNT_DEPTH, "min_samples_leaf": 5}
+    ours, peer = alternate(
+        [
+            lambda _: CARTRegressor(**params).fit(X, y),
+            lambda turn: DecisionTreeRegressor(random_state=turn, **params).fit(X, y),
+        ],
+        scale.repeats,
+    )
+    found, expected = (mean_poisson_deviance(y, runs.results[0].predict(X)) for runs in (ours, peer))
+    return Answer(
+        "fit",
+        f"poisson, counts {len(X):,} x {COUNT_FEATURES}, depth {COUNT_DEPTH}",
+        str(ours.best),
+        str(peer.best),
+        peer.best.cpu / ours.best.cpu,
+        " x CPU",
+        LEAST_RATIO["poisson"],
+        is_alike=abs(found / expected - 1.0) < SCORE_SLACK,
+        note=f"deviance {found:.5f} / {expected:.5f}; clock {peer.best.wall / ours.best.wall:.3g} x",
+    )
+
+
 def run(scale: Scale) -> list[Answer]:
     answers: list[Answer] = []
     for at, split in enumerate(splits(scale)):
@@ -88,4 +123,5 @@ def run(scale: Scale) -> list[Answer]:
                 f"compiling or loading kernels before that {in_seconds(compiler)}",
             ),
         )
+    report(answers, fit_poisson(scale))
     return answers

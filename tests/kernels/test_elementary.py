@@ -84,6 +84,19 @@ def test_logarithms_of_one_more_are_as_exact_as_they_say():
     assert worst([_elementary.log1p_one(value) for value in x.tolist()], truth) < 1.1
 
 
+def test_relative_entropies_are_as_exact_as_they_say():
+    generator = np.random.default_rng(4)
+    sizes = (1e-12, 1e-5, 0.1, 0.9)
+    x = np.concatenate([*(generator.uniform(-size, size, 200) for size in sizes), [-0.28, 0.4, 3.0, 1e4, 1e18]])
+    truth = [(1 + d) * (1 + d).ln() - d for d in map(Decimal, x.tolist())]
+    numbers = [TWIN.relative_entropy(value) for value in x]
+    assert worst(numbers, truth) < 24.0
+    np.testing.assert_array_equal(TWIN.relative_entropy(np.float64(-1.0)), 1.0)
+    assert TWIN.relative_entropy(np.float64(0.0)) == 0.0
+    np.testing.assert_allclose(_elementary.relative_entropy(x), numbers, rtol=4e-15)
+    assert _elementary.relative_entropy(np.array([-1.0, 0.0])).tolist() == [1.0, 0.0]
+
+
 def test_exponentials_are_as_exact_as_they_say():
     x = exponents(400)
     assert worst(_elementary.exp(x), [Decimal(value).exp() for value in x.tolist()]) < 1.1
