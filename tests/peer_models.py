@@ -55,3 +55,14 @@ def answer(predictor, X, like):
         return predictor.predict(X)
     shares = predictor.predict_proba(X)
     return shares if like.ndim == 2 else shares[:, 1]
+
+
+def write_xgboost_tree(tree, path):
+    """A model of XGBoost, as JSON, of one tree of one feature; the path."""
+    learner = {
+        "learner_model_param": {"num_feature": "1", "num_class": "0", "base_score": "0"},
+        "objective": {"name": "reg:squarederror"},
+        "gradient_booster": {"name": "gbtree", "model": {"trees": [tree], "tree_info": [0]}},
+    }
+    path.write_text(json.dumps({"learner": learner}))
+    return path

@@ -135,7 +135,7 @@ def _set_apart(top: MethodResult, standing: Standing, gaps: dict[str, Difference
         which = " that was scored and beats the baseline" if standing.weak and standing.unknown else which
         text = f", and significantly better than every other method{which}"
         if standing.uneven:
-            names = join([f"{one.name} ({tell_gap(gaps[one.key].mean)})" for one in standing.uneven])
+            names = _name_with_gaps(standing.uneven, gaps)
             text += f" but {names}, too uneven {folds} to be sure"
         if standing.slight:
             names = join([one.name for one in standing.slight])
@@ -151,12 +151,17 @@ def _set_apart(top: MethodResult, standing: Standing, gaps: dict[str, Difference
         )
         text += "" if standing.open else f" {folds}"
     if standing.open:
-        names = join([f"{one.name} ({tell_gap(gaps[one.key].mean)})" for one in standing.open])
+        names = _name_with_gaps(standing.open, gaps)
         text += f"; {names} {'is' if len(standing.open) == 1 else 'are'} not significantly worse {folds}"
     if standing.uneven:
-        names = join([f"{one.name} ({tell_gap(gaps[one.key].mean)})" for one in standing.uneven])
+        names = _name_with_gaps(standing.uneven, gaps)
         text += f"; {names} {'is' if len(standing.uneven) == 1 else 'are'} too uneven to be sure"
     return text
+
+
+def _name_with_gaps(methods: Sequence[MethodResult], gaps: dict[str, Difference]) -> str:
+    """Methods in a sentence, each with how far it is behind."""
+    return join([f"{one.name} ({tell_gap(gaps[one.key].mean)})" for one in methods])
 
 
 def tell_gap(gap: float) -> str:

@@ -1,13 +1,12 @@
 """Files that are damaged at random: a reader raises its own errors, or gives a predictor that predicts."""
 
-import json
 import random
 
 import numpy as np
 import pytest
 
 import spinney
-from peer_models import FOLDER, READERS, list_models, rows_for
+from peer_models import FOLDER, READERS, list_models, rows_for, write_xgboost_tree
 from spinney.model.imports.foreign_file import NotImportedError
 from spinney.model.imports.ubjson import parse_ubjson
 
@@ -134,13 +133,7 @@ def test_a_chain_of_thousands_of_tests_is_read(tmp_path):
         "split_conditions": [float(i // 2) for i in range(nodes)], "default_left": [1] * nodes,
         "tree_param": {"size_leaf_vector": "0"},
     }  # fmt: skip
-    content = {"learner": {
-        "learner_model_param": {"num_feature": "1", "num_class": "0", "base_score": "0"},
-        "objective": {"name": "reg:squarederror"},
-        "gradient_booster": {"name": "gbtree", "model": {"trees": [tree], "tree_info": [0]}},
-    }}  # fmt: skip
-    file = tmp_path / "chain.json"
-    file.write_text(json.dumps(content))
+    file = write_xgboost_tree(tree, tmp_path / "chain.json")
     predictor = spinney.from_xgboost(file)
     assert predictor.forest[0].depth == n
     np.testing.assert_array_equal(predictor.predict([[-0.5], [17.5], [1e9]]), [0.0, 18.0, n])

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 import spinney
-from peer_models import FOLDER, TOLERANCE, answer, expected_of, list_models, read_model, rows_for
+from peer_models import (
+    FOLDER,
+    TOLERANCE,
+    answer,
+    expected_of,
+    list_models,
+    read_model,
+    rows_for,
+    write_xgboost_tree,
+)
 from spinney.model.imports.float32_cuts import cut_rounded_below
 from spinney.model.imports.foreign_file import NotImportedError
 
@@ -185,13 +194,7 @@ def test_codes_of_xgboost_that_no_set_has_go_left_and_missing_ones_where_the_nod
         "categories": [2], "categories_nodes": [0], "categories_segments": [0], "categories_sizes": [1],
         "tree_param": {"size_leaf_vector": "1"},
     }  # fmt: skip
-    content = {"learner": {
-        "learner_model_param": {"num_feature": "1", "num_class": "0", "base_score": "0"},
-        "objective": {"name": "reg:squarederror"},
-        "gradient_booster": {"name": "gbtree", "model": {"trees": [tree], "tree_info": [0]}},
-    }}  # fmt: skip
-    file = tmp_path / "codes.json"
-    file.write_text(json.dumps(content))
+    file = write_xgboost_tree(tree, tmp_path / "codes.json")
     X = [[0.0], [2.0], [63.0], [66.0], [np.nan]]
     np.testing.assert_array_equal(spinney.from_xgboost(file).predict(X), [-1.0, 1.0, -1.0, -1.0, 1.0])
 
