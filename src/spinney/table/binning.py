@@ -17,6 +17,7 @@ from spinney.kernels.common.structs import BinSegments, ByteTable, FloatTable
 from spinney.table.coding import CACHE_LINE, midpoints, sort_rows
 from spinney.table.column_workers import open_workers, run_all
 from spinney.table.fixed_point import fix_weights
+from spinney.table.ingest import take_from_shelf
 from spinney.table.stored_codes import code_stored_columns
 
 if TYPE_CHECKING:
@@ -93,12 +94,11 @@ def bin_table(
 ) -> Bins:
     """Bin every column of a table, unless its shelf has the bins; see `make_bins`."""
     most = MAX_CODES if max_bins is None else max_bins
-    if table.shelf is None:
+
+    def make() -> Bins:
         return make_bins(table, weight, most, kernels, keep, n_workers)
-    bins: Bins | None = table.shelf.find(SHELVED, most, weight, keep)
-    if bins is None:
-        bins = make_bins(table, weight, most, kernels, keep, n_workers)
-        table.shelf.put(SHELVED, most, weight, keep, bins)
+
+    bins: Bins = take_from_shelf(table.shelf, SHELVED, most, weight, keep, make)
     return bins
 
 

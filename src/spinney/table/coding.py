@@ -8,6 +8,7 @@ import numpy as np
 
 from spinney._types import CODE, FEATURE_ROWS, IS_BINNED, IS_CATEGORICAL, MISSING_CODE, N_CODES, OFFSET
 from spinney.table.column_workers import open_workers, run_all
+from spinney.table.ingest import take_from_shelf
 from spinney.table.stored_codes import code_stored_columns
 
 if TYPE_CHECKING:
@@ -160,12 +161,14 @@ def code_table(
     n_workers: int = 1,
 ) -> Codes:
     """Code every column of a table, unless its shelf has the codes; see `make_codes`."""
-    if table.shelf is None:
-        return make_codes(table, weight, max_codes, kernels, keep, n_workers)
-    codes: Codes | None = table.shelf.find(SHELVED, max_codes, weight, keep)
-    if codes is None:
-        codes = make_codes(table, weight, max_codes, kernels, keep, n_workers)
-        table.shelf.put(SHELVED, max_codes, weight, keep, codes)
+    codes: Codes = take_from_shelf(
+        table.shelf,
+        SHELVED,
+        max_codes,
+        weight,
+        keep,
+        lambda: make_codes(table, weight, max_codes, kernels, keep, n_workers),
+    )
     return codes
 
 

@@ -36,7 +36,7 @@ from spinney.table.sparse import SparseMatrix, SparseRows, Values
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -69,6 +69,24 @@ class CodeShelf(Protocol):
         self, kind: str, max_codes: int, weight: NDArray[np.int64], keep: NDArray[np.bool_] | None, codes: Any
     ) -> None:
         """Keep codes, if that can be."""
+
+
+def take_from_shelf(
+    shelf: CodeShelf | None,
+    kind: str,
+    max_codes: int,
+    weight: NDArray[np.int64],
+    keep: NDArray[np.bool_] | None,
+    make: Callable[[], Any],
+) -> Any:
+    """The codes of a kind that a shelf has; where it has none they are made, and put there."""
+    if shelf is None:
+        return make()
+    found = shelf.find(kind, max_codes, weight, keep)
+    if found is None:
+        found = make()
+        shelf.put(kind, max_codes, weight, keep, found)
+    return found
 
 
 class Table:
