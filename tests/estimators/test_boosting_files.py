@@ -8,7 +8,7 @@ import pytest
 
 import saved_models
 from damaged_models import check_damages, load_changed, put
-from spinney.ensemble import losses
+from spinney.ensemble import loss_names, losses
 from spinney.estimators.kept import take_fitted
 from spinney.model.container import BrokenFileError
 
@@ -139,10 +139,12 @@ def test_f14_numbers_of_a_loss_are_checked(loss, numbers):
 
 
 def test_every_loss_by_name_can_be_stored():
-    makers = [losses.make_loss(name) for name in losses.NUMBERS] + [losses.make_loss("quantile", alpha=[0.1, 0.9])]
-    makers += [losses.make_loss(name, n_classes=2) for name in losses.CLASSES] + [
-        losses.make_loss("log_loss", n_classes=4)
+    makers = [loss_names.make_loss(name) for name in loss_names.NUMBERS] + [
+        loss_names.make_loss("quantile", alpha=[0.1, 0.9])
     ]
-    assert {type(loss) for loss in makers} == set(losses.STORED)
+    makers += [loss_names.make_loss(name, n_classes=2) for name in loss_names.CLASSES] + [
+        loss_names.make_loss("log_loss", n_classes=4)
+    ]
+    assert {type(loss) for loss in makers} == set(loss_names.STORED)
     for loss in makers:
         assert vars(type(loss).restore(dict(vars(loss)))) == vars(loss)

@@ -9,9 +9,9 @@ import numpy as np
 from spinney._elementary import exp
 from spinney.ensemble.best_constant import find_constant, mean_derivatives, row_weights
 from spinney.ensemble.losses import (
-    Custom,
     Exponential,
     Huber,
+    JointLoss,
     LogLink,
     LogLoss,
     Quantile,
@@ -45,11 +45,11 @@ def find_start(loss: Loss, y: Floats, weight: Floats | None, offset: Floats | No
     -----
     Beside an offset the best constant is that of other targets or weights. A mean exp(offset + constant) of power 1
     (Poisson) to 2 (gamma) is that of y / exp(offset), with the weight exp((2 - power) * offset). Log loss has no such
-    form and takes Newton's steps. A loss given by its derivatives begins with the offset alone.
+    form and takes Newton's steps. A `JointLoss` begins with the offset alone.
     """
     if offset is None:
         return loss.start(y, weight)
-    if isinstance(loss, Custom):
+    if isinstance(loss, JointLoss):
         return np.zeros(loss.n_raw)
     if isinstance(loss, LogLoss | Softmax):
         return balance_classes(loss, y, weight, offset, kernels)

@@ -20,7 +20,8 @@ from spinney.ensemble import held_out
 from spinney.ensemble.boosting import BoostedRows, Boosting, Constraints
 from spinney.ensemble.boosting_defaults import AUTO, RULES, TableSize, choose_params
 from spinney.ensemble.initial_score import find_start
-from spinney.ensemble.losses import STORED, Loss
+from spinney.ensemble.loss_names import STORED
+from spinney.ensemble.losses import Loss
 from spinney.ensemble.oob_stopping import OutOfBagCurve, OutOfBagStop
 from spinney.ensemble.rounds import TRAIN, EvaluationSet, Monitor, StoppingRule, grow_rounds
 from spinney.ensemble.sampling import draw_key
@@ -28,7 +29,13 @@ from spinney.estimators.base import Estimator
 from spinney.estimators.base_model import begin_scores, check_base, find_base_fault, fit_base
 from spinney.estimators.boosting_checkpoint import KeptRounds, open_rounds
 from spinney.estimators.boosting_data import BoostingData, find_exponent, moderate, pythonic, take_given_rows
-from spinney.estimators.boosting_parts import find_difference, join_curves, make_fitted_boosting
+from spinney.estimators.boosting_parts import (
+    add_rounds_of,
+    check_callbacks,
+    find_difference,
+    join_curves,
+    make_fitted_boosting,
+)
 from spinney.estimators.cart import SHARED_CONSTRAINTS, CARTRegressor, count_features, make_tree_estimator
 from spinney.estimators.checkpoints import CHECKPOINT_CONSTRAINTS
 from spinney.estimators.checks import (
@@ -47,7 +54,7 @@ from spinney.estimators.round_scores import make_score, name_score
 from spinney.estimators.scanned import unpack, unpack_evaluated
 from spinney.estimators.scoring import find_score
 from spinney.estimators.training import Effort, bin_rows, estimate_effort, make_legend, read_training
-from spinney.model.boosted_scores import add_rounds, begin_raw
+from spinney.model.boosted_scores import begin_raw
 from spinney.model.fitted_boosting import (
     BaseModel,
     FittedBoosting,
@@ -383,7 +390,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             data.table.schema.n_features,
             data.loss.n_classes,
             data.loss.n_raw,
-            has_value=data.loss.name != "custom",
+            has_value=data.loss.judges_bags,
             effort=float(self.effort),
             is_counted=self.n_estimators != AUTO,
             is_deep=self.max_depth is not None,
@@ -556,16 +563,20 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             rows = EvaluationSet("scored", data.table.values(data.keep), y, weight, offset)
             X = take_given_rows(data.X, data.keep)
             return [self._with_score(rows, X, self._to_truth(np.ldexp(y, data.exponent)), data)]
-        codes = None if self._labels is None else data.y.astype(np.int32)
-        data.is_held = held_out.draw_held_out(
-            self.validation_fraction, len(data.y), data.is_used, codes, draw_key(data.seed, held_out.KEY)
-        )
+        data.is_held = self._draw_held_out(data)
         y, weight, offset = data.part(data.is_held)
         evaluated = EvaluationSet("valid", data.table.values(data.is_held), y, weight, offset)
         if self.scoring == "loss":
             return [evaluated]
         X = take_given_rows(data.X, data.is_held)
         return [self._with_score(evaluated, X, self._to_truth(np.ldexp(y, data.exponent)), data)]
+
+    def _draw_held_out(self, data: BoostingData) -> NDArray[np.bool_]:
+        """Which rows are held out, (n_rows,)."""
+        codes = None if self._labels is None else data.y.astype(np.int32)
+        return held_out.draw_held_out(
+            self.validation_fraction, len(data.y), data.is_used, codes, draw_key(data.seed, held_out.KEY)
+        )
 
     def _with_score(self, rows: EvaluationSet, X: Any, truth: NDArray[Any], data: BoostingData) -> EvaluationSet:
         """The rows with the score that is wanted beside the loss; X: as the user has it."""
@@ -682,17 +693,3 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
     def feature_importances_(self) -> NDArray[np.float64]:
         """Gain of the tests on each feature in the trees that `predict` uses, scaled to sum 1, (n_features,)."""
         return feature_importances(self._find_fitted())
-
-
-def add_rounds_of(forest: Forest) -> Any:
-    """A function of (rounds, values, raw) that adds rounds of a forest to the scores of all rows."""
-    return lambda rounds, values, raw: add_rounds(forest, rounds, values, 0, len(values), raw)
-
-
-def check_callbacks(callbacks: Any) -> list[Any]:
-    """Functions of (iteration, results)."""
-    found = [callbacks] if callable(callbacks) else list(callbacks or ())
-    for callback in found:
-        if not callable(callback):
-            raise TypeError(f"callbacks must be functions of (iteration, results), got {callback!r}")
-    return found

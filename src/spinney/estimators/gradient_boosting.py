@@ -9,10 +9,11 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from spinney._elementary import log
-from spinney.ensemble.losses import CLASSES, NUMBERS, STORED, make_loss
-from spinney.estimators.base import Classifier, Regressor
+from spinney.ensemble.loss_names import CLASSES, NUMBERS, STORED, make_loss
+from spinney.estimators.base import Classifier
 from spinney.estimators.base_boosting import BOOST_CONSTRAINTS, BaseGradientBoosting
-from spinney.estimators.checks import all_or_nothing, check_known, check_numbers, check_y, weigh_classes
+from spinney.estimators.boosted_numbers import BoostedNumbers
+from spinney.estimators.checks import all_or_nothing, check_known, check_y, weigh_classes
 from spinney.estimators.evaluation_sets import Validation
 from spinney.estimators.kept import Kept, Part
 
@@ -430,7 +431,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
             yield self.classes_[decide(raw)]
 
 
-class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
+class GradientBoostingRegressor(BoostedNumbers, BaseGradientBoosting):
     """Gradient boosting for numbers: trees one after the other, each on the derivatives of the loss so far.
 
     Parameters
@@ -611,40 +612,8 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
         with all_or_nothing(self):
             return self._fit(X, y, sample_weight, validation, init_score, callbacks)
 
-    def _read_evaluated_target(self, y: Any, n_rows: int) -> NDArray[np.float64]:
-        return check_numbers(self, y, n_rows)
-
     def _make_loss(self) -> Loss:
         return make_loss(self.loss, alpha=self.alpha, power=float(self.power), newton=bool(self.newton))
-
-    def _weigh_classes(
-        self, y: NDArray[np.float64], weight: NDArray[np.float64] | None
-    ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
-        del y
-        return weight, None
-
-    def _to_truth(self, y: NDArray[np.float64]) -> NDArray[Any]:
-        return y
-
-    def predict(self, X: Any, *, init_score: Any = None, n_rounds: int | None = None) -> NDArray[np.float64]:
-        """Predict the target of each row.
-
-        Parameters
-        ----------
-        X : array-like, frame or sparse matrix of shape (n_rows, n_features), or scan
-        init_score : array-like (n_rows,), or (n_rows, n_quantiles) where `alpha` is a list, optional
-            Raw scores that the rows bring along, such as the logarithm of an exposure.
-        n_rounds : int, optional
-            Use the first rounds only, 1 to `n_estimators_`: stage `n_rounds` of `staged_predict`. By default those up
-            to `best_iteration_`.
-
-        Returns
-        -------
-        predicted : float64 array (n_rows,), or (n_rows, n_quantiles) where `alpha` is a list
-            Quantiles of a row ascend.
-        """
-        predictor, raw = self._raw_scores(X, init_score, n_rounds)
-        return predictor.respond(raw)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² of the predictions; refused of several quantiles, which have none."""
@@ -655,14 +624,6 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
                 "use sklearn.metrics.mean_pinball_loss on the columns of predict"
             )
         return float(super().score(X, y, sample_weight))
-
-    def staged_predict(self, X: Any, *, init_score: Any = None) -> Iterator[NDArray[np.float64]]:
-        """Yield predictions after 1, 2, ... `n_estimators_` rounds.
-
-        Where early stopping found the best round, stages go on beyond it: `predict` is stage `best_iteration_`.
-        """
-        respond = self._make_predictor().respond
-        yield from map(respond, self._staged_raw(X, init_score))
 
 
 def flat(raw: NDArray[np.float64]) -> NDArray[np.float64]:

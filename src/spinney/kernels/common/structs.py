@@ -715,6 +715,17 @@ class Gradients(NamedTuple):
     is_whole: bool  # weights are whole numbers and multiply what is rounded: a row of weight 2 is two rows
 
 
+class Queries(NamedTuple):
+    """Lists of rows that are ranked, each for itself. Life: fit; `boost.ranking` puts `order` in order of scores."""
+
+    order: NDArray[np.int64]  # (n_rows,): the rows, query by query
+    starts: NDArray[np.int64]  # (n_queries + 1,): where each query begins in `order`
+    relevance: NDArray[np.int64]  # (n_rows,): how high a row should stand
+    gain: NDArray[np.float64]  # (n_relevances,): 2**relevance - 1
+    discount: NDArray[np.float64]  # (longest query,): 1 / log2(place + 2)
+    per_best: NDArray[np.float64]  # (n_queries,): 1 over the greatest value that an order has; 0: all orders are alike
+
+
 class PackedUnits(NamedTuple):
     """Powers of two that gradients and hessians are multiplied by before they are rounded to whole numbers.
 
