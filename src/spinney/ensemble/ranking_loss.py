@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._elementary import log
+from spinney._elementary import log, log_one
 from spinney._jit import interpreted, kernels
 from spinney.ensemble.best_constant import Floats
 from spinney.ensemble.losses import MIN_H, JointLoss
@@ -104,7 +104,7 @@ class LambdaRank(JointLoss):
         order = np.argsort(query, kind="stable")
         starts = np.append(np.flatnonzero(np.diff(query[order], prepend=-1)), len(y))
         gain = np.ldexp(1.0, np.arange(RELEVANCES)) - 1.0
-        discount = math.log(2.0) / log(np.arange(2.0, int(np.diff(starts).max()) + 2.0))
+        discount = log_one(2.0) / log(np.arange(2.0, int(np.diff(starts).max()) + 2.0))
         by_value = order[np.lexsort((-relevance[order], query[order]))]
         place = np.arange(len(y)) - np.repeat(starts[:-1], np.diff(starts))
         counts = place < places

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._elementary import exp, log
+from spinney._elementary import exp, log, log_one
 from spinney.ensemble.best_constant import Derivatives, Floats, find_constant, mean_derivatives, row_weights
 from spinney.ensemble.losses import MIN_H, JointLoss, is_between
 
@@ -181,13 +181,13 @@ class NormalNoise(Noise):
         density = exp(-0.5 * z * z) / ROOT_TWO_PI
         is_far = z > NORMAL_TAIL
         mills = np.where(is_far, tail, tail / np.where(is_far, 1.0, density))
-        value = np.where(is_far, 0.5 * z * z + math.log(ROOT_TWO_PI) - log(mills), -log(tail))
+        value = np.where(is_far, 0.5 * z * z + log_one(ROOT_TWO_PI) - log(mills), -log(tail))
         hazard = np.where(is_far, 1.0 / mills, density / tail)
         return value, hazard, np.maximum(hazard * (hazard - z), 0.0)
 
     def density(self, z: Floats) -> tuple[Floats, Floats, Floats]:
         """See `Noise`."""
-        return 0.5 * z * z + math.log(ROOT_TWO_PI), z, np.ones_like(z)
+        return 0.5 * z * z + log_one(ROOT_TWO_PI), z, np.ones_like(z)
 
 
 def upper_tail(z: Floats) -> Floats:
@@ -258,7 +258,7 @@ class AFT(SurvivalLoss):
         noise, is_seen = NOISES[self.distribution], y > 0.0
         seen, censored = noise.density(z), noise.survival(z)
         value, first, second = (np.where(is_seen, a, b) for a, b in zip(seen, censored, strict=True))
-        value = value + np.where(is_seen, math.log(self.sigma), 0.0)
+        value = value + np.where(is_seen, log_one(self.sigma), 0.0)
         return value, -first / self.sigma, np.maximum(second / (self.sigma * self.sigma), MIN_H)
 
     def survive(self, raw: Floats, times: Floats) -> Floats:

@@ -67,6 +67,8 @@ class GradientBoostingRanker(BoostedNumbers, BaseGradientBoosting):
         As in `GradientBoostingClassifier`.
     oob_improvement_, oob_scores_, oob_score_, estimators_, is_categorical_
         As in `GradientBoostingClassifier`.
+    newton, init, scoring
+        Parameters of `GradientBoostingClassifier` that have one value here: True, None and "loss".
 
     Examples
     --------

@@ -61,6 +61,8 @@ class GradientBoostingSurvival(BoostedNumbers, BaseGradientBoosting):
         As in `GradientBoostingClassifier`.
     oob_improvement_, oob_scores_, oob_score_, estimators_, is_categorical_
         As in `GradientBoostingClassifier`.
+    newton, init, scoring
+        Parameters of `GradientBoostingClassifier` that have one value here: True, None and "loss".
 
     Examples
     --------
