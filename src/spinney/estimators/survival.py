@@ -15,7 +15,7 @@ from spinney.estimators.boosted_numbers import BoostedNumbers
 from spinney.estimators.checks import all_or_nothing, check_numbers, check_weights
 from spinney.estimators.concordance import measure_concordance
 from spinney.estimators.evaluation_sets import Validation
-from spinney.estimators.scanned import is_scanned
+from spinney.estimators.scanned import unpack
 
 if TYPE_CHECKING:
     import os
@@ -199,6 +199,8 @@ class GradientBoostingSurvival(BoostedNumbers, BaseGradientBoosting):
         """
         validation = Validation(X_val, y_val, sample_weight_val, init_score_val, eval_set, eval_names)
         with all_or_nothing(self):
+            self._validate_params()
+            X, y, sample_weight, _ = unpack(self, X, y, sample_weight)
             self._fit(X, y, sample_weight, validation, init_score, callbacks)
             fitted = self._find_fitted()
             if isinstance(fitted.loss, Cox):
@@ -208,8 +210,6 @@ class GradientBoostingSurvival(BoostedNumbers, BaseGradientBoosting):
 
     def _find_baseline(self, loss: Cox, X: Any, y: Any, sample_weight: Any, init_score: Any) -> Cox:
         """The loss with the baseline hazard of the training rows."""
-        if is_scanned(X):
-            y, sample_weight = X.read_target(), X.read_weight()
         _, raw = self._raw_scores(X, init_score, None)
         weight = check_weights(sample_weight, raw.shape[1])
         time = self._read_target(y, raw.shape[1])
