@@ -16,6 +16,24 @@ if TYPE_CHECKING:
     from spinney.model.predictors import RoundPredictor
 
 
+class JointTarget:
+    """A target that only a loss of its own understands: what other boosting has as parameters has one value."""
+
+    @property
+    def newton(self) -> bool:
+        """True: leaves take Newton's steps."""
+        return True
+
+    @property
+    def init(self) -> None:
+        """None: no other model, which would not know the target, begins."""
+
+    @property
+    def scoring(self) -> str:
+        """What judges rounds: "loss", since scorers do not know the target."""
+        return "loss"
+
+
 class BoostedNumbers(Regressor):
     """Gradient boosting whose target is a number for each row; beside `BaseGradientBoosting`, which has these."""
 

@@ -12,7 +12,7 @@ from spinney.ensemble import held_out
 from spinney.ensemble.ranking_loss import METRICS, RELEVANCES, LambdaRank, pack_target
 from spinney.ensemble.sampling import draw_key
 from spinney.estimators.base_boosting import BOOST_CONSTRAINTS, BaseGradientBoosting
-from spinney.estimators.boosted_numbers import BoostedNumbers
+from spinney.estimators.boosted_numbers import BoostedNumbers, JointTarget
 from spinney.estimators.checks import all_or_nothing, check_codes, check_numbers
 from spinney.estimators.evaluation_sets import Validation
 from spinney.estimators.scanned import unpack, unpack_evaluated
@@ -29,7 +29,7 @@ FIXED = {"init", "newton", "scoring"}
 """Parameters of boosting that have one value here."""
 
 
-class GradientBoostingRanker(BoostedNumbers, BaseGradientBoosting):
+class GradientBoostingRanker(JointTarget, BoostedNumbers, BaseGradientBoosting):
     """Gradient boosting that ranks: rows of a group are put in order, the more relevant first.
 
     Each round moves the scores of two rows of a group apart by how much swapping their places would change NDCG or MAP
@@ -89,7 +89,6 @@ class GradientBoostingRanker(BoostedNumbers, BaseGradientBoosting):
         "truncation": [Interval(Integral, 1, None, closed="left")],
         "places": [Interval(Integral, 1, None, closed="left")],
     }
-    newton, init, scoring = True, None, "loss"
 
     def __init__(
         self,

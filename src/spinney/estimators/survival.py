@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from spinney.ensemble.survival_losses import AFT, NOISES, Cox
 from spinney.estimators.base_boosting import BOOST_CONSTRAINTS, BaseGradientBoosting
-from spinney.estimators.boosted_numbers import BoostedNumbers
+from spinney.estimators.boosted_numbers import BoostedNumbers, JointTarget
 from spinney.estimators.checks import all_or_nothing, check_numbers, check_weights
 from spinney.estimators.concordance import measure_concordance
 from spinney.estimators.evaluation_sets import Validation
@@ -28,7 +28,7 @@ FIXED = {"init", "newton", "scoring"}
 """Parameters of boosting that have one value here."""
 
 
-class GradientBoostingSurvival(BoostedNumbers, BaseGradientBoosting):
+class GradientBoostingSurvival(JointTarget, BoostedNumbers, BaseGradientBoosting):
     """Gradient boosting for times until an event, of which some are censored: not seen up to the end of observation.
 
     Parameters
@@ -83,7 +83,6 @@ class GradientBoostingSurvival(BoostedNumbers, BaseGradientBoosting):
         "distribution": [StrOptions(set(NOISES))],
         "sigma": [Interval(Real, 0.0, None, closed="neither")],
     }
-    newton, init, scoring = True, None, "loss"
 
     def __init__(
         self,
