@@ -20,6 +20,8 @@ QUESTIONS = (
     "forest",
     "boosting",
     "ranks",
+    "ranking",
+    "survival",
     "textbook",
     "files",
     "prediction",

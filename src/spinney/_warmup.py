@@ -123,6 +123,7 @@ def _boost(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
     from spinney import _jit
     from spinney.estimators.adaboost import AdaBoostClassifier
     from spinney.estimators.gradient_boosting import GradientBoostingClassifier, GradientBoostingRegressor
+    from spinney.estimators.ranker import GradientBoostingRanker
     from spinney.model.packed_forest import pack_values
     from spinney.tree.predict import FEWEST_TREES
 
@@ -151,6 +152,7 @@ def _boost(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
         GradientBoostingRegressor(**one, max_bins=2, loss="absolute_error").fit(values, y, 1.0 + y)
     GradientBoostingRegressor(**one, max_bins=2, candidates="hessian").fit(X, y)
     GradientBoostingRegressor(**one, loss=(lambda y, raw: raw - y, lambda y, raw: 1.0 + 0.0 * y * raw)).fit(X, y)
+    GradientBoostingRanker(**one).fit(X, y)
     for n_classes in (2, 3):
         labels = y % n_classes
         boosted = GradientBoostingClassifier(**{**one, "subsample": 0.5}, random_state=0)

@@ -23,6 +23,7 @@ _codes = interpreted().boost.ranking
 METRICS = {"ndcg": _codes.NDCG, "map": _codes.MAP}
 RELEVANCES = 32  # 0 .. 31, as LightGBM and XGBoost take them: gains double with each
 PAIR_SECONDS = 2e-6  # interpreted
+MOST_LISTS = 4  # of training rows twice, and of rows to evaluate on
 
 
 def pack_target(query: NDArray[np.int64], relevance: Floats) -> Floats:
@@ -48,7 +49,7 @@ class LambdaRank(JointLoss):
     def __init__(self, metric: str, truncation: int, places: int) -> None:
         self.metric, self.truncation, self.places = metric, truncation, places
 
-    _lists: tuple[Floats, Queries] | None = None  # of the rows of the fit, with their target
+    _lists: tuple[tuple[Floats, int, Queries], ...] = ()  # of rows of the fit: their target, places, queries
 
     @property
     def _of_fit(self) -> tuple[str, ...]:
@@ -61,10 +62,7 @@ class LambdaRank(JointLoss):
     def begin_round(self, y: Floats, weight: Floats | None, raw: Floats) -> None:
         """Find the pulls at all scores."""
         del weight
-        if self._lists is None or self._lists[0] is not y:
-            self._lists = y, self._list_rows(y, self.truncation)
-        queries = self._lists[1]
-        queries = queries._replace(order=queries.order.copy())  # equal scores stand as rows do, whatever rounds before
+        queries = self._find_lists(y, self.truncation)
         g, h = np.empty((1, len(y))), np.empty((1, len(y)))
         n_pairs = len(y) * min(self.truncation, len(queries.discount))
         chosen = kernels(n_pairs * PAIR_SECONDS)
@@ -82,7 +80,7 @@ class LambdaRank(JointLoss):
 
     def value(self, y: Floats, weight: Floats | None, raw: Floats) -> float:
         """1 less the mean NDCG or MAP of the queries, each weighted by the mean weight of its rows."""
-        queries = self._list_rows(y, self.places)
+        queries = self._find_lists(y, self.places)
         measured = self.measure(queries, raw[0])
         if weight is None:
             return 1.0 - math.fsum(measured) / len(measured)
@@ -97,6 +95,14 @@ class LambdaRank(JointLoss):
         spare = np.empty(len(queries.discount), np.int64)
         chosen.boost.ranking.measure_queries(METRICS[self.metric], self.places, queries, raw, values, spare)
         return values
+
+    def _find_lists(self, y: Floats, places: int) -> Queries:
+        """The queries of rows, listed once for each of the last few targets; rows are in the order of their numbers."""
+        found = next((queries for target, n, queries in self._lists if target is y and n == places), None)
+        if found is None:
+            found = self._list_rows(y, places)
+            self._lists = (*self._lists[1 - MOST_LISTS :], (y, places, found))
+        return found._replace(order=found.order.copy())  # equal scores stand as rows do, whatever rounds before
 
     def _list_rows(self, y: Floats, places: int) -> Queries:
         """The queries of rows; places: those that the best order is valued by."""

@@ -256,10 +256,11 @@ class AFT(SurvivalLoss):
         """Loss of each row, and its derivatives by raw."""
         z = (log(np.abs(y)) - raw) / self.sigma
         noise, is_seen = NOISES[self.distribution], y > 0.0
-        seen, censored = noise.density(z), noise.survival(z)
-        value, first, second = (np.where(is_seen, a, b) for a, b in zip(seen, censored, strict=True))
-        value = value + np.where(is_seen, log_one(self.sigma), 0.0)
-        return value, -first / self.sigma, np.maximum(second / (self.sigma * self.sigma), MIN_H)
+        found = np.empty((3, len(y)))
+        found[:, is_seen] = noise.density(z[is_seen])
+        found[:, ~is_seen] = noise.survival(z[~is_seen])
+        found[0, is_seen] += log_one(self.sigma)
+        return found[0], -found[1] / self.sigma, np.maximum(found[2] / (self.sigma * self.sigma), MIN_H)
 
     def survive(self, raw: Floats, times: Floats) -> Floats:
         """Probability of no event up to each time, (n_rows, n_times)."""
