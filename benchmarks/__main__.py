@@ -22,6 +22,7 @@ QUESTIONS = (
     "ranks",
     "ranking",
     "survival",
+    "variants",
     "textbook",
     "files",
     "prediction",

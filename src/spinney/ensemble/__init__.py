@@ -10,6 +10,8 @@
 | `adaboost.py` | AdaBoost's rounds: weights of members and rows |
 | `adaboost_trees.py` | its trees, on codes that are made once |
 | `boosting.py` | one round of gradient boosting |
+| `gradient_sampling.py` | its bags by the size of gradients |
+| `dropout.py` | its rounds that leave out trees before them: DART |
 | `rounds.py` | the loop over rounds: measure, record, stop |
 | `oob_stopping.py` | stop by the rows that each round leaves out |
 | `held_out.py` | rows that are held out, and how well they are predicted |

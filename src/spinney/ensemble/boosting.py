@@ -19,6 +19,8 @@ from spinney._jit import SameTypes
 from spinney._threads import Team
 from spinney._types import IS_CATEGORICAL, N_CODES, N_WORDS, ROW, SUM_BITS
 from spinney.ensemble.best_constant import row_weights, weighted_mean, weighted_quantile
+from spinney.ensemble.dropout import Dropout
+from spinney.ensemble.gradient_sampling import GradientSampling
 from spinney.ensemble.losses import RoundRows
 from spinney.ensemble.oob_stopping import MOST_ROWS, OutOfBagCurve
 from spinney.ensemble.sampling import Draw, draw_key
@@ -47,7 +49,7 @@ FEW_BITS_WEIGHT = 2.0**21  # total weight from which fewer than 10 bits remain f
 ROWS_AT_ONCE = 1 << 16  # of a row pass that is worth sharing out
 MASS = 2.0**60  # of all rows in candidates by hessian
 FLOAT32 = (1e-20, 1e38)  # largest gains that float32 can hold together with much smaller ones
-BAG, TREE, ROUNDING = 1, 2, 3  # purposes of keys
+BAG, TREE, ROUNDING, DROP = 1, 2, 3, 4  # purposes of keys
 
 
 class TreeStore:
@@ -188,6 +190,12 @@ class Boosting:
         self.bags = None
         if params.subsample < 1.0:
             self.bags = Draw("paste", n_rows, bag_size(params.subsample, n_rows), draw_key(params.seed, BAG))
+        self.sampling = None
+        if params.subsample < 1.0 and params.sampling == "gradient":
+            key = draw_key(params.seed, BAG)
+            self.sampling = GradientSampling(n_rows, bag_size(params.subsample, n_rows), key)
+        key = draw_key(params.seed, DROP)
+        self.dropout = Dropout(params.drop_rate, params.skip_drop, key) if params.drop_rate > 0.0 else None
         self.team = Team(n_workers)
         self.growth = BoostGrowth(
             bins if self.exact is None else self.narrow(np.ones(n_rows)),
@@ -231,14 +239,25 @@ class Boosting:
         """Rows of a thread in `share`."""
         return -(-len(self.y) // (self.team.n_workers * SUM_BLOCK)) * SUM_BLOCK
 
-    def derive(self, k: int) -> tuple[float, float]:
-        """Fill g and h for raw score k; return the sums of their weighted sizes."""
+    def derive(self, k: int, *, amplifies: bool = True) -> tuple[float, float]:
+        """Fill g and h for raw score k; return the sums of their weighted sizes.
+
+        amplifies: whether rows that stand for others, in a bag by gradients, have the derivatives of all of them.
+        """
         rows = RoundRows(self.y, self.raw, self.gradients, self.block_sums, self.p)
         self.share(lambda lo, hi: self.loss.fill(self.kernels, rows, k, lo, hi))
+        if amplifies and self.sampling is not None:
+            self.amplify(self.sampling)
         sum_g, sum_h = math.fsum(self.block_sums[:, 0]), math.fsum(self.block_sums[:, 1])
         if not (math.isfinite(sum_g) and math.isfinite(sum_h)):
             raise FloatingPointError(f"the gradients of round {self.first_round + self.n_rounds} are not finite")
         return sum_g, sum_h
+
+    def amplify(self, sampling: GradientSampling) -> None:
+        """Multiply the derivatives of the rows that stand for others, and sum up again."""
+        for column in (self.gradients.g, self.gradients.h):
+            column[sampling.others] *= sampling.factor
+        self.share(lambda lo, hi: self.kernels.boost.gradients.sum_columns(lo, hi, self.gradients, self.block_sums))
 
     def pack(self, sum_g: float, sum_h: float, key: int) -> tuple[PackedUnits, int, int]:
         """Write the packed sums of all rows; return their units, their sum and the largest hessian."""
@@ -262,15 +281,55 @@ class Boosting:
     def grow_round(self, control: NDArray[np.int64]) -> None:
         """Grow a tree for each raw score, and add their values to `raw`."""
         number = self.first_round + self.n_rounds
+        self.drop(self.dropout, number)
         self.loss.begin_round(self.y, None if len(self.weight) == 1 else self.weight, self.raw)
-        bag = None if self.bags is None else self.draw_bag(self.bags, number)
+        bag = self.draw_rows(number)
         outside = None if self.out_of_bag is None else np.flatnonzero(self.is_in == 0)[:MOST_ROWS]
         before = self.loss_of(outside)
         for k in range(self.loss.n_raw):
             self.grow_tree(k, number if self.loss.draws_once else number * self.loss.n_raw + k, bag, control)
+        self.take_back(self.dropout)
         if self.out_of_bag is not None:
             self.out_of_bag.note(before, self.loss_of(outside))
         self.n_rounds += 1
+
+    def drop(self, dropout: Dropout | None, number: int) -> None:
+        """Take what the rounds that this one drops have added off the scores."""
+        for t in () if dropout is None else dropout.choose(number):
+            self.add_dropped(t, -1.0)
+
+    def take_back(self, dropout: Dropout | None) -> None:
+        """Make the dropped trees smaller, and add them to the scores again."""
+        if dropout is None or not dropout.dropped:
+            return
+        for t in dropout.dropped:
+            for tree in range(t * self.loss.n_raw, (t + 1) * self.loss.n_raw):
+                places = self.store.places[tree] + dropout.leaves_of(tree)
+                self.store.hot.view(np.float64)[places, 0] *= 1.0 - dropout.share
+            self.add_dropped(t, 1.0)
+
+    def add_dropped(self, t: int, sign: float) -> None:
+        """Add what a round says, or take it off."""
+        assert self.dropout is not None
+        for k in range(self.loss.n_raw):
+            tree = t * self.loss.n_raw + k
+            values = self.store.hot.view(np.float64)[self.store.places[tree] : self.store.places[tree + 1], 0]
+            self.raw[k] += sign * values[self.dropout.leaves[tree]]
+
+    def draw_rows(self, number: int) -> NDArray[np.int32] | None:
+        """The rows of a round's bag, ascending, marked in `is_in`; None: all."""
+        if self.sampling is None:
+            return None if self.bags is None else self.draw_bag(self.bags, number)
+        size = np.zeros(len(self.y))
+        for k in range(self.loss.n_raw):
+            self.derive(k, amplifies=False)
+            size += np.abs(self.gradients.g * self.gradients.h)
+        if len(self.weight) > 1:
+            size *= self.weight * self.weight
+        bag = self.sampling.draw(size, number)
+        self.is_in[:] = 0
+        self.is_in[bag] = 1
+        return bag
 
     def draw_bag(self, bags: Draw, number: int) -> NDArray[np.int32]:
         """Mark the rows of a round's bag in `is_in`; return them, ascending."""
@@ -317,6 +376,8 @@ class Boosting:
             )
         values = self.settle(n_nodes, sum_g, sum_h, k)
         self.store.add(n_nodes, growth.nodes.subsets[: int(growth.state[N_WORDS])].copy())
+        if self.dropout is not None:
+            self.dropout.keep(growth.leaf, n_nodes)
         self.share(lambda lo, hi: kernels.add_values(growth.leaf, values, lo, hi, self.raw, k))
 
     def settle(self, n_nodes: int, sum_g: float, sum_h: float, k: int) -> Floats:
@@ -341,7 +402,7 @@ class Boosting:
             hessian_unit=1.0 / scale.hessian,
             reg_lambda=params.reg_lambda,
             reg_alpha=params.reg_alpha,
-            learning_rate=params.learning_rate,
+            learning_rate=params.learning_rate * (1.0 if self.dropout is None else self.dropout.share),
         )
         is_finite = self.settle_leaves(
             given is None, growth.nodes, n_nodes, sums, settings, given, self.directions, store.arrays(), values
@@ -392,7 +453,13 @@ class Boosting:
         return self.store.forest(0, self.loss.n_raw * (self.n_rounds if n_rounds is None else n_rounds))
 
     def add_last(self, values: Values, raw: Floats) -> None:
-        """Add the trees of the last round to the scores (n_raw, n_rows) of other rows."""
-        for k in range(self.loss.n_raw):
-            t = self.loss.n_raw * (self.n_rounds - 1) + k
+        """Add the trees of the last round to the scores (n_raw, n_rows) of other rows, less what it made smaller."""
+        n_raw = self.loss.n_raw
+        for k in range(n_raw):
+            t = n_raw * (self.n_rounds - 1) + k
             add_votes(self.store.forest(t, t + 1), values, 0, len(values), raw[k].reshape(-1, 1))
+            for round_ in [] if self.dropout is None else self.dropout.dropped:
+                assert self.dropout is not None
+                old = n_raw * round_ + k
+                less = self.dropout.scaled(self.store.forest(old, old + 1), old, -1.0 / len(self.dropout.dropped))
+                add_votes(less, values, 0, len(values), raw[k].reshape(-1, 1))

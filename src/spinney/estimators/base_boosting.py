@@ -35,6 +35,7 @@ from spinney.estimators.boosting_parts import (
     find_difference,
     join_curves,
     make_fitted_boosting,
+    refuse_clashes,
 )
 from spinney.estimators.cart import SHARED_CONSTRAINTS, CARTRegressor, count_features, make_tree_estimator
 from spinney.estimators.checkpoints import CHECKPOINT_CONSTRAINTS
@@ -102,6 +103,9 @@ BOOST_CONSTRAINTS: dict[str, list[Any]] = {
     "gamma": [Interval(Real, 0.0, None, closed="left")],
     "pruning": [StrOptions({"pre", "post"})],
     "subsample": [Interval(Real, 0.0, 1.0, closed="right"), AUTOMATIC],
+    "sampling": [StrOptions({"uniform", "gradient"})],
+    "drop_rate": [Interval(Real, 0.0, 1.0, closed="left")],
+    "skip_drop": [Interval(Real, 0.0, 1.0, closed="left")],
     "max_features_per_tree": SHARED_CONSTRAINTS["max_features"],
     "newton": ["boolean"],
     "init": [HasMethods(["fit", "predict"]), StrOptions({"zero"}), None],
@@ -198,7 +202,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         """Read everything, grow the rounds, keep the model."""
         deadline = math.inf if self.max_time is None else time.monotonic() + float(self.max_time)
         self._validate_params()
-        self._refuse_clashes()
+        refuse_clashes(self)
         given = validation.list_sets()
         callbacks = check_callbacks(callbacks)
         if self.scoring != "loss":
@@ -390,7 +394,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             data.table.schema.n_features,
             data.loss.n_classes,
             data.loss.n_raw,
-            has_value=data.loss.judges_bags,
+            has_value=data.loss.judges_bags and self.sampling == "uniform" and not self.drop_rate,
             effort=float(self.effort),
             is_counted=self.n_estimators != AUTO,
             is_deep=self.max_depth is not None,
@@ -429,6 +433,9 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             pruning=self.pruning,
             learning_rate=float(chosen["learning_rate"]),
             subsample=float(chosen["subsample"]),
+            sampling=self.sampling,
+            drop_rate=float(self.drop_rate),
+            skip_drop=float(self.skip_drop),
             max_features=None if max_features == n_features else max_features,
             max_tree_features=count_features(self.max_features_per_tree, n_features),
             newton=bool(self.newton),
@@ -440,15 +447,6 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             seed=data.seed,
             **({"max_leaf_nodes": None} | limits.for_rows(n_rows)),
         )
-
-    def _refuse_clashes(self) -> None:
-        """Refuse parameters that exclude each other."""
-        if self.candidates == "hessian" and not self.newton:
-            raise ValueError(
-                "candidates='hessian' places cuts by second derivatives, which newton=False does without: use one"
-            )
-        if self.candidates == "hessian" and self.max_bins is None:
-            raise ValueError("candidates='hessian' chooses cuts among values, max_bins=None tries every one: use one")
 
     # --- warm start ---
 

@@ -106,3 +106,25 @@ def check_callbacks(callbacks: Any) -> list[Any]:
         if not callable(callback):
             raise TypeError(f"callbacks must be functions of (iteration, results), got {callback!r}")
     return found
+
+
+def refuse_clashes(estimator: Any) -> None:
+    """Refuse parameters of boosting that exclude each other."""
+    if estimator.candidates == "hessian" and not estimator.newton:
+        raise ValueError(
+            "candidates='hessian' places cuts by second derivatives, which newton=False does without: use one"
+        )
+    if estimator.candidates == "hessian" and estimator.max_bins is None:
+        raise ValueError("candidates='hessian' chooses cuts among values, max_bins=None tries every one: use one")
+    has_steps = estimator.newton and estimator.loss not in ("absolute_error", "quantile", "huber")
+    if estimator.sampling == "gradient" and not has_steps:
+        raise ValueError(
+            "sampling='gradient' multiplies derivatives, which the leaves of newton=False and of the losses "
+            "'absolute_error', 'quantile' and 'huber' are not made of: use sampling='uniform'"
+        )
+    if estimator.drop_rate:
+        for name in ("n_iter_no_change", "warm_start", "checkpoint"):
+            if getattr(estimator, name):
+                raise ValueError(
+                    f"drop_rate changes trees of rounds before, and {name} needs them as they were: use one of the two"
+                )

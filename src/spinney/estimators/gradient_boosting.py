@@ -77,6 +77,14 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
     subsample : float or "auto", default="auto"
         Share of the rows that each round draws, without replacement. "auto": 0.7, of three
         classes or more 0.5.
+    sampling : {"uniform", "gradient"}, default="uniform"
+        How rows are drawn. "gradient": two thirds of the bag are the rows with the greatest derivatives, the others are
+        drawn and stand for the rest (GOSS of LightGBM, whose defaults are `subsample=0.3`).
+    drop_rate : float, default=0.0
+        Chance of each round before to be left out while a round is grown (DART): above 0, later rounds
+        weigh as much as the first. Excludes early stopping, `warm_start` and `checkpoint`.
+    skip_drop : float, default=0.5
+        Chance of a round to leave out none.
     max_features : int, float, {"auto", "sqrt", "log2", "third"} or None, default="auto"
         Features drawn per node, from those of the tree; None: all. "auto": the root of
         their number and one, or half of them in large tables of less than three classes; at least 4.
@@ -221,6 +229,9 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         gamma: float = 0.0,
         pruning: str = "pre",
         subsample: float | str = "auto",
+        sampling: str = "uniform",
+        drop_rate: float = 0.0,
+        skip_drop: float = 0.5,
         max_features: float | str | None = "auto",
         max_features_per_tree: float | str | None = None,
         newton: bool = True,
@@ -261,6 +272,9 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         self.gamma = gamma
         self.pruning = pruning
         self.subsample = subsample
+        self.sampling = sampling
+        self.drop_rate = drop_rate
+        self.skip_drop = skip_drop
         self.max_features = max_features
         self.max_features_per_tree = max_features_per_tree
         self.newton = newton
@@ -455,7 +469,9 @@ class GradientBoostingRegressor(BoostedNumbers, BaseGradientBoosting):
         As in `GradientBoostingClassifier`.
     min_weight_fraction_leaf, min_child_weight, reg_lambda, reg_alpha, gamma, pruning, subsample, max_features
         As in `GradientBoostingClassifier`.
-    max_features_per_tree, newton, init, max_bins, candidates, categorical_features, date_features, cat_smooth
+    sampling, drop_rate, skip_drop, max_features_per_tree, newton, init, max_bins, candidates
+        As in `GradientBoostingClassifier`.
+    categorical_features, date_features, cat_smooth
         As in `GradientBoostingClassifier`.
     max_cat_threshold, cat_penalty, interaction_cst, n_iter_no_change, scoring, tol, max_time, warm_start, n_jobs
         As in `GradientBoostingClassifier`.
@@ -517,6 +533,9 @@ class GradientBoostingRegressor(BoostedNumbers, BaseGradientBoosting):
         gamma: float = 0.0,
         pruning: str = "pre",
         subsample: float | str = "auto",
+        sampling: str = "uniform",
+        drop_rate: float = 0.0,
+        skip_drop: float = 0.5,
         max_features: float | str | None = "auto",
         max_features_per_tree: float | str | None = None,
         newton: bool = True,
@@ -558,6 +577,9 @@ class GradientBoostingRegressor(BoostedNumbers, BaseGradientBoosting):
         self.gamma = gamma
         self.pruning = pruning
         self.subsample = subsample
+        self.sampling = sampling
+        self.drop_rate = drop_rate
+        self.skip_drop = skip_drop
         self.max_features = max_features
         self.max_features_per_tree = max_features_per_tree
         self.newton = newton

@@ -46,7 +46,9 @@ class GradientBoostingSurvival(JointTarget, BoostedNumbers, BaseGradientBoosting
         As in `GradientBoostingClassifier`.
     min_weight_fraction_leaf, min_child_weight, reg_lambda, reg_alpha, gamma, pruning, subsample, max_features
         As in `GradientBoostingClassifier`.
-    max_features_per_tree, max_bins, candidates, categorical_features, date_features, cat_smooth
+    sampling, drop_rate, skip_drop, max_features_per_tree, max_bins, candidates
+        As in `GradientBoostingClassifier`.
+    categorical_features, date_features, cat_smooth
         As in `GradientBoostingClassifier`.
     max_cat_threshold, cat_penalty, interaction_cst, n_iter_no_change, tol, max_time, warm_start, n_jobs
         As in `GradientBoostingClassifier`.
@@ -104,6 +106,9 @@ class GradientBoostingSurvival(JointTarget, BoostedNumbers, BaseGradientBoosting
         gamma: float = 0.0,
         pruning: str = "pre",
         subsample: float | str = "auto",
+        sampling: str = "uniform",
+        drop_rate: float = 0.0,
+        skip_drop: float = 0.5,
         max_features: float | str | None = "auto",
         max_features_per_tree: float | str | None = None,
         max_bins: int | None = 255,
@@ -142,6 +147,9 @@ class GradientBoostingSurvival(JointTarget, BoostedNumbers, BaseGradientBoosting
         self.gamma = gamma
         self.pruning = pruning
         self.subsample = subsample
+        self.sampling = sampling
+        self.drop_rate = drop_rate
+        self.skip_drop = skip_drop
         self.max_features = max_features
         self.max_features_per_tree = max_features_per_tree
         self.max_bins = max_bins

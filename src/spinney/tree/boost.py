@@ -91,6 +91,9 @@ class BoostParams:
     pruning: str = "pre"
     learning_rate: float = 0.1
     subsample: float = 1.0
+    sampling: str = "uniform"  # or "gradient": see `ensemble.gradient_sampling`
+    drop_rate: float = 0.0  # see `ensemble.dropout`
+    skip_drop: float = 0.5
     max_features: int | None = None  # drawn per node
     max_tree_features: int | None = None  # drawn per tree
     newton: bool = True
