@@ -53,9 +53,9 @@ def test_bits_say_what_a_walk_says(n_leaves, dtype, monkeypatch):
     assert model.forest_.most_leaves == n_leaves
     new = draw_table(1000, 99, dtype)[0]
     calls = []
-    score = boosted_scores.score_bits
+    score = boosted_scores.score_at_once
     noting = lambda *args, **options: (calls.append(1), score(*args, **options))  # noqa: E731
-    monkeypatch.setattr(boosted_scores, "score_bits", noting)
+    monkeypatch.setattr(boosted_scores, "score_at_once", noting)
     np.testing.assert_array_equal(raw_of(model, new), walk(model, new, monkeypatch))
     assert calls or _jit.load_compiled() is _jit.interpreted()  # nothing is asked that is not compiled
 
@@ -102,7 +102,7 @@ def test_sums_of_forests_by_chance_have_the_same_bits(k, seed, n_trees, n_classe
     is_single = votes.shape[1] == 1
     sums = found.reshape(1, -1) if is_single else found
     kernels = _jit.load_compiled() if k == "compiled" else _jit.interpreted()
-    predict.score_bits(forest, range(n_trees), values, lo, hi, sums, kernels, n_raw=int(is_single))
+    predict.score_at_once(forest, range(n_trees), values, lo, hi, sums, kernels, n_raw=int(is_single))
     assert found.tobytes() == votes.tobytes()
 
 

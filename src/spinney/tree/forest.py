@@ -29,6 +29,7 @@ from spinney.tree.structure import (
     Tree,
     check_numbers,
 )
+from spinney.tree.symmetric import SymmetricLayout, SymmetricNodes, lay_symmetric, read_symmetric
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -173,6 +174,15 @@ class Forest:
     def bits(self, dtype: np.dtype[Any], k: Any) -> Bitvectors:
         """The trees as tests and bits, laid out once for values of a type; k: the kernels to use."""
         return derive(self, f"bits for {dtype}", lambda: lay_bits(self, dtype, k))
+
+    @once
+    def symmetric_nodes(self) -> SymmetricNodes | None:
+        """What trees ask that ask the same at all nodes of a depth, for `kernels.predict.symmetric`; None: not so."""
+        return read_symmetric(self)
+
+    def symmetric(self, nodes: SymmetricNodes, dtype: np.dtype[Any], k: Any) -> SymmetricLayout:
+        """Such trees laid out once for values of a type; nodes: theirs; k: the kernels to use."""
+        return derive(self, f"symmetric for {dtype}", lambda: lay_symmetric(self, nodes, dtype, k))
 
     @once
     def hardened(self) -> Forest:
