@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from spinney.tree.forest import Forest
 
 MOST_LEAVES = 256  # of a tree: a walk then takes 29 ns, the tests 22, and each more leaf adds to them
+MOST_LINEAR_LEAVES = 2048  # LightGBM's ask first whether values are missing, where the tests of rows that miss none end
 MOST_THRESHOLDS = 65_534  # of a feature: ranks of 16 bits, of which the last is above all of them
 MOST_COLUMNS = 65_535
 MOST_MASKS = 1 << 25  # of the levels of all subsets: 64 MB
@@ -47,8 +48,8 @@ class Thresholds(NamedTuple):
 
 
 def can_be_bits(forest: Forest) -> bool:
-    """Whether tests have two branches, not too many of a feature, and trees few leaves and not too many levels."""
-    if forest.most_leaves > MOST_LEAVES:
+    """Whether tests have two branches, not too many of a feature, and trees few of them and not too many levels."""
+    if forest.most_leaves > MOST_LEAVES and not has_few_known_leaves(forest):
         return False
     links = forest.hot[~forest.is_leaf, 1]
     feature = feature_of_link(links)
@@ -64,15 +65,29 @@ def can_be_bits(forest: Forest) -> bool:
     )
 
 
-def lay_bits(forest: Forest, dtype: np.dtype[Any], k: Any) -> Bitvectors:
-    """Lay out a forest for values of float32 or float64; k: the kernels."""
-    n_nodes, first_node = forest.n_nodes, fixed(forest.first_node)
+def has_few_known_leaves(forest: Forest) -> bool:
+    """Whether these are linear leaves, few of which are left for rows that miss no number."""
+    if forest.linear is None or forest.most_leaves > MOST_LINEAR_LEAVES:
+        return False
+    n_tests = np.concatenate([[0], np.cumsum(~forest.is_leaf & ~asks_missing(forest))])
+    return bool(np.diff(n_tests[forest.first_node]).max() < MOST_LEAVES)
+
+
+def asks_missing(forest: Forest) -> NDArray[np.bool_]:
+    """Which nodes only ask whether a value is missing: every known one is up to infinity."""
+    is_threshold = ~forest.is_leaf & (kind_of_link(forest.hot[:, 1]) != SUBSET)
+    return is_threshold & (forest.hot[:, 0].copy().view(np.float64) == np.inf)
+
+
+def lay_bits(forest: Forest, dtype: np.dtype[Any], k: Any, *, is_known: bool = False) -> Bitvectors:
+    """Lay out a forest for values of float32 or float64; k: the kernels; is_known: for rows that miss no number."""
+    first_node = fixed(forest.first_node)
     found = rank_thresholds(forest, dtype)
     columns = np.zeros(forest.n_features, np.int64)
     columns[found.features] = np.arange(len(found.features))
-    leaves = LeafRanges(*np.empty((3, n_nodes), np.int64))
-    k.predict.bits.count_leaves(fixed(forest.hot), first_node, forest.n_features, leaves)
-    first_leaf = np.concatenate([[0], np.cumsum(forest.n_leaves)])
+    leaves = LeafRanges(*np.empty((3, forest.n_nodes), np.int64))
+    k.predict.bits.count_leaves(forest.packed, first_node, forest.n_features, is_known, leaves)
+    first_leaf = np.concatenate([[0], np.cumsum(leaves.n_below[forest.first_node[:-1]])])
     first_line, leaf_values = np.empty(len(forest) + 1, np.int64), np.empty(int(first_leaf[-1]))
     n_lines = int(leaves.n_lines.sum())
     column, missing, rank, mask, plane = np.empty((5, n_lines), np.uint16)
@@ -99,7 +114,7 @@ def lay_terms(forest: Forest, leaves: LeafRanges, first_leaf: NDArray[np.int64])
     """The linear models of the leaves, from left to right, if there are any."""
     if forest.linear is None:
         return None
-    leaf = np.flatnonzero(forest.is_leaf)
+    leaf = np.flatnonzero(forest.is_leaf & (leaves.first_below >= 0))
     tree = np.searchsorted(forest.first_node, leaf, side="right") - 1
     order = np.empty(len(leaf), np.int64)
     order[first_leaf[tree] + leaves.first_below[leaf]] = leaf

@@ -156,10 +156,10 @@ def score_at_once(
     nodes = forest.symmetric_nodes
     if nodes is not None and n_raw > 0:
         laid = forest.symmetric(nodes, values.dtype, k)
-        k.predict.symmetric.score(table, span, *laid[:3], make_symmetric_scratch(laid), out)
+        k.predict.symmetric.score_symmetric(table, span, *laid[:3], make_symmetric_scratch(laid), out)
         return
-    bits = forest.bits(values.dtype, k)
-    scratch = make_bit_scratch(forest, bits, hi - lo)
+    bits = forest.bits(values[lo:hi], k)
+    scratch = make_bit_scratch(bits, hi - lo)
     if bits.terms is None:
         k.predict.bits.score(table, span, *bits[:3], forest.leaf_shares, scratch, out)
     else:
@@ -173,13 +173,14 @@ def make_symmetric_scratch(laid: SymmetricLayout) -> SymmetricScratch:
     return SymmetricScratch(laid.constants, ranks, np.empty(SYMMETRIC_TREES * SYMMETRIC_ROWS, small))
 
 
-def make_bit_scratch(forest: Forest, bits: Bitvectors, n_rows: int) -> BitScratch:
+def make_bit_scratch(bits: Bitvectors, n_rows: int) -> BitScratch:
     """Scratch for at most `n_rows` rows through trees as bits."""
     n_columns = max(len(bits.columns.feature), 1)
     n_rows = max(min(BIT_ROWS, BIT_CELLS // n_columns, n_rows), LANES)
     n_rows = -(-n_rows // FEWEST_ROWS) * FEWEST_ROWS  # whole registers
     ranks = np.zeros((2 * n_columns, n_rows), np.uint16)
-    live = np.empty((-(-forest.most_leaves // PLANE_LEAVES), n_rows), np.uint16)
+    n_leaves = int(np.diff(bits.trees.first_leaf).max())
+    live = np.empty((-(-n_leaves // PLANE_LEAVES), n_rows), np.uint16)
     return BitScratch(bits.constants, ranks, live, *np.empty((2, n_rows), np.uint16))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spinney._node_layout import feature_of_link, missing_of_link, test_of_link, child_of_link
+from spinney._node_layout import child_of_link, feature_of_link, missing_of_link, test_of_link
 from spinney._types import SYMMETRIC_TESTS
 from spinney.kernels.common.structs import AskedColumns, BinSegments, SymmetricTrees
 from spinney.tree.bitvectors import MOST_COLUMNS, MOST_THRESHOLDS, Thresholds, ask_columns, lay_cuts, rank_thresholds
@@ -48,7 +48,8 @@ def read_symmetric(forest: Forest) -> SymmetricNodes | None:
     tree = np.arange(len(forest))
     node = forest.first_node[:-1, None]  # (n_trees, nodes of the depth)
     depth = np.zeros(len(forest), np.int64)
-    levels, ended = [], []
+    levels: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+    ended = []
     while len(tree):
         is_leaf = forest.is_leaf[node]
         ends = is_leaf[:, 0]
@@ -82,12 +83,11 @@ def lay_symmetric(forest: Forest, nodes: SymmetricNodes, dtype: np.dtype[Any], k
     found = rank_thresholds(forest, dtype)
     is_byte = found.n_each.max(initial=0) <= BYTE_THRESHOLDS and nodes.depth.max() <= BYTE_DEPTH
     small = np.dtype(np.uint8 if is_byte else np.uint16)
-    every = np.iinfo(small).max
     return SymmetricLayout(
         ask_columns(forest, found),
         lay_cuts(found, k),
         lay_tests(forest, nodes, found, small),
-        np.array([0, every], small),
+        np.array([0, (1 << 8 * small.itemsize) - 1], small),
     )
 
 
@@ -102,7 +102,7 @@ def lay_tests(forest: Forest, nodes: SymmetricNodes, found: Thresholds, small: n
         link = forest.hot[node, 1]
         column[at] = np.searchsorted(found.features, feature_of_link(link))
         missing[at] = missing_of_link(link)
-        rank[at] = np.minimum(found.ranks[node], np.iinfo(small).max - 1)
+        rank[at] = np.minimum(found.ranks[node], (1 << 8 * small.itemsize) - 2)
         worth[at] = 1 << (nodes.depth[tree] - 1 - level)
     first_leaf = np.concatenate([[0], np.cumsum(1 << nodes.depth)]).astype(np.uint64)
     values = np.ascontiguousarray(forest.hot[nodes.leaves, 0]).view(np.float64)

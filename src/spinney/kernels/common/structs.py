@@ -1155,8 +1155,8 @@ class LeafRanges(NamedTuple):
     """
 
     n_below: NDArray[np.int64]  # (n_nodes,): how many there are
-    first_below: NDArray[np.int64]  # (n_nodes,): number of the first
-    n_lines: NDArray[np.int64]  # (n_nodes,): lines of its test, see `BitTrees`; 0: a leaf
+    first_below: NDArray[np.int64]  # (n_nodes,): number of the first; -1: no row gets there
+    n_lines: NDArray[np.int64]  # (n_nodes,): lines of its test, see `BitTrees`; 0: a leaf, or nothing to ask
 
 
 class AskedColumns(NamedTuple):

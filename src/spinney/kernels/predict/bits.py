@@ -41,20 +41,29 @@ from .linear import add_model
 
 ONE = np.uint64(1)
 TWO = np.uint64(2)
+NOWHERE = -1  # what no row reaches
 EVERY_BIT = np.uint64((1 << PLANE_LEAVES) - 1)
 
 
 # --- Laying out ---------------------------------------------------------------------------------------------------
 
 
+@inlined
+def asks_missing(packed: PackedTrees, node: int) -> bool:
+    """Whether a test only asks if a value is missing: every known one is up to infinity."""
+    return np.int64(kind_of_link(packed.links[node, 1])) != SUBSET and packed.cuts[node, 0] == np.inf
+
+
 @door
 def count_leaves(
-    links: np.ndarray,  # (n_nodes, 2) uint64: see `PackedTrees`
+    packed: PackedTrees,
     first_node: np.ndarray,  # (n_trees + 1,) int64
     n_features: int,
+    is_known: bool,  # for rows without missing numbers: tests that ask for these stand for their branch 0
     leaves: LeafRanges,  # written
 ) -> None:
     """Number the leaves of each tree from left to right, and count the lines that tests need."""
+    links = packed.links
     n_below = leaves.n_below
     first_below = leaves.first_below
     n_lines = leaves.n_lines
@@ -67,17 +76,23 @@ def count_leaves(
                 n_below[node] = 1
             else:
                 child = base + np.int64(child_of_link(link))
-                n_below[node] = n_below[child] + n_below[child + 1]
+                n_below[node] = n_below[child]
+                if not (is_known and asks_missing(packed, node)):
+                    n_below[node] += n_below[child + 1]
         first_below[base] = 0
         for node in range(base, first_node[t + 1]):
             link = links[node, 1]
             n_lines[node] = 0
-            if np.int64(feature_of_link(link)) < n_features:
-                child = base + np.int64(child_of_link(link))
-                first_below[child] = first_below[node]
-                first_below[child + 1] = first_below[node] + n_below[child]
-                last = first_below[node] + n_below[child] - 1
-                n_lines[node] = last // PLANE_LEAVES - first_below[node] // PLANE_LEAVES + 1
+            if np.int64(feature_of_link(link)) == n_features:
+                continue
+            child = base + np.int64(child_of_link(link))
+            first_below[child] = first_below[node]
+            if first_below[node] == NOWHERE or (is_known and asks_missing(packed, node)):
+                first_below[child + 1] = NOWHERE
+                continue
+            first_below[child + 1] = first_below[node] + n_below[child]
+            last = first_below[node] + n_below[child] - 1
+            n_lines[node] = last // PLANE_LEAVES - first_below[node] // PLANE_LEAVES + 1
 
 
 @inlined
@@ -111,8 +126,9 @@ def lay_bits(
             link = links[node, 1]
             feature = np.int64(feature_of_link(link))
             begin = leaves.first_below[node]
-            if feature == len(n_levels):
+            if feature == len(n_levels) and begin != NOWHERE:
                 trees.leaf_values[trees.first_leaf[t] + begin] = cuts[node, 0]
+            if leaves.n_lines[node] == 0:
                 continue
             is_subset = np.int64(kind_of_link(link)) == SUBSET
             missing = np.int64(missing_of_link(link))

@@ -27,7 +27,7 @@ EIGHTH = np.uint64(7 * SYMMETRIC_ROWS)
 
 
 @inlined
-def find_places(tree: int, trees: SymmetricTrees, other: int, scratch: SymmetricScratch, place: np.ndarray) -> None:
+def number_leaves(tree: int, trees: SymmetricTrees, other: int, scratch: SymmetricScratch, place: np.ndarray) -> None:
     """Write the number of the leaf of each row of a block in a tree; place: as many as there are rows.
 
     other: where the ranks begin whose missing values are above all; 0 where none is missing.
@@ -95,7 +95,7 @@ def add_one(tree: int, trees: SymmetricTrees, place: np.ndarray, out: np.ndarray
 
 
 @door
-def score(
+def score_symmetric(
     table: FloatTable,  # (n_rows, n_features)
     span: ScoreSpan,  # of whole rounds, of n_raw trees each
     columns: AskedColumns,  # of numbers alone
@@ -117,10 +117,10 @@ def score(
             while tree + (SYMMETRIC_TREES - 1) * step < span.last_tree:
                 for g in range(SYMMETRIC_TREES):
                     at = g * SYMMETRIC_ROWS
-                    find_places(tree + g * step, trees, other, scratch, place[at : at + n_rows])
+                    number_leaves(tree + g * step, trees, other, scratch, place[at : at + n_rows])
                 add_eight(tree, step, trees, place, sums)
                 tree += SYMMETRIC_TREES * step
             while tree < span.last_tree:
-                find_places(tree, trees, other, scratch, place[:n_rows])
+                number_leaves(tree, trees, other, scratch, place[:n_rows])
                 add_one(tree, trees, place, sums)
                 tree += step
