@@ -121,7 +121,10 @@ class RowExplanation:
             rest = [one.added for one in self.contributions if one.added != 0.0][len(shown) :]
             lines += [f"  {sum(rest):+.4g}  {len(rest)} others"] if rest else []
         elif self.votes is not None:
-            lines += [str(self.votes), "give background= rows to see what each column adds: a median is no sum of trees"]
+            lines += [
+                str(self.votes),
+                "give background= rows to see what each column adds: a median is no sum of trees",
+            ]
         if self.path is not None:
             lines += ["path:", *(f"  {line}" for line in str(self.path).splitlines())]
         if self.counterfactual is not None and self.counterfactual.changes:
@@ -157,7 +160,7 @@ def explain(
     vary : list of names or places, optional
         Columns that may change; by default all. Of dates their parts, `sold.month`, each by itself.
     ranges : dict, optional
-        What columns that may change may change to: (low, high) of numbers, None for no bound; a list of levels of categories.
+        What columns of `vary` may change to: (low, high) of numbers, None for no bound; a list of levels of categories.
     X : array-like or frame, optional
         Rows whose standard deviations are the units of changes; by default the distance between the lowest and the
         highest threshold of each column.
@@ -226,8 +229,8 @@ def count_votes(predictor: WeightedPredictor, row: NDArray[np.float64], answer: 
     weight = np.abs(predictor.weights)[order]
     weight = weight if weight.any() else np.ones(len(weight))
     part, said = np.cumsum(weight) / weight.sum(), said[order]
-    low, high = (float(said[min(np.searchsorted(part, share), len(said) - 1)]) for share in (0.25, 0.75))
-    below, above = (float(weight[side].sum() / weight.sum()) for side in (said < answer, said > answer))
+    low, high = (float(said[min(int(np.searchsorted(part, share)), len(said) - 1)]) for share in (0.25, 0.75))
+    below, above = (float(weight @ side / weight.sum()) for side in (said < answer, said > answer))
     return Votes(len(said), low, high, below, above)
 
 
