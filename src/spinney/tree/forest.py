@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from spinney.kernels.common.structs import (
     LeafShares,
     PackedTrees,
 )
-from spinney.tree.bitvectors import Bitvectors, can_be_bits, lay_bits
+from spinney.tree.bitvectors import Bitvectors, asks_missing, can_be_bits, lay_bits
 from spinney.tree.broken import BrokenTreeError, check_types
 from spinney.tree.linear import LINEAR_TYPES, LinearLeaves
 from spinney.tree.structure import (
@@ -29,6 +30,7 @@ from spinney.tree.structure import (
     Tree,
     check_numbers,
 )
+from spinney.tree.symmetric import SymmetricLayout, SymmetricNodes, lay_symmetric, read_symmetric
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -170,9 +172,29 @@ class Forest:
         """Whether `kernels.predict.bits` can predict."""
         return can_be_bits(self)
 
-    def bits(self, dtype: np.dtype[Any], k: Any) -> Bitvectors:
-        """The trees as tests and bits, laid out once for values of a type; k: the kernels to use."""
-        return derive(self, f"bits for {dtype}", lambda: lay_bits(self, dtype, k))
+    @once
+    def asks_missing(self) -> bool:
+        """Whether there are tests that only ask if a value is missing."""
+        return bool(asks_missing(self).any())
+
+    def bits(self, values: NDArray[Any], k: Any) -> Bitvectors:
+        """The trees as tests and bits, laid out once for values of this type; k: the kernels to use.
+
+        Where none of the values is missing, the tests that ask for just that are left out.
+        """
+        if self.asks_missing and not np.isnan(values).any():
+            lay = partial(lay_bits, self, values.dtype, k, is_known=True)
+            return derive(self, f"bits for known {values.dtype}", lay)
+        return derive(self, f"bits for {values.dtype}", lambda: lay_bits(self, values.dtype, k))
+
+    @once
+    def symmetric_nodes(self) -> SymmetricNodes | None:
+        """What trees ask that ask the same at all nodes of a depth, for `kernels.predict.symmetric`; None: not so."""
+        return read_symmetric(self)
+
+    def symmetric(self, nodes: SymmetricNodes, dtype: np.dtype[Any], k: Any) -> SymmetricLayout:
+        """Such trees laid out once for values of a type; nodes: theirs; k: the kernels to use."""
+        return derive(self, f"symmetric for {dtype}", lambda: lay_symmetric(self, nodes, dtype, k))
 
     @once
     def hardened(self) -> Forest:

@@ -1149,10 +1149,12 @@ class BitTrees(NamedTuple):
 
     first_line: NDArray[np.int64]  # (n_trees + 1,): where the lines of each tree begin, and the end
     column: NDArray[np.uint16]  # (n_lines,): place of the feature among those that are asked for
-    missing: NDArray[np.uint16]  # (n_lines,): branch of missing values, 0 or 1
-    rank: NDArray[np.uint16]  # (n_lines,): of the threshold among those of its feature
+    missing: NDArray[np.uint16]  # (n_lines,): branch of missing values, 0 or 1; 0 for subsets, whose masks know it
+    rank: NDArray[np.uint16]  # (n_lines,): of the threshold among those of its feature; unused for subsets
     mask: NDArray[np.uint16]  # (n_lines,): leaves of the plane that stay for a row in branch 1
     plane: NDArray[np.uint16]  # (n_lines,): the plane of leaves that the mask is for
+    lookup: NDArray[np.int64]  # (n_lines,): of a subset, where its masks begin; of a threshold -1
+    level_masks: NDArray[np.uint16]  # (any,): of each subset, what stays for each level, then for missing values
     first_leaf: NDArray[np.int64]  # (n_trees + 1,): where the leaves of each tree begin, and the end
     leaf_values: NDArray[np.float64]  # (n_leaves,): what leaves say, from left to right
 
@@ -1164,11 +1166,42 @@ class LeafRanges(NamedTuple):
     """
 
     n_below: NDArray[np.int64]  # (n_nodes,): how many there are
-    first_below: NDArray[np.int64]  # (n_nodes,): number of the first
+    first_below: NDArray[np.int64]  # (n_nodes,): number of the first; -1: no row gets there
+    n_lines: NDArray[np.int64]  # (n_nodes,): lines of its test, see `BitTrees`; 0: a leaf, or nothing to ask
+
+
+class AskedColumns(NamedTuple):
+    """The columns that trees ask for, see `bits`. Life: model; Python makes it, kernels only read."""
+
+    feature: NDArray[np.int64]  # (n_columns,): which column of the table it is
+    n_levels: NDArray[np.int64]  # (n_columns,): of a category; 0: numbers
+
+
+class SymmetricTrees(NamedTuple):
+    """Trees that ask the same at all nodes of a depth, see `symmetric`.
+
+    Life: model; Python makes it, kernels only read.
+    """
+
+    first_test: NDArray[np.int64]  # (n_trees + 1,): where the tests of each tree begin, and the end
+    column: NDArray[np.int64]  # (n_tests,): place of the feature among those that are asked for
+    missing: NDArray[np.int64]  # (n_tests,): branch of missing values, 0 or 1
+    rank: NDArray[Any]  # (n_tests,) uint8 or uint16: of the threshold among those of its feature
+    worth: NDArray[Any]  # (n_tests,) as `rank`: what branch 1 adds to the number of the leaf; 0: nothing is asked
+    first_leaf: NDArray[np.uint64]  # (n_trees + 1,): where the leaves of each tree begin, and the end
+    leaf_values: NDArray[np.float64]  # (n_leaves,): what leaves say, from left to right
+
+
+class SymmetricScratch(NamedTuple):
+    """Scratch of one thread in `symmetric`; the constants are the model's. Life: call; kernels write."""
+
+    constants: NDArray[Any]  # (2,) as `ranks`: 0; all bits
+    ranks: NDArray[Any]  # (2 * n_columns, SYMMETRIC_ROWS) uint8 or uint16: see `BitScratch`
+    place: NDArray[Any]  # (SYMMETRIC_TREES * SYMMETRIC_ROWS,) as `ranks`: number of the leaf in each of some trees
 
 
 class ScoreSpan(NamedTuple):
-    """Rows and trees of one call of `bits.score`. Life: call; Python makes it."""
+    """Rows and trees of one call of `bits` or `symmetric`. Life: call; Python makes it."""
 
     lo: int  # rows lo .. hi
     hi: int  # behind the last row
