@@ -41,6 +41,7 @@ from spinney._types import (
     NEEDS_ROOM,
     PAIR_LANES,
     PAIR_ROWS,
+    POISSON,
     ROW,
     SMALL_SHIFT,
     SQUARED_ERROR,
@@ -62,6 +63,7 @@ from spinney.kernels.common.structs import (
     NodeSums,
     PackedScratch,
     RandomScratch,
+    RateScratch,
     Rows,
     Scratch,
     Settings,
@@ -423,6 +425,7 @@ class Growth(Driven):
             packed=make_packed(n_rows) if self.settings.is_packed else None,
             random=random,
             extra=self.make_extra(n_codes) if has_extra else None,
+            rates=RateScratch(np.ones(1)) if self.settings.criterion == POISSON else None,
         )
 
     def make_extra(self, n_codes: int) -> ExtraScratch:

@@ -56,7 +56,7 @@ class Settings(NamedTuple):
     min_gain: float  # least gain of a split, in score units; -inf: any
     min_spread: float  # least standard deviation of a node that is split, in target units
     value_slack: float  # values of branches that differ by less count as equal for monotone constraints
-    square_unit: float  # turns a sum of squares into squared target units; see `score_unit`
+    square_unit: float  # turns a sum of squares into squared target units
     seed: int  # of all draws of the tree
     most_words: int  # words of the largest subset: levels / 64, rounded up; 0: no categories
     most_listed: int  # largest node that sorted lists are made for; 0: none
@@ -187,6 +187,12 @@ class RandomScratch(NamedTuple):
     values: NDArray[np.float64]  # (PAIR_ROWS,): the values behind them
 
 
+class RateScratch(NamedTuple):
+    """For Poisson's deviance, see `tree.rates`; None: another criterion. Life: node; kernels write."""
+
+    unit: NDArray[np.float64]  # (1,): the mean of the node, or near it, in units of the sums
+
+
 class KeptSurrogates(NamedTuple):
     """Surrogates, behind each other as nodes are split, best first; each array (room,).
 
@@ -239,6 +245,7 @@ class Scratch(NamedTuple):
     packed: PackedScratch | None  # None: addends are not packed
     random: RandomScratch | None  # None: no random tests
     extra: ExtraScratch | None  # None: neither gain ratio nor surrogates
+    rates: RateScratch | None  # None: not Poisson's deviance
 
 
 class OpenNode(NamedTuple):

@@ -266,7 +266,8 @@ def judge_moments(
         bins[BIN_SUM, 1] = totals[S_ALL] - totals[S_MISSING] - bins[BIN_SUM, 0]
         bins[BIN_WEIGHT, 1] = totals[W_ALL] - totals[W_MISSING] - bins[BIN_WEIGHT, 0]
         bins[BIN_SQUARE, 1] = totals[Q_ALL] - totals[Q_MISSING] - bins[BIN_SQUARE, 0]
-    return scan_moments(best, BinWalk(drawn.n_bins, drawn.sign, no_chance()), node, settings, xlogx, bins, totals)
+    walk = BinWalk(drawn.n_bins, drawn.sign, no_chance())
+    return scan_moments(best, walk, node, settings, xlogx, bins, totals, scratch.rates)
 
 
 @inlined

@@ -11,8 +11,9 @@
                    └ scan_classes                          three classes or more
            ─ gain_ratio       each feature proposes a test; one of them is searched again
 
-Five structs of scratch select a variant when they are None, so that a first fit compiles only what it needs: `classes`,
-`levels`, `packed`, `random` and `extra` (the gain ratio and surrogates). Each is an argument of the function that asks.
+Six structs of scratch select a variant when they are None, so that a first fit compiles only what it needs: `classes`,
+`levels`, `packed`, `random`, `extra` (the gain ratio and surrogates) and `rates` (Poisson's deviance). Each is an
+argument of the function that asks.
 """
 
 from __future__ import annotations
@@ -34,7 +35,6 @@ from spinney._types import (
     N_CODES,
     N_MISSING,
     N_WORDS,
-    POISSON,
     PRESENT,
     Q_ALL,
     S_ALL,
@@ -47,7 +47,7 @@ from spinney._types import (
 
 from ..common.bins import list_bins_by_histogram, list_bins_by_keys
 from ..common.category_chance import no_chance
-from ..common.criteria import best_possible, blur_of, deviation, score_classes, score_moments, score_unit
+from ..common.criteria import best_possible, blur_of, deviation, score_classes
 from ..common.rng import fold
 from ..common.sorting import make_keys
 from ..common.structs import (
@@ -61,6 +61,7 @@ from ..common.structs import (
     OpenNode,
     PackedScratch,
     RandomScratch,
+    RateScratch,
     Rows,
     Scratch,
     Settings,
@@ -73,6 +74,7 @@ from ..common.ties import NO_SCORE, certain
 from .candidates import none_better
 from .gain_ratio import pick_ratio, propose, split_information
 from .random_tests import try_random_test
+from .rates import open_unit, score_sums
 from .scan_classes import scan_classes
 from .scan_many_classes import pack_classes, scan_many_classes
 from .scan_moments import blur_known, scan_keys, scan_moments
@@ -156,7 +158,7 @@ def scan_numeric(
     if n_bins == 0 or (n_bins == 1 and totals[N_MISSING] == 0):
         return none_better(best)
     walk = BinWalk(n_bins, features[MONOTONE, feature], no_chance())
-    found = scan_moments(best, walk, node, settings, xlogx, bins, totals)
+    found = scan_moments(best, walk, node, settings, xlogx, bins, totals, scratch.rates)
     if found.cut < 0:
         return found
     following = np.int64(-1)
@@ -227,7 +229,14 @@ def try_feature(
 
 @inlined
 def sum_node(
-    lo: int, hi: int, rows: Rows, table: Table, settings: Settings, scratch: Scratch, classes: ClassScratch | None
+    lo: int,
+    hi: int,
+    rows: Rows,
+    table: Table,
+    settings: Settings,
+    scratch: Scratch,
+    classes: ClassScratch | None,
+    rates: RateScratch | None,
 ) -> tuple[float, int, int]:
     """Sum up rows lo .. hi in `totals`; return their score, the number of classes (0: moments) and the centre."""
     totals, xlogx = scratch.totals, table.xlogx
@@ -239,11 +248,9 @@ def sum_node(
     centre = np.int64(0)
     if settings.is_centred:
         centre = totals[S_ALL] // totals[W_ALL]
-    unit = score_unit(settings.criterion, settings.is_whole, totals[W_ALL], totals[S_ALL], settings.square_unit)
-    if settings.criterion == POISSON:
-        centre = np.int64(unit)
+    centre, unit = open_unit(centre, settings, totals, rates)
     total = totals[S_ALL] - centre * totals[W_ALL]
-    score = score_moments(settings.criterion, totals[W_ALL], total, totals[Q_ALL], unit, xlogx)
+    score = score_sums(settings.criterion, totals[W_ALL], total, totals[Q_ALL], unit, xlogx, rates)
     return score, np.int64(0), centre
 
 
@@ -285,10 +292,11 @@ def blur_of_known(
     totals: np.ndarray,
     xlogx: np.ndarray,
     classes: ClassScratch | None,
+    rates: RateScratch | None,
 ) -> float:
     """Rounding of the score of a test that was judged by its known rows; score: of the node."""
     if classes is None:
-        return blur_known(settings, totals, node.centre, xlogx)
+        return blur_known(settings, totals, node.centre, xlogx, rates)
     return blur_of(settings.criterion, totals[W_ALL], score, xlogx)
 
 
@@ -411,7 +419,7 @@ def search(
     state, control = frontier.state, frontier.control
     lo = nodes.begin[frontier.node[slot]]
     hi = lo + nodes.n_rows[frontier.node[slot]]
-    node_score, n_present, centre = sum_node(lo, hi, rows, table, settings, scratch, scratch.classes)
+    node_score, n_present, centre = sum_node(lo, hi, rows, table, settings, scratch, scratch.classes, scratch.rates)
     if is_too_even(totals, settings, scratch.classes) or totals[W_ALL] < 2 * settings.min_weight_leaf:
         return False, node_score
     key = np.uint64(frontier.key[slot])
@@ -485,7 +493,7 @@ def search(
             if cut < 0:
                 best = so_far
             elif not settings.has_random_ties:
-                blur = blur_of_known(node_score, node, settings, totals, xlogx, scratch.classes)
+                blur = blur_of_known(node_score, node, settings, totals, xlogx, scratch.classes, scratch.rates)
         if cut >= 0:
             best_feature = feature
             has_missing = totals[N_MISSING] > 0
