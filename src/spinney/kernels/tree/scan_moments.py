@@ -36,7 +36,7 @@ from ..common.criteria import blur_of
 from ..common.structs import BinWalk, Candidate, OpenNode, RateScratch, Settings, SortedKeys
 from ..common.ties import bar_above, floor_below, judge
 from .candidates import cut_between
-from .rates import blur_of_unit, falls_short, score_sums, unit_of
+from .rates import falls_short, score_sums, unit_of, with_unit
 
 BITS = np.uint64(SMALL_SHIFT)  # of a position in a key
 ONE = np.uint64(1)  # unsigned indices spare the check for counting from the end
@@ -132,7 +132,7 @@ def scan_moments(
     is_apart = has_missing and settings.missing != LEARNED
     has_three = is_apart and settings.missing != SURROGATE
     apart = 0.0
-    blur = blur_of_unit(weight, settings, rates)
+    blur = 0.0
     if is_apart:
         if not has_three:
             apart = score_sums(criterion, weight, total, square, unit, xlogx, rates)
@@ -147,7 +147,7 @@ def scan_moments(
         has_room = True
         if is_apart:
             known = score_sums(criterion, weight, total, square, unit, xlogx, rates)
-            blur += blur_of(criterion, weight, known, xlogx)
+            blur = blur_of(criterion, weight, known, xlogx)
             apart -= known
     n_known = np.int64(0)
     w_known = np.int64(0)
@@ -197,12 +197,13 @@ def scan_moments(
                 value_right += np.float64(centre)
                 if not is_allowed(value_left, value_right, walk.sign, node.lower, node.upper, settings.value_slack):
                     continue
-            if falls_short(floor_below(top) - apart - blur, w_left, left, w_right, total - left, unit, rates):
+            in_all = with_unit(blur, totals[W_ALL], settings, rates)
+            if falls_short(floor_below(top) - apart - in_all, w_left, left, w_right, total - left, unit, rates):
                 continue
             score = apart + score_sums(criterion, w_left, left, q_left, unit, xlogx, rates)
             score += score_sums(criterion, w_right, total - left, square - q_left, unit, xlogx, rates)
             score = less_luck(score, walk.chance, roots, w_left, w_right)
-            is_better, top, n_ties = judge(score, top, blur, settings.has_random_ties, node.tie_key, n_ties)
+            is_better, top, n_ties = judge(score, top, in_all, settings.has_random_ties, node.tie_key, n_ties)
             if is_better:
                 cut = np.int64(b)
                 cut_missing = np.int64(2) if has_three and not is_last else np.int64(1 - side)
