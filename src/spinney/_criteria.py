@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from spinney._types import ENTROPY, GINI, MISCLASSIFICATION, POISSON, SDR, SQUARED_ERROR
+from spinney._types import ABSOLUTE_ERROR, ENTROPY, GINI, MISCLASSIFICATION, POISSON, SDR, SQUARED_ERROR
 
 
 class Criterion(NamedTuple):
@@ -26,6 +26,7 @@ CRITERIA = {
     "squared_error": Criterion(SQUARED_ERROR, 2, False, "variance", "decrease of the variance"),
     "sdr": Criterion(SDR, 1, True, "standard deviation", "standard deviation reduction"),
     "poisson": Criterion(POISSON, 1, False, "half Poisson deviance", "decrease of the deviance", has_origin=True),
+    "absolute_error": Criterion(ABSOLUTE_ERROR, 1, False, "mean absolute deviation", "decrease of the deviation"),
 }
 ALIASES = {"log_loss": "entropy", "friedman_mse": "squared_error"}
 """What scikit-learn calls criteria besides: the tests that they choose are the same."""

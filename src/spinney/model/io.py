@@ -35,6 +35,7 @@ TOLD_SINCE, DATED, LATEST = 1, 2, 3
 _DATES = '"is":"DateColumn"'  # as `dump` writes it, and no text that it quotes
 _BLOCKS = re.compile('"block_bits":|"tree:[0-9a-f]{64}')  # bags drawn by blocks, and data hashed by them
 _POISSON = '"criterion":"poisson"'
+_ANSWERS = '"answers":'  # of trees by the absolute error
 TEXTS = {"format", "version", "library", "model"}
 TRAINING = "training"
 TOLD: dict[str, type] = {"target": str, "rows": int, "sha256": str}  # of the training data, each optional
@@ -64,7 +65,7 @@ def save(
         "summary": summarise(predictor),
     }
     model = dump(content).decode()
-    is_latest = estimator is None or _POISSON in model or _BLOCKS.search(model) is not None
+    is_latest = estimator is None or _POISSON in model or _ANSWERS in model or _BLOCKS.search(model) is not None
     needs = {LATEST: is_latest, DATED: _DATES in model, TOLD_SINCE: training is not None}
     minor = max((version for version, is_needed in needs.items() if is_needed), default=0)
     text = {"format": FORMAT, "version": f"{MAJOR}.{minor}", "library": __version__, "model": model}
@@ -200,6 +201,8 @@ def open_content(container: Container) -> dict[str, Any]:
         raise BrokenFileError(f"a model whose rows are drawn or hashed by blocks is of version 1.{LATEST}")
     if int(minor) < LATEST and _POISSON in text["model"]:
         raise BrokenFileError(f"a tree by Poisson's deviance is of version 1.{LATEST}")
+    if int(minor) < LATEST and _ANSWERS in text["model"]:
+        raise BrokenFileError(f"a tree whose nodes hold their answers is of version 1.{LATEST}")
     read_training(text)
     content = load_json(text["model"], sum(array.nbytes for array in container.arrays.values()) + len(text["model"]))
     if not isinstance(content, dict) or set(content) != PARTS or not isinstance(content["method"], str):

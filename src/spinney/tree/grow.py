@@ -14,6 +14,7 @@ from spinney._criteria import CRITERIA, GAIN_RATIO
 from spinney._elementary import log2
 from spinney._jit import SameTypes, compiled
 from spinney._types import (
+    ABSOLUTE_ERROR,
     BEST_FIRST,
     BIN_ROWS,
     CLASS_ROWS,
@@ -59,6 +60,8 @@ from spinney.kernels.common.structs import (
     KeptSurrogates,
     LevelScratch,
     Lists,
+    MedianScratch,
+    NodeMedians,
     Nodes,
     NodeSums,
     PackedScratch,
@@ -426,6 +429,25 @@ class Growth(Driven):
             random=random,
             extra=self.make_extra(n_codes) if has_extra else None,
             rates=RateScratch(np.ones(1)) if self.settings.criterion == POISSON else None,
+            medians=self.make_medians(n_rows, n_codes) if self.settings.criterion == ABSOLUTE_ERROR else None,
+        )
+
+    def make_medians(self, n_rows: int, n_codes: int) -> MedianScratch:
+        """Scratch memory for the absolute error, and the ranks of the targets."""
+        by_place = np.zeros((3, n_rows + 2), SUM)
+        links = np.zeros((2, n_rows + 2), np.int32)
+        return MedianScratch(
+            self.target.ranks(),
+            np.empty((2, n_rows), np.uint64),
+            np.empty(n_rows, np.int32),
+            np.empty(max(self.settings.most_listed, 1), np.int32),
+            np.empty(n_rows, np.int32),
+            *by_place,
+            *links,
+            np.empty(n_rows, np.int32),
+            *np.zeros((2, 4, max(n_codes, 2))),
+            np.zeros(3, SUM),
+            np.zeros(1),
         )
 
     def make_extra(self, n_codes: int) -> ExtraScratch:
@@ -499,10 +521,13 @@ class Growth(Driven):
         means = None if n_classes else np.empty(n_nodes)
         class_sums = np.empty(n_classes, SUM) if n_classes else None
         room = min((n_nodes + 1) // 2, MIXED_WEIGHTS // n_classes) if n_classes else 0
+        medians = None
+        if (scratch := self.scratch.medians) is not None:
+            medians = NodeMedians(scratch.ranks, scratch.keys, self.scratch.counts, np.empty(n_nodes))
         fill_tree = self.kernels.tree.node_stats.fill_tree
         while True:
             out = out._replace(distributions=np.empty((room, n_classes)))
-            n_mixed = int(fill_tree(targets, self.nodes, units, sums, means, class_sums, out))
+            n_mixed = int(fill_tree(targets, self.nodes, units, sums, means, class_sums, out, medians))
             if n_mixed <= room:
                 break
             room = n_mixed
@@ -519,6 +544,7 @@ class Growth(Driven):
             n_classes=n_classes,
             n_levels=np.where(self.features[IS_CATEGORICAL] != 0, self.features[N_CODES], 0).astype(np.int32),
             surrogates=self.surrogates(n_nodes),
+            answers=None if medians is None else medians.answers.reshape(-1, 1),
         )
         if n_classes and self.settings.has_monotone:
             return self.bound_shares(tree)

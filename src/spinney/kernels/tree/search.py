@@ -5,15 +5,16 @@
            ─ try_feature      for each feature in the order of the search
                ├ try_random_test     (random_tests)    extra-trees
                ├ scan_category       (subsets)         categories
+               ├ scan_…_by_medians   (scan_medians)    both, by the absolute error
                └ scan_number         numbers
                    ├ scan_two_classes, scan_many_classes   packed addends: forests
                    ├ scan_keys, scan_moments               numbers, two classes
                    └ scan_classes                          three classes or more
            ─ gain_ratio       each feature proposes a test; one of them is searched again
 
-Six structs of scratch select a variant when they are None, so that a first fit compiles only what it needs: `classes`,
-`levels`, `packed`, `random`, `extra` (the gain ratio and surrogates) and `rates` (Poisson's deviance). Each is an
-argument of the function that asks.
+Seven structs of scratch select a variant when they are None, so that a first fit compiles only what it needs:
+`classes`, `levels`, `packed`, `random`, `extra` (the gain ratio and surrogates), `rates` (Poisson's deviance) and
+`medians` (the absolute error). Each is an argument of the function that asks.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ from ..common.structs import (
     CodeTest,
     ExtraScratch,
     Frontier,
+    MedianScratch,
     Nodes,
     OpenNode,
     PackedScratch,
@@ -70,13 +72,15 @@ from ..common.structs import (
 )
 from ..common.sums import sum_classes, sum_moments
 from ..common.thresholds import place_threshold
-from ..common.ties import NO_SCORE, certain
+from ..common.ties import NO_SCORE, certain, slack_of
 from .candidates import none_better
 from .gain_ratio import pick_ratio, propose, split_information
+from .medians import open_medians
 from .random_tests import try_random_test
 from .rates import open_unit, score_sums
 from .scan_classes import scan_classes
 from .scan_many_classes import pack_classes, scan_many_classes
+from .scan_medians import scan_levels_by_medians, scan_number_by_medians
 from .scan_moments import blur_known, scan_keys, scan_moments
 from .scan_two_classes import load_column, pack_addends, scan_two_classes
 from .subsets import keep_subset, scan_category
@@ -206,6 +210,28 @@ def scan_number(
 
 
 @inlined
+def scan_feature(
+    best: Candidate,
+    feature: int,
+    node: OpenNode,
+    rows: Rows,
+    table: Table,
+    settings: Settings,
+    scratch: Scratch,
+    medians: MedianScratch | None,
+) -> Candidate:
+    """The same as `try_feature` where every cut is tried."""
+    is_category = table.features[IS_CATEGORICAL, feature] != 0
+    if medians is not None:
+        if is_category:
+            return scan_levels_by_medians(best, feature, node, rows, table, settings, scratch, scratch.levels)
+        return scan_number_by_medians(best, feature, node, rows, table, settings, scratch, medians)
+    if is_category:
+        return scan_category(best, feature, node, rows, table, settings, scratch, scratch.levels)
+    return scan_number(best, feature, node, rows, table, settings, scratch, scratch.classes)
+
+
+@inlined
 def try_feature(
     best: Candidate,
     feature: int,
@@ -219,9 +245,7 @@ def try_feature(
     """The better of `best` and the best test of a feature; of a category the subset is left in `scratch.levels`."""
     if random is not None:
         return try_random_test(best, feature, node, rows, table, settings, scratch)
-    if table.features[IS_CATEGORICAL, feature] != 0:
-        return scan_category(best, feature, node, rows, table, settings, scratch, scratch.levels)
-    return scan_number(best, feature, node, rows, table, settings, scratch, scratch.classes)
+    return scan_feature(best, feature, node, rows, table, settings, scratch, scratch.medians)
 
 
 # --- One node -------------------------------------------------------------------------------------------------------
@@ -293,8 +317,11 @@ def blur_of_known(
     xlogx: np.ndarray,
     classes: ClassScratch | None,
     rates: RateScratch | None,
+    medians: MedianScratch | None,
 ) -> float:
     """Rounding of the score of a test that was judged by its known rows; score: of the node."""
+    if medians is not None:
+        return medians.blur[0] + slack_of(score)
     if classes is None:
         return blur_known(settings, totals, node.centre, xlogx, rates)
     return blur_of(settings.criterion, totals[W_ALL], score, xlogx)
@@ -435,6 +462,7 @@ def search(
         if best_feature >= 0:
             best = bound
     node = open_node(slot, lo, hi, n_present, centre, rows, frontier, scratch)
+    node_score = open_medians(node_score, node, rows, settings.is_whole, scratch, scratch.medians)
     is_ratio = is_by_ratio(settings, scratch.extra)
     by_known = is_by_known(settings, scratch.extra)
     first_word = state[N_WORDS]
@@ -493,7 +521,9 @@ def search(
             if cut < 0:
                 best = so_far
             elif not settings.has_random_ties:
-                blur = blur_of_known(node_score, node, settings, totals, xlogx, scratch.classes, scratch.rates)
+                blur = blur_of_known(
+                    node_score, node, settings, totals, xlogx, scratch.classes, scratch.rates, scratch.medians
+                )
         if cut >= 0:
             best_feature = feature
             has_missing = totals[N_MISSING] > 0
