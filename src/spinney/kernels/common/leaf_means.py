@@ -19,7 +19,7 @@ MARGIN = 1.0 + 2.0**-20  # as `table.fixed_point.MARGIN`: absorbs roundings of t
 def fixed_mean(
     targets: Targets, leaf: RowRange, is_whole: bool, low: float, width: float, centre: float, kind: int
 ) -> float:
-    """Weighted mean of t = (target - low) / width - centre over a leaf, of t * t, or of |t| (DISTANCE); terms are in [0, 1].
+    """Weighted mean of t = (target - low) / width - centre over a leaf, of t * t, or of |t|; terms are in [0, 1].
 
     A DEVIANCE is the mean of `relative_entropy` of (target - low) / width, as a share of `centre`, its largest value.
 
