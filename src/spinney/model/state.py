@@ -532,7 +532,7 @@ def make_legend(parts: dict[str, Any]) -> Legend:
     )  # fmt: skip
 
 
-def take_tree(tree: Tree) -> dict[str, Any]:
+def take_tree_fields(tree: Tree) -> dict[str, Any]:
     """The fields, without answers where there are none: files of older versions have none."""
     parts = take_fields(tree)
     return parts if tree.answers is not None else {name: part for name, part in parts.items() if name != "answers"}
@@ -597,7 +597,7 @@ KINDS: dict[str, Kind] = {
     "Legend": Kind(Legend, take_legend, make_legend),
     "Surrogates": make_side(Surrogates),
     "LinearLeaves": make_side(LinearLeaves),
-    "Tree": Kind(Tree, take_tree, make_tree),
+    "Tree": Kind(Tree, take_tree_fields, make_tree),
     "Forest": Kind(Forest, take_forest, make_forest),
     "TreePredictor": of_predictor(TreePredictor, {"tree": Tree, "smoothing": float | int | str | None}),
     "VotePredictor": of_predictor(VotePredictor, {"forest": Forest, "is_hard": bool, "shift": int}),

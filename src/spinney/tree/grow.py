@@ -434,20 +434,26 @@ class Growth(Driven):
 
     def make_medians(self, n_rows: int, n_codes: int) -> MedianScratch:
         """Scratch memory for the absolute error, and the ranks of the targets."""
-        by_place = np.zeros((3, n_rows + 2), SUM)
-        links = np.zeros((2, n_rows + 2), np.int32)
+        value, weight, level = np.zeros((3, n_rows + 2), SUM)
+        before, after = np.zeros((2, n_rows + 2), np.int32)
+        place, row, order = np.empty((3, n_rows), np.int32)
+        errors, middles = np.zeros((2, 4, max(n_codes, 2)))
         return MedianScratch(
-            self.target.ranks(),
-            np.empty((2, n_rows), np.uint64),
-            np.empty(n_rows, np.int32),
-            np.empty(max(self.settings.most_listed, 1), np.int32),
-            np.empty(n_rows, np.int32),
-            *by_place,
-            *links,
-            np.empty(n_rows, np.int32),
-            *np.zeros((2, 4, max(n_codes, 2))),
-            np.zeros(3, SUM),
-            np.zeros(1),
+            ranks=self.target.ranks(),
+            keys=np.empty((2, n_rows), np.uint64),
+            place=place,
+            listed=np.empty(max(self.settings.most_listed, 1), np.int32),
+            row=row,
+            value=value,
+            weight=weight,
+            level=level,
+            before=before,
+            after=after,
+            order=order,
+            errors=errors,
+            middles=middles,
+            start=np.zeros(3, SUM),
+            blur=np.zeros(1),
         )
 
     def make_extra(self, n_codes: int) -> ExtraScratch:
