@@ -35,6 +35,7 @@ ENTROPY = 2
 MISCLASSIFICATION = 3
 SDR = 4
 POISSON = 5
+ABSOLUTE_ERROR = 6
 
 # what a node asks
 LEAF = 0

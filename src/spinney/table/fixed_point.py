@@ -49,6 +49,12 @@ class Target(NamedTuple):
     spread_exponent: int = 0
     centre: float = 0.0
 
+    def ranks(self) -> NDArray[np.int32]:
+        """Rank of the target of each row among all, from 0 on; of equal targets the first row has the lowest."""
+        ranks = np.empty(len(self.truth), np.int32)
+        ranks[np.argsort(self.truth, kind="stable")] = np.arange(len(self.truth), dtype=np.int32)
+        return ranks
+
 
 def sum_bits(total: float) -> int:
     """Fixed-point bits that leave a sum of magnitudes `total` below `2**SUM_BITS`."""

@@ -28,6 +28,7 @@ from spinney.tree.structure import (
     SUM_TOLERANCE,
     Legend,
     Tree,
+    check_answers,
     check_numbers,
 )
 from spinney.tree.symmetric import SymmetricLayout, SymmetricNodes, lay_symmetric, read_symmetric
@@ -75,6 +76,8 @@ class Forest:
     legend : Legend, optional
     linear : LinearLeaves, optional
         Linear models of the leaves, by node of all trees.
+    answers : float64 (n_nodes, n_outputs), optional
+        As in `Tree`, of all trees; dropped by `compact`.
     """
 
     hot: NDArray[np.uint64]
@@ -91,6 +94,7 @@ class Forest:
     n_levels: NDArray[np.int32]
     legend: Legend | None = field(default=None, repr=False)
     linear: LinearLeaves | None = field(default=None, repr=False)
+    answers: NDArray[np.float64] | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         return f"Forest(n_trees={len(self)}, n_nodes={self.n_nodes})"
@@ -111,7 +115,7 @@ class Forest:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore the fields and check every tree: a damaged one must not reach a kernel."""
         names = {f.name for f in fields(self)}
-        state = {"linear": None, **state}  # which pickles of older versions do not have
+        state = {"linear": None, "answers": None, **state}  # which pickles of older versions do not have
         if set(state) != names:
             message = f"a forest has the fields {sorted(names)}, not {sorted(state)}"
             raise BrokenTreeError(message)
@@ -235,12 +239,13 @@ class Forest:
             n_levels=self.n_levels,
             legend=self.legend,
             linear=None if self.linear is None else self.linear.take(np.arange(nodes.start, nodes.stop)),
+            answers=None if self.answers is None else self.answers[nodes],
         )
 
     def compact(self) -> Forest:
         """The same forest without the cold fields: it predicts, but has no importances and no pictures."""
         nothing = np.zeros(0, np.uint32)
-        return replace(self, n_rows=nothing, weight=nothing, impurity=np.zeros(0))
+        return replace(self, n_rows=nothing, weight=nothing, impurity=np.zeros(0), answers=None)
 
     def head(self, n_trees: int) -> Forest:
         """The first trees."""
@@ -258,6 +263,7 @@ class Forest:
             subsets=self.subsets[:n_words],
             distributions=self.distributions[:n_mixed],
             linear=None if self.linear is None else self.linear.take(np.arange(n_nodes)),
+            answers=None if self.answers is None else self.answers[:n_nodes],
         )
 
     def importances(self) -> NDArray[np.float64]:
@@ -288,6 +294,7 @@ class Forest:
         if self.linear is not None:
             check_types(self.linear, LINEAR_TYPES, "linear.")
             self.linear.check(self)
+        check_answers(self)
 
     def check_lengths(self) -> None:
         """Every node has an entry in each array, and every tree a part of each."""
@@ -415,6 +422,8 @@ class ForestParts:
             "subsets": tree.subsets,
             "distributions": tree.distributions,
         }
+        if tree.answers is not None:
+            arrays["answers"] = tree.answers
         for name, array in arrays.items():
             self.parts.setdefault(name, ArrayBuilder(self.n_trees)).add(array)
         self.last = tree
@@ -485,6 +494,7 @@ def join_forests(a: Forest, b: Forest) -> Forest:
         first_mixed=np.concatenate([a.first_mixed[:-1], b.first_mixed + len(a.distributions)]),
         subsets=np.concatenate([a.subsets, b.subsets]),
         distributions=np.concatenate([a.distributions, b.distributions]),
+        answers=None if a.answers is None or b.answers is None else np.concatenate([a.answers, b.answers]),
     )
 
 

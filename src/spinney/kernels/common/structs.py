@@ -56,7 +56,7 @@ class Settings(NamedTuple):
     min_gain: float  # least gain of a split, in score units; -inf: any
     min_spread: float  # least standard deviation of a node that is split, in target units
     value_slack: float  # values of branches that differ by less count as equal for monotone constraints
-    square_unit: float  # turns a sum of squares into squared target units; see `score_unit`
+    square_unit: float  # turns a sum of squares into squared target units
     seed: int  # of all draws of the tree
     most_words: int  # words of the largest subset: levels / 64, rounded up; 0: no categories
     most_listed: int  # largest node that sorted lists are made for; 0: none
@@ -187,6 +187,35 @@ class RandomScratch(NamedTuple):
     values: NDArray[np.float64]  # (PAIR_ROWS,): the values behind them
 
 
+class RateScratch(NamedTuple):
+    """For Poisson's deviance, see `tree.rates`; None: another criterion. Life: node; kernels write."""
+
+    unit: NDArray[np.float64]  # (1,): the mean of the node, or near it, in units of the sums
+
+
+class MedianScratch(NamedTuple):
+    """For the absolute error, see `tree.medians`; None: another criterion. Life: node; kernels write.
+
+    A place is that of a row among the targets of its node in ascending order, from 1 on.
+    """
+
+    ranks: NDArray[np.int32]  # (rows of the table,): of the targets; life: tree, kernels read
+    keys: NDArray[np.uint64]  # (2, n_rows): rank << 32 | position of the rows to be sorted, and room
+    place: NDArray[np.int32]  # (n_rows,): by the position of a row in its node
+    listed: NDArray[np.int32]  # (rows of the sorted lists,): place by the position in the lists
+    row: NDArray[np.int32]  # (n_rows,): position of the row at place k + 1
+    value: NDArray[np.int64]  # here and below (n_rows + 2,), by place: addend of the target
+    weight: NDArray[np.int64]  # addend of the weight
+    level: NDArray[np.int64]  # target of a unit of weight, where weights are whole
+    before: NDArray[np.int32]  # the place before, of those that are left
+    after: NDArray[np.int32]  # the place after
+    order: NDArray[np.int32]  # (n_rows,): places in the order of a feature, missing rows first
+    errors: NDArray[np.float64]  # (4, most codes, at least 2): sums of absolute deviations of branches, by cut
+    middles: NDArray[np.float64]  # the same of their medians, where constraints ask for them
+    start: NDArray[np.int64]  # (3,): place of the node's median, weight and sum up to it
+    blur: NDArray[np.float64]  # (1,): rounding of the node's scores by fractional weights
+
+
 class KeptSurrogates(NamedTuple):
     """Surrogates, behind each other as nodes are split, best first; each array (room,).
 
@@ -239,6 +268,8 @@ class Scratch(NamedTuple):
     packed: PackedScratch | None  # None: addends are not packed
     random: RandomScratch | None  # None: no random tests
     extra: ExtraScratch | None  # None: neither gain ratio nor surrogates
+    rates: RateScratch | None  # None: not Poisson's deviance
+    medians: MedianScratch | None  # None: not the absolute error
 
 
 class OpenNode(NamedTuple):
@@ -415,6 +446,18 @@ class NodeSums(NamedTuple):
 
     weight: NDArray[np.int64]  # of the rows
     ones: NDArray[np.int64]  # weight of class 1 of two
+
+
+class NodeMedians(NamedTuple):
+    """What `tree.node_stats` needs for trees by the absolute error; None: by another criterion.
+
+    Life: tree; kernels write.
+    """
+
+    ranks: NDArray[np.int32]  # as in MedianScratch
+    keys: NDArray[np.uint64]  # as in MedianScratch
+    counts: NDArray[np.int32]  # (MOST_BUCKETS,): of counting sorts
+    answers: NDArray[np.float64]  # (n_nodes,): median of each node, in the user's units
 
 
 class TreeArrays(NamedTuple):
