@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import secrets
-import shutil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinney import _files
 from spinney._types import CODE, MAX_CODES, MISSING_CODE, N_CODES
 from spinney.model import container
 from spinney.model.container import BrokenFileError
 from spinney.scale.block_files import BlockFile, BlockWriter
+from spinney.scale.work_folders import WorkFolder
 from spinney.table.binning import Bins, Cuts, describe, lay_out, no_bundles
 from spinney.table.coding import Codes, describe_codes, row_stride
 
@@ -74,16 +72,11 @@ class DiskShelf:
     ) -> None:
         """Keep codes; where the store cannot be written to, or its disk is full, they are made again next time."""
         place = self.place_of(kind, max_codes, weight, keep)
-        beside = self.folder / f".spinney-{secrets.token_hex(8)}.part"
-        _files.unfinished.add(beside)
-        try:
-            with contextlib.suppress(OSError):
-                beside.mkdir(parents=True)
-                write_codes(beside, codes, self.layout.block_rows)
-                beside.rename(place)
-        finally:
-            shutil.rmtree(beside, ignore_errors=True)
-            _files.unfinished.discard(beside)
+        with contextlib.suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with WorkFolder(self.folder) as beside:
+                write_codes(beside.path, codes, self.layout.block_rows)
+                beside.move(place)
 
 
 def write_codes(folder: Path, codes: Codes | Bins, block_rows: int) -> None:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spinney.scale.layout import Layout, StoredColumn
+    from spinney.scale.work_folders import WorkFolder
     from spinney.table.columns import Column
     from spinney.table.ingest import Table
     from spinney.table.schema import Schema
@@ -61,8 +62,8 @@ class Store:
         The folder.
     memory : int, optional
         Bytes that a fit may take; None: as many as it needs.
-    has_shelf : bool
-        Whether codes are kept for later fits.
+    home : WorkFolder, optional
+        The temporary folder that it is in, which goes with it: no codes are kept there.
 
     Attributes
     ----------
@@ -72,12 +73,12 @@ class Store:
         The column to predict.
     """
 
-    def __init__(self, path: str | os.PathLike[str], memory: int | None = None, *, has_shelf: bool = True) -> None:
+    def __init__(self, path: str | os.PathLike[str], memory: int | None = None, *, home: WorkFolder | None = None) -> None:
         self.path = Path(path)
         self.memory = memory
         self._layout: Layout = read_layout(self.path)
         self._file = BlockFile(self.path / VALUES, self._layout.lengths(), self._layout.digest)
-        self._has_shelf = has_shelf
+        self._home = home
         self._features = self._layout.find(FEATURE)
         self.n_rows = self._layout.n_rows
         self.feature_names = tuple(self._layout.columns[j].name for j in self._features)
@@ -217,7 +218,7 @@ class Store:
             return self._read_column(features[j])
 
         def make_table(schema: Schema) -> Table:
-            shelf = DiskShelf(self.path, self._layout, schema) if self._has_shelf else None
+            shelf = DiskShelf(self.path, self._layout, schema) if self._home is None else None
             columns = Columns(names, self.n_rows, len(features), is_frame=True, read=read)
             return StoredTable(schema, columns, shelf, self.batches, most_workers)
 
