@@ -73,7 +73,9 @@ class Store:
         The column to predict.
     """
 
-    def __init__(self, path: str | os.PathLike[str], memory: int | None = None, *, home: WorkFolder | None = None) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], memory: int | None = None, *, home: WorkFolder | None = None
+    ) -> None:
         self.path = Path(path)
         self.memory = memory
         self._layout: Layout = read_layout(self.path)
@@ -220,7 +222,7 @@ class Store:
         def make_table(schema: Schema) -> Table:
             shelf = DiskShelf(self.path, self._layout, schema) if self._home is None else None
             columns = Columns(names, self.n_rows, len(features), is_frame=True, read=read)
-            return StoredTable(schema, columns, shelf, self.batches, most_workers)
+            return StoredTable(schema, columns, shelf, self.batches, self._layout.block_rows, most_workers)
 
         deferred = Deferred(lambda j: self._outline(features[j]), make_table)
         return Columns(names, self.n_rows, len(features), is_frame=True, read=read, deferred=deferred)
