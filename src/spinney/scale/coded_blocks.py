@@ -304,7 +304,7 @@ def check_about(folder: Path, about: container.Container, kind: str, is_categori
     """The outline that a file claims, refused where it is none that could have been written."""
     arrays, text, n_features = about.arrays, about.text, len(is_categorical)
     is_sound = set(arrays) == NAMES and set(text) == {"kind", "n_rows", "block_rows", "digest"} and text["kind"] == kind
-    is_sound = is_sound and all(text[name].isascii() and text[name].isdigit() for name in ("n_rows", "block_rows"))
+    is_sound = is_sound and all(text[name].isdigit() for name in ("n_rows", "block_rows"))
     is_sound = is_sound and all(len(text[name]) <= len(str(MOST_ROWS)) for name in ("n_rows", "block_rows"))
     is_sound = is_sound and 0 < int(text["n_rows"]) <= MOST_ROWS
     is_sound = is_sound and LEAST_BLOCK <= int(text["block_rows"]) <= MOST_BLOCK
