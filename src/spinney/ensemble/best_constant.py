@@ -84,6 +84,12 @@ def mean_derivatives(g: Floats, h: Floats, weights: Weights) -> Derivatives:
     return Derivatives(weighted_mean(g, weights), weighted_mean(np.abs(g), weights), weighted_mean(h, weights))
 
 
+def mean_loss(sums: Floats) -> float:
+    """The mean loss by the sums of all blocks, in any order; infinite where that is no finite number."""
+    mean = math.fsum(sums[:, 0]) / math.fsum(sums[:, 1]) if bool(np.isfinite(sums).all()) else math.inf
+    return mean if math.isfinite(mean) else math.inf
+
+
 def find_constant(derive: Callable[[Floats], Iterable[Derivatives]], first: Floats) -> Floats | None:
     """Constants of which all mean slopes are 0, by Newton's steps from `first`, halved while they do not help.
 
