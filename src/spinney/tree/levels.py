@@ -21,6 +21,7 @@ import numpy as np
 from spinney._types import (
     BEST_FIRST,
     CONTROL_STOP,
+    HISTOGRAM_STRIDE,
     N_CODES,
     N_FREE,
     N_LEAVES,
@@ -204,7 +205,7 @@ class LevelGrowth(BoostMemory):
     Parameters
     ----------
     bins : Bins
-        Without rows, and without features that share a byte.
+        Without rows.
     params : BoostParams
         With a limit of leaves, or of depth.
     weights : Weights
@@ -268,7 +269,7 @@ class LevelGrowth(BoostMemory):
         self.words_of: dict[int, NDArray[np.uint64]] = {}  # levels of branch 0, where that is a test
         self.squares = np.array([root.squares], SUM)
         frontier.histogram[: len(root.histogram)] = root.histogram
-        if self.kernels.boost.levels.open_root(root.n_rows, root.total, nodes, frontier, settings):
+        if self.kernels.boost.levels.open_root(root.n_rows, root.total, self.table, nodes, frontier, settings):
             self.search([0], settings, None)
 
     def replay(self, settings: BoostSettings) -> tuple[list[int], list[int]]:
@@ -346,12 +347,17 @@ class LevelGrowth(BoostMemory):
             tests,
             place_of,
             n_summed,
-            (self.weigh or weigh_alike) if self.needs_squares else None,
+            self.square_weights,
             self.weight_shift,
         )
         reads = self.reads if len(self.child_of) > len(wanted) else [name for name in self.reads if name != NODE]
         sums: LevelSums = self.engine.add(task, reads, control)
         self.open_children(slots, small, place_of, sums, settings, control)
+
+    @property
+    def square_weights(self) -> Callable[[Part], NDArray[np.int64]] | None:
+        """Weights that squared gradients are divided by; None: squares are not asked for."""
+        return (self.weigh or weigh_alike) if self.needs_squares else None
 
     @property
     def reads(self) -> list[str]:
@@ -408,10 +414,18 @@ class LevelGrowth(BoostMemory):
         size = self.table.histogram_size
         for k, slot in enumerate(unsure):
             mine = slice(k * size, (k + 1) * size)
-            counts = NodeCounts(
-                True, counted.rows[mine], counted.weights[mine] if has_weights else none, self.squares_of(slot)
-            )
-            self.find_test(slot, counts, settings)
+            rows, weights = counted.rows[mine], counted.weights[mine] if has_weights else none
+            for counts in (rows, weights) if has_weights else (rows,):
+                self.spread(counts)
+            self.find_test(slot, NodeCounts(True, rows, weights, self.squares_of(slot)), settings)
+
+    def spread(self, counts: NDArray[np.int64]) -> None:
+        """Write the counts of features that share a byte from those of the byte, whose codes every row has one of."""
+        table = self.table
+        if len(table.bundled):
+            first = int(table.place[table.bundled[0]]) * HISTOGRAM_STRIDE
+            total = int(counts[first : first + NARROW_CODES].sum())
+            self.kernels.boost.levels.spread(counts, total, table)
 
     def squares_of(self, slot: int) -> int:
         """Sum of squared gradients of the node of a slot, where it is asked for."""

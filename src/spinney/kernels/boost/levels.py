@@ -35,7 +35,7 @@ from .driver import bound_children, make_children, mark_branches, may_split, ope
 from .rows import read_code
 from .scan import hessian_of, score_of, value_of
 from .search import best_feature, keep_test, list_feature_bins, may_be_small, note_cut, scan_features, scan_listed
-from .shards import subtract_histogram, sum_range
+from .shards import spread_bundles, subtract_histogram, sum_range
 
 NO_TEST, FOUND, NEEDS_COUNTS = range(3)  # what a search ends with
 
@@ -126,18 +126,32 @@ def sum_node_squares(
         squares[node[i]] += square_of(sums[i], np.int64(1) if is_unit else weights[i] >> shift)
 
 
+@door
+def spread(histogram: np.ndarray, total: int, table: BoostTable) -> None:
+    """Write the sums, or counts, of features that share a byte from those of the byte; total: of all rows."""
+    spread_bundles(histogram, np.int64(0), total, table)
+
+
 # --- Nodes --------------------------------------------------------------------------------------------------
 
 
 @door
-def open_root(n_rows: int, total: int, nodes: BoostNodes, frontier: BoostFrontier, settings: BoostSettings) -> bool:
-    """Fill the first slot with the root; whether it may be split."""
+def open_root(
+    n_rows: int,
+    total: int,
+    table: BoostTable,
+    nodes: BoostNodes,
+    frontier: BoostFrontier,
+    settings: BoostSettings,
+) -> bool:
+    """Fill the first slot, which has the sums already, with the root; whether it may be split."""
     nodes.n_rows[0] = n_rows
     frontier.node[0] = 0
     frontier.number[0] = 0
     frontier.depth[0] = 0
     frontier.key[0] = 1
     frontier.packed[0] = total
+    spread_bundles(frontier.histogram, np.int64(0), total, table)
     frontier.lower[0] = nodes.lower[0]
     frontier.upper[0] = nodes.upper[0]
     return may_split(np.int64(0), nodes, frontier, settings)
@@ -187,6 +201,8 @@ def end_split(
         part = frontier.right_slot[slot] if small == 1 else frontier.left_slot[slot]
         rest = frontier.left_slot[slot] if small == 1 else frontier.right_slot[slot]
         size = table.histogram_size
+        left = frontier.left_packed[slot]
+        spread_bundles(frontier.histogram, part * size, frontier.packed[slot] - left if small == 1 else left, table)
         subtract_histogram(frontier.histogram, slot * size, part * size, rest * size, table)
 
 
