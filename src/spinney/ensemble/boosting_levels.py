@@ -24,9 +24,9 @@ from spinney.ensemble.boosting import BoostedTrees, Constraints, leaf_units
 from spinney.ensemble.losses import RoundRows, Softmax
 from spinney.ensemble.oob_stopping import MOST_ROWS
 from spinney.kernels.common.structs import Gradients, LeafSums
-from spinney.table.fixed_point import Weights, quantise
+from spinney.table.fixed_point import fix_block
 from spinney.table.row_sums import SUM_BLOCK
-from spinney.tree.levels import CODES, NODE, SUMS, WEIGHT, Adding, LevelGrowth, RootSums
+from spinney.tree.levels import CODES, NODE, SUMS, WEIGHT, Adding, LevelGrowth, RootSums, add_fields
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from spinney.ensemble.sampling import Draw
     from spinney.kernels.common.structs import BoostTable, PackedUnits
     from spinney.table.binning import Bins
+    from spinney.table.fixed_point import Weights
     from spinney.tree.boost import BoostParams
     from spinney.tree.levels import Engine, Kept, Part
     from spinney.tree.structure import Legend
@@ -50,18 +51,13 @@ LEAST_LENGTH = 2  # of weights: one alone stands for all rows
 
 @dataclass(frozen=True)
 class WeightUnits:
-    """Weights of rows in fixed point: `fix_weights` for the rows of a part."""
+    """Weights of rows in the fixed point of all, which have no values here."""
 
-    bits: int
-    exponent: int
-    is_whole: bool
+    weights: Weights
 
     def __call__(self, part: Part) -> NDArray[np.int64]:
         """The weights of the rows of a part, two of them at least."""
-        weight = pad(part.arrays[WEIGHT])
-        if self.is_whole:
-            return weight.astype(SUM)
-        return np.maximum(quantise(np.ldexp(weight, -self.exponent), self.bits), 1)
+        return fix_block(pad(part.arrays[WEIGHT]), self.weights)
 
 
 def pad(weight: Floats) -> Floats:
@@ -191,7 +187,7 @@ class PackTask:
 
     def join(self, a: PackedRoot, b: PackedRoot) -> PackedRoot:
         """See `tree.levels.Task.join`."""
-        root = RootSums(*(mine + others for mine, others in zip(a.root, b.root, strict=True)))
+        root = add_fields(a.root, b.root)
         return PackedRoot(root, max(a.largest, b.largest))
 
 
@@ -269,10 +265,10 @@ class LevelBoosting(BoostedTrees):
     bins : Bins
         What the codes stand for, without rows.
     weights : Weights
-        Without values; see `without_values`.
+        Without values, see `fix_weight_blocks`.
     n_rows : int
     loss : Loss
-        One that needs no order of rows, see `find_gap`.
+        One whose leaves need no order of rows.
     params : BoostParams
     kernels : kernel modules
     constraints : Constraints
@@ -296,7 +292,7 @@ class LevelBoosting(BoostedTrees):
         super().__init__(bins, weights, n_rows, loss, params, kernels, monotone, legend, 0)
         self.engine = engine
         self.rows = RowLoss(kernels, loss, not weights.is_unit, bool(self.is_whole), self.bags)
-        weigh = None if weights.is_unit else WeightUnits(weights.bits, weights.exponent, weights.is_whole)
+        weigh = None if weights.is_unit else WeightUnits(weights)
         self.growth = LevelGrowth(bins, params, weights, n_rows, kernels, engine, weigh, monotone, interactions)
         self.sizes: Sizes | None = None  # of the derivatives of the next tree
         self.last_loss = math.nan
@@ -334,7 +330,7 @@ class LevelBoosting(BoostedTrees):
 
     def grow_tree(self, k: int, control: NDArray[np.int64]) -> None:
         """Grow a tree for raw score k, and add its values to the scores."""
-        engine, growth, params, rows = self.engine, self.growth, self.params, self.rows
+        engine, growth, rows = self.engine, self.growth, self.rows
         if self.sizes is None:
             self.sizes = engine.add(DeriveTask(rows), rows.reads(0), control)
         sizes = self.sizes.derivatives
@@ -373,8 +369,3 @@ class LevelBoosting(BoostedTrees):
         self.sizes = engine.add(ScoreTask(rows, k, by_node, is_last), list(reads), control)
         if is_last:
             self.last_loss = mean_loss(self.sizes.losses)
-
-
-def without_values(weights: Weights) -> Weights:
-    """Weights as `LevelBoosting` takes them: those of the rows stay where the rows are."""
-    return weights._replace(values=np.ones(1 if weights.is_unit else LEAST_LENGTH, SUM))

@@ -26,9 +26,16 @@ from spinney.ensemble.rounds import TRAIN, EvaluationSet, Monitor, StoppingRule,
 from spinney.ensemble.sampling import draw_key
 from spinney.estimators.base import Estimator
 from spinney.estimators.base_model import begin_scores, check_base, find_base_fault, fit_base
+from spinney.estimators.boosting_by_levels import LevelRequest, fit_by_levels, plan_levels
 from spinney.estimators.boosting_checkpoint import KeptRounds, open_rounds
 from spinney.estimators.boosting_data import BoostingData, find_exponent, moderate, pythonic, take_given_rows
-from spinney.estimators.boosting_parts import find_difference, join_curves, make_fitted_boosting
+from spinney.estimators.boosting_parts import (
+    add_rounds_of,
+    check_callbacks,
+    find_difference,
+    join_curves,
+    make_fitted_boosting,
+)
 from spinney.estimators.cart import SHARED_CONSTRAINTS, CARTRegressor, count_features, make_tree_estimator
 from spinney.estimators.checkpoints import CHECKPOINT_CONSTRAINTS
 from spinney.estimators.checks import (
@@ -44,10 +51,10 @@ from spinney.estimators.interactions import check_interactions
 from spinney.estimators.kept import Kept, Part, set_parts
 from spinney.estimators.other_members import hold_rows
 from spinney.estimators.round_scores import make_score, name_score
-from spinney.estimators.scanned import unpack, unpack_evaluated
+from spinney.estimators.scanned import GivenRows, give_rows, is_scanned, open_store, unpack_evaluated
 from spinney.estimators.scoring import find_score
 from spinney.estimators.training import Effort, bin_rows, estimate_effort, make_legend, read_training
-from spinney.model.boosted_scores import add_rounds, begin_raw
+from spinney.model.boosted_scores import begin_raw
 from spinney.model.fitted_boosting import (
     BaseModel,
     FittedBoosting,
@@ -197,8 +204,18 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         if self.scoring != "loss":
             find_score(self.scoring, "scoring")  # a misspelt name is told before anything is read
         given = [self._open_set(rows) for rows in given]
-        X, y, sample_weight, _ = unpack(self, X, y, sample_weight)
-        data = self._read_data(X, y, sample_weight, init_score)
+        rule = StoppingRule(
+            None if self.n_iter_no_change is None else int(self.n_iter_no_change), float(self.tol), deadline
+        )
+        rows = GivenRows(X, y, sample_weight)
+        if is_scanned(X):
+            store, plan = open_store(self, X, y, sample_weight)
+            if plan.by_levels:
+                self._fitted = fit_by_levels(self, store, plan, LevelRequest(given, init_score, callbacks, rule))
+                self.n_outputs_ = 1
+                return self
+            rows = give_rows(store, plan)
+        data = self._read_data(rows.X, rows.y, rows.weight, init_score)
         hashes = self._hash_data(data)
         old = self._find_old_rounds(hashes, data.table.schema)
         data.seed = draw_seed(self.random_state) if old is None else old.seed
@@ -207,9 +224,6 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         data.y, data.offset = in_units(data.y, data.exponent), in_units(data.offset, data.exponent)
         sets = [self._read_set(rows, data) for rows in given] or self._hold_out(data)
         base = None if self.init is None or isinstance(self.init, str) else self._begin(data, given, sets, old)
-        rule = StoppingRule(
-            None if self.n_iter_no_change is None else int(self.n_iter_no_change), float(self.tol), deadline
-        )
         self._fitted = replace(
             self._grow(data, hashes, old, sets, rule, callbacks), base=None if base is None else BaseModel(base)
         )
@@ -225,6 +239,8 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
                 f"init={type(self.init).__name__} of {type(self).__name__} needs the rows in memory, and X is a scan: "
                 "set init=None, or give what the model says of the rows as init_score"
             )
+
+    _level_growing = plan_levels
 
     def _read_data(self, X: Any, y: Any, sample_weight: Any, init_score: Any) -> BoostingData:
         """Check and read what `fit` was given."""
@@ -682,17 +698,3 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
     def feature_importances_(self) -> NDArray[np.float64]:
         """Gain of the tests on each feature in the trees that `predict` uses, scaled to sum 1, (n_features,)."""
         return feature_importances(self._find_fitted())
-
-
-def add_rounds_of(forest: Forest) -> Any:
-    """A function of (rounds, values, raw) that adds rounds of a forest to the scores of all rows."""
-    return lambda rounds, values, raw: add_rounds(forest, rounds, values, 0, len(values), raw)
-
-
-def check_callbacks(callbacks: Any) -> list[Any]:
-    """Functions of (iteration, results)."""
-    found = [callbacks] if callable(callbacks) else list(callbacks or ())
-    for callback in found:
-        if not callable(callback):
-            raise TypeError(f"callbacks must be functions of (iteration, results), got {callback!r}")
-    return found

@@ -99,7 +99,12 @@ class Adding:
 
     def join(self, a: Any, b: Any) -> Any:
         """See `Task.join`."""
-        return type(a)(*(mine + others for mine, others in zip(a, b, strict=True)))
+        return add_fields(a, b)
+
+
+def add_fields(a: Any, b: Any) -> Any:
+    """Two named tuples of numbers and arrays, added field by field."""
+    return type(a)(*(mine + others for mine, others in zip(a, b, strict=True)))
 
 
 class LevelSums(NamedTuple):
