@@ -32,6 +32,7 @@ from spinney.ensemble.best_constant import (
     find_constant,
     log_class_shares,
     mean_derivatives,
+    mean_loss,
     row_weights,
     weighted_mean,
     weighted_quantile,
@@ -107,10 +108,13 @@ class Loss:
 
     def value(self, y: Floats, weight: Floats | None, raw: Floats) -> float:
         """The weighted mean loss; infinite where that is no finite number."""
+        return mean_loss(self.sum_blocks(y, weight, raw))
+
+    def sum_blocks(self, y: Floats, weight: Floats | None, raw: Floats) -> Floats:
+        """Sums by block of rows of `weight * loss` and of the weight, (n_blocks, 2)."""
         sums = np.empty((-(-len(y) // _codes.BLOCK), 2))
         self._sum_losses(y, np.ones(1) if weight is None else weight, raw, sums)
-        mean = math.fsum(sums[:, 0]) / math.fsum(sums[:, 1]) if bool(np.isfinite(sums).all()) else math.inf
-        return mean if math.isfinite(mean) else math.inf
+        return sums
 
     def _sum_losses(self, y: Floats, weight: Floats, raw: Floats, sums: Floats) -> None:
         """Write the sums by block of `weight * loss` and of the weight, (n_blocks, 2)."""

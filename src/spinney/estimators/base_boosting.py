@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing
-from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 
 from spinney._cost import growing_seconds
 from spinney._types import IS_BINNED, MAX_CODES
@@ -27,6 +26,7 @@ from spinney.ensemble.rounds import TRAIN, EvaluationSet, Monitor, StoppingRule,
 from spinney.ensemble.sampling import draw_key
 from spinney.estimators.base import Estimator
 from spinney.estimators.base_model import begin_scores, check_base, find_base_fault, fit_base
+from spinney.estimators.boosting_by_levels import LevelRequest, fit_by_levels, plan_levels
 from spinney.estimators.boosting_checkpoint import KeptRounds, open_rounds
 from spinney.estimators.boosting_data import BoostingData, find_exponent, moderate, pythonic, take_given_rows
 from spinney.estimators.boosting_parts import (
@@ -37,8 +37,7 @@ from spinney.estimators.boosting_parts import (
     make_fitted_boosting,
     refuse_clashes,
 )
-from spinney.estimators.cart import SHARED_CONSTRAINTS, CARTRegressor, count_features, make_tree_estimator
-from spinney.estimators.checkpoints import CHECKPOINT_CONSTRAINTS
+from spinney.estimators.cart import CARTRegressor, count_features, make_tree_estimator
 from spinney.estimators.checks import (
     check_monotone,
     check_weights,
@@ -52,7 +51,7 @@ from spinney.estimators.interactions import check_interactions
 from spinney.estimators.kept import Kept, Part, set_parts
 from spinney.estimators.other_members import hold_rows
 from spinney.estimators.round_scores import make_score, name_score
-from spinney.estimators.scanned import unpack, unpack_evaluated
+from spinney.estimators.scanned import GivenRows, give_rows, is_scanned, open_store, unpack_evaluated
 from spinney.estimators.scoring import find_score
 from spinney.estimators.training import Effort, bin_rows, estimate_effort, make_legend, read_training
 from spinney.model.boosted_scores import begin_raw
@@ -80,55 +79,6 @@ if TYPE_CHECKING:
     from spinney.model.predictors import RoundPredictor
 
 SHARED_ROWS = 4096  # of a piece of a round that goes to a thread of its own
-
-AUTOMATIC = StrOptions({AUTO})
-
-BOOST_CONSTRAINTS: dict[str, list[Any]] = {
-    **{
-        name: SHARED_CONSTRAINTS[name]
-        for name in (
-            *("max_depth", "min_samples_split", "min_weight_fraction_leaf"),
-            *("monotonic_cst", "categorical_features", "date_features", "random_state"),
-        )
-    },
-    "learning_rate": [Interval(Real, 0.0, None, closed="neither"), AUTOMATIC],
-    "n_estimators": [Interval(Integral, 1, None, closed="left"), AUTOMATIC],
-    "effort": [Interval(Real, 0.0, None, closed="neither")],
-    "max_leaf_nodes": [*SHARED_CONSTRAINTS["max_leaf_nodes"], AUTOMATIC],
-    "min_samples_leaf": [*SHARED_CONSTRAINTS["min_samples_leaf"], AUTOMATIC],
-    "max_features": [*SHARED_CONSTRAINTS["max_features"], AUTOMATIC],
-    "min_child_weight": [Interval(Real, 0.0, None, closed="left")],
-    "reg_lambda": [Interval(Real, 0.0, None, closed="left"), None],
-    "reg_alpha": [Interval(Real, 0.0, None, closed="left")],
-    "gamma": [Interval(Real, 0.0, None, closed="left")],
-    "pruning": [StrOptions({"pre", "post"})],
-    "subsample": [Interval(Real, 0.0, 1.0, closed="right"), AUTOMATIC],
-    "sampling": [StrOptions({"uniform", "gradient"})],
-    "drop_rate": [Interval(Real, 0.0, 1.0, closed="left")],
-    "skip_drop": [Interval(Real, 0.0, 1.0, closed="left")],
-    "max_features_per_tree": SHARED_CONSTRAINTS["max_features"],
-    "newton": ["boolean"],
-    "init": [HasMethods(["fit", "predict"]), StrOptions({"zero"}), None],
-    "max_bins": [*SHARED_CONSTRAINTS["max_bins"], None],
-    "candidates": [StrOptions({"weight", "hessian"})],
-    "cat_smooth": [Interval(Real, 0.0, None, closed="left")],
-    "max_cat_threshold": [Interval(Integral, 1, None, closed="left"), None],
-    "cat_penalty": [Interval(Real, 0.0, None, closed="left")],
-    "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
-    "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), None],
-    "validation_fraction": [
-        Interval(Integral, 1, None, closed="left"),
-        Interval(RealNotInt, 0.0, 1.0, closed="neither"),
-        None,
-    ],
-    "scoring": [str, callable],
-    "tol": [Interval(Real, 0.0, None, closed="left")],
-    "max_time": [Interval(Real, 0.0, None, closed="neither"), None],
-    "warm_start": ["boolean"],
-    "n_jobs": [Integral, None],
-    "verbose": ["verbose"],
-    **CHECKPOINT_CONSTRAINTS,
-}
 
 
 class BaseGradientBoosting(Estimator[FittedBoosting]):
@@ -208,8 +158,18 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         if self.scoring != "loss":
             find_score(self.scoring, "scoring")  # a misspelt name is told before anything is read
         given = [self._open_set(rows) for rows in given]
-        X, y, sample_weight, _ = unpack(self, X, y, sample_weight)
-        data = self._read_data(X, y, sample_weight, init_score)
+        rule = StoppingRule(
+            None if self.n_iter_no_change is None else int(self.n_iter_no_change), float(self.tol), deadline
+        )
+        rows = GivenRows(X, y, sample_weight)
+        if is_scanned(X):
+            store, plan = open_store(self, X, y, sample_weight)
+            if plan.by_levels:
+                self._fitted = fit_by_levels(self, store, plan, LevelRequest(given, init_score, callbacks, rule))
+                self.n_outputs_ = 1
+                return self
+            rows = give_rows(store, plan)
+        data = self._read_data(rows.X, rows.y, rows.weight, init_score)
         hashes = self._hash_data(data)
         old = self._find_old_rounds(hashes, data.table.schema)
         data.seed = draw_seed(self.random_state) if old is None else old.seed
@@ -218,9 +178,6 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         data.y, data.offset = in_units(data.y, data.exponent), in_units(data.offset, data.exponent)
         sets = [self._read_set(rows, data) for rows in given] or self._hold_out(data)
         base = None if self.init is None or isinstance(self.init, str) else self._begin(data, given, sets, old)
-        rule = StoppingRule(
-            None if self.n_iter_no_change is None else int(self.n_iter_no_change), float(self.tol), deadline
-        )
         self._fitted = replace(
             self._grow(data, hashes, old, sets, rule, callbacks), base=None if base is None else BaseModel(base)
         )
@@ -236,6 +193,8 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
                 f"init={type(self.init).__name__} of {type(self).__name__} needs the rows in memory, and X is a scan: "
                 "set init=None, or give what the model says of the rows as init_score"
             )
+
+    _level_growing = plan_levels
 
     def _read_data(self, X: Any, y: Any, sample_weight: Any, init_score: Any) -> BoostingData:
         """Check and read what `fit` was given."""

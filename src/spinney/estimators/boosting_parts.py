@@ -1,4 +1,4 @@
-"""The parts of a fitted boosted model: made again from the attributes of a file, joined in a warm start."""
+"""The parts of a boosted model: made again from the attributes of a file, joined in a warm start, called back."""
 
 from __future__ import annotations
 

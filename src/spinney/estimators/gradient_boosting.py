@@ -11,8 +11,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from spinney._elementary import log
 from spinney.ensemble.loss_names import CLASSES, NUMBERS, STORED, make_loss
 from spinney.estimators.base import Classifier
-from spinney.estimators.base_boosting import BOOST_CONSTRAINTS, BaseGradientBoosting
+from spinney.estimators.base_boosting import BaseGradientBoosting
 from spinney.estimators.boosted_numbers import BoostedNumbers
+from spinney.estimators.boosting_constraints import BOOST_CONSTRAINTS
 from spinney.estimators.checks import all_or_nothing, check_known, check_y, weigh_classes
 from spinney.estimators.evaluation_sets import Validation
 from spinney.estimators.kept import Kept, Part

@@ -11,8 +11,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from spinney.ensemble import held_out
 from spinney.ensemble.ranking_loss import METRICS, RELEVANCES, LambdaRank, pack_target
 from spinney.ensemble.sampling import draw_key
-from spinney.estimators.base_boosting import BOOST_CONSTRAINTS, BaseGradientBoosting
+from spinney.estimators.base_boosting import BaseGradientBoosting
 from spinney.estimators.boosted_numbers import BoostedNumbers, JointTarget
+from spinney.estimators.boosting_constraints import BOOST_CONSTRAINTS
 from spinney.estimators.checks import all_or_nothing, check_codes, check_numbers
 from spinney.estimators.evaluation_sets import Validation
 from spinney.estimators.scanned import unpack, unpack_evaluated

@@ -10,8 +10,9 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from spinney.ensemble.survival_losses import AFT, NOISES, Cox
-from spinney.estimators.base_boosting import BOOST_CONSTRAINTS, BaseGradientBoosting
+from spinney.estimators.base_boosting import BaseGradientBoosting
 from spinney.estimators.boosted_numbers import BoostedNumbers, JointTarget
+from spinney.estimators.boosting_constraints import BOOST_CONSTRAINTS
 from spinney.estimators.checks import all_or_nothing, check_numbers, check_weights
 from spinney.estimators.concordance import measure_concordance
 from spinney.estimators.evaluation_sets import Validation

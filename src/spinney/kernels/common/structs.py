@@ -641,6 +641,33 @@ class BoostFrontier(NamedTuple):
     state: NDArray[np.int64]  # (BOOST_STATE_SIZE,): counters of the driver, see `_types`
 
 
+class LevelTests(NamedTuple):
+    """The tests that part the open nodes of a boosted tree at one level; arrays are (n_tests,) unless said.
+
+    Life: tree; Python makes it for each level, kernels only read.
+    """
+
+    test_of: NDArray[np.int64]  # (n_nodes,): the test of each node; -1: none
+    place: NDArray[np.int64]  # first byte of the tested feature in a row
+    is_wide: NDArray[np.bool_]  # whether it takes two bytes
+    start: NDArray[np.int64]  # of its codes in `goes_left`
+    first_child: NDArray[np.int64]  # number of branch 0; branch 1 has the next one
+    goes_left: NDArray[np.uint8]  # (codes of all tests,): 1 for codes of branch 0
+    n_words: int  # of a row
+
+
+class NodeCounts(NamedTuple):
+    """What is known of the rows of an open node that are not at hand, beside their sums.
+
+    Life: node; Python makes it.
+    """
+
+    is_known: bool  # whether rows and weights were counted
+    rows: NDArray[np.int64]  # (histogram_size,): rows by code, laid out as the histogram of the node
+    weights: NDArray[np.int64]  # (histogram_size,) their weight, in units; (1,): none is asked for
+    squares: int  # sum of squared gradients, see `boost.category_chance`
+
+
 class BestCuts(NamedTuple):
     """The best test of each feature of a node; each array (n_features,), by place in `BoostTable.used`.
 
