@@ -352,7 +352,8 @@ class LevelBoosting(BoostedTrees):
             growth.weight_shift,
         )
         packed: PackedRoot = engine.add(task, [CODES, *rows.reads(k)], control)
-        settings = growth.settings(units, packed.largest, self.min_weight, len(growth.table.used), math.inf, seed)
+        likely, n_used = self.likely_gain[k], len(growth.table.used)
+        settings = growth.settings(units, packed.largest, self.min_weight, n_used, likely, seed)
         n_nodes = growth.grow(packed.root, settings, control)
         self.likely_gain[k] = growth.least_gain()
         scale, n_grown = leaf_units(sum_g, sum_h), len(growth.target)

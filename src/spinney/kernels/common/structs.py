@@ -642,17 +642,19 @@ class BoostFrontier(NamedTuple):
 
 
 class LevelTests(NamedTuple):
-    """The tests that part the open nodes of a boosted tree at one level; arrays are (n_tests,) unless said.
+    """The tests that part the open nodes of a boosted tree at one level; arrays are (n_nodes,) unless said.
 
+    A node without a test has places and codes that mean nothing, and leads to itself.
     Life: tree; Python makes it for each level, kernels only read.
     """
 
-    test_of: NDArray[np.int64]  # (n_nodes,): the test of each node; -1: none
     place: NDArray[np.int64]  # first byte of the tested feature in a row
     is_wide: NDArray[np.bool_]  # whether it takes two bytes
     start: NDArray[np.int64]  # of its codes in `goes_left`
-    first_child: NDArray[np.int64]  # number of branch 0; branch 1 has the next one
+    child: NDArray[np.int64]  # number of branch 0, or of the node itself ...
+    step: NDArray[np.int64]  # ... and how much further branch 1 is: 1, or 0
     goes_left: NDArray[np.uint8]  # (codes of all tests,): 1 for codes of branch 0
+    place_of: NDArray[np.int64]  # (n_nodes after the level,): the histogram that a node's rows are added to; -1: none
     n_words: int  # of a row
 
 
