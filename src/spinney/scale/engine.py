@@ -43,6 +43,7 @@ class DiskEngine:
         self.blocks, self.files, self.n_workers = blocks, files, n_workers
         self.turns = threading.Semaphore(n_workers)
         self.pool = ThreadPoolExecutor(n_workers + 1)
+        self.here = threading.local()
 
     def map(self, task: Task, reads: Sequence[str], control: NDArray[np.int64] | None = None) -> Iterator[Any]:
         """What a task gives for each part, in their order; what it writes is kept under its names."""
@@ -72,13 +73,19 @@ class DiskEngine:
         return total
 
     def _work(self, task: Task, reads: Sequence[str], k: int) -> Any:
-        arrays = {name: self.blocks.read(k) if name == CODES else self.files.read(name, k) for name in reads}
+        arrays = {name: self._read_codes(k) if name == CODES else self.files.read(name, k) for name in reads}
         part = Part(k * self.files.block_rows, self.files.rows_of(k), arrays)
         with self.turns:
             kept, found = task(part)
         for name, values in kept.items():
             self.files.write(name, k, values)
         return found
+
+    def _read_codes(self, k: int) -> NDArray[np.uint8]:
+        """The codes of a block, in memory that this thread has for them: no task keeps what it is given."""
+        if not hasattr(self.here, "codes"):
+            self.here.codes = np.empty((self.blocks.block_rows, self.blocks.stride), np.uint8)
+        return self.blocks.read(k, self.here.codes)
 
     def close(self) -> None:
         """End the threads, and give the space of the files back."""
