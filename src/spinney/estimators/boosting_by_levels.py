@@ -48,10 +48,7 @@ if TYPE_CHECKING:
     from spinney.tree.boost import BoostParams
 
 MOST_LEAVES = 31  # that "auto" gives
-SORTED_LOSSES = (  # whose leaves are quantiles of rows, or whose rows are compared with each other
-    *("absolute_error", "huber", "quantile"),
-    *("lambdarank", "cox", "aft"),
-)
+LOSSES = ("squared_error", "poisson", "gamma", "tweedie", "log_loss", "exponential")  # a sum over rows, in any order
 CUT_SHARE = 4  # one part of the memory in so many is for the values of columns that are cut
 
 
@@ -87,7 +84,7 @@ def find_gap(model: Any) -> str | None:
     if not isinstance(model.loss, str):
         return "loss, two functions of all rows"
     gaps = {
-        f"loss={model.loss!r}": model.loss in SORTED_LOSSES,
+        f"loss={model.loss!r}": model.loss not in LOSSES,
         "sampling='gradient'": model.sampling == "gradient",
         "drop_rate above 0": model.drop_rate > 0.0,
         "candidates='hessian'": model.candidates == "hessian",
