@@ -279,7 +279,7 @@ class LevelGrowth(BoostMemory):
         self.words_of: dict[int, NDArray[np.uint64]] = {}  # levels of branch 0, where that is a test
         self.squares = np.array([root.squares], SUM)
         frontier.histogram[: len(root.histogram)] = root.histogram
-        if self.kernels.boost.levels.open_root(root.n_rows, root.total, self.table, nodes, frontier, settings):
+        if self.kernels.boost.levels.begin_root(root.n_rows, root.total, self.table, nodes, frontier, settings):
             self.search([0], settings, None)
 
     def replay(self, settings: BoostSettings) -> tuple[list[int], list[int]]:

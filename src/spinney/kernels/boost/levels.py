@@ -160,7 +160,7 @@ def spread(histogram: np.ndarray, total: int, table: BoostTable) -> None:
 
 
 @door
-def open_root(
+def begin_root(
     n_rows: int,
     total: int,
     table: BoostTable,
