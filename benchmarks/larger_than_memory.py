@@ -1,9 +1,10 @@
 """What does a fit of a table on disk cost? Boosting of 31 leaves and 50 rounds from Parquet, one thread, by a scan.
 
-Beside it our own fit of the same files read into memory, one from disk by levels within a limit, of a quarter of the rows
-too, and XGBoost's `ExtMemQuantileDMatrix`, whose iterator reads a file at a time and whose pages are on disk. Each in a process of its own, from the files to the model, after a small fit
-that loads kernels and libraries; the files are in the page cache of the system. Memory is the peak of anonymous memory
-(RssAnon) beyond that before: mapped files, which the system may drop, do not count.
+Beside it our own fit of the same files read into memory, one from disk by levels within a limit, of all rows and of a
+quarter of them, and XGBoost's `ExtMemQuantileDMatrix`, whose iterator reads a file at a time and whose pages are on
+disk. Each in a process of its own, from the files to the model, after a small fit that loads kernels and libraries; the
+files are in the page cache of the system. Memory is the peak of anonymous memory (RssAnon) beyond that before: mapped
+files, which the system may drop, do not count.
 """
 
 from __future__ import annotations
@@ -148,7 +149,7 @@ def fit_xgboost(folder: Path) -> Any:
 
 
 def fit_levels(folder: Path) -> Any:
-    """From disk by levels, within a limit: where memory would hold the rows, as of the table to warm up with, as well."""
+    """From disk by levels, within a limit; also the table to warm up with, which memory would hold."""
     from unittest.mock import patch
 
     from spinney import scan
