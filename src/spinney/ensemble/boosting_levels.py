@@ -29,6 +29,8 @@ from spinney.table.row_sums import SUM_BLOCK
 from spinney.tree.levels import CODES, NODE, SUMS, WEIGHT, Adding, LevelGrowth, RootSums, add_fields
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from numpy.typing import NDArray
 
     from spinney.ensemble.losses import Loss
@@ -299,6 +301,11 @@ class LevelBoosting(BoostedTrees):
 
     def close(self) -> None:
         """Nothing is left to be ended here: whoever has made the engine ends it."""
+
+    def change_scores(self, pieces: Iterable[tuple[int, Callable[[Floats], None]]]) -> None:
+        """Have the scores (n_raw, n) of so many rows changed, then those of the next."""
+        self.engine.change(RAW, pieces)
+        self.sizes = None
 
     def train_loss(self) -> float:
         """The mean loss of all rows by the scores so far."""

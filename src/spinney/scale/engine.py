@@ -17,7 +17,7 @@ from spinney._types import CONTROL_STOP
 from spinney.tree.levels import CODES, Part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from concurrent.futures import Future
 
     from numpy.typing import NDArray
@@ -71,6 +71,15 @@ class DiskEngine:
         for found in results:
             total = task.join(total, found)
         return total
+
+    def change(self, name: str, pieces: Iterable[tuple[int, Callable[[NDArray[Any]], None]]]) -> None:
+        """Have an array of so many rows changed in place, then that of the next, whatever blocks they are in."""
+        first = 0
+        for n, change in pieces:
+            values = self.files.read_span(name, first, n)
+            change(values)
+            self.files.write_span(name, first, values)
+            first += n
 
     def _work(self, task: Task, reads: Sequence[str], k: int) -> Any:
         arrays = {name: self._read_codes(k) if name == CODES else self.files.read(name, k) for name in reads}

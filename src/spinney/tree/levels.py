@@ -39,7 +39,7 @@ from spinney.tree.boost import BoostMemory, make_boost_nodes, make_boost_scratch
 from spinney.tree.grow import enlarge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -93,6 +93,9 @@ class Engine(Protocol):
 
     def add(self, task: Task, reads: Sequence[str], control: NDArray[np.int64] | None = None) -> Any:
         """The sum of what a task gives for all parts."""
+
+    def change(self, name: str, pieces: Iterable[tuple[int, Callable[[NDArray[Any]], None]]]) -> None:
+        """Have an array of so many rows changed in place, then that of the next, whatever parts they are in."""
 
 
 class Adding:
