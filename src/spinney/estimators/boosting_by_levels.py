@@ -69,7 +69,7 @@ class LevelRequest(NamedTuple):
 
 def plan_levels(model: Any) -> LevelGrowing:
     """How many nodes are open at once, and what rows in memory are needed for."""
-    return LevelGrowing(count_open(model), find_gap(model))
+    return LevelGrowing(count_open(model), int(model.max_bins or MAX_CODES), find_gap(model))
 
 
 def count_open(model: Any) -> int:
@@ -178,6 +178,7 @@ class LevelFit:
         chosen["max_features"] = count_features(chosen["max_features"], size.n_features)
         params: BoostParams = model._boost_params(self.n_rows, data, chosen, self.rows.power)  # noqa: SLF001
         blocks = self.code(effort)
+        effort = effort._replace(most_workers=self.plan.n_workers)
         engine = DiskEngine(blocks, self.rows.files, effort.count_workers(model.n_jobs, self.rows.files.n_blocks))
         try:
             boosting = self.make_boosting(engine, blocks, params, effort)
