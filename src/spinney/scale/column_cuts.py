@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 
 from spinney.scale.faults import writing
-from spinney.scale.sorted_runs import Piece, SortedRuns
+from spinney.scale.sorted_runs import SortedRuns, Weighed
 from spinney.scale.work_folders import open_temporary
 from spinney.table.binning import Cuts
 
@@ -135,12 +135,12 @@ def cut_sorted(runs: SortedRuns, most: int, kernels: Any) -> tuple[NDArray[np.fl
     chain = np.empty(5, np.int64)
     kernels.data.binning.start_chain(runs.total, 0, most, chain)
     found = FoundBins()
-    waiting = Piece(np.empty(0), np.empty(0, np.int64))
+    waiting = Weighed(np.empty(0), np.empty(0, np.int64))
     for piece in runs.merge():
         values, mass = np.append(waiting.values, piece.values), np.append(waiting.mass, piece.mass)
         n_known = max(len(values) - most, 0)
         found.add(values[:n_known], fill(mass[:n_known], most, chain, kernels, n_behind=most))
-        waiting = Piece(values[n_known:], mass[n_known:])
+        waiting = Weighed(values[n_known:], mass[n_known:])
     if not found.low:
         return waiting.values, waiting.values
     found.add(waiting.values, fill(waiting.mass, most, chain, kernels, n_behind=0))

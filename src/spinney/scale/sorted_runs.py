@@ -40,6 +40,13 @@ class Piece(NamedTuple):
         return Piece(self.values[some], None if self.mass is None else self.mass[some])
 
 
+class Weighed(NamedTuple):
+    """Values, ascending and each once, and the mass of each."""
+
+    values: NDArray[np.float64]
+    mass: NDArray[np.int64]
+
+
 class Run:
     """A piece on disk."""
 
@@ -137,7 +144,7 @@ class SortedRuns:
         self.held.append(piece)
         self.n_held += len(piece.values)
 
-    def merge(self) -> Iterator[Piece]:
+    def merge(self) -> Iterator[Weighed]:
         """All values in their order, with mass and no value twice, in pieces; nothing can be added afterwards."""
         self.sort()
         most_runs = max(self.most // LEAST_PIECE, 2)
@@ -148,11 +155,11 @@ class SortedRuns:
             for run in some:
                 run.path.unlink()
         parts = [*self.runs, *map(HeldRun, self.held)]
-        last = Piece(np.empty(0), np.empty(0, np.int64))  # value of a piece: more of it may follow
+        last = Weighed(np.empty(0), np.empty(0, np.int64))  # value of a piece: more of it may follow
         for piece in merge_runs(parts, max(self.most // max(len(parts), 1), 1)):
             whole = follow(last, add_up(piece))
-            yield whole.take(slice(-1))
-            last = whole.take(slice(-1, None))
+            yield Weighed(whole.values[:-1], whole.mass[:-1])
+            last = Weighed(whole.values[-1:], whole.mass[-1:])
         yield last
 
     def remove(self) -> None:
@@ -176,13 +183,13 @@ def sort_values(values: NDArray[Any], mass: NDArray[np.int64] | None) -> Piece:
     values += values.dtype.type(0.0)  # -0.0 becomes 0.0
     if mass is not None:
         order = np.argsort(values)
-        return add_up(Piece(values[order], mass[order]))
+        return Piece(*add_up(Piece(values[order], mass[order])))
     values.sort()
     n_distinct = 1 + np.count_nonzero(values[1:] != values[:-1])
-    return Piece(values, None) if n_distinct > MOST_DISTINCT * len(values) else add_up(Piece(values, None))
+    return Piece(values, None) if n_distinct > MOST_DISTINCT * len(values) else Piece(*add_up(Piece(values, None)))
 
 
-def add_up(piece: Piece) -> Piece:
+def add_up(piece: Piece) -> Weighed:
     """The same with equal values as one."""
     values, mass = piece
     is_new = np.empty(len(values), np.bool_)
@@ -193,7 +200,7 @@ def add_up(piece: Piece) -> Piece:
         mass = np.diff(starts, append=len(values))
     elif len(starts) < len(values):
         mass = np.add.reduceat(mass, starts)
-    return Piece(values[starts].astype(np.float64), mass)
+    return Weighed(values[starts].astype(np.float64), mass)
 
 
 def join(pieces: Sequence[Piece]) -> Piece:
@@ -206,16 +213,16 @@ def join(pieces: Sequence[Piece]) -> Piece:
         return Piece(values, None)
     masses = [np.ones(len(p.values), np.int64) if p.mass is None else p.mass for p in pieces]
     order = np.argsort(values, kind="stable")
-    return add_up(Piece(values[order], np.concatenate(masses)[order]))
+    return Piece(*add_up(Piece(values[order], np.concatenate(masses)[order])))
 
 
-def follow(last: Piece, piece: Piece) -> Piece:
-    """Two pieces with masses, the first of one value or none, which may be the first of the second as well."""
-    values, mass = np.concatenate([last.values, piece.values]), np.concatenate([last.mass, piece.mass])  # type: ignore[list-item]
+def follow(last: Weighed, piece: Weighed) -> Weighed:
+    """Two pieces as one, the first of one value or none, which may be the first of the second as well."""
+    values, mass = np.concatenate([last.values, piece.values]), np.concatenate([last.mass, piece.mass])
     if len(last.values) and values[0] == values[1]:
         mass[1] += mass[0]
-        return Piece(values[1:], mass[1:])
-    return Piece(values, mass)
+        return Weighed(values[1:], mass[1:])
+    return Weighed(values, mass)
 
 
 def merge_runs(runs: Sequence[Run | HeldRun], n_at_once: int) -> Iterator[Piece]:
@@ -231,7 +238,7 @@ def merge_runs(runs: Sequence[Run | HeldRun], n_at_once: int) -> Iterator[Piece]
         bound = min((heads[k].values[-1] for k in following), default=np.inf)
         ends = [int(np.searchsorted(head.values, bound, side="right")) for head in heads]
         taken = join([head.take(slice(end)) for head, end in zip(heads, ends, strict=True) if end])
-        yield add_up(taken) if has_mass else taken
+        yield Piece(*add_up(taken)) if has_mass else taken
         for k, (head, end) in enumerate(zip(heads, ends, strict=True)):
             heads[k] = head.take(slice(end, None))
             if end == len(head.values) and n_read[k] < runs[k].n_values:
