@@ -154,7 +154,7 @@ class SortedRuns:
             self.runs = [*self.runs[len(some) :], joined]
             for run in some:
                 run.path.unlink()
-        parts = [*self.runs, *map(HeldRun, self.held)]
+        parts: list[Run | HeldRun] = [*self.runs, *map(HeldRun, self.held)]
         last = Weighed(np.empty(0), np.empty(0, np.int64))  # value of a piece: more of it may follow
         for piece in merge_runs(parts, max(self.most // max(len(parts), 1), 1)):
             whole = follow(last, add_up(piece))
