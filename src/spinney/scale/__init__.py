@@ -18,6 +18,7 @@
 | `block_coding.py` | from a table on disk to its codes on disk |
 | `block_bundles.py` | features of such codes that share a byte |
 | `work_folders.py` | folders that are being written, and what killed processes have left of theirs |
+| `stored_rows.py` | the rows of a store as tables of Arrow |
 | `code_shelf.py` | codes of a table, kept in its store for the next fit |
 | `spilling.py` | sources that can be read once or are elsewhere, written to a folder first |
 | `addresses.py` | files behind an address, found and fetched by fsspec |
