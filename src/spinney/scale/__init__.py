@@ -21,6 +21,7 @@
 | `work_folders.py` | folders that are being written, and what killed processes have left of theirs |
 | `row_files.py` | what is known of rows while a model grows from disk |
 | `engine.py` | tasks mapped over blocks on disk, and their sums |
+| `stored_rows.py` | the rows of a store as tables of Arrow |
 | `code_shelf.py` | codes of a table, kept in its store for the next fit |
 | `spilling.py` | sources that can be read once or are elsewhere, written to a folder first |
 | `addresses.py` | files behind an address, found and fetched by fsspec |
