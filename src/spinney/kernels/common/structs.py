@@ -1247,6 +1247,7 @@ class AskedColumns(NamedTuple):
 
     feature: NDArray[np.int64]  # (n_columns,): which column of the table it is
     n_levels: NDArray[np.int64]  # (n_columns,): of a category; 0: numbers
+    goes_up: NDArray[np.bool_]  # (n_columns,): whether some threshold sends missing values to branch 1
 
 
 class SymmetricTrees(NamedTuple):
@@ -1262,6 +1263,7 @@ class SymmetricTrees(NamedTuple):
     worth: NDArray[Any]  # (n_tests,) as `rank`: what branch 1 adds to the number of the leaf; 0: nothing is asked
     first_leaf: NDArray[np.uint64]  # (n_trees + 1,): where the leaves of each tree begin, and the end
     leaf_values: NDArray[np.float64]  # (n_leaves,): what leaves say, from left to right
+    is_shared: bool  # whether the trees of a round ask the same, those of several raw scores
 
 
 class SymmetricScratch(NamedTuple):
