@@ -101,6 +101,7 @@ class PreparedBags(NamedTuple):
 
     growth: SubspaceGrowth
     schema: Schema
+    y: NDArray[Any]  # (n_rows,) codes of classes, or numbers
     bags: Bags
     base: Any  # what all trees are copies of
     mark: str  # the fingerprint of X, y and weights
@@ -367,7 +368,7 @@ class Bagging(Estimator[FittedBagging]):
         growth = SubspaceGrowth(plan, rows.legend, bags.spaces, sums)
         seconds = growing_seconds(data.table.n_rows, n_drawn, n_new)
         base.set_params(random_state=None).max_features_ = count_features(base.max_features, n_drawn)
-        return PreparedBags(growth, data.table.schema, bags, base, mark, seconds, n_new), rows.effort
+        return PreparedBags(growth, data.table.schema, data.y, bags, base, mark, seconds, n_new), rows.effort
 
     def _has_growth(self) -> bool:
         """Whether the trees can be grown elsewhere, each by itself."""
