@@ -142,7 +142,7 @@ def take_model(estimator: Any, attributes: dict[str, Any]) -> None:
 # --- one worker -------------------------------------------------------------------------------------------------
 
 
-def fit_at_one(engine: DaskEngine, estimator: Any, opened: Opened, state: Any) -> Any:
+def fit_at_one(engine: Engine, estimator: Any, opened: Opened, state: Any) -> Any:
     """Fit on one worker; the state of the generator after it."""
     folder = getattr(estimator, "checkpoint", None)
     if folder is None:
@@ -212,7 +212,7 @@ def repeat(messages: list[Any]) -> None:
 # --- trees by all workers ---------------------------------------------------------------------------------------
 
 
-def fit_by_trees(engine: DaskEngine, estimator: Any, opened: Opened, state: Any) -> Any:
+def fit_by_trees(engine: Engine, estimator: Any, opened: Opened, state: Any) -> Any:
     """Grow whole trees on all workers; the state of the generator after it."""
     job = Job(bare(estimator), opened.arguments, state, seed=peek_seed(estimator.checkpoint))
     sown = engine.hold("codes", prepare, job, opened.rows)

@@ -80,11 +80,17 @@ class Engine(ABC):
         Tasks that were begun again.
     patience : int
         See `PATIENCE`.
+    n_now, n_most : int
+        Workers that there are, and that there were at most.
+    on_idle : callable, optional
+        Called while it waits.
     """
 
     def __init__(self, patience: int = PATIENCE) -> None:
         self.n_lost = 0
         self.patience = patience
+        self.n_now = self.n_most = 1
+        self.on_idle: Callable[[], None] | None = None
 
     # --- what an engine has to say ---
 
@@ -100,8 +106,11 @@ class Engine(ABC):
     def wait(self) -> list[tuple[Any, Outcome]]:
         """What has become of some tasks; empty after a short while without news."""
 
-    def mend(self, held: Held) -> None:  # noqa: B027  (most have nothing to mend)
-        """See that a value is there, or is made again, after a loss."""
+    def mend(self, values: Iterable[Any]) -> None:  # noqa: B027  (most have nothing to mend)
+        """See after a loss which of these values, and of what they are made of, have to be made again."""
+
+    def release(self, values: Iterable[Any]) -> None:  # noqa: B027
+        """Let workers forget values that are not needed any more; where they are after all, they are made again."""
 
     def drop(self, tickets: Iterable[Any]) -> None:  # noqa: B027
         """Forget tasks that are under way: nobody wants their results any more."""
@@ -216,8 +225,7 @@ class _Work:
         self.wave, self.n_in_vain = self.wave + 1, self.n_in_vain + 1
         if self.n_in_vain > self.engine.patience:
             raise tell_loss(self.name, part, self.n_in_vain, cause)
-        if self.held is not None:
-            self.engine.mend(self.held)
+        self.engine.mend([self.held, part])
 
 
 def tell_loss(name: str, part: Any, n_in_vain: int, cause: BaseException | None) -> LostError:
@@ -242,7 +250,7 @@ class ThreadEngine(Engine):
         from concurrent.futures import ThreadPoolExecutor
 
         super().__init__()
-        self.n_workers = n_workers
+        self.n_workers = self.n_now = self.n_most = n_workers
         self.pool = ThreadPoolExecutor(n_workers, "spinney-engine")
         self.done: SimpleQueue[Any] = SimpleQueue()
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from spinney.scale.reading_line import WIPE, ReadingLine
 
 if TYPE_CHECKING:
-    from spinney.scale.cluster.dask_engine import DaskEngine
+    from spinney.scale.engine import Engine
 
 REDRAW_SECONDS = 0.5
 
@@ -18,13 +18,13 @@ class ClusterLine(ReadingLine):
 
     Parameters
     ----------
-    engine : DaskEngine
+    engine : Engine
     n_trees : int
     is_eager : bool
         Draw from the beginning.
     """
 
-    def __init__(self, engine: DaskEngine, n_trees: int, *, is_eager: bool) -> None:
+    def __init__(self, engine: Engine, n_trees: int, *, is_eager: bool) -> None:
         super().__init__(None)
         self.engine, self.n_trees, self.n_done = engine, n_trees, 0
         if is_eager and self.due < float("inf"):

@@ -66,13 +66,6 @@ class DaskEngine(Engine):
     Parameters
     ----------
     client : distributed.Client
-
-    Attributes
-    ----------
-    n_now, n_most : int
-        Workers that there are, and that there were at most.
-    on_idle : callable, optional
-        Called while it waits.
     """
 
     def __init__(self, client: Any) -> None:
@@ -90,7 +83,7 @@ class DaskEngine(Engine):
         self.first_at: deque[str] = deque()
         self.n_first = 0
         self.is_direct = True
-        self.on_idle: Callable[[], None] | None = None
+        self.doubtful: list[str] = []  # keys of losses: a restart may have left them with the scheduler
         self.n_now = self.n_most = self.n_threads = 0
         self.looked = self.told = float("-inf")
         self.seen = time.monotonic()
@@ -185,7 +178,10 @@ class DaskEngine(Engine):
         for future in futures:
             if future in self.running:  # a task that was dropped may still report
                 self.running.discard(future)
-                found.append((future, self.judge(future)))
+                outcome = self.judge(future)
+                if isinstance(outcome, Lost):
+                    self.doubtful.append(future.key)
+                found.append((future, outcome))
         return found
 
     def judge(self, future: Any) -> Outcome:
@@ -203,10 +199,8 @@ class DaskEngine(Engine):
                 error = future.exception()
                 return Lost(error) if isinstance(error, gone) else Failed(error)
             result = self.client.gather(future, direct=self.is_direct)
-        except gone as error:
-            return Lost(error)
-        except (OSError, TimeoutError) as error:  # on the way here
-            return Lost(error)
+        except (*gone, OSError, TimeoutError) as error:  # the last two on the way here
+            return Lost(error.with_traceback(None))  # whose frames would keep futures, and so keys, alive
         self.is_direct = self.is_direct and time.monotonic() - begun < SLOW_SECONDS
         self.n_first = max(self.n_first - 1, 0)
         return Done(result)
@@ -246,9 +240,9 @@ class DaskEngine(Engine):
             return value.future
         return [self.stand_in(item) for item in value] if type(value) is list else value
 
-    def mend(self, held: Held) -> None:
+    def mend(self, values: Iterable[Any]) -> None:
         """Forget futures that are lost: they are submitted again when they are next asked for."""
-        for one in walk((held,)):
+        for one in walk(values):
             if isinstance(one, Part) and is_gone(one.future):
                 one.future = None
             elif isinstance(one, Held) and one.value is not NOTHING and is_gone(one.value):
@@ -267,6 +261,11 @@ class DaskEngine(Engine):
         self.drop(list(self.running))
         self.release([*self.helds, *self.parts])
         self.helds, self.parts = [], []
+        if self.doubtful and self.client.status == "running":
+            from distributed import Future
+
+            self.client.cancel([Future(key, self.client) for key in self.doubtful], force=True)
+            self.doubtful = []
 
 
 def walk(values: Iterable[Any]) -> Iterator[Any]:
