@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from spinney.ensemble.forest import ForestGrowth
     from spinney.estimators.checkpoints import Checkpoint
     from spinney.scale.cluster.choice import ClusterPlan
-    from spinney.scale.engine import Engine, Held
+    from spinney.scale.cluster.engine import Engine, Held
     from spinney.tree.forest import Forest
 
 TASK_SECONDS = 1.0  # that a task takes at least, where trees are quick: a task costs the scheduler a millisecond

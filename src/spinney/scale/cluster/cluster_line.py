@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from spinney.scale.reading_line import WIPE, ReadingLine
 
 if TYPE_CHECKING:
-    from spinney.scale.engine import Engine
+    from spinney.scale.cluster.engine import Engine
 
 REDRAW_SECONDS = 0.5
 

@@ -14,14 +14,14 @@ from collections import deque
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
+from spinney.scale.cluster.engine import NOTHING, PATIENCE, Done, Engine, Failed, Held, Lost, LostError
 from spinney.scale.cluster.workers import compare_workers, describe_process, lacks_kernels, run_alike
-from spinney.scale.engine import NOTHING, PATIENCE, Done, Engine, Failed, Held, Lost, LostError
 from spinney.scale.scan import tell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from spinney.scale.engine import Outcome
+    from spinney.scale.cluster.engine import Outcome
 
 POLL_SECONDS = 0.2
 LOOK_SECONDS = 1.0  # between two looks at which workers there are

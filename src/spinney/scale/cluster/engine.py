@@ -4,7 +4,7 @@
     parts ──add──► the sum of the results
 
 An engine says how one task is begun and what has become of it (`start`, `wait`); repeating, patience and adding up are
-the same for all: threads here, a cluster (`cluster/dask_engine.py`), and one of the tests that loses at random. Tasks
+the same for all: threads here, a cluster (`dask_engine.py`), and one of the tests that loses at random. Tasks
 are pure: whoever runs one, once or three times, its result is the same, and sums are of integers. So no engine, and no
 loss, shows in a model.
 """
