@@ -81,7 +81,35 @@ def fit_collections(estimator: Any, fit: Callable[..., Any], arguments: dict[str
 
 
 def plan_fit(estimator: Any, X: Any, y: Any = None, **arguments: Any) -> ClusterPlan:
-    """What `fit` will do with Dask collections, before it does it; see `spinney.plan_fit`."""
+    """What `fit` will do with Dask collections on the cluster of the current client, before it does it.
+
+    The partitions are computed to be measured: `persist` them first where that takes long.
+
+    Parameters
+    ----------
+    estimator : estimator of this library
+        Not fitted; its class and parameters count.
+    X, y : Dask DataFrame, Series or Array
+    **arguments
+        What else `fit` is to be given.
+
+    Returns
+    -------
+    ClusterPlan
+        `print` shows it: which way is gone, by how many workers, and what memory the busiest one takes.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client, LocalCluster
+    >>> from spinney import RandomForestRegressor, plan_fit
+    >>> X = da.random.default_rng(0).normal(size=(1000, 3), chunks=(250, 3))
+    >>> cluster = LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0")
+    >>> with cluster, Client(cluster):
+    ...     plan = plan_fit(RandomForestRegressor(n_estimators=10), X, X[:, 0])
+    >>> plan.way, plan.n_rows, plan.n_parts
+    ('one', 1000, 4)
+    """
     with_places, collections = take_apart({"X": X, "y": y, **arguments})
     if "X" not in collections:
         raise TypeError(f"X is no Dask collection but {type(X).__name__}: a scan has a plan of its own, scan(...).plan")

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    Asked = tuple[str, NDArray[Any], tuple[Any, ...], dict[str, Any]]  # a method, its answer to no row, its arguments
+
 
 def predict_collection(estimator: Any, method: str, X: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """What a method says of every row, as a Dask Array whose chunks are the partitions of X."""
@@ -23,9 +25,9 @@ def predict_collection(estimator: Any, method: str, X: Any, args: tuple[Any, ...
         raise TypeError(f"{method} of a collection takes no other collection beside X: give arrays, or X.compute()")
     from dask import delayed
 
-    model = delayed(estimator, name=f"spinney-model-{secrets.token_hex(8)}", traverse=False)
     empty = predict_nothing(estimator, method, args, named)
     asked = method, empty, args, named
+    model = delayed(estimator, name=f"spinney-model-{secrets.token_hex(8)}", traverse=False)
     if not hasattr(X, "numblocks"):
         return X.map_partitions(spinney_predict, model, asked=asked, meta=empty)
     chunks = (X.chunks[0], *((n,) for n in empty.shape[1:]))
@@ -37,13 +39,17 @@ def predict_collection(estimator: Any, method: str, X: Any, args: tuple[Any, ...
 
 def predict_stages(estimator: Any, method: str, X: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Iterator[Any]:
     """What a method says of every row after each round."""
-    for n in range(1, len(estimator) + 1):
+    for n in range(1, count_rounds(estimator) + 1):
         yield predict_collection(estimator, method, X, args, {**named, "n_rounds": n})
 
 
-def spinney_predict(
-    part: Any, model: Any, *, asked: tuple[str, NDArray[Any], tuple[Any, ...], dict[str, Any]]
-) -> NDArray[Any]:
+def count_rounds(estimator: Any) -> int:
+    """Rounds that a model has."""
+    fitted = estimator._find_fitted()  # noqa: SLF001
+    return fitted.n_rounds if hasattr(fitted, "n_rounds") else len(estimator)
+
+
+def spinney_predict(part: Any, model: Any, *, asked: Asked) -> NDArray[Any]:
     """What a method says of the rows of a partition, if it has any; dashboards show the name of this function."""
     method, empty, args, named = asked
     return getattr(model, method)(part, *args, **named) if len(part) else empty

@@ -261,11 +261,12 @@ class DaskEngine(Engine):
         self.drop(list(self.running))
         self.release([*self.helds, *self.parts])
         self.helds, self.parts = [], []
-        if self.doubtful and self.client.status == "running":
+        left = {key for key in list(self.client.futures) if f"-{self.id}-" in str(key)}  # which a traceback may hold
+        left.update(self.doubtful)
+        if left and self.client.status == "running":
             from distributed import Future
 
-            self.client.cancel([Future(key, self.client) for key in self.doubtful], force=True)
-            self.doubtful = []
+            self.client.cancel([Future(key, self.client) for key in left], force=True)
 
 
 def walk(values: Iterable[Any]) -> Iterator[Any]:
