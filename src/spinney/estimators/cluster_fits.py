@@ -133,7 +133,7 @@ def open_collections(
     engine.load([part for of in parts for part in of])
     sizes: list[list[Any]] = [[None] * len(of) for of in parts]
     places = {id(part): (i, j) for i, of in enumerate(parts) for j, part in enumerate(of)}
-    for part, size in engine.map("size", measure_part, (part for of in parts for part in of)):
+    for part, size in engine.map("size", measure_part, (part for of in parts for part in of), is_short=True):
         i, j = places[id(part)]
         sizes[i][j] = size
     first = list(collections).index("X") if "X" in collections else 0
@@ -254,6 +254,7 @@ def fit_by_trees(engine: Engine, estimator: Any, opened: Opened, state: Any) -> 
     checkpoint = open_checkpoint(estimator, growth.plan.seed, None, lambda: prepared.bag_data)
     with ClusterLine(engine, prepared.n_trees, is_eager=bool(estimator.verbose)) as line:
         engine.on_idle = line.show
+        engine.compile_first()
         forest = grow_apart(engine, sown, prepared, checkpoint, line.show)
     take_model(estimator, told.known)
     repeat(told.warnings)

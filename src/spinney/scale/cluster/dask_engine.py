@@ -80,7 +80,8 @@ class DaskEngine(Engine):
         self.running: set[Any] = set()
         self.helds: list[Held] = []
         self.parts: list[Part] = []
-        self.first_at: deque[str] = deque()
+        self.lacking: list[str] = []  # a worker of each host without kernels
+        self.first_at: deque[str] = deque()  # where tasks are begun that others wait for
         self.n_first = 0
         self.is_direct = True
         self.doubtful: list[str] = []  # keys of losses: a restart may have left them with the scheduler
@@ -96,15 +97,18 @@ class DaskEngine(Engine):
         return dict(self.client.scheduler_info(n_workers=-1)["workers"])
 
     def check_workers(self) -> None:
-        """Refuse workers that do not compute the same bits, and let each host compile once before others join in."""
+        """Refuse workers that do not compute the same bits, and see which hosts have no kernels yet."""
         compare_workers(self.here, self.client.run(describe_process, on_error="return"))
         lacking = self.client.run(lacks_kernels, on_error="ignore")
         hosts: dict[str, str] = {}
         for address, facts in self.list_workers().items():
             if lacking.get(address):
                 hosts.setdefault(facts["host"], address)
-        self.first_at = deque(hosts.values())
-        self.n_first = len(hosts)
+        self.lacking = list(hosts.values())
+
+    def compile_first(self) -> None:
+        """Let one task on each host without kernels end before others begin: they would all compile at once."""
+        self.first_at, self.n_first, self.lacking = deque(self.lacking), len(self.lacking), []
 
     def look(self) -> None:
         """Count workers and threads, now and then."""
@@ -144,6 +148,7 @@ class DaskEngine(Engine):
 
     def start(self, name: str, task: Callable[..., Any], part: Any, held: Held | None) -> Any:
         """Submit a task under a new key."""
+        self.refuse_dead()
         given = self.stand_in(part)
         values = (given,) if held is None else (self.realise(held), given)
         future = self.submit(
@@ -174,17 +179,31 @@ class DaskEngine(Engine):
             self.on_idle()
         if not futures:
             self.look()  # and raises where there is nobody to wait for
-        found = []
-        for future in futures:
-            if future in self.running:  # a task that was dropped may still report
-                self.running.discard(future)
-                outcome = self.judge(future)
-                if isinstance(outcome, Lost):
-                    self.doubtful.append(future.key)
-                found.append((future, outcome))
-        return found
+        futures = [future for future in futures if future in self.running]  # one that was dropped may still report
+        self.running.difference_update(futures)
+        outcomes = self.judge(futures)
+        self.doubtful += [future.key for future, outcome in outcomes if isinstance(outcome, Lost)]
+        self.n_first = max(self.n_first - sum(isinstance(outcome, Done) for _, outcome in outcomes), 0)
+        return outcomes
 
-    def judge(self, future: Any) -> Outcome:
+    def judge(self, futures: list[Any]) -> list[tuple[Any, Outcome]]:
+        """What has become of tasks; the results of all that have ended well come in one message."""
+        well = [future for future in futures if future.status == "finished"]
+        others = [future for future in futures if future.status != "finished"]
+        if len(well) > 1:
+            begun = time.monotonic()
+            try:
+                results = self.client.gather(well, direct=self.is_direct)
+            except Exception:  # noqa: BLE001  (whichever it is of, is seen one by one)
+                others += well
+            else:
+                self.is_direct = self.is_direct and time.monotonic() - begun < SLOW_SECONDS * len(well)
+                return [*zip(well, map(Done, results), strict=True), *((one, self.judge_one(one)) for one in others)]
+        else:
+            others += well
+        return [(future, self.judge_one(future)) for future in others]
+
+    def judge_one(self, future: Any) -> Outcome:
         """What has become of a task."""
         from asyncio import CancelledError
 
@@ -202,7 +221,6 @@ class DaskEngine(Engine):
         except (*gone, OSError, TimeoutError) as error:  # the last two on the way here
             return Lost(error.with_traceback(None))  # whose frames would keep futures, and so keys, alive
         self.is_direct = self.is_direct and time.monotonic() - begun < SLOW_SECONDS
-        self.n_first = max(self.n_first - 1, 0)
         return Done(result)
 
     def drop(self, tickets: Iterable[Any]) -> None:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 PATIENCE = 5
 """Waves of losses, without a single result between them, after which an engine gives up."""
 
+SHORT_AHEAD = 64
+"""Short tasks for each that is worth having under way."""
+
 NOTHING = object()
 
 
@@ -109,6 +112,9 @@ class Engine(ABC):
     def mend(self, values: Iterable[Any]) -> None:  # noqa: B027  (most have nothing to mend)
         """See after a loss which of these values, and of what they are made of, have to be made again."""
 
+    def compile_first(self) -> None:  # noqa: B027
+        """See that of the tasks to come no two compile the same kernels side by side."""
+
     def release(self, values: Iterable[Any]) -> None:  # noqa: B027
         """Let workers forget values that are not needed any more; where they are after all, they are made again."""
 
@@ -133,7 +139,13 @@ class Engine(ABC):
         return Held(name, make, sources)
 
     def map(
-        self, name: str, task: Callable[..., Any], parts: Iterable[Any], held: Held | None = None
+        self,
+        name: str,
+        task: Callable[..., Any],
+        parts: Iterable[Any],
+        held: Held | None = None,
+        *,
+        is_short: bool = False,
     ) -> Iterator[tuple[Any, Any]]:
         """Run `task(part)`, or `task(held value, part)`, for every part.
 
@@ -146,6 +158,8 @@ class Engine(ABC):
         parts : iterable
             Taken one by one, as tasks can begin: a later part may depend on earlier results.
         held : Held, optional
+        is_short : bool
+            Tasks take next to nothing: many are begun at once.
 
         Yields
         ------
@@ -153,6 +167,7 @@ class Engine(ABC):
             As they come, in any order.
         """
         work = _Work(self, name, task, iter(parts), held)
+        work.n_ahead = SHORT_AHEAD if is_short else 1
         try:
             while work.begin():
                 for ticket, outcome in self.wait():
@@ -200,10 +215,11 @@ class _Work:
         self.again: deque[Any] = deque()
         self.running: dict[Any, tuple[Any, int]] = {}  # ticket: its part, and the wave that it was begun in
         self.wave = self.n_in_vain = 0
+        self.n_ahead = 1
 
     def begin(self) -> bool:
         """Begin as many tasks as there is room for; False where all are done."""
-        while len(self.running) < self.engine.count_slots():
+        while len(self.running) < self.n_ahead * self.engine.count_slots():
             part = self.again.popleft() if self.again else next(self.waiting, NOTHING)
             if part is NOTHING:
                 break
