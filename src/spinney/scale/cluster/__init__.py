@@ -5,6 +5,7 @@
 | file | holds |
 |---|---|
 | `collections.py` | what a Dask collection is, its partitions, and the table that they make |
+| `file_rows.py` | rows of files that workers read themselves |
 | `engine.py` | who does the work: tasks over parts, added up, through losses |
 | `dask_engine.py` | an engine whose workers are those of a Dask cluster |
 | `workers.py` | whether all workers compute the same bits: versions, kernels, processors |
