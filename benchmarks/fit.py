@@ -20,8 +20,9 @@ from spinney import CARTClassifier, CARTRegressor
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-LEAST_RATIO = {"numeric": 10.0, "table": 5.0, "poisson": 3.0}
+LEAST_RATIO = {"numeric": 10.0, "table": 5.0, "poisson": 3.0, "absolute": 3.0}
 COUNT_ROWS, COUNT_FEATURES, COUNT_DEPTH = 50_000, 10, 12  # of the case by Poisson's deviance
+MEDIAN_ROWS, MEDIAN_FEATURES = (1_000, 4_000, 16_000, 64_000), 10  # of the cases by the absolute error
 # Ours may lie this far outside the range of the peer's seeds and still count as the same work.
 LEAF_SLACK = 0.02  # a share of the leaves
 SCORE_SLACK = 0.01  # accuracy or R2
@@ -93,6 +94,41 @@ def fit_poisson(scale: Scale) -> Answer:
     )
 
 
+def fit_absolute(n_rows: int, scale: Scale) -> Answer:
+    """Trees of full depth by criterion="absolute_error"; alike: the absolute error of their first test.
+
+    Deeper trees differ: tests of equal gain are many, and the peer draws among them.
+    """
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n_rows, MEDIAN_FEATURES))
+    y = X[:, 0] ** 2 + np.sin(X[:, 1]) + 0.3 * rng.standard_normal(n_rows)
+    ours, peer = alternate(
+        [
+            lambda _: CARTRegressor(criterion="absolute_error").fit(X, y),
+            lambda turn: DecisionTreeRegressor(criterion="absolute_error", random_state=turn).fit(X, y),
+        ],
+        scale.repeats,
+    )
+    found, expected = (first_error(runs.results[0].tree_) for runs in (ours, peer))
+    return Answer(
+        "fit",
+        f"absolute error, {n_rows:,} x {MEDIAN_FEATURES}",
+        str(ours.best),
+        str(peer.best),
+        peer.best.cpu / ours.best.cpu,
+        " x CPU",
+        LEAST_RATIO["absolute"],
+        is_alike=abs(found / expected - 1.0) < 1e-9,
+        note=f"error of the first test {found:.6f} / {expected:.6f}; clock {peer.best.wall / ours.best.wall:.3g} x",
+    )
+
+
+def first_error(tree: Any) -> float:
+    """Mean impurity of the branches of the root, of a tree by the names of scikit-learn."""
+    sides = [tree.children_left[0], tree.children_right[0]]
+    return float(np.average(tree.impurity[sides], weights=tree.weighted_n_node_samples[sides]))
+
+
 def run(scale: Scale) -> list[Answer]:
     answers: list[Answer] = []
     for at, split in enumerate(splits(scale)):
@@ -124,4 +160,6 @@ def run(scale: Scale) -> list[Answer]:
             ),
         )
     report(answers, fit_poisson(scale))
+    for n_rows in sorted({scale.rows(n) for n in MEDIAN_ROWS}):
+        report(answers, fit_absolute(n_rows, scale))
     return answers

@@ -18,10 +18,10 @@ missing="surrogate" judges a candidate by the rows of known value; once it has w
 the test that sends most of those rows the same way (`find_surrogates`), and rows of missing value go by that.
 
 Every finite float is a whole number over a power of two. Weights and targets are therefore scaled to whole
-numbers and summed without rounding, and gini, misclassification and squared_error are exact fractions: two
-gains are equal here if and only if they are equal in mathematics. entropy, sdr and poisson need a logarithm or a
-root; they are floats computed from exact sums, and gains within `TIE` of each other count as equal. The logarithms of
-poisson have `DIGITS` digits, since its impurity is a small difference of large numbers.
+numbers and summed without rounding, and gini, misclassification, squared_error and absolute_error are exact
+fractions: two gains are equal here if and only if they are equal in mathematics. entropy, sdr and poisson need a
+logarithm or a root; they are floats computed from exact sums, and gains within `TIE` of each other count as equal. The
+logarithms of poisson have `DIGITS` digits, since its impurity is a small difference of large numbers.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ class Node:
 class Sums:
     """Row count, weight, and the weighted target of a set of rows, in whole units.
 
-    `parts` is the weight of each class, or (sum of w*y, sum of w*y*y), with criterion="poisson" and (sum of w*y*log y).
+    `parts` is the weight of each class, or (sum of w*y, sum of w*y*y), with criterion="poisson" and (sum of w*y*log y),
+    with criterion="absolute_error" and the weight of each target that occurs.
     """
 
     n_rows: int
@@ -702,6 +703,10 @@ def add_up(problem: Problem, rows: list[int]) -> Sums:
         )
         if problem.criterion == "poisson":
             parts += (sum(w * times_log(y) for w, y in zip(weights, targets, strict=True)),)
+        if problem.criterion == "absolute_error":
+            parts += tuple(
+                sum(w for w, y in zip(weights, targets, strict=True) if y == level) for level in levels_of(problem)
+            )
     else:
         parts = tuple(sum(w for w, y in zip(weights, targets, strict=True) if y == c) for c in range(problem.n_classes))
     return Sums(len(rows), sum(weights), parts)
@@ -720,13 +725,20 @@ def impurity(problem: Problem, sums: Sums) -> Fraction | float:
         case "entropy" | "gain_ratio":
             shares = [part / sums.weight for part in sums.parts if part]
             return abs(math.fsum(share * math.log2(share) for share in shares))
-        case "squared_error":
-            return variance(problem, sums)
-        case "sdr":
-            return math.sqrt(variance(problem, sums))
+        case "squared_error" | "sdr":
+            found = variance(problem, sums)
+            return math.sqrt(found) if problem.criterion == "sdr" else found
         case "poisson":
             return half_deviance(problem, sums)
-    raise ValueError(f"unknown criterion {problem.criterion!r}")
+        case _:
+            return absolute_deviation(problem, sums)
+
+
+def absolute_deviation(problem: Problem, sums: Sums) -> Fraction:
+    """Mean distance of the targets from their median."""
+    middle = median(problem, sums)
+    pairs = zip(levels_of(problem), sums.parts[2:], strict=True)
+    return sum(w * abs(y * problem.target_unit - middle) for y, w in pairs) / sums.weight
 
 
 @cache
@@ -754,8 +766,28 @@ def variance(problem: Problem, sums: Sums) -> Fraction:
     return Fraction(sum_wyy * sums.weight - sum_wy**2, sums.weight**2) * problem.target_unit**2
 
 
+def levels_of(problem: Problem) -> list[int]:
+    """The targets that occur, ascending."""
+    return sorted(set(problem.targets))
+
+
+def median(problem: Problem, sums: Sums) -> Fraction:
+    """The least target up to which more than half the weight lies, or the middle of two where it is exactly half."""
+    held = [(y, w) for y, w in zip(levels_of(problem), sums.parts[2:], strict=True) if w]
+    below = 0
+    for k, (y, w) in enumerate(held):
+        below += w
+        if 2 * below > sums.weight:
+            return y * problem.target_unit
+        if 2 * below == sums.weight:
+            return Fraction(y + held[k + 1][0], 2) * problem.target_unit
+    raise AssertionError
+
+
 def mean(problem: Problem, sums: Sums) -> Fraction:
-    """Mean of the target, or the share of the second class."""
+    """Mean of the target, by the absolute error its median, or the share of the second class."""
+    if problem.criterion == "absolute_error":
+        return median(problem, sums)
     if problem.n_classes is None:
         return Fraction(sums.parts[0], sums.weight) * problem.target_unit
     return Fraction(sums.parts[-1], sums.weight)

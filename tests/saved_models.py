@@ -15,7 +15,9 @@ from spinney import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
     GradientBoostingClassifier,
+    GradientBoostingRanker,
     GradientBoostingRegressor,
+    GradientBoostingSurvival,
     ID3Classifier,
     ID3Regressor,
     RandomForestClassifier,
@@ -27,8 +29,8 @@ from spinney import (
 N_ROWS = 120
 
 
-def make_data(n_classes=2, *, has_levels=True, has_missing=True, is_named=False, seed=0):
-    """Two numbers, a category and a count; a target of classes, or of numbers for n_classes=0."""
+def make_data(n_classes=2, *, has_levels=True, has_missing=True, is_named=False, to_target=None, seed=0):
+    """Two numbers, a category and a count; a target of classes, or of numbers for n_classes=0, as `to_target` says."""
     rng = np.random.default_rng(seed)
     X = np.column_stack([
         rng.normal(size=N_ROWS), rng.normal(size=N_ROWS).round(1), rng.integers(0, 5, N_ROWS), rng.poisson(2, N_ROWS)
@@ -39,6 +41,8 @@ def make_data(n_classes=2, *, has_levels=True, has_missing=True, is_named=False,
     y = score if n_classes == 0 else np.argsort(np.argsort(score)) * n_classes // N_ROWS
     if n_classes:
         y = np.array(["ash", "birch", "cedar", "damson", "elder"])[y]
+    if to_target is not None:
+        y = to_target(y)
     if is_named:
         import pyarrow as pa
 
@@ -55,6 +59,14 @@ def gradient(y, raw):
 
 def hessian(y, raw):  # noqa: ARG001
     return np.ones_like(y)
+
+
+def to_relevance(score):
+    return np.clip(np.round(score + 1.0), 0.0, 4.0)
+
+
+def to_times(score):
+    return np.exp(score) * np.where(np.arange(len(score)) % 3 == 0, -1.0, 1.0)  # a third is censored
 
 
 WITH_LEVELS = {"categorical_features": [2]}
@@ -108,6 +120,16 @@ MODELS = {  # name: estimator, classes, options of the data
         0,
         {},
     ),
+    "boosting ranks": (
+        GradientBoostingRanker(**plain(n_estimators=8, random_state=4, **WITH_LEVELS)), 0, {"to_target": to_relevance}
+    ),
+    "boosting times": (
+        GradientBoostingSurvival(**plain(n_estimators=8, random_state=4, **WITH_LEVELS)), 0, {"to_target": to_times}
+    ),
+    "boosting lifetimes": (
+        GradientBoostingSurvival(**plain(loss="aft", distribution="extreme", n_estimators=5)), 0,
+        {"to_target": to_times},
+    ),
     "stacking": (
         StackingClassifier(
             [("forest", RandomForestClassifier(n_estimators=5)), ("tree", C45Classifier())],
@@ -151,4 +173,4 @@ def fit(name):
 
 def all_methods():
     """Names of public estimators."""
-    return [name for name in spinney.__all__ if name.endswith(("Classifier", "Regressor"))]
+    return [name for name in spinney.__all__ if name.endswith(("Classifier", "Regressor", "Ranker", "Survival"))]

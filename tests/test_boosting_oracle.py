@@ -20,7 +20,8 @@ import strategies
 from spinney import _jit
 from spinney._types import CONTROL_SIZE, N_CODES, OFFSET, SUBSET
 from spinney.ensemble.boosting import BoostedRows, Boosting, Constraints
-from spinney.ensemble.losses import make_loss, row_weights
+from spinney.ensemble.loss_names import make_loss
+from spinney.ensemble.losses import row_weights
 from spinney.table.binning import bin_table
 from spinney.tree.boost import BoostParams
 

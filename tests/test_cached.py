@@ -103,7 +103,7 @@ def test_threads_lay_out_the_bits_of_a_forest_once(monkeypatch):
     kernels = _jit.load_compiled()
     fresh = replace(model.forest_)
     calls = counted(monkeypatch, forests, "lay_bits")
-    found = at_once(lambda: fresh.bits(X.dtype, kernels))
+    found = at_once(lambda: fresh.bits(X, kernels))
     assert len(calls) == 1
     assert all(bits is found[0] for bits in found)
     state = fresh.__getstate__()

@@ -610,7 +610,10 @@ def check_tree(table, parameters, root):
         assert node is root or node.n_rows >= parameters.get("min_samples_leaf", 1)
         assert node.depth <= parameters.get("max_depth", math.inf)
         if "monotonic" not in parameters:
-            if table.n_classes is None:
+            if parameters.get("criterion") == "absolute_error":
+                loss = sum(w * abs(y - Fraction(node.value)) for y, w in rows)
+                assert all(loss <= sum(w * abs(y - other) for y, w in rows) * (1 + 1e-12) for other, _ in rows)
+            elif table.n_classes is None:
                 assert node.value == float(sum(w * y for y, w in rows) / weight)
             else:
                 shares = [sum(w for y, w in rows if y == c) / weight for c in range(table.n_classes)]

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from spinney.estimators.id3 import ID3Classifier, ID3Regressor
     from spinney.estimators.oob_selector import OOBSelector
     from spinney.estimators.random_forest import RandomForestClassifier, RandomForestRegressor
+    from spinney.estimators.ranker import GradientBoostingRanker
     from spinney.estimators.saving import load_model
     from spinney.estimators.stacking import StackingClassifier, StackingRegressor
+    from spinney.estimators.survival import GradientBoostingSurvival
     from spinney.estimators.trace import trace
     from spinney.model.adaboost_bounds import rounds_to_fit, training_bound
     from spinney.model.base_predictor import Predictor
@@ -55,7 +57,9 @@ _HOMES = {
     "ExtraTreesClassifier": "spinney.estimators.extra_trees",
     "ExtraTreesRegressor": "spinney.estimators.extra_trees",
     "GradientBoostingClassifier": "spinney.estimators.gradient_boosting",
+    "GradientBoostingRanker": "spinney.estimators.ranker",
     "GradientBoostingRegressor": "spinney.estimators.gradient_boosting",
+    "GradientBoostingSurvival": "spinney.estimators.survival",
     "ID3Classifier": "spinney.estimators.id3",
     "ID3Regressor": "spinney.estimators.id3",
     "OOBSelector": "spinney.estimators.oob_selector",
@@ -106,7 +110,9 @@ __all__ = [
     "ExtraTreesClassifier",
     "ExtraTreesRegressor",
     "GradientBoostingClassifier",
+    "GradientBoostingRanker",
     "GradientBoostingRegressor",
+    "GradientBoostingSurvival",
     "ID3Classifier",
     "ID3Regressor",
     "OOBSelector",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from spinney._types import ENTROPY, GINI, MISCLASSIFICATION, POISSON, SDR, SQUARED_ERROR
+from spinney._types import ABSOLUTE_ERROR, ENTROPY, GINI, MISCLASSIFICATION, POISSON, SDR, SQUARED_ERROR
 
 
 class Criterion(NamedTuple):
@@ -16,6 +16,7 @@ class Criterion(NamedTuple):
     impurity: str  # what people call the impurity of a node
     decrease: str  # what people call the worth of a test
     has_origin: bool = False  # targets are counted from 0, not from their mean: its formula asks for their ratio
+    is_median: bool = False  # nodes predict the median of their targets, not the mean
 
 
 CRITERIA = {
@@ -26,6 +27,9 @@ CRITERIA = {
     "squared_error": Criterion(SQUARED_ERROR, 2, False, "variance", "decrease of the variance"),
     "sdr": Criterion(SDR, 1, True, "standard deviation", "standard deviation reduction"),
     "poisson": Criterion(POISSON, 1, False, "half Poisson deviance", "decrease of the deviance", has_origin=True),
+    "absolute_error": Criterion(
+        ABSOLUTE_ERROR, 1, False, "absolute deviation", "decrease of the deviation", is_median=True
+    ),
 }
 ALIASES = {"log_loss": "entropy", "friedman_mse": "squared_error"}
 """What scikit-learn calls criteria besides: the tests that they choose are the same."""

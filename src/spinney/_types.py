@@ -35,6 +35,7 @@ ENTROPY = 2
 MISCLASSIFICATION = 3
 SDR = 4
 POISSON = 5
+ABSOLUTE_ERROR = 6
 
 # what a node asks
 LEAF = 0
@@ -138,6 +139,9 @@ HISTOGRAM_STRIDE = NARROW_CODES + 8
 SHARD_ROWS = 1024  # neighbouring rows of a table that one thread takes
 
 PLANE_LEAVES = 16  # of trees as bits: leaves in a plane; see `kernels.predict.bits`
+SYMMETRIC_ROWS = 1024  # rows of a block that symmetric trees are asked for; see `kernels.predict.symmetric`
+SYMMETRIC_TREES = 8  # whose leaves are added up together
+SYMMETRIC_TESTS = 3  # of a tree that are asked together
 SHAP_ROWS = 64  # rows that go through a tree together for SHAP values: loops over them are what costs
 SHAP_POINTS = 8  # of a quadrature that are held at once
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from spinney.tree.forest import Forest
+
 COMPILE_ALL_SECONDS = 600.0  # until another process that compiles is no longer waited for
 END_SECONDS = 0.5  # until it has ended, when asked to
 # What that process does first: its stdin is a pipe that nobody writes to, and ends when this process does, however.
@@ -123,6 +125,7 @@ def _boost(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
     from spinney import _jit
     from spinney.estimators.adaboost import AdaBoostClassifier
     from spinney.estimators.gradient_boosting import GradientBoostingClassifier, GradientBoostingRegressor
+    from spinney.estimators.ranker import GradientBoostingRanker
     from spinney.model.packed_forest import pack_values
     from spinney.tree.predict import FEWEST_TREES
 
@@ -147,10 +150,12 @@ def _boost(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
     for values in (tall[:64], tall[:64].astype(np.float32)):  # rows and trees enough for bits
         numeric.predict(values)
         _jit.load_compiled().predict.one_row.add_up(packed, values[0], np.zeros(1))
+        _score(numeric.forest_, values)
     for values in (X, X / 3.0):  # bins: of float32 where that loses nothing; by weights where values share a bin
         GradientBoostingRegressor(**one, max_bins=2, loss="absolute_error").fit(values, y, 1.0 + y)
     GradientBoostingRegressor(**one, max_bins=2, candidates="hessian").fit(X, y)
     GradientBoostingRegressor(**one, loss=(lambda y, raw: raw - y, lambda y, raw: 1.0 + 0.0 * y * raw)).fit(X, y)
+    GradientBoostingRanker(**one).fit(X, y)
     for n_classes in (2, 3):
         labels = y % n_classes
         boosted = GradientBoostingClassifier(**{**one, "subsample": 0.5}, random_state=0)
@@ -158,6 +163,29 @@ def _boost(X: NDArray[np.float64], y: NDArray[np.int64]) -> None:
         reweighted = AdaBoostClassifier(n_estimators=1).fit(X, labels)
         reweighted.predict(X)
     reweighted.forest_.check()
+
+
+def _score(forest: Forest, values: NDArray[Any]) -> None:
+    """Compile what imported models ask for: linear leaves in rounds, and symmetric trees of few thresholds and many."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from spinney import _jit
+    from spinney.tree.forest import join_trees
+    from spinney.tree.linear import LinearLeaves
+    from spinney.tree.predict import score_at_once
+    from spinney.tree.subtree import cut_nodes
+    from spinney.tree.symmetric import BYTE_THRESHOLDS
+
+    nothing = np.zeros(0)
+    first = np.zeros(forest.n_nodes + 1, np.int64)
+    linear = replace(forest, linear=LinearLeaves(first, nothing.astype(np.int32), nothing, nothing))
+    stump = cut_nodes(forest[0], [1, 2])  # the children of the root
+    many = [replace(stump, threshold=np.where(stump.is_leaf, 0.0, i)) for i in range(BYTE_THRESHOLDS + 1)]
+    for trees in (linear, join_trees([stump]), join_trees(many)):
+        k = _jit.load_compiled()
+        score_at_once(trees, range(len(trees)), values, 0, len(values), np.zeros((1, len(values))), k, n_raw=1)
 
 
 @contextlib.contextmanager

@@ -16,13 +16,13 @@ from fast import compiled
 from spinney import GradientBoostingRegressor, _jit
 from spinney.ensemble.initial_score import find_start
 from spinney.ensemble.links import LINKS, respond, respond_one
+from spinney.ensemble.loss_names import make_loss
 from spinney.ensemble.losses import (
     Custom,
     Loss,
     RoundRows,
     Softmax,
     find_constant,
-    make_loss,
     mean_derivatives,
     row_weights,
     weighted_mean,

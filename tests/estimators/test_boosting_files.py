@@ -8,7 +8,9 @@ import pytest
 
 import saved_models
 from damaged_models import check_damages, load_changed, put
-from spinney.ensemble import losses
+from spinney.ensemble import loss_names, losses
+from spinney.ensemble.ranking_loss import LambdaRank
+from spinney.ensemble.survival_losses import AFT, Cox
 from spinney.estimators.kept import take_fitted
 from spinney.model.container import BrokenFileError
 
@@ -131,6 +133,13 @@ def test_f14_the_message_names_what_is_wrong(name, attribute, value, words, fitt
         (losses.Softmax, {"n_classes": 3, "n_raw": 4, "parameter": 2.0}),
         (losses.SquaredError, {"parameter": 1.0}),
         (losses.LogLoss, {"n_classes": 9}),
+        (LambdaRank, {"metric": "auc", "truncation": 30, "places": 10}),
+        (LambdaRank, {"metric": "ndcg", "truncation": 0, "places": 10}),
+        (Cox, {"times": np.array([1.0, 2.0]), "hazards": np.array([0.1])}),
+        (Cox, {"times": np.array([2.0, 1.0]), "hazards": np.array([0.1, 0.2])}),
+        (Cox, {"times": "1", "hazards": "2"}),
+        (AFT, {"distribution": "normal", "sigma": -1.0}),
+        (AFT, {"distribution": "cauchy", "sigma": 1.0}),
     ],
 )
 def test_f14_numbers_of_a_loss_are_checked(loss, numbers):
@@ -139,10 +148,13 @@ def test_f14_numbers_of_a_loss_are_checked(loss, numbers):
 
 
 def test_every_loss_by_name_can_be_stored():
-    makers = [losses.make_loss(name) for name in losses.NUMBERS] + [losses.make_loss("quantile", alpha=[0.1, 0.9])]
-    makers += [losses.make_loss(name, n_classes=2) for name in losses.CLASSES] + [
-        losses.make_loss("log_loss", n_classes=4)
+    makers = [loss_names.make_loss(name) for name in loss_names.NUMBERS] + [
+        loss_names.make_loss("quantile", alpha=[0.1, 0.9])
     ]
-    assert {type(loss) for loss in makers} == set(losses.STORED)
+    makers += [loss_names.make_loss(name, n_classes=2) for name in loss_names.CLASSES] + [
+        loss_names.make_loss("log_loss", n_classes=4)
+    ]
+    makers += [LambdaRank("map", 30, 10), Cox(), AFT("normal", 1.0)]
+    assert {type(loss) for loss in makers} == set(loss_names.STORED)
     for loss in makers:
         assert vars(type(loss).restore(dict(vars(loss)))) == vars(loss)

@@ -33,6 +33,8 @@ OPTIONS = {  # such that a fit has as many attributes as one can have
     "BaggingRegressor": {"n_estimators": 4, "oob_score": True, "random_state": 0},
     "GradientBoostingClassifier": {**EARLY, "class_weight": "balanced"},
     "GradientBoostingRegressor": {**EARLY, "subsample": 0.5},
+    "GradientBoostingRanker": {**EARLY, "n_iter_no_change": None},
+    "GradientBoostingSurvival": {**EARLY, "subsample": 0.5},
     "AdaBoostClassifier": EARLY,
     "AdaBoostRegressor": EARLY,
     "StackingClassifier": {
@@ -133,7 +135,9 @@ FREE = {
 def fit(cls, **options):
     """A fitted estimator with names of columns."""
     n_classes = 2 if cls.__name__.endswith("Classifier") else 0
-    return cls(**options).fit(*saved_models.make_data(n_classes, is_named=True))
+    targets = {"Ranker": saved_models.to_relevance, "Survival": saved_models.to_times}
+    to_target = next((way for kind, way in targets.items() if cls.__name__.endswith(kind)), None)
+    return cls(**options).fit(*saved_models.make_data(n_classes, is_named=True, to_target=to_target))
 
 
 @pytest.mark.parametrize("name", sorted(estimator_names().values()))

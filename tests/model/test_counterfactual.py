@@ -3,6 +3,7 @@
 from itertools import product
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import spinney
@@ -149,8 +150,26 @@ def test_what_is_asked_wrongly_is_told():
     for limits in ((3.0, 1.0), (np.nan, 1.0), [0.0, 1.0, 2.0], 3.0):
         with pytest.raises(ValueError, match="ranges: x0 "):
             counterfactual(predictor, X[0], wanted=(0.0, 1.0), ranges={"x0": limits})
+    with pytest.raises(ValueError, match=r"ranges: 'x1' may not change, since vary=\['x0'\] leaves it out"):
+        counterfactual(predictor, X[0], wanted=(0.0, 1.0), vary=["x0"], ranges={"x1": (0.0, 1.0)})
     classes = spinney.CARTClassifier(categorical_features=[2]).fit(X, SCORE > 4.0).predictor()
     with pytest.raises(ValueError, match="'maybe' is no class"):
         counterfactual(classes, X[0], wanted="maybe")
     with pytest.raises(ValueError, match="no level"):
         counterfactual(classes, X[0], ranges={2: [9.0]})
+
+
+def test_dates_change_by_their_parts():
+    days = np.datetime64("2024-03-04") + np.arange(0, 600, 25)
+    table = pa.table({"x": np.arange(24.0), "sold": days})
+    model = spinney.CARTClassifier().fit(table, days.astype("datetime64[M]").astype(int) % 12 >= 6)
+    row = table.slice(0, 1)
+    found = spinney.explain(model, row, vary=["sold.month"])
+    assert [change.column for change in found.counterfactual.changes] == ["sold.month"]
+    for ask in (
+        lambda: spinney.explain(model, row, vary=["sold"]),
+        lambda: spinney.explain(model, row, ranges={"sold": (0, 1)}),
+        lambda: spinney.dependence(model, table, "sold"),
+    ):
+        with pytest.raises(ValueError, match=r"'sold' is a column of dates.* name some of sold.year, sold.month"):
+            ask()

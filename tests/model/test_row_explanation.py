@@ -67,3 +67,64 @@ def test_of_several_quantiles_the_answer_is_the_one_that_is_explained():
     model = spinney.GradientBoostingRegressor(**loss).fit(X, X[:, 0])
     found = spinney.explain(model, X[:1])
     assert found.score == pytest.approx(found.answer)
+
+
+X = np.random.default_rng(0).normal(size=(200, 3))
+Y = np.exp(X[:, 0])
+
+
+@pytest.mark.parametrize(
+    ("model", "unit", "to_answer"),
+    [
+        (spinney.GradientBoostingClassifier(n_estimators=5), "log-odds", lambda raw: 1.0 / (1.0 + np.exp(-raw))),
+        (
+            spinney.GradientBoostingClassifier(n_estimators=5, loss="exponential"),
+            "half the log-odds",
+            lambda raw: 1.0 / (1.0 + np.exp(-2.0 * raw)),
+        ),
+        (spinney.GradientBoostingRegressor(n_estimators=5, loss="poisson"), "logarithm of the mean", np.exp),
+        (spinney.GradientBoostingRegressor(n_estimators=5, loss="gamma"), "logarithm of the mean", np.exp),
+        (spinney.GradientBoostingRegressor(n_estimators=5), None, lambda raw: raw),
+        (spinney.RandomForestClassifier(n_estimators=5, random_state=0), None, lambda raw: raw),
+    ],
+)
+def test_scores_say_what_they_are(model, unit, to_answer):
+    is_classes = hasattr(model, "predict_proba")
+    model.fit(X, Y > 1.0 if is_classes else Y)
+    row = X[np.argmax(Y)]
+    found = spinney.explain(model, row)
+    assert found.unit == unit
+    expected = model.predict_proba([row])[0, 1] if is_classes else model.predict([row])[0]
+    assert to_answer(found.score) == pytest.approx(expected)
+    assert (f"({unit})" in str(found)) == (unit is not None)
+    if is_classes:
+        told = spinney.explain(model, row, background=X[:9])
+        assert told.unit == unit
+
+
+def test_differences_of_scores_of_several_classes_are_log_odds():
+    model = spinney.GradientBoostingClassifier(n_estimators=5).fit(X, np.digitize(Y, [0.5, 1.0, 2.0]))
+    found = spinney.explain(model, X[0])
+    assert found.unit.startswith("log-odds, up to a constant")
+    scores, shares = model.decision_function(X[:1])[0], model.predict_proba(X[:1])[0]
+    assert found.score == pytest.approx(scores[found.answer])
+    assert scores[1] - scores[0] == pytest.approx(np.log(shares[1] / shares[0]))
+
+
+def test_a_median_tells_what_its_trees_say():
+    model = spinney.AdaBoostRegressor(n_estimators=20, random_state=0).fit(X, Y)
+    found = spinney.explain(model, X[0])
+    said = model.predictor().predict_trees(X[:1])[:, 0]
+    weights = model.predictor().weights
+    votes = found.votes
+    assert votes.n_trees == len(said) == len(weights)
+    assert votes.share_below == pytest.approx(weights[said < found.answer].sum() / weights.sum())
+    assert votes.share_above == pytest.approx(weights[said > found.answer].sum() / weights.sum())
+    for quartile, share in ((votes.low, 0.25), (votes.high, 0.75)):
+        assert weights[said < quartile].sum() / weights.sum() < share
+        assert weights[said <= quartile].sum() / weights.sum() >= share * (1.0 - 1e-12)
+    assert f"the weighted median of {len(said)} trees" in str(found)
+    assert "give background= rows" in str(found)
+    told = spinney.explain(model, X[0], background=X[:9])
+    assert told.votes is None
+    assert told.score == pytest.approx(found.answer)

@@ -103,7 +103,7 @@ def test_values_and_base_add_up_to_what_the_model_says(name):
     np.testing.assert_allclose(three_axes(found.values).sum(axis=1) + found.base, raw, rtol=1e-11, atol=1e-11)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "cart linear"])
+@pytest.mark.parametrize("name", NAMES)
 def test_interactions_are_shapleys(name):
     model, X = rows_of(name)
     found = model.shap_values(X, interactions=True)
@@ -251,9 +251,6 @@ def test_what_cannot_be_is_refused_with_a_way_out():
     boosted, X = rows_of("boosting")
     with pytest.raises(ValueError, match="needs background rows"):
         boosted.shap_values(X, output="probability")
-    linear, X = rows_of("cart linear")
-    with pytest.raises(ValueError, match="linear leaves"):
-        linear.shap_values(X, interactions=True)
     stack = spinney.StackingRegressor([("tree", spinney.CARTRegressor())]).fit(np.eye(20), np.arange(20.0))
     with pytest.raises(ValueError, match="no trees of one forest"):
         stack.shap_values(np.eye(20))

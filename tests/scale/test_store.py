@@ -215,7 +215,7 @@ def test_codes_that_stand_for_nothing_are_refused(folder):
         writer = block_files.BlockWriter(kept / "rows.bin")
         for lo in range(0, 9000, 4096):
             writer.write(rows[lo * stride : (lo + 4096) * stride])
-        spinney.model.container.write(kept / "about.spn", about.arrays, {"digest": writer.close()})
+        spinney.model.container.write(kept / "about.spn", about.arrays, {**about.text, "digest": writer.close()})
         with pytest.raises(BrokenFileError, match="block 0 has a code that stands for nothing"):
             model.fit(spinney.scan(folder))
         for one in kept.iterdir():

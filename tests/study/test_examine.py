@@ -26,6 +26,7 @@ from spinney.study.folds import make_folds, recall_folds
 from spinney.study.housing_evidence import find_best_ensemble, list_learning_curves, rehearse_figure
 from spinney.study.housing_setup import cut_rows
 from spinney.study.methods import choose_methods, known_methods
+from spinney.study.reasons import explain_answers
 from spinney.study.result import Curve, Figure
 from spinney.study.staged import list_points
 from spinney.study.tree_view import view_tree
@@ -536,3 +537,13 @@ def test_reasons_add_up_to_the_answers(key):
     answers = [sums[place] for place in reasons.chosen]
     assert answers == sorted(answers, reverse=True)
     assert (answers[0], answers[-1]) == (max(sums), min(sums))
+
+
+def test_reasons_are_those_of_the_class_that_is_asked_for_also_where_classes_are_numbers():
+    y = np.array([3, 5, 5, 9] * 5)
+    data = prepare(pa.table({"x": np.arange(20.0) % 4, "y": y}), "y", task="classification")
+    model = CARTClassifier().fit(data.X, data.y)
+    label = choose_output(model, data)[1]
+    assert label == "5"
+    assert explain_answers(model, data, label=label).label == "5"
+    assert explain_answers(model, data).label == "9"

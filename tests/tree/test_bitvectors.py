@@ -1,5 +1,7 @@
 """Trees as tests and bits against a walk down each of them: the same additions, so the same bits."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,6 +15,7 @@ from spinney.tree import bitvectors, predict
 from spinney.tree.bitvectors import round_down
 from spinney.tree.broken import BrokenTreeError
 from spinney.tree.forest import join_trees
+from spinney.tree.linear import LinearLeaves
 
 
 def draw_table(n_rows, seed, dtype, share_missing=0.1):
@@ -53,9 +56,9 @@ def test_bits_say_what_a_walk_says(n_leaves, dtype, monkeypatch):
     assert model.forest_.most_leaves == n_leaves
     new = draw_table(1000, 99, dtype)[0]
     calls = []
-    score = boosted_scores.score_bits
+    score = boosted_scores.score_at_once
     noting = lambda *args, **options: (calls.append(1), score(*args, **options))  # noqa: E731
-    monkeypatch.setattr(boosted_scores, "score_bits", noting)
+    monkeypatch.setattr(boosted_scores, "score_at_once", noting)
     np.testing.assert_array_equal(raw_of(model, new), walk(model, new, monkeypatch))
     assert calls or _jit.load_compiled() is _jit.interpreted()  # nothing is asked that is not compiled
 
@@ -75,9 +78,28 @@ def test_what_bits_cannot_say_is_walked():
     few = plain(n_estimators=3, n_jobs=1)
     wide = GradientBoostingRegressor(**few | {"max_leaf_nodes": 257, "min_samples_leaf": 1}).fit(X, y)
     assert not wide.forest_.can_be_bits
-    X[:, 1] = np.arange(len(X)) % 5
-    levels = GradientBoostingRegressor(**few, categorical_features=[1]).fit(X, y)
-    assert len(levels.forest_.subsets) == 0 or not levels.forest_.can_be_bits
+    assert not Chance(1, 0, n_sides=3).forest(9).can_be_bits  # some test has a branch of its own for missing values
+
+
+def test_more_masks_of_levels_than_there_is_room_for_are_walked(monkeypatch):
+    forest = Chance(1, 0, has_subsets=True, n_sides=2).forest(9)
+    assert len(forest.subsets) > 0
+    assert forest.can_be_bits
+    monkeypatch.setattr(bitvectors, "MOST_MASKS", 100)
+    assert not bitvectors.can_be_bits(forest)
+
+
+def test_categories_are_looked_up_as_a_walk_asks_for_them(monkeypatch):
+    X, y = draw_table(3000, 1, np.float64)
+    X[:, 1] = np.arange(len(X)) % 70
+    X[::7, 1] = np.nan
+    model = GradientBoostingRegressor(**plain(n_estimators=20, n_jobs=1), categorical_features=[1])
+    model.fit(X, y + (X[:, 1] % 3 == 0))
+    assert len(model.forest_.subsets) > 0
+    assert model.forest_.can_be_bits
+    new = X[:500].copy()
+    new[::3, 1] = 1000.0  # a level that is none
+    np.testing.assert_array_equal(raw_of(model, new), walk(model, new, monkeypatch))
 
 
 def test_a_tree_of_one_leaf():
@@ -87,9 +109,10 @@ def test_a_tree_of_one_leaf():
 
 
 @pytest.mark.parametrize("k", ["compiled", "interpreted"])
+@pytest.mark.parametrize("has_subsets", [False, True])
 @given(st.integers(0, 2**32 - 1), st.integers(1, 9), st.integers(0, 4), st.sampled_from([np.float32, np.float64]))
-def test_sums_of_forests_by_chance_have_the_same_bits(k, seed, n_trees, n_classes, dtype):
-    chance = Chance(seed, n_classes, n_sides=2)
+def test_sums_of_forests_by_chance_have_the_same_bits(k, has_subsets, seed, n_trees, n_classes, dtype):
+    chance = Chance(seed, n_classes, n_sides=2, has_subsets=has_subsets)
     trees = [chance.tree() for _ in range(n_trees)]
     forest = join_trees(trees)
     assert forest.can_be_bits
@@ -102,7 +125,7 @@ def test_sums_of_forests_by_chance_have_the_same_bits(k, seed, n_trees, n_classe
     is_single = votes.shape[1] == 1
     sums = found.reshape(1, -1) if is_single else found
     kernels = _jit.load_compiled() if k == "compiled" else _jit.interpreted()
-    predict.score_bits(forest, range(n_trees), values, lo, hi, sums, kernels, n_raw=int(is_single))
+    predict.score_at_once(forest, range(n_trees), values, lo, hi, sums, kernels, n_raw=int(is_single))
     assert found.tobytes() == votes.tobytes()
 
 
@@ -132,3 +155,40 @@ def test_rows_of_another_width_are_refused():
 def test_a_rounded_threshold_parts_float32_values_as_the_exact_one(threshold, value):
     rounded = round_down(np.array([threshold]))
     assert (np.float32(value) <= rounded[0]) == (value <= threshold)
+
+
+def with_linear_leaves(forest, seed):
+    """The forest with models in some leaves, of its two columns of numbers."""
+    rng = np.random.default_rng(seed)
+    n_terms = np.where(forest.is_leaf, rng.integers(0, 4, forest.n_nodes), 0)
+    n = int(n_terms.sum())
+    feature = rng.integers(0, 2, n).astype(np.int32)
+    first = np.concatenate([[0], np.cumsum(n_terms)])
+    return replace(forest, linear=LinearLeaves(first, feature, rng.normal(size=n), rng.normal(size=n)))
+
+
+@pytest.mark.parametrize("share_missing", [0.0, 0.2])
+@pytest.mark.parametrize("k", ["compiled", "interpreted"])
+@given(st.integers(0, 2**32 - 1), st.integers(1, 9), st.sampled_from([np.float32, np.float64]))
+def test_linear_leaves_have_the_same_bits(k, share_missing, seed, n_trees, dtype):
+    chance = Chance(seed, 0, n_sides=2)
+    forest = with_linear_leaves(chance.forest(n_trees), seed)  # infinity is among its thresholds
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(70, forest.n_features)).astype(dtype)
+    values[rng.random(values.shape) < share_missing] = np.nan
+    expected, found = np.zeros((2, 1, 70))
+    boosted_scores.add_linear_rounds(forest, range(n_trees), values, 3, 69, expected)
+    kernels = _jit.load_compiled() if k == "compiled" else _jit.interpreted()
+    predict.score_at_once(forest, range(n_trees), values, 3, 69, found, kernels, n_raw=1)
+    assert found.tobytes() == expected.tobytes()
+
+
+def test_tests_that_ask_only_for_missing_values_are_left_out_where_none_is_missing():
+    chance = Chance(3, 0, n_sides=2)
+    forest = chance.forest(9)
+    assert forest.asks_missing
+    known = np.zeros((40, forest.n_features))
+    holes = np.full_like(known, np.nan)
+    short, full = (forest.bits(values, _jit.load_compiled()) for values in (known, holes))
+    assert len(short.trees.rank) < len(full.trees.rank)
+    assert np.diff(full.trees.first_leaf).tolist() == forest.n_leaves.tolist()

@@ -50,7 +50,7 @@ def test_every_criterion_of_classes(data, criterion, missing):
     assert_grows_as_naive(table, {"criterion": criterion, "missing": missing})
 
 
-@given(st.data(), st.sampled_from(["squared_error", "sdr"]), st.sampled_from(["learned", "branch"]))
+@given(st.data(), st.sampled_from(["squared_error", "sdr", "absolute_error"]), st.sampled_from(["learned", "branch"]))
 def test_every_criterion_of_numbers(data, criterion, missing):
     table = data.draw(strategies.tables(is_regression=True))
     assert_grows_as_naive(table, {"criterion": criterion, "missing": missing})

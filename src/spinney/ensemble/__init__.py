@@ -10,11 +10,16 @@
 | `adaboost.py` | AdaBoost's rounds: weights of members and rows |
 | `adaboost_trees.py` | its trees, on codes that are made once |
 | `boosting.py` | one round of gradient boosting |
+| `gradient_sampling.py` | its bags by the size of gradients |
+| `dropout.py` | its rounds that leave out trees before them: DART |
 | `rounds.py` | the loop over rounds: measure, record, stop |
 | `oob_stopping.py` | stop by the rows that each round leaves out |
 | `held_out.py` | rows that are held out, and how well they are predicted |
 | `boosting_defaults.py` | the rules for "auto" |
-| `losses.py` | losses: start, checks, derivatives, name |
+| `losses.py` | losses: start, checks, derivatives |
+| `ranking_loss.py` | the loss of lists that are put in order |
+| `survival_losses.py` | losses of times, some of them censored |
+| `loss_names.py` | losses by name, and those that files hold |
 | `best_constant.py` | the constant of least loss |
 | `initial_score.py` | the same beside `init_score` |
 | `links.py` | from raw scores to answers |

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._elementary import log_one
-from spinney.table.fixed_point import Weights, fix_weights, scale, sum_bits, weigh, weighted_sum
+from spinney.table.fixed_point import Weights, fix_weights, scale, sum_bits, weigh
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -33,13 +33,26 @@ def row_weights(weight: Floats | None, n_rows: int) -> Weights:
 
 def weighted_mean(x: Floats, weights: Weights) -> float:
     """Mean of finite x, the same for any order of rows; infinite where some x is not finite."""
-    greatest = float(np.max(np.abs(x)))
+    return mean_of_blocks(lambda: [(x, weights)], weights)
+
+
+def mean_of_blocks(blocks: Callable[[], Iterable[tuple[Floats, Weights]]], weights: Weights) -> float:
+    """The same of rows that come in blocks, as often as asked for: x, and the weights with the values of its rows.
+
+    weights: of all rows, perhaps without values.
+    """
+    greatest = max(float(np.max(np.abs(x))) for x, _ in blocks())
     if greatest == 0.0 or not math.isfinite(greatest):
         return greatest if greatest == 0.0 else math.inf
     exponent = math.frexp(greatest)[1]
-    scaled = x * math.ldexp(1.0, -exponent) if abs(exponent) < 1000 else np.ldexp(x, -exponent)
-    bits = sum_bits(weighted_sum(np.abs(scaled), weights))  # by the sum, not by n: an outlier costs the rest no digits
-    total = int(weigh(scaled, bits, weights).sum())
+
+    def scaled(x: Floats) -> Floats:
+        return x * math.ldexp(1.0, -exponent) if abs(exponent) < 1000 else np.ldexp(x, -exponent)
+
+    bits = sum_bits(math.ldexp(weights.total, -weights.bits))
+    size = sum(int(weigh(np.abs(scaled(x)), bits, own).sum()) for x, own in blocks())
+    bits = sum_bits(math.ldexp(float(size), -bits))  # by the sum, not by n: an outlier costs the rest no digits
+    total = sum(int(weigh(scaled(x), bits, own).sum()) for x, own in blocks())
     return scale(total / weights.total, exponent + weights.bits - bits)
 
 
@@ -75,13 +88,27 @@ class Derivatives(NamedTuple):
 def log_class_shares(y: Floats, weight: Floats | None, n_classes: int) -> list[float]:
     """Logarithms of the classes' shares of the weight; a class without rows has a share of MIN_SHARE."""
     weights = row_weights(weight, len(y))
-    totals = [int(np.sum((y == k) * weights.values)) for k in range(n_classes)]
+    return log_shares_of_blocks([(y, weights)], weights, n_classes)
+
+
+def log_shares_of_blocks(blocks: Iterable[tuple[Floats, Weights]], weights: Weights, n_classes: int) -> list[float]:
+    """The same of rows that come in blocks; see `mean_of_blocks`."""
+    totals = [0] * n_classes
+    for y, own in blocks:
+        for k in range(n_classes):
+            totals[k] += int(np.sum((y == k) * own.values))
     return [log_one(max(total / weights.total, MIN_SHARE)) for total in totals]
 
 
 def mean_derivatives(g: Floats, h: Floats, weights: Weights) -> Derivatives:
     """Means of g, |g| and h, each (n_rows,)."""
     return Derivatives(weighted_mean(g, weights), weighted_mean(np.abs(g), weights), weighted_mean(h, weights))
+
+
+def mean_loss(sums: Floats) -> float:
+    """The mean loss by the sums of all blocks, in any order; infinite where that is no finite number."""
+    mean = math.fsum(sums[:, 0]) / math.fsum(sums[:, 1]) if bool(np.isfinite(sums).all()) else math.inf
+    return mean if math.isfinite(mean) else math.inf
 
 
 def find_constant(derive: Callable[[Floats], Iterable[Derivatives]], first: Floats) -> Floats | None:

@@ -19,6 +19,8 @@ from spinney._jit import SameTypes
 from spinney._threads import Team
 from spinney._types import IS_CATEGORICAL, N_CODES, N_WORDS, ROW, SUM_BITS
 from spinney.ensemble.best_constant import row_weights, weighted_mean, weighted_quantile
+from spinney.ensemble.dropout import Dropout
+from spinney.ensemble.gradient_sampling import GradientSampling
 from spinney.ensemble.losses import RoundRows
 from spinney.ensemble.oob_stopping import MOST_ROWS, OutOfBagCurve
 from spinney.ensemble.sampling import Draw, draw_key
@@ -37,7 +39,9 @@ if TYPE_CHECKING:
 
     from spinney.ensemble.losses import Loss
     from spinney.table.binning import Bins
+    from spinney.table.fixed_point import Weights
     from spinney.table.sparse import Values
+    from spinney.tree.boost import BoostMemory
     from spinney.tree.structure import Legend
 
     Floats = NDArray[np.float64]
@@ -47,7 +51,7 @@ FEW_BITS_WEIGHT = 2.0**21  # total weight from which fewer than 10 bits remain f
 ROWS_AT_ONCE = 1 << 16  # of a row pass that is worth sharing out
 MASS = 2.0**60  # of all rows in candidates by hessian
 FLOAT32 = (1e-20, 1e38)  # largest gains that float32 can hold together with much smaller ones
-BAG, TREE, ROUNDING = 1, 2, 3  # purposes of keys
+BAG, TREE, ROUNDING, DROP = 1, 2, 3, 4  # purposes of keys
 
 
 class TreeStore:
@@ -133,8 +137,149 @@ class Constraints(NamedTuple):
     interactions: Sequence[Sequence[int]] | None = None  # sets of features that may stand on one path
 
 
-class Boosting:
-    """A boosted model under way.
+class BoostedTrees:
+    """The trees of a boosted model under way, and what is decided before the first: wherever its rows are.
+
+    Parameters
+    ----------
+    bins : Bins
+        What is known of the features; the rows are not looked at here.
+    weights : Weights
+    n_rows : int
+    loss : Loss
+    params : BoostParams
+    kernels : kernel modules
+    monotone : int8 (n_features,), optional
+    legend : Legend, optional
+    first_round : int
+        Rounds that there are already: draws go on from there.
+
+    Attributes
+    ----------
+    out_of_bag : OutOfBagCurve or None
+        Told what each round does to the rows outside its bag.
+    """
+
+    def __init__(
+        self,
+        bins: Bins,
+        weights: Weights,
+        n_rows: int,
+        loss: Loss,
+        params: BoostParams,
+        kernels: Any,
+        monotone: NDArray[np.int8] | None,
+        legend: Legend | None,
+        first_round: int,
+    ) -> None:
+        self.loss, self.params, self.kernels, self.weights, self.n_rows = loss, params, kernels, weights, n_rows
+        # the types of what it is given stay the same from tree to tree
+        self.settle_leaves = SameTypes(kernels.boost.leaf_values.settle)
+        self.first_round, self.n_rounds = first_round, 0
+        self.out_of_bag: OutOfBagCurve | None = None
+        self.is_whole = weights.is_whole and self.total_weight < WHOLE_WEIGHT
+        self.rounds_randomly = (n_rows if weights.is_unit else max(self.total_weight, n_rows)) > FEW_BITS_WEIGHT
+        self.min_weight = math.ceil(params.min_weight_fraction_leaf * weights.total)
+        self.bags = None
+        if params.subsample < 1.0:
+            self.bags = Draw("paste", n_rows, bag_size(params.subsample, n_rows), draw_key(params.seed, BAG))
+        key = draw_key(params.seed, DROP)
+        self.dropout = Dropout(params.drop_rate, params.skip_drop, key) if params.drop_rate > 0.0 else None
+        self.likely_gain = [math.inf] * loss.n_raw  # of the last tree of each raw score
+        self.is_flat = not params.newton and not loss.has_constant_hessian  # tests are chosen as if h were 1
+        has_own_leaves = loss.leaf != "newton" or not params.newton
+        self.directions = None if monotone is None or not has_own_leaves else monotone.astype(np.int64)
+        n_features = len(bins.place)
+        n_drawn = n_features if params.max_tree_features is None else params.max_tree_features
+        self.columns = Subspaces(n_features, n_drawn, params.seed)
+        n_levels = np.where(bins.features[IS_CATEGORICAL] != 0, bins.features[N_CODES], 0).astype(np.int32)
+        self.store = TreeStore(loss.n_raw, n_levels, legend)
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of the weights."""
+        return math.ldexp(self.weights.total, self.weights.exponent - self.weights.bits)
+
+    @property
+    def number(self) -> int:
+        """Number of the round under way, of those before the first included."""
+        return self.first_round + self.n_rounds
+
+    def number_of_tree(self, k: int) -> int:
+        """What the tree of raw score k draws, beside the bag, comes from the seed and this."""
+        return self.number if self.loss.draws_once else self.number * self.loss.n_raw + k
+
+    def check_sums(self, sum_g: float, sum_h: float) -> tuple[float, float]:
+        """The sums of the sizes of all derivatives, which must be finite."""
+        if not (math.isfinite(sum_g) and math.isfinite(sum_h)):
+            raise FloatingPointError(f"the gradients of round {self.number} are not finite")
+        return sum_g, sum_h
+
+    def find_units(self, sum_g: float, sum_h: float) -> PackedUnits:
+        """Units of the packed sums of a tree."""
+        slack = self.total_weight if self.is_whole else float(self.n_rows)
+        return packed_units(sum_g, self.total_weight if self.is_flat else sum_h, slack)
+
+    def draw_keys(self, k: int) -> tuple[int, int]:
+        """Seeds of the features drawn per node and of the rounding, in the tree of raw score k; 0: nothing is drawn."""
+        seed, number = self.params.seed, self.number_of_tree(k)
+        return (
+            0 if self.params.max_features is None else draw_key(seed, TREE, number),
+            draw_key(seed, ROUNDING, number) if self.rounds_randomly else 0,
+        )
+
+    def keep_tree(
+        self, memory: BoostMemory, n_nodes: int, sums: LeafSums, scale: PackedUnits, given: Floats | None = None
+    ) -> Floats:
+        """Write a tree that has been grown behind the last one; return the shrunken values of its leaves.
+
+        sums: of the true derivatives by leaf, in the units of `scale`; given: values of leaves found elsewhere.
+        """
+        params, store = self.params, self.store
+        store.make_room(n_nodes)
+        values = np.zeros(n_nodes)
+        settings = LeafSettings(
+            n_features=self.columns.n_features,
+            gradient_unit=1.0 / scale.gradient,
+            hessian_unit=1.0 / scale.hessian,
+            reg_lambda=params.reg_lambda,
+            reg_alpha=params.reg_alpha,
+            learning_rate=params.learning_rate * (1.0 if self.dropout is None else self.dropout.share),
+        )
+        is_finite = self.settle_leaves(
+            given is None, memory.nodes, n_nodes, sums, settings, given, self.directions, store.arrays(), values
+        )
+        if not is_finite:
+            raise FloatingPointError(f"a leaf of round {self.number} is not a finite number")
+        store.add(n_nodes, memory.nodes.subsets[: int(memory.state[N_WORDS])].copy())
+        return values
+
+    # --- what has been grown ---
+
+    def resume(self, forest: Forest, likely_gain: list[float]) -> None:
+        """Begin with the rounds of an earlier run, whose values `raw` has already; see `TreeStore.load`."""
+        self.store.load(forest)
+        self.n_rounds, self.likely_gain = len(forest) // self.loss.n_raw, list(likely_gain)
+
+    def forest(self, n_rounds: int | None = None) -> Forest:
+        """The trees so far, or of the first rounds; tree t adds to raw score t % n_raw."""
+        return self.store.forest(0, self.loss.n_raw * (self.n_rounds if n_rounds is None else n_rounds))
+
+    def add_last(self, values: Values, raw: Floats) -> None:
+        """Add the trees of the last round to the scores (n_raw, n_rows) of other rows, less what it made smaller."""
+        n_raw = self.loss.n_raw
+        for k in range(n_raw):
+            t = n_raw * (self.n_rounds - 1) + k
+            add_votes(self.store.forest(t, t + 1), values, 0, len(values), raw[k].reshape(-1, 1))
+            for round_ in [] if self.dropout is None else self.dropout.dropped:
+                assert self.dropout is not None
+                old = n_raw * round_ + k
+                less = self.dropout.scaled(self.store.forest(old, old + 1), old, -1.0 / len(self.dropout.dropped))
+                add_votes(less, values, 0, len(values), raw[k].reshape(-1, 1))
+
+
+class Boosting(BoostedTrees):
+    """A boosted model under way, on rows in memory.
 
     Parameters
     ----------
@@ -148,11 +293,6 @@ class Boosting:
     legend : Legend, optional
     first_round : int
         Rounds that there are already: draws go on from there.
-
-    Attributes
-    ----------
-    out_of_bag : OutOfBagCurve or None
-        Told what each round does to the rows outside its bag.
     """
 
     def __init__(
@@ -169,48 +309,35 @@ class Boosting:
     ) -> None:
         bins, y, weight, raw = rows
         monotone, interactions = constraints or Constraints()
-        n_rows, n_features = len(y), len(bins.place)
-        self.y, self.loss, self.params, self.raw, self.kernels = y, loss, params, raw, kernels
+        n_rows = len(y)
+        weights = row_weights(weight, n_rows)
+        super().__init__(bins, weights, n_rows, loss, params, kernels, monotone, legend, first_round)
+        self.y, self.raw = y, raw
         # the types of what they are given stay the same from tree to tree
         self.pack_rows = SameTypes(kernels.boost.pack_gradients.pack)
         self.sum_leaves = SameTypes(kernels.boost.leaf_values.sum_leaves)
-        self.settle_leaves = SameTypes(kernels.boost.leaf_values.settle)
-        self.first_round, self.n_rounds = first_round, 0
-        self.out_of_bag: OutOfBagCurve | None = None
         self.exact = bins if params.candidates == "hessian" else None
-        self.weights = row_weights(weight, n_rows)
-        self.weight = np.ones(1) if self.weights.is_unit or weight is None else weight
-        total = math.ldexp(self.weights.total, self.weights.exponent - self.weights.bits)
-        self.is_whole = self.weights.is_whole and total < WHOLE_WEIGHT
-        self.rounds_randomly = (n_rows if self.weights.is_unit else max(total, n_rows)) > FEW_BITS_WEIGHT
-        self.min_weight = math.ceil(params.min_weight_fraction_leaf * self.weights.total)
+        self.weight = np.ones(1) if weights.is_unit or weight is None else weight
         self.is_in = np.ones(n_rows if params.subsample < 1.0 else 1, np.uint8)
-        self.bags = None
-        if params.subsample < 1.0:
-            self.bags = Draw("paste", n_rows, bag_size(params.subsample, n_rows), draw_key(params.seed, BAG))
+        self.sampling = None
+        if params.subsample < 1.0 and params.sampling == "gradient":
+            key = draw_key(params.seed, BAG)
+            self.sampling = GradientSampling(n_rows, bag_size(params.subsample, n_rows), key)
         self.team = Team(n_workers)
         self.growth = BoostGrowth(
             bins if self.exact is None else self.narrow(np.ones(n_rows)),
             params,
-            self.weights,
+            weights,
             kernels,
             n_workers,
             self.team.run,
             monotone,
             interactions,
         )
-        self.likely_gain = [math.inf] * loss.n_raw  # of the last tree of each raw score
         self.gradients = Gradients(np.empty(n_rows), np.empty(n_rows), self.weight, bool(self.is_whole))
-        self.is_flat = not params.newton and not loss.has_constant_hessian  # tests are chosen as if h were 1
         self.choosing = self.gradients._replace(h=np.ones(n_rows)) if self.is_flat else self.gradients
-        has_own_leaves = loss.leaf != "newton" or not params.newton
-        self.directions = None if monotone is None or not has_own_leaves else monotone.astype(np.int64)
         self.p = np.empty((loss.n_raw, n_rows)) if loss.n_raw > 1 else None
         self.block_sums = np.empty((-(-n_rows // SUM_BLOCK), 4))
-        n_drawn = n_features if params.max_tree_features is None else params.max_tree_features
-        self.columns = Subspaces(n_features, n_drawn, params.seed)
-        n_levels = np.where(bins.features[IS_CATEGORICAL] != 0, bins.features[N_CODES], 0).astype(np.int32)
-        self.store = TreeStore(loss.n_raw, n_levels, legend)
 
     def close(self) -> None:
         """End the threads."""
@@ -231,18 +358,26 @@ class Boosting:
         """Rows of a thread in `share`."""
         return -(-len(self.y) // (self.team.n_workers * SUM_BLOCK)) * SUM_BLOCK
 
-    def derive(self, k: int) -> tuple[float, float]:
-        """Fill g and h for raw score k; return the sums of their weighted sizes."""
+    def derive(self, k: int, *, amplifies: bool = True) -> tuple[float, float]:
+        """Fill g and h for raw score k; return the sums of their weighted sizes.
+
+        amplifies: whether rows that stand for others, in a bag by gradients, have the derivatives of all of them.
+        """
         rows = RoundRows(self.y, self.raw, self.gradients, self.block_sums, self.p)
         self.share(lambda lo, hi: self.loss.fill(self.kernels, rows, k, lo, hi))
-        sum_g, sum_h = math.fsum(self.block_sums[:, 0]), math.fsum(self.block_sums[:, 1])
-        if not (math.isfinite(sum_g) and math.isfinite(sum_h)):
-            raise FloatingPointError(f"the gradients of round {self.first_round + self.n_rounds} are not finite")
-        return sum_g, sum_h
+        if amplifies and self.sampling is not None:
+            self.amplify(self.sampling)
+        return self.check_sums(math.fsum(self.block_sums[:, 0]), math.fsum(self.block_sums[:, 1]))
+
+    def amplify(self, sampling: GradientSampling) -> None:
+        """Multiply the derivatives of the rows that stand for others, and sum up again."""
+        for column in (self.gradients.g, self.gradients.h):
+            column[sampling.others] *= sampling.factor
+        self.share(lambda lo, hi: self.kernels.boost.gradients.sum_columns(lo, hi, self.gradients, self.block_sums))
 
     def pack(self, sum_g: float, sum_h: float, key: int) -> tuple[PackedUnits, int, int]:
         """Write the packed sums of all rows; return their units, their sum and the largest hessian."""
-        units = packed_units(sum_g, sum_h, self.total_weight if self.is_whole else float(len(self.y)))
+        units = self.find_units(sum_g, sum_h)
         sums = self.growth.source.sums
         found: list[tuple[int, int]] = []
         self.share(
@@ -252,25 +387,59 @@ class Boosting:
         )
         return units, sum(total for total, _ in found), max(largest for _, largest in found)
 
-    @property
-    def total_weight(self) -> float:
-        """Sum of the weights."""
-        return math.ldexp(self.weights.total, self.weights.exponent - self.weights.bits)
-
     # --- rounds ---
 
     def grow_round(self, control: NDArray[np.int64]) -> None:
         """Grow a tree for each raw score, and add their values to `raw`."""
-        number = self.first_round + self.n_rounds
+        self.drop(self.dropout)
         self.loss.begin_round(self.y, None if len(self.weight) == 1 else self.weight, self.raw)
-        bag = None if self.bags is None else self.draw_bag(self.bags, number)
+        bag = self.draw_rows()
         outside = None if self.out_of_bag is None else np.flatnonzero(self.is_in == 0)[:MOST_ROWS]
         before = self.loss_of(outside)
         for k in range(self.loss.n_raw):
-            self.grow_tree(k, number if self.loss.draws_once else number * self.loss.n_raw + k, bag, control)
+            self.grow_tree(k, bag, control)
+        self.take_back(self.dropout)
         if self.out_of_bag is not None:
             self.out_of_bag.note(before, self.loss_of(outside))
         self.n_rounds += 1
+
+    def drop(self, dropout: Dropout | None) -> None:
+        """Take what the rounds that this one drops have added off the scores."""
+        for t in () if dropout is None else dropout.choose(self.number):
+            self.add_dropped(t, -1.0)
+
+    def take_back(self, dropout: Dropout | None) -> None:
+        """Make the dropped trees smaller, and add them to the scores again."""
+        if dropout is None or not dropout.dropped:
+            return
+        for t in dropout.dropped:
+            for tree in range(t * self.loss.n_raw, (t + 1) * self.loss.n_raw):
+                places = self.store.places[tree] + dropout.leaves_of(tree)
+                self.store.hot.view(np.float64)[places, 0] *= 1.0 - dropout.share
+            self.add_dropped(t, 1.0)
+
+    def add_dropped(self, t: int, sign: float) -> None:
+        """Add what a round says, or take it off."""
+        assert self.dropout is not None
+        for k in range(self.loss.n_raw):
+            tree = t * self.loss.n_raw + k
+            values = self.store.hot.view(np.float64)[self.store.places[tree] : self.store.places[tree + 1], 0]
+            self.raw[k] += sign * values[self.dropout.leaves[tree]]
+
+    def draw_rows(self) -> NDArray[np.int32] | None:
+        """The rows of the round's bag, ascending, marked in `is_in`; None: all."""
+        if self.sampling is None:
+            return None if self.bags is None else self.draw_bag(self.bags, self.number)
+        size = np.zeros(len(self.y))
+        for k in range(self.loss.n_raw):
+            self.derive(k, amplifies=False)
+            size += np.abs(self.gradients.g * self.gradients.h)
+        if len(self.weight) > 1:
+            size *= self.weight * self.weight
+        bag = self.sampling.draw(size, self.number)
+        self.is_in[:] = 0
+        self.is_in[bag] = 1
+        return bag
 
     def draw_bag(self, bags: Draw, number: int) -> NDArray[np.int32]:
         """Mark the rows of a round's bag in `is_in`; return them, ascending."""
@@ -294,18 +463,20 @@ class Boosting:
         weight = None if len(self.weight) == 1 else self.weight[rows]
         return self.loss.value(self.y[rows], weight, np.ascontiguousarray(self.raw[:, rows]))
 
-    def grow_tree(self, k: int, number: int, bag: NDArray[np.int32] | None, control: NDArray[np.int64]) -> None:
-        """Grow a tree for raw score k; number: what it draws, beside the bag, comes from the seed and this."""
+    def train_loss(self) -> float:
+        """The mean loss of all rows by the scores so far."""
+        return self.loss.value(self.y, None if len(self.weight) == 1 else self.weight, self.raw)
+
+    def grow_tree(self, k: int, bag: NDArray[np.int32] | None, control: NDArray[np.int64]) -> None:
+        """Grow a tree for raw score k, and add its values to the scores."""
         growth = self.growth
         sum_g, sum_h = self.derive(k)
         if self.exact is not None:
             growth.change_table(self.narrow(self.gradients.h))
-        params = self.params
-        seed = 0 if params.max_features is None else draw_key(params.seed, TREE, number)
-        rounding = draw_key(params.seed, ROUNDING, number) if self.rounds_randomly else 0
-        units, total, largest = self.pack(sum_g, self.total_weight if self.is_flat else sum_h, rounding)
+        seed, rounding = self.draw_keys(k)
+        units, total, largest = self.pack(sum_g, sum_h, rounding)
         if not self.columns.is_whole:
-            growth.use_columns(self.columns.columns(number))
+            growth.use_columns(self.columns.columns(self.number_of_tree(k)))
         n_nodes = growth.grow(units, total, largest, bag, self.min_weight, self.likely_gain[k], seed, control)
         self.likely_gain[k] = growth.least_gain()
         kernels = self.kernels.boost.leaf_values
@@ -316,14 +487,13 @@ class Boosting:
                 )
             )
         values = self.settle(n_nodes, sum_g, sum_h, k)
-        self.store.add(n_nodes, growth.nodes.subsets[: int(growth.state[N_WORDS])].copy())
+        if self.dropout is not None:
+            self.dropout.keep(growth.leaf, n_nodes)
         self.share(lambda lo, hi: kernels.add_values(growth.leaf, values, lo, hi, self.raw, k))
 
     def settle(self, n_nodes: int, sum_g: float, sum_h: float, k: int) -> Floats:
-        """Write the tree that has been grown behind the last one; return the shrunken values of its leaves."""
-        growth, params, store = self.growth, self.params, self.store
-        limit = math.ldexp(1.0, SUM_BITS - 1)
-        scale = PackedUnits(power_below(limit, sum_g), power_below(limit, sum_h))
+        """Keep the tree that has been grown; return the shrunken values of its leaves."""
+        growth, scale = self.growth, leaf_units(sum_g, sum_h)
         n_workers = self.team.n_workers
         sums = LeafSums(np.zeros((n_workers, n_nodes), np.int64), np.zeros((n_workers, n_nodes), np.int64))
 
@@ -333,22 +503,7 @@ class Boosting:
 
         self.share(add)
         given = None if self.loss.leaf == "newton" else self.estimate_leaves(n_nodes, k)
-        store.make_room(n_nodes)
-        values = np.zeros(n_nodes)
-        settings = LeafSettings(
-            n_features=self.columns.n_features,
-            gradient_unit=1.0 / scale.gradient,
-            hessian_unit=1.0 / scale.hessian,
-            reg_lambda=params.reg_lambda,
-            reg_alpha=params.reg_alpha,
-            learning_rate=params.learning_rate,
-        )
-        is_finite = self.settle_leaves(
-            given is None, growth.nodes, n_nodes, sums, settings, given, self.directions, store.arrays(), values
-        )
-        if not is_finite:
-            raise FloatingPointError(f"a leaf of round {self.first_round + self.n_rounds} is not a finite number")
-        return values
+        return self.keep_tree(growth, n_nodes, sums, scale, given)
 
     def estimate_leaves(self, n_nodes: int, k: int) -> Floats:
         """Values of leaves that minimise the loss of their rows exactly: a quantile, or Friedman's step of huber."""
@@ -380,19 +535,8 @@ class Boosting:
             mass = np.maximum(np.rint(h * weight * scale), (weight > 0.0).astype(np.float64)).astype(np.int64)
         return rebin(self.exact, code_mass(self.exact, mass, self.kernels), self.params.max_bins, self.kernels)
 
-    # --- what has been grown ---
 
-    def resume(self, forest: Forest, likely_gain: list[float]) -> None:
-        """Begin with the rounds of an earlier run, whose values `raw` has already; see `TreeStore.load`."""
-        self.store.load(forest)
-        self.n_rounds, self.likely_gain = len(forest) // self.loss.n_raw, list(likely_gain)
-
-    def forest(self, n_rounds: int | None = None) -> Forest:
-        """The trees so far, or of the first rounds; tree t adds to raw score t % n_raw."""
-        return self.store.forest(0, self.loss.n_raw * (self.n_rounds if n_rounds is None else n_rounds))
-
-    def add_last(self, values: Values, raw: Floats) -> None:
-        """Add the trees of the last round to the scores (n_raw, n_rows) of other rows."""
-        for k in range(self.loss.n_raw):
-            t = self.loss.n_raw * (self.n_rounds - 1) + k
-            add_votes(self.store.forest(t, t + 1), values, 0, len(values), raw[k].reshape(-1, 1))
+def leaf_units(sum_g: float, sum_h: float) -> PackedUnits:
+    """Units of the sums of true derivatives by leaf, given the sums of all their sizes."""
+    limit = math.ldexp(1.0, SUM_BITS - 1)
+    return PackedUnits(power_below(limit, sum_g), power_below(limit, sum_h))

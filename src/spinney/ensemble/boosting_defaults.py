@@ -20,7 +20,7 @@ STEP, SHORT_STEP = 0.1, 0.03
 MOST_ROUNDS = {True: 250, False: 2000}  # of large tables, and of others
 ROUNDS_PER_ROW = 5  # at most, where rows are few
 FEWEST_ROUNDS = 100  # that a table may take
-WITHOUT_VALUE = 100  # rounds of a loss that cannot be told: its derivatives are all there is
+WITHOUT_VALUE = 100  # rounds where the loss of out-of-bag rows tells nothing
 LEAVES = (6, 31)
 LEAF_ROWS = (3, 20)
 FEWEST_FEATURES = 4
@@ -33,7 +33,7 @@ class TableSize(NamedTuple):
     n_features: int
     n_classes: int  # 0: numbers
     n_raw: int  # trees of a round
-    has_value: bool = True  # whether the loss can be told, and stop rounds by that
+    has_value: bool = True  # whether the loss of out-of-bag rows can be told, and stop rounds
     effort: float = 1.0
     is_counted: bool = False  # whether the user gave a number of rounds
     is_deep: bool = False  # whether the user gave a depth

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinney._elementary import exp
-from spinney.ensemble.best_constant import find_constant, mean_derivatives, row_weights
+from spinney._elementary import LEAST, exp, log_one
+from spinney.ensemble.best_constant import (
+    find_constant,
+    log_shares_of_blocks,
+    mean_derivatives,
+    mean_of_blocks,
+    row_weights,
+)
 from spinney.ensemble.losses import (
-    Custom,
     Exponential,
     Huber,
+    JointLoss,
     LogLink,
     LogLoss,
     Quantile,
@@ -23,10 +30,11 @@ from spinney.ensemble.losses import (
 from spinney.kernels.common.structs import Gradients
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from spinney.ensemble.best_constant import Derivatives, Floats
     from spinney.ensemble.losses import Loss
+    from spinney.table.fixed_point import Weights
 
 
 def find_start(loss: Loss, y: Floats, weight: Floats | None, offset: Floats | None, kernels: Any) -> Floats:
@@ -45,11 +53,11 @@ def find_start(loss: Loss, y: Floats, weight: Floats | None, offset: Floats | No
     -----
     Beside an offset the best constant is that of other targets or weights. A mean exp(offset + constant) of power 1
     (Poisson) to 2 (gamma) is that of y / exp(offset), with the weight exp((2 - power) * offset). Log loss has no such
-    form and takes Newton's steps. A loss given by its derivatives begins with the offset alone.
+    form and takes Newton's steps. A `JointLoss` begins with the offset alone.
     """
     if offset is None:
         return loss.start(y, weight)
-    if isinstance(loss, Custom):
+    if isinstance(loss, JointLoss):
         return np.zeros(loss.n_raw)
     if isinstance(loss, LogLoss | Softmax):
         return balance_classes(loss, y, weight, offset, kernels)
@@ -64,6 +72,34 @@ def find_start(loss: Loss, y: Floats, weight: Floats | None, offset: Floats | No
         f"loss={loss.name!r}: the best constant beside init_score is not known for this loss; fit it without "
         "init_score, or add its rule to `find_start`."
     )
+
+
+def find_start_by_blocks(
+    loss: Loss, blocks: Callable[[], Iterable[tuple[Floats, Weights]]], weights: Weights
+) -> Floats:
+    """The constant of least loss for rows that come in blocks, as often as asked for: what `loss.start` gives.
+
+    Parameters
+    ----------
+    loss : Loss
+        Of a mean, or of classes: what needs rows in their order is refused.
+    blocks : callable
+        Gives the target of rows, and the weights of all rows with the values of these.
+    weights : Weights
+        Of all rows.
+    """
+    if loss.n_classes and not isinstance(loss, JointLoss):
+        shares = log_shares_of_blocks(blocks(), weights, loss.n_classes)
+        if isinstance(loss, Softmax):
+            return np.array(shares) - math.fsum(shares) / loss.n_classes
+        odds = shares[1] - shares[0]
+        return np.array([0.5 * odds if isinstance(loss, Exponential) else odds])
+    if not isinstance(loss, SquaredError | LogLink):
+        raise NotImplementedError(f"loss={loss.name!r} begins with what all rows in their order tell")
+    mean = mean_of_blocks(blocks, weights)
+    if isinstance(loss, LogLink):
+        return np.array([log_one(mean) if mean > 0.0 else LEAST])
+    return np.array([mean])
 
 
 def find_residual_start(loss: Loss, y: Floats, weight: Floats | None, offset: Floats) -> Floats:

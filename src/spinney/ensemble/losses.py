@@ -22,7 +22,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from spinney._elementary import LEAST, log_one
 from spinney._jit import Kernels, interpreted, kernels
@@ -32,6 +32,7 @@ from spinney.ensemble.best_constant import (
     find_constant,
     log_class_shares,
     mean_derivatives,
+    mean_loss,
     row_weights,
     weighted_mean,
     weighted_quantile,
@@ -74,6 +75,7 @@ class Loss:
     has_constant_hessian: bool = False  # h is 1 in every row
     is_scale_free: bool = False  # y times 2 gives predictions times 2
     is_positive: bool = False  # for targets that are not negative
+    judges_bags: bool = True  # whether the value of rows outside a bag tells when to stop
     draws_once: bool = False  # whether the trees of a round draw the same features, as if each were of its own model
 
     def check(self, y: Floats) -> None:
@@ -106,10 +108,13 @@ class Loss:
 
     def value(self, y: Floats, weight: Floats | None, raw: Floats) -> float:
         """The weighted mean loss; infinite where that is no finite number."""
+        return mean_loss(self.sum_blocks(y, weight, raw))
+
+    def sum_blocks(self, y: Floats, weight: Floats | None, raw: Floats) -> Floats:
+        """Sums by block of rows of `weight * loss` and of the weight, (n_blocks, 2)."""
         sums = np.empty((-(-len(y) // _codes.BLOCK), 2))
         self._sum_losses(y, np.ones(1) if weight is None else weight, raw, sums)
-        mean = math.fsum(sums[:, 0]) / math.fsum(sums[:, 1]) if bool(np.isfinite(sums).all()) else math.inf
-        return mean if math.isfinite(mean) else math.inf
+        return sums
 
     def _sum_losses(self, y: Floats, weight: Floats, raw: Floats, sums: Floats) -> None:
         """Write the sums by block of `weight * loss` and of the weight, (n_blocks, 2)."""
@@ -491,7 +496,42 @@ class Softmax(Loss):
         )
 
 
-class Custom(Loss):
+class JointLoss(Loss):
+    """A loss whose derivatives are found for all rows at once, in `begin_round`, which writes `_of_round`.
+
+    Such losses compare rows with each other, or are functions of the user. They begin with a score of 0 where nothing
+    better is known.
+    """
+
+    _of_round: tuple[Floats, Floats] | None = None  # g and h, (n_raw, n_rows) each
+
+    def start(self, y: Floats, weight: Floats | None) -> Floats:
+        """0: rows are told apart by differences of scores, which a constant does not change."""
+        del y, weight
+        return np.zeros(self.n_raw)
+
+    def fill(self, chosen: Kernels, rows: RoundRows, k: int, lo: int, hi: int) -> None:
+        """See `Loss.fill`; the derivatives are those of `begin_round`."""
+        assert self._of_round is not None
+        rows.gradients.g[lo:hi] = self._of_round[0][k, lo:hi]
+        rows.gradients.h[lo:hi] = self._of_round[1][k, lo:hi]
+        chosen.boost.gradients.sum_columns(lo, hi, rows.gradients, rows.sums)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is kept with a model: not the derivatives of the last round."""
+        return {name: value for name, value in self.__dict__.items() if name not in self._of_fit}
+
+    @property
+    def _of_fit(self) -> tuple[str, ...]:
+        """Attributes that a fit leaves behind, and a model does not keep."""
+        return ("_of_round",)
+
+    def store(self) -> dict[str, Any]:
+        """See `Loss.store`."""
+        return self.__getstate__()
+
+
+class Custom(JointLoss):
     """A loss given by two functions of (y, raw): its first and second derivatives by raw, row by row.
 
     They take and give arrays (n_rows,), or raw and results (n_rows, n_classes) for three classes or more; y holds
@@ -500,13 +540,13 @@ class Custom(Loss):
     """
 
     name = "custom"
+    judges_bags = False  # derivatives tell no value
 
     def __init__(self, gradient: Function, hessian: Function, n_classes: int) -> None:
         self.gradient = gradient
         self.hessian = hessian
         self.n_classes = n_classes
         self.n_raw = n_classes if n_classes > 2 else 1
-        self._of_round: tuple[Floats, Floats] | None = None
 
     def start(self, y: Floats, weight: Floats | None) -> Floats:
         """The constants where the mean gradients are 0, by Newton's steps from 0; 0 where these find no end."""
@@ -555,17 +595,6 @@ class Custom(Loss):
             raise ValueError(f"loss: {name_of(function)}(y, raw) has dtype {result.dtype}: return real numbers.")
         return np.ascontiguousarray(result.reshape(len(y), self.n_raw).T, np.float64)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """What is kept with a model: not the derivatives of the last round."""
-        return {**self.__dict__, "_of_round": None}
-
-    def fill(self, chosen: Kernels, rows: RoundRows, k: int, lo: int, hi: int) -> None:
-        """See `Loss.fill`; the derivatives are those that the functions gave in `begin_round`."""
-        assert self._of_round is not None
-        rows.gradients.g[lo:hi] = self._of_round[0][k, lo:hi]
-        rows.gradients.h[lo:hi] = self._of_round[1][k, lo:hi]
-        chosen.boost.gradients.sum_columns(lo, hi, rows.gradients, rows.sums)
-
     def value(self, y: Floats, weight: Floats | None, raw: Floats) -> float:
         """Raise ValueError: derivatives tell no value."""
         del y, weight, raw
@@ -575,86 +604,7 @@ class Custom(Loss):
         )
 
 
-# --- From names to losses -----------------------------------------------------------------------------------
-
-
-class LossOptions(NamedTuple):
-    """What losses are made with; each takes what it knows."""
-
-    alpha: float | ArrayLike
-    power: float
-    n_classes: int
-    newton: bool
-
-
-NUMBERS: dict[str, Callable[[LossOptions], Loss]] = {
-    "squared_error": lambda _: SquaredError(),
-    "absolute_error": lambda _: AbsoluteError(),
-    "huber": lambda options: Huber(check_level("huber", options.alpha), follows_rounds=not options.newton),
-    "quantile": lambda options: make_quantiles(options.alpha),
-    "poisson": lambda _: Poisson(),
-    "gamma": lambda _: Gamma(),
-    "tweedie": lambda options: Tweedie(check_power(options.power)),
-}
-"""Losses of numbers by name, and how each is made."""
-
-CLASSES: dict[str, Callable[[LossOptions], Loss]] = {
-    "log_loss": lambda options: make_log_loss(options.n_classes, newton=options.newton),
-    "exponential": lambda options: make_exponential(options.n_classes),
-}
-"""Losses of classes."""
-
-STORED: tuple[type[Loss], ...] = (
-    SquaredError, AbsoluteError, Quantile, Quantiles, Huber, Poisson, Gamma, Tweedie, LogLoss, Exponential, Softmax,
-)  # fmt: skip
-"""Classes of losses that model files hold, under their own names, with the numbers that are their attributes."""
-
-
-def make_loss(
-    loss: str | tuple[Function, Function],
-    *,
-    alpha: float | ArrayLike = 0.9,
-    power: float = 1.5,
-    n_classes: int = 0,
-    newton: bool = True,
-) -> Loss:
-    """Make a loss from its name, or from two functions of (y, raw): gradient and Hessian.
-
-    alpha: level of quantile, or several, and of huber's delta; power: of tweedie; n_classes: 0 for numbers; newton:
-    second order, where huber's delta is fixed and h of three classes or more has the factor of `Softmax`, not that of
-    Friedman.
-    """
-    if not isinstance(loss, str):
-        return _make_custom(loss, n_classes)
-    makers = CLASSES if n_classes else NUMBERS
-    if loss not in makers:
-        what = f"{n_classes} classes" if n_classes else "numbers"
-        raise ValueError(f"loss={loss!r} is not for {what}: one of {', '.join(map(repr, makers))}, or two functions.")
-    return makers[loss](LossOptions(alpha, power, n_classes, newton))
-
-
-def make_quantiles(alpha: Any) -> Loss:
-    """The loss of one level, or of several, which must ascend."""
-    if np.ndim(alpha) == 0:
-        return Quantile(check_level("quantile", alpha))
-    levels = [check_level("quantile", level) for level in np.ravel(alpha).tolist()]
-    if np.ndim(alpha) != 1 or not levels or levels != sorted(set(levels)):
-        raise ValueError(f"alpha={alpha!r}: the levels of several quantiles are a list, ascending, each there once.")
-    return Quantiles(levels)
-
-
-def make_log_loss(n_classes: int, *, newton: bool) -> Loss:
-    """Log loss of two classes by one score, of more by a score for each."""
-    if n_classes <= 2:
-        return LogLoss()
-    return Softmax(n_classes) if newton else Softmax(n_classes, n_classes / (n_classes - 1))
-
-
-def make_exponential(n_classes: int) -> Loss:
-    """Exponential loss, of two classes alone."""
-    if n_classes > 2:
-        raise ValueError(f"loss='exponential' is for two classes, y has {n_classes}: loss='log_loss' takes any number.")
-    return Exponential()
+# --- Small questions ----------------------------------------------------------------------------------------
 
 
 def is_between(number: Any, low: float, high: float) -> bool:
@@ -665,30 +615,6 @@ def is_between(number: Any, low: float, high: float) -> bool:
 def is_level(alpha: Any) -> bool:
     """Whether this is the level of a quantile."""
     return is_between(alpha, 0.0, 1.0)
-
-
-def check_level(loss: str, alpha: Any) -> float:
-    """A level between 0 and 1."""
-    if np.ndim(alpha) != 0:
-        raise ValueError(f"alpha={alpha!r}: loss={loss!r} has one level; several are for loss='quantile'.")
-    if not is_level(float(alpha)):
-        raise ValueError(f"alpha={alpha!r}: loss={loss!r} needs a level between 0 and 1.")
-    return float(alpha)
-
-
-def check_power(power: float) -> float:
-    """A power between 1 and 2."""
-    if not 1.0 < power < 2.0:
-        raise ValueError(
-            f"power={power!r}: loss='tweedie' needs a power between 1 and 2; 1 is loss='poisson', 2 is loss='gamma'."
-        )
-    return float(power)
-
-
-def _make_custom(loss: Any, n_classes: int) -> Loss:
-    if not isinstance(loss, tuple | list) or len(loss) != 2 or not all(map(callable, loss)):
-        raise ValueError(f"loss={loss!r}: give a name, or two functions of (y, raw): its gradient and its Hessian.")
-    return Custom(loss[0], loss[1], n_classes)
 
 
 def name_of(function: Function) -> str:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spinney.ensemble.boosting import Boosting
     from spinney.ensemble.losses import Loss
+    from spinney.ensemble.oob_stopping import OutOfBagCurve
     from spinney.table.sparse import Values
     from spinney.tree.forest import Forest
 
@@ -46,6 +46,24 @@ class EnoughError(Exception):
 # --- the loop -------------------------------------------------------------------------------------------------
 
 
+class RoundEngine(Protocol):
+    """What grows the rounds of a model."""
+
+    out_of_bag: OutOfBagCurve | None
+
+    def grow_round(self, control: NDArray[np.int64]) -> None:
+        """Grow a tree for each raw score, and add their values to the scores."""
+
+    def train_loss(self) -> float:
+        """The mean loss of the training rows by the rounds so far."""
+
+    def add_last(self, values: Values, raw: NDArray[np.float64]) -> None:
+        """Add the last round to the scores (n_raw, n_rows) of other rows."""
+
+    def forest(self) -> Forest:
+        """The trees so far."""
+
+
 class RoundWatcher(Protocol):
     """What watches the rounds of a model while it is boosted."""
 
@@ -57,7 +75,7 @@ class RoundWatcher(Protocol):
     def verbose(self) -> int:
         """0: no progress is shown."""
 
-    def measure(self, raw: NDArray[np.float64], add_round: AddRound) -> Measured:
+    def measure(self, train_loss: Callable[[], float], add_round: AddRound) -> Measured:
         """Losses and scores after a round; in the growing thread."""
 
     def record(self, measured: Measured) -> bool:
@@ -65,7 +83,7 @@ class RoundWatcher(Protocol):
 
 
 def grow_rounds(
-    engine: Boosting,
+    engine: RoundEngine,
     watcher: RoundWatcher,
     n_rounds: int,
     *,
@@ -93,7 +111,7 @@ def grow_rounds(
         if task > 0 and wait_for_verdict(verdicts, control):
             raise EnoughError
         engine.grow_round(control)
-        measured = watcher.measure(engine.raw, engine.add_last)
+        measured = watcher.measure(engine.train_loss, engine.add_last)
         if not has_callbacks:
             judge(measured)
         return measured
@@ -228,11 +246,11 @@ class Monitor:
 
     # --- measuring: in the growing thread ---
 
-    def measure(self, raw: NDArray[np.float64], add_round: AddRound) -> Measured:
+    def measure(self, train_loss: Callable[[], float], add_round: AddRound) -> Measured:
         """Losses and scores after a round.
 
-        raw : float64 (n_raw, n_rows)
-            Scores of the training rows.
+        train_loss : callable
+            Gives the mean loss of the training rows.
         add_round : callable
             Of (values, raw): adds the round to the scores of other rows.
         """
@@ -240,7 +258,7 @@ class Monitor:
             return {}
         measured: Measured = {}
         if TRAIN in self.curves:
-            measured[TRAIN] = {"loss": self.loss.value(self.y, self.weight, raw)}
+            measured[TRAIN] = {"loss": train_loss()}
         for rows in self.evaluation_sets:
             add_round(rows.values, rows.raw)
             measured[rows.name] = self.measure_set(rows)
@@ -342,7 +360,7 @@ class Monitor:
             add_round = partial(add_rounds, rounds)
             add_round(values, raw)
             if self.is_watched:
-                self.record(self.measure(raw, add_round))
+                self.record(self.measure(partial(self.loss.value, self.y, self.weight, raw), add_round))
         self.n_rounds = self.first_round = n_rounds
         if self.rule.n_iter_no_change is None:
             self.best_round = n_rounds

@@ -40,7 +40,12 @@ A public class is three of ours deep: `Estimator`, a family (`base_...`), and th
 | `routing.py` | metadata routing to members |
 | `base_boosting.py` | the family of gradient boosting |
 | `gradient_boosting.py` | gradient boosting |
+| `boosted_numbers.py` | what boosting of numbers, ranks and times shares |
+| `ranker.py` | boosting that ranks |
+| `survival.py` | boosting of times until an event |
+| `concordance.py` | Harrell's concordance |
 | `interactions.py` | `interaction_cst`: which features may stand on one path |
+| `boosting_constraints.py` | which values its parameters may have |
 | `boosting_data.py` | what a fit of gradient boosting reads |
 | `boosting_parts.py` | the parts of a boosted model, made again from a file or joined |
 | `boosting_checkpoint.py` | rounds of gradient boosting in a checkpoint |

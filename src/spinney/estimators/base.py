@@ -18,7 +18,7 @@ from spinney.estimators.checks import check_classes, check_numbers
 from spinney.estimators.kept import VALUE, Kept, is_fitted
 from spinney.estimators.parameters import strict
 from spinney.estimators.taking_collections import TakesCollections
-from spinney.scale.plan import GrowingBytes
+from spinney.scale.plan import GrowingBytes, LevelGrowing
 from spinney.table.schema import Schema
 
 if TYPE_CHECKING:
@@ -188,6 +188,10 @@ class Estimator(TakesCollections, BaseEstimator, Generic[Model]):
     # --- tables on disk ---
 
     _growing_bytes: ClassVar[GrowingBytes] = GrowingBytes(has_bins=False, copies=1, state=110)
+
+    def _level_growing(self) -> LevelGrowing | None:
+        """How trees are grown from disk, where memory cannot hold the rows; None: they cannot be."""
+        return None
 
     def _refuse_scan(self) -> None:
         """Raise where the parameters ask for what needs the rows of X themselves, beside their codes."""

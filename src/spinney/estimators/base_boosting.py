@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing
-from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 
 from spinney._cost import growing_seconds
 from spinney._types import IS_BINNED, MAX_CODES
@@ -20,17 +19,25 @@ from spinney.ensemble import held_out
 from spinney.ensemble.boosting import BoostedRows, Boosting, Constraints
 from spinney.ensemble.boosting_defaults import AUTO, RULES, TableSize, choose_params
 from spinney.ensemble.initial_score import find_start
-from spinney.ensemble.losses import STORED, Loss
+from spinney.ensemble.loss_names import STORED
+from spinney.ensemble.losses import Loss
 from spinney.ensemble.oob_stopping import OutOfBagCurve, OutOfBagStop
 from spinney.ensemble.rounds import TRAIN, EvaluationSet, Monitor, StoppingRule, grow_rounds
 from spinney.ensemble.sampling import draw_key
 from spinney.estimators.base import Estimator
 from spinney.estimators.base_model import begin_scores, check_base, find_base_fault, fit_base
+from spinney.estimators.boosting_by_levels import LevelRequest, fit_by_levels, plan_levels
 from spinney.estimators.boosting_checkpoint import KeptRounds, open_rounds
 from spinney.estimators.boosting_data import BoostingData, find_exponent, moderate, pythonic, take_given_rows
-from spinney.estimators.boosting_parts import find_difference, join_curves, make_fitted_boosting
-from spinney.estimators.cart import SHARED_CONSTRAINTS, CARTRegressor, count_features, make_tree_estimator
-from spinney.estimators.checkpoints import CHECKPOINT_CONSTRAINTS
+from spinney.estimators.boosting_parts import (
+    add_rounds_of,
+    check_callbacks,
+    find_difference,
+    join_curves,
+    make_fitted_boosting,
+    refuse_clashes,
+)
+from spinney.estimators.cart import CARTRegressor, count_features, make_tree_estimator
 from spinney.estimators.checks import (
     check_monotone,
     check_weights,
@@ -44,10 +51,10 @@ from spinney.estimators.interactions import check_interactions
 from spinney.estimators.kept import Kept, Part, set_parts
 from spinney.estimators.other_members import hold_rows
 from spinney.estimators.round_scores import make_score, name_score
-from spinney.estimators.scanned import unpack, unpack_evaluated
+from spinney.estimators.scanned import GivenRows, give_rows, is_scanned, open_store, unpack_evaluated
 from spinney.estimators.scoring import find_score
 from spinney.estimators.training import Effort, bin_rows, estimate_effort, make_legend, read_training
-from spinney.model.boosted_scores import add_rounds, begin_raw
+from spinney.model.boosted_scores import begin_raw
 from spinney.model.fitted_boosting import (
     BaseModel,
     FittedBoosting,
@@ -72,52 +79,6 @@ if TYPE_CHECKING:
     from spinney.model.predictors import RoundPredictor
 
 SHARED_ROWS = 4096  # of a piece of a round that goes to a thread of its own
-
-AUTOMATIC = StrOptions({AUTO})
-
-BOOST_CONSTRAINTS: dict[str, list[Any]] = {
-    **{
-        name: SHARED_CONSTRAINTS[name]
-        for name in (
-            *("max_depth", "min_samples_split", "min_weight_fraction_leaf"),
-            *("monotonic_cst", "categorical_features", "date_features", "random_state"),
-        )
-    },
-    "learning_rate": [Interval(Real, 0.0, None, closed="neither"), AUTOMATIC],
-    "n_estimators": [Interval(Integral, 1, None, closed="left"), AUTOMATIC],
-    "effort": [Interval(Real, 0.0, None, closed="neither")],
-    "max_leaf_nodes": [*SHARED_CONSTRAINTS["max_leaf_nodes"], AUTOMATIC],
-    "min_samples_leaf": [*SHARED_CONSTRAINTS["min_samples_leaf"], AUTOMATIC],
-    "max_features": [*SHARED_CONSTRAINTS["max_features"], AUTOMATIC],
-    "min_child_weight": [Interval(Real, 0.0, None, closed="left")],
-    "reg_lambda": [Interval(Real, 0.0, None, closed="left"), None],
-    "reg_alpha": [Interval(Real, 0.0, None, closed="left")],
-    "gamma": [Interval(Real, 0.0, None, closed="left")],
-    "pruning": [StrOptions({"pre", "post"})],
-    "subsample": [Interval(Real, 0.0, 1.0, closed="right"), AUTOMATIC],
-    "max_features_per_tree": SHARED_CONSTRAINTS["max_features"],
-    "newton": ["boolean"],
-    "init": [HasMethods(["fit", "predict"]), StrOptions({"zero"}), None],
-    "max_bins": [*SHARED_CONSTRAINTS["max_bins"], None],
-    "candidates": [StrOptions({"weight", "hessian"})],
-    "cat_smooth": [Interval(Real, 0.0, None, closed="left")],
-    "max_cat_threshold": [Interval(Integral, 1, None, closed="left"), None],
-    "cat_penalty": [Interval(Real, 0.0, None, closed="left")],
-    "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
-    "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), None],
-    "validation_fraction": [
-        Interval(Integral, 1, None, closed="left"),
-        Interval(RealNotInt, 0.0, 1.0, closed="neither"),
-        None,
-    ],
-    "scoring": [str, callable],
-    "tol": [Interval(Real, 0.0, None, closed="left")],
-    "max_time": [Interval(Real, 0.0, None, closed="neither"), None],
-    "warm_start": ["boolean"],
-    "n_jobs": [Integral, None],
-    "verbose": ["verbose"],
-    **CHECKPOINT_CONSTRAINTS,
-}
 
 
 class BaseGradientBoosting(Estimator[FittedBoosting]):
@@ -191,14 +152,24 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         """Read everything, grow the rounds, keep the model."""
         deadline = math.inf if self.max_time is None else time.monotonic() + float(self.max_time)
         self._validate_params()
-        self._refuse_clashes()
+        refuse_clashes(self)
         given = validation.list_sets()
         callbacks = check_callbacks(callbacks)
         if self.scoring != "loss":
             find_score(self.scoring, "scoring")  # a misspelt name is told before anything is read
         given = [self._open_set(rows) for rows in given]
-        X, y, sample_weight, _ = unpack(self, X, y, sample_weight)
-        data = self._read_data(X, y, sample_weight, init_score)
+        rule = StoppingRule(
+            None if self.n_iter_no_change is None else int(self.n_iter_no_change), float(self.tol), deadline
+        )
+        rows = GivenRows(X, y, sample_weight)
+        if is_scanned(X):
+            store, plan = open_store(self, X, y, sample_weight)
+            if plan.by_levels:
+                self._fitted = fit_by_levels(self, store, plan, LevelRequest(given, init_score, callbacks, rule))
+                self.n_outputs_ = 1
+                return self
+            rows = give_rows(store, plan)
+        data = self._read_data(rows.X, rows.y, rows.weight, init_score)
         hashes = self._hash_data(data)
         old = self._find_old_rounds(hashes, data.table.schema)
         data.seed = draw_seed(self.random_state) if old is None else old.seed
@@ -207,9 +178,6 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         data.y, data.offset = in_units(data.y, data.exponent), in_units(data.offset, data.exponent)
         sets = [self._read_set(rows, data) for rows in given] or self._hold_out(data)
         base = None if self.init is None or isinstance(self.init, str) else self._begin(data, given, sets, old)
-        rule = StoppingRule(
-            None if self.n_iter_no_change is None else int(self.n_iter_no_change), float(self.tol), deadline
-        )
         self._fitted = replace(
             self._grow(data, hashes, old, sets, rule, callbacks), base=None if base is None else BaseModel(base)
         )
@@ -225,6 +193,8 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
                 f"init={type(self.init).__name__} of {type(self).__name__} needs the rows in memory, and X is a scan: "
                 "set init=None, or give what the model says of the rows as init_score"
             )
+
+    _level_growing = plan_levels
 
     def _read_data(self, X: Any, y: Any, sample_weight: Any, init_score: Any) -> BoostingData:
         """Check and read what `fit` was given."""
@@ -383,7 +353,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             data.table.schema.n_features,
             data.loss.n_classes,
             data.loss.n_raw,
-            has_value=data.loss.name != "custom",
+            has_value=data.loss.judges_bags and self.sampling == "uniform" and not self.drop_rate,
             effort=float(self.effort),
             is_counted=self.n_estimators != AUTO,
             is_deep=self.max_depth is not None,
@@ -422,6 +392,9 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             pruning=self.pruning,
             learning_rate=float(chosen["learning_rate"]),
             subsample=float(chosen["subsample"]),
+            sampling=self.sampling,
+            drop_rate=float(self.drop_rate),
+            skip_drop=float(self.skip_drop),
             max_features=None if max_features == n_features else max_features,
             max_tree_features=count_features(self.max_features_per_tree, n_features),
             newton=bool(self.newton),
@@ -433,15 +406,6 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             seed=data.seed,
             **({"max_leaf_nodes": None} | limits.for_rows(n_rows)),
         )
-
-    def _refuse_clashes(self) -> None:
-        """Refuse parameters that exclude each other."""
-        if self.candidates == "hessian" and not self.newton:
-            raise ValueError(
-                "candidates='hessian' places cuts by second derivatives, which newton=False does without: use one"
-            )
-        if self.candidates == "hessian" and self.max_bins is None:
-            raise ValueError("candidates='hessian' chooses cuts among values, max_bins=None tries every one: use one")
 
     # --- warm start ---
 
@@ -556,16 +520,20 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             rows = EvaluationSet("scored", data.table.values(data.keep), y, weight, offset)
             X = take_given_rows(data.X, data.keep)
             return [self._with_score(rows, X, self._to_truth(np.ldexp(y, data.exponent)), data)]
-        codes = None if self._labels is None else data.y.astype(np.int32)
-        data.is_held = held_out.draw_held_out(
-            self.validation_fraction, len(data.y), data.is_used, codes, draw_key(data.seed, held_out.KEY)
-        )
+        data.is_held = self._draw_held_out(data)
         y, weight, offset = data.part(data.is_held)
         evaluated = EvaluationSet("valid", data.table.values(data.is_held), y, weight, offset)
         if self.scoring == "loss":
             return [evaluated]
         X = take_given_rows(data.X, data.is_held)
         return [self._with_score(evaluated, X, self._to_truth(np.ldexp(y, data.exponent)), data)]
+
+    def _draw_held_out(self, data: BoostingData) -> NDArray[np.bool_]:
+        """Which rows are held out, (n_rows,)."""
+        codes = None if self._labels is None else data.y.astype(np.int32)
+        return held_out.draw_held_out(
+            self.validation_fraction, len(data.y), data.is_used, codes, draw_key(data.seed, held_out.KEY)
+        )
 
     def _with_score(self, rows: EvaluationSet, X: Any, truth: NDArray[Any], data: BoostingData) -> EvaluationSet:
         """The rows with the score that is wanted beside the loss; X: as the user has it."""
@@ -682,17 +650,3 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
     def feature_importances_(self) -> NDArray[np.float64]:
         """Gain of the tests on each feature in the trees that `predict` uses, scaled to sum 1, (n_features,)."""
         return feature_importances(self._find_fitted())
-
-
-def add_rounds_of(forest: Forest) -> Any:
-    """A function of (rounds, values, raw) that adds rounds of a forest to the scores of all rows."""
-    return lambda rounds, values, raw: add_rounds(forest, rounds, values, 0, len(values), raw)
-
-
-def check_callbacks(callbacks: Any) -> list[Any]:
-    """Functions of (iteration, results)."""
-    found = [callbacks] if callable(callbacks) else list(callbacks or ())
-    for callback in found:
-        if not callable(callback):
-            raise TypeError(f"callbacks must be functions of (iteration, results), got {callback!r}")
-    return found

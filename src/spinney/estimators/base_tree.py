@@ -27,7 +27,7 @@ from spinney.estimators.checks import (
     weigh_classes,
 )
 from spinney.estimators.cross_validated_pruning import check_folds
-from spinney.estimators.growers import EncodedRows, TraceLimits, TreeGrower, TreeTraining
+from spinney.estimators.growers import EncodedRows, TraceLimits, TreeGrower, TreeTraining, refuse_medians
 from spinney.estimators.kept import Kept, Part, set_parts
 from spinney.estimators.one_row import open_row, unseen_levels
 from spinney.estimators.parameters import parameter
@@ -215,12 +215,15 @@ class TreeEstimator(Estimator[FittedTree]):
         with all_or_nothing(self):
             X, y, sample_weight, _ = unpack(self, X, y, sample_weight)
             training = self._open_training(X, y, sample_weight)
+            is_traced = self.trace if trace is None else trace
+            if is_traced:
+                refuse_medians(self._criterion)
             pruned, training = self._grow_and_prune(training)
             tree, schema = self._complete(pruned.tree, training), training.data.table.schema
             classes = None if self._labels is None else self.classes_
             self._keep(FittedTree(tree, schema, classes, pruned.pruning))
             self._set_counts(schema.n_features)
-            if self.trace if trace is None else trace:
+            if is_traced:
                 self.trace_ = training.grower.trace(tree, training.data, self._find_fitted().report, TraceLimits())
             return self
 

@@ -1,4 +1,4 @@
-"""The parts of a fitted boosted model: made again from the attributes of a file, joined in a warm start."""
+"""The parts of a boosted model: made again from the attributes of a file, joined in a warm start, called back."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spinney.model.boosted_scores import add_rounds
 from spinney.model.container import BrokenFileError
 from spinney.model.fitted_boosting import BaseModel, FittedBoosting, OutOfBagScores, Scores
 
 if TYPE_CHECKING:
     from spinney.ensemble.oob_stopping import OutOfBagCurve
     from spinney.table.schema import Schema
+    from spinney.tree.forest import Forest
 
 
 def make_fitted_boosting(values: dict[str, Any]) -> FittedBoosting:
@@ -90,3 +92,39 @@ def find_difference(
     if labels != before:
         return f"y differs: its classes are {labels!r:.60}, and were {before!r:.60}"
     return None if hashes["loss"] == old.hashes["loss"] else "loss differs"
+
+
+def add_rounds_of(forest: Forest) -> Any:
+    """A function of (rounds, values, raw) that adds rounds of a forest to the scores of all rows."""
+    return lambda rounds, values, raw: add_rounds(forest, rounds, values, 0, len(values), raw)
+
+
+def check_callbacks(callbacks: Any) -> list[Any]:
+    """Functions of (iteration, results)."""
+    found = [callbacks] if callable(callbacks) else list(callbacks or ())
+    for callback in found:
+        if not callable(callback):
+            raise TypeError(f"callbacks must be functions of (iteration, results), got {callback!r}")
+    return found
+
+
+def refuse_clashes(estimator: Any) -> None:
+    """Refuse parameters of boosting that exclude each other."""
+    if estimator.candidates == "hessian" and not estimator.newton:
+        raise ValueError(
+            "candidates='hessian' places cuts by second derivatives, which newton=False does without: use one"
+        )
+    if estimator.candidates == "hessian" and estimator.max_bins is None:
+        raise ValueError("candidates='hessian' chooses cuts among values, max_bins=None tries every one: use one")
+    has_steps = estimator.newton and estimator.loss not in ("absolute_error", "quantile", "huber")
+    if estimator.sampling == "gradient" and not has_steps:
+        raise ValueError(
+            "sampling='gradient' multiplies derivatives, which the leaves of newton=False and of the losses "
+            "'absolute_error', 'quantile' and 'huber' are not made of: use sampling='uniform'"
+        )
+    if estimator.drop_rate:
+        for name in ("n_iter_no_change", "warm_start", "checkpoint"):
+            if getattr(estimator, name):
+                raise ValueError(
+                    f"drop_rate changes trees of rounds before, and {name} needs them as they were: use one of the two"
+                )

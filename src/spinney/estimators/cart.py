@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from spinney._criteria import CLASS_CRITERIA, GAIN_RATIO, VALUE_CRITERIA, own_name, with_aliases
+from spinney._criteria import CLASS_CRITERIA, CRITERIA, GAIN_RATIO, VALUE_CRITERIA, own_name, with_aliases
 from spinney._jit import kernels
 from spinney._types import MAX_CODES
 from spinney.estimators.base_tree import (
@@ -416,10 +416,12 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
 
     Parameters
     ----------
-    criterion : {"squared_error", "sdr", "poisson"}, default="squared_error"
-        Impurity that a test must lower: the variance, the standard deviation (standard deviation reduction), or half
+    criterion : {"squared_error", "sdr", "poisson", "absolute_error"}, default="squared_error"
+        Impurity that a test must lower: the variance, the standard deviation (standard deviation reduction), half
         the Poisson deviance from the mean, for counts and rates: y must not be negative, nor 0 in every row, and no
-        test makes a branch whose targets are all 0. "friedman_mse" is another name of "squared_error".
+        test makes a branch whose targets are all 0; or the mean absolute deviation from the median, which outliers
+        move little: nodes then predict the weighted median of their rows, and levels of a category are tried in the
+        order of their medians. "friedman_mse" is another name of "squared_error".
     splitter : {"best", "random"}, default="best"
         Try every test of a feature, or one that is drawn, as extra-trees do: a threshold between the least and the
         largest value of the node's rows, a set of levels.
@@ -448,8 +450,8 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
         Cost of a leaf in minimal cost-complexity pruning; more than 0 asks for it without `pruning`. "cv": the
         largest whose error in a tenfold cross-validation is within one standard error of the least.
     ccp_risk : {"impurity", "error"}, default="impurity"
-        What a leaf costs besides: its impurity or its squared errors, which differ for "sdr" only; of "poisson" both
-        are the deviance.
+        What a leaf costs besides: its impurity or its squared errors, which differ for "sdr" only; of "poisson" and
+        "absolute_error" both are the deviance, or the absolute deviation.
     validation_fraction : int or float, default=0.2
         Rows, or share of them, that "reduced_error" holds out.
     min_gain : float, default=0.0
@@ -617,6 +619,11 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
         check_range(own_name(self.criterion), data.y, data.weight)
         if self.leaf_model is None:
             return
+        if CRITERIA[own_name(self.criterion)].is_median:
+            raise ValueError(
+                f"criterion={self.criterion!r} with leaf_model='linear': such models begin at the mean of a leaf, "
+                "which here is its median; leave out one of them"
+            )
         if self.monotonic_cst is not None:
             raise ValueError("monotonic_cst with leaf_model='linear': a slope may break it; leave out one of them")
         refuse_infinite(encode(data.columns, data.table.schema), data.table.schema)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from spinney.table.schema import Schema
 
 WHOLE_BITS = 52  # of the share of a class in whole weights
+NO_WEIGHT = "Sample weights are all zero: at least one weight must be positive."
+NO_CLASS_WEIGHT = "Sample weights are all zero after class_weight: at least one weight must be positive."
 MODERATE = (1e-100, 1e100)  # largest weights whose products and sums are far from the ends of float64
 
 
@@ -91,8 +93,8 @@ def check_y(estimator: Any, y: Any, n_rows: int) -> NDArray[Any]:
     return column
 
 
-def check_complete(y: NDArray[Any]) -> None:
-    """Refuse missing and infinite targets, in scikit-learn's words, and say where the first one is."""
+def check_complete(y: NDArray[Any], first: int = 0) -> None:
+    """Refuse missing and infinite targets, in scikit-learn's words, and say where the first is; first: row of y[0]."""
     if y.dtype.kind == "f":
         bad = ~np.isfinite(y)
     elif y.dtype.kind == "O":
@@ -103,7 +105,7 @@ def check_complete(y: NDArray[Any]) -> None:
         row = int(np.argmax(bad))
         is_infinite = y.dtype.kind == "f" and np.isinf(y[row])
         what = f"infinity or a value too large for {y.dtype!r}" if is_infinite else "NaN"
-        message = f"Input y contains {what}. The first is in row {row}; leave out such rows."
+        message = f"Input y contains {what}. The first is in row {first + row}; leave out such rows."
         raise ValueError(message)
 
 
@@ -182,14 +184,18 @@ def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None
     if len(weight) != n_rows:
         message = f"sample_weight.shape == {weight.shape}, expected {(n_rows,)}!"
         raise ValueError(message)
+    refuse_negative(weight)
+    if not np.any(weight > 0.0):
+        raise ValueError(NO_WEIGHT)
+    return weight
+
+
+def refuse_negative(weight: NDArray[np.float64], first: int = 0) -> None:
+    """Refuse negative weights; first: row of weight[0]."""
     if np.any(weight < 0.0):
         row = int(np.argmax(weight < 0.0))
-        message = f"Negative values in data passed to `sample_weight`: {weight[row]} in row {row}"
+        message = f"Negative values in data passed to `sample_weight`: {weight[row]} in row {first + row}"
         raise ValueError(message)
-    if not np.any(weight > 0.0):
-        message = "Sample weights are all zero: at least one weight must be positive."
-        raise ValueError(message)
-    return weight
 
 
 def check_codes(labels: Any, name: str, n_rows: int) -> NDArray[np.int32] | None:
@@ -227,6 +233,23 @@ def weigh_classes(
         return weight
     if weight is not None and not MODERATE[0] < weight.max() < MODERATE[1]:
         weight = scale_down(weight)
+    weighted = find_class_weights(class_weight, classes, codes, weight, rounds=rounds)[codes] * (
+        1.0 if weight is None else weight
+    )
+    if not np.any(weighted > 0.0):
+        raise ValueError(NO_CLASS_WEIGHT)
+    return weighted
+
+
+def find_class_weights(
+    class_weight: Any,
+    classes: NDArray[Any],
+    codes: NDArray[np.int64],
+    weight: NDArray[np.float64] | None,
+    *,
+    rounds: bool,
+) -> NDArray[np.float64]:
+    """The weight of each class, (n_classes,), times a power of two near the ends of float64."""
     if isinstance(class_weight, dict):
         unknown = [label for label in class_weight if label not in set(classes.tolist())]
         if unknown:
@@ -238,13 +261,7 @@ def weigh_classes(
             raise ValueError(message)
     else:
         per_class = balance_classes(codes, weight, len(classes), rounds=rounds)
-    if not MODERATE[0] < per_class.max() < MODERATE[1]:
-        per_class = scale_down(per_class)
-    weighted = per_class[codes] * (1.0 if weight is None else weight)
-    if not np.any(weighted > 0.0):
-        message = "Sample weights are all zero after class_weight: at least one weight must be positive."
-        raise ValueError(message)
-    return weighted
+    return per_class if MODERATE[0] < per_class.max() < MODERATE[1] else scale_down(per_class)
 
 
 def count_copies(class_weight: Any, weight: NDArray[np.float64] | None) -> NDArray[np.int64] | None:

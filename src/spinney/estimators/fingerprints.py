@@ -79,6 +79,46 @@ def fingerprint(table: Table, y: NDArray[Any], classes: tuple[Any, ...] | None =
     return blocks.join(meaning)
 
 
+class StreamedMark:
+    """`mark_weights` for numbers that come in blocks of rows, one after the other.
+
+    Parameters
+    ----------
+    n_rows : int
+        Of all blocks.
+    """
+
+    def __init__(self, n_rows: int) -> None:
+        self.size = HASHED_ROWS if has_blocks(n_rows, "") else n_rows
+        self.is_tree = has_blocks(n_rows, "")
+        self.digests: list[bytes] = []
+        self.digest, self.n_held, self.is_one = hashlib.sha256(), 0, True
+
+    def add(self, values: NDArray[np.float64]) -> None:
+        """Add the next rows."""
+        self.is_one = self.is_one and bool(np.all(values == 1.0))
+        at = 0
+        while at < len(values):
+            n = min(self.size - self.n_held, len(values) - at)
+            self.digest.update(np.ascontiguousarray(values[at : at + n]).data)
+            at, self.n_held = at + n, self.n_held + n
+            if self.n_held == self.size:
+                self.flush()
+
+    def flush(self) -> None:
+        """End a block."""
+        self.digests.append(self.digest.digest())
+        self.digest, self.n_held = hashlib.sha256(), 0
+
+    def finish(self) -> str:
+        """The hash."""
+        if self.n_held:
+            self.flush()
+        if self.is_one:
+            return ""
+        return TREE + hashlib.sha256(b"".join(self.digests)).hexdigest() if self.is_tree else self.digests[0].hex()
+
+
 def mark_weights(weight: NDArray[np.float64] | None, *, like: str = "") -> str:
     """Hash of row weights, or of another column of numbers; weights of 1 are as good as none."""
     if weight is None or bool(np.all(weight == 1.0)):

@@ -9,10 +9,12 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from spinney._elementary import log
-from spinney.ensemble.losses import CLASSES, NUMBERS, STORED, make_loss
-from spinney.estimators.base import Classifier, Regressor
-from spinney.estimators.base_boosting import BOOST_CONSTRAINTS, BaseGradientBoosting
-from spinney.estimators.checks import all_or_nothing, check_known, check_numbers, check_y, weigh_classes
+from spinney.ensemble.loss_names import CLASSES, NUMBERS, STORED, make_loss
+from spinney.estimators.base import Classifier
+from spinney.estimators.base_boosting import BaseGradientBoosting
+from spinney.estimators.boosted_numbers import BoostedNumbers
+from spinney.estimators.boosting_constraints import BOOST_CONSTRAINTS
+from spinney.estimators.checks import all_or_nothing, check_known, check_y, weigh_classes
 from spinney.estimators.evaluation_sets import Validation
 from spinney.estimators.kept import Kept, Part
 
@@ -76,6 +78,14 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
     subsample : float or "auto", default="auto"
         Share of the rows that each round draws, without replacement. "auto": 0.7, of three
         classes or more 0.5.
+    sampling : {"uniform", "gradient"}, default="uniform"
+        How rows are drawn. "gradient": two thirds of the bag are the rows with the greatest derivatives, the others are
+        drawn and stand for the rest (GOSS of LightGBM, whose defaults are `subsample=0.3`).
+    drop_rate : float, default=0.0
+        Chance of each round before to be left out while a round is grown (DART): above 0, later rounds
+        weigh as much as the first. Excludes early stopping, `warm_start` and `checkpoint`.
+    skip_drop : float, default=0.5
+        Chance of a round to leave out none.
     max_features : int, float, {"auto", "sqrt", "log2", "third"} or None, default="auto"
         Features drawn per node, from those of the tree; None: all. "auto": the root of
         their number and one, or half of them in large tables of less than three classes; at least 4.
@@ -220,6 +230,9 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         gamma: float = 0.0,
         pruning: str = "pre",
         subsample: float | str = "auto",
+        sampling: str = "uniform",
+        drop_rate: float = 0.0,
+        skip_drop: float = 0.5,
         max_features: float | str | None = "auto",
         max_features_per_tree: float | str | None = None,
         newton: bool = True,
@@ -260,6 +273,9 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         self.gamma = gamma
         self.pruning = pruning
         self.subsample = subsample
+        self.sampling = sampling
+        self.drop_rate = drop_rate
+        self.skip_drop = skip_drop
         self.max_features = max_features
         self.max_features_per_tree = max_features_per_tree
         self.newton = newton
@@ -430,7 +446,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
             yield self.classes_[decide(raw)]
 
 
-class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
+class GradientBoostingRegressor(BoostedNumbers, BaseGradientBoosting):
     """Gradient boosting for numbers: trees one after the other, each on the derivatives of the loss so far.
 
     Parameters
@@ -454,7 +470,9 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
         As in `GradientBoostingClassifier`.
     min_weight_fraction_leaf, min_child_weight, reg_lambda, reg_alpha, gamma, pruning, subsample, max_features
         As in `GradientBoostingClassifier`.
-    max_features_per_tree, newton, init, max_bins, candidates, categorical_features, date_features, cat_smooth
+    sampling, drop_rate, skip_drop, max_features_per_tree, newton, init, max_bins, candidates
+        As in `GradientBoostingClassifier`.
+    categorical_features, date_features, cat_smooth
         As in `GradientBoostingClassifier`.
     max_cat_threshold, cat_penalty, interaction_cst, n_iter_no_change, scoring, tol, max_time, warm_start, n_jobs
         As in `GradientBoostingClassifier`.
@@ -516,6 +534,9 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
         gamma: float = 0.0,
         pruning: str = "pre",
         subsample: float | str = "auto",
+        sampling: str = "uniform",
+        drop_rate: float = 0.0,
+        skip_drop: float = 0.5,
         max_features: float | str | None = "auto",
         max_features_per_tree: float | str | None = None,
         newton: bool = True,
@@ -557,6 +578,9 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
         self.gamma = gamma
         self.pruning = pruning
         self.subsample = subsample
+        self.sampling = sampling
+        self.drop_rate = drop_rate
+        self.skip_drop = skip_drop
         self.max_features = max_features
         self.max_features_per_tree = max_features_per_tree
         self.newton = newton
@@ -611,40 +635,8 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
         with all_or_nothing(self):
             return self._fit(X, y, sample_weight, validation, init_score, callbacks)
 
-    def _read_evaluated_target(self, y: Any, n_rows: int) -> NDArray[np.float64]:
-        return check_numbers(self, y, n_rows)
-
     def _make_loss(self) -> Loss:
         return make_loss(self.loss, alpha=self.alpha, power=float(self.power), newton=bool(self.newton))
-
-    def _weigh_classes(
-        self, y: NDArray[np.float64], weight: NDArray[np.float64] | None
-    ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
-        del y
-        return weight, None
-
-    def _to_truth(self, y: NDArray[np.float64]) -> NDArray[Any]:
-        return y
-
-    def predict(self, X: Any, *, init_score: Any = None, n_rounds: int | None = None) -> NDArray[np.float64]:
-        """Predict the target of each row.
-
-        Parameters
-        ----------
-        X : array-like, frame or sparse matrix of shape (n_rows, n_features), or scan
-        init_score : array-like (n_rows,), or (n_rows, n_quantiles) where `alpha` is a list, optional
-            Raw scores that the rows bring along, such as the logarithm of an exposure.
-        n_rounds : int, optional
-            Use the first rounds only, 1 to `n_estimators_`: stage `n_rounds` of `staged_predict`. By default those up
-            to `best_iteration_`.
-
-        Returns
-        -------
-        predicted : float64 array (n_rows,), or (n_rows, n_quantiles) where `alpha` is a list
-            Quantiles of a row ascend.
-        """
-        predictor, raw = self._raw_scores(X, init_score, n_rounds)
-        return predictor.respond(raw)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² of the predictions; refused of several quantiles, which have none."""
@@ -655,14 +647,6 @@ class GradientBoostingRegressor(Regressor, BaseGradientBoosting):
                 "use sklearn.metrics.mean_pinball_loss on the columns of predict"
             )
         return float(super().score(X, y, sample_weight))
-
-    def staged_predict(self, X: Any, *, init_score: Any = None) -> Iterator[NDArray[np.float64]]:
-        """Yield predictions after 1, 2, ... `n_estimators_` rounds.
-
-        Where early stopping found the best round, stages go on beyond it: `predict` is stage `best_iteration_`.
-        """
-        respond = self._make_predictor().respond
-        yield from map(respond, self._staged_raw(X, init_score))
 
 
 def flat(raw: NDArray[np.float64]) -> NDArray[np.float64]:

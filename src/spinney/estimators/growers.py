@@ -259,6 +259,15 @@ def fix_target(
     return value_target(y, rows.weights, **target_form(params.criterion, least_std))
 
 
+def refuse_medians(criterion: str) -> None:
+    """Raise where there is no trace of trees by this criterion."""
+    if criterion in CRITERIA and CRITERIA[criterion].is_median:
+        raise ValueError(
+            f"there is no trace of a tree by criterion={criterion!r}: the tables of a trace are made of sums, and a "
+            "median is none; leave trace=False, or trace a tree by 'squared_error' on the same rows"
+        )
+
+
 def traced_rows(tree: Tree, rows: CodedRows, y: NDArray[Any]) -> Any:
     """Coded rows as a trace takes them."""
     if tree.n_classes:

@@ -83,6 +83,11 @@ ALIASES = (
     # rows
     Alias("subsample", "bag_fraction bagging bagging_fraction max_samples sample_rate sub_row"),
     Alias("subsample", "bagging_freq subsample_freq", EVERY_TREE),
+    Alias("sampling", "data_sample_strategy sampling_method", "sampling='gradient' is GOSS."),
+    Alias("drop_rate", "rate_drop"),
+    Alias("groups", "group group_id qid", "It has a label for each row."),
+    Alias("truncation", "lambdarank_num_pair_per_sample lambdarank_truncation_level"),
+    Alias("places", "eval_at ndcg_eval_at"),
     Alias("max_samples", "bag_fraction bagging bagging_fraction bootstrap_size_ratio sample_fraction sample_rate"),
     Alias("max_samples", "sampsize sub_row subsample"),
     Alias("max_samples", "bagSizePercent", "It is a share, or a number of rows."),
@@ -173,7 +178,7 @@ algorithm allow_const_label allow_writing_files always_split_variables approx_on
 bagging_temperature bands best_model_min_trees bin_construct_sample_cnt binarySplits booster boosting boosting_type
 bootstrap_type build_tree_one_node categorical_algorithm categorical_encoding check_input class_names
 class_sampling_factors cost custom_loss cutoff cv cv_folds data_random_seed device device_type devices
-diffusion_temperature doNotMakeSplitPointActualValue drop_rate eval_class_weight eval_group eval_names evals_result
+diffusion_temperature doNotMakeSplitPointActualValue eval_class_weight eval_group eval_names evals_result
 extra_seed extra_trees feature_border_type feature_contri feature_fraction_seed feature_name feature_names
 feature_selector feature_weights first_feature_use_penalties fold_column folds force_col_wise force_row_wise
 fuzzyThreshold gpu_id gpu_ram_part has_time histogram_type holdout ignored_columns ignored_features importance
@@ -185,8 +190,8 @@ min_split_improvement minprop model_shrink_mode model_shrink_rate model_size_reg
 monotone_penalty multi_strategy n_streams na_action nan_mode nbins_cats nbins_top_level nfolds noGlobalPruning
 norm_votes normalize_type num_class num_machines num_parallel_tree num_random_splits one_hot_max_size path_smooth
 penalties_coefficient pin_memory plot predictor probability process_type proximity ram_limit random_strength
-refresh_leaf regularization_factor regularization_usedepth sampling_frequency sampling_method sampling_unit
-save_memory scale_permutation_importance score_function skip_drop snapshot_file split_select_weights splitter
+refresh_leaf regularization_factor regularization_usedepth sampling_frequency sampling_unit
+save_memory scale_permutation_importance score_function snapshot_file split_select_weights splitter
 subsample_for_bin task task_type text_features top_k top_rate train_dir training_frame uniform_drop use_missing
 used_ram_limit validate_parameters write_forest xgboost_dart_mode zero_as_missing
 """

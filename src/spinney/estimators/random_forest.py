@@ -218,9 +218,10 @@ class RandomForestRegressor(ForestRegressor, BaseForest):
 
     Parameters
     ----------
-    criterion : {"squared_error", "sdr", "poisson"}, default="squared_error"
-        Squared error, standard deviation reduction, or half the Poisson deviance, for counts and rates (y >= 0);
-        "friedman_mse" is another name of "squared_error".
+    criterion : {"squared_error", "sdr", "poisson", "absolute_error"}, default="squared_error"
+        Squared error, standard deviation reduction, half the Poisson deviance, for counts and rates (y >= 0), or the
+        absolute error, by which leaves hold the median of their rows; "friedman_mse" is another name of
+        "squared_error".
     min_target_std : float, default=0.0
         A node whose target has a smaller standard deviation becomes a leaf.
     max_features : int, float, {"sqrt", "log2", "third"} or None, default=1.0

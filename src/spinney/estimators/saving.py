@@ -13,8 +13,8 @@ import numpy as np
 from sklearn.exceptions import InconsistentVersionWarning
 
 from spinney._warnings import warn
-from spinney.ensemble import losses
-from spinney.ensemble.losses import Loss
+from spinney.ensemble.loss_names import make_loss
+from spinney.ensemble.losses import Custom, Loss
 from spinney.estimators.kept import VALUE, is_fitted, is_of, kept_by, kinds_of, take_fitted
 from spinney.model.container import BrokenFileError, dump, read
 from spinney.model.io import MissingLossError, ModelFile, save
@@ -160,7 +160,8 @@ def estimator_names() -> dict[type, str]:
     """The public estimators that can be saved."""
     import spinney
 
-    public = {getattr(spinney, name): name for name in spinney.__all__ if name.endswith(("Classifier", "Regressor"))}
+    kinds = "Classifier", "Regressor", "Ranker", "Survival"
+    public = {getattr(spinney, name): name for name in spinney.__all__ if name.endswith(kinds)}
     return {cls: name for cls, name in public.items() if kept_by(cls)}
 
 
@@ -191,7 +192,7 @@ def take_estimator(estimator: Any) -> dict[str, Any]:
     for name in sorted(vars(estimator).keys() - parameters.keys() - fitted.keys() - {*TEMPORARY, VALUE}):
         warn_not_stored(f"the attribute {name}", "it is none of Spinney's; pickle keeps it")
     if isinstance(parameters.get("loss"), tuple | list):
-        parameters["loss"] = fitted.get("_loss", losses.make_loss(parameters["loss"]))
+        parameters["loss"] = fitted.get("_loss", make_loss(parameters["loss"]))
     parameters.pop("checkpoint", None)  # a place on the disk of whoever has fitted it
     return {"parameters": dict(sorted(parameters.items())), "fitted": fitted}
 
@@ -245,9 +246,9 @@ def named_losses(given: dict[str, Any]) -> Kind:
                 f"the model was fitted with a loss of your own, {name!r}, and files hold no code: give it again, "
                 f"load_model(path, losses={{{name!r}: (gradient, hessian)}})"
             )
-        return losses.make_loss(given[name], n_classes=parts["n_classes"])
+        return make_loss(given[name], n_classes=parts["n_classes"])
 
-    return Kind(losses.Custom, take, make)
+    return Kind(Custom, take, make)
 
 
 def check_losses(given: Any) -> dict[str, Any]:
@@ -262,12 +263,12 @@ def check_losses(given: Any) -> dict[str, Any]:
 
 def restore_loss(parts: dict[str, Any]) -> Any:
     """A loss by functions from its pickled attributes."""
-    loss = losses.Custom.__new__(losses.Custom)
+    loss = Custom.__new__(Custom)
     vars(loss).update(parts)
     return loss
 
 
-KEPT_LOSS = Kind(losses.Custom, losses.Custom.__getstate__, restore_loss)
+KEPT_LOSS = Kind(Custom, Custom.__getstate__, restore_loss)
 """A loss by functions in a pickle, which keeps them."""
 
 

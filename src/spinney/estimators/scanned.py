@@ -14,6 +14,8 @@ from spinney.table.columns import Categories
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from spinney.scale.plan import FitPlan
+
 
 class GivenRows(NamedTuple):
     """What a fit was given, a scan taken apart."""
@@ -36,6 +38,11 @@ def unpack(estimator: Any, X: Any, y: Any, sample_weight: Any = None, groups: An
     """
     if not is_scanned(X):
         return GivenRows(X, y, sample_weight, groups)
+    return give_rows(*open_store(estimator, X, y, sample_weight, groups))
+
+
+def open_store(estimator: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> tuple[Store, FitPlan]:
+    """The table on disk that a scan or store stands for, and how an estimator is fitted to it; see `unpack`."""
     given = {"y": y, "sample_weight": sample_weight, "groups": groups}
     extra = [name for name, value in given.items() if value is not None]
     if extra:
@@ -46,6 +53,11 @@ def unpack(estimator: Any, X: Any, y: Any, sample_weight: Any = None, groups: An
     store = open_rows(X, name)
     plan = store.plan(estimator)
     refuse_beyond(plan, name)
+    return store, plan
+
+
+def give_rows(store: Store, plan: FitPlan) -> GivenRows:
+    """The columns of a table on disk, and what goes with them in memory."""
     return GivenRows(store.columns(plan.n_workers), store.read_target(), store.read_weight(), store.read_groups())
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from spinney.estimators.base_tree import TreeEstimator
     from spinney.tree.sklearn_view import SklearnView
 
-CRITERIA = {"gini", "entropy", "squared_error", "poisson"}  # that scikit-learn knows by the same name
+CRITERIA = {"gini", "entropy", "squared_error", "poisson", "absolute_error"}  # that scikit-learn knows by the same name
 FIELDS = {  # of scikit-learn's nodes, by our names for them, which are those of its attributes
     "left_child": "children_left",
     "right_child": "children_right",

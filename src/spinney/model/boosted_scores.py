@@ -15,7 +15,7 @@ from spinney._node_layout import child_of_link, feature_of_link
 from spinney.kernels.common.structs import LeafShares
 from spinney.model.forest_votes import linear_values
 from spinney.table.sparse import SparseRows
-from spinney.tree.predict import BLOCK_ROWS, STEP_SECONDS, can_score, find_all_leaves, make_lane_scratch, score_bits
+from spinney.tree.predict import BLOCK_ROWS, STEP_SECONDS, can_score, find_all_leaves, make_lane_scratch, score_at_once
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,13 +56,13 @@ def add_rounds(forest: Forest, rounds: range, values: Values, lo: int, hi: int, 
             raw[:, rows] = scores
         return
     n_raw = len(raw)
-    if forest.linear is not None:
-        add_linear_rounds(forest, rounds, values, lo, hi, raw)
-        return
     n_trees = len(rounds) * n_raw
     k = kernels((hi - lo) * n_trees * TYPICAL_DEPTH * STEP_SECONDS)
     if can_score(forest, len(rounds), hi - lo, k):
-        score_bits(forest, range(rounds.start * n_raw, rounds.stop * n_raw), values, lo, hi, raw, k, n_raw=n_raw)
+        score_at_once(forest, range(rounds.start * n_raw, rounds.stop * n_raw), values, lo, hi, raw, k, n_raw=n_raw)
+        return
+    if forest.linear is not None:
+        add_linear_rounds(forest, rounds, values, lo, hi, raw)
         return
     scratch = make_lane_scratch(values, min(BLOCK_ROWS, hi - lo), forest.n_features)
     no_shares = LeafShares(fixed(np.zeros((1, 1))), fixed(np.zeros(len(rounds), np.int64)))

@@ -380,9 +380,9 @@ def counterfactual(
     wanted : class, or (low, high), optional
         The class that it is to become, by default any other; of numbers the interval, None for no bound.
     vary : list of names or places, optional
-        Columns that may change; by default all.
+        Columns that may change, of dates their parts; by default all.
     ranges : dict, optional
-        By column: (low, high) of numbers, None for no bound; levels of categories.
+        By column that may change: (low, high) of numbers, None for no bound; levels of categories.
     X : float64 (n_rows, n_features), optional
         Encoded rows whose standard deviations are the units of changes.
     """
@@ -390,8 +390,9 @@ def counterfactual(
     allowed = {j: Condition(j, missing=ALWAYS) for j in locate_columns(predictor, vary)}
     for name, limits in (ranges or {}).items():
         (j,) = locate_columns(predictor, [name])
-        if j in allowed:
-            allowed[j] = limit(predictor, j, limits)
+        if j not in allowed:
+            raise ValueError(f"ranges: {name!r} may not change, since vary={vary!r} leaves it out: name it there, too")
+        allowed[j] = limit(predictor, j, limits)
     search = Search(predictor, row, goal, allowed, np.ones(len(row)))
     search.spread = find_spread(predictor, X, search.trees)
     if search.is_reached(row[None])[0]:
@@ -448,8 +449,19 @@ def locate_columns(predictor: Predictor, columns: Any) -> list[int]:
         elif not isinstance(column, str) and 0 <= int(column) < predictor.n_features:
             found.append(int(column))
         else:
+            refuse_dates(predictor, column)
             raise ValueError(f"{column!r} is not a column: there are {', '.join(names[:20])}")
     return found
+
+
+def refuse_dates(predictor: Predictor, column: Any) -> None:
+    """Raise where a column is one of dates, which change by their parts."""
+    for dates in predictor.schema.dates or ():
+        if dates is not None and dates.name == column:
+            raise ValueError(
+                f"{column!r} is a column of dates, of which the model reads parts, each by itself: name some of "
+                f"{', '.join(dates.features)}"
+            )
 
 
 def limit(predictor: Predictor, j: int, limits: Any) -> Condition:

@@ -129,6 +129,23 @@ def raw_scores(predictor: Predictor, values: Values, n_jobs: int | None = None) 
     return predictor.answer(values, n_jobs).reshape(len(values), -1)
 
 
+UNITS = {  # of raw scores, by link
+    "log": "logarithm of the mean",
+    "logistic": "log-odds",
+    "half_logistic": "half the log-odds",
+    "softmax": "log-odds, up to a constant for all classes",
+}
+
+
+def score_unit(predictor: Predictor) -> str | None:
+    """What raw scores are where they are not what `predict` and `predict_proba` give; None where they are."""
+    if isinstance(predictor, RoundPredictor) and predictor.n_classes != 1:
+        return UNITS.get(predictor.link)
+    if isinstance(predictor, WeightedPredictor) and predictor.n_classes > 1:
+        return "decision function"
+    return None
+
+
 # --- each kind of model -------------------------------------------------------------------------------------------
 
 

@@ -4,7 +4,7 @@ The container (`model.container`) holds four texts: `format`, which is "spinney"
 `library`, the version of Spinney that wrote it; and `model`, JSON with the parts below. A fifth, `training`, is JSON
 too, and tells of the training data what `spinney train` knows; files without it are of version 1.0. Files of models
 that read dates are of version 1.2; those of models whose rows are drawn or hashed by blocks, of trees by Poisson's
-deviance, and of a predictor alone, which has no estimator, of version 1.3.
+deviance or the absolute error, and of a predictor alone, which has no estimator, of version 1.3.
 
     method      the estimator's class
     summary     what the model is made of: features, classes, trees, nodes, rows that the first tree grew on
@@ -35,6 +35,7 @@ TOLD_SINCE, DATED, LATEST = 1, 2, 3
 _DATES = '"is":"DateColumn"'  # as `dump` writes it, and no text that it quotes
 _BLOCKS = re.compile('"block_bits":|"tree:[0-9a-f]{64}')  # bags drawn by blocks, and data hashed by them
 _POISSON = '"criterion":"poisson"'
+_ANSWERS = '"answers":'  # of trees by the absolute error
 TEXTS = {"format", "version", "library", "model"}
 TRAINING = "training"
 TOLD: dict[str, type] = {"target": str, "rows": int, "sha256": str}  # of the training data, each optional
@@ -64,7 +65,7 @@ def save(
         "summary": summarise(predictor),
     }
     model = dump(content).decode()
-    is_latest = estimator is None or _POISSON in model or _BLOCKS.search(model) is not None
+    is_latest = estimator is None or _POISSON in model or _ANSWERS in model or _BLOCKS.search(model) is not None
     needs = {LATEST: is_latest, DATED: _DATES in model, TOLD_SINCE: training is not None}
     minor = max((version for version, is_needed in needs.items() if is_needed), default=0)
     text = {"format": FORMAT, "version": f"{MAJOR}.{minor}", "library": __version__, "model": model}
@@ -179,6 +180,18 @@ class MissingLossError(ValueError):
     """A model was fitted with a loss that must be given again."""
 
 
+def refuse_later(model: str) -> None:
+    """Raise for parts that only the latest minor version has."""
+    later = {
+        "a model whose rows are drawn or hashed by blocks": _BLOCKS.search(model) is not None,
+        "a tree by Poisson's deviance": _POISSON in model,
+        "a tree whose nodes hold their answers": _ANSWERS in model,
+    }
+    for what, is_there in later.items():
+        if is_there:
+            raise BrokenFileError(f"{what} is of version 1.{LATEST}")
+
+
 def open_content(container: Container) -> dict[str, Any]:
     """The JSON of a model file of a version that is known."""
     text = container.text
@@ -196,10 +209,8 @@ def open_content(container: Container) -> dict[str, Any]:
         raise BrokenFileError(f"the texts must be {sorted(TEXTS)}")
     if _DATES in text["model"] and int(minor) < DATED:
         raise BrokenFileError(f"a model that reads dates is of version 1.{DATED}")
-    if int(minor) < LATEST and _BLOCKS.search(text["model"]):
-        raise BrokenFileError(f"a model whose rows are drawn or hashed by blocks is of version 1.{LATEST}")
-    if int(minor) < LATEST and _POISSON in text["model"]:
-        raise BrokenFileError(f"a tree by Poisson's deviance is of version 1.{LATEST}")
+    if int(minor) < LATEST:
+        refuse_later(text["model"])
     read_training(text)
     content = load_json(text["model"], sum(array.nbytes for array in container.arrays.values()) + len(text["model"]))
     if not isinstance(content, dict) or set(content) != PARTS or not isinstance(content["method"], str):

@@ -10,8 +10,9 @@ import numpy as np
 
 from spinney.model.any_model import find_predictor
 from spinney.model.counterfactual import Counterfactual, answer_of, counterfactual, show_cell
-from spinney.model.explained_trees import NoSumError
-from spinney.model.predictors import TreePredictor
+from spinney.model.explained_trees import NoSumError, score_unit
+from spinney.model.forest_votes import tree_predictions
+from spinney.model.predictors import TreePredictor, WeightedPredictor
 from spinney.model.shap import shap_values
 from spinney.reading.explaining import explain as explain_path
 from spinney.reading.wording import number, rounded
@@ -42,6 +43,31 @@ class Contribution(NamedTuple):
     added: float
 
 
+class Votes(NamedTuple):
+    """What trees say of a row, whose weighted median is the answer.
+
+    Attributes
+    ----------
+    n_trees : int
+    low, high : float
+        The weighted quartiles: trees of half of all the weight say something between them.
+    share_below, share_above : float
+        Parts of the weight of the trees that say less than the answer, and more.
+    """
+
+    n_trees: int
+    low: float
+    high: float
+    share_below: float
+    share_above: float
+
+    def __str__(self) -> str:
+        return (
+            f"the weighted median of {self.n_trees} trees: the middle half of their weight says "
+            f"{rounded(self.low)} to {rounded(self.high)}; {self.share_below:.0%} say less, {self.share_above:.0%} more"
+        )
+
+
 @dataclass(frozen=True, repr=False)
 class RowExplanation:
     """Why one row got its answer; prints in words.
@@ -51,7 +77,8 @@ class RowExplanation:
     answer : object
         The class, or the number.
     score : float
-        What `base` and the contributions add up to: the number, the probability of the class, or a raw score.
+        What `base` and the contributions add up to: the number, the probability of the class, or a raw score, as
+        `unit` says.
     base : float
         The same where nothing is known.
     contributions : tuple of Contribution
@@ -64,6 +91,11 @@ class RowExplanation:
         The class that `score` is for; None for a number.
     is_searched : bool
         Whether a change was looked for: always for classes, for a number where `wanted` says what it is to become.
+    unit : str or None
+        What `score` and the contributions are told in where that is not what `predict` and `predict_proba` give: the
+        "log-odds" of boosted classes, the "logarithm of the mean" of boosted counts, ...
+    votes : Votes or None
+        What the trees say where the answer is their weighted median, as that of AdaBoost for numbers.
     """
 
     answer: Any
@@ -74,17 +106,25 @@ class RowExplanation:
     counterfactual: Counterfactual | None
     output: Any
     is_searched: bool = False
+    unit: str | None = None
+    votes: Votes | None = None
 
     def __str__(self) -> str:
         answer = number(self.answer) if isinstance(self.answer, float) else str(self.answer)
         lines = [f"answer: {answer}"]
         if self.contributions:
-            of = "" if self.output is None else f" for {self.output}"
+            of = "" if self.unit is None else f" ({self.unit})"
+            of += "" if self.output is None else f" for {self.output}"
             lines.append(f"{rounded(self.score)}{of} = {rounded(self.base)} where nothing is known")
             shown = [one for one in self.contributions[:MOST_SHOWN] if one.added != 0.0]
             lines += [f"  {one.added:+.4g}  {one.column} = {show_cell(one.value)}" for one in shown]
             rest = [one.added for one in self.contributions if one.added != 0.0][len(shown) :]
             lines += [f"  {sum(rest):+.4g}  {len(rest)} others"] if rest else []
+        elif self.votes is not None:
+            lines += [
+                str(self.votes),
+                "give background= rows to see what each column adds: a median is no sum of trees",
+            ]
         if self.path is not None:
             lines += ["path:", *(f"  {line}" for line in str(self.path).splitlines())]
         if self.counterfactual is not None and self.counterfactual.changes:
@@ -118,9 +158,9 @@ def explain(
     wanted : class, or (low, high), optional
         What the answer is to become: a class, by default any other; of numbers an interval, None for no bound.
     vary : list of names or places, optional
-        Columns that may change; by default all.
+        Columns that may change; by default all. Of dates their parts, `sold.month`, each by itself.
     ranges : dict, optional
-        What columns may change to: (low, high) of numbers, None for no bound; a list of levels of categories.
+        What columns of `vary` may change to: (low, high) of numbers, None for no bound; a list of levels of categories.
     X : array-like or frame, optional
         Rows whose standard deviations are the units of changes; by default the distance between the lowest and the
         highest threshold of each column.
@@ -165,7 +205,9 @@ def explain(
     try:
         found = shap_values(predictor, as_table(predictor, row), background=background)
     except NoSumError:
-        return RowExplanation(answer, float("nan"), float("nan"), (), None, change, None, is_searched)
+        nothing = float("nan")
+        votes = count_votes(predictor, values, answer) if isinstance(predictor, WeightedPredictor) else None
+        return RowExplanation(answer, nothing, nothing, (), None, change, None, is_searched, None, votes)
     chosen = answer if predictor.classes is not None else found.outputs[0]  # of several quantiles the first
     output = chosen if chosen in found.outputs else found.outputs[-1]
     one = found.of(output)
@@ -176,7 +218,20 @@ def explain(
         smoothed = None if predictor.smoothing is None else predictor.smoothed
         path = explain_path(predictor.tree, values, {}, smoothed)
     score = float(one.base + one.values[0].sum())
-    return RowExplanation(answer, score, float(one.base), parts, path, change, output, is_searched)
+    unit = score_unit(predictor) if found.output == "raw" else None
+    return RowExplanation(answer, score, float(one.base), parts, path, change, output, is_searched, unit)
+
+
+def count_votes(predictor: WeightedPredictor, row: NDArray[np.float64], answer: float) -> Votes:
+    """What the trees of a weighted median say of an encoded row."""
+    said = tree_predictions(predictor.forest, row[None])[:, 0]
+    order = np.argsort(said, kind="stable")
+    weight = np.abs(predictor.weights)[order]
+    weight = weight if weight.any() else np.ones(len(weight))
+    part, said = np.cumsum(weight) / weight.sum(), said[order]
+    low, high = (float(said[min(int(np.searchsorted(part, share)), len(said) - 1)]) for share in (0.25, 0.75))
+    below, above = (float(weight @ side / weight.sum()) for side in (said < answer, said > answer))
+    return Votes(len(said), low, high, below, above)
 
 
 def cell(value: Any) -> Any:

@@ -308,8 +308,6 @@ def pair_up(
     parts: Explained, values: NDArray[Any], found: NDArray[np.float64], n_jobs: int | None
 ) -> NDArray[np.float64]:
     """Interaction values (n_rows, n_features, n_features, n_outputs); found: the values that their sums must be."""
-    if len(parts.model.leaves.terms.first) > 1:
-        raise ValueError("interactions of trees with linear leaves are not known here: leave interactions=False")
     n_rows, n_features = values.shape
     n_outputs = len(parts.start) - parts.is_mirrored
     width = parts.model.leaves.values.shape[1]

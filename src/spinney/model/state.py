@@ -51,7 +51,10 @@ WORD_BITS, MOST_WIDE = (
     1000,
 )  # whole numbers of more bits may all have one hash, and then a set takes its size squared
 MOST_DAYS = 106_751_992  # of the first day of dates, from 1970 on: 64 bits of microseconds reach that far
-MAPPED = {f"forest.{name}" for name in ("hot", "n_rows", "weight", "impurity", "subsets", "distributions")}
+MAPPED = {f"forest.{name}" for name in ("hot", "n_rows", "weight", "impurity", "subsets", "distributions", "answers")}
+
+
+ADDED = ("linear", "answers")  # fields of forests that files of older versions do not have
 
 
 class Unstorable(TypeError):  # noqa: N818  (it is told, not raised, to users)
@@ -529,9 +532,15 @@ def make_legend(parts: dict[str, Any]) -> Legend:
     )  # fmt: skip
 
 
+def take_tree_fields(tree: Tree) -> dict[str, Any]:
+    """The fields, without answers where there are none: files of older versions have none."""
+    parts = take_fields(tree)
+    return parts if tree.answers is not None else {name: part for name, part in parts.items() if name != "answers"}
+
+
 def make_tree(parts: dict[str, Any]) -> Tree:
     """A sound tree."""
-    tree = Tree(**need(parts, Tree))
+    tree = Tree(**need({"answers": None, **parts}, Tree))
     check_side(tree, Surrogates, "surrogates")
     check_side(tree, LinearLeaves, "linear")
     tree.check()
@@ -554,14 +563,14 @@ def check_side(holder: Tree | Forest, cls: type, name: str) -> None:
 
 
 def take_forest(forest: Forest) -> dict[str, Any]:
-    """The fields, without linear leaves where there are none: files of older versions have none."""
+    """The fields, without linear leaves and answers where there are none: files of older versions have none."""
     parts = take_fields(forest)
-    return parts if forest.linear is not None else {name: part for name, part in parts.items() if name != "linear"}
+    return {name: part for name, part in parts.items() if part is not None or name not in ADDED}
 
 
 def make_forest(parts: dict[str, Any]) -> Forest:
     """A sound forest."""
-    forest = Forest(**need({"linear": None, **parts}, Forest))
+    forest = Forest(**need({**dict.fromkeys(ADDED), **parts}, Forest))
     check_side(forest, LinearLeaves, "linear")
     forest.check()
     return forest
@@ -588,7 +597,7 @@ KINDS: dict[str, Kind] = {
     "Legend": Kind(Legend, take_legend, make_legend),
     "Surrogates": make_side(Surrogates),
     "LinearLeaves": make_side(LinearLeaves),
-    "Tree": Kind(Tree, take_fields, make_tree),
+    "Tree": Kind(Tree, take_tree_fields, make_tree),
     "Forest": Kind(Forest, take_forest, make_forest),
     "TreePredictor": of_predictor(TreePredictor, {"tree": Tree, "smoothing": float | int | str | None}),
     "VotePredictor": of_predictor(VotePredictor, {"forest": Forest, "is_hard": bool, "shift": int}),

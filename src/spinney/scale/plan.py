@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spinney._threads import count_workers
-from spinney._types import MAX_CODES
-from spinney.scale.layout import BLOCK_ROWS
+from spinney._types import HISTOGRAM_STRIDE, MAX_CODES
+from spinney.scale.layout import BLOCK_ROWS, CATEGORIES
 from spinney.scale.memory import show_bytes
-from spinney.table.binning import lay_out
+from spinney.table.binning import MOST_NARROW, lay_out
 from spinney.table.coding import row_stride
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ COLUMN_BYTES = 48  # of a row, while one column is sorted and coded
 WORKER_BYTES = 60  # of a row, for each tree that grows beside others: its order, its target
 EDGE_BYTES = 32  # of a code of trees: its lowest and highest value, twice while they are put together
 SCORE_BYTES = 16  # of a row, for each class beyond two or quantile beyond one
+NODE_HISTOGRAMS = 3  # of a node that may be split: its own and those of its children
+LEVEL_ROW_BYTES = 96  # of a row of a block, beside its codes, their copy and its scores
 LONG = 1e9  # seconds of work, for which all threads are worth it
 
 
@@ -33,6 +35,15 @@ class GrowingBytes(NamedTuple):
     copies: int  # of the codes
     state: int  # bytes of a row beside them: target, weights, scores, order of the rows
     is_shared_out: bool = False  # whether each thread grows a tree of its own, on a copy of its rows
+
+
+class LevelGrowing(NamedTuple):
+    """How a method grows trees from disk, a level of a tree by a pass over the codes."""
+
+    n_open: int  # nodes that may be split at once
+    gap: str | None = (
+        None  # a parameter, as the user writes it, that rows in memory are needed for; None: there is none
+    )
 
 
 class FitPlan(NamedTuple):
@@ -54,6 +65,11 @@ class FitPlan(NamedTuple):
         The limit.
     n_workers : int
         Trees that grow side by side, each on rows of its own: fewer where memory is short. Models do not depend on it.
+    by_levels : bool
+        Whether codes and all that is known of the rows stay on disk, since memory cannot hold them: one pass over the
+        codes for each level of a tree. Models do not depend on it.
+    gap : str or None
+        A parameter that keeps a fit from doing so, where memory is too small.
     """
 
     n_rows: int | None
@@ -64,6 +80,8 @@ class FitPlan(NamedTuple):
     peak_bytes: int | None
     memory: int | None
     n_workers: int = 1
+    by_levels: bool = False
+    gap: str | None = None
 
     def __str__(self) -> str:
         """A line for each part."""
@@ -78,6 +96,8 @@ class FitPlan(NamedTuple):
             "columns": f"{written} on disk, read {TIMES[self.passes]}",
             "memory": f"{peak} ({limit})",
         }
+        if self.by_levels:
+            lines["trees"] = "grown from disk, however many rows there are: one pass over the codes a level"
         return "\n".join(f"{name:<9} {text}" for name, text in lines.items())
 
 
@@ -99,6 +119,16 @@ def peak_bytes(growing: GrowingBytes, n_rows: int, n_features: int, n_workers: i
         state += n_workers * (width + WORKER_BYTES)
     edges = 0 if growing.has_bins else EDGE_BYTES * n_features * min(n_rows, MAX_CODES)
     return READING_BYTES + edges + n_rows * (width + max(state, COLUMN_BYTES))
+
+
+def level_bytes(growing: LevelGrowing, columns: list[StoredColumn], n_scores: int, n_workers: int = 1) -> int:
+    """Memory of a fit with codes on disk: sums of the open nodes, and some blocks of rows for each thread."""
+    n_features = count_features(columns)
+    n_levels = [len(column.values) for column in columns if column.kind == CATEGORIES]
+    n_sums = n_features * HISTOGRAM_STRIDE + sum(n for n in n_levels if n > MOST_NARROW)
+    n_histograms = NODE_HISTOGRAMS * growing.n_open + (n_workers + 2) * growing.n_open
+    row = 2 * lay_out([max(n_levels, default=1)] * n_features)[2] + LEVEL_ROW_BYTES + SCORE_BYTES * n_scores
+    return READING_BYTES + 8 * n_histograms * n_sums + (n_workers + 2) * BLOCK_ROWS * row
 
 
 def make_plan(
@@ -124,14 +154,37 @@ def make_plan(
         while n_workers > 1 and room is not None and peak_bytes(growing, n_rows, n_features, n_workers) > room:
             n_workers -= 1
         written, peak = n_rows * row_bytes, peak_bytes(growing, n_rows, n_features, n_workers) + BLOCK_ROWS * row_bytes
-    return FitPlan(n_rows, n_features, source_bytes, written, 1 if growing.has_bins else 2, peak, memory, n_workers)
+    plan = FitPlan(n_rows, n_features, source_bytes, written, 1 if growing.has_bins else 2, peak, memory, n_workers)
+    levels: LevelGrowing | None = estimator._level_growing()  # noqa: SLF001
+    if levels is None or fits(plan):
+        return plan
+    if levels.gap is not None:
+        return plan._replace(gap=levels.gap)
+    least = level_bytes(levels, features, n_scores) + BLOCK_ROWS * count_row_bytes(columns)
+    return plan._replace(by_levels=True, peak_bytes=least)
+
+
+def fits(plan: FitPlan) -> bool:
+    """Whether memory holds what a fit takes, as far as is known."""
+    return plan.memory is None or plan.peak_bytes is None or plan.peak_bytes <= plan.memory
 
 
 def refuse_beyond(plan: FitPlan, name: str) -> None:
     """Refuse a fit that takes more memory than it may; name: of the method."""
-    if plan.memory is None or plan.peak_bytes is None or plan.peak_bytes <= plan.memory:
+    if fits(plan) or plan.memory is None or plan.peak_bytes is None:
         return
+    needs, limit = show_bytes(plan.peak_bytes), show_bytes(plan.memory)
+    if plan.by_levels:
+        raise ValueError(
+            f"{name} needs {needs} to grow trees of {plan.n_features} features from disk, and memory={limit}: raise "
+            "it, drop columns, or allow fewer leaves"
+        )
+    if plan.gap is not None:
+        raise ValueError(
+            f"{name} needs {needs} for {plan.n_rows:,} rows, and memory={limit}: raise it, or change {plan.gap}, which "
+            "needs the rows in memory"
+        )
     raise ValueError(
-        f"{name} needs {show_bytes(plan.peak_bytes)} with the codes of {plan.n_rows:,} rows and {plan.n_features} "
-        f"features in memory, and memory={show_bytes(plan.memory)}: raise it, drop columns, or scan fewer files"
+        f"{name} needs {needs} with the codes of {plan.n_rows:,} rows and {plan.n_features} features in memory, and "
+        f"memory={limit}: raise it, drop columns, or scan fewer files"
     )

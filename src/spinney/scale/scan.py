@@ -5,15 +5,12 @@ from __future__ import annotations
 import contextlib
 import difflib
 import os
-import secrets
 import shutil
 import sys
 import tempfile
-import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from spinney import _files
 from spinney.scale.addresses import is_address
 from spinney.scale.column_writing import make_column, write_columns
 from spinney.scale.faults import writing
@@ -22,6 +19,7 @@ from spinney.scale.memory import read_bytes
 from spinney.scale.plan import FitPlan, make_plan
 from spinney.scale.spilling import is_lazy, is_read_once, spill_batches, spill_files, spill_lazy
 from spinney.scale.store import Store, refuse_array
+from spinney.scale.work_folders import WorkFolder, open_temporary
 from spinney.table.prediction_batches import BLOCK_BYTES
 from spinney.table.sources import list_files, open_source
 
@@ -193,31 +191,22 @@ class Scan:
             raise FileExistsError(f"{place} is there already: remove it, or give another path")
         if not place.absolute().parent.is_dir():
             raise FileNotFoundError(f"there is no folder {place.parent} to make {place.name} in")
-        beside = place.parent / f".spinney-{secrets.token_hex(8)}.part"
-        _files.unfinished.add(beside)
-        try:
-            with writing(place, "choose a disk with more room"):
-                beside.mkdir()
-                self._write(beside)
-                beside.rename(place)
-        finally:
-            shutil.rmtree(beside, ignore_errors=True)
-            _files.unfinished.discard(beside)
+        with writing(place, "choose a disk with more room"), WorkFolder(place.parent) as beside:
+            self._write(beside.path)
+            beside.move(place)
         return Store(place, self.memory)
 
     def read(self) -> Store:
         """The table on disk, in a temporary folder that goes when this object goes."""
         if self._spilled is None:
             with writing(Path(tempfile.gettempdir()), "set TMPDIR to a folder on a disk with more room"):
-                folder = Path(tempfile.mkdtemp(prefix="spinney-"))
-                _files.unfinished.add(folder)
+                folder = open_temporary()
                 try:
-                    self._write(folder)
-                    self._spilled = Store(folder, self.memory, has_shelf=False)
+                    self._write(folder.path)
+                    self._spilled = Store(folder.path, self.memory, home=folder)
                 except BaseException:
-                    remove_folder(folder)
+                    folder.remove()
                     raise
-            weakref.finalize(self._spilled, remove_folder, folder)
         return self._spilled
 
     def _write(self, folder: Path) -> None:
@@ -282,9 +271,3 @@ def tell(text: str) -> None:
     """Say what is done, on stderr."""
     if sys.stderr is not None:
         print(f"spinney: {text}", file=sys.stderr)  # noqa: T201
-
-
-def remove_folder(folder: Path) -> None:
-    """Remove a temporary folder."""
-    shutil.rmtree(folder, ignore_errors=True)
-    _files.unfinished.discard(folder)

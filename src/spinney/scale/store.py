@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spinney.scale.layout import Layout, StoredColumn
+    from spinney.scale.work_folders import WorkFolder
     from spinney.table.columns import Column
     from spinney.table.ingest import Table
     from spinney.table.schema import Schema
@@ -61,8 +62,8 @@ class Store:
         The folder.
     memory : int, optional
         Bytes that a fit may take; None: as many as it needs.
-    has_shelf : bool
-        Whether codes are kept for later fits.
+    home : WorkFolder, optional
+        The temporary folder that it is in, which goes with it: no codes are kept there.
 
     Attributes
     ----------
@@ -72,12 +73,14 @@ class Store:
         The column to predict.
     """
 
-    def __init__(self, path: str | os.PathLike[str], memory: int | None = None, *, has_shelf: bool = True) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], memory: int | None = None, *, home: WorkFolder | None = None
+    ) -> None:
         self.path = Path(path)
         self.memory = memory
         self._layout: Layout = read_layout(self.path)
         self._file = BlockFile(self.path / VALUES, self._layout.lengths(), self._layout.digest)
-        self._has_shelf = has_shelf
+        self._home = home
         self._features = self._layout.find(FEATURE)
         self.n_rows = self._layout.n_rows
         self.feature_names = tuple(self._layout.columns[j].name for j in self._features)
@@ -121,11 +124,22 @@ class Store:
         """How many scores a boosted model has of a row: one for each class of three or more, or for each quantile."""
         if getattr(estimator, "loss", None) == "quantile":
             return int(np.size(estimator.alpha))
-        target = self.read_target() if hasattr(estimator, "predict_proba") else None
-        if target is None:
+        if not hasattr(estimator, "predict_proba") or self.target is None:
             return 1
-        n_classes = len(target.values if isinstance(target, Categories) else np.unique(target))
+        n_classes = len(self.list_labels())
         return n_classes if n_classes > 2 else 1
+
+    def list_labels(self) -> Sequence[Any] | NDArray[Any]:
+        """The distinct values of the target."""
+        found: NDArray[Any] | None = None
+        for k in range(self.n_blocks):
+            block = self.read_target(range(k, k + 1))
+            if isinstance(block, Categories):
+                return block.values
+            if block is not None:
+                found = np.unique(block if found is None else np.concatenate([found, np.unique(block)]))
+        assert found is not None
+        return found
 
     # --- columns ---
 
@@ -217,18 +231,28 @@ class Store:
             return self._read_column(features[j])
 
         def make_table(schema: Schema) -> Table:
-            shelf = DiskShelf(self.path, self._layout, schema) if self._has_shelf else None
+            shelf = DiskShelf(self.path, self._layout, schema) if self._home is None else None
             columns = Columns(names, self.n_rows, len(features), is_frame=True, read=read)
-            return StoredTable(schema, columns, shelf, self.batches, most_workers)
+            return StoredTable(schema, columns, shelf, self.batches, self._layout.block_rows, most_workers)
 
         deferred = Deferred(lambda j: self._outline(features[j]), make_table)
         return Columns(names, self.n_rows, len(features), is_frame=True, read=read, deferred=deferred)
 
     # --- what goes with them ---
 
-    def read_target(self) -> NDArray[Any] | Categories | None:
-        """The target: numbers, or text as categories."""
-        return self._read_labels(TARGET)
+    @property
+    def n_blocks(self) -> int:
+        """Blocks of rows."""
+        return self._layout.n_blocks
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of a block; the last one may have fewer."""
+        return self._layout.block_rows
+
+    def read_target(self, blocks: range | None = None) -> NDArray[Any] | Categories | None:
+        """The target: numbers, or text as categories; blocks: some that follow each other, None for all."""
+        return self._read_labels(TARGET, blocks)
 
     def read_groups(self) -> NDArray[Any] | None:
         """Labels of groups as numbers, in the order of the labels."""
@@ -238,16 +262,16 @@ class Store:
         rank = {value: i for i, value in enumerate(sorted(labels.values))}
         return np.array([rank[value] for value in labels.values], np.int32)[labels.codes]
 
-    def read_weight(self) -> NDArray[np.float64] | None:
-        """Weights of rows; None: 1 each."""
+    def read_weight(self, blocks: range | None = None) -> NDArray[np.float64] | None:
+        """Weights of rows; None: 1 each; blocks as of `read_target`."""
         found = self._layout.find(WEIGHT)
-        return self._read_raw(found[0]) if found else None
+        return self._read_raw(found[0], blocks) if found else None
 
-    def _read_labels(self, role: str) -> NDArray[Any] | Categories | None:
+    def _read_labels(self, role: str, blocks: range | None = None) -> NDArray[Any] | Categories | None:
         found = self._layout.find(role)
         if not found:
             return None
-        column, values = self._layout.columns[found[0]], self._read_raw(found[0])
+        column, values = self._layout.columns[found[0]], self._read_raw(found[0], blocks)
         if column.kind != CATEGORIES:
             return values.astype(values.dtype.newbyteorder("="), copy=False)
         if len(values) and values.min() < 0:

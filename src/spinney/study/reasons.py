@@ -22,14 +22,14 @@ def explain_answers(model: Any, data: StudyData, *, label: Any = None, seed: int
     ----------
     model : estimator of trees, fitted
     data : StudyData
-    label : class, optional
+    label : class, or its text, optional
         Whose probability or score is explained; the last class, and the only one where a model has one score.
     seed : int
         Draws the rows.
     """
     rows = np.sort(np.random.default_rng(seed).permutation(data.n_rows)[:N_ROWS])
     found = model.shap_values(data.X.take(rows))
-    found = found.of(label if label in found.outputs else found.outputs[-1])
+    found = found.of(next((one for one in found.outputs if str(one) == str(label)), found.outputs[-1]))
     order = np.argsort(-found.sizes(), kind="stable")
     kept, rest = order[:N_COLUMNS], order[N_COLUMNS:]
     answers = found.base + found.values.sum(axis=1)

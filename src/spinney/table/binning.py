@@ -318,16 +318,25 @@ def write_codes(
     share: Share,
 ) -> None:
     """Write the codes of columns (n_columns, n_rows) to the bytes at `place` of each row."""
-    n_columns, n_rows = values.shape
+    segments = lay_cuts(cuts, values.dtype, values.shape[1], kernels)
+    code_values(values, segments, ByteTable(rows, place, is_wide), kernels, share)
+
+
+def lay_cuts(cuts: Sequence[Cuts], dtype: np.dtype[Any], n_rows: int, kernels: Any) -> BinSegments:
+    """The cuts of columns as values of a type, float32 or float64, are coded by; n_rows: that are coded at once."""
     n_bins = np.array([len(cut.low) for cut in cuts])
     most = int(n_bins.max())
-    low = np.full((n_columns, most + (1 << most.bit_length())), np.nan, values.dtype)
+    low = np.full((len(cuts), most + (1 << most.bit_length())), np.nan, dtype)
     for j, cut in enumerate(cuts):
         low[j, : len(cut.low)] = cut.low
-    segments = lay_segments(low, n_bins, max(min(SEGMENTS_PER_CODE * most, n_rows, MOST_SEGMENTS), 4), kernels)
+    return lay_segments(low, n_bins, max(min(SEGMENTS_PER_CODE * most, n_rows, MOST_SEGMENTS), 4), kernels)
+
+
+def code_values(values: NDArray[Any], segments: BinSegments, coded: ByteTable, kernels: Any, share: Share) -> None:
+    """Write the codes of columns (n_columns, n_rows) whose cuts are laid."""
+    n_rows = values.shape[1]
     whole = np.dtype(f"i{values.itemsize}")
     table = FloatTable(values, values.view(whole), int(np.iinfo(whole).min))
-    coded = ByteTable(rows, place, is_wide)
 
     def write(lo: int) -> None:
         kernels.data.binning.code(table, lo, min(lo + ROWS_AT_ONCE, n_rows), segments, coded)

@@ -11,6 +11,8 @@ and the rows of a one-hot block are as narrow, and as fast, as those of the cate
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,28 +27,60 @@ ROWS_AT_ONCE = 1 << 15  # that are read together, so that their bytes stay in a 
 BYTES_AT_ONCE = 1 << 22  # at most: of rows of thousands of columns there are fewer
 
 
+class Met(Protocol):
+    """Which features are unusual in one row, as far as it is known."""
+
+    def is_free(self, bundle: int, feature: int) -> bool:
+        """Whether a feature, by its place among the candidates, meets none of a bundle."""
+
+    def add(self, bundle: int, feature: int) -> None:
+        """Take a feature into a bundle, perhaps a new one."""
+
+
+class MetInRows:
+    """Features that meet in some row, by the bits of all rows; see `unusual_rows`."""
+
+    def __init__(self, unusual: NDArray[np.uint8]) -> None:
+        self.unusual = unusual
+        self.met: list[NDArray[np.uint8]] = []  # of each bundle: rows in which one of its features is unusual
+
+    def is_free(self, bundle: int, feature: int) -> bool:
+        """See `Met`."""
+        return not np.any(self.met[bundle] & self.unusual[feature])
+
+    def add(self, bundle: int, feature: int) -> None:
+        """See `Met`."""
+        if bundle == len(self.met):
+            self.met.append(np.zeros_like(self.unusual[feature]))
+        self.met[bundle] |= self.unusual[feature]
+
+
 def bundle_features(bins: Bins) -> Bins:
     """The same codes with as few bytes a row as bundles make of them; `bins` as they are where there are none.
 
     A feature with a missing value keeps its own byte, as do those of more than 255 codes.
     """
-    usual = usual_codes(bins)
-    found = [bundle for bundle in find_bundles(bins, usual) if len(bundle) > 1] if np.any(usual > 0) else []
-    return write_bundles(bins, usual, found) if found else bins
+    sample = bins.rows[:: sample_step(len(bins.rows))]
+    usual = usual_codes(bins, sample)
+    candidates, in_sample = list_candidates(bins, usual, sample)
+    if not len(candidates):
+        return bins
+    met = MetInRows(unusual_rows(bins, candidates, usual))
+    bundles = find_bundles(bins, candidates, in_sample, met)
+    return write_bundles(bins, usual, bundles) if bundles else bins
 
 
-def sample_rows(bins: Bins) -> NDArray[np.uint8]:
-    """Some two thousand rows, evenly spaced, as a view."""
-    return bins.rows[:: max(len(bins.rows) // SAMPLE, 1)]
+def sample_step(n_rows: int) -> int:
+    """Every how many-th row is of the sample: some two thousand are, evenly spaced."""
+    return max(n_rows // SAMPLE, 1)
 
 
-def usual_codes(bins: Bins) -> NDArray[np.int64]:
+def usual_codes(bins: Bins, sample: NDArray[np.uint8]) -> NDArray[np.int64]:
     """The usual code of each feature that may share a byte, 0 for the others: that of half of a sample at least.
 
     Of two codes it is that of the number 0, however frequent: the column of a level that most rows have is the one
     column of its one-hot block that is mostly 1.
     """
-    sample = sample_rows(bins)
     usual = np.zeros(bins.n_features, np.int64)
     for j in np.flatnonzero(~bins.is_wide & ~bins.has_missing):
         low = bins.edges[0, bins.features[OFFSET, j] :][: bins.features[N_CODES, j]]
@@ -58,35 +92,39 @@ def usual_codes(bins: Bins) -> NDArray[np.int64]:
     return usual
 
 
-def find_bundles(bins: Bins, usual: NDArray[np.int64]) -> list[list[int]]:
-    """Features of a common byte: each goes to a bundle with room that it never meets, if it can to its neighbour's."""
+def list_candidates(
+    bins: Bins, usual: NDArray[np.int64], sample: NDArray[np.uint8]
+) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Features that may share a byte, none or several, and the rows of the sample in which each is unusual, as bits."""
     candidates = np.flatnonzero(usual > 0)
-    is_unusual = sample_rows(bins)[:, bins.place[candidates]] != usual[candidates]
+    is_unusual = sample[:, bins.place[candidates]] != usual[candidates]
     in_sample = np.ascontiguousarray(np.packbits(is_unusual, axis=0).T)
     can_share = may_share(in_sample)
     if np.count_nonzero(can_share) < 2:
-        return []
-    candidates, in_sample = candidates[can_share], in_sample[can_share]
-    unusual = unusual_rows(bins, candidates, usual)
+        return candidates[:0], in_sample[:0]
+    return candidates[can_share], in_sample[can_share]
+
+
+def find_bundles(bins: Bins, candidates: NDArray[np.int64], in_sample: NDArray[np.uint8], met: Met) -> list[list[int]]:
+    """Features of a common byte: each goes to a bundle with room that it never meets, if it can to its neighbour's."""
     n_others = bins.features[N_CODES, candidates] - 1
     members: list[list[int]] = []
     n_taken = np.zeros(len(candidates), np.int64)  # codes of each bundle
-    met_in_sample, met = np.zeros_like(in_sample), [np.zeros(0, np.uint8)] * len(candidates)
+    met_in_sample = np.zeros_like(in_sample)
     home = 0  # bundle of the feature before
     for k, feature in enumerate(candidates.tolist()):
         n = len(members)
         meets = np.any(met_in_sample[:n] & in_sample[k], axis=1) | (n_taken[:n] + n_others[k] > MOST_NARROW)
         free = np.flatnonzero(~meets)[-MOST_TRIED:]
         nearest_first = free[np.argsort(free != home, kind="stable")].tolist()
-        home = next((b for b in nearest_first if not np.any(met[b] & unusual[k])), n)
+        home = next((b for b in nearest_first if met.is_free(b, k)), n)
         if home == n:
             members.append([])
-            met[n] = np.zeros_like(unusual[k])
         members[home].append(feature)
-        met[home] |= unusual[k]
+        met.add(home, k)
         n_taken[home] += n_others[k]
         met_in_sample[home] |= in_sample[k]
-    return members
+    return [bundle for bundle in members if len(bundle) > 1]
 
 
 def may_share(in_sample: NDArray[np.uint8]) -> NDArray[np.bool_]:
@@ -116,6 +154,15 @@ def rows_at_once(bins: Bins, n_bytes: int) -> int:
 
 def write_bundles(bins: Bins, usual: NDArray[np.int64], bundles: list[list[int]]) -> Bins:
     """Bins whose features of a bundle share a byte, behind those that have one of their own."""
+    outline = lay_out_bundles(bins, usual, bundles)
+    rows, n_at_once = np.zeros((len(bins.rows), outline.rows.shape[1]), np.uint8), rows_at_once(bins, 4 * BYTES_AT_ONCE)
+    for lo in range(0, len(rows), n_at_once):
+        bundle_rows(bins.rows[lo : lo + n_at_once], bins, outline, bundles, rows[lo : lo + n_at_once])
+    return outline._replace(rows=rows)
+
+
+def lay_out_bundles(bins: Bins, usual: NDArray[np.int64], bundles: list[list[int]]) -> Bins:
+    """What `write_bundles` gives, without rows."""
     base = np.full(bins.n_features, -1)
     for members in bundles:
         n_others = bins.features[N_CODES, members] - 1
@@ -126,21 +173,25 @@ def write_bundles(bins: Bins, usual: NDArray[np.int64], bundles: list[list[int]]
     for b, members in enumerate(bundles):
         place[members] = n_narrow + b
     place, stride = lay_out_bytes(place, bins.is_wide, n_narrow + len(bundles))
-    codes_in_byte = {
-        j: list_codes(int(base[j]), int(usual[j]), int(bins.features[N_CODES, j])) for each in bundles for j in each
-    }
-    rows, n_at_once = np.zeros((len(bins.rows), stride), np.uint8), rows_at_once(bins, 4 * BYTES_AT_ONCE)
-    for lo in range(0, len(rows), n_at_once):
-        old, new = np.ascontiguousarray(bins.rows[lo : lo + n_at_once].T), rows[lo : lo + n_at_once]
-        new[:, place[is_own]] = old[bins.place[is_own]].T
-        for extra in (0, 1):
-            new[:, place[bins.is_wide] + extra] = old[bins.place[bins.is_wide] + extra].T
-        for members in bundles:
-            byte = np.zeros(old.shape[1], np.uint8)
-            for j in members:
-                byte += codes_in_byte[j][old[bins.place[j]]]
-            new[:, place[members[0]]] = byte
+    rows = np.zeros((0, stride), np.uint8)
     return bins._replace(rows=rows, place=place, base=base, usual=np.where(base < 0, 0, usual))
+
+
+def bundle_rows(
+    rows: NDArray[np.uint8], bins: Bins, outline: Bins, bundles: list[list[int]], new: NDArray[np.uint8]
+) -> None:
+    """Write rows of bins as rows of what `lay_out_bundles` has made of them; `new` is all 0."""
+    old = np.ascontiguousarray(rows.T)
+    is_own = (outline.base < 0) & ~bins.is_wide
+    new[:, outline.place[is_own]] = old[bins.place[is_own]].T
+    for extra in (0, 1):
+        new[:, outline.place[bins.is_wide] + extra] = old[bins.place[bins.is_wide] + extra].T
+    for members in bundles:
+        byte = np.zeros(old.shape[1], np.uint8)
+        for j in members:
+            codes = list_codes(int(outline.base[j]), int(outline.usual[j]), int(bins.features[N_CODES, j]))
+            byte += codes[old[bins.place[j]]]
+        new[:, outline.place[members[0]]] = byte
 
 
 def list_codes(base: int, usual: int, n_codes: int) -> NDArray[np.uint8]:

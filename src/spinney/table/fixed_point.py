@@ -8,13 +8,16 @@ is exactly two rows.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney._types import CLASSES, MOMENTS, SUM, SUM_BITS
 from spinney.table.row_sums import sum_products
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 SQUARE_BITS = 31  # of a sum whose square fits an int64
 WHOLE_LIMIT = 2**31  # squares of whole weights' sums then fit an int64
@@ -48,6 +51,12 @@ class Target(NamedTuple):
     exponent: int = 0
     spread_exponent: int = 0
     centre: float = 0.0
+
+    def ranks(self) -> NDArray[np.int32]:
+        """Rank of the target of each row among all, from 0 on; of equal targets the first row has the lowest."""
+        ranks = np.empty(len(self.truth), np.int32)
+        ranks[np.argsort(self.truth, kind="stable")] = np.arange(len(self.truth), dtype=np.int32)
+        return ranks
 
 
 def sum_bits(total: float) -> int:
@@ -97,6 +106,36 @@ def fix_weights(weight: NDArray[np.float64] | None, n_rows: int, times: NDArray[
     row_weight = weigh_row(values, times if is_split else None)
     total = int(values.sum())
     return Weights(values, bits, exponent, is_unit=False, is_whole=False, total=total, row_weight=row_weight)
+
+
+def fix_weight_blocks(blocks: Callable[[], Iterable[NDArray[np.float64]]], n_rows: int) -> Weights:
+    """`fix_weights` for positive weights that come in blocks, as often as asked for; without values, see `fix_block`.
+
+    `row_weight` is left out too.
+    """
+    if all(bool(np.all(weight == 1.0)) for weight in blocks()):
+        return Weights(np.ones(1, SUM), 0, 0, is_unit=True, is_whole=True, total=n_rows)
+    no_values = np.ones(2, SUM)  # one would stand for all rows
+    largest = max(float(weight.max()) for weight in blocks())
+    if largest < WHOLE_LIMIT and all(bool(np.all(weight == np.floor(weight))) for weight in blocks()):
+        total = sum(int(weight.astype(SUM).sum()) for weight in blocks())
+        if total < WHOLE_LIMIT:
+            return Weights(no_values, 0, 0, is_unit=False, is_whole=True, total=total)
+    exponent = math.frexp(largest)[1]
+    guess = sum_bits(float(n_rows))
+    guessed = sum(int(quantise(np.ldexp(weight, -exponent), guess).sum()) for weight in blocks())
+    bits = sum_bits(math.ldexp(float(guessed), -guess))
+    weights = Weights(no_values, bits, exponent, is_unit=False, is_whole=False, total=0)
+    return weights._replace(total=sum(int(fix_block(weight, weights).sum()) for weight in blocks()))
+
+
+def fix_block(weight: NDArray[np.float64], weights: Weights) -> NDArray[np.int64]:
+    """The values of some rows in the fixed point of all; (1,) where every weight is 1."""
+    if weights.is_unit:
+        return np.ones(1, SUM)
+    if weights.is_whole:
+        return weight.astype(SUM)
+    return np.maximum(quantise(np.ldexp(weight, -weights.exponent), weights.bits), 1)
 
 
 def weigh_row(values: NDArray[np.int64], times: NDArray[np.int64] | None = None) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 SUM_BLOCK = 4096  # rows of a block of sums, as in `kernels.boost.gradients`
+MANTISSA_BITS, LEAST_BITS = 53, 1126  # of a float; those that the least of them needs behind the point
 HALF_BITS = 31  # whole numbers of 62 bits in two halves: sums of products with counts of 31 bits fit an int64
 
 
@@ -47,3 +48,27 @@ def sum_products_of(
     np.add.at(high, codes, (values >> HALF_BITS) * counts)
     np.add.at(low, codes, (values & ((1 << HALF_BITS) - 1)) * counts)
     return [(a << HALF_BITS) + b for a, b in zip(high.tolist(), low.tolist(), strict=True)]
+
+
+class ExactSum:
+    """A sum of floats without rounding, in whatever parts and order they come; rounded once at the end, as `fsum`."""
+
+    def __init__(self) -> None:
+        self.total = 0  # in units of the least positive float, and less
+
+    def add(self, x: NDArray[np.float64]) -> None:
+        """Add finite numbers."""
+        mantissa, exponent = np.frexp(x)
+        whole = (mantissa * 2.0**MANTISSA_BITS).astype(np.int64)
+        for e in np.unique(exponent).tolist():
+            part = whole[exponent == e]
+            high, low = int((part >> HALF_BITS).sum()), int((part & ((1 << HALF_BITS) - 1)).sum())
+            self.total += ((high << HALF_BITS) + low) << (e - MANTISSA_BITS + LEAST_BITS)
+
+    @property
+    def value(self) -> float:
+        """The sum; infinite where a float cannot hold it."""
+        try:
+            return self.total / (1 << LEAST_BITS)
+        except OverflowError:
+            return math.copysign(math.inf, self.total)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from spinney.tree.split_measures import Sums
 
+KNOWN = {SQUARED_ERROR, SDR, GINI, ENTROPY}  # criteria
+
 
 @dataclass(frozen=True)
 class LevelLuck:
@@ -62,10 +64,10 @@ def level_luck(
 
     total: sums of the node; levels: (n_levels, n_sums); row_weight: weight of an independent row.
     """
-    if cat_penalty == 0.0 or not len(levels):
+    code = CRITERIA[criterion].code
+    if cat_penalty == 0.0 or not len(levels) or code not in KNOWN:  # others: the kernels know no luck of them either
         return None
     kernels = interpreted()
-    code = CRITERIA[criterion].code
     weight = float(weigh_sums(total, n_classes))
     information = max(weight / row_weight / len(levels) - 1.0, 0.0)
     alike = float(np.sum(np.square(total[1:] / weight))) if n_classes else 0.0  # chance that two rows have one class
@@ -75,14 +77,12 @@ def level_luck(
         noise = before
     elif code == SDR:
         noise = kernels.tree.category_chance.mix(0.5 * before, before, few)
-    elif code in {GINI, ENTROPY}:
+    else:
         effective = max(1.0 / alike, 2.0)
         surplus = (1.0 + math.sqrt((effective - 2.0) / len(levels))) ** 2
         noise = before * min(surplus / (effective - 1.0), 1.0)
         if code == ENTROPY:
             least = float(kernels.tree.category_chance.NATS)
             noise = kernels.tree.category_chance.mix(max(min(least * surplus, before), least), before, few)
-    else:  # misclassification, and any that the kernels do not know the luck of
-        return None
     roots = float(np.sqrt(weigh_sums(levels, n_classes)).sum())
     return LevelLuck(Chance(cat_penalty * row_weight * noise, roots, few, 0.0, SURE), weight)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spinney._jit import fixed
-from spinney._node_layout import feature_of_link, missing_of_link
-from spinney._types import PLANE_LEAVES
-from spinney.kernels.common.structs import BinSegments, BitTrees, LeafRanges
+from spinney._node_layout import feature_of_link, kind_of_link, missing_of_link
+from spinney._types import PLANE_LEAVES, SUBSET
+from spinney.kernels.common.structs import AskedColumns, BinSegments, BitTrees, LeafRanges, LinearTerms
 from spinney.table.binning import lay_segments
 
 if TYPE_CHECKING:
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from spinney.tree.forest import Forest
 
 MOST_LEAVES = 256  # of a tree: a walk then takes 29 ns, the tests 22, and each more leaf adds to them
+MOST_LINEAR_LEAVES = 2048  # LightGBM's ask first whether values are missing, where the tests of rows that miss none end
 MOST_THRESHOLDS = 65_534  # of a feature: ranks of 16 bits, of which the last is above all of them
 MOST_COLUMNS = 65_535
+MOST_MASKS = 1 << 25  # of the levels of all subsets: 64 MB
 SEGMENTS_PER_THRESHOLD = 16  # hardly a segment has two thresholds then
 MOST_SEGMENTS = 1 << 14  # of a column: 32 kB
 # 0; all bits; 1; leaves of a plane; then each bit of a place, and the bits of a plane whose place has it
@@ -29,9 +31,10 @@ CONSTANTS = (0, 0xFFFF, 1, PLANE_LEAVES, 8, 0xFF00, 4, 0xF0F0, 2, 0xCCCC, 1, 0xA
 class Bitvectors(NamedTuple):
     """The tests of every tree of a forest, and its leaves from left to right, as `kernels.predict.bits` reads them."""
 
-    features: NDArray[np.int64]  # (n_columns,)
+    columns: AskedColumns
     segments: BinSegments  # over their thresholds
     trees: BitTrees
+    terms: LinearTerms | None  # linear models of the leaves, in their order
     constants: NDArray[np.uint16]
 
 
@@ -45,47 +48,102 @@ class Thresholds(NamedTuple):
 
 
 def can_be_bits(forest: Forest) -> bool:
-    """Whether the tests are thresholds of two branches, not too many of a feature, and trees have few leaves."""
-    if len(forest.subsets) or forest.most_leaves > MOST_LEAVES:
+    """Whether tests have two branches, not too many of a feature, and trees few of them and not too many levels."""
+    if forest.most_leaves > MOST_LEAVES and not has_few_known_leaves(forest):
         return False
     links = forest.hot[~forest.is_leaf, 1]
     feature = feature_of_link(links)
     if np.any(missing_of_link(links) > 1) or np.any(feature >= forest.n_features):
         return False
+    is_subset = kind_of_link(links) == SUBSET
+    if np.any(is_subset != (forest.n_levels[feature] > 0)) or forest.n_levels.max(initial=0) > MOST_THRESHOLDS:
+        return False
+    n_masks = int((forest.n_levels[feature[is_subset]] + 1).sum()) * -(-forest.most_leaves // PLANE_LEAVES)
     n_tests = np.bincount(feature, minlength=1)
-    return bool(n_tests.max() <= MOST_THRESHOLDS and np.count_nonzero(n_tests) <= MOST_COLUMNS)
+    return bool(
+        n_masks <= MOST_MASKS and n_tests.max() <= MOST_THRESHOLDS and np.count_nonzero(n_tests) <= MOST_COLUMNS
+    )
 
 
-def lay_bits(forest: Forest, dtype: np.dtype[Any], k: Any) -> Bitvectors:
-    """Lay out a forest for values of float32 or float64; k: the kernels."""
-    n_nodes, hot, first_node = forest.n_nodes, fixed(forest.hot), fixed(forest.first_node)
+def has_few_known_leaves(forest: Forest) -> bool:
+    """Whether these are linear leaves, few of which are left for rows that miss no number."""
+    if forest.linear is None or forest.most_leaves > MOST_LINEAR_LEAVES:
+        return False
+    n_tests = np.concatenate([[0], np.cumsum(~forest.is_leaf & ~asks_missing(forest))])
+    return bool(np.diff(n_tests[forest.first_node]).max() < MOST_LEAVES)
+
+
+def asks_missing(forest: Forest) -> NDArray[np.bool_]:
+    """Which nodes only ask whether a value is missing: every known one is up to infinity."""
+    is_threshold = ~forest.is_leaf & (kind_of_link(forest.hot[:, 1]) != SUBSET)
+    return is_threshold & (forest.hot[:, 0].copy().view(np.float64) == np.inf)
+
+
+def lay_bits(forest: Forest, dtype: np.dtype[Any], k: Any, *, is_known: bool = False) -> Bitvectors:
+    """Lay out a forest for values of float32 or float64; k: the kernels; is_known: for rows that miss no number."""
+    first_node = fixed(forest.first_node)
     found = rank_thresholds(forest, dtype)
     columns = np.zeros(forest.n_features, np.int64)
     columns[found.features] = np.arange(len(found.features))
-    leaves = LeafRanges(*np.empty((2, n_nodes), np.int64))
-    n_lines = k.predict.bits.count_leaves(hot, first_node, forest.n_features, leaves)
-    first_leaf = np.concatenate([[0], np.cumsum(forest.n_leaves)])
+    leaves = LeafRanges(*np.empty((3, forest.n_nodes), np.int64))
+    k.predict.bits.count_leaves(forest.packed, first_node, forest.n_features, is_known, leaves)
+    first_leaf = np.concatenate([[0], np.cumsum(leaves.n_below[forest.first_node[:-1]])])
     first_line, leaf_values = np.empty(len(forest) + 1, np.int64), np.empty(int(first_leaf[-1]))
+    n_lines = int(leaves.n_lines.sum())
     column, missing, rank, mask, plane = np.empty((5, n_lines), np.uint16)
-    trees = BitTrees(first_line, column, missing, rank, mask, plane, first_leaf, leaf_values)
-    k.predict.bits.lay_bits(
-        fixed(hot.view(np.float64)), hot, first_node, forest.n_features, leaves, columns, found.ranks, trees
+    lookup, masks = np.empty(n_lines, np.int64), np.empty(count_masks(forest, leaves), np.uint16)
+    trees = BitTrees(first_line, column, missing, rank, mask, plane, lookup, masks, first_leaf, leaf_values)
+    k.predict.bits.lay_bits(forest.packed, first_node, fixed(forest.n_levels), leaves, columns, found.ranks, trees)
+    return Bitvectors(
+        ask_columns(forest, found),
+        lay_cuts(found, k),
+        trees,
+        lay_terms(forest, leaves, first_leaf),
+        np.array(CONSTANTS, np.uint16),
     )
+
+
+def count_masks(forest: Forest, leaves: LeafRanges) -> int:
+    """Masks of all subsets: one for each level and one for missing values, on each line."""
+    node = np.flatnonzero(~forest.is_leaf & (kind_of_link(forest.hot[:, 1]) == SUBSET))
+    n_levels = forest.n_levels[feature_of_link(forest.hot[node, 1])]
+    return int((leaves.n_lines[node] * (n_levels + 1)).sum())
+
+
+def lay_terms(forest: Forest, leaves: LeafRanges, first_leaf: NDArray[np.int64]) -> LinearTerms | None:
+    """The linear models of the leaves, from left to right, if there are any."""
+    if forest.linear is None:
+        return None
+    leaf = np.flatnonzero(forest.is_leaf & (leaves.first_below >= 0))
+    tree = np.searchsorted(forest.first_node, leaf, side="right") - 1
+    order = np.empty(len(leaf), np.int64)
+    order[first_leaf[tree] + leaves.first_below[leaf]] = leaf
+    linear = forest.linear.take(order)
+    return LinearTerms(*(fixed(x) for x in (linear.first, linear.feature, linear.coefficient, linear.fill)))
+
+
+def ask_columns(forest: Forest, found: Thresholds) -> AskedColumns:
+    """The columns that trees ask for."""
+    features = found.features.astype(np.int64)
+    return AskedColumns(features, forest.n_levels[features].astype(np.int64))
+
+
+def lay_cuts(found: Thresholds, k: Any) -> BinSegments:
+    """Segments that find the rank of a value; k: the kernels."""
     n_segments = max(min(SEGMENTS_PER_THRESHOLD * int(found.n_each.max(initial=1)), MOST_SEGMENTS), 4)
-    segments = lay_segments(found.low, found.n_each, n_segments, k)
-    return Bitvectors(found.features, segments, trees, np.array(CONSTANTS, np.uint16))
+    return lay_segments(found.low, found.n_each, n_segments, k)
 
 
 def rank_thresholds(forest: Forest, dtype: np.dtype[Any]) -> Thresholds:
     """Rank the thresholds of each feature: a value is above the one of rank r exactly if it is above more than r.
 
-    One that nothing known is above has the last rank, which only a missing value is above.
+    One that nothing known is above has the last rank, which only a missing value is above. A subset has no rank.
     """
     inner = np.flatnonzero(~forest.is_leaf)
     cut: NDArray[Any] = np.ascontiguousarray(forest.hot[inner, 0]).view(np.float64)
     feature = feature_of_link(forest.hot[inner, 1])
     features, column = np.unique(feature, return_inverse=True)
-    is_number = cut < np.inf
+    is_number = (cut < np.inf) & (kind_of_link(forest.hot[inner, 1]) != SUBSET)
     inner, column, cut = inner[is_number], column[is_number], cut[is_number]
     cut = round_down(cut) if dtype == np.float32 else cut
     order = np.lexsort((cut, column))

@@ -91,6 +91,9 @@ class BoostParams:
     pruning: str = "pre"
     learning_rate: float = 0.1
     subsample: float = 1.0
+    sampling: str = "uniform"  # or "gradient": see `ensemble.gradient_sampling`
+    drop_rate: float = 0.0  # see `ensemble.dropout`
+    skip_drop: float = 0.5
     max_features: int | None = None  # drawn per node
     max_tree_features: int | None = None  # drawn per tree
     newton: bool = True
@@ -127,72 +130,59 @@ def interaction_bits(sets: Sequence[Sequence[int]], n_features: int) -> NDArray[
     return bits
 
 
-class BoostGrowth:
-    """Memory for boosted trees on one table, one tree at a time.
+class BoostMemory:
+    """What a boosted tree is grown with beside its rows: what is known of the features, its nodes, and the open ones.
 
-    `table` and `source` are what a tree is grown on; after `grow`, `nodes` hold the tree, `leaf` the leaf of each row
-    of the table.
+    Parameters
+    ----------
+    bins : Bins
+        The codes; the rows are not looked at here.
+    params : BoostParams
+    weights : Weights
+    n_rows : int
+    kernels : kernel modules
+    n_shards : int
+        Parts that the rows of a node are dealt out to.
+    monotone : int8 (n_features,), optional
+    interactions : sets of features, optional
+    keeps_all : bool
+        Whether every feature keeps its sums, however many codes it has: where rows cannot be looked at again.
     """
+
+    nodes: BoostNodes
+    frontier: BoostFrontier
 
     def __init__(
         self,
         bins: Bins,
         params: BoostParams,
         weights: Weights,
+        n_rows: int,
         kernels: Any,
-        n_shards: int,
-        run: Callable[[Callable[[int], None]], None],  # calls with shards 0 .. n_shards - 1, side by side
+        n_shards: int = 1,
         monotone: NDArray[np.int8] | None = None,
         interactions: Sequence[Sequence[int]] | None = None,
+        *,
+        keeps_all: bool = False,
     ) -> None:
-        self.params = params
-        self.kernels = kernels
-        # whatever a tree is grown on, the types of the structs are those of the first
-        self.grow_alike = SameTypes(kernels.boost.driver.grow)
-        self.prepare_batch = SameTypes(kernels.boost.driver.prepare_batch)
-        self.work_on_shard = SameTypes(kernels.boost.shards.work_on_shard)
-        self.mark_leaves = SameTypes(kernels.boost.leaf_values.mark_leaves)
+        self.params, self.kernels, self.n_rows, self.n_shards = params, kernels, n_rows, n_shards
         self.weights = weights.values
-        mean_bits = math.frexp(weights.total / len(bins.rows))[1]
+        self.has_weights = len(weights.values) > 1
+        mean_bits = math.frexp(weights.total / n_rows)[1]
         self.weight_shift = 0 if weights.is_whole else max(mean_bits - DIVISOR_BITS, 0)
         self.weight_exponent = weights.exponent - weights.bits + self.weight_shift
-        self.n_shards = n_shards
-        self.run = run
-        self.monotone = monotone
-        n_rows, n_features = len(bins.rows), len(bins.place)
-        n_bag = n_rows if params.subsample >= 1.0 else bag_size(params.subsample, n_rows)
-        self.interactions = interaction_bits(interactions or (), n_features)
-        self.starts = deal_out(n_bag, n_shards)
-        self.leaf = np.zeros(n_rows, np.int32)
-        self.set_table(bins, np.zeros(n_rows, SUM), np.arange(n_rows, dtype=ROW))
-        words = np.empty(2 * n_bag * self.table.n_words, np.uint64)
-        self.buffer = ByteRows(words.view(np.uint8), words, np.empty(2 * n_bag, SUM), np.empty(2 * n_bag, ROW))
-        n_leaves = params.max_leaf_nodes
-        n_nodes = min(2 * n_rows, FIRST_NODES if n_leaves is None else 2 * n_leaves)
-        n_slots = FIRST_SLOTS if n_leaves is None else n_leaves + 3
-        if params.max_depth is not None:
-            n_slots = min(n_slots, 2 ** min(params.max_depth, 20) + 3)
-        n_ahead = 0 if n_shards == 1 else 2 * MOST_BATCH  # children that are made ready and may not be needed
+        self.monotone, self.keeps_all = monotone, keeps_all
+        self.n_bag = n_rows if params.subsample >= 1.0 else bag_size(params.subsample, n_rows)
+        self.interactions = interaction_bits(interactions or (), len(bins.place))
+        self.starts = deal_out(self.n_bag, n_shards)
         is_category = bins.features[IS_CATEGORICAL] != 0
         self.most_words = -(-int(bins.features[N_CODES, is_category].max(initial=0)) // WORD)
-        n_words = 64 + 8 * self.most_words if is_category.any() else 0
-        self.nodes = make_boost_nodes(n_nodes + 2 + n_ahead, n_shards, n_words)
         self.state = np.zeros(BOOST_STATE_SIZE, np.int64)
-        self.allocate_slots(min(n_slots, 2 * n_rows + 3) + n_ahead)
-        n_codes = max(int(bins.features[N_CODES].max(initial=1)), NARROW_CODES - 1)
-        self.scratch = [make_boost_scratch(n_codes, n_features) for _ in range(n_shards)]
         self.last_gain = 0.0
+        self.describe(bins)
 
-    @property
-    def n_slots(self) -> int:
-        """Open nodes that there is memory for."""
-        return len(self.frontier.queue)
-
-    def set_table(self, bins: Bins, sums: NDArray[np.int64], ids: NDArray[np.int32]) -> None:
-        """Take the codes of a table, with memory for the packed sums of its rows, and their numbers."""
-        self.bins = bins
-        codes = bins.rows.reshape(-1)
-        self.source = ByteRows(codes, codes.view(np.uint64), sums, ids)
+    def describe(self, bins: Bins) -> None:
+        """Take what is known of the features of a table, all of which are used from now on."""
         features = bins.features.copy()
         if self.monotone is not None:
             features[MONOTONE] = self.monotone
@@ -205,8 +195,8 @@ class BoostGrowth:
             ends = histogram_size + np.cumsum(n_codes[is_bundled] + 1)
             histogram_start[is_bundled] = ends - (n_codes[is_bundled] + 1)
             histogram_size = int(ends[-1])
-        for feature in np.flatnonzero(bins.is_wide & (n_codes < KEPT_CODES)):
-            if histogram_size + n_codes[feature] < KEPT_SUMS:
+        for feature in np.flatnonzero(bins.is_wide & ((n_codes < KEPT_CODES) | self.keeps_all)):
+            if self.keeps_all or histogram_size + n_codes[feature] < KEPT_SUMS:
                 histogram_start[feature] = histogram_size
                 histogram_size += int(n_codes[feature]) + 1
         none = np.zeros(0, np.int64)
@@ -232,6 +222,11 @@ class BoostGrowth:
             histogram_size=histogram_size,
         )
         self.use_columns(np.arange(features.shape[1], dtype=np.int64))
+
+    @property
+    def n_slots(self) -> int:
+        """Open nodes that there is memory for."""
+        return len(self.frontier.queue)
 
     def use_columns(self, used: NDArray[np.int64]) -> None:
         """Grow on these features from now on, int64, ascending."""
@@ -267,22 +262,6 @@ class BoostGrowth:
             ]
         )
 
-    def change_table(self, bins: Bins) -> None:
-        """Take other codes of the same table, which may need a larger histogram or wider rows."""
-        self.set_table(bins, self.source.sums, self.source.ids)
-        table, frontier = self.table, self.frontier
-        if self.n_slots * table.histogram_size > len(frontier.histogram):
-            frontier = frontier._replace(histogram=np.zeros(self.n_slots * table.histogram_size, SUM))
-        if (self.n_shards - 1) * table.histogram_size > len(frontier.shard_histogram):
-            frontier = frontier._replace(shard_histogram=np.zeros((self.n_shards - 1) * table.histogram_size, SUM))
-        self.frontier = frontier
-        if len(self.buffer.ids) * table.n_words > len(self.buffer.words):
-            words = np.empty(len(self.buffer.ids) * table.n_words, np.uint64)
-            self.buffer = self.buffer._replace(codes=words.view(np.uint8), words=words)
-        n_codes = int(table.features[N_CODES].max(initial=1))
-        if n_codes + 1 > len(self.scratch[0].goes_left):
-            self.scratch = [make_boost_scratch(n_codes, table.features.shape[1]) for _ in range(self.n_shards)]
-
     def make_room(self) -> None:
         """Double whatever is full."""
         state, nodes = self.state, self.nodes
@@ -312,7 +291,7 @@ class BoostGrowth:
         params = self.params
         has_monotone = self.monotone is not None and bool(np.any(self.monotone != 0))
         min_leaf = params.min_samples_leaf
-        if len(self.weights) == 1:
+        if not self.has_weights:
             min_leaf, min_weight = max(min_leaf, min_weight), 0
         min_hessian = math.ceil(min(params.min_child_weight * units.hessian, SUM_LIMIT - 1.0))
         return BoostSettings(
@@ -345,6 +324,95 @@ class BoostGrowth:
             square_unit=scale((1.0 / units.gradient) * (1.0 / units.gradient), -self.weight_exponent),
             likely_gain=likely_gain,
         )
+
+    def least_gain(self) -> float:
+        """Gain of the last split where leaves ran out, else 0: what the next tree will likely split too."""
+        n_splits = int(self.state[N_SPLITS])
+        if n_splits == 0 or self.state[N_LEAVES] != self.params.max_leaf_nodes:
+            return 0.0
+        return self.last_gain
+
+    def number_anew(self) -> None:
+        """Number nodes in the order of the splits, as one thread does, and drop those that were made in vain."""
+        nodes, n_grown = self.nodes, int(self.state[N_NODES])
+        order = nodes.split_order[: int(self.state[N_SPLITS])].copy()
+        old = np.zeros(2 * len(order) + 1, np.int64)
+        old[1::2] = nodes.first_child[order]
+        old[2::2] = old[1::2] + 1
+        new = np.zeros(n_grown, np.int64)
+        new[old] = np.arange(len(old))
+        for array in nodes[: BoostNodes._fields.index("split_order")]:
+            array[..., : len(old)] = array[..., old]
+        child = nodes.first_child[: len(old)]
+        child[child > 0] = new[child[child > 0]]
+        self.state[N_NODES] = len(old)
+
+
+class BoostGrowth(BoostMemory):
+    """Memory for boosted trees on one table, one tree at a time.
+
+    `table` and `source` are what a tree is grown on; after `grow`, `nodes` hold the tree, `leaf` the leaf of each row
+    of the table.
+    """
+
+    def __init__(
+        self,
+        bins: Bins,
+        params: BoostParams,
+        weights: Weights,
+        kernels: Any,
+        n_shards: int,
+        run: Callable[[Callable[[int], None]], None],  # calls with shards 0 .. n_shards - 1, side by side
+        monotone: NDArray[np.int8] | None = None,
+        interactions: Sequence[Sequence[int]] | None = None,
+    ) -> None:
+        n_rows, n_features = len(bins.rows), len(bins.place)
+        super().__init__(bins, params, weights, n_rows, kernels, n_shards, monotone, interactions)
+        # whatever a tree is grown on, the types of the structs are those of the first
+        self.grow_alike = SameTypes(kernels.boost.driver.grow)
+        self.prepare_batch = SameTypes(kernels.boost.driver.prepare_batch)
+        self.work_on_shard = SameTypes(kernels.boost.shards.work_on_shard)
+        self.mark_leaves = SameTypes(kernels.boost.leaf_values.mark_leaves)
+        self.run = run
+        self.leaf = np.zeros(n_rows, np.int32)
+        self.take_rows(bins, np.zeros(n_rows, SUM), np.arange(n_rows, dtype=ROW))
+        n_bag = self.n_bag
+        words = np.empty(2 * n_bag * self.table.n_words, np.uint64)
+        self.buffer = ByteRows(words.view(np.uint8), words, np.empty(2 * n_bag, SUM), np.empty(2 * n_bag, ROW))
+        n_leaves = params.max_leaf_nodes
+        n_nodes = min(2 * n_rows, FIRST_NODES if n_leaves is None else 2 * n_leaves)
+        n_slots = FIRST_SLOTS if n_leaves is None else n_leaves + 3
+        if params.max_depth is not None:
+            n_slots = min(n_slots, 2 ** min(params.max_depth, 20) + 3)
+        n_ahead = 0 if n_shards == 1 else 2 * MOST_BATCH  # children that are made ready and may not be needed
+        n_words = 64 + 8 * self.most_words if self.most_words else 0
+        self.nodes = make_boost_nodes(n_nodes + 2 + n_ahead, n_shards, n_words)
+        self.allocate_slots(min(n_slots, 2 * n_rows + 3) + n_ahead)
+        n_codes = max(int(bins.features[N_CODES].max(initial=1)), NARROW_CODES - 1)
+        self.scratch = [make_boost_scratch(n_codes, n_features) for _ in range(n_shards)]
+
+    def take_rows(self, bins: Bins, sums: NDArray[np.int64], ids: NDArray[np.int32]) -> None:
+        """Take the codes of a table, with memory for the packed sums of its rows, and their numbers."""
+        self.bins = bins
+        codes = bins.rows.reshape(-1)
+        self.source = ByteRows(codes, codes.view(np.uint64), sums, ids)
+
+    def change_table(self, bins: Bins) -> None:
+        """Take other codes of the same table, which may need a larger histogram or wider rows."""
+        self.take_rows(bins, self.source.sums, self.source.ids)
+        self.describe(bins)
+        table, frontier = self.table, self.frontier
+        if self.n_slots * table.histogram_size > len(frontier.histogram):
+            frontier = frontier._replace(histogram=np.zeros(self.n_slots * table.histogram_size, SUM))
+        if (self.n_shards - 1) * table.histogram_size > len(frontier.shard_histogram):
+            frontier = frontier._replace(shard_histogram=np.zeros((self.n_shards - 1) * table.histogram_size, SUM))
+        self.frontier = frontier
+        if len(self.buffer.ids) * table.n_words > len(self.buffer.words):
+            words = np.empty(len(self.buffer.ids) * table.n_words, np.uint64)
+            self.buffer = self.buffer._replace(codes=words.view(np.uint8), words=words)
+        n_codes = int(table.features[N_CODES].max(initial=1))
+        if n_codes + 1 > len(self.scratch[0].goes_left):
+            self.scratch = [make_boost_scratch(n_codes, table.features.shape[1]) for _ in range(self.n_shards)]
 
     def grow(
         self,
@@ -432,28 +500,6 @@ class BoostGrowth:
             nodes.side[0] = 1
             nodes.begin[:, 0], nodes.end[:, 0] = self.starts[:-1], self.starts[1:]
         state[ROOT_SUM] = total
-
-    def least_gain(self) -> float:
-        """Gain of the last split where leaves ran out, else 0: what the next tree will likely split too."""
-        n_splits = int(self.state[N_SPLITS])
-        if n_splits == 0 or self.state[N_LEAVES] != self.params.max_leaf_nodes:
-            return 0.0
-        return self.last_gain
-
-    def number_anew(self) -> None:
-        """Number nodes in the order of the splits, as one thread does, and drop those that were made in vain."""
-        nodes, n_grown = self.nodes, int(self.state[N_NODES])
-        order = nodes.split_order[: int(self.state[N_SPLITS])].copy()
-        old = np.zeros(2 * len(order) + 1, np.int64)
-        old[1::2] = nodes.first_child[order]
-        old[2::2] = old[1::2] + 1
-        new = np.zeros(n_grown, np.int64)
-        new[old] = np.arange(len(old))
-        for array in nodes[: BoostNodes._fields.index("split_order")]:
-            array[..., : len(old)] = array[..., old]
-        child = nodes.first_child[: len(old)]
-        child[child > 0] = new[child[child > 0]]
-        self.state[N_NODES] = len(old)
 
     def close(self, n_rows: int) -> int:
         """Prune if wanted, and write the leaves of the rows; return the number of nodes."""

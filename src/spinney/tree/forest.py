@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from spinney.kernels.common.structs import (
     LeafShares,
     PackedTrees,
 )
-from spinney.tree.bitvectors import Bitvectors, can_be_bits, lay_bits
+from spinney.tree.bitvectors import Bitvectors, asks_missing, can_be_bits, lay_bits
 from spinney.tree.broken import BrokenTreeError, check_types
 from spinney.tree.linear import LINEAR_TYPES, LinearLeaves
 from spinney.tree.structure import (
@@ -27,8 +28,10 @@ from spinney.tree.structure import (
     SUM_TOLERANCE,
     Legend,
     Tree,
+    check_answers,
     check_numbers,
 )
+from spinney.tree.symmetric import SymmetricLayout, SymmetricNodes, lay_symmetric, read_symmetric
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -73,6 +76,8 @@ class Forest:
     legend : Legend, optional
     linear : LinearLeaves, optional
         Linear models of the leaves, by node of all trees.
+    answers : float64 (n_nodes, n_outputs), optional
+        As in `Tree`, of all trees; dropped by `compact`.
     """
 
     hot: NDArray[np.uint64]
@@ -89,6 +94,7 @@ class Forest:
     n_levels: NDArray[np.int32]
     legend: Legend | None = field(default=None, repr=False)
     linear: LinearLeaves | None = field(default=None, repr=False)
+    answers: NDArray[np.float64] | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         return f"Forest(n_trees={len(self)}, n_nodes={self.n_nodes})"
@@ -109,7 +115,7 @@ class Forest:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore the fields and check every tree: a damaged one must not reach a kernel."""
         names = {f.name for f in fields(self)}
-        state = {"linear": None, **state}  # which pickles of older versions do not have
+        state = {"linear": None, "answers": None, **state}  # which pickles of older versions do not have
         if set(state) != names:
             message = f"a forest has the fields {sorted(names)}, not {sorted(state)}"
             raise BrokenTreeError(message)
@@ -170,9 +176,29 @@ class Forest:
         """Whether `kernels.predict.bits` can predict."""
         return can_be_bits(self)
 
-    def bits(self, dtype: np.dtype[Any], k: Any) -> Bitvectors:
-        """The trees as tests and bits, laid out once for values of a type; k: the kernels to use."""
-        return derive(self, f"bits for {dtype}", lambda: lay_bits(self, dtype, k))
+    @once
+    def asks_missing(self) -> bool:
+        """Whether there are tests that only ask if a value is missing."""
+        return bool(asks_missing(self).any())
+
+    def bits(self, values: NDArray[Any], k: Any) -> Bitvectors:
+        """The trees as tests and bits, laid out once for values of this type; k: the kernels to use.
+
+        Where none of the values is missing, the tests that ask for just that are left out.
+        """
+        if self.asks_missing and not np.isnan(values).any():
+            lay = partial(lay_bits, self, values.dtype, k, is_known=True)
+            return derive(self, f"bits for known {values.dtype}", lay)
+        return derive(self, f"bits for {values.dtype}", lambda: lay_bits(self, values.dtype, k))
+
+    @once
+    def symmetric_nodes(self) -> SymmetricNodes | None:
+        """What trees ask that ask the same at all nodes of a depth, for `kernels.predict.symmetric`; None: not so."""
+        return read_symmetric(self)
+
+    def symmetric(self, nodes: SymmetricNodes, dtype: np.dtype[Any], k: Any) -> SymmetricLayout:
+        """Such trees laid out once for values of a type; nodes: theirs; k: the kernels to use."""
+        return derive(self, f"symmetric for {dtype}", lambda: lay_symmetric(self, nodes, dtype, k))
 
     @once
     def hardened(self) -> Forest:
@@ -213,12 +239,13 @@ class Forest:
             n_levels=self.n_levels,
             legend=self.legend,
             linear=None if self.linear is None else self.linear.take(np.arange(nodes.start, nodes.stop)),
+            answers=None if self.answers is None else self.answers[nodes],
         )
 
     def compact(self) -> Forest:
         """The same forest without the cold fields: it predicts, but has no importances and no pictures."""
         nothing = np.zeros(0, np.uint32)
-        return replace(self, n_rows=nothing, weight=nothing, impurity=np.zeros(0))
+        return replace(self, n_rows=nothing, weight=nothing, impurity=np.zeros(0), answers=None)
 
     def head(self, n_trees: int) -> Forest:
         """The first trees."""
@@ -236,6 +263,7 @@ class Forest:
             subsets=self.subsets[:n_words],
             distributions=self.distributions[:n_mixed],
             linear=None if self.linear is None else self.linear.take(np.arange(n_nodes)),
+            answers=None if self.answers is None else self.answers[:n_nodes],
         )
 
     def importances(self) -> NDArray[np.float64]:
@@ -266,6 +294,7 @@ class Forest:
         if self.linear is not None:
             check_types(self.linear, LINEAR_TYPES, "linear.")
             self.linear.check(self)
+        check_answers(self)
 
     def check_lengths(self) -> None:
         """Every node has an entry in each array, and every tree a part of each."""
@@ -393,6 +422,8 @@ class ForestParts:
             "subsets": tree.subsets,
             "distributions": tree.distributions,
         }
+        if tree.answers is not None:
+            arrays["answers"] = tree.answers
         for name, array in arrays.items():
             self.parts.setdefault(name, ArrayBuilder(self.n_trees)).add(array)
         self.last = tree
@@ -463,6 +494,7 @@ def join_forests(a: Forest, b: Forest) -> Forest:
         first_mixed=np.concatenate([a.first_mixed[:-1], b.first_mixed + len(a.distributions)]),
         subsets=np.concatenate([a.subsets, b.subsets]),
         distributions=np.concatenate([a.distributions, b.distributions]),
+        answers=None if a.answers is None or b.answers is None else np.concatenate([a.answers, b.answers]),
     )
 
 

@@ -14,6 +14,7 @@ from spinney._criteria import CRITERIA, GAIN_RATIO
 from spinney._elementary import log2
 from spinney._jit import SameTypes, compiled
 from spinney._types import (
+    ABSOLUTE_ERROR,
     BEST_FIRST,
     BIN_ROWS,
     CLASS_ROWS,
@@ -41,6 +42,7 @@ from spinney._types import (
     NEEDS_ROOM,
     PAIR_LANES,
     PAIR_ROWS,
+    POISSON,
     ROW,
     SMALL_SHIFT,
     SQUARED_ERROR,
@@ -58,10 +60,13 @@ from spinney.kernels.common.structs import (
     KeptSurrogates,
     LevelScratch,
     Lists,
+    MedianScratch,
+    NodeMedians,
     Nodes,
     NodeSums,
     PackedScratch,
     RandomScratch,
+    RateScratch,
     Rows,
     Scratch,
     Settings,
@@ -423,6 +428,32 @@ class Growth(Driven):
             packed=make_packed(n_rows) if self.settings.is_packed else None,
             random=random,
             extra=self.make_extra(n_codes) if has_extra else None,
+            rates=RateScratch(np.ones(1)) if self.settings.criterion == POISSON else None,
+            medians=self.make_medians(n_rows, n_codes) if self.settings.criterion == ABSOLUTE_ERROR else None,
+        )
+
+    def make_medians(self, n_rows: int, n_codes: int) -> MedianScratch:
+        """Scratch memory for the absolute error, and the ranks of the targets."""
+        value, weight, level = np.zeros((3, n_rows + 2), SUM)
+        before, after = np.zeros((2, n_rows + 2), np.int32)
+        place, row, order = np.empty((3, n_rows), np.int32)
+        errors, middles = np.zeros((2, 4, max(n_codes, 2)))
+        return MedianScratch(
+            ranks=self.target.ranks(),
+            keys=np.empty((2, n_rows), np.uint64),
+            place=place,
+            listed=np.empty(max(self.settings.most_listed, 1), np.int32),
+            row=row,
+            value=value,
+            weight=weight,
+            level=level,
+            before=before,
+            after=after,
+            order=order,
+            errors=errors,
+            middles=middles,
+            start=np.zeros(3, SUM),
+            blur=np.zeros(1),
         )
 
     def make_extra(self, n_codes: int) -> ExtraScratch:
@@ -496,10 +527,13 @@ class Growth(Driven):
         means = None if n_classes else np.empty(n_nodes)
         class_sums = np.empty(n_classes, SUM) if n_classes else None
         room = min((n_nodes + 1) // 2, MIXED_WEIGHTS // n_classes) if n_classes else 0
+        medians = None
+        if (scratch := self.scratch.medians) is not None:
+            medians = NodeMedians(scratch.ranks, scratch.keys, self.scratch.counts, np.empty(n_nodes))
         fill_tree = self.kernels.tree.node_stats.fill_tree
         while True:
             out = out._replace(distributions=np.empty((room, n_classes)))
-            n_mixed = int(fill_tree(targets, self.nodes, units, sums, means, class_sums, out))
+            n_mixed = int(fill_tree(targets, self.nodes, units, sums, means, class_sums, out, medians))
             if n_mixed <= room:
                 break
             room = n_mixed
@@ -516,6 +550,7 @@ class Growth(Driven):
             n_classes=n_classes,
             n_levels=np.where(self.features[IS_CATEGORICAL] != 0, self.features[N_CODES], 0).astype(np.int32),
             surrogates=self.surrogates(n_nodes),
+            answers=None if medians is None else medians.answers.reshape(-1, 1),
         )
         if n_classes and self.settings.has_monotone:
             return self.bound_shares(tree)

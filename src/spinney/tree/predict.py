@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spinney._jit import fixed, is_compiled, kernels
-from spinney._types import LANES, MULTIWAY, PLANE_LEAVES, SUBSET
+from spinney._types import LANES, MULTIWAY, PLANE_LEAVES, SUBSET, SYMMETRIC_ROWS, SYMMETRIC_TREES
 from spinney.kernels.common.structs import (
     AnyTree,
     BitScratch,
@@ -21,6 +21,7 @@ from spinney.kernels.common.structs import (
     OpenNodes,
     ScoreSpan,
     SurrogateTests,
+    SymmetricScratch,
 )
 from spinney.table.sparse import SparseRows
 from spinney.tree.broken import BrokenTreeError
@@ -34,8 +35,10 @@ if TYPE_CHECKING:
 
     from spinney.table.coding import Codes
     from spinney.table.sparse import Values
+    from spinney.tree.bitvectors import Bitvectors
     from spinney.tree.forest import Forest
     from spinney.tree.structure import Tree
+    from spinney.tree.symmetric import SymmetricLayout
 
 STEP_SECONDS = 2e-6  # of one test, interpreted
 BLOCK_ROWS = (
@@ -117,7 +120,7 @@ def add_votes(forest: Forest, values: Values, lo: int, hi: int, out: NDArray[np.
     if can_score(forest, len(forest), hi - lo, k):
         is_single = out.shape[1] == 1
         sums = out.reshape(1, -1) if is_single else out
-        score_bits(forest, range(len(forest)), values, lo, hi, sums, k, n_raw=int(is_single))
+        score_at_once(forest, range(len(forest)), values, lo, hi, sums, k, n_raw=int(is_single))
         return
     scratch = make_lane_scratch(values, BLOCK_ROWS, forest.n_features)
     k.predict.lanes.vote(fixed(values), lo, hi, forest.packed, forest.leaf_shares, scratch, out)
@@ -125,11 +128,12 @@ def add_votes(forest: Forest, values: Values, lo: int, hi: int, out: NDArray[np.
 
 def can_score(forest: Forest, n_trees: int, n_rows: int, k: Any) -> bool:
     """Whether evaluating all tests at once for many rows is possible and worth it; k: the kernels to use."""
-    is_worth = n_trees >= FEWEST_TREES and n_rows >= FEWEST_ROWS
-    return is_worth and forest.can_be_bits and is_compiled(k.predict.bits.score)
+    if n_trees < FEWEST_TREES or n_rows < FEWEST_ROWS or not is_compiled(k.predict.bits.score):
+        return False
+    return forest.symmetric_nodes is not None or forest.can_be_bits
 
 
-def score_bits(
+def score_at_once(
     forest: Forest,
     trees: range,
     values: NDArray[Any],
@@ -143,26 +147,41 @@ def score_bits(
     """Add to `out` the values of consecutive trees for rows lo .. hi, in their order; k: the kernels to use.
 
     Tree t adds its value to `out[t % n_raw]`, of shape (n_raw, n_rows); or, where n_raw is 0, its shares of classes to
-    rows of `out`, of shape (n_rows, n_classes).
+    rows of `out`, of shape (n_rows, n_classes). Of several raw scores, trees are those of whole rounds.
     """
     check_width(values, forest.n_features)
-    bits = forest.bits(values.dtype, k)
     whole = np.dtype(f"i{values.itemsize}")
-    n_columns = max(len(bits.features), 1)
-    n_rows = max(min(BIT_ROWS, BIT_CELLS // n_columns, hi - lo), LANES)
+    table = FloatTable(fixed(values), fixed(values.view(whole)), int(np.iinfo(whole).min))
+    span = ScoreSpan(lo, hi, trees.start, trees.stop, n_raw)
+    nodes = forest.symmetric_nodes
+    if nodes is not None and n_raw > 0:
+        laid = forest.symmetric(nodes, values.dtype, k)
+        k.predict.symmetric.score_symmetric(table, span, *laid[:3], make_symmetric_scratch(laid), out)
+        return
+    bits = forest.bits(values[lo:hi], k)
+    scratch = make_bit_scratch(bits, hi - lo)
+    if bits.terms is None:
+        k.predict.bits.score(table, span, *bits[:3], forest.leaf_shares, scratch, out)
+    else:
+        k.predict.bits.score_linear(table, span, *bits[:3], bits.terms, scratch, out)
+
+
+def make_symmetric_scratch(laid: SymmetricLayout) -> SymmetricScratch:
+    """Scratch for a block of rows through symmetric trees."""
+    small = laid.constants.dtype
+    ranks = np.zeros((2 * max(len(laid.columns.feature), 1), SYMMETRIC_ROWS), small)
+    return SymmetricScratch(laid.constants, ranks, np.empty(SYMMETRIC_TREES * SYMMETRIC_ROWS, small))
+
+
+def make_bit_scratch(bits: Bitvectors, n_rows: int) -> BitScratch:
+    """Scratch for at most `n_rows` rows through trees as bits."""
+    n_columns = max(len(bits.columns.feature), 1)
+    n_rows = max(min(BIT_ROWS, BIT_CELLS // n_columns, n_rows), LANES)
     n_rows = -(-n_rows // FEWEST_ROWS) * FEWEST_ROWS  # whole registers
     ranks = np.zeros((2 * n_columns, n_rows), np.uint16)
-    live = np.empty((-(-forest.most_leaves // PLANE_LEAVES), n_rows), np.uint16)
-    k.predict.bits.score(
-        FloatTable(fixed(values), fixed(values.view(whole)), int(np.iinfo(whole).min)),
-        ScoreSpan(lo, hi, trees.start, trees.stop, n_raw),
-        bits.features,
-        bits.segments,
-        bits.trees,
-        forest.leaf_shares,
-        BitScratch(bits.constants, ranks, live, *np.empty((2, n_rows), np.uint16)),
-        out,
-    )
+    n_leaves = int(np.diff(bits.trees.first_leaf).max())
+    live = np.empty((-(-n_leaves // PLANE_LEAVES), n_rows), np.uint16)
+    return BitScratch(bits.constants, ranks, live, *np.empty((2, n_rows), np.uint16))
 
 
 def walk(

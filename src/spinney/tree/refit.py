@@ -16,7 +16,7 @@ import numpy as np
 from spinney._criteria import CLASS_CRITERIA, CRITERIA, VALUE_CRITERIA
 from spinney._elementary import relative_entropy
 from spinney.table.fixed_point import MAX_EXPONENT, value_target, weight_unit
-from spinney.tree.grow import range_means
+from spinney.tree.grow import range_means, sum_ranges
 from spinney.tree.reduced_error import PruningRows, add_classes, add_rows, take_rows
 from spinney.tree.split_measures import class_impurity, join_impurity
 from spinney.tree.subtree import Tier, class_blocks, find_remainder, find_tiers, keep_tests
@@ -48,7 +48,7 @@ def refit_leaves(
     tree : Tree
     leaf, truth, weight
         The given rows, as in `prune_on_rows`.
-    criterion : {"gini", "entropy", "misclassification"} or {"squared_error", "sdr", "poisson"}
+    criterion : {"gini", "entropy", "misclassification"} or {"squared_error", "sdr", "poisson", "absolute_error"}
         Which impurity the nodes hold.
     """
     choices = CLASS_CRITERIA if tree.n_classes else VALUE_CRITERIA
@@ -67,8 +67,58 @@ def refit_leaves(
     rows = rows._replace(leaf=rest.place[rows.leaf])
     tests = keep_tests(tree, rest, np.zeros(np.count_nonzero(rest.is_leaf)), linear=None)
     tests = replace(tests, n_rows=n_rows[rest.old].astype(np.uint32))
+    if CRITERIA[criterion].is_median:
+        return refit_medians(tests, find_tiers(tests), rows)
     refit = refit_classes if tree.n_classes else refit_values
     return refit(tests, find_tiers(tests), rows, criterion)
+
+
+def refit_medians(tests: Tree, tiers: list[Tier], rows: PruningRows) -> Tree:
+    """Nodes hold the weighted median of their rows and the mean absolute deviation from it."""
+    target = value_target(rows.truth, rows.weights, has_square=False)
+    median, deviation = np.zeros((2, tests.n_nodes))
+    node, at = rows.leaf.astype(np.int64), np.arange(len(rows.leaf))
+    for depth in range(tests.depth, -1, -1):  # rows move up as their nodes are done
+        mine = at[tests.depths[node] == depth]
+        mine = mine[np.lexsort((target.truth[mine], node[mine]))]
+        begin = np.flatnonzero(np.diff(node[mine], prepend=-1))
+        end = np.append(begin[1:], len(mine))
+        weights = rows.weights if rows.weights.is_unit else rows.weights._replace(values=rows.weights.values[mine])
+        held = np.broadcast_to(weights.values, len(mine))
+        whole = sum_ranges(held, begin, end)
+        below = np.cumsum(held) - np.repeat(np.append(0, np.cumsum(whole)[:-1]), end - begin)
+        is_past = 2 * below >= np.repeat(whole, end - begin)
+        first = np.maximum.reduceat(np.where(is_past, np.arange(len(mine), 0, -1), 0), begin)
+        first = len(mine) - first  # the first row up to which half the weight lies
+        following = np.where(2 * below[first] == whole, first + 1, first)
+        y = target.truth[mine]
+        middle = 0.5 * (y[first] + y[following])
+        off = np.ldexp(np.abs(y - np.repeat(middle, end - begin)), -target.spread_exponent)
+        nodes = node[mine[begin]]
+        median[nodes], deviation[nodes] = middle, range_means(off, weights, begin, end, whole)
+        node[mine] = tests.parent[node[mine]]
+    value = np.ldexp(median, target.exponent)
+    weight = add_rows(tests, tiers, rows.leaf, rows.weights.values)
+    impurity, exponent = in_units_of(tests, deviation, target.exponent + target.spread_exponent)
+    return replace(
+        tests,
+        threshold=np.where(tests.is_leaf, value, tests.threshold),
+        weight=weight.astype(np.float64) * weight_unit(rows.weights),
+        impurity=impurity,
+        impurity_exponent=exponent,
+        answers=value.reshape(-1, 1),
+    )
+
+
+def in_units_of(tests: Tree, impurity: NDArray[np.float64], exponent: int) -> tuple[NDArray[np.float64], int]:
+    """Impurities in units of 2 ** exponent in those of a tree, and these.
+
+    Trees of one forest share their units; targets of another world need their own.
+    """
+    shift = exponent - tests.impurity_exponent
+    if abs(shift) < MAX_EXPONENT:
+        return np.ldexp(impurity, shift), tests.impurity_exponent
+    return impurity, exponent
 
 
 def refit_values(tests: Tree, tiers: list[Tier], rows: PruningRows, criterion: str) -> Tree:
@@ -96,11 +146,9 @@ def refit_values(tests: Tree, tiers: list[Tier], rows: PruningRows, criterion: s
     threshold = tests.threshold.copy()
     threshold[leaves] = np.ldexp(value, target.exponent)
     impurity = spread_up(tests, tiers, weight.astype(np.float64), mean, spread, terms)
-    exponent = CRITERIA[criterion].power * (target.exponent + target.spread_exponent)
     impurity = np.sqrt(impurity) if criterion == "sdr" else impurity
-    shift = exponent - tests.impurity_exponent
-    if abs(shift) < MAX_EXPONENT:  # trees of one forest share their units; targets of another world need their own
-        impurity, exponent = np.ldexp(impurity, shift), tests.impurity_exponent
+    exponent = CRITERIA[criterion].power * (target.exponent + target.spread_exponent)
+    impurity, exponent = in_units_of(tests, impurity, exponent)
     return replace(
         tests,
         threshold=threshold,

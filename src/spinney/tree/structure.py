@@ -62,6 +62,18 @@ def check_numbers(holder: Any) -> None:
         check_legend(holder.legend, holder.n_levels, holder.n_classes)
 
 
+def check_answers(holder: Any) -> None:
+    """What nodes predict is a finite number each, and of a leaf its value."""
+    if holder.answers is None:
+        return
+    check_types(holder, {"answers": (2, np.float64)})
+    if holder.answers.shape != (holder.n_nodes, 1) or holder.n_classes:
+        raise BrokenTreeError(f"answers has shape {holder.answers.shape}, expected ({holder.n_nodes}, 1), of numbers")
+    require(np.isfinite(holder.answers[:, 0]), "answer is not finite")
+    if isinstance(holder, Tree):
+        require(~holder.is_leaf | (holder.answers[:, 0] == holder.threshold), "the answer of a leaf is not its value")
+
+
 def check_legend(legend: Any, n_levels: NDArray[np.int32], n_classes: int) -> None:
     """A legend has a name for every feature, level and class."""
     if type(legend) is not Legend:
@@ -129,6 +141,8 @@ class Tree:
         Tests that stand in where a value is missing.
     linear : LinearLeaves, optional
         Linear models of the leaves, as deviations from the means that `threshold` holds.
+    answers : float64 (n_nodes, n_outputs), optional
+        What every node predicts, where that is not the mean of its leaves: medians.
     """
 
     test: NDArray[np.uint32]
@@ -145,6 +159,7 @@ class Tree:
     legend: Legend | None = field(default=None, repr=False)
     surrogates: Surrogates | None = field(default=None, repr=False)
     linear: LinearLeaves | None = field(default=None, repr=False)
+    answers: NDArray[np.float64] | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         return f"Tree(n_nodes={self.n_nodes}, n_leaves={self.n_leaves}, depth={self.depth})"
@@ -156,6 +171,7 @@ class Tree:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore the fields and check them: a damaged tree must not reach a kernel."""
         names = set(self.__dataclass_fields__)
+        state = {"answers": None, **state}  # which pickles of older versions do not have
         if set(state) != names:
             raise BrokenTreeError(f"a tree has the fields {sorted(names)}, not {sorted(state)}")
         self.__dict__.update(state)
@@ -325,7 +341,12 @@ class Tree:
         return codes
 
     def values(self) -> NDArray[np.float64]:
-        """Mean target of every node, shape (n_nodes,), or shares of the classes, shape (n_nodes, n_classes)."""
+        """Value of every node, shape (n_nodes,), or shares of the classes, shape (n_nodes, n_classes).
+
+        The value is the mean target of a node, or its median where the tree was grown by the absolute error.
+        """
+        if self.answers is not None:
+            return self.answers[:, 0]
         if self.n_classes:
             weights = self.class_weights()
             weights[self.is_empty] = weights[self.parent[self.is_empty]]
@@ -524,6 +545,7 @@ class Tree:
         self.check_surrogates()
         self.check_leaves()
         self.check_linear()
+        check_answers(self)
 
     def check_binary(self) -> None:
         """Every test is a threshold or a subset, and a row takes one path: what `hot` can hold."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinney._criteria import CRITERIA, GAIN_RATIO
+from spinney._criteria import GAIN_RATIO
 from spinney._types import (
     BIN_ROWS,
     CLASS_ROWS,
@@ -62,8 +62,7 @@ def is_stump(params: GrowParams, codes: Codes, monotone: NDArray[np.int8] | None
         params.max_depth == 1
         and params.max_leaf_nodes is None
         and params.max_features is None
-        and params.criterion != GAIN_RATIO
-        and not (CRITERIA[params.criterion].needs_squares or CRITERIA[params.criterion].has_origin)
+        and params.criterion not in (GAIN_RATIO, "sdr", "poisson", "absolute_error")
         and params.missing != SURROGATE
         and params.min_target_std == 0.0
         and not (params.has_random_ties or params.has_random_tests or params.has_random_feature_order)

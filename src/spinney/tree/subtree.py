@@ -138,6 +138,8 @@ def keep_tests(tree: Tree, rest: Remainder, values: NDArray[np.float64], **field
         surrogates=surrogates,
         **fields,
     )
+    if left.answers is not None:
+        left = replace(left, answers=left.answers[rest.old])
     return left if left.linear is None else replace(left, linear=left.linear.take(rest.old))
 
 

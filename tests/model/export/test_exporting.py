@@ -1,6 +1,7 @@
 """`spinney.export`: what it takes, what it reports, what it refuses."""
 
 import datetime as dt
+import importlib.util
 import json
 import math
 import sqlite3
@@ -280,6 +281,11 @@ def test_exports_say_how_the_parts_of_dates_are_made():
         assert json.JSONDecoder().raw_decode(note[start:])[0] == tables["dates"]
         assert "*/" not in note[start : note.index("}]")]
     assert "dates" not in json.loads(spinney.export(TREE, "json").content)
+    if importlib.util.find_spec("onnx"):
+        import onnx
+
+        note = onnx.load_from_string(spinney.export(model, "onnx", check=False).content).doc_string
+        assert json.loads(note[note.index("[{") :]) == tables["dates"]
     module = {}
     exec(spinney.export(model, "python").content, module)
     with pytest.raises(ValueError, match="the row has no column"):

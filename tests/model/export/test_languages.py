@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import spinney
@@ -196,6 +197,20 @@ def test_thousands_of_trees_and_hundreds_of_classes():
     y = np.arange(900) % 300
     forest = spinney.RandomForestClassifier(n_estimators=10, random_state=0).fit(rng.normal(size=(900, 4)), y)
     same_everywhere(forest, X)
+
+
+def test_python_takes_every_sign_of_a_missing_value():
+    table = pd.DataFrame({"x": [1.0, 2.0, np.nan, 4.0] * 9, "kind": ["a", "b", None, "b"] * 9})
+    model = spinney.CARTClassifier(min_samples_leaf=1).fit(table, [0, 1, 2, 3] * 9)
+    module = {}
+    exec(write(model, "python"), module)
+    expected = module["predict"]({"x": None, "kind": None})
+    assert expected == 2
+    for missing in (pd.NA, np.nan, pd.NaT, float("nan"), np.float32("nan")):
+        assert module["predict"]({"x": missing, "kind": missing}) == expected
+        assert module["answer"]([missing, missing]) == module["answer"]([None, None])
+    with pytest.raises(TypeError, match="'x' holds numbers"):
+        module["predict"]({"x": {}, "kind": "a"})
 
 
 def test_sums_beyond_float64_are_scaled():

@@ -1,8 +1,10 @@
 """Exports to Treelite, asked by its reference runtime."""
 
+import json
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import spinney
@@ -51,3 +53,12 @@ def test_without_the_package_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "treelite", None)
     with pytest.raises(ImportError, match=r"pip install 'spinney\[treelite\]'"):
         spinney.export(fitted("forest")[0], "treelite")
+
+
+def test_attributes_say_how_the_parts_of_dates_are_made(treelite):
+    days = np.datetime64("2024-03-04") + np.arange(0, 600, 25)
+    model = spinney.CARTRegressor(max_depth=3).fit(pa.table({"x": np.arange(24.0), "sold": days}), np.arange(24) % 7)
+    content = spinney.export(model, "treelite").content
+    attributes = json.loads(treelite.Model.deserialize_bytes(content).dump_as_json())["attributes"]
+    attributes = json.loads(attributes) if isinstance(attributes, str) else attributes
+    assert attributes["dates"] == json.loads(spinney.export(model, "json").content)["dates"]

@@ -9,6 +9,7 @@ sums, its histogram. A *shard* is the share of the rows that one thread moves an
 Files:
 
     gradients        losses, and their derivatives by raw scores
+    ranking          the same for lists of rows that are put in order
     pack_gradients   gradients and hessians as one integer a row
     driver           the loop: opens, splits and closes nodes, alone or by threads
     shards           the rows of a node by threads: moved, and summed

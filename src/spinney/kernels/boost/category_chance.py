@@ -15,6 +15,13 @@ from .scan import gradient_of, hessian_of
 from .shards import runs_of
 
 
+@inlined
+def square_of(packed: int, weight: int) -> int:
+    """The squared gradient of a row, divided by its weight, in coarse units: a row of weight 2 counts as two rows."""
+    g = gradient_of(packed)
+    return g * g if weight <= 1 else g * g // weight
+
+
 @kernel
 def sum_squares(rows: ByteRows, lo: int, hi: int, weights: np.ndarray, shift: int) -> int:
     """Sum of squared gradients of some rows, each divided by its weight: a row of weight 2 counts as two rows."""
@@ -23,12 +30,15 @@ def sum_squares(rows: ByteRows, lo: int, hi: int, weights: np.ndarray, shift: in
     is_unit = len(weights) == 1
     total = np.int64(0)
     for i in range(lo, hi):
-        g = gradient_of(sums[i])
-        if is_unit:
-            total += g * g
-        else:
-            total += g * g // max(weights[ids[i]] >> shift, np.int64(1))
+        total += square_of(sums[i], np.int64(1) if is_unit else weights[ids[i]] >> shift)
     return total
+
+
+@inlined
+def worth_of_luck(squares: int, packed: int, settings: BoostSettings) -> float:
+    """What a unit of luck is worth, times `cat_penalty`, among rows with this sum of squares and packed sum."""
+    h = np.float64(hessian_of(packed)) * settings.hessian_unit
+    return 0.5 * settings.cat_penalty * np.float64(squares) * settings.square_unit / h
 
 
 @inlined
@@ -46,5 +56,4 @@ def noise_of(
         runs = runs_of(shard, node, rows, nodes)
         for begin in range(runs.lo, runs.hi, runs.jump):
             squares += sum_squares(rows, begin, min(begin + runs.size, runs.hi), table.weights, settings.weight_shift)
-    h = np.float64(hessian_of(packed)) * settings.hessian_unit
-    return 0.5 * settings.cat_penalty * np.float64(squares) * settings.square_unit / h
+    return worth_of_luck(squares, packed, settings)

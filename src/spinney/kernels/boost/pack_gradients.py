@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinney._jit import door
+from spinney._jit import door, inlined
 from spinney._types import SUM_SHIFT
 
 from ..common.rng import fold, fraction
 from ..common.structs import ByteRows, Gradients, PackedUnits
 
 
-@door
-def pack(
+@inlined
+def pack_range(
     lo: int,
     hi: int,
+    first: int,  # number of row 0 in the table: what is drawn for a row follows from its number there
     gradients: Gradients,
     units: PackedUnits,
-    is_random: bool,  # round up with the chance of the fraction, by a hash of the row
+    is_random: bool,
     key: np.uint64,
-    sums: np.ndarray,  # (n_rows,) int64, written
+    sums: np.ndarray,
 ) -> tuple[int, int]:
-    """Write the packed sums of rows lo .. hi; return their sum, and the largest hessian.
-
-    A row's hessian is 1 unit at least, so that no present code has sum 0.
-    """
+    """`pack` for rows that begin anywhere in the table."""
     g = gradients.g
     h = gradients.h
     weight = gradients.weight
@@ -43,7 +41,7 @@ def pack(
             hessian *= w
             w = 1.0
         if is_random:
-            word = fold(key, np.uint64(i))
+            word = fold(key, np.uint64(first + i))
             gradient = np.floor(gradient + fraction(word))
             hessian = np.floor(hessian + fraction(fold(word, np.uint64(1))))
         else:
@@ -56,6 +54,37 @@ def pack(
         total += packed
         largest = max(largest, whole)
     return total, largest
+
+
+@door
+def pack(
+    lo: int,
+    hi: int,
+    gradients: Gradients,
+    units: PackedUnits,
+    is_random: bool,  # round up with the chance of the fraction, by a hash of the row
+    key: np.uint64,
+    sums: np.ndarray,  # (n_rows,) int64, written
+) -> tuple[int, int]:
+    """Write the packed sums of rows lo .. hi; return their sum, and the largest hessian.
+
+    A row's hessian is 1 unit at least, so that no present code has sum 0.
+    """
+    return pack_range(lo, hi, np.int64(0), gradients, units, is_random, key, sums)
+
+
+@door
+def pack_part(
+    n_rows: int,
+    first: int,  # number of the first of them in the table
+    gradients: Gradients,  # of the part, as `sums`
+    units: PackedUnits,
+    is_random: bool,
+    key: np.uint64,
+    sums: np.ndarray,
+) -> tuple[int, int]:
+    """`pack` for the rows of a part of the table."""
+    return pack_range(np.int64(0), n_rows, first, gradients, units, is_random, key, sums)
 
 
 @door

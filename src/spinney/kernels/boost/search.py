@@ -28,6 +28,7 @@ from spinney._types import (
 
 from ..common.rng import below, fold
 from ..common.structs import (
+    BestCuts,
     BoostCut,
     BoostFrontier,
     BoostNodes,
@@ -263,6 +264,29 @@ def scan_features(
 
 
 @inlined
+def best_feature(own: float, table: BoostTable, best: BestCuts, settings: BoostSettings) -> int:
+    """The place in `table.used` of the feature of most gain; -1: none has enough. own: score of the node as a leaf."""
+    f = np.int64(-1)
+    for k in range(len(table.used)):
+        if best.gain[k] > (NO_GAIN if f < 0 else best.gain[f]):
+            f = np.int64(k)
+    if f >= 0:
+        gain = best.gain[f] - own
+        if gain <= GAIN_SLACK * abs(own) or (not settings.is_post and gain <= settings.gamma):
+            return np.int64(-1)
+    return f
+
+
+@inlined
+def may_be_small(left: int, total: int, settings: BoostSettings) -> bool:
+    """Whether a branch of a cut may have too few rows, or weigh too little, as far as the sums tell."""
+    if settings.min_samples_leaf <= 1 and settings.min_weight_leaf == 0:
+        return False
+    smaller = min(hessian_of(left), hessian_of(total - left))
+    return settings.min_weight_leaf > 0 or smaller < settings.min_samples_leaf * settings.most_hessian
+
+
+@inlined
 def choose_feature(
     slot: int,
     own: float,  # score of the node as a leaf
@@ -280,23 +304,13 @@ def choose_feature(
     total = frontier.packed[slot]
     n_rows = nodes.n_rows[node]
     bounds = Bounds(frontier.lower[slot], frontier.upper[slot])
-    is_limited = settings.min_samples_leaf > 1 or settings.min_weight_leaf > 0
     while True:
-        f = np.int64(-1)
-        for k in range(len(used)):
-            if best.gain[k] > (NO_GAIN if f < 0 else best.gain[f]):
-                f = np.int64(k)
+        f = best_feature(own, table, best, settings)
         if f < 0:
             return f, np.int64(0)
-        gain = best.gain[f] - own
-        if gain <= GAIN_SLACK * abs(own) or (not settings.is_post and gain <= settings.gamma):
-            return np.int64(-1), np.int64(0)
         feature = used[f]
         is_category = table.features[IS_CATEGORICAL, feature] != 0
-        left = best.left[f]
-        smaller = min(hessian_of(left), hessian_of(total - left))
-        is_sure = settings.min_weight_leaf == 0 and smaller >= settings.min_samples_leaf * settings.most_hessian
-        needs_counts = is_limited and not best.is_counted[f] and not is_sure
+        needs_counts = not best.is_counted[f] and may_be_small(best.left[f], total, settings)
         if needs_counts and not is_category and settings.min_weight_leaf == 0:
             # most winners are large enough: to see that, their branches alone are counted
             n_left = count_left(node, feature, best.cut[f], best.missing[f], table, rows, nodes)

@@ -162,6 +162,19 @@ def move_shard(
 
 
 @inlined
+def sum_range(rows: ByteRows, lo: int, hi: int, table: BoostTable, histogram: np.ndarray, first: int) -> None:
+    """Add rows lo .. hi to the histogram at `first`."""
+    if len(table.used_places) < table.n_narrow:
+        add_some(rows, lo, hi, table.n_words, table.used_places, histogram, first)
+    else:
+        add_rows(rows, lo, hi, table.n_words, table.n_narrow, histogram, first)
+    for f in range(len(table.kept_place)):
+        place = table.kept_place[f]
+        if place >= 0:
+            add_one(rows, lo, hi, own_byte(table.n_words, place, WIDE), histogram, first + table.kept_start[f])
+
+
+@inlined
 def sum_shard(
     shard: int,
     node: int,
@@ -176,15 +189,7 @@ def sum_shard(
     rows = rows_of(node, source, buffer, nodes)
     runs = runs_of(shard, node, rows, nodes)
     for begin in range(runs.lo, runs.hi, runs.jump):
-        end = min(begin + runs.size, runs.hi)
-        if len(table.used_places) < table.n_narrow:
-            add_some(rows, begin, end, table.n_words, table.used_places, histogram, first)
-        else:
-            add_rows(rows, begin, end, table.n_words, table.n_narrow, histogram, first)
-        for f in range(len(table.kept_place)):
-            place = table.kept_place[f]
-            if place >= 0:
-                add_one(rows, begin, end, own_byte(table.n_words, place, WIDE), histogram, first + table.kept_start[f])
+        sum_range(rows, begin, min(begin + runs.size, runs.hi), table, histogram, first)
 
 
 @door

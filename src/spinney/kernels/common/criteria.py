@@ -7,7 +7,7 @@ The score of a set of rows is minus its weighted impurity, up to a term that a s
   entropy                              sum over classes of f(class weight), minus f(weight); f(k) = k log2 k
   misclassification                    largest class weight
   SDR                                  - weight * standard deviation
-  Poisson                              sum log(mean / unit) - sum + unit weight; unit: about the mean of the node
+  Poisson                              sum * log(mean), in a form of its own: `kernels.tree.rates`
 
 so gain = (scores of the branches) - (score of the node), in units that `tree.grow` scales to impurity.
 Entropy of whole weights reads f from a fixed-point table: no logarithm in a scan, and integer sums.
@@ -20,12 +20,11 @@ import numpy as np
 from spinney._jit import inlined, kernel
 from spinney._types import ENTROPY, GINI, MISCLASSIFICATION, POISSON, PRESENT, SQUARED_ERROR, TARGET, WEIGHT
 
-from .elementary import log2, relative_entropy, weight_log2
-from .ties import NO_SCORE, slack_of
+from .elementary import log2, weight_log2
+from .ties import slack_of
 
 ROUNDING = 2.0**-50  # of a square: what conversions, products and their difference may be off
 FEW_ROWS = 8
-REFUSED = 2.0 * NO_SCORE  # score of a branch that no test may make: sums with others stay below every other score
 
 
 # --- Scores: what a scan maximises ------------------------------------------------------------------------------------
@@ -48,10 +47,10 @@ def score_moments(
     weight: int,
     total: int,
     square: int,
-    unit: float,
+    square_unit: float,
     xlogx: np.ndarray,
 ) -> float:
-    """Score of rows with these sums; two classes count class 1 in `total`. unit: see `score_unit`."""
+    """Score of rows with these sums; two classes count class 1 in `total`."""
     w = np.float64(weight)
     s = np.float64(total)
     if criterion == SQUARED_ERROR:
@@ -60,45 +59,7 @@ def score_moments(
         return times_log(total, xlogx) + times_log(weight - total, xlogx) - times_log(weight, xlogx)
     if criterion == MISCLASSIFICATION:
         return max(s, w - s)
-    if criterion == POISSON:
-        return score_poisson(weight, total, unit)
-    return -w * deviation(weight, total, square, unit)  # SDR
-
-
-@inlined
-def score_unit(criterion: int, is_whole: bool, weight: int, total: int, square_unit: float) -> float:
-    """What `score_moments` measures by in a node of this weight and total: squares, or for Poisson its mean.
-
-    Of whole weights it is a whole number, so that what branches differ from it by is known to the last digit.
-    """
-    if criterion != POISSON:
-        return square_unit
-    if is_whole:
-        return np.float64(max(total // weight, np.int64(1)))
-    return np.float64(total) / np.float64(weight) if total > 0 else 1.0
-
-
-@inlined
-def score_blur(criterion: int, is_whole: bool, weight: int, unit: float) -> float:
-    """Rounding of scores of a node of this weight, in units of `score_unit`, that does not shrink with them."""
-    if criterion != POISSON or is_whole:
-        return 0.0
-    return np.float64(weight) * unit * ROUNDING
-
-
-@kernel
-def score_poisson(weight: int, total: int, unit: float) -> float:
-    """Minus half the Poisson deviance, up to terms of the node; `total` lacks the whole part of `unit` for each row.
-
-    Rows whose sum is 0 have no deviance: a branch of them would predict that nothing can happen (scikit-learn makes no
-    such branch either).
-    """
-    whole = np.floor(unit)
-    if total + np.int64(whole) * weight <= 0:
-        return REFUSED
-    w = np.float64(weight)
-    base = unit * w
-    return base * relative_entropy((np.float64(total) - (unit - whole) * w) / base)
+    return -w * deviation(weight, total, square, square_unit)  # SDR
 
 
 @kernel

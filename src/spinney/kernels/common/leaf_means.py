@@ -11,7 +11,7 @@ from .elementary import relative_entropy
 from .structs import RowRange, Targets, ValueUnits
 
 LOW_LIMB = 2.0**30  # units of the second limb in one of the first: sums of both stay below 2**62
-MEAN, SQUARE, DEVIANCE = 1, 2, 3  # what `fixed_mean` is the mean of
+MEAN, SQUARE, DEVIANCE, DISTANCE = 1, 2, 3, 4  # what `fixed_mean` is the mean of
 MARGIN = 1.0 + 2.0**-20  # as `table.fixed_point.MARGIN`: absorbs roundings of the sum that a scale is taken from
 
 
@@ -19,7 +19,7 @@ MARGIN = 1.0 + 2.0**-20  # as `table.fixed_point.MARGIN`: absorbs roundings of t
 def fixed_mean(
     targets: Targets, leaf: RowRange, is_whole: bool, low: float, width: float, centre: float, kind: int
 ) -> float:
-    """Weighted mean of t = (target - low) / width - centre over a leaf, or of t * t; terms are in [0, 1].
+    """Weighted mean of t = (target - low) / width - centre over a leaf, of t * t, or of |t|; terms are in [0, 1].
 
     A DEVIANCE is the mean of `relative_entropy` of (target - low) / width, as a share of `centre`, its largest value.
 
@@ -43,6 +43,8 @@ def fixed_mean(
             term = term - centre
             if kind == SQUARE:
                 term = term * term
+            elif kind == DISTANCE:
+                term = np.abs(term)
         times = np.int64(1)
         if len(addends) > 1:
             if is_whole:

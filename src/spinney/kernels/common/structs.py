@@ -56,7 +56,7 @@ class Settings(NamedTuple):
     min_gain: float  # least gain of a split, in score units; -inf: any
     min_spread: float  # least standard deviation of a node that is split, in target units
     value_slack: float  # values of branches that differ by less count as equal for monotone constraints
-    square_unit: float  # turns a sum of squares into squared target units; see `score_unit`
+    square_unit: float  # turns a sum of squares into squared target units
     seed: int  # of all draws of the tree
     most_words: int  # words of the largest subset: levels / 64, rounded up; 0: no categories
     most_listed: int  # largest node that sorted lists are made for; 0: none
@@ -187,6 +187,35 @@ class RandomScratch(NamedTuple):
     values: NDArray[np.float64]  # (PAIR_ROWS,): the values behind them
 
 
+class RateScratch(NamedTuple):
+    """For Poisson's deviance, see `tree.rates`; None: another criterion. Life: node; kernels write."""
+
+    unit: NDArray[np.float64]  # (1,): the mean of the node, or near it, in units of the sums
+
+
+class MedianScratch(NamedTuple):
+    """For the absolute error, see `tree.medians`; None: another criterion. Life: node; kernels write.
+
+    A place is that of a row among the targets of its node in ascending order, from 1 on.
+    """
+
+    ranks: NDArray[np.int32]  # (rows of the table,): of the targets; life: tree, kernels read
+    keys: NDArray[np.uint64]  # (2, n_rows): rank << 32 | position of the rows to be sorted, and room
+    place: NDArray[np.int32]  # (n_rows,): by the position of a row in its node
+    listed: NDArray[np.int32]  # (rows of the sorted lists,): place by the position in the lists
+    row: NDArray[np.int32]  # (n_rows,): position of the row at place k + 1
+    value: NDArray[np.int64]  # here and below (n_rows + 2,), by place: addend of the target
+    weight: NDArray[np.int64]  # addend of the weight
+    level: NDArray[np.int64]  # target of a unit of weight, where weights are whole
+    before: NDArray[np.int32]  # the place before, of those that are left
+    after: NDArray[np.int32]  # the place after
+    order: NDArray[np.int32]  # (n_rows,): places in the order of a feature, missing rows first
+    errors: NDArray[np.float64]  # (4, most codes, at least 2): sums of absolute deviations of branches, by cut
+    middles: NDArray[np.float64]  # the same of their medians, where constraints ask for them
+    start: NDArray[np.int64]  # (3,): place of the node's median, weight and sum up to it
+    blur: NDArray[np.float64]  # (1,): rounding of the node's scores by fractional weights
+
+
 class KeptSurrogates(NamedTuple):
     """Surrogates, behind each other as nodes are split, best first; each array (room,).
 
@@ -239,6 +268,8 @@ class Scratch(NamedTuple):
     packed: PackedScratch | None  # None: addends are not packed
     random: RandomScratch | None  # None: no random tests
     extra: ExtraScratch | None  # None: neither gain ratio nor surrogates
+    rates: RateScratch | None  # None: not Poisson's deviance
+    medians: MedianScratch | None  # None: not the absolute error
 
 
 class OpenNode(NamedTuple):
@@ -415,6 +446,18 @@ class NodeSums(NamedTuple):
 
     weight: NDArray[np.int64]  # of the rows
     ones: NDArray[np.int64]  # weight of class 1 of two
+
+
+class NodeMedians(NamedTuple):
+    """What `tree.node_stats` needs for trees by the absolute error; None: by another criterion.
+
+    Life: tree; kernels write.
+    """
+
+    ranks: NDArray[np.int32]  # as in MedianScratch
+    keys: NDArray[np.uint64]  # as in MedianScratch
+    counts: NDArray[np.int32]  # (MOST_BUCKETS,): of counting sorts
+    answers: NDArray[np.float64]  # (n_nodes,): median of each node, in the user's units
 
 
 class TreeArrays(NamedTuple):
@@ -598,6 +641,33 @@ class BoostFrontier(NamedTuple):
     state: NDArray[np.int64]  # (BOOST_STATE_SIZE,): counters of the driver, see `_types`
 
 
+class LevelTests(NamedTuple):
+    """The tests that part the open nodes of a boosted tree at one level; arrays are (n_tests,) unless said.
+
+    Life: tree; Python makes it for each level, kernels only read.
+    """
+
+    test_of: NDArray[np.int64]  # (n_nodes,): the test of each node; -1: none
+    place: NDArray[np.int64]  # first byte of the tested feature in a row
+    is_wide: NDArray[np.bool_]  # whether it takes two bytes
+    start: NDArray[np.int64]  # of its codes in `goes_left`
+    first_child: NDArray[np.int64]  # number of branch 0; branch 1 has the next one
+    goes_left: NDArray[np.uint8]  # (codes of all tests,): 1 for codes of branch 0
+    n_words: int  # of a row
+
+
+class NodeCounts(NamedTuple):
+    """What is known of the rows of an open node that are not at hand, beside their sums.
+
+    Life: node; Python makes it.
+    """
+
+    is_known: bool  # whether rows and weights were counted
+    rows: NDArray[np.int64]  # (histogram_size,): rows by code, laid out as the histogram of the node
+    weights: NDArray[np.int64]  # (histogram_size,) their weight, in units; (1,): none is asked for
+    squares: int  # sum of squared gradients, see `boost.category_chance`
+
+
 class BestCuts(NamedTuple):
     """The best test of each feature of a node; each array (n_features,), by place in `BoostTable.used`.
 
@@ -713,6 +783,17 @@ class Gradients(NamedTuple):
     h: NDArray[np.float64]  # (n_rows,): second derivatives, or what stands for them
     weight: NDArray[np.float64]  # (n_rows,): row weights; (1,): all are alike
     is_whole: bool  # weights are whole numbers and multiply what is rounded: a row of weight 2 is two rows
+
+
+class Queries(NamedTuple):
+    """Lists of rows that are ranked, each for itself. Life: fit; `boost.ranking` puts `order` in order of scores."""
+
+    order: NDArray[np.int64]  # (n_rows,): the rows, query by query
+    starts: NDArray[np.int64]  # (n_queries + 1,): where each query begins in `order`
+    relevance: NDArray[np.int64]  # (n_rows,): how high a row should stand
+    gain: NDArray[np.float64]  # (n_relevances,): 2**relevance - 1
+    discount: NDArray[np.float64]  # (longest query,): 1 / log2(place + 2)
+    per_best: NDArray[np.float64]  # (n_queries,): 1 over the greatest value that an order has; 0: all orders are alike
 
 
 class PackedUnits(NamedTuple):
@@ -1138,10 +1219,12 @@ class BitTrees(NamedTuple):
 
     first_line: NDArray[np.int64]  # (n_trees + 1,): where the lines of each tree begin, and the end
     column: NDArray[np.uint16]  # (n_lines,): place of the feature among those that are asked for
-    missing: NDArray[np.uint16]  # (n_lines,): branch of missing values, 0 or 1
-    rank: NDArray[np.uint16]  # (n_lines,): of the threshold among those of its feature
+    missing: NDArray[np.uint16]  # (n_lines,): branch of missing values, 0 or 1; 0 for subsets, whose masks know it
+    rank: NDArray[np.uint16]  # (n_lines,): of the threshold among those of its feature; unused for subsets
     mask: NDArray[np.uint16]  # (n_lines,): leaves of the plane that stay for a row in branch 1
     plane: NDArray[np.uint16]  # (n_lines,): the plane of leaves that the mask is for
+    lookup: NDArray[np.int64]  # (n_lines,): of a subset, where its masks begin; of a threshold -1
+    level_masks: NDArray[np.uint16]  # (any,): of each subset, what stays for each level, then for missing values
     first_leaf: NDArray[np.int64]  # (n_trees + 1,): where the leaves of each tree begin, and the end
     leaf_values: NDArray[np.float64]  # (n_leaves,): what leaves say, from left to right
 
@@ -1153,11 +1236,42 @@ class LeafRanges(NamedTuple):
     """
 
     n_below: NDArray[np.int64]  # (n_nodes,): how many there are
-    first_below: NDArray[np.int64]  # (n_nodes,): number of the first
+    first_below: NDArray[np.int64]  # (n_nodes,): number of the first; -1: no row gets there
+    n_lines: NDArray[np.int64]  # (n_nodes,): lines of its test, see `BitTrees`; 0: a leaf, or nothing to ask
+
+
+class AskedColumns(NamedTuple):
+    """The columns that trees ask for, see `bits`. Life: model; Python makes it, kernels only read."""
+
+    feature: NDArray[np.int64]  # (n_columns,): which column of the table it is
+    n_levels: NDArray[np.int64]  # (n_columns,): of a category; 0: numbers
+
+
+class SymmetricTrees(NamedTuple):
+    """Trees that ask the same at all nodes of a depth, see `symmetric`.
+
+    Life: model; Python makes it, kernels only read.
+    """
+
+    first_test: NDArray[np.int64]  # (n_trees + 1,): where the tests of each tree begin, and the end
+    column: NDArray[np.int64]  # (n_tests,): place of the feature among those that are asked for
+    missing: NDArray[np.int64]  # (n_tests,): branch of missing values, 0 or 1
+    rank: NDArray[Any]  # (n_tests,) uint8 or uint16: of the threshold among those of its feature
+    worth: NDArray[Any]  # (n_tests,) as `rank`: what branch 1 adds to the number of the leaf; 0: nothing is asked
+    first_leaf: NDArray[np.uint64]  # (n_trees + 1,): where the leaves of each tree begin, and the end
+    leaf_values: NDArray[np.float64]  # (n_leaves,): what leaves say, from left to right
+
+
+class SymmetricScratch(NamedTuple):
+    """Scratch of one thread in `symmetric`; the constants are the model's. Life: call; kernels write."""
+
+    constants: NDArray[Any]  # (2,) as `ranks`: 0; all bits
+    ranks: NDArray[Any]  # (2 * n_columns, SYMMETRIC_ROWS) uint8 or uint16: see `BitScratch`
+    place: NDArray[Any]  # (SYMMETRIC_TREES * SYMMETRIC_ROWS,) as `ranks`: number of the leaf in each of some trees
 
 
 class ScoreSpan(NamedTuple):
-    """Rows and trees of one call of `bits.score`. Life: call; Python makes it."""
+    """Rows and trees of one call of `bits` or `symmetric`. Life: call; Python makes it."""
 
     lo: int  # rows lo .. hi
     hi: int  # behind the last row

@@ -428,6 +428,27 @@ def recode(
                     new_rows[row, to_byte + ONE] = found >> BYTE_BITS
 
 
+@kernel
+def fill_on(
+    mass: np.ndarray, n_bins: int, at: int, held: int, share: int, left: int, n_behind: int, bins: np.ndarray
+) -> tuple[int, int, int, int]:
+    """Number the bins of values that follow others, and are followed by `n_behind` more; return where that leaves off.
+
+    at: the bin that is open. held: its weight. share: what it should hold. left: weight of these values and all behind.
+    """
+    n_values = len(mass) + n_behind
+    for k in range(len(mass)):
+        w = mass[k]
+        if held > 0 and at < n_bins - 1 and (held + (w + 1) // 2 > share or n_values - k < n_bins - at):
+            at += 1
+            held = np.int64(0)
+            share = left // (n_bins - at)
+        held += w
+        left -= w
+        bins[k] = at
+    return at, held, share, left
+
+
 @door
 def fill_bins(mass: np.ndarray, n_bins: int, bins: np.ndarray) -> int:
     """Number the bins of values in order, given the weight of each; return how many there are.
@@ -438,16 +459,27 @@ def fill_bins(mass: np.ndarray, n_bins: int, bins: np.ndarray) -> int:
     left = np.int64(0)
     for k in range(len(mass)):
         left += mass[k]
-    at = np.int64(0)
-    held = np.int64(0)
-    share = left // n_bins
-    for k in range(len(mass)):
-        w = mass[k]
-        if held > 0 and at < n_bins - 1 and (held + (w + 1) // 2 > share or len(mass) - k < n_bins - at):
-            at += 1
-            held = np.int64(0)
-            share = left // (n_bins - at)
-        held += w
-        left -= w
-        bins[k] = at
+    at, _, _, _ = fill_on(mass, n_bins, np.int64(0), np.int64(0), left // n_bins, left, np.int64(0), bins)
     return at + 1
+
+
+@door
+def fill_more_bins(mass: np.ndarray, n_bins: int, chain: np.ndarray, bins: np.ndarray) -> None:
+    """The same for some values at a time: `chain` (5,) int64 goes from call to call, as `start_chain` makes it."""
+    n_behind = chain[4] - len(mass)
+    at, held, share, left = fill_on(mass, n_bins, chain[0], chain[1], chain[2], chain[3], n_behind, bins)
+    chain[0] = at
+    chain[1] = held
+    chain[2] = share
+    chain[3] = left
+    chain[4] = n_behind
+
+
+@door
+def start_chain(left: int, n_values: int, n_bins: int, chain: np.ndarray) -> None:
+    """Before the first of `n_values` values that weigh `left` together."""
+    chain[0] = 0
+    chain[1] = 0
+    chain[2] = left // n_bins
+    chain[3] = left
+    chain[4] = n_values

@@ -44,6 +44,16 @@ def bound(x: float) -> float:
     return min(max(x, -MOST), MOST)
 
 
+@inlined
+def add_model(total: float, node: int, values: np.ndarray, row: int, terms: LinearTerms) -> float:
+    """A leaf's constant with the terms of its model added; what leaves the range of float64 stays at its end."""
+    for term in range(terms.first[node], terms.first[node + 1]):
+        value = np.float64(values[row, terms.feature[term]])
+        if value == value:
+            total = bound(total + bound(terms.coefficient[term] * bound(value - terms.fill[term])))
+    return total
+
+
 @door
 def add_terms(
     values: np.ndarray,  # (n_rows, n_features) float32 or float64, NaN where missing
@@ -51,16 +61,6 @@ def add_terms(
     terms: LinearTerms,
     out: np.ndarray,  # (n_rows,) float64, added to
 ) -> None:
-    """Add the terms of each row's leaf; what leaves the range of float64 stays at its end."""
-    first = terms.first
-    feature = terms.feature
-    coefficient = terms.coefficient
-    fill = terms.fill
+    """Add the terms of each row's leaf."""
     for i in range(len(values)):
-        node = np.int64(leaf[i])
-        total = out[i]
-        for term in range(first[node], first[node + 1]):
-            value = np.float64(values[i, feature[term]])
-            if value == value:
-                total = bound(total + bound(coefficient[term] * bound(value - fill[term])))
-        out[i] = total
+        out[i] = add_model(out[i], np.int64(leaf[i]), values, i, terms)

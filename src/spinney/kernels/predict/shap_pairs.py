@@ -6,6 +6,9 @@ With the words of `shap.py`, a leaf adds to the pair of features f and g
 
 which is, at a point, v / 2 times the product over all features times the slopes (o - z) / (z (1 - t) + o t) of both.
 The slopes of the features on the way are kept, and at a leaf every pair of them is added.
+
+A term of a linear leaf is a leaf of its own, which no training row reached by the term's feature: there z is 0 and the
+slope 1 / t.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from spinney._jit import door, inlined, kernel
 from spinney._types import SHAP_POINTS, SHAP_ROWS
 
 from ..common.structs import ExplainedModel, PairScratch, ShapPoints, ShapRows, ShapScratch
-from .shap import ask_rows, go_down, tabulate
+from .shap import ask_rows, go_down, is_linear_leaf, tabulate, weigh_term
 
 
 @inlined
@@ -47,33 +50,91 @@ def tilt(
 
 
 @inlined
+def pair_path(
+    n_path: int,
+    without: int,  # a feature that is left out, or -1
+    q: int,
+    reach: np.ndarray,  # (SHAP_ROWS,): half of what a leaf says, times the products over its path and the weight of q
+    part: np.ndarray,  # (SHAP_ROWS,) scratch
+    pairs: PairScratch,
+    out: np.ndarray,  # (n_features, n_features, SHAP_ROWS): below the diagonal, added to
+) -> None:
+    """Add a leaf to each pair of the features on its path, at one point."""
+    path = pairs.path
+    slope = pairs.slope
+    for a in range(1, n_path):
+        f = path[a]
+        if f == without:
+            continue
+        for i in range(SHAP_ROWS):
+            part[i] = reach[i] * slope[f, q, i]
+        for c in range(a):
+            g = path[c]
+            if g == without:
+                continue
+            high = max(f, g)
+            low = min(f, g)
+            for i in range(SHAP_ROWS):
+                out[high, low, i] += part[i] * slope[g, q, i]
+
+
+@inlined
 def add_leaf_pairs(
     n_path: int,
     depth: int,
+    said: float,
     points: ShapPoints,
     span: tuple[int, int],
     scratch: ShapScratch,
     pairs: PairScratch,
-    out: np.ndarray,  # (n_features, n_features, SHAP_ROWS): below the diagonal, added to
+    out: np.ndarray,
 ) -> None:
-    """Add a leaf, whose products stand at a depth, to each pair of the features on its path."""
+    """Add a leaf, whose products stand at a depth and lack what it says, to each pair of the features on its path."""
     first, n_points = span
-    path = pairs.path
-    slope = pairs.slope
     way = scratch.way
-    part = scratch.part
+    reach = scratch.total[0]
     for q in range(n_points):
-        half = points.weight[first + q] * 0.5
-        for a in range(1, n_path):
-            f = path[a]
-            for i in range(SHAP_ROWS):
-                part[i] = way[depth, q, i] * half * slope[f, q, i]
-            for c in range(a):
-                g = path[c]
-                high = max(f, g)
-                low = min(f, g)
+        half = points.weight[first + q] * 0.5 * said
+        for i in range(SHAP_ROWS):
+            reach[i] = way[depth, q, i] * half
+        pair_path(n_path, np.int64(-1), q, reach, scratch.part, pairs, out)
+
+
+@inlined
+def add_term_pairs(
+    model: ExplainedModel,
+    place: tuple[int, int, int, float],  # term, number of features on the path, depth, scale of the tree
+    rows: ShapRows,
+    points: ShapPoints,
+    span: tuple[int, int],
+    scratch: ShapScratch,
+    pairs: PairScratch,
+    out: np.ndarray,
+) -> None:
+    """Add a term of a linear leaf to each pair of the features on its path and its own."""
+    term, n_path, depth, scale = place
+    first, n_points = span
+    feature = np.int64(model.leaves.terms.feature[term])
+    before = model.leaves.term_above[term]
+    way = scratch.way
+    live = scratch.live
+    slope = pairs.slope
+    reach = scratch.total[0]
+    said = scratch.total[1]
+    weigh_term(rows, 0, term, scale, model.leaves, said)
+    for q in range(n_points):
+        here = points.here[first + q]
+        share = here / (before * points.there[first + q] + here) * points.weight[first + q] * 0.5
+        for i in range(SHAP_ROWS):
+            reach[i] = way[depth, q, i] * said[i] * share * live[feature, i]
+        pair_path(n_path, feature, q, reach, scratch.part, pairs, out)
+        for a in range(n_path):
+            f = pairs.path[a]
+            if f != feature:
+                high = max(f, feature)
+                low = min(f, feature)
                 for i in range(SHAP_ROWS):
-                    out[high, low, i] += part[i] * slope[g, q, i]
+                    out[high, low, i] += reach[i] * slope[f, q, i] / here
 
 
 @kernel
@@ -109,7 +170,13 @@ def pair_block(
         feature = trees.feature[node]
         child = trees.first_child[node]
         if trees.n_branches[node] == 0:
-            add_leaf_pairs(n_path, depth, points, span, scratch, pairs, out)
+            said = 1.0  # the products have it
+            if is_linear_leaf(model.leaves, node):
+                scale = model.leaves.scale[tree]
+                said = model.leaves.values[model.leaves.row_of[node], 0] * scale
+                for term in range(model.leaves.terms.first[node], model.leaves.terms.first[node + 1]):
+                    add_term_pairs(model, (term, n_path, depth, scale), rows, points, span, scratch, pairs, out)
+            add_leaf_pairs(n_path, depth, said, points, span, scratch, pairs, out)
             depth -= 1
             continue
         if b < 0:

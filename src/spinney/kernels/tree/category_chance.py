@@ -21,6 +21,7 @@ from spinney._types import (
     ALL,
     ENTROPY,
     GINI,
+    POISSON,
     PRESENT,
     Q_ALL,
     S_ALL,
@@ -32,7 +33,7 @@ from spinney._types import (
 )
 
 from ..common.category_chance import few_rows, no_chance
-from ..common.criteria import deviation, score_classes, score_moments, score_unit, times_log
+from ..common.criteria import deviation, score_classes, score_moments, times_log
 from ..common.structs import Chance, OpenNode, Rows, Settings
 
 NATS = 0.7213475204444817  # half a nat, in bits: 1 / (2 log 2)
@@ -82,7 +83,7 @@ def chance_of_numbers(
     totals: np.ndarray,
 ) -> Chance:
     """What levels gain by chance, for numbers and two classes."""
-    if settings.cat_penalty == 0.0 or n_codes <= settings.free_levels:
+    if settings.criterion == POISSON or settings.cat_penalty == 0.0 or n_codes <= settings.free_levels:
         return no_chance()
     weight = np.float64(totals[W_ALL])
     variance = variance_of(node, rows, settings, totals)
@@ -99,8 +100,7 @@ def chance_of_numbers(
         spread = deviation(totals[W_ALL], totals[S_ALL], totals[Q_ALL], settings.square_unit)
         noise = mix(0.5 * spread, spread, few)
     total = totals[S_ALL] - node.centre * totals[W_ALL]
-    unit = score_unit(settings.criterion, settings.is_whole, totals[W_ALL], totals[S_ALL], settings.square_unit)
-    floor = score_moments(settings.criterion, totals[W_ALL], total, totals[Q_ALL], unit, xlogx)
+    floor = score_moments(settings.criterion, totals[W_ALL], total, totals[Q_ALL], settings.square_unit, xlogx)
     return Chance(settings.cat_penalty * settings.row_weight * noise, roots, few, floor, settings.cat_margin)
 
 

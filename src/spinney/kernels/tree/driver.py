@@ -56,6 +56,7 @@ from ..common.structs import (
     Table,
 )
 from ..common.sums import sum_moments
+from .medians import branch_value
 from .partition import partition
 from .search import search
 from .sorted_lists import BACK, FRONT, make_lists, position_bits, split_lists
@@ -183,6 +184,9 @@ def expand(
         sum_moments(addends, middle, end, totals)
         w_right = totals[W_ALL]
         value_right = np.float64(totals[S_ALL]) / np.float64(w_right)
+    if settings.has_monotone:
+        value_left = branch_value(value_left, lo, middle, rows, scratch.counts, scratch.medians)
+        value_right = branch_value(value_right, middle, end, rows, scratch.counts, scratch.medians)
     heavier = np.int64(0 if w_left > w_right else 1)
     by_surrogates = has_surrogates(settings, scratch.extra)
     if by_surrogates or missing < 0:

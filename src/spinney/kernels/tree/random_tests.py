@@ -49,6 +49,7 @@ from ..common.structs import (
     CutAtHand,
     DrawnTest,
     LevelScratch,
+    MedianScratch,
     OpenNode,
     Rows,
     Scratch,
@@ -59,6 +60,7 @@ from ..common.thresholds import last_below
 from ..common.ties import bar_above
 from .candidates import cut_between, none_better
 from .scan_classes import power_kind, power_step, try_cut
+from .scan_medians import judge_by_medians
 from .scan_moments import scan_moments
 
 NONE, ONE = np.uint64(0), np.uint64(1)
@@ -243,6 +245,21 @@ def sum_missing(addends: np.ndarray, lo: int, n: int, column: np.ndarray, n_miss
 
 
 @inlined
+def sum_drawn(drawn: DrawnTest, node: OpenNode, rows: Rows, scratch: Scratch) -> None:
+    """Sum up the parts of the test that sends known codes up to `drawn.cut` left: bins 0 and 1, and missing rows."""
+    addends, column = rows.addends, scratch.random.column
+    bins, totals = scratch.bins, scratch.totals
+    n = node.hi - node.lo
+    sum_left(addends, node.lo, n, column, drawn.cut, bins)
+    sum_missing(addends, node.lo, n, column, drawn.n_missing, totals)
+    if drawn.n_bins == 2:
+        bins[BIN_N, 1] = n - drawn.n_missing - bins[BIN_N, 0]
+        bins[BIN_SUM, 1] = totals[S_ALL] - totals[S_MISSING] - bins[BIN_SUM, 0]
+        bins[BIN_WEIGHT, 1] = totals[W_ALL] - totals[W_MISSING] - bins[BIN_WEIGHT, 0]
+        bins[BIN_SQUARE, 1] = totals[Q_ALL] - totals[Q_MISSING] - bins[BIN_SQUARE, 0]
+
+
+@inlined
 def judge_moments(
     best: Candidate,
     drawn: DrawnTest,
@@ -253,20 +270,30 @@ def judge_moments(
     scratch: Scratch,
 ) -> Candidate:
     """Judge the test that sends known codes up to `drawn.cut` left; as `scan_moments`."""
-    addends, column = rows.addends, scratch.random.column
-    bins, totals = scratch.bins, scratch.totals
-    n = node.hi - node.lo
     if settings.is_plain and drawn.n_missing == 0:
-        totals[N_MISSING] = 0
-        return judge_plain(best, drawn.cut, node, addends, column, totals)
-    sum_left(addends, node.lo, n, column, drawn.cut, bins)
-    sum_missing(addends, node.lo, n, column, drawn.n_missing, totals)
-    if drawn.n_bins == 2:
-        bins[BIN_N, 1] = n - drawn.n_missing - bins[BIN_N, 0]
-        bins[BIN_SUM, 1] = totals[S_ALL] - totals[S_MISSING] - bins[BIN_SUM, 0]
-        bins[BIN_WEIGHT, 1] = totals[W_ALL] - totals[W_MISSING] - bins[BIN_WEIGHT, 0]
-        bins[BIN_SQUARE, 1] = totals[Q_ALL] - totals[Q_MISSING] - bins[BIN_SQUARE, 0]
-    return scan_moments(best, BinWalk(drawn.n_bins, drawn.sign, no_chance()), node, settings, xlogx, bins, totals)
+        scratch.totals[N_MISSING] = 0
+        return judge_plain(best, drawn.cut, node, rows.addends, scratch.random.column, scratch.totals)
+    sum_drawn(drawn, node, rows, scratch)
+    walk = BinWalk(drawn.n_bins, drawn.sign, no_chance())
+    return scan_moments(best, walk, node, settings, xlogx, scratch.bins, scratch.totals, scratch.rates)
+
+
+@inlined
+def judge_values(
+    best: Candidate,
+    drawn: DrawnTest,
+    node: OpenNode,
+    rows: Rows,
+    settings: Settings,
+    xlogx: np.ndarray,
+    scratch: Scratch,
+    medians: MedianScratch | None,
+) -> Candidate:
+    """The same by any criterion of numbers, and for two classes."""
+    if medians is None:
+        return judge_moments(best, drawn, node, rows, settings, xlogx, scratch)
+    sum_drawn(drawn, node, rows, scratch)
+    return judge_by_medians(best, drawn, node, settings, scratch, medians)
 
 
 @inlined
@@ -339,7 +366,7 @@ def judge_test(
 ) -> Candidate:
     """Judge a test that was drawn; the cut is the last bin of the left branch."""
     if classes is None:
-        return judge_moments(best, drawn, node, rows, settings, xlogx, scratch)
+        return judge_values(best, drawn, node, rows, settings, xlogx, scratch, scratch.medians)
     return judge_classes(best, drawn, node, rows, settings, xlogx, scratch)
 
 

@@ -32,10 +32,11 @@ from spinney._types import (
 )
 
 from ..common.category_chance import less_luck
-from ..common.criteria import blur_of, score_blur, score_moments, score_unit
-from ..common.structs import BinWalk, Candidate, OpenNode, Settings, SortedKeys
-from ..common.ties import bar_above, judge
+from ..common.criteria import blur_of
+from ..common.structs import BinWalk, Candidate, OpenNode, RateScratch, Settings, SortedKeys
+from ..common.ties import bar_above, floor_below, judge
 from .candidates import cut_between
+from .rates import falls_short, score_sums, unit_of, with_unit
 
 BITS = np.uint64(SMALL_SHIFT)  # of a position in a key
 ONE = np.uint64(1)  # unsigned indices spare the check for counting from the end
@@ -82,15 +83,16 @@ def scan_keys(best: Candidate, ordered: SortedKeys, total: int, weight: int, cen
 
 
 @kernel
-def blur_known(settings: Settings, totals: np.ndarray, centre: int, xlogx: np.ndarray) -> float:
+def blur_known(
+    settings: Settings, totals: np.ndarray, centre: int, xlogx: np.ndarray, rates: RateScratch | None
+) -> float:
     """Rounding of a score that was told by the known rows of a feature; 0 where none is missing."""
     if totals[N_MISSING] == 0:
         return 0.0
     weight = totals[W_ALL] - totals[W_MISSING]
     total = totals[S_ALL] - totals[S_MISSING] - centre * weight
     square = totals[Q_ALL] - totals[Q_MISSING]
-    unit = score_unit(settings.criterion, settings.is_whole, totals[W_ALL], totals[S_ALL], settings.square_unit)
-    known = score_moments(settings.criterion, weight, total, square, unit, xlogx)
+    known = score_sums(settings.criterion, weight, total, square, unit_of(settings, rates), xlogx, rates)
     return blur_of(settings.criterion, weight, known, xlogx)
 
 
@@ -111,11 +113,12 @@ def scan_moments(
     xlogx: np.ndarray,
     bins: np.ndarray,
     totals: np.ndarray,
+    rates: RateScratch | None,
 ) -> Candidate:
     """Best cut of the bins; its code is the last bin of the left branch."""
     n_bins = walk.n_bins
     criterion = settings.criterion
-    unit = score_unit(criterion, settings.is_whole, totals[W_ALL], totals[S_ALL], settings.square_unit)
+    unit = unit_of(settings, rates)
     centre = node.centre
     top = best.score
     n_ties = best.n_ties
@@ -129,22 +132,22 @@ def scan_moments(
     is_apart = has_missing and settings.missing != LEARNED
     has_three = is_apart and settings.missing != SURROGATE
     apart = 0.0
-    blur = score_blur(criterion, settings.is_whole, weight, unit)
+    blur = 0.0
     if is_apart:
         if not has_three:
-            apart = score_moments(criterion, weight, total, square, unit, xlogx)
+            apart = score_sums(criterion, weight, total, square, unit, xlogx, rates)
         n -= n_missing
         weight -= totals[W_MISSING]
         total -= s_missing
         square -= totals[Q_MISSING]
     if has_three:
-        apart = score_moments(criterion, totals[W_MISSING], s_missing, totals[Q_MISSING], unit, xlogx)
+        apart = score_sums(criterion, totals[W_MISSING], s_missing, totals[Q_MISSING], unit, xlogx, rates)
         has_room = n_missing >= settings.min_samples_leaf and totals[W_MISSING] >= settings.min_weight_leaf
     else:
         has_room = True
         if is_apart:
-            known = score_moments(criterion, weight, total, square, unit, xlogx)
-            blur += blur_of(criterion, weight, known, xlogx)
+            known = score_sums(criterion, weight, total, square, unit, xlogx, rates)
+            blur = blur_of(criterion, weight, known, xlogx)
             apart -= known
     n_known = np.int64(0)
     w_known = np.int64(0)
@@ -194,10 +197,13 @@ def scan_moments(
                 value_right += np.float64(centre)
                 if not is_allowed(value_left, value_right, walk.sign, node.lower, node.upper, settings.value_slack):
                     continue
-            score = apart + score_moments(criterion, w_left, left, q_left, unit, xlogx)
-            score += score_moments(criterion, w_right, total - left, square - q_left, unit, xlogx)
+            in_all = with_unit(blur, totals[W_ALL], settings, rates)
+            if falls_short(floor_below(top) - apart - in_all, w_left, left, w_right, total - left, unit, rates):
+                continue
+            score = apart + score_sums(criterion, w_left, left, q_left, unit, xlogx, rates)
+            score += score_sums(criterion, w_right, total - left, square - q_left, unit, xlogx, rates)
             score = less_luck(score, walk.chance, roots, w_left, w_right)
-            is_better, top, n_ties = judge(score, top, blur, settings.has_random_ties, node.tie_key, n_ties)
+            is_better, top, n_ties = judge(score, top, in_all, settings.has_random_ties, node.tie_key, n_ties)
             if is_better:
                 cut = np.int64(b)
                 cut_missing = np.int64(2) if has_three and not is_last else np.int64(1 - side)

@@ -5,14 +5,16 @@
            ─ try_feature      for each feature in the order of the search
                ├ try_random_test     (random_tests)    extra-trees
                ├ scan_category       (subsets)         categories
+               ├ scan_…_by_medians   (scan_medians)    both, by the absolute error
                └ scan_number         numbers
                    ├ scan_two_classes, scan_many_classes   packed addends: forests
                    ├ scan_keys, scan_moments               numbers, two classes
                    └ scan_classes                          three classes or more
            ─ gain_ratio       each feature proposes a test; one of them is searched again
 
-Five structs of scratch select a variant when they are None, so that a first fit compiles only what it needs: `classes`,
-`levels`, `packed`, `random` and `extra` (the gain ratio and surrogates). Each is an argument of the function that asks.
+Seven structs of scratch select a variant when they are None, so that a first fit compiles only what it needs:
+`classes`, `levels`, `packed`, `random`, `extra` (the gain ratio and surrogates), `rates` (Poisson's deviance) and
+`medians` (the absolute error). Each is an argument of the function that asks.
 """
 
 from __future__ import annotations
@@ -34,7 +36,6 @@ from spinney._types import (
     N_CODES,
     N_MISSING,
     N_WORDS,
-    POISSON,
     PRESENT,
     Q_ALL,
     S_ALL,
@@ -47,7 +48,7 @@ from spinney._types import (
 
 from ..common.bins import list_bins_by_histogram, list_bins_by_keys
 from ..common.category_chance import no_chance
-from ..common.criteria import best_possible, blur_of, deviation, score_classes, score_moments, score_unit
+from ..common.criteria import best_possible, blur_of, deviation, score_classes
 from ..common.rng import fold
 from ..common.sorting import make_keys
 from ..common.structs import (
@@ -57,10 +58,12 @@ from ..common.structs import (
     CodeTest,
     ExtraScratch,
     Frontier,
+    MedianScratch,
     Nodes,
     OpenNode,
     PackedScratch,
     RandomScratch,
+    RateScratch,
     Rows,
     Scratch,
     Settings,
@@ -69,12 +72,15 @@ from ..common.structs import (
 )
 from ..common.sums import sum_classes, sum_moments
 from ..common.thresholds import place_threshold
-from ..common.ties import NO_SCORE, certain
+from ..common.ties import NO_SCORE, certain, slack_of
 from .candidates import none_better
 from .gain_ratio import pick_ratio, propose, split_information
+from .medians import open_medians
 from .random_tests import try_random_test
+from .rates import open_unit, score_sums
 from .scan_classes import scan_classes
 from .scan_many_classes import pack_classes, scan_many_classes
+from .scan_medians import scan_levels_by_medians, scan_number_by_medians
 from .scan_moments import blur_known, scan_keys, scan_moments
 from .scan_two_classes import load_column, pack_addends, scan_two_classes
 from .subsets import keep_subset, scan_category
@@ -156,7 +162,7 @@ def scan_numeric(
     if n_bins == 0 or (n_bins == 1 and totals[N_MISSING] == 0):
         return none_better(best)
     walk = BinWalk(n_bins, features[MONOTONE, feature], no_chance())
-    found = scan_moments(best, walk, node, settings, xlogx, bins, totals)
+    found = scan_moments(best, walk, node, settings, xlogx, bins, totals, scratch.rates)
     if found.cut < 0:
         return found
     following = np.int64(-1)
@@ -204,6 +210,28 @@ def scan_number(
 
 
 @inlined
+def scan_feature(
+    best: Candidate,
+    feature: int,
+    node: OpenNode,
+    rows: Rows,
+    table: Table,
+    settings: Settings,
+    scratch: Scratch,
+    medians: MedianScratch | None,
+) -> Candidate:
+    """The same as `try_feature` where every cut is tried."""
+    is_category = table.features[IS_CATEGORICAL, feature] != 0
+    if medians is not None:
+        if is_category:
+            return scan_levels_by_medians(best, feature, node, rows, table, settings, scratch, scratch.levels)
+        return scan_number_by_medians(best, feature, node, rows, table, settings, scratch, medians)
+    if is_category:
+        return scan_category(best, feature, node, rows, table, settings, scratch, scratch.levels)
+    return scan_number(best, feature, node, rows, table, settings, scratch, scratch.classes)
+
+
+@inlined
 def try_feature(
     best: Candidate,
     feature: int,
@@ -217,9 +245,7 @@ def try_feature(
     """The better of `best` and the best test of a feature; of a category the subset is left in `scratch.levels`."""
     if random is not None:
         return try_random_test(best, feature, node, rows, table, settings, scratch)
-    if table.features[IS_CATEGORICAL, feature] != 0:
-        return scan_category(best, feature, node, rows, table, settings, scratch, scratch.levels)
-    return scan_number(best, feature, node, rows, table, settings, scratch, scratch.classes)
+    return scan_feature(best, feature, node, rows, table, settings, scratch, scratch.medians)
 
 
 # --- One node -------------------------------------------------------------------------------------------------------
@@ -227,7 +253,14 @@ def try_feature(
 
 @inlined
 def sum_node(
-    lo: int, hi: int, rows: Rows, table: Table, settings: Settings, scratch: Scratch, classes: ClassScratch | None
+    lo: int,
+    hi: int,
+    rows: Rows,
+    table: Table,
+    settings: Settings,
+    scratch: Scratch,
+    classes: ClassScratch | None,
+    rates: RateScratch | None,
 ) -> tuple[float, int, int]:
     """Sum up rows lo .. hi in `totals`; return their score, the number of classes (0: moments) and the centre."""
     totals, xlogx = scratch.totals, table.xlogx
@@ -239,11 +272,9 @@ def sum_node(
     centre = np.int64(0)
     if settings.is_centred:
         centre = totals[S_ALL] // totals[W_ALL]
-    unit = score_unit(settings.criterion, settings.is_whole, totals[W_ALL], totals[S_ALL], settings.square_unit)
-    if settings.criterion == POISSON:
-        centre = np.int64(unit)
+    centre, unit = open_unit(centre, settings, totals, rates)
     total = totals[S_ALL] - centre * totals[W_ALL]
-    score = score_moments(settings.criterion, totals[W_ALL], total, totals[Q_ALL], unit, xlogx)
+    score = score_sums(settings.criterion, totals[W_ALL], total, totals[Q_ALL], unit, xlogx, rates)
     return score, np.int64(0), centre
 
 
@@ -285,10 +316,14 @@ def blur_of_known(
     totals: np.ndarray,
     xlogx: np.ndarray,
     classes: ClassScratch | None,
+    rates: RateScratch | None,
+    medians: MedianScratch | None,
 ) -> float:
     """Rounding of the score of a test that was judged by its known rows; score: of the node."""
+    if medians is not None:
+        return medians.blur[0] + slack_of(score)
     if classes is None:
-        return blur_known(settings, totals, node.centre, xlogx)
+        return blur_known(settings, totals, node.centre, xlogx, rates)
     return blur_of(settings.criterion, totals[W_ALL], score, xlogx)
 
 
@@ -411,7 +446,7 @@ def search(
     state, control = frontier.state, frontier.control
     lo = nodes.begin[frontier.node[slot]]
     hi = lo + nodes.n_rows[frontier.node[slot]]
-    node_score, n_present, centre = sum_node(lo, hi, rows, table, settings, scratch, scratch.classes)
+    node_score, n_present, centre = sum_node(lo, hi, rows, table, settings, scratch, scratch.classes, scratch.rates)
     if is_too_even(totals, settings, scratch.classes) or totals[W_ALL] < 2 * settings.min_weight_leaf:
         return False, node_score
     key = np.uint64(frontier.key[slot])
@@ -427,6 +462,7 @@ def search(
         if best_feature >= 0:
             best = bound
     node = open_node(slot, lo, hi, n_present, centre, rows, frontier, scratch)
+    node_score = open_medians(node_score, node, rows, settings.is_whole, scratch, scratch.medians)
     is_ratio = is_by_ratio(settings, scratch.extra)
     by_known = is_by_known(settings, scratch.extra)
     first_word = state[N_WORDS]
@@ -485,7 +521,9 @@ def search(
             if cut < 0:
                 best = so_far
             elif not settings.has_random_ties:
-                blur = blur_of_known(node_score, node, settings, totals, xlogx, scratch.classes)
+                blur = blur_of_known(
+                    node_score, node, settings, totals, xlogx, scratch.classes, scratch.rates, scratch.medians
+                )
         if cut >= 0:
             best_feature = feature
             has_missing = totals[N_MISSING] > 0

@@ -202,7 +202,7 @@ def scan_order_bins(
         return best, nothing, nothing
     root = open_rows(order.rows.shape[1], np.int64(0))
     found = scan_moments(
-        given_score(best), BinWalk(n_bins, np.int64(0), no_chance()), root, settings, xlogx, bins, totals
+        given_score(best), BinWalk(n_bins, np.int64(0), no_chance()), root, settings, xlogx, bins, totals, None
     )
     if found.cut < 0:
         return found.score, nothing, nothing

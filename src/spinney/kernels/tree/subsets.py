@@ -88,7 +88,7 @@ def subset_moments(
     roots = sum_roots(bins, n_bins, BIN_N if settings.is_unit else BIN_WEIGHT)
     chance = chance_of_numbers(n_codes, n_bins, roots, node, rows, settings, table.xlogx, totals)
     walk = BinWalk(n_bins, np.int64(0), chance)
-    found = scan_moments(best, walk, node, settings, table.xlogx, bins, totals)
+    found = scan_moments(best, walk, node, settings, table.xlogx, bins, totals, scratch.rates)
     if found.cut >= 0:
         write_levels(scratch.levels.bitset, bins, found.cut + 1, -1, (n_codes + 63) >> 6)
     return found

@@ -124,7 +124,7 @@ def list_levels(column: Mapping[str, Any]) -> dict[Any, int] | None:
 
 def read_cell(cell: Any, levels: Mapping[Any, int] | None, name: str) -> Any:
     """A number, or the place of a level; None where it is missing or not known."""
-    if cell is None or cell != cell:  # noqa: PLR0124  (NaN)
+    if is_missing(cell):
         return None
     if levels is not None:
         place = levels.get(cell)
@@ -135,6 +135,14 @@ def read_cell(cell: Any, levels: Mapping[Any, int] | None, name: str) -> Any:
     if isinstance(cell, (str, bytes)) or not (hasattr(cell, "__float__") or hasattr(cell, "__index__")):
         raise TypeError(f"column {name!r} holds numbers, not {cell!r}")
     return float(cell)
+
+
+def is_missing(cell: Any) -> bool:
+    """Whether there is no value: None, NaN, NaT, or the NA of pandas, which cannot say whether it is itself."""
+    try:
+        return cell is None or bool(cell != cell)  # noqa: PLR0124  (NaN)
+    except TypeError:
+        return True
 
 
 def add_terms(total: float, terms: Sequence[Any], values: Sequence[Any]) -> float:

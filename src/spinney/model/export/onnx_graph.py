@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from spinney._types import LEAF, MULTIWAY, THRESHOLD
 from spinney.model.export.binary_trees import EQUAL, LESS_EQUAL, MEMBER, BinaryTrees
+from spinney.model.export.json_tables import note_dates
 from spinney.model.export.literals import is_float, is_unicode
 from spinney.model.export.sample_rows import find_unseen
 from spinney.model.export.scored import CannotRunError, Scored
@@ -84,6 +85,7 @@ class GraphWriter:
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ML_OPSET)]
         model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="spinney")
         model.producer_version = __version__
+        model.doc_string = note_dates(self.form)
         return model
 
     # --- parts of a graph ---

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spinney.model.export.binary_trees import EQUAL, LESS_EQUAL, BinaryTrees
+from spinney.model.export.json_tables import list_dates
 from spinney.model.export.scored import Scored
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ def build(form: TreeSum, link: Link, builders: Any) -> Any:
         ),
         postprocessor=builders.PostProcessorFunc(name=link.name),
         base_scores=[start * link.factor for start in form.start],
+        attributes={"dates": list_dates(form)} if form.dates else None,
     )
     add_trees(builder, form, link.factor, is_vector=is_vector)
     return builder

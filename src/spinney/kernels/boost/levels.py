@@ -1,0 +1,288 @@
+"""One level of a boosted tree whose rows come in parts, each of them somewhere else: on disk, on another machine.
+
+    begin_split ─► for each part: route_rows ─► sum_nodes ─► sums and counts of all parts added up
+                     (node of each row)  (smaller children)      │
+                   count_nodes, if find_test asks for it         ▼
+                                              end_split ─► find_test, for each child that may be split
+
+What is done to a part reads its rows and writes what is given for it, nothing else. Nodes have their numbers while the
+tree grows. A packed sum of 0, which no row has, marks a row that the tree is not grown on: it finds its leaf all the
+same.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinney._jit import door, inlined
+from spinney._types import BIN_CODE, BIN_N, BIN_WEIGHT, IS_CATEGORICAL, N_CODES
+
+from ..common.node_layout import pack_test
+from ..common.structs import (
+    BoostFrontier,
+    BoostNodes,
+    BoostScratch,
+    BoostSettings,
+    BoostTable,
+    Bounds,
+    ByteRows,
+    LevelTests,
+    NodeCounts,
+    RowSums,
+)
+from .category_chance import square_of, worth_of_luck
+from .driver import bound_children, make_children, mark_branches, may_split, open_child
+from .rows import read_code
+from .scan import hessian_of, score_of, value_of
+from .search import best_feature, keep_test, list_feature_bins, may_be_small, note_cut, scan_features, scan_listed
+from .shards import spread_bundles, subtract_histogram, sum_range
+
+NO_TEST, FOUND, NEEDS_COUNTS = range(3)  # what a search ends with
+
+
+# --- Rows of a part -----------------------------------------------------------------------------------------
+
+
+@door
+def route_rows(
+    rows: ByteRows,
+    node: np.ndarray,  # (n_rows,) int32
+    tests: LevelTests,
+    moved: np.ndarray,  # (n_rows,) int32, written: the nodes after the level
+    counts: np.ndarray,  # (n_nodes,) int64, added to: rows of the nodes that the level makes
+) -> None:
+    """Send the rows of a part to the children of their nodes."""
+    codes = rows.codes
+    sums = rows.sums
+    stride = tests.n_words * 8
+    for i in range(len(node)):
+        at = node[i]
+        test = tests.test_of[at]
+        if test >= 0:
+            code = read_code(codes, np.uint64(i * stride + tests.place[test]), tests.is_wide[test])
+            go = tests.goes_left[np.uint64(tests.start[test]) + code]
+            at = np.int32(tests.first_child[test] + 1 - np.int64(go))
+            counts[at] += np.int64(sums[i] != 0)
+        moved[i] = at
+
+
+@door
+def sum_nodes(
+    rows: ByteRows,
+    node: np.ndarray,  # (n_rows,) int32
+    place_of: np.ndarray,  # (n_nodes,) int64: which histogram a node's rows are added to; -1: none
+    table: BoostTable,
+    starts: np.ndarray,  # (n_histograms + 2,) int64 scratch
+    buffer: ByteRows,  # (n_rows,) scratch
+    histogram: np.ndarray,  # (n_histograms * histogram_size,) int64, added to
+) -> None:
+    """Add the packed sums of the rows of some nodes to histograms.
+
+    Rows are copied first, node by node: one histogram at a time stays in the cache.
+    """
+    n_rows = len(node)
+    n_histograms = len(starts) - 2
+    words_0 = rows.words
+    sums_0 = rows.sums
+    words = buffer.words
+    sums = buffer.sums
+    n_words = np.uint64(table.n_words)
+    for k in range(n_histograms + 2):
+        starts[k] = 0
+    for i in range(n_rows):
+        starts[place_of[node[i]] + 2] += np.int64(sums_0[i] != 0)
+    starts[1] = 0
+    for k in range(2, n_histograms + 2):
+        starts[k] += starts[k - 1]
+    for i in range(n_rows):
+        k = place_of[node[i]]
+        if k >= 0 and sums_0[i] != 0:
+            to = np.uint64(starts[k + 1])
+            starts[k + 1] += 1
+            sums[to] = sums_0[i]
+            for w in range(n_words):
+                words[to * n_words + w] = words_0[np.uint64(i) * n_words + w]
+    for k in range(n_histograms):  # each start has moved to where the next one was
+        sum_range(buffer, starts[k], starts[k + 1], table, histogram, k * table.histogram_size)
+
+
+@door
+def sum_rows(rows: ByteRows, n_rows: int, table: BoostTable, histogram: np.ndarray) -> None:
+    """Add the packed sums of all rows of a part to a histogram."""
+    sum_range(rows, np.int64(0), n_rows, table, histogram, np.int64(0))
+
+
+@door
+def sum_node_squares(
+    sums: np.ndarray,  # (n_rows,) int64
+    node: np.ndarray,  # (n_rows,) int32
+    weights: np.ndarray,  # (n_rows,) or (1,) int64
+    shift: int,
+    squares: np.ndarray,  # (n_nodes,) int64, added to
+) -> None:
+    """Add the squared gradients of the rows of a part to those of their nodes."""
+    is_unit = len(weights) == 1
+    for i in range(len(sums)):
+        squares[node[i]] += square_of(sums[i], np.int64(1) if is_unit else weights[i] >> shift)
+
+
+@door
+def spread(histogram: np.ndarray, total: int, table: BoostTable) -> None:
+    """Write the sums, or counts, of features that share a byte from those of the byte; total: of all rows."""
+    spread_bundles(histogram, np.int64(0), total, table)
+
+
+# --- Nodes --------------------------------------------------------------------------------------------------
+
+
+@door
+def open_root(
+    n_rows: int,
+    total: int,
+    table: BoostTable,
+    nodes: BoostNodes,
+    frontier: BoostFrontier,
+    settings: BoostSettings,
+) -> bool:
+    """Fill the first slot, which has the sums already, with the root; whether it may be split."""
+    nodes.n_rows[0] = n_rows
+    frontier.node[0] = 0
+    frontier.number[0] = 0
+    frontier.depth[0] = 0
+    frontier.key[0] = 1
+    frontier.packed[0] = total
+    spread_bundles(frontier.histogram, np.int64(0), total, table)
+    frontier.lower[0] = nodes.lower[0]
+    frontier.upper[0] = nodes.upper[0]
+    return may_split(np.int64(0), nodes, frontier, settings)
+
+
+@door
+def begin_split(
+    slot: int,
+    table: BoostTable,
+    nodes: BoostNodes,
+    frontier: BoostFrontier,
+    settings: BoostSettings,
+    goes_left: np.ndarray,  # (n_codes + 1,) uint8, written
+) -> int:
+    """Write the test of an open node, give it children, and write which codes go left.
+
+    Returns the branch of less hessian, which likely has fewer rows: either may be summed, the other follows.
+    """
+    make_children(slot, nodes, frontier, settings)
+    mark_branches(slot, table, frontier, goes_left)
+    node = frontier.number[slot]
+    nodes.test[node] = pack_test(frontier.feature[slot], frontier.missing[slot], frontier.kind[slot])
+    nodes.first_child[node] = frontier.first_child[slot]
+    nodes.last_code[node] = frontier.cut[slot]
+    nodes.cut_value[node] = frontier.cut_value[slot]
+    nodes.gain[node] = frontier.gain[slot]
+    left = frontier.left_packed[slot]
+    return np.int64(hessian_of(frontier.packed[slot] - left) < hessian_of(left))
+
+
+@door
+def end_split(
+    slot: int,
+    small: int,  # the branch whose rows were summed
+    table: BoostTable,
+    nodes: BoostNodes,
+    frontier: BoostFrontier,
+    settings: BoostSettings,
+) -> None:
+    """Open the children of a node, of which the rows are counted and those of one branch summed in its slot."""
+    if settings.has_monotone:
+        bound_children(slot, table, nodes, frontier, settings)
+    is_any_open = False
+    for b in range(2):
+        is_any_open |= open_child(slot, b, table, nodes, frontier, settings)
+    if is_any_open:
+        part = frontier.right_slot[slot] if small == 1 else frontier.left_slot[slot]
+        rest = frontier.left_slot[slot] if small == 1 else frontier.right_slot[slot]
+        size = table.histogram_size
+        left = frontier.left_packed[slot]
+        spread_bundles(frontier.histogram, part * size, frontier.packed[slot] - left if small == 1 else left, table)
+        subtract_histogram(frontier.histogram, slot * size, part * size, rest * size, table)
+
+
+# --- The search by counts -----------------------------------------------------------------------------------
+
+
+@inlined
+def count_known_left(feature: int, cut: int, missing: int, counts: NodeCounts, table: BoostTable) -> int:
+    """Rows of a node that a threshold sends to branch 0; missing: branch of missing values, -1 for none."""
+    at = table.histogram_start[feature]
+    n_left = counts.rows[at] if missing == 0 else np.int64(0)
+    for code in range(1, cut + 1):
+        n_left += counts.rows[at + code]
+    return n_left
+
+
+@inlined
+def note_counts(feature: int, n: int, counts: NodeCounts, table: BoostTable, scratch: BoostScratch) -> int:
+    """Write the rows and weights of the n listed bins of a feature, and of its codes; return the weight of the node."""
+    bins = scratch.bins
+    at = table.histogram_start[feature]
+    is_weighted = len(counts.weights) > 1
+    weight = np.int64(0)
+    for code in range(table.features[N_CODES, feature] + 1):
+        scratch.row_counts[code] = counts.rows[at + code]
+        scratch.weight_counts[code] = counts.weights[at + code] if is_weighted else np.int64(0)
+        weight += scratch.weight_counts[code]
+    for k in range(n):
+        bins[BIN_N, k] = scratch.row_counts[bins[BIN_CODE, k]]
+        bins[BIN_WEIGHT, k] = scratch.weight_counts[bins[BIN_CODE, k]]
+    return weight
+
+
+@door
+def find_test(
+    slot: int,
+    counts: NodeCounts,
+    table: BoostTable,
+    rows: ByteRows,  # none are looked at
+    nodes: BoostNodes,
+    frontier: BoostFrontier,
+    scratch: BoostScratch,
+    settings: BoostSettings,
+) -> int:
+    """Find the best test of an open node, as `search` does, by sums and counts alone.
+
+    NEEDS_COUNTS: the best test may have too small a branch, and rows have not been counted; ask again when they are.
+    Every feature keeps its sums.
+    """
+    total = frontier.packed[slot]
+    n_rows = nodes.n_rows[frontier.number[slot]]
+    bounds = Bounds(frontier.lower[slot], frontier.upper[slot])
+    own = score_of(total, value_of(total, bounds.lower, bounds.upper, settings), settings)
+    frontier.noise[slot] = 0.0
+    if settings.cat_penalty != 0.0 and settings.most_words != 0:
+        frontier.noise[slot] = worth_of_luck(counts.squares, total, settings)
+    scan_features(slot, table, rows, nodes, frontier, scratch, settings)
+    best = scratch.best
+    while True:
+        f = best_feature(own, table, best, settings)
+        if f < 0:
+            return NO_TEST
+        feature = table.used[f]
+        is_category = table.features[IS_CATEGORICAL, feature] != 0
+        needs_counts = not best.is_counted[f] and may_be_small(best.left[f], total, settings)
+        if needs_counts and not counts.is_known:
+            return NEEDS_COUNTS
+        if needs_counts and not is_category and settings.min_weight_leaf == 0:
+            n_left = count_known_left(feature, best.cut[f], best.missing[f], counts, table)
+            needs_counts = min(n_left, n_rows - n_left) < settings.min_samples_leaf
+        n = np.int64(0)
+        missing = np.int64(0)
+        if is_category or needs_counts:
+            n, missing = list_feature_bins(slot, feature, table, rows, nodes, frontier, scratch, settings)
+        if not needs_counts:
+            keep_test(slot, f, n, own, table, frontier, scratch, settings)
+            return FOUND
+        weight = note_counts(feature, n, counts, table, scratch)
+        whole = RowSums(total, n_rows, weight, frontier.noise[slot] if is_category else 0.0)
+        unknown = RowSums(missing, scratch.row_counts[0], scratch.weight_counts[0], 0.0)
+        found = scan_listed(feature, n, whole, unknown, bounds, table, scratch.bins, settings)
+        note_cut(f, found, scratch)
+        best.is_counted[f] = True

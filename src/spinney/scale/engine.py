@@ -1,0 +1,86 @@
+"""Where the parts of a table are, and who works on them: tasks mapped over blocks on this machine's disk.
+
+A task is a pure function of a part (`tree.levels.Part`). Threads read a part, do the task and write what is to be kept;
+one more of them than work at a time, so that the next part is read meanwhile.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spinney._types import CONTROL_STOP
+from spinney.tree.levels import CODES, Part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from concurrent.futures import Future
+
+    from numpy.typing import NDArray
+
+    from spinney.scale.coded_blocks import CodedBlocks
+    from spinney.scale.row_files import RowFiles
+    from spinney.tree.levels import Task
+
+
+class DiskEngine:
+    """Tasks on the blocks of a table on disk.
+
+    Parameters
+    ----------
+    blocks : CodedBlocks
+    files : RowFiles
+        What is known of the rows, in the same blocks.
+    n_workers : int
+        Parts that are worked on at a time; sums do not depend on it.
+    """
+
+    def __init__(self, blocks: CodedBlocks, files: RowFiles, n_workers: int = 1) -> None:
+        self.blocks, self.files, self.n_workers = blocks, files, n_workers
+        self.turns = threading.Semaphore(n_workers)
+        self.pool = ThreadPoolExecutor(n_workers + 1)
+
+    def map(self, task: Task, reads: Sequence[str], control: NDArray[np.int64] | None = None) -> Iterator[Any]:
+        """What a task gives for each part, in their order; what it writes is kept under its names."""
+        waiting: deque[Future[Any]] = deque()
+        try:
+            for k in range(self.files.n_blocks):
+                if control is not None and control[CONTROL_STOP]:
+                    raise KeyboardInterrupt
+                waiting.append(self.pool.submit(self._work, task, reads, k))
+                if len(waiting) > self.n_workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+            for future in waiting:
+                if not future.cancelled():
+                    future.exception()  # waits
+
+    def add(self, task: Task, reads: Sequence[str], control: NDArray[np.int64] | None = None) -> Any:
+        """The sum of what a task gives for all parts."""
+        results = self.map(task, reads, control)
+        total = next(results)
+        for found in results:
+            total = task.join(total, found)
+        return total
+
+    def _work(self, task: Task, reads: Sequence[str], k: int) -> Any:
+        arrays = {name: self.blocks.read(k) if name == CODES else self.files.read(name, k) for name in reads}
+        part = Part(k * self.files.block_rows, self.files.rows_of(k), arrays)
+        with self.turns:
+            kept, found = task(part)
+        for name, values in kept.items():
+            self.files.write(name, k, values)
+        return found
+
+    def close(self) -> None:
+        """End the threads, and give the space of the files back."""
+        self.pool.shutdown()
+        self.files.close()

@@ -1,0 +1,149 @@
+"""Boosting of times until an event: recovers risks, orders pairs, says what is wrong with its input."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import spinney
+from spinney import GradientBoostingSurvival, load_model
+from spinney.estimators.concordance import measure_concordance
+
+FEW = {"n_estimators": 12, "random_state": 0}
+
+
+def make_times(n_rows=400, seed=0):
+    """Weibull times whose risk follows the first feature, censored at random."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 3))
+    time, end = rng.weibull(1.5, n_rows) * np.exp(-X[:, 0]), rng.exponential(1.5, n_rows)
+    return X, np.where(time <= end, time, -end)
+
+
+def naive_concordance(time, risk, weight):
+    right = known = 0.0
+    for i in range(len(time)):
+        for j in range(len(time)):
+            is_earlier = abs(time[i]) < abs(time[j]) or (abs(time[i]) == abs(time[j]) and time[j] < 0)
+            if i != j and time[i] > 0 and is_earlier:
+                known += weight[i] * weight[j]
+                right += weight[i] * weight[j] * (1.0 if risk[i] > risk[j] else 0.5 * (risk[i] == risk[j]))
+    return right / known
+
+
+@pytest.mark.parametrize("n_values", [3, 12, 1000])
+@pytest.mark.parametrize("block", [1, 7, 1024])
+def test_concordance_counts_pairs(n_values, block, monkeypatch):
+    monkeypatch.setattr("spinney.estimators.concordance.BLOCK", block)
+    rng = np.random.default_rng(n_values)
+    time = rng.integers(1, n_values + 1, 60) * rng.choice([-1.0, 1.0], 60)
+    risk, weight = rng.integers(0, n_values, 60).astype(float), rng.integers(0, 3, 60).astype(float)
+    assert measure_concordance(time, risk, weight) == pytest.approx(naive_concordance(time, risk, weight))
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"loss": "aft"}, {"loss": "aft", "distribution": "extreme"}], ids=["cox", "normal", "extreme"]
+)
+def test_rows_that_were_not_seen_are_ordered_by_risk(settings):
+    X, y = make_times(1500)
+    new, times = make_times(500, seed=1)
+    model = GradientBoostingSurvival(random_state=0, **settings).fit(X, y)
+    best = measure_concordance(times, new[:, 0], None)
+    assert best - 0.03 < model.score(new, times) <= best + 0.01
+
+
+def test_survival_falls_with_time_and_follows_the_truth():
+    X, y = make_times(6000)
+    new, _ = make_times(300, seed=1)
+    times = np.array([0.1, 0.3, 1.0])
+    truth = np.exp(-((times[None, :] * np.exp(new[:, :1])) ** 1.5))
+    for settings, most in (({}, 0.04), ({"loss": "aft", "distribution": "extreme", "sigma": 2 / 3}, 0.04)):
+        survival = GradientBoostingSurvival(random_state=0, **settings).fit(X, y).predict_survival(new, times)
+        assert survival.shape == (300, 3)
+        assert bool((np.diff(survival, axis=1) <= 0.0).all())
+        assert np.abs(survival - truth).mean() < most
+
+
+@pytest.mark.parametrize("settings", [{}, {"loss": "aft"}], ids=["cox", "aft"])
+def test_files_threads_and_structured_targets_change_no_bit(settings, tmp_path):
+    X, y = make_times(9000)
+    one = GradientBoostingSurvival(**FEW, **settings, n_jobs=1).fit(X, y)
+    two = GradientBoostingSurvival(**FEW, **settings, n_jobs=2).fit(X, y)
+    fields = np.array(list(zip(y > 0, np.abs(y), strict=True)), dtype=[("seen", bool), ("time", float)])
+    three = GradientBoostingSurvival(**FEW, **settings).fit(X, fields)
+    one.save_model(tmp_path / "m.spn")
+    loaded = load_model(tmp_path / "m.spn")
+    expected = one.predict_survival(X[:50], [0.5, 1.0])
+    for model in (two, three, loaded):
+        np.testing.assert_array_equal(model.predict_survival(X[:50], [0.5, 1.0]), expected)
+    assert one.score(X[:200], fields[:200]) == one.score(X[:200], y[:200])
+
+
+def test_a_row_of_weight_two_is_two_rows():
+    X, y = make_times(200)
+    times = 1 + np.arange(200) % 2
+    settings = {"n_estimators": 10, "subsample": 1.0, "max_features": None, "min_samples_leaf": 1, "max_leaf_nodes": 4}
+    weighted = GradientBoostingSurvival(**settings).fit(X, y, times.astype(float))
+    doubled = GradientBoostingSurvival(**settings).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    np.testing.assert_allclose(
+        weighted.predict_survival(X, [0.3, 1.0]), doubled.predict_survival(X, [0.3, 1.0]), rtol=1e-9
+    )
+
+
+def test_a_scan_gives_the_same_model(tmp_path):
+    X, y = make_times()
+    frame = pd.DataFrame(X, columns=list("abc")).assign(y=y)
+    frame.to_parquet(tmp_path / "times.parquet")
+    scanned = GradientBoostingSurvival(**FEW).fit(spinney.scan(tmp_path / "times.parquet", target="y"))
+    plain = GradientBoostingSurvival(**FEW).fit(frame[list("abc")], y)
+    times = [0.2, 1.0]
+    np.testing.assert_array_equal(
+        scanned.predict_survival(frame[list("abc")], times), plain.predict_survival(frame[list("abc")], times)
+    )
+
+
+@pytest.mark.parametrize("settings", [{}, {"loss": "aft"}], ids=["cox", "aft"])
+def test_learning_curves_and_early_stopping(settings):
+    X, y = make_times()
+    new, times = make_times(200, seed=1)
+    model = GradientBoostingSurvival(
+        n_estimators=200, n_iter_no_change=5, random_state=0, learning_rate=0.3, **settings
+    )
+    model.fit(X, y, X_val=new, y_val=times)
+    assert model.n_estimators_ < 200
+    assert model.best_iteration_ == int(np.argmin(model.evals_result_["valid"]["loss"])) + 1
+    assert model.train_score_[-1] < model.train_score_[0]
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (np.array([1.0, 0.0, 2.0]), "y is 0 in row 1: loss='cox' needs finite times above 0"),
+        (
+            np.array([(True, 1.0), (False, -1.0), (True, 2.0)], dtype=[("e", bool), ("t", float)]),
+            "the time -1 in row 1",
+        ),
+        (np.array([(1.0, 1.0)] * 3, dtype=[("e", float), ("t", float)]), "a structured target has two, a bool"),
+        (np.array([1.0, np.nan, 2.0]), "NaN"),
+    ],
+)
+def test_faults_name_what_is_wrong(y, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        GradientBoostingSurvival(**FEW).fit(np.arange(3.0)[:, None], y)
+
+
+@pytest.mark.parametrize("times", [[0.0], [[1.0]], [np.inf], 1.0])
+def test_times_are_checked(times):
+    X, y = make_times(50)
+    with pytest.raises(ValueError, match="must be a list of finite numbers above 0"):
+        GradientBoostingSurvival(**FEW).fit(X, y).predict_survival(X, times)
+
+
+def test_a_table_without_events_orders_nobody():
+    X, y = make_times(50)
+    model = GradientBoostingSurvival(**FEW).fit(X, -np.abs(y))
+    assert np.unique(model.predict(X)).tolist() == [0.0]
+    assert np.unique(model.predict_survival(X, [1.0])).tolist() == [1.0]
+    with pytest.raises(ValueError, match="none are comparable"):
+        model.score(X, -np.abs(y))

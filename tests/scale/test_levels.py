@@ -1,0 +1,225 @@
+"""A model grown from disk, level by level, is that of the table in memory, byte for byte."""
+
+import numpy as np
+import pytest
+
+import spinney
+from disk_tables import make_table, model_bytes, split, write_parts
+from spinney.scale import plan
+from spinney.scale.scan import Scan
+
+pytestmark = pytest.mark.compiled(reason="tables of several blocks, which have 4,096 rows at least")
+
+FEW = {"n_estimators": 4, "random_state": 0}
+CLASSIFIERS = [
+    spinney.GradientBoostingClassifier(**FEW),
+    spinney.GradientBoostingClassifier(subsample=1.0, max_features=None, max_leaf_nodes=15, **FEW),
+    spinney.GradientBoostingClassifier(subsample=0.6, max_features=0.5, class_weight="balanced", **FEW),
+    spinney.GradientBoostingClassifier(loss="exponential", min_samples_leaf=400, **FEW),
+    spinney.GradientBoostingClassifier(newton=False, min_weight_fraction_leaf=0.02, **FEW),
+    spinney.GradientBoostingClassifier(max_leaf_nodes=None, max_depth=5, max_features_per_tree=0.6, **FEW),
+    spinney.GradientBoostingClassifier(pruning="post", gamma=5.0, reg_alpha=1.0, cat_penalty=1.0, **FEW),
+    spinney.GradientBoostingClassifier(monotonic_cst={"number": 1, "whole": -1}, max_bins=20, **FEW),
+    spinney.GradientBoostingClassifier(interaction_cst="no_interactions", max_bins=None, init="zero", **FEW),
+    spinney.GradientBoostingClassifier(class_weight={"yes": 0.25}, n_iter_no_change=2, validation_fraction=None, **FEW),
+    spinney.GradientBoostingClassifier(random_state=0, effort=0.02, subsample=0.5),
+]
+REGRESSORS = [
+    spinney.GradientBoostingRegressor(loss=loss, **FEW) for loss in ("squared_error", "poisson", "gamma", "tweedie")
+]
+
+
+@pytest.fixture
+def _from_disk(monkeypatch):
+    """Take no table for one that memory holds."""
+    monkeypatch.setattr(plan, "fits", lambda plan: plan.by_levels)
+
+
+def clone(model):
+    return type(model)(**model.get_params(deep=False))
+
+
+def check_same(model, table, scanned, folder, weight=None):
+    """The same file from memory and from disk."""
+    assert scanned.memory is not None
+    X, y = split(table)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "fits", lambda _: True)
+        expected = model_bytes(clone(model).fit(X, y, sample_weight=weight), folder)
+    fitted = clone(model)
+    store = scanned.read() if isinstance(scanned, Scan) else scanned
+    assert store.plan(fitted).by_levels
+    assert model_bytes(fitted.fit(scanned), folder) == expected
+
+
+@pytest.mark.usefixtures("_from_disk")
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=str)
+@pytest.mark.parametrize("is_weighted", [False, True], ids=["", "weights"])
+def test_a_classifier_grown_from_disk_is_that_of_the_table(model, is_weighted, tmp_path):
+    table = make_table(9000)
+    pattern = write_parts(table, tmp_path, [1000, 1001, 4000])
+    drop = ["g"] if is_weighted else ["g", "w"]
+    scanned = Scan(pattern, "y", weight="w" if is_weighted else None, drop=drop, memory=10**9, block_rows=4096)
+    check_same(model, table, scanned, tmp_path, table["w"].to_numpy() if is_weighted else None)
+
+
+@pytest.mark.usefixtures("_from_disk")
+@pytest.mark.parametrize("model", REGRESSORS, ids=str)
+def test_a_regressor_grown_from_disk_is_that_of_the_table(model, tmp_path):
+    table = make_table(8500, target="numbers")
+    scanned = Scan(table, "y", weight="w", drop=["g"], memory=10**9, block_rows=4096)
+    check_same(model, table, scanned, tmp_path, table["w"].to_numpy())
+
+
+@pytest.mark.usefixtures("_from_disk")
+@pytest.mark.parametrize("more", [{}, {"newton": False, "subsample": 1.0}, {"class_weight": "balanced"}], ids=str)
+def test_a_model_of_three_classes_grown_from_disk_is_that_of_the_table(more, tmp_path):
+    table = make_table(8500, target="three")
+    scanned = Scan(table, "y", drop=["w", "g"], memory=10**9, block_rows=4096)
+    check_same(spinney.GradientBoostingClassifier(**FEW, **more), table, scanned, tmp_path)
+
+
+@pytest.mark.usefixtures("_from_disk")
+@pytest.mark.parametrize("n_rows", [1, 2, 4095, 4096, 4097, 8191, 8192, 8193, 12_289])
+def test_rows_around_the_ends_of_blocks(n_rows, tmp_path):
+    table = make_table(n_rows)
+    weight = np.where(np.arange(n_rows) == n_rows - 1, 3.25, table["w"].to_numpy())
+    table = table.set_column(table.column_names.index("w"), "w", [weight])
+    model = spinney.GradientBoostingClassifier(min_samples_leaf=3, **FEW)
+    scanned = Scan(table, "y", weight="w", drop=["g"], memory=10**9, block_rows=4096)
+    check_same(model, table, scanned, tmp_path, weight)
+
+
+@pytest.mark.usefixtures("_from_disk")
+@pytest.mark.parametrize("shares", [(0.0, 1.0), (0.5, 2.0), (1e-120, 1e-119), (1.0, 3.0)])
+def test_weights_of_every_kind(shares, tmp_path):
+    table = make_table(9001)
+    rng = np.random.default_rng(3)
+    weight = np.where(rng.random(9001) < 0.4, *shares)
+    table = table.set_column(table.column_names.index("w"), "w", [weight])
+    scanned = Scan(table, "y", weight="w", drop=["g"], memory=10**9, block_rows=4096)
+    for class_weight in (None, "balanced"):
+        model = spinney.GradientBoostingClassifier(class_weight=class_weight, **FEW)
+        check_same(model, table, scanned, tmp_path, weight)
+
+
+@pytest.mark.usefixtures("_from_disk")
+def test_rows_to_validate_on_stop_rounds_alike(tmp_path):
+    table, others = make_table(8500), make_table(700, seed=1)
+    X, y = split(table)
+    X_val, y_val = split(others)
+    seen = []
+    more = {"X_val": X_val, "y_val": y_val, "callbacks": [lambda n, found: seen.append((n, str(found)))]}
+    for scoring in ("loss", "roc_auc"):
+        model = spinney.GradientBoostingClassifier(
+            n_estimators=30, learning_rate=1.0, n_iter_no_change=2, scoring=scoring, random_state=0
+        )
+        expected = model_bytes(clone(model).fit(X, y, **more), tmp_path)
+        told = seen[:]
+        seen.clear()
+        scanned = Scan(table, "y", drop=["w", "g"], memory=10**9, block_rows=4096)
+        assert model_bytes(clone(model).fit(scanned, **more), tmp_path) == expected
+        assert seen == told
+        assert len(seen) < 30  # it stopped
+        seen.clear()
+
+
+@pytest.mark.usefixtures("_from_disk")
+def test_codes_of_a_store_serve_fits_from_disk_and_from_memory(tmp_path, monkeypatch):
+    table = make_table(9000)
+    codes = Scan(table, "y", drop=["w", "g"], memory=10**9, block_rows=4096).store(tmp_path / "t.codes")
+    model = spinney.GradientBoostingClassifier(**FEW)
+    check_same(model, table, codes, tmp_path)
+    before = sorted(path.name for path in tmp_path.rglob("*"))
+    monkeypatch.setattr("spinney.scale.block_coding.BlockMaker.write", lambda *_: pytest.fail("made anew"))
+    check_same(model, table, codes, tmp_path)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == before  # nothing is left behind
+
+
+def test_the_plan_of_a_fit_from_disk_does_not_depend_on_the_number_of_rows():
+    scanned = Scan(make_table(50), "y", memory=290 << 20)
+    columns, model = list(scanned.read()._layout.columns), spinney.GradientBoostingClassifier()
+    found = [plan.make_plan(model, columns, n_rows, 0, scanned.memory) for n_rows in (10**5, 10**7, 10**9)]
+    assert [one.by_levels for one in found] == [False, True, True]
+    assert found[1].peak_bytes == found[2].peak_bytes < scanned.memory
+    assert "one pass over the codes a level" in str(found[1])
+    assert "one pass" not in str(found[0])
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (spinney.GradientBoostingClassifier(max_leaf_nodes=5000), "to grow trees of 13 features from disk"),
+        (
+            spinney.GradientBoostingClassifier(candidates="hessian"),
+            "or change candidates='hessian', which needs the rows",
+        ),
+        (spinney.GradientBoostingClassifier(max_leaf_nodes=None), "or change max_leaf_nodes=None without max_depth"),
+        (spinney.GradientBoostingRegressor(loss="huber"), "or change loss='huber'"),
+        (spinney.GradientBoostingRegressor(loss=(abs, abs)), "or change loss, two functions of all rows"),
+        (spinney.GradientBoostingClassifier(checkpoint="run"), "or change checkpoint"),
+    ],
+    ids=str,
+)
+def test_what_a_limit_is_too_small_for_is_refused_with_what_it_needs(model, message):
+    scanned = Scan(make_table(50), "y", memory=280 << 20)
+    columns = list(scanned.read()._layout.columns)
+    refused = plan.make_plan(model, columns, 10**8, 0, scanned.memory)
+    with pytest.raises(
+        ValueError, match=rf"GradientBoosting\w+ needs [\d.]+ [MG]B .*memory=280\.0 MB: raise it.*{message}|{message}"
+    ):
+        plan.refuse_beyond(refused, type(model).__name__)
+
+
+@pytest.mark.usefixtures("_from_disk")
+@pytest.mark.parametrize(
+    ("params", "more", "message"),
+    [
+        ({}, {"init_score": np.zeros(60)}, "leave out init_score, or raise memory="),
+        ({"n_iter_no_change": 2, "validation_fraction": 0.1}, {}, "give X_val in place of validation_fraction"),
+        (
+            {"n_iter_no_change": 2, "validation_fraction": None, "scoring": "roc_auc"},
+            {},
+            "give X_val for scoring='roc_auc'",
+        ),
+    ],
+    ids=str,
+)
+def test_what_would_hold_rows_is_refused_with_the_way_out(params, more, message):
+    scanned = Scan(make_table(60), "y", memory=10**9)
+    with pytest.raises(ValueError, match=message):
+        spinney.GradientBoostingClassifier(**params).fit(scanned, **more)
+
+
+@pytest.mark.usefixtures("_from_disk")
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("y", np.inf, r"Input y contains infinity .* The first is in row 5000"),
+        ("y", -1.0, "y is -1 in row 904: loss='poisson' needs y >= 0; .* from row 4096 of the table on"),
+        ("w", -2.0, "Negative values in data passed to `sample_weight`: -2.0 in row 5000"),
+        ("w", np.nan, "sample_weight contains NaN"),
+    ],
+    ids=str,
+)
+def test_faults_of_rows_are_told_with_their_place(column, value, message):
+    table = make_table(9000, target="numbers")
+    values = table[column].to_numpy().copy()
+    values[5000] = value
+    table = table.set_column(table.column_names.index(column), column, [values])
+    scanned = Scan(table, "y", weight="w", memory=10**9, block_rows=4096)
+    with pytest.raises(ValueError, match=message):
+        spinney.GradientBoostingRegressor(loss="poisson", **FEW).fit(scanned)
+
+
+@pytest.mark.usefixtures("_from_disk")
+def test_a_target_that_no_loss_learns_from_is_told():
+    table = make_table(5000, target="numbers")
+    zeros = table.set_column(table.column_names.index("y"), "y", [np.zeros(5000)])
+    with pytest.raises(ValueError, match="y is 0 in every row: loss='poisson'"):
+        spinney.GradientBoostingRegressor(loss="poisson").fit(Scan(zeros, "y", memory=10**9, block_rows=4096))
+    weightless = table.set_column(table.column_names.index("w"), "w", [np.zeros(5000)])
+    with pytest.raises(ValueError, match="Sample weights are all zero"):
+        spinney.GradientBoostingRegressor().fit(Scan(weightless, "y", weight="w", memory=10**9))
+    with pytest.raises(ValueError, match="must hold numbers for a regression"):
+        spinney.GradientBoostingRegressor().fit(Scan(make_table(5000), "y", memory=10**9))

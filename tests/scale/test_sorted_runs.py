@@ -1,0 +1,143 @@
+"""Distinct values with their weights, sorted on disk, are those that NumPy finds in memory; and memory has a bound."""
+
+import itertools
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spinney import _jit
+from spinney.scale import sorted_runs
+from spinney.scale.column_cuts import cut_sorted
+from spinney.scale.sorted_runs import RECORD_BYTES, SortedRuns, merge_runs
+from spinney.table.binning import cut_columns
+
+FLOATS = st.one_of(
+    st.floats(allow_nan=False, width=32), st.sampled_from([-0.0, 0.0, np.inf, -np.inf, 1.0, 2.0]), st.integers(-3, 3)
+)
+
+
+def sort_all(folder, blocks, weights=None, memory=1):
+    """All blocks in order; the runs that it took."""
+    names = iter(range(10**6))
+    runs = SortedRuns(memory, lambda: folder / f"run-{next(names)}")
+    for i, block in enumerate(blocks):
+        runs.add(block, None if weights is None else weights[i])
+    n_runs = len(runs.runs)
+    return runs.merge(), n_runs
+
+
+@given(
+    blocks=st.lists(st.lists(FLOATS, max_size=60), min_size=1, max_size=9),
+    is_weighted=st.booleans(),
+    least=st.integers(4, 40),
+    piece=st.integers(1, 9),
+    data=st.data(),
+)
+@settings(max_examples=150)
+def test_runs_are_what_sorting_all_gives(blocks, is_weighted, least, piece, data, tmp_path_factory):
+    blocks = [np.array(block, np.float64) for block in blocks]
+    weights = [
+        np.array(data.draw(st.lists(st.integers(0, 9), min_size=len(b), max_size=len(b))), np.int64) for b in blocks
+    ]
+    whole = np.concatenate(blocks)
+    values, place = np.unique(whole + 0.0, return_inverse=True)
+    mass = np.zeros(len(values), np.int64)
+    np.add.at(mass, place, np.concatenate(weights) if is_weighted else 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sorted_runs, "LEAST_RECORDS", least)
+        patch.setattr(sorted_runs, "LEAST_PIECE", piece)
+        folder = tmp_path_factory.mktemp("runs")
+        merged, n_runs = sort_all(folder, blocks, weights if is_weighted else None)
+        assert n_runs == 0 or len(values) > least // 2  # few values never go to the disk
+        found = [*merged.pieces()]
+        assert np.concatenate([one.values for one in found]).tobytes() == values.tobytes()
+        assert np.concatenate([one.mass for one in found]).tolist() == mass.tolist()
+        assert (merged.n_values, merged.total) == (len(values), mass.sum())
+        for most in (2, 5, 30):
+            if len(whole) and (not is_weighted or mass.sum()):
+                check_cuts(merged, whole, np.concatenate(weights) if is_weighted else np.ones(1, np.int64), most)
+        merged.remove()
+        assert [*folder.iterdir()] == []
+
+
+def check_cuts(merged, column, weight, most):
+    """Cuts of the sorted values are those of the column in memory."""
+    kernels = _jit.load_compiled()
+    (cut,) = cut_columns(column[np.newaxis], [0], weight, most, kernels)
+    low, high = cut_sorted(merged, most, kernels)
+    assert (low.tobytes(), high.tobytes()) == (cut.low.tobytes(), cut.high.tobytes())
+
+
+@pytest.mark.parametrize("kernels", [_jit.interpreted, _jit.load_compiled])
+@given(
+    mass=st.lists(st.integers(0, 50), min_size=1, max_size=60),
+    n_bins=st.integers(2, 12),
+    ends=st.lists(st.integers(0, 60)),
+)
+def test_bins_are_filled_in_steps_as_at_once(kernels, mass, n_bins, ends):
+    binning, mass = kernels().data.binning, np.array(mass, np.int64)
+    expected = np.empty(len(mass), np.int64)
+    binning.fill_bins(mass, n_bins, expected)
+    chain = np.empty(5, np.int64)
+    binning.start_chain(mass.sum(), len(mass), n_bins, chain)
+    found = np.empty(len(mass), np.int64)
+    ends = sorted({0, len(mass), *(end for end in ends if end < len(mass))})
+    for lo, hi in itertools.pairwise(ends):
+        binning.fill_more_bins(mass[lo:hi], n_bins, chain, found[lo:hi])
+    assert found.tolist() == expected.tolist()
+
+
+def peak_of(work):
+    """The most memory that arrays take together while something is done."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_memory_does_not_grow_with_the_rows(is_weighted, tmp_path):
+    memory = 1 << 22
+    assert memory // RECORD_BYTES > sorted_runs.LEAST_RECORDS
+
+    def work(n_blocks):
+        rng = np.random.default_rng(0)
+        names = iter(range(10**6))
+        folder = tmp_path / f"{n_blocks}"
+        folder.mkdir()
+        runs = SortedRuns(memory, lambda: folder / f"run-{next(names)}")
+        for _ in range(n_blocks):
+            runs.add(rng.random(1 << 13), rng.integers(1, 9, 1 << 13) if is_weighted else None)
+        n_values = sum(len(piece.values) for piece in runs.merge().pieces())
+        assert len(runs.runs) == 1
+        assert n_values == n_blocks << 13
+
+    few, many = peak_of(lambda: work(20)), peak_of(lambda: work(80))
+    assert max(few, many) < memory
+    assert many < 1.05 * few
+
+
+def test_few_values_never_touch_the_disk(tmp_path):
+    rng = np.random.default_rng(0)
+    blocks = [rng.integers(0, 3000, 1 << 14).astype(np.float32) for _ in range(40)]
+    merged, n_runs = sort_all(tmp_path, blocks)
+    assert n_runs == 0
+    assert [*tmp_path.iterdir()] == []
+    assert merged.n_values == 3000
+
+
+def test_a_run_that_is_cut_off_is_noticed(tmp_path):
+    rng = np.random.default_rng(0)
+    merged, n_runs = sort_all(tmp_path, [rng.random(1 << 14) for _ in range(5)])
+    assert n_runs > 0
+    path = merged.run.path
+    path.write_bytes(path.read_bytes()[:-16])
+    with pytest.raises(OSError, match="was cut off while it was read"):
+        [*merged.pieces()]
+    with pytest.raises(OSError, match="was cut off while it was read"):
+        [*merge_runs([merged.run], 10)]
