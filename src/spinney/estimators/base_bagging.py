@@ -33,7 +33,8 @@ from spinney.estimators.checks import (
     weigh_classes,
 )
 from spinney.estimators.fingerprints import fingerprint, mark_weights
-from spinney.estimators.forest_training import BAG_CONSTRAINTS, find_shift, keeping_trees, mark_bag_data
+from spinney.estimators.forest_checkpoint import keeping_trees, mark_bag_data
+from spinney.estimators.forest_training import BAG_CONSTRAINTS, find_shift
 from spinney.estimators.kept import Kept, Part, find_hash_fault, set_parts
 from spinney.estimators.other_members import (
     MemberFits,

@@ -23,7 +23,7 @@ from spinney.estimators.cluster_tasks import (
     Job,
     SentTree,
     Sown,
-    describe,
+    describe_sown,
     fit_slice,
     grow_range,
     join_tables,
@@ -31,7 +31,7 @@ from spinney.estimators.cluster_tasks import (
     unpack_tree,
     vote,
 )
-from spinney.estimators.forest_training import check_leaf_rows, take_trees
+from spinney.estimators.forest_checkpoint import check_leaf_rows, take_trees
 from spinney.model.container import read
 from spinney.scale.cluster.choice import TREES, choose_way, refuse_beyond
 from spinney.scale.cluster.cluster_line import ClusterLine
@@ -244,7 +244,7 @@ def fit_by_trees(engine: Engine, estimator: Any, opened: Opened, state: Any) -> 
     """Grow whole trees on all workers; the state of the generator after it."""
     job = Job(bare(estimator), opened.arguments, state, seed=peek_seed(estimator.checkpoint))
     sown = engine.hold("codes", prepare, job, opened.rows)
-    told: Sown = engine.run("plan", describe, None, sown)
+    told: Sown = engine.run("plan", describe_sown, None, sown)
     engine.release([opened.rows])  # codes are all that is left to be done with
     prepared = told.prepared
     growth: ForestGrowth = prepared.growth

@@ -1,7 +1,7 @@
 """What the workers of a cluster do of a fit: pure functions of what they are given.
 
 join_tables ──► rows ──fit_slice──► a model, or a checkpoint after a while
-rows ──prepare──► Sown ──grow_range──► trees; ──describe──► what the client needs to finish
+rows ──prepare──► Sown ──grow_range──► trees; ──describe_sown──► what the client needs to finish
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def fit_slice(tables: list[Any], part: tuple[Job, bytes | None]) -> FitResult:
         asked, model.checkpoint = str(model.checkpoint), folder
         if saved is not None:
             (folder / NAME).write_bytes(saved)
-        stack.enter_context(naming(str(folder), asked))
+        stack.enter_context(naming_folder(str(folder), asked))
         try:
             with pausing(job.slice_seconds):
                 model.fit(**arguments)
@@ -123,7 +123,7 @@ def count_threads() -> int:
 
 
 @contextlib.contextmanager
-def naming(folder: str, asked: str) -> Iterator[None]:
+def naming_folder(folder: str, asked: str) -> Iterator[None]:
     """Let errors speak of the folder that the user knows."""
     try:
         yield
@@ -148,7 +148,7 @@ def prepare(job: Job, tables: list[Any]) -> Sown:
         return Sown(learnt, prepared, state(), warnings)
 
 
-def describe(sown: Sown, _: Any) -> Sown:
+def describe_sown(sown: Sown, _: Any) -> Sown:
     """All but the codes, for the client."""
     prepared, plan = sown.prepared, sown.prepared.growth.plan
     growth = copy.copy(prepared.growth)
