@@ -29,6 +29,7 @@ QUESTIONS = (
     "imports",
     "explanations",
     "larger_than_memory",
+    "cluster",
 )
 
 
@@ -49,8 +50,8 @@ def main(arguments: list[str] | None = None) -> int:
     ranks.add_argument("--seeds", type=int, metavar="N", help="seeds to draw folds by (default: 5)")
     prediction = parser.add_argument_group("prediction")
     prediction.add_argument("--shape", dest="shapes", action="append", metavar="NAME", help="take these trees alone")
-    larger = parser.add_argument_group("larger_than_memory")
-    larger.add_argument("--rows", type=int, metavar="N", help="rows of the table (default: 5,000,000)")
+    larger = parser.add_argument_group("larger_than_memory, cluster")
+    larger.add_argument("--rows", type=int, metavar="N", help="rows of the table (default: 5,000,000; 1,000,000)")
     options = parser.parse_args(arguments)
     unknown = sorted(set(options.names) - set(QUESTIONS))
     if unknown:
@@ -68,6 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
         },
         "prediction": {"shapes": options.shapes},
         "larger_than_memory": {"n_rows": options.rows},
+        "cluster": {"n_rows": options.rows, "n_trees": options.trees},
     }
     # One thread, for this process and those it starts; libraries read this when they are first imported.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):

@@ -35,6 +35,7 @@ TINY = Scale(2e-4, 1, 5)
         pytest.param("imports", 4, marks=pytest.mark.slow),
         pytest.param("explanations", 0, marks=pytest.mark.slow),
         pytest.param("larger_than_memory", 2, marks=pytest.mark.slow),
+        pytest.param("cluster", 3, marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.compiled(reason="measures the speed of compiled kernels")

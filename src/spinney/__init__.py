@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from spinney.estimators.bagging import BaggingClassifier, BaggingRegressor
     from spinney.estimators.c45 import C45Classifier
     from spinney.estimators.cart import CARTClassifier, CARTRegressor
+    from spinney.estimators.cluster_fits import plan_fit
     from spinney.estimators.extra_trees import ExtraTreesClassifier, ExtraTreesRegressor
     from spinney.estimators.gradient_boosting import GradientBoostingClassifier, GradientBoostingRegressor
     from spinney.estimators.id3 import ID3Classifier, ID3Regressor
@@ -80,6 +81,7 @@ _HOMES = {
     "from_xgboost": "spinney.model.imports.xgboost_model",
     "load_model": "spinney.estimators.saving",
     "load_predictor": "spinney.model.io",
+    "plan_fit": "spinney.estimators.cluster_fits",
     "plot": "",  # a module of its own
     "read_table": "spinney.table.ingest",
     "rounds_to_fit": "spinney.model.adaboost_bounds",
@@ -133,6 +135,7 @@ __all__ = [
     "from_xgboost",
     "load_model",
     "load_predictor",
+    "plan_fit",
     "plot",
     "read_table",
     "rounds_to_fit",

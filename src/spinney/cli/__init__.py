@@ -7,6 +7,7 @@
 | `models.py` | `spinney train` |
 | `explanations.py` | `spinney explain` |
 | `scans.py` | `spinney store`, and `spinney train` of tables that are read in blocks |
+| `clusters.py` | `spinney train` by the workers of a cluster |
 | `exports.py` | `spinney export` |
 | `imports.py` | `spinney import` |
 | `inspection.py` | `spinney inspect` |

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from spinney.cli.clusters import ClusterOptions, dask_option, train_on_cluster, workers_option
 from spinney.cli.group import Problem
 from spinney.cli.inspection import count_parts, list_trees
 from spinney.cli.many_files import is_many
@@ -63,6 +64,8 @@ set_option = click.option(
 @drop_option
 @keep_option
 @memory_option
+@dask_option
+@workers_option
 @checkpoint_option
 @resume_option
 @click.option("--out", metavar="MODEL", required=True, type=click.Path(), help="The model file to write: model.spn.")
@@ -77,6 +80,8 @@ def train(
     drop: tuple[str, ...],
     keep: tuple[str, ...],
     memory: str | None,
+    dask: str | None,
+    workers: int | None,
     checkpoint: str | None,
     resume: str | None,
     out: str,
@@ -87,7 +92,8 @@ def train(
 
     DATA is a CSV (also gzipped), Parquet or Arrow file, or the name of an embedded table. A folder of such files, a
     pattern in quotes, a folder that `spinney store` has made, and with --memory any file, is read in blocks of rows:
-    it may be larger than memory, and no column is left out but by --drop. The same DATA and options
+    it may be larger than memory, and no column is left out but by --drop. With --workers or --dask the workers of a
+    cluster read DATA and fit, and the model is that of a fit here, to the byte. The same DATA and options
     give the same model: random_state is 0 unless set. A forest is scored by its out-of-bag rows and keeps their votes,
     with which `predict --interval` works; --set oob_score=false leaves both out. A long fit with --checkpoint FOLDER
     that was interrupted goes on with --resume FOLDER, and gives the model of a fit at once.
@@ -97,8 +103,13 @@ def train(
 
     check_new(out, force=force)
     params = add_checkpoint(read_settings(settings), checkpoint, resume)
+    blocks = ScanOptions(data, target, method, params, task, drop, memory, out)
+    cluster = ClusterOptions(dask, workers)
+    if cluster.is_wanted:
+        train_on_cluster(blocks, cluster, as_json=as_json)
+        return
     if memory is not None or is_many(data):
-        train_scan(ScanOptions(data, target, method, params, task, drop, memory, out), as_json=as_json)
+        train_scan(blocks, as_json=as_json)
         return
     table = open_data(data)
     drop = list_columns(table, drop, "drop")

@@ -90,7 +90,6 @@ def train_scan(options: ScanOptions, *, as_json: bool) -> None:
     """Fit a method to a table that is read in blocks, and save the model."""
     from spinney import scan
     from spinney.cli.stdin import as_file
-    from spinney.estimators.saving import save_estimator
     from spinney.scale.addresses import is_address
     from spinney.scale.layout import is_store
     from spinney.scale.scan import Scan
@@ -111,20 +110,38 @@ def train_scan(options: ScanOptions, *, as_json: bool) -> None:
     estimator = make_estimator(cls, options.params)
     estimator.fit(table)
     seconds = time.perf_counter() - start
-    save_estimator(estimator, options.out, {"target": opened.target or "", "rows": opened.n_rows})
+    known = FitFacts(opened.target or "", opened.n_rows, len(opened.feature_names), seconds, is_regression)
+    save_and_tell(options.out, estimator, known, as_json=as_json)
+
+
+class FitFacts(NamedTuple):
+    """What is known of a fit beside its model."""
+
+    target: str
+    n_rows: int
+    n_features: int
+    seconds: float
+    is_regression: bool
+
+
+def save_and_tell(out: str, estimator: Any, known: FitFacts, *, as_json: bool) -> None:
+    """Save the model, and print what it is."""
+    from spinney.estimators.saving import save_estimator
+
+    save_estimator(estimator, out, {"target": known.target, "rows": known.n_rows})
     facts = {
-        "model": options.out,
-        "bytes": Path(options.out).stat().st_size,
-        "method": cls.__name__,
-        "target": opened.target,
-        "rows": opened.n_rows,
-        "features": len(opened.feature_names),
+        "model": out,
+        "bytes": Path(out).stat().st_size,
+        "method": type(estimator).__name__,
+        "target": known.target,
+        "rows": known.n_rows,
+        "features": known.n_features,
         **count_parts(list_trees(estimator), getattr(estimator, "classes_", None)),
-        "seconds": round(seconds, 3),
+        "seconds": round(known.seconds, 3),
     }
     score = find_bag_score(estimator)
     if score is not None:
-        facts[f"{'R2' if is_regression else 'accuracy'}, out-of-bag rows"] = score
+        facts[f"{'R2' if known.is_regression else 'accuracy'}, out-of-bag rows"] = score
     if as_json:
         print_json(facts)
     else:

@@ -115,6 +115,16 @@ def out_of_bag_rows(plan: Plan, counts: NDArray[np.int32]) -> NDArray[np.int32]:
     return np.flatnonzero(is_out).astype(ROW)
 
 
+def out_of_bag_of(plan: Plan, tree: int) -> NDArray[np.int32]:
+    """Rows that the bag of tree number `tree` lacks, ascending, drawn again."""
+    return out_of_bag_rows(plan, plan.draw.counts(tree))
+
+
+def find_leaves_out_of_bag(plan: Plan, number: int, tree: Tree, kernels: Any) -> NDArray[np.int32]:
+    """The leaves of those rows in the tree."""
+    return find_coded_leaves(tree, plan.codes, out_of_bag_of(plan, number), kernels)
+
+
 def grow_bag(
     plan: Plan,
     tree: int,

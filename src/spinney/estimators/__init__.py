@@ -13,6 +13,10 @@ A public class is three of ours deep: `Estimator`, a family (`base_...`), and th
 | `training.py` | X, y and weights read, weighed, coded and binned, for all |
 | `scanned.py` | scans and stores in place of X and y |
 | `batches.py` | predictions of rows that are read in batches |
+| `taking_collections.py` | Dask collections in place of X, for every class |
+| `lazy_predictions.py` | predictions of collections |
+| `cluster_fits.py` | fits of collections: what the client does |
+| `cluster_tasks.py` | fits of collections: what workers do |
 | `kept.py` | what a class keeps of a fit, declared |
 | `saving.py` | model files and pickles of what is kept |
 | `checkpoints.py` | what a fit has grown so far, in a folder, to go on from |
@@ -32,6 +36,7 @@ A public class is three of ours deep: `Estimator`, a family (`base_...`), and th
 | `random_forest.py` | random forests |
 | `extra_trees.py` | extremely randomised trees |
 | `forest_training.py` | from parameters and data to a fitted forest; what bags accept |
+| `forest_checkpoint.py` | trees on bags in a checkpoint |
 | `out_of_bag.py` | out-of-bag results of a fit |
 | `oob_selector.py` | `OOBSelector`: features by their out-of-bag importance |
 | `base_bagging.py` | the family of bagging |

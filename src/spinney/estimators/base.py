@@ -17,6 +17,7 @@ from spinney.estimators.batches import predict_batches
 from spinney.estimators.checks import check_classes, check_numbers
 from spinney.estimators.kept import VALUE, Kept, is_fitted
 from spinney.estimators.parameters import strict
+from spinney.estimators.taking_collections import TakesCollections
 from spinney.scale.plan import GrowingBytes, LevelGrowing
 from spinney.table.schema import Schema
 
@@ -38,7 +39,7 @@ def find_outputs_fault(n_outputs: int, _: Any) -> str | None:
     return None if n_outputs == 1 else "there is one output"
 
 
-class Classifier(ClassifierMixin):
+class Classifier(TakesCollections, ClassifierMixin):
     """An estimator that predicts classes."""
 
     _keeps: ClassVar[dict[str, Kept]] = {"classes_": Kept(np.ndarray), "n_classes_": Kept(int)}
@@ -58,7 +59,7 @@ class Classifier(ClassifierMixin):
         return codes
 
 
-class Regressor(RegressorMixin):
+class Regressor(TakesCollections, RegressorMixin):
     """An estimator that predicts numbers."""
 
     @property
@@ -72,7 +73,7 @@ class Regressor(RegressorMixin):
 
 
 @strict
-class Estimator(BaseEstimator, Generic[Model]):
+class Estimator(TakesCollections, BaseEstimator, Generic[Model]):
     """An estimator of this library, whose fitted model is one value, a `Model`.
 
     A class declares in `_keeps` which fitted attributes files and pickles hold, and what each may be; those of its

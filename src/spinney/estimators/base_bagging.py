@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt
 
+from spinney._cost import growing_seconds
 from spinney._threads import count_workers
 from spinney.ensemble.forest import Plan, as_member, vote_again
 from spinney.ensemble.out_of_bag import OutOfBagSums
@@ -32,7 +33,8 @@ from spinney.estimators.checks import (
     weigh_classes,
 )
 from spinney.estimators.fingerprints import fingerprint, mark_weights
-from spinney.estimators.forest_training import BAG_CONSTRAINTS, find_shift, keeping_trees, mark_bag_data
+from spinney.estimators.forest_checkpoint import keeping_trees, mark_bag_data
+from spinney.estimators.forest_training import BAG_CONSTRAINTS, find_shift
 from spinney.estimators.kept import Kept, Part, find_hash_fault, set_parts
 from spinney.estimators.other_members import (
     MemberFits,
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from spinney.estimators.checkpoints import Checkpoint
+    from spinney.estimators.training import Effort
     from spinney.model.out_of_bag import OutOfBag
     from spinney.model.predictors import VotePredictor
 
@@ -92,6 +95,20 @@ def members_have(method: str) -> Any:
         return all(hasattr(template.estimator, method) for template in templates)
 
     return check
+
+
+class PreparedBags(NamedTuple):
+    """Trees on bags about to be grown, and what their model keeps beside them: can be pickled, and grown elsewhere."""
+
+    growth: SubspaceGrowth
+    schema: Schema
+    y: NDArray[Any]  # (n_rows,) codes of classes, or numbers
+    bags: Bags
+    base: Any  # what all trees are copies of
+    mark: str  # the fingerprint of X, y and weights
+    seconds: float  # that all of it takes, interpreted
+    n_trees: int  # to be grown
+    bag_data: dict[str, str] = {}  # noqa: RUF012  (nobody adds to it)  hashes of all that trees follow from
 
 
 class Bagging(Estimator[FittedBagging]):
@@ -216,14 +233,7 @@ class Bagging(Estimator[FittedBagging]):
             else:
                 checkpoint = self._open_checkpoint(table, group_codes, stratum_codes, seed, old)
             seed = seed if checkpoint is None else checkpoint.seed
-            drawing = bagging_params(
-                self.bootstrap,
-                self.max_samples,
-                self.block_size,
-                parameter(self, "stratify", None),
-                has_oob=bool(self.oob_score),
-            )
-            draw, weight = make_bagging_draw(drawing, data.n_rows, data.weight, group_codes, stratum_codes, seed)
+            draw, weight = self._draw_rows(data, group_codes, stratum_codes, seed)
             draw = draw if old is None else draw.by_blocks_of(old.bags.draw)
             data = data._replace(weight=weight)
             if table is not None:
@@ -238,6 +248,23 @@ class Bagging(Estimator[FittedBagging]):
                 )
             self._fitted = self._fit_others(templates, data, bags, old, params)
             return self
+
+    def _draw_rows(
+        self,
+        data: OpenedData,
+        groups: NDArray[np.int32] | None,
+        strata: NDArray[np.int32] | None,
+        seed: int,
+    ) -> tuple[Draw, NDArray[np.float64] | None]:
+        """How bags of rows are drawn, and the weights that are left to the members."""
+        drawing = bagging_params(
+            self.bootstrap,
+            self.max_samples,
+            self.block_size,
+            parameter(self, "stratify", None),
+            has_oob=bool(self.oob_score),
+        )
+        return make_bagging_draw(drawing, data.n_rows, data.weight, groups, strata, seed)
 
     def _check_units(
         self, groups: Any, strata: Any, target: NDArray[Any]
@@ -284,6 +311,29 @@ class Bagging(Estimator[FittedBagging]):
         checkpoint: Checkpoint | None,
     ) -> FittedBagging:
         """Grow CART trees on codes that are made once."""
+        prepared, effort = self._prepare_trees(templates, data, bags, old)
+        growth, forest = prepared.growth, None if old is None or old.trees is None else old.trees.forest
+        if prepared.n_trees > 0:
+            with keeping_trees(checkpoint, growth, data.table.schema, prepared.n_trees, effort.kernels):
+                new = growth.run(
+                    0 if old is None else len(old),
+                    prepared.n_trees,
+                    effort.kernels,
+                    effort.count_workers(self.n_jobs, prepared.n_trees),
+                    is_short=effort.is_short,
+                    verbose=bool(self.verbose),
+                )
+            forest = new if forest is None else join_forests(forest, new)
+        assert forest is not None
+        fitted = self._finish_trees(templates, prepared, forest)
+        if checkpoint is not None:
+            checkpoint.remove()
+        return fitted
+
+    def _prepare_trees(
+        self, templates: list[Template], data: TrainingData, bags: Bags, old: FittedBagging | None
+    ) -> tuple[PreparedBags, Effort]:
+        """Code the rows, and set up what grows on them."""
         labels, is_soft = self._labels, self._gives_shares(templates)
         like = "" if old is None else old.fingerprint
         mark = fingerprint(data.table, data.y, labels, like=like) + mark_weights(data.weight, like=like)
@@ -313,36 +363,51 @@ class Bagging(Estimator[FittedBagging]):
             is_hard=self._is_hard,
             shift=self._find_shift(data.y),
         )
-        forest = None if old is None or old.trees is None else old.trees.forest
         sums = self._start_out_of_bag(plan, data.y, old)
-        if sums is not None and forest is not None and not sums.curve:
-            vote_again(plan, forest, sums, rows.effort.kernels)
-        if n_new > 0:
-            growth = SubspaceGrowth(plan, rows.legend, bags.spaces, sums)
-            with keeping_trees(checkpoint, growth, data.table.schema, n_new, rows.effort.kernels):
-                new = growth.run(
-                    n_old,
-                    n_new,
-                    rows.effort.kernels,
-                    rows.effort.count_workers(self.n_jobs, n_new),
-                    is_short=rows.effort.is_short,
-                    verbose=bool(self.verbose),
-                )
-            forest = new if forest is None else join_forests(forest, new)
-        assert forest is not None
+        if sums is not None and old is not None and old.trees is not None and not sums.curve:
+            vote_again(plan, old.trees.forest, sums, rows.effort.kernels)
+        growth = SubspaceGrowth(plan, rows.legend, bags.spaces, sums)
+        seconds = growing_seconds(data.table.n_rows, n_drawn, n_new)
         base.set_params(random_state=None).max_features_ = count_features(base.max_features, n_drawn)
-        out_of_bag = self._finish_out_of_bag(sums, is_hard=plan.is_hard)
-        if checkpoint is not None:
-            checkpoint.remove()
+        return PreparedBags(growth, data.table.schema, data.y, bags, base, mark, seconds, n_new), rows.effort
+
+    def _has_growth(self) -> bool:
+        """Whether the trees can be grown elsewhere, each by itself."""
+        return is_fast(list_templates(self, self._default()), self._default)
+
+    def _prepare_growth(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None, strata: Any = None, seed: int
+    ) -> PreparedBags:
+        """Do all of a fit but growing, with bags by a seed."""
+        self._validate_params()
+        templates = list_templates(self, self._default())
+        data = open_training(self, X, y, sample_weight)
+        units = self._check_units(groups, strata, data.y)
+        table = data.read(templates[0].estimator)
+        draw, weight = self._draw_rows(data, *units, seed)
+        bags = Bags(draw, self._make_spaces(seed, table.table.schema.n_features), seed)
+        prepared, _ = self._prepare_trees(templates, table._replace(weight=weight), bags, None)
+        if self.checkpoint is None:
+            return prepared
+        mark = fingerprint(table.table, data.y, self._labels)
+        return prepared._replace(bag_data=mark_bag_data(mark, data.weight, *units))
+
+    def _finish_growth(self, prepared: PreparedBags, forest: Forest) -> None:
+        """Set the model of trees that were grown elsewhere."""
+        self._fitted = self._finish_trees(list_templates(self, self._default()), prepared, forest)
+
+    def _finish_trees(self, templates: list[Template], prepared: PreparedBags, forest: Forest) -> FittedBagging:
+        """The model of all trees; those of `prepared.growth` have voted on their out-of-bag rows."""
+        plan = prepared.growth.plan
         return FittedBagging(
-            bags=bags,
+            bags=prepared.bags,
             template=self._describe(templates),
-            classes=None if labels is None else self.classes_,
-            is_soft=is_soft,
-            fingerprint=mark,
-            trees=TreeMembers(forest, data.table.schema, base),
+            classes=None if self._labels is None else self.classes_,
+            is_soft=self._gives_shares(templates),
+            fingerprint=prepared.mark,
+            trees=TreeMembers(forest, prepared.schema, prepared.base),
             shift=plan.shift,
-            out_of_bag=out_of_bag,
+            out_of_bag=self._finish_out_of_bag(prepared.growth.out_of_bag, is_hard=plan.is_hard),
         )
 
     def _fit_others(

@@ -25,7 +25,14 @@ from spinney.estimators.checks import (
     open_x,
 )
 from spinney.estimators.fingerprints import fingerprint
-from spinney.estimators.forest_training import BAG_CONSTRAINTS, fit_forest, row_class_weight
+from spinney.estimators.forest_training import (
+    BAG_CONSTRAINTS,
+    PreparedForest,
+    finish_forest,
+    fit_forest,
+    prepare_forest,
+    row_class_weight,
+)
 from spinney.estimators.kept import Kept, Part, find_hash_fault, set_parts
 from spinney.estimators.one_row import open_row
 from spinney.estimators.out_of_bag import OOB_KEPT, restore_out_of_bag
@@ -49,6 +56,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_matrix
 
+    from spinney.estimators.training import TrainingData
     from spinney.model.ensemble_theory import ErrorParts, VarianceParts
     from spinney.model.importance_table import ImportanceTable
     from spinney.model.predictors import VotePredictor
@@ -134,17 +142,43 @@ class BaseForest(Estimator[FittedForest]):
         with all_or_nothing(self):
             self._validate_params()
             X, y, sample_weight, groups = unpack(self, X, y, sample_weight, groups)
-            data = read_training(self, X, y, sample_weight, row_class_weight(self))
-            group_codes = check_codes(groups, "groups", data.table.n_rows)
-            stratum_codes = check_codes(strata, "strata", data.table.n_rows)
-            if parameter(self, "stratify", None) is not None:
-                if stratum_codes is not None:
-                    raise ValueError("stratify draws by class, strata= by the given labels: use one")
-                stratum_codes = data.y.astype(np.int32)
+            data, group_codes, stratum_codes = self._read_bags(X, y, sample_weight, groups, strata)
             old = self._find_old(warm_start=self.warm_start)
             self._fitted = fit_forest(self, data, group_codes, stratum_codes, old)
             self.n_outputs_ = 1
             return self
+
+    def _read_bags(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, strata: Any
+    ) -> tuple[TrainingData, NDArray[np.int32] | None, NDArray[np.int32] | None]:
+        """What fit was given, and codes of groups and strata of the rows, which bags are drawn by."""
+        data = read_training(self, X, y, sample_weight, row_class_weight(self))
+        group_codes = check_codes(groups, "groups", data.table.n_rows)
+        stratum_codes = check_codes(strata, "strata", data.table.n_rows)
+        if parameter(self, "stratify", None) is not None:
+            if stratum_codes is not None:
+                raise ValueError("stratify draws by class, strata= by the given labels: use one")
+            stratum_codes = data.y.astype(np.int32)
+        return data, group_codes, stratum_codes
+
+    @staticmethod
+    def _has_growth() -> bool:
+        """Whether the trees can be grown elsewhere, each by itself."""
+        return True
+
+    def _prepare_growth(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None, strata: Any = None, seed: int
+    ) -> PreparedForest:
+        """Do all of a fit but growing, with bags by a seed."""
+        self._validate_params()
+        data, group_codes, stratum_codes = self._read_bags(X, y, sample_weight, groups, strata)
+        mark = fingerprint(data.table, data.y, self._labels)
+        return prepare_forest(self, data, group_codes, stratum_codes, None, mark, seed)[0]
+
+    def _finish_growth(self, prepared: PreparedForest, forest: Forest) -> None:
+        """Set the model of trees that were grown elsewhere."""
+        self._fitted = finish_forest(self, prepared, forest, None)
+        self.n_outputs_ = 1
 
     def _refuse_scan(self) -> None:
         """Leaves that keep their rows are as many numbers as there are rows and trees."""

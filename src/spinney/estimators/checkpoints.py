@@ -15,7 +15,9 @@ model is that of a fit without interruption, to the byte.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import hashlib
+import math
 import os
 import threading
 import time
@@ -45,6 +47,37 @@ PARTS = {"about", "seed", "has_made_folder", "forest", "more"}
 LONGEST = 200  # letters of a parameter; of a longer one the hash is kept
 NO_MATTER = {"checkpoint", "n_jobs", "verbose", "warm_start"}  # parameters that make no difference to a model
 CHECKPOINT_CONSTRAINTS: dict[str, list[Any]] = {"checkpoint": [str, os.PathLike, None]}
+
+
+class PausedError(Exception):
+    """A fit has ended with its checkpoint, since its time was over; see `pausing`."""
+
+
+class _Pause:
+    """When a fit is to end with its checkpoint: some time after its first tree, so that none ends without one."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self.begun, self.end = seconds, time.monotonic(), math.inf
+
+    def is_due(self) -> bool:
+        """Whether the time is over; reading and coding the rows takes a tenth of it at most."""
+        now = time.monotonic()
+        if self.end == math.inf:
+            self.end = self.begun + max(self.seconds, 10.0 * (now - self.begun))
+        return now >= self.end
+
+
+_pause: contextvars.ContextVar[_Pause | None] = contextvars.ContextVar("pause", default=None)
+
+
+@contextlib.contextmanager
+def pausing(seconds: float) -> Iterator[None]:
+    """Let fits with a checkpoint end by `PausedError` after so many seconds, or a little more."""
+    token = _pause.set(_Pause(seconds))
+    try:
+        yield
+    finally:
+        _pause.reset(token)
 
 
 class Saved(NamedTuple):
@@ -155,7 +188,10 @@ class Checkpoint:
             self.take = None  # a thread that was left to itself writes no more
 
     def note(self) -> None:
-        """Look whether it is time to save: to be called after each whole tree or round."""
+        """Look whether it is time to save, or to end: to be called after each whole tree or round."""
+        pause = _pause.get()
+        if pause is not None and pause.is_due():
+            raise PausedError(str(self.folder))  # `saving` saves
         if time.monotonic() >= self.due:
             self.save()
 

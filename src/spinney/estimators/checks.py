@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import math
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,11 +14,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array
 
 from spinney.estimators.scanned import is_scanned
+from spinney.scale.cluster.collections import is_collection
 from spinney.table.columns import Categories, Columns, is_missing_type, match_names, open_columns
 from spinney.table.fixed_point import WHOLE_LIMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -42,6 +45,10 @@ def all_or_nothing(estimator: Any) -> Iterator[None]:
 
 def open_x(estimator: Any, X: Any, *, is_fit: bool) -> Columns:
     """The columns of X: in fit its names and width are recorded, later they are brought into the order of fit."""
+    if is_collection(X):
+        raise TypeError(
+            f"X is a Dask {type(X).__name__}, and this takes rows in memory: give X.compute(), or a sample of the rows"
+        )
     if is_scanned(X):
         way_out = "read a sample of them" if is_fit else f"use predict_batches of {type(estimator).__name__}"
         raise TypeError(f"X is a {type(X).__name__.lower()}, and this takes rows in memory: {way_out}")
@@ -309,9 +316,40 @@ def row_count(value: float, n_rows: int, least: int) -> int:
     return max(min(wanted, n_rows + 1), least)
 
 
+_generator: contextvars.ContextVar[Any] = contextvars.ContextVar("generator", default=None)
+
+
 def draw_seed(random_state: Any) -> int:
     """One seed from `random_state`; a RandomState object is drawn from once."""
+    stand_in = _generator.get()
+    if stand_in is not None and not isinstance(random_state, Integral):
+        random_state = stand_in
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def take_state(random_state: Any) -> Any:
+    """The state of the generator that seeds are drawn from; None where they follow from a number."""
+    return None if isinstance(random_state, Integral) else check_random_state(random_state).get_state()
+
+
+def set_state(random_state: Any, state: Any) -> None:
+    """Leave a generator as a fit elsewhere has left its copy."""
+    if state is not None:
+        check_random_state(random_state).set_state(state)
+
+
+@contextlib.contextmanager
+def drawing_from(state: Any) -> Iterator[Callable[[], Any]]:
+    """Draw seeds from a copy of the generator of another process; yields what gives its state then."""
+    generator = None
+    if state is not None:
+        generator = np.random.RandomState()
+        generator.set_state(state)
+    token = _generator.set(generator)
+    try:
+        yield lambda: None if generator is None else generator.get_state()
+    finally:
+        _generator.reset(token)
 
 
 def refuse_places(schema: Schema, name: str) -> None:

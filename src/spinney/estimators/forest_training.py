@@ -1,44 +1,42 @@
 """From the parameters of a forest and its training data to a fitted forest.
 
-make_draw ──► code_for_bags ──► make_plan ──► ForestGrowth.run ──► FittedForest
+prepare_forest: make_draw ──► code_for_bags ──► make_plan ──► PreparedForest
+ForestGrowth.run, here or by the workers of a cluster ──► finish_forest ──► FittedForest
 """
 
 from __future__ import annotations
 
 import math
-from contextlib import contextmanager
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
+from spinney._cost import growing_seconds
 from spinney._criteria import own_name
-from spinney._types import LEARNED, OWN_BRANCH, ROW
+from spinney._types import LEARNED, OWN_BRANCH
 from spinney._warnings import warn
 from spinney.ensemble.forest import ForestGrowth, Plan, as_member, vote_again
 from spinney.ensemble.out_of_bag import OutOfBagSums
 from spinney.ensemble.sampling import Draw, DrawParams, make_draw, positive_rows
 from spinney.estimators.cart import count_features, level_guard, tree_limits
-from spinney.estimators.checkpoints import Saved, mark_array, open_checkpoint
+from spinney.estimators.checkpoints import open_checkpoint
 from spinney.estimators.checks import check_monotone, draw_seed
 from spinney.estimators.fingerprints import fingerprint, mark_weights
+from spinney.estimators.forest_checkpoint import keeping_trees, mark_bag_data
 from spinney.estimators.out_of_bag import finish_out_of_bag
 from spinney.estimators.parameters import parameter
 from spinney.estimators.scoring import find_oob_scorer
 from spinney.estimators.training import code_for_bags
-from spinney.model.container import BrokenFileError
 from spinney.model.fitted_forest import FittedForest, KeptTarget, LeafRows
 from spinney.tree.forest import join_forests
 from spinney.tree.grow import GrowParams
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
-    from spinney.estimators.checkpoints import Checkpoint
-    from spinney.estimators.training import BagRows, TrainingData
+    from spinney.estimators.training import BagRows, Effort, TrainingData
     from spinney.table.schema import Schema
     from spinney.tree.forest import Forest
 
@@ -54,6 +52,20 @@ BAG_CONSTRAINTS: dict[str, list[Any]] = {  # what forests and bagging accept: `e
 MOST_BITS = 1000  # of a target: a sum over 2**23 trees is still a float64
 
 
+class PreparedForest(NamedTuple):
+    """A forest about to be grown, and what its model keeps beside trees: it can be pickled, and grown elsewhere."""
+
+    growth: ForestGrowth
+    schema: Schema
+    y: NDArray[Any]  # (n_rows,) codes of classes, or numbers
+    weight: NDArray[np.float64] | None  # what the draw has left of it
+    mark: str  # the fingerprint of X and y
+    weight_mark: str
+    seconds: float  # that all of it takes, interpreted
+    n_trees: int  # to be grown
+    bag_data: dict[str, str]  # hashes of all that the trees follow from, for a checkpoint
+
+
 def fit_forest(
     model: Any,
     data: TrainingData,
@@ -66,106 +78,81 @@ def fit_forest(
     groups, strata: codes (n_rows,); old: the forest of the last fit, to which a warm start adds.
     """
     schema, labels = data.table.schema, model._labels  # noqa: SLF001
-    like = "" if old is None else old.fingerprint
-    mark = fingerprint(data.table, data.y, labels, like=like)
+    mark = fingerprint(data.table, data.y, labels, like="" if old is None else old.fingerprint)
     if old is not None:
         check_warm_start(model, old, mark, schema)
     seed = draw_seed(model.random_state) if old is None else old.seed
     checkpoint = open_checkpoint(model, seed, old, lambda: mark_bag_data(mark, data.weight, groups, strata))
     seed = seed if checkpoint is None else checkpoint.seed
+    prepared, effort = prepare_forest(model, data, groups, strata, old, mark, seed)
+    with keeping_trees(checkpoint, prepared.growth, schema, prepared.n_trees, effort.kernels):
+        forest = grow(model, prepared, effort, None if old is None else old.forest)
+    fitted = finish_forest(model, prepared, forest, old)
+    if checkpoint is not None:
+        checkpoint.remove()
+    return fitted
+
+
+def prepare_forest(
+    model: Any,
+    data: TrainingData,
+    groups: NDArray[np.int32] | None,
+    strata: NDArray[np.int32] | None,
+    old: FittedForest | None,
+    mark: str,
+    seed: int,
+) -> tuple[PreparedForest, Effort]:
+    """Draw bags and code the rows; mark: the fingerprint of X and y."""
+    labels, like = model._labels, "" if old is None else old.fingerprint  # noqa: SLF001
     draw, weight = make_draw(draw_params(model), data.table.n_rows, data.weight, groups, strata, seed)
     honest_fraction = float(model.honest_fraction) if model.honest else None
+    weight_mark = mark_weights(weight, like=like)
     if old is not None:
         draw = draw.by_blocks_of(old.draw)
-        refuse_other_bags(old, draw, mark_weights(weight, like=like), honest_fraction)
+        refuse_other_bags(old, draw, weight_mark, honest_fraction)
     n_new = model.n_estimators - (0 if old is None else len(old.forest))
-    rows = code_for_bags(data._replace(weight=weight), labels, model, schema.n_features, n_new, model.n_jobs)
+    n_features = data.table.schema.n_features
+    rows = code_for_bags(data._replace(weight=weight), labels, model, n_features, n_new, model.n_jobs)
     plan = make_plan(model, data, rows, draw, honest_fraction)
-    score = find_oob_scorer(model.oob_score) if plan.has_oob else None
+    if plan.has_oob:
+        find_oob_scorer(model.oob_score)  # what is none is refused before the work
     sums = start_out_of_bag(plan, data.y, old, rows.effort.kernels) if plan.has_oob else None
     growth = ForestGrowth(plan, rows.legend, sums)
-    with keeping_trees(checkpoint, growth, schema, n_new, rows.effort.kernels):
-        forest = grow(model, growth, rows, None if old is None else old.forest, n_new)
+    seconds = growing_seconds(data.table.n_rows, n_features, n_new)
+    bag_data = {} if model.checkpoint is None else mark_bag_data(mark, data.weight, groups, strata)
+    schema = data.table.schema
+    prepared = PreparedForest(growth, schema, data.y, weight, mark, weight_mark, seconds, n_new, bag_data)
+    return prepared, rows.effort
+
+
+def finish_forest(model: Any, prepared: PreparedForest, forest: Forest, old: FittedForest | None) -> FittedForest:
+    """The model of all trees; those of `prepared.growth` have voted on their out-of-bag rows."""
+    growth, plan = prepared.growth, prepared.growth.plan
     out_of_bag = None
-    if sums is not None:
+    if growth.out_of_bag is not None:
         warn_of_pruning(model)
-        out_of_bag = finish_out_of_bag(model, sums, score, is_hard=plan.is_hard)
+        score = find_oob_scorer(model.oob_score)
+        out_of_bag = finish_out_of_bag(model, growth.out_of_bag, score, is_hard=plan.is_hard)
     leaf_rows = None
     if plan.keeps_leaf_rows:
         kept = [] if old is None or old.leaf_rows is None else old.leaf_rows.by_tree
         leaf_rows = LeafRows([*kept, *growth.leaf_rows])
     keeps_target = out_of_bag is not None or leaf_rows is not None  # for intervals and quantiles
-    if checkpoint is not None:
-        checkpoint.remove()
     return FittedForest(
         forest=forest,
-        schema=schema,
-        classes=None if labels is None else model.classes_,
-        draw=draw,
-        seed=seed,
-        max_features=count_features(model.max_features, schema.n_features),
-        honest_fraction=honest_fraction,
-        fingerprint=mark,
-        weight_mark=mark_weights(weight, like=like),
+        schema=prepared.schema,
+        classes=None if model._labels is None else model.classes_,  # noqa: SLF001
+        draw=plan.draw,
+        seed=plan.seed,
+        max_features=count_features(model.max_features, prepared.schema.n_features),
+        honest_fraction=plan.honest_fraction,
+        fingerprint=prepared.mark,
+        weight_mark=prepared.weight_mark,
         shift=plan.shift,
-        target=KeptTarget(data.y.copy(), weight) if keeps_target else None,
+        target=KeptTarget(prepared.y.copy(), prepared.weight) if keeps_target else None,
         leaf_rows=leaf_rows,
         out_of_bag=out_of_bag,
     )
-
-
-# --- checkpoints ----------------------------------------------------------------------------------------------------
-
-
-def mark_bag_data(
-    mark: str,
-    weight: NDArray[np.float64] | None,
-    groups: NDArray[np.int32] | None,
-    strata: NDArray[np.int32] | None,
-) -> dict[str, str]:
-    """Hashes of what trees on bags are grown on; mark: that of X and y."""
-    return {
-        "X or y": mark,
-        "sample_weight": mark_weights(weight),
-        "groups": mark_array(groups),
-        "strata": mark_array(strata),
-    }
-
-
-@contextmanager
-def keeping_trees(
-    checkpoint: Checkpoint | None, growth: ForestGrowth, schema: Schema, n_trees: int, kernels: Any
-) -> Iterator[None]:
-    """Begin with the trees of a checkpoint, if it has some, and keep those to come there; None: keep none."""
-    if checkpoint is None:
-        yield
-        return
-    n_found = checkpoint.check_trees(schema, growth.plan.target.n_classes, n_trees)
-    if checkpoint.found is not None:
-        forest, more = checkpoint.found
-        with checkpoint.trusting():
-            leaf_rows = check_leaf_rows(more, n_found if growth.plan.keeps_leaf_rows else 0, growth.plan.draw.n_rows)
-        growth.resume(forest, leaf_rows, kernels)
-    growth.on_tree = checkpoint.note
-    with checkpoint.saving(lambda: take_trees(growth)):
-        yield
-
-
-def check_leaf_rows(more: dict[str, Any], n_trees: int, n_rows: int) -> list[NDArray[np.int32]]:
-    """The rows in the leaves of so many trees."""
-    by_tree = more.get("leaf_rows")
-    if not isinstance(by_tree, list) or len(by_tree) != n_trees:
-        raise BrokenFileError("the rows of its leaves are not those of its trees")
-    for rows in by_tree:
-        is_fine = isinstance(rows, np.ndarray) and rows.dtype == ROW and rows.ndim == 1
-        if not is_fine or (len(rows) and not 0 <= rows.min() <= rows.max() < n_rows):
-            raise BrokenFileError("the rows of its leaves are none of the table")
-    return by_tree
-
-
-def take_trees(growth: ForestGrowth) -> Saved | None:
-    """The trees so far, for a checkpoint."""
-    return Saved(growth.parts.peek(), {"leaf_rows": list(growth.leaf_rows)}) if growth.parts.last is not None else None
 
 
 # --- warm starts ----------------------------------------------------------------------------------------------------
@@ -312,16 +299,17 @@ def find_monotone(model: Any, schema: Schema) -> NDArray[np.int8] | None:
 # --- growing --------------------------------------------------------------------------------------------------------
 
 
-def grow(model: Any, growth: ForestGrowth, rows: BagRows, old: Forest | None, n_new: int) -> Forest:
-    """The trees there are, and `n_new` more."""
+def grow(model: Any, prepared: PreparedForest, effort: Effort, old: Forest | None) -> Forest:
+    """The trees there are, and those that are wanted beside."""
+    n_new = prepared.n_trees
     if old is not None and n_new == 0:
         return old
-    new = growth.run(
+    new = prepared.growth.run(
         0 if old is None else len(old),
         n_new,
-        rows.effort.kernels,
-        rows.effort.count_workers(model.n_jobs, n_new),
-        is_short=rows.effort.is_short,
+        effort.kernels,
+        effort.count_workers(model.n_jobs, n_new),
+        is_short=effort.is_short,
         verbose=bool(model.verbose),
     )
     return new if old is None else join_forests(old, new)

@@ -28,5 +28,6 @@
 | `memory.py` | bytes as people write them |
 | `plan.py` | what a fit will read, write and hold, before it does |
 | `reading_line.py` | a line on the terminal while a table is read |
+| `cluster/` | Dask collections, and the workers of a cluster |
 | `faults.py` | errors of disks in one line |
 """

@@ -1,0 +1,349 @@
+"""Fits of Dask collections: the same model as of the tables that `compute` gives, to the byte.
+
+arguments ──take_apart──► partitions, measured ──choose_way──► one:   rows ──fit_slice──► the model
+└─► trees: codes ──grow_range──► trees ──► the model
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sklearn.base import clone
+
+from spinney._files import replacing
+from spinney._warnings import warn
+from spinney.ensemble.out_of_bag import OutOfBagSums
+from spinney.estimators.checkpoints import NAME, SECONDS, open_checkpoint, open_state
+from spinney.estimators.checks import all_or_nothing, set_state, take_state
+from spinney.estimators.cluster_tasks import (
+    FitResult,
+    Job,
+    SentTree,
+    Sown,
+    describe_sown,
+    fit_slice,
+    grow_range,
+    join_tables,
+    prepare,
+    unpack_tree,
+    vote,
+)
+from spinney.estimators.forest_checkpoint import check_leaf_rows, take_trees
+from spinney.model.container import read
+from spinney.scale.cluster.choice import TREES, choose_way, refuse_beyond
+from spinney.scale.cluster.cluster_line import ClusterLine
+from spinney.scale.cluster.collections import compute_here, cut, measure_part, put_together, take_apart
+from spinney.scale.cluster.dask_engine import DaskEngine, Part, find_client
+from spinney.tree.forest import ForestParts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from spinney.ensemble.forest import ForestGrowth
+    from spinney.estimators.checkpoints import Checkpoint
+    from spinney.scale.cluster.choice import ClusterPlan
+    from spinney.scale.cluster.engine import Engine, Held
+    from spinney.tree.forest import Forest
+
+TASK_SECONDS = 1.0  # that a task takes at least, where trees are quick: a task costs the scheduler a millisecond
+MOST_TREES = 64  # of a task
+VOTED = 8  # trees of a checkpoint that are sent back to vote, at once
+
+
+class Opened(NamedTuple):
+    """What a fit was given, on the cluster."""
+
+    arguments: dict[str, Any]  # with places for tables
+    parts: list[list[Part]]  # of each table
+    rows: Held  # the tables, joined
+    plan: ClusterPlan
+
+
+def fit_collections(estimator: Any, fit: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Fit an estimator to collections; fit: its method for tables in memory."""
+    with_places, collections = take_apart(arguments)
+    client = find_client()
+    if client is None:
+        return fit(estimator, **put_together(with_places, compute_here(collections.values())))
+    with all_or_nothing(estimator), DaskEngine(client) as engine:
+        estimator._validate_params()  # noqa: SLF001
+        engine.check_workers()
+        opened = open_collections(engine, estimator, with_places, collections)
+        refuse_beyond(opened.plan, type(estimator).__name__)
+        state = take_state(getattr(estimator, "random_state", 0))
+        way = fit_by_trees if opened.plan.way == TREES else fit_at_one
+        end = way(engine, estimator, opened, state)
+        set_state(getattr(estimator, "random_state", 0), end)
+        return estimator
+
+
+def plan_fit(estimator: Any, X: Any, y: Any = None, **arguments: Any) -> ClusterPlan:
+    """What `fit` will do with Dask collections on the cluster of the current client, before it does it.
+
+    The partitions are computed to be measured: `persist` them first where that takes long.
+
+    Parameters
+    ----------
+    estimator : estimator of this library
+        Not fitted; its class and parameters count.
+    X, y : Dask DataFrame, Series or Array
+    **arguments
+        What else `fit` is to be given.
+
+    Returns
+    -------
+    ClusterPlan
+        `print` shows it: which way is gone, by how many workers, and what memory the busiest one takes.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client, LocalCluster
+    >>> from spinney import RandomForestRegressor, plan_fit
+    >>> X = da.random.default_rng(0).normal(size=(1000, 3), chunks=(250, 3))
+    >>> cluster = LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0")
+    >>> with cluster, Client(cluster):
+    ...     plan = plan_fit(RandomForestRegressor(n_estimators=10), X, X[:, 0])
+    >>> plan.way, plan.n_rows, plan.n_parts
+    ('one', 1000, 4)
+    """
+    with_places, collections = take_apart({"X": X, "y": y, **arguments})
+    if "X" not in collections:
+        raise TypeError(f"X is no Dask collection but {type(X).__name__}: a scan has a plan of its own, scan(...).plan")
+    client = find_client()
+    if client is None:
+        raise ValueError(
+            "there is no Dask client, and fit would compute the collections here: make a Client(...) first"
+        )
+    with DaskEngine(client) as engine:
+        return open_collections(engine, estimator, with_places, collections).plan
+
+
+def open_collections(
+    engine: DaskEngine, estimator: Any, arguments: dict[str, Any], collections: dict[str, Any]
+) -> Opened:
+    """Let workers compute the partitions, and see how large they are."""
+    import dask
+
+    pieces = [cut(collection, name) for name, collection in collections.items()]
+    parts = [[Part(delayed) for delayed in of.parts] for of in pieces]
+    engine.load([part for of in parts for part in of])
+    sizes: list[list[Any]] = [[None] * len(of) for of in parts]
+    places = {id(part): (i, j) for i, of in enumerate(parts) for j, part in enumerate(of)}
+    for part, size in engine.map("size", measure_part, (part for of in parts for part in of), is_short=True):
+        i, j = places[id(part)]
+        sizes[i][j] = size
+    first = list(collections).index("X") if "X" in collections else 0
+    can_share = can_grow_apart(estimator, arguments)
+    forced = dask.config.get("spinney.plan", None)
+    ordered = [sizes[first], *(of for i, of in enumerate(sizes) if i != first)]
+    plan = choose_way(estimator, ordered, engine.list_workers(), can_share=can_share, forced=forced)
+    joined = [of._replace(parts=[]) for of in pieces]  # how, without what
+    return Opened(arguments, parts, engine.hold("rows", join_tables, joined, parts), plan)
+
+
+def can_grow_apart(estimator: Any, arguments: dict[str, Any]) -> bool:
+    """Whether trees can be grown elsewhere, each by itself."""
+    has_growth = getattr(estimator, "_has_growth", None)
+    if has_growth is None or not has_growth():
+        return False
+    known = {"X", "y", "sample_weight", "groups", "strata"}
+    return set(arguments) <= known and estimator._find_old(warm_start=estimator.warm_start) is None  # noqa: SLF001
+
+
+def bare(estimator: Any) -> Any:
+    """The estimator as it goes to workers: without a model, unless a warm start adds to it."""
+    return estimator if getattr(estimator, "warm_start", False) else clone(estimator)
+
+
+def take_model(estimator: Any, attributes: dict[str, Any]) -> None:
+    """Take the fitted attributes of a copy; parameters are the estimator's own."""
+    parameters = estimator.get_params(deep=False)
+    for name in vars(estimator).keys() - parameters.keys():
+        delattr(estimator, name)
+    vars(estimator).update({name: value for name, value in attributes.items() if name not in parameters})
+
+
+# --- one worker -------------------------------------------------------------------------------------------------
+
+
+def fit_at_one(engine: Engine, estimator: Any, opened: Opened, state: Any) -> Any:
+    """Fit on one worker; the state of the generator after it."""
+    folder = getattr(estimator, "checkpoint", None)
+    if folder is None:
+        job = Job(bare(estimator), opened.arguments, state)
+        result: FitResult = engine.run("fit", fit_slice, (job, None), opened.rows)
+    else:
+        if getattr(estimator, "max_time", None) is not None:
+            raise ValueError("max_time and checkpoint do not go together on a cluster: set one of them to None")
+        kept = KeptFile(Path(folder))
+        saved = kept.find()
+        while True:
+            job = Job(bare(estimator), opened.arguments, state, slice_seconds=SECONDS)
+            result = engine.run("fit", fit_slice, (job, saved), opened.rows)
+            if result.model is not None:
+                break
+            saved = result.saved
+            assert saved is not None
+            kept.write(saved)
+        kept.remove()
+    take_model(estimator, vars(result.model))
+    repeat(result.warnings)
+    return result.state
+
+
+class KeptFile:
+    """The checkpoint of a fit whose trees are grown elsewhere, as a file here.
+
+    Parameters
+    ----------
+    folder : Path
+    """
+
+    def __init__(self, folder: Path) -> None:
+        if folder.exists() and not folder.is_dir():
+            raise ValueError(f"checkpoint={str(folder)!r} is a file: give a folder")
+        self.folder, self.path = folder, folder / NAME
+        self.has_made_folder = False
+
+    def find(self) -> bytes | None:
+        """What an earlier fit has left."""
+        return self.path.read_bytes() if self.path.exists() else None
+
+    def write(self, content: bytes) -> None:
+        """Keep what a worker has sent; the fit goes on without where that cannot be."""
+        try:
+            self.has_made_folder = self.has_made_folder or not self.folder.exists()
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with replacing(self.path) as file:
+                file.write(content)
+        except OSError as error:
+            warn(f"no checkpoint is written, and the fit goes on: {error}")
+
+    def remove(self) -> None:
+        """Remove the file: the fit is done."""
+        self.path.unlink(missing_ok=True)
+        if self.has_made_folder:
+            with contextlib.suppress(OSError):
+                self.folder.rmdir()
+
+
+def repeat(messages: list[Any]) -> None:
+    """Give the warnings of a worker at the user's line."""
+    for message in messages:
+        warn(message)
+
+
+# --- trees by all workers ---------------------------------------------------------------------------------------
+
+
+def fit_by_trees(engine: Engine, estimator: Any, opened: Opened, state: Any) -> Any:
+    """Grow whole trees on all workers; the state of the generator after it."""
+    job = Job(bare(estimator), opened.arguments, state, seed=peek_seed(estimator.checkpoint))
+    sown = engine.hold("codes", prepare, job, opened.rows)
+    told: Sown = engine.run("plan", describe_sown, None, sown)
+    engine.release([opened.rows])  # codes are all that is left to be done with
+    prepared = told.prepared
+    growth: ForestGrowth = prepared.growth
+    if growth.plan.has_oob:
+        plan = growth.plan
+        growth.out_of_bag = OutOfBagSums(prepared.y, plan.target.n_classes, plan.has_weight, plan.shift)
+    checkpoint = open_checkpoint(estimator, growth.plan.seed, None, lambda: prepared.bag_data)
+    with ClusterLine(engine, prepared.n_trees, is_eager=bool(estimator.verbose)) as line:
+        engine.on_idle = line.show
+        engine.compile_first()
+        forest = grow_apart(engine, sown, prepared, checkpoint, line.show)
+    take_model(estimator, told.known)
+    repeat(told.warnings)
+    estimator._finish_growth(prepared, forest)  # noqa: SLF001
+    if checkpoint is not None:
+        checkpoint.remove()
+    return told.state
+
+
+def peek_seed(folder: Any) -> int | None:
+    """The seed of a checkpoint that is there, whether it is of this fit or not: what it is of is seen later."""
+    path = None if folder is None else Path(folder) / NAME
+    if path is None or not path.exists():
+        return None
+    with contextlib.suppress(Exception):  # of a damaged file, which `open_checkpoint` refuses
+        return int(open_state(read(path, is_mapped=False))["seed"])
+    return None
+
+
+def grow_apart(
+    engine: Engine, sown: Held, prepared: Any, checkpoint: Checkpoint | None, show: Callable[[int], None]
+) -> Forest:
+    """All trees, by an engine; taken in their order, whatever order they come in."""
+    growth, n_trees = prepared.growth, prepared.n_trees
+    growth.parts = ForestParts(n_trees)
+    with contextlib.ExitStack() as stack:
+        n_taken = 0
+        if checkpoint is not None:
+            n_taken = begin(engine, sown, prepared, checkpoint)
+            growth.on_tree = checkpoint.note
+            stack.enter_context(checkpoint.saving(lambda: take_trees(growth)))
+        pace = Pace(n_taken, n_trees)
+        come: dict[int, Any] = {}
+        for (first, _), trees in engine.map("tree", grow_range, pace.ranges(), sown):
+            pace.note(first, len(trees))
+            come.update({first + i: tree for i, tree in enumerate(trees)})
+            while n_taken in come:
+                growth.add(n_taken, unpack_tree(growth.plan, n_taken, come.pop(n_taken)))
+                n_taken += 1
+            show(n_taken)
+    return growth.parts.join(growth.legend)
+
+
+def begin(engine: Engine, sown: Held, prepared: Any, checkpoint: Checkpoint) -> int:
+    """Take up the trees of a checkpoint; their out-of-bag votes are cast again, by workers."""
+    growth, plan = prepared.growth, prepared.growth.plan
+    n_found = checkpoint.check_trees(prepared.schema, plan.target.n_classes, prepared.n_trees)
+    if checkpoint.found is None:
+        return 0
+    forest, more = checkpoint.found
+    with checkpoint.trusting():
+        growth.leaf_rows = list(check_leaf_rows(more, n_found if plan.keeps_leaf_rows else 0, plan.draw.n_rows))
+    for tree in forest:
+        growth.parts.add(tree)
+    if growth.out_of_bag is not None:
+        parts = ((first, list(forest)[first : first + VOTED]) for first in range(0, n_found, VOTED))
+        leaves = {first: found for (first, _), found in engine.map("vote", vote, parts, sown)}
+        for first in sorted(leaves):
+            for t, leaf in enumerate(leaves[first], first):
+                grown = unpack_tree(plan, t, SentTree(forest[t], leaf, leaf[:0]))
+                growth.out_of_bag.add(grown.oob_rows, grown.oob_votes)
+    return n_found
+
+
+class Pace:
+    """Ranges of trees for tasks that are neither too short nor so long that workers wait for the last.
+
+    Parameters
+    ----------
+    first, last : int
+        Trees to be grown.
+    """
+
+    def __init__(self, first: int, last: int) -> None:
+        self.next, self.last = first, last
+        self.n_done, self.begun = 0, time.monotonic()
+        self.n_at_once = 1
+        self.started: dict[int, float] = {}
+
+    def ranges(self) -> Iterator[tuple[int, int]]:
+        """Ranges, as they are asked for."""
+        while self.next < self.last:
+            first, self.next = self.next, min(self.next + self.n_at_once, self.last)
+            self.started[first] = time.monotonic()
+            yield first, self.next
+
+    def note(self, first: int, n_trees: int) -> None:
+        """Learn from a task how long trees take."""
+        seconds = max(time.monotonic() - self.started.pop(first, 0.0), 1e-3)
+        n_left = self.last - self.next
+        wanted = int(n_trees * TASK_SECONDS / seconds)
+        self.n_at_once = max(1, min(wanted, MOST_TREES, n_left // 16))

@@ -1,0 +1,82 @@
+"""Dask collections in place of X: every estimator is fitted to them by `fit`, and predicts them lazily.
+
+Methods are wrapped where a class is made, in one place, so that no estimator and no method of one is forgotten. A table
+in memory costs them a look at its type.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from spinney.scale.cluster.collections import has_collection, is_collection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PREDICTING = ("predict", "predict_proba", "predict_log_proba", "decision_function", "apply")
+STAGED = {
+    "staged_predict": "predict",
+    "staged_predict_proba": "predict_proba",
+    "staged_decision_function": "decision_function",
+}
+
+
+class TakesCollections:
+    """What estimators, and the classes that add predictions to them, inherit."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        ways = {"fit": wrap_fit, **dict.fromkeys(PREDICTING, wrap_predicting), **dict.fromkeys(STAGED, wrap_staged)}
+        for name, wrap in ways.items():
+            method = vars(cls).get(name)
+            if inspect.isfunction(method):
+                setattr(cls, name, wrap(method))
+            elif method is not None:  # scikit-learn's `available_if`, a method for some
+                method.fn = wrap(method.fn)
+
+
+def wrap_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """The same method, for collections too."""
+    parameters = list(inspect.signature(fit).parameters)[1:]
+
+    @functools.wraps(fit)
+    def wrapped(self: Any, *args: Any, **named: Any) -> Any:
+        if not has_collection((*args, *named.values())):
+            return fit(self, *args, **named)
+        from spinney.estimators.cluster_fits import fit_collections
+
+        arguments = {**dict(zip(parameters, args, strict=False)), **named}
+        given = {name: value for name, value in arguments.items() if value is not None}
+        return fit_collections(self, fit, given)
+
+    return wrapped
+
+
+def wrap_predicting(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The same method, lazy for collections."""
+
+    @functools.wraps(method)
+    def wrapped(self: Any, X: Any, *args: Any, **named: Any) -> Any:
+        if not is_collection(X):
+            return method(self, X, *args, **named)
+        from spinney.estimators.lazy_predictions import predict_collection
+
+        return predict_collection(self, method.__name__, X, args, named)
+
+    return wrapped
+
+
+def wrap_staged(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The same method, whose stages are lazy for collections."""
+
+    @functools.wraps(method)
+    def wrapped(self: Any, X: Any, *args: Any, **named: Any) -> Any:
+        if not is_collection(X):
+            return method(self, X, *args, **named)
+        from spinney.estimators.lazy_predictions import predict_stages
+
+        return predict_stages(self, STAGED[method.__name__], X, args, named)
+
+    return wrapped

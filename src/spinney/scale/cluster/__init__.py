@@ -1,0 +1,16 @@
+"""Tables that a cluster holds: Dask collections in place of X and y, fitted as if in memory.
+
+    DataFrame, Series, Array ──cut──► partitions ──► workers: joined, coded, grown ──► the model, here
+
+| file | holds |
+|---|---|
+| `collections.py` | what a Dask collection is, its partitions, and the table that they make |
+| `file_rows.py` | rows of files that workers read themselves |
+| `engine.py` | who does the work: tasks over parts, added up, through losses |
+| `dask_engine.py` | an engine whose workers are those of a Dask cluster |
+| `workers.py` | whether all workers compute the same bits: versions, kernels, processors |
+| `choice.py` | how a fit is done, by the bytes that it takes |
+| `cluster_line.py` | a line on the terminal while a cluster works |
+
+Nothing here imports Dask before a collection is there.
+"""

@@ -1,0 +1,50 @@
+"""A line on the terminal while a cluster works: what is done, by how many workers, and what was lost."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from spinney.scale.reading_line import WIPE, ReadingLine
+
+if TYPE_CHECKING:
+    from spinney.scale.cluster.engine import Engine
+
+REDRAW_SECONDS = 0.5
+
+
+class ClusterLine(ReadingLine):
+    """Trees so far, on stderr if that is a terminal; drawn after a second, and wiped at the end.
+
+    Parameters
+    ----------
+    engine : Engine
+    n_trees : int
+    is_eager : bool
+        Draw from the beginning.
+    """
+
+    def __init__(self, engine: Engine, n_trees: int, *, is_eager: bool) -> None:
+        super().__init__(None)
+        self.engine, self.n_trees, self.n_done = engine, n_trees, 0
+        if is_eager and self.due < float("inf"):
+            self.due = self.begun
+
+    def show(self, n_done: int | None = None) -> None:
+        """Draw, if it is time to; n_done: None where nothing new is done."""
+        self.n_done = self.n_done if n_done is None else n_done
+        now = time.monotonic()
+        if now < self.due:
+            return
+        self.due, self.is_drawn = now + REDRAW_SECONDS, True
+        self.draw(WIPE + self.describe(now - self.begun))
+
+    def describe(self, seconds: float) -> str:
+        """The line after so many seconds."""
+        engine = self.engine
+        text = f"growing: {self.n_done} of {self.n_trees} trees, workers {engine.n_now}/{engine.n_most}"
+        if engine.n_lost:
+            text += f", lost {engine.n_lost}"
+        if 0 < self.n_done < self.n_trees:
+            text += f", {seconds * (self.n_trees - self.n_done) / self.n_done:,.0f} s left"
+        return text

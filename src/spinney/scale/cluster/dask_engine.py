@@ -1,0 +1,304 @@
+"""An engine whose workers are those of a Dask cluster: tasks with readable keys, and nothing left behind.
+
+What a worker holds is the result of a task like any other, so that Dask makes it again where it is lost. What Dask
+gives up (`KilledWorker`, keys that were cancelled, `client.restart()`) is begun again under a new key. There are no
+actors, no scattered data and no sockets.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+import warnings
+from collections import deque
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from spinney.scale.cluster.engine import NOTHING, PATIENCE, Done, Engine, Failed, Held, Lost, LostError
+from spinney.scale.cluster.workers import compare_workers, describe_process, lacks_kernels, run_alike
+from spinney.scale.scan import tell
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from spinney.scale.cluster.engine import Outcome
+
+POLL_SECONDS = 0.2
+LOOK_SECONDS = 1.0  # between two looks at which workers there are
+TELL_SECONDS = 10.0  # without any worker, after which it is said
+LONGEST_SECONDS = 300.0  # without any worker, after which it is given up
+IO_RETRIES = 2  # of partitions: reading fails now and then; our own tasks never do
+SLOW_SECONDS = 5.0  # a result that takes longer to come straight from a worker is fetched by way of the scheduler
+AHEAD = 2  # tasks for each thread of a worker: one that runs, one that waits
+
+
+def find_client() -> Any:
+    """The current client of Dask; None where there is none."""
+    import sys
+
+    if "distributed" not in sys.modules:  # nobody has made a client
+        return None
+    from distributed import default_client
+
+    try:
+        client = default_client()
+    except ValueError:
+        return None
+    if client.asynchronous:
+        raise ValueError(
+            "the current Dask client is asynchronous, and fit waits for its work: make a Client(...) without "
+            "asynchronous=True, or call fit in a thread of its own, await asyncio.to_thread(model.fit, X, y)"
+        )
+    return client
+
+
+class Part:
+    """A partition of a collection, as a source of values that are held."""
+
+    def __init__(self, delayed: Any) -> None:
+        self.delayed = delayed
+        self.future: Any = None
+
+
+class DaskEngine(Engine):
+    """Tasks on the workers of a cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    """
+
+    def __init__(self, client: Any) -> None:
+        import dask
+
+        super().__init__(int(dask.config.get("spinney.patience", PATIENCE)))
+        self.client, self.id = client, secrets.token_hex(4)
+        self.no_workers_seconds = float(dask.config.get("spinney.no-workers-timeout", LONGEST_SECONDS))
+        self.here = describe_process()
+        self.n_keys = 0
+        self.done: SimpleQueue[Any] = SimpleQueue()
+        self.running: set[Any] = set()
+        self.helds: list[Held] = []
+        self.parts: list[Part] = []
+        self.lacking: list[str] = []  # a worker of each host without kernels
+        self.first_at: deque[str] = deque()  # where tasks are begun that others wait for
+        self.n_first = 0
+        self.is_direct = True
+        self.doubtful: list[str] = []  # keys of losses: a restart may have left them with the scheduler
+        self.n_now = self.n_most = self.n_threads = 0
+        self.looked = self.told = float("-inf")
+        self.seen = time.monotonic()
+        self.look()
+
+    # --- workers ---
+
+    def list_workers(self) -> dict[str, Any]:
+        """Facts about the workers, by address."""
+        return dict(self.client.scheduler_info(n_workers=-1)["workers"])
+
+    def check_workers(self) -> None:
+        """Refuse workers that do not compute the same bits, and see which hosts have no kernels yet."""
+        compare_workers(self.here, self.client.run(describe_process, on_error="return"))
+        lacking = self.client.run(lacks_kernels, on_error="ignore")
+        hosts: dict[str, str] = {}
+        for address, facts in self.list_workers().items():
+            if lacking.get(address):
+                hosts.setdefault(facts["host"], address)
+        self.lacking = list(hosts.values())
+
+    def compile_first(self) -> None:
+        """Let one task on each host without kernels end before others begin: they would all compile at once."""
+        self.first_at, self.n_first, self.lacking = deque(self.lacking), len(self.lacking), []
+
+    def look(self) -> None:
+        """Count workers and threads, now and then."""
+        now = time.monotonic()
+        if now - self.looked < LOOK_SECONDS:
+            return
+        self.looked = now
+        self.refuse_dead()
+        threads = self.client.nthreads()
+        self.n_now, self.n_threads = len(threads), sum(threads.values())
+        self.n_most = max(self.n_most, self.n_now)
+        if self.n_now:
+            self.seen = self.told = now
+            return
+        if now - self.seen > self.no_workers_seconds:
+            raise LostError(
+                f"the cluster has had no worker for {now - self.seen:.0f} seconds: start some, and fit again"
+            )
+        if now - self.told > TELL_SECONDS:
+            self.told = now
+            tell(f"the cluster at {self.client.scheduler.address} has no workers: waiting for some")
+
+    def refuse_dead(self) -> None:
+        """Raise where there is no scheduler any more: nothing can be begun again."""
+        if self.client.status in {"closed", "closing"}:
+            raise LostError(
+                "the scheduler of the cluster is gone, or the client was closed: with checkpoint= the same fit goes on "
+                "from its last whole trees, on any other cluster or here"
+            )
+
+    # --- the interface ---
+
+    def count_slots(self) -> int:
+        """Two tasks for each thread, so that none waits for the client; one for each host that has to compile first."""
+        self.look()
+        return self.n_first or max(AHEAD * self.n_threads, 1)
+
+    def start(self, name: str, task: Callable[..., Any], part: Any, held: Held | None) -> Any:
+        """Submit a task under a new key."""
+        self.refuse_dead()
+        given = self.stand_in(part)
+        values = (given,) if held is None else (self.realise(held), given)
+        future = self.submit(
+            name, run_alike, self.here, task, *values, at=self.first_at.popleft() if self.first_at else None
+        )
+        future.add_done_callback(self.done.put)
+        self.running.add(future)
+        return future
+
+    def submit(self, name: str, function: Callable[..., Any], *arguments: Any, at: str | None = None) -> Any:
+        """Submit a call; at: the address of a worker, if another one is as good."""
+        self.n_keys += 1
+        place = {} if at is None else {"workers": [at], "allow_other_workers": True}
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)  # a checkpoint that goes along
+            return self.client.submit(function, *arguments, key=f"spinney-{name}-{self.id}-{self.n_keys}", **place)
+
+    def wait(self) -> list[tuple[Any, Outcome]]:
+        """What has become of the tasks that have ended."""
+        futures = []
+        try:
+            futures.append(self.done.get(timeout=POLL_SECONDS))
+            while True:
+                futures.append(self.done.get_nowait())
+        except Empty:
+            pass
+        if self.on_idle is not None:
+            self.on_idle()
+        if not futures:
+            self.look()  # and raises where there is nobody to wait for
+        futures = [future for future in futures if future in self.running]  # one that was dropped may still report
+        self.running.difference_update(futures)
+        outcomes = self.judge(futures)
+        self.doubtful += [future.key for future, outcome in outcomes if isinstance(outcome, Lost)]
+        self.n_first = max(self.n_first - sum(isinstance(outcome, Done) for _, outcome in outcomes), 0)
+        return outcomes
+
+    def judge(self, futures: list[Any]) -> list[tuple[Any, Outcome]]:
+        """What has become of tasks; the results of all that have ended well come in one message."""
+        well = [future for future in futures if future.status == "finished"]
+        others = [future for future in futures if future.status != "finished"]
+        if len(well) > 1:
+            begun = time.monotonic()
+            try:
+                results = self.client.gather(well, direct=self.is_direct)
+            except Exception:  # noqa: BLE001  (whichever it is of, is seen one by one)
+                others += well
+            else:
+                self.is_direct = self.is_direct and time.monotonic() - begun < SLOW_SECONDS * len(well)
+                return [*zip(well, map(Done, results), strict=True), *((one, self.judge_one(one)) for one in others)]
+        else:
+            others += well
+        return [(future, self.judge_one(future)) for future in others]
+
+    def judge_one(self, future: Any) -> Outcome:
+        """What has become of a task."""
+        from asyncio import CancelledError
+
+        from distributed import KilledWorker
+        from distributed.client import FutureCancelledError
+        from distributed.comm import CommClosedError
+
+        gone = (KilledWorker, CommClosedError, CancelledError, FutureCancelledError)
+        begun = time.monotonic()
+        try:
+            if future.status == "error":
+                error = future.exception()
+                return Lost(error) if isinstance(error, gone) else Failed(error)
+            result = self.client.gather(future, direct=self.is_direct)
+        except (*gone, OSError, TimeoutError) as error:  # the last two on the way here
+            return Lost(error.with_traceback(None))  # whose frames would keep futures, and so keys, alive
+        self.is_direct = self.is_direct and time.monotonic() - begun < SLOW_SECONDS
+        return Done(result)
+
+    def drop(self, tickets: Iterable[Any]) -> None:
+        """Cancel tasks."""
+        futures = [future for future in tickets if future in self.running]
+        self.running.difference_update(futures)
+        if futures and self.client.status == "running":
+            self.client.cancel(futures, force=True)
+
+    # --- what workers hold ---
+
+    def realise(self, held: Held) -> Any:
+        """The future of a value; submitted if it was not yet, or lost."""
+        if held.value is NOTHING:
+            self.load([one for one in walk(held.sources) if isinstance(one, Part)])
+            held.value = self.submit(held.name, run_alike, self.here, held.make, *map(self.stand_in, held.sources))
+            self.helds.append(held)
+        return held.value
+
+    def load(self, parts: list[Part]) -> None:
+        """Let workers compute the partitions that are not there."""
+        missing = [part for part in parts if part.future is None]
+        if missing:
+            futures = self.client.compute([part.delayed for part in missing], retries=IO_RETRIES)
+            for part, future in zip(missing, futures, strict=True):
+                part.future = future
+            self.parts += missing
+
+    def stand_in(self, value: Any) -> Any:
+        """A value with futures in place of what workers hold."""
+        if isinstance(value, Held):
+            return self.realise(value)
+        if isinstance(value, Part):
+            self.load([value])
+            return value.future
+        return [self.stand_in(item) for item in value] if type(value) is list else value
+
+    def mend(self, values: Iterable[Any]) -> None:
+        """Forget futures that are lost: they are submitted again when they are next asked for."""
+        for one in walk(values):
+            if isinstance(one, Part) and is_gone(one.future):
+                one.future = None
+            elif isinstance(one, Held) and one.value is not NOTHING and is_gone(one.value):
+                one.value = NOTHING
+
+    def release(self, values: Iterable[Any]) -> None:
+        """Let workers forget values, and partitions that they were made of; the scheduler knows how they are made."""
+        for one in walk(values):
+            if isinstance(one, Part):
+                one.future = None
+            else:
+                one.value = NOTHING
+
+    def close(self) -> None:
+        """Let go of everything on the cluster."""
+        self.drop(list(self.running))
+        self.release([*self.helds, *self.parts])
+        self.helds, self.parts = [], []
+        left = {key for key in list(self.client.futures) if f"-{self.id}-" in str(key)}  # which a traceback may hold
+        left.update(self.doubtful)
+        if left and self.client.status == "running":
+            from distributed import Future
+
+            self.client.cancel([Future(key, self.client) for key in left], force=True)
+
+
+def walk(values: Iterable[Any]) -> Iterator[Any]:
+    """All values that are held, and partitions, that values are made of, and themselves."""
+    for value in values:
+        if isinstance(value, Held):
+            yield value
+            yield from walk(value.sources)
+        elif isinstance(value, Part):
+            yield value
+        elif type(value) is list:
+            yield from walk(value)
+
+
+def is_gone(future: Any) -> bool:
+    """Whether Dask has given a future up."""
+    return future is not None and future.status in {"cancelled", "lost", "error"}

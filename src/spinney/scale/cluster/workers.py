@@ -1,0 +1,93 @@
+"""Whether all workers compute the same bits: versions, kernels and processors, compared before work begins."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from typing import TYPE_CHECKING, Any
+
+from spinney import _jit
+from spinney._versions import installed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LIBRARIES = ("numpy", "numba", "llvmlite", "scikit-learn", "narwhals", "pandas", "pyarrow")
+FEATURES = ("AVX2", "FMA3", "AVX512F", "ASIMD", "SVE")  # of processors, that arithmetic may depend on
+GROWING = "tree.driver.grow"  # the kernel that takes longest to compile, of trees
+
+
+class OtherWorkerError(ValueError):
+    """A worker computes by other versions, kernels or processors than this process."""
+
+
+def describe_process() -> dict[str, str]:
+    """What the bits of a model may depend on, in this process."""
+    import spinney
+
+    directory = _jit.cache_directory()
+    return {
+        "spinney": spinney.__version__,
+        "python": platform.python_version(),
+        **{name: installed(name) or "none" for name in LIBRARIES},
+        "kernels": "none" if directory is None else directory.name,
+        "processor": describe_processor(),
+    }
+
+
+def describe_processor() -> str:
+    """The class of a processor: its architecture, and what arithmetic of it there is."""
+    try:
+        from numpy._core._multiarray_umath import __cpu_features__ as features
+    except ImportError:
+        features = {}
+    return " ".join([platform.machine(), sys.byteorder, *(name for name in FEATURES if features.get(name))])
+
+
+def tell_difference(here: dict[str, str], there: dict[str, str]) -> str | None:
+    """How another process differs from this one; None: in nothing that matters."""
+    for name, value in here.items():
+        if there.get(name) != value:
+            return f"{name} is {there.get(name)}, and {value} here"
+    return None
+
+
+def compare_workers(here: dict[str, str], found: dict[str, Any]) -> None:
+    """Refuse workers that differ; found: what `describe_process` says on each of them."""
+    for address, there in sorted(found.items()):
+        if isinstance(there, BaseException):
+            raise OtherWorkerError(
+                f"worker {address} cannot load Spinney ({there!r:.200}): install it there, of version {here['spinney']}"
+            ) from there
+        difference = tell_difference(here, there)
+        if difference is not None:
+            raise OtherWorkerError(
+                f"worker {address} would not compute the same bits: {difference}. Install the same versions on all "
+                "workers and here, or retire that worker"
+            )
+
+
+def run_alike(here: dict[str, str], task: Callable[..., Any], *arguments: Any) -> Any:
+    """Run a task on a worker that computes the same bits: one that has joined later is compared here."""
+    difference = tell_difference(here, _describe_once())
+    if difference is not None:
+        from distributed import get_worker
+
+        raise OtherWorkerError(f"worker {get_worker().address} would not compute the same bits: {difference}")
+    return task(*arguments)
+
+
+_described: dict[str, str] = {}
+
+
+def _describe_once() -> dict[str, str]:
+    """What this process is, which does not change."""
+    if not _described:
+        _described.update(describe_process())
+    return _described
+
+
+def lacks_kernels() -> bool:
+    """Whether trees have to wait for the compiler on this host."""
+    directory = _jit.cache_directory()
+    return not _jit.choice.IS_JIT_DISABLED and (directory is None or not any(directory.glob(f"{GROWING}*.kernel")))

@@ -1,0 +1,181 @@
+"""Workers and schedulers that go while a fit runs: the same bytes each time, and nothing left on the cluster."""
+
+import logging
+import os
+import signal
+import threading
+import time
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+from sklearn.base import clone
+
+import spinney
+from dask_tables import count_keys
+from disk_tables import model_bytes
+from spinney.estimators import cluster_tasks
+from spinney.scale.cluster.engine import LostError
+from time_limits import limited
+
+pytestmark = pytest.mark.compiled(reason="what is shown is about processes, not kernels")
+N, F = 6000, 6
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(N, F))
+Y = X[:, 0] + X[:, 1] ** 2 + RNG.normal(size=N)
+LAZY_X, LAZY_Y = da.from_array(X, chunks=(700, F)), da.from_array(Y, chunks=1000)
+FOREST = spinney.RandomForestRegressor(n_estimators=40, oob_score=True, random_state=3)
+
+
+@pytest.fixture(autouse=True)
+def time_limit():
+    with limited(300):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    """Dask tells on stderr of every worker that goes."""
+    loggers = [logging.getLogger(name) for name in ("distributed", "distributed.nanny", "distributed.scheduler")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    yield
+    for logger, level in zip(loggers, before, strict=True):
+        logger.setLevel(level)
+
+
+def start_cluster(n_workers, **options):
+    return LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", **options)
+
+
+class Trouble:
+    """Something that happens once the first trees have come."""
+
+    def __init__(self, client, cluster):
+        self.client, self.cluster = client, cluster
+
+    def pids(self):
+        return list(self.client.run(os.getpid).values())
+
+    def kill_one(self):
+        os.kill(self.pids()[0], signal.SIGKILL)
+
+    def kill_all(self):
+        for pid in self.pids():
+            os.kill(pid, signal.SIGKILL)
+
+    def kill_again_and_again(self):
+        for _ in range(4):
+            pids = self.pids()
+            if pids:
+                os.kill(pids[-1], signal.SIGKILL)
+            time.sleep(0.5)
+
+    def retire(self):
+        self.client.retire_workers([next(iter(self.client.nthreads()))])
+
+    def restart(self):
+        self.client.restart()
+
+    def grow_and_shrink(self):
+        self.cluster.scale(3)
+        self.client.wait_for_workers(3)
+        self.cluster.scale(1)
+
+    def stop(self):
+        os.kill(self.pids()[0], signal.SIGSTOP)  # and nobody wakes it: its heartbeats end
+
+
+TROUBLES = ["kill_one", "kill_all", "kill_again_and_again", "retire", "restart", "grow_and_shrink", "stop"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["trees", "one"])
+@pytest.mark.parametrize("name", TROUBLES)
+def test_the_model_is_the_same_whatever_goes(name, way, tmp_path, monkeypatch):
+    model = clone(FOREST) if way == "trees" else spinney.GradientBoostingRegressor(n_estimators=150, random_state=0)
+    if way == "one":
+        model.set_params(checkpoint=tmp_path / "run")
+        monkeypatch.setattr("spinney.estimators.cluster_fits.SECONDS", 0.3)
+    alone = model_bytes(clone(model).set_params(checkpoint=None).fit(X, Y), tmp_path)
+    ttl = {"distributed.scheduler.worker-ttl": "4s", "spinney.plan": way}
+    with dask.config.set(ttl), start_cluster(2) as cluster, Client(cluster) as client:
+        trouble = threading.Timer(2.0, getattr(Trouble(client, cluster), name))
+        trouble.start()
+        begun, n_fits = time.monotonic(), 0
+        while n_fits == 0 or time.monotonic() - begun < 5.0:  # the trouble falls into one of some fits
+            fitted = clone(model).fit(LAZY_X, LAZY_Y)
+            assert model_bytes(fitted, tmp_path) == alone
+            n_fits += 1
+        trouble.join()
+        assert count_keys(client) == 0
+
+
+def die_in_tree_five(sown, part, once):
+    """Grow trees; the first worker that is to grow tree 5 ends at once."""
+    from pathlib import Path
+
+    if part[0] <= 5 < part[1] and not Path(once).exists():
+        Path(once).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return cluster_tasks.grow_range(sown, part)
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_of_a_tree_is_replaced(tmp_path, monkeypatch):
+    import functools
+
+    alone = model_bytes(clone(FOREST).fit(X, Y), tmp_path)
+    task = functools.partial(die_in_tree_five, once=str(tmp_path / "once"))
+    monkeypatch.setattr("spinney.estimators.cluster_fits.grow_range", task)
+    with dask.config.set({"spinney.plan": "trees"}), start_cluster(2) as cluster, Client(cluster) as client:
+        assert model_bytes(clone(FOREST).fit(LAZY_X, LAZY_Y), tmp_path) == alone
+        assert (tmp_path / "once").exists()
+        assert count_keys(client) == 0
+
+
+def die(*_):
+    """What runs out of memory ends so."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_work_that_kills_every_worker_is_given_up_with_the_cause(monkeypatch):
+    monkeypatch.setattr("spinney.estimators.cluster_fits.grow_range", die)
+    settings = {"spinney.plan": "trees", "distributed.scheduler.allowed-failures": 1, "spinney.patience": 1}
+    with (
+        dask.config.set(settings),
+        start_cluster(2) as cluster,
+        Client(cluster) as client,
+    ):
+        with pytest.raises(LostError, match=r"lost 2 times without a result .*KilledWorker.*give them more"):
+            clone(FOREST).fit(LAZY_X, LAZY_Y)
+        assert count_keys(client) == 0
+
+
+def test_a_scheduler_that_goes_is_told_and_the_fit_goes_on_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.setattr("spinney.estimators.cluster_fits.TASK_SECONDS", 0.0)  # a tree a task
+    model = clone(FOREST).set_params(n_estimators=60, checkpoint=tmp_path / "run")
+    alone = model_bytes(clone(model).set_params(checkpoint=None).fit(X, Y), tmp_path)
+    with dask.config.set({"spinney.plan": "trees", "distributed.comm.timeouts.connect": "2s"}):
+        cluster = start_cluster(2, processes=False)
+        client = Client(cluster)
+        notes = []
+
+        def close_after_ten(_):
+            notes.append(1)
+            if len(notes) == 10:
+                threading.Thread(target=cluster.close).start()
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("spinney.estimators.checkpoints.Checkpoint.note", close_after_ten)
+            with pytest.raises(LostError, match=r"scheduler .* is gone.*checkpoint="):
+                clone(model).fit(LAZY_X, LAZY_Y)
+        client.close()
+        assert (tmp_path / "run" / "checkpoint.spn").exists()
+        with start_cluster(1, processes=False) as other, Client(other):
+            assert model_bytes(clone(model).fit(LAZY_X, LAZY_Y), tmp_path) == alone
+    assert not (tmp_path / "run").exists()
