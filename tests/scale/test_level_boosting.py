@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 import fast
 from spinney._types import CONTROL_SIZE, CONTROL_STOP, IS_CATEGORICAL
 from spinney.ensemble import boosting
+from spinney.ensemble.best_constant import weighted_quantile
 from spinney.ensemble.boosting import BoostedRows, Boosting, Constraints
 from spinney.ensemble.boosting_levels import LevelBoosting
 from spinney.ensemble.loss_names import make_loss
 from spinney.ensemble.oob_stopping import OutOfBagCurve
+from spinney.ensemble.selection import find_quantiles
 from spinney.scale.coded_blocks import BINS, CodedBlocks, write_blocks
 from spinney.scale.engine import DiskEngine
 from spinney.scale.row_files import RowFiles
@@ -31,6 +33,7 @@ from spinney.table.row_sums import SUM_BLOCK, ExactSum
 from spinney.tree.boost import BoostParams
 
 pytestmark = pytest.mark.compiled(reason="tables of several blocks, which have 4,096 rows at least")
+EDGES = [-1e308, -1.0, -5e-324, 0.0, 5e-324, 1.0, 1e308]
 ARRAYS = ("hot", "n_rows", "weight", "impurity", "first_node", "first_word", "subsets")
 
 
@@ -110,11 +113,9 @@ def check_same(
 LOSSES = {
     "log_loss": (2, 4),
     "exponential": (2,),
-    "squared_error": (0,),
-    "poisson": (0,),
-    "gamma": (0,),
-    "tweedie": (0,),
+    **dict.fromkeys(["squared_error", "poisson", "gamma", "tweedie", "absolute_error", "quantile"], (0,)),
 }
+SELECTED = {"absolute_error", "quantile"}  # whose leaves are quantiles, of rows of whole weights
 WEIGHTS = {
     "none": lambda _n, _rng: None,
     "whole": lambda n, rng: rng.integers(1, 4, n).astype(np.float64),
@@ -131,7 +132,8 @@ def test_rounds_from_disk_are_those_in_memory(data, tmp_path_factory):
     name = draw(st.sampled_from(sorted(LOSSES)), "loss")
     n_classes = draw(st.sampled_from(LOSSES[name]), "classes")
     newton = draw(st.booleans(), "newton")
-    loss = make_loss(name, n_classes=n_classes, newton=newton)
+    alpha = draw(st.sampled_from([0.5, 0.9, [0.2, 0.75]]), "level")
+    loss = make_loss(name, n_classes=n_classes, newton=newton, alpha=alpha)
     max_leaf_nodes = draw(st.sampled_from([2, 3, 8, 31, None]), "leaves")
     params = BoostParams(
         max_leaf_nodes=max_leaf_nodes,
@@ -154,7 +156,8 @@ def test_rounds_from_disk_are_those_in_memory(data, tmp_path_factory):
     has_bundles = draw(st.booleans(), "bundles")
     n_levels, max_bins = draw(st.sampled_from([(30, 255), (700, 255), (30, 2000)]), "levels and bins")
     X, y = draw_table(n_rows, n_classes, params.seed, has_bundles=has_bundles, n_levels=n_levels)
-    weight = WEIGHTS[draw(st.sampled_from(sorted(WEIGHTS)), "weights")](n_rows, np.random.default_rng(1))
+    kinds = ["none", "whole"] if name in SELECTED else sorted(WEIGHTS)
+    weight = WEIGHTS[draw(st.sampled_from(kinds), "weights")](n_rows, np.random.default_rng(1))
     check_same(
         tmp_path_factory.mktemp("rows"),
         X,
@@ -254,3 +257,27 @@ def test_a_sum_in_parts_is_that_of_all_rounded_once(numbers, size):
     for first in range(0, len(numbers), size):
         total.add(np.array(numbers[first : first + size]))
     assert total.value == math.fsum(numbers)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.sampled_from([*EDGES, 1.5, 1.25, -2.0]), st.integers(1, 3)), min_size=1),
+    st.sampled_from([0.5, 0.1, 0.9, 1 / 3]),
+    st.integers(1, 9),
+    st.booleans(),
+)
+def test_quantiles_of_rows_in_parts_are_those_of_all(rows, level, size, is_weighted):
+    group, x, weight = (np.array(column) for column in zip(*rows, strict=True))
+    x = np.asarray(x, np.float64)
+
+    def count(prefixes):
+        parts = [slice(first, first + size) for first in range(0, len(x), size)]
+        return sum(prefixes.count_rows(x[one], group[one], weight[one] if is_weighted else None) for one in parts)
+
+    found = find_quantiles(count, 3, level)
+    for g in range(3):
+        mine = group == g
+        expected = 0.0
+        if mine.any():
+            weights = fix_weights(weight[mine].astype(np.float64) if is_weighted else None, int(mine.sum()))
+            expected = weighted_quantile(x[mine], weights, level)
+        assert found[g] == expected

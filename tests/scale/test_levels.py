@@ -72,6 +72,24 @@ def test_a_regressor_grown_from_disk_is_that_of_the_table(model, tmp_path):
 
 
 @pytest.mark.usefixtures("_from_disk")
+@pytest.mark.parametrize("loss", ["absolute_error", "quantile", "several quantiles"])
+def test_quantiles_grown_from_disk_are_those_of_the_table(loss, tmp_path):
+    table = make_table(8500, target="numbers")
+    weight = 2 * table["w"].to_numpy()  # whole numbers
+    table = table.set_column(table.column_names.index("w"), "w", [weight])
+    alpha = [0.2, 0.5, 0.8] if loss == "several quantiles" else 0.8
+    model = spinney.GradientBoostingRegressor(loss=loss.split()[-1].removesuffix("s"), alpha=alpha, **FEW)
+    scanned = Scan(table, "y", weight="w", drop=["g"], memory=10**9, block_rows=4096)
+    check_same(model, table, scanned, tmp_path, weight)
+    check_same(model, table, Scan(table, "y", drop=["w", "g"], memory=10**9, block_rows=4096), tmp_path)
+    halves = table.set_column(table.column_names.index("w"), "w", [weight / 2])
+    with pytest.raises(
+        ValueError, match="from disk needs weights that are whole numbers: scale them, or raise memory="
+    ):
+        clone(model).fit(Scan(halves, "y", weight="w", drop=["g"], memory=10**9))
+
+
+@pytest.mark.usefixtures("_from_disk")
 @pytest.mark.parametrize("more", [{}, {"newton": False, "subsample": 1.0}, {"class_weight": "balanced"}], ids=str)
 def test_a_model_of_three_classes_grown_from_disk_is_that_of_the_table(more, tmp_path):
     table = make_table(8500, target="three")

@@ -22,6 +22,7 @@
 | `survival_losses.py` | losses of times, some of them censored |
 | `loss_names.py` | losses by name, and those that files hold |
 | `best_constant.py` | the constant of least loss |
+| `selection.py` | quantiles of rows that come in parts |
 | `initial_score.py` | the same beside `init_score` |
 | `links.py` | from raw scores to answers |
 """

@@ -23,6 +23,7 @@ from spinney.ensemble.best_constant import mean_loss
 from spinney.ensemble.boosting import BoostedTrees, Constraints, leaf_units
 from spinney.ensemble.losses import RoundRows, Softmax
 from spinney.ensemble.oob_stopping import MOST_ROWS
+from spinney.ensemble.selection import Prefixes, find_quantiles
 from spinney.kernels.common.structs import Gradients, LeafSums
 from spinney.table.fixed_point import fix_block
 from spinney.table.row_sums import SUM_BLOCK
@@ -218,6 +219,30 @@ class LeafTask(Adding):
 
 
 @dataclass(frozen=True)
+class SelectTask:
+    """Count the residuals of the rows in the bag by their next digits, leaf by leaf; see `ensemble.selection`."""
+
+    rows: RowLoss
+    k: int
+    number: int
+    leaf: NDArray[np.int64]  # (n_nodes,) of the rows of a node as grown; -1: none has any
+    prefixes: Prefixes
+
+    def __call__(self, part: Part) -> tuple[Kept, Floats]:
+        """Do so."""
+        group = self.leaf[part.node]
+        is_in = self.rows.is_in(part, self.number)
+        if is_in is not None:
+            group[is_in == 0] = -1
+        weight = part.arrays[WEIGHT].astype(SUM) if self.rows.has_weights else None
+        return {}, self.prefixes.count_rows(part.arrays[Y] - part.arrays[RAW][self.k], group, weight)
+
+    def join(self, a: Floats, b: Floats) -> Floats:
+        """See `tree.levels.Task.join`."""
+        return a + b
+
+
+@dataclass(frozen=True)
 class ScoreTask(Blocks):
     """Add the values of a tree to the scores; find the sizes of the derivatives that the next tree begins with."""
 
@@ -270,7 +295,7 @@ class LevelBoosting(BoostedTrees):
         Without values, see `fix_weight_blocks`.
     n_rows : int
     loss : Loss
-        One whose leaves need no order of rows.
+        One whose leaves are Newton's steps, or quantiles of rows of whole weights.
     params : BoostParams
     kernels : kernel modules
     constraints : Constraints
@@ -370,7 +395,16 @@ class LevelBoosting(BoostedTrees):
         leaf = growth.target >= 0
         for mine, others in zip(sums, grown, strict=True):
             np.add.at(mine[0], growth.target[leaf], others[0, leaf])
-        values = self.keep_tree(growth, n_nodes, sums, scale)
+        given = None
+        if self.loss.leaf == "quantile":
+
+            def count(prefixes: Prefixes) -> Floats:
+                task = SelectTask(rows, k, self.number, growth.target, prefixes)
+                counts: Floats = engine.add(task, [*dict.fromkeys([RAW, *rows.reads(k)]), *node], control)
+                return counts
+
+            given = find_quantiles(count, n_nodes, self.loss.quantile_levels[k])
+        values = self.keep_tree(growth, n_nodes, sums, scale, given)
         by_node = np.where(leaf, values[growth.target], 0.0)
         is_last = k == self.loss.n_raw - 1
         reads = dict.fromkeys([RAW, *rows.reads(0 if is_last else k + 1), *node])

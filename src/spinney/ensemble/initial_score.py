@@ -27,6 +27,7 @@ from spinney.ensemble.losses import (
     Softmax,
     SquaredError,
 )
+from spinney.ensemble.selection import Prefixes, find_quantiles
 from spinney.kernels.common.structs import Gradients
 
 if TYPE_CHECKING:
@@ -94,12 +95,27 @@ def find_start_by_blocks(
             return np.array(shares) - math.fsum(shares) / loss.n_classes
         odds = shares[1] - shares[0]
         return np.array([0.5 * odds if isinstance(loss, Exponential) else odds])
+    if isinstance(loss, Quantile | Quantiles):
+        return np.concatenate([find_quantile_by_blocks(blocks, level) for level in loss.quantile_levels])
     if not isinstance(loss, SquaredError | LogLink):
         raise NotImplementedError(f"loss={loss.name!r} begins with what all rows in their order tell")
     mean = mean_of_blocks(blocks, weights)
     if isinstance(loss, LogLink):
         return np.array([log_one(mean) if mean > 0.0 else LEAST])
     return np.array([mean])
+
+
+def find_quantile_by_blocks(blocks: Callable[[], Iterable[tuple[Floats, Weights]]], level: float) -> Floats:
+    """A quantile of all rows, of whole weights, (1,)."""
+
+    def count(prefixes: Prefixes) -> Floats:
+        counts = np.zeros((1, 1, 1))
+        for y, own in blocks():
+            weight = None if own.is_unit else own.values
+            counts = counts + prefixes.count_rows(y, np.zeros(len(y), np.int64), weight)
+        return counts
+
+    return find_quantiles(count, 1, level)
 
 
 def find_residual_start(loss: Loss, y: Floats, weight: Floats | None, offset: Floats) -> Floats:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from spinney.ensemble.boosting_defaults import TableSize
+    from spinney.ensemble.losses import Loss
     from spinney.estimators.evaluation_sets import GivenSet
     from spinney.estimators.rows_on_disk import RowsOnDisk
     from spinney.estimators.training import Effort
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from spinney.tree.boost import BoostParams
 
 MOST_LEAVES = 31  # that "auto" gives
-LOSSES = ("squared_error", "poisson", "gamma", "tweedie", "log_loss", "exponential")  # a sum over rows, in any order
+LOSSES = ("squared_error", "poisson", "gamma", "tweedie", "log_loss", "exponential", "absolute_error", "quantile")
 CUT_SHARE = 4  # one part of the memory in so many is for the values of columns that are cut
 
 
@@ -125,6 +126,7 @@ def fit_by_levels(model: Any, store: Store, plan: FitPlan, request: LevelRequest
     labels = LabelBlocks(model, store)
     rows, loss = read_rows(labels, model._make_loss, find_folder(store))  # noqa: SLF001
     try:
+        refuse_fractions(loss, rows)
         none = np.zeros(0)
         data = BoostingData(None, table, none, None, None, loss, rows.factors)
         hashes = model._hash_data(data)  # noqa: SLF001
@@ -143,6 +145,15 @@ def fit_by_levels(model: Any, store: Store, plan: FitPlan, request: LevelRequest
         return fitted
     finally:
         rows.close()
+
+
+def refuse_fractions(loss: Loss, rows: RowsOnDisk) -> None:
+    """Refuse quantiles of rows whose weights are no whole numbers: these are rounded leaf by leaf."""
+    if loss.leaf == "quantile" and not rows.weights.is_whole:
+        raise ValueError(
+            f"loss={loss.name!r} from disk needs weights that are whole numbers: scale them, or raise memory= to have "
+            "the rows in memory"
+        )
 
 
 class LevelFit:
