@@ -1,9 +1,10 @@
 """What does a fit of a table on disk cost? Boosting of 31 leaves and 50 rounds from Parquet, one thread, by a scan.
 
-Beside it our own fit of the same files read into memory, and XGBoost's `ExtMemQuantileDMatrix`, whose iterator reads a
-file at a time and whose pages are on disk. Each in a process of its own, from the files to the model, after a small fit
-that loads kernels and libraries; the files are in the page cache of the system. Memory is the peak of anonymous memory
-(RssAnon) beyond that before: mapped files, which the system may drop, do not count.
+Beside it our own fit of the same files read into memory, one from disk by levels within a limit, of all rows and of a
+quarter of them, and XGBoost's `ExtMemQuantileDMatrix`, whose iterator reads a file at a time and whose pages are on
+disk. Each in a process of its own, from the files to the model, after a small fit that loads kernels and libraries; the
+files are in the page cache of the system. Memory is the peak of anonymous memory (RssAnon) beyond that before: mapped
+files, which the system may drop, do not count.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ ROWS = 5_000_000
 FILE_ROWS = 250_000
 WARM_ROWS = 20_000
 ROUNDS, LEAVES, BINS, RATE = 50, 31, 255, 0.1
+LIMIT = 300_000_000  # of a fit by levels
+MOST_GROWTH = 1.05  # of its memory, from a quarter of the rows to all
 MOST_TIMES = 1.5  # of our own time in memory
 LEAST_TIMES = 2.0  # that of XGBoost
 SAMPLE_SECONDS = 0.02
@@ -145,7 +148,18 @@ def fit_xgboost(folder: Path) -> Any:
         return xgboost.train(settings, data, num_boost_round=ROUNDS)
 
 
-SIDES = {"scan": fit_scan, "memory": fit_memory, "xgboost": fit_xgboost}
+def fit_levels(folder: Path) -> Any:
+    """From disk by levels, within a limit; also the table to warm up with, which memory would hold."""
+    from unittest.mock import patch
+
+    from spinney import scan
+    from spinney.scale import plan
+
+    with patch.object(plan, "fits", lambda found: found.by_levels and found.peak_bytes <= LIMIT):
+        return boost(scan(str(folder / "*.parquet"), target="y", memory=LIMIT))
+
+
+SIDES = {"scan": fit_scan, "memory": fit_memory, "levels": fit_levels, "xgboost": fit_xgboost}
 
 
 def child(side: str, folder: Path, warm: Path, out: Path) -> dict[str, float]:
@@ -166,28 +180,38 @@ def run(scale: Scale, n_rows: int | None = None) -> list[Answer]:
     n_rows = scale.rows(ROWS) if n_rows is None else n_rows
     answers: list[Answer] = []
     with tempfile.TemporaryDirectory() as place:
-        folder, warm = Path(place) / "files", Path(place) / "warm"
-        folder.mkdir()
-        warm.mkdir()
+        folder, warm, quarter = (Path(place) / name for name in ("files", "warm", "quarter"))
+        for one in (folder, warm, quarter):
+            one.mkdir()
         begun = time.perf_counter()
         n_bytes = write_files(folder, n_rows)
         write_files(warm, min(n_rows, WARM_ROWS))
+        write_files(quarter, n_rows // 4)
         print(f"wrote {n_rows:,} rows, {n_bytes / MEGA:,.0f} MB, in {time.perf_counter() - begun:.0f} s", flush=True)
 
-        def run_side(side: str) -> dict[str, float]:
-            paths = (str(path) for path in (folder, warm, Path(place) / f"{side}.spn"))
+        def run_side(side: str, rows: Path = folder) -> dict[str, float]:
+            paths = (str(path) for path in (rows, warm, Path(place) / f"{side}-{rows.name}.spn"))
             done = run_fresh("-m", "benchmarks.larger_than_memory", side, *paths)
             found: dict[str, float] = json.loads(done.stdout)
             return found
 
         case = f"{n_rows:,} x 28 from Parquet, {ROUNDS} rounds of {LEAVES} leaves"
         scan, memory = run_side("scan"), run_side("memory")
-        is_alike = (Path(place) / "scan.spn").read_bytes() == (Path(place) / "memory.spn").read_bytes()
-        report(answers, compare_memory(case, scan, memory, is_alike=is_alike))
+        report(answers, compare_memory(case, scan, memory, is_alike=are_alike(place, "scan", "memory")))
         report(answers, compare_peaks(case, scan, memory))
+        levels, few = run_side("levels"), run_side("levels", quarter)
+        note = f"{case}, from disk by levels in {LIMIT / MEGA:.0f} MB"
+        report(answers, compare_memory(note, levels, memory, is_alike=are_alike(place, "levels", "memory")))
+        report(answers, compare_growth(note, levels, few))
         if find_spec("xgboost") is not None:
             report(answers, compare_xgboost(case, scan, run_side("xgboost")))
     return answers
+
+
+def are_alike(place: str, *sides: str) -> bool:
+    """Whether two sides have written the same model."""
+    one, other = ((Path(place) / f"{side}-files.spn").read_bytes() for side in sides)
+    return one == other
 
 
 def show(found: dict[str, float]) -> str:
@@ -217,6 +241,13 @@ def compare_peaks(case: str, scan: dict[str, float], memory: dict[str, float]) -
     """The memory of a scan beside that of memory."""
     share = scan["peak"] / max(memory["peak"], 1.0)
     return Answer("larger_than_memory", f"{case}, peak memory", show(scan), show(memory), share, " x memory")
+
+
+def compare_growth(case: str, levels: dict[str, float], few: dict[str, float]) -> Answer:
+    """The memory of a fit by levels beside that of a quarter of the rows."""
+    times = levels["peak"] / max(few["peak"], 1.0)
+    name = f"{case}, peak memory of a quarter of the rows"
+    return Answer("larger_than_memory", name, show(levels), show(few), times, " x memory", MOST_GROWTH, is_least=False)
 
 
 def compare_xgboost(case: str, scan: dict[str, float], peer: dict[str, float]) -> Answer:

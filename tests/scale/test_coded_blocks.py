@@ -106,6 +106,7 @@ def test_codes_of_blocks_are_those_of_memory(seed, n_rows, kinds, weights, share
     with pytest.MonkeyPatch.context() as patch:
         if is_on_disk:
             patch.setattr(sorted_runs, "RECORD_BYTES", 2**30)
+            patch.setattr(sorted_runs, "VALUE_BYTES", 2**30)
             patch.setattr(sorted_runs, "LEAST_RECORDS", 700)
         assert_coded_alike(pa.table(columns), fix_weights(weight, n_kept).values, keep, max_codes)
 
@@ -115,6 +116,7 @@ def test_codes_of_blocks_are_those_of_memory(seed, n_rows, kinds, weights, share
 def test_more_values_than_codes(n_values, is_weighted, monkeypatch):
     monkeypatch.setattr(sorted_runs, "LEAST_RECORDS", 10_000)
     monkeypatch.setattr(sorted_runs, "RECORD_BYTES", 2**30)
+    monkeypatch.setattr(sorted_runs, "VALUE_BYTES", 2**30)
     rng = np.random.default_rng(0)
     n_rows = 100_000
     column = rng.permutation(np.concatenate([np.arange(n_values), rng.integers(0, n_values, n_rows - n_values)]) / 7)

@@ -17,7 +17,7 @@ from spinney._types import CONTROL_SIZE, CONTROL_STOP, IS_CATEGORICAL
 from spinney.ensemble import boosting
 from spinney.ensemble.boosting import BoostedRows, Boosting, Constraints
 from spinney.ensemble.boosting_levels import LevelBoosting
-from spinney.ensemble.losses import make_loss
+from spinney.ensemble.loss_names import make_loss
 from spinney.ensemble.oob_stopping import OutOfBagCurve
 from spinney.scale.coded_blocks import BINS, CodedBlocks, write_blocks
 from spinney.scale.engine import DiskEngine

@@ -157,7 +157,7 @@ def test_the_plan_of_a_fit_from_disk_does_not_depend_on_the_number_of_rows():
         (spinney.GradientBoostingClassifier(max_leaf_nodes=None), "or change max_leaf_nodes=None without max_depth"),
         (spinney.GradientBoostingRegressor(loss="huber"), "or change loss='huber'"),
         (spinney.GradientBoostingRegressor(loss=(abs, abs)), "or change loss, two functions of all rows"),
-        (spinney.GradientBoostingClassifier(checkpoint="run"), "or change checkpoint"),
+        (spinney.GradientBoostingClassifier(drop_rate=0.1), "or change drop_rate"),
     ],
     ids=str,
 )
@@ -223,3 +223,52 @@ def test_a_target_that_no_loss_learns_from_is_told():
         spinney.GradientBoostingRegressor().fit(Scan(weightless, "y", weight="w", memory=10**9))
     with pytest.raises(ValueError, match="must hold numbers for a regression"):
         spinney.GradientBoostingRegressor().fit(Scan(make_table(5000), "y", memory=10**9))
+
+
+def stop_after(n_rounds):
+    def stop(iteration, _):
+        if iteration == n_rounds:
+            raise KeyboardInterrupt
+
+    return stop
+
+
+@pytest.mark.parametrize(("begins", "ends"), [("disk", "disk"), ("memory", "disk"), ("disk", "memory")])
+@pytest.mark.parametrize("n_rows", [9000, 70_000])
+def test_a_fit_that_was_cut_short_goes_on_from_disk_or_from_memory(begins, ends, n_rows, tmp_path, monkeypatch):
+    table = make_table(n_rows, target="three")
+    weight = table["w"].to_numpy() * (np.arange(n_rows) % 5 > 0)
+    table = table.set_column(table.column_names.index("w"), "w", [weight])
+    model = spinney.GradientBoostingClassifier(subsample=0.7, n_estimators=5, max_leaf_nodes=6, random_state=0)
+    block_rows = 4096 if n_rows < 65_536 else 65_536
+    scanned = Scan(table, "y", weight="w", drop=["g"], memory=10**9, block_rows=block_rows)
+    expected = model_bytes(clone(model).fit(scanned), tmp_path)
+    kept = clone(model).set_params(checkpoint=tmp_path / "run")
+    monkeypatch.setattr(plan, "fits", lambda plan: begins == "memory" or plan.by_levels)
+    with pytest.raises(KeyboardInterrupt):
+        kept.fit(scanned, callbacks=stop_after(3))
+    assert (tmp_path / "run").exists()
+    seen = []
+    monkeypatch.setattr(plan, "fits", lambda plan: ends == "memory" or plan.by_levels)
+    kept.fit(scanned, callbacks=lambda iteration, _: seen.append(iteration))
+    assert seen == [3, 4, 5]  # the third was cut short before it was judged
+    assert model_bytes(kept.set_params(checkpoint=None), tmp_path) == expected
+    assert not (tmp_path / "run").exists()
+    others = Scan(make_table(n_rows, seed=5, target="three"), "y", weight="w", drop=["g"], memory=10**9)
+    monkeypatch.setattr(plan, "fits", lambda plan: plan.by_levels)
+    kept.set_params(checkpoint=tmp_path / "run")
+    with pytest.raises(KeyboardInterrupt):
+        kept.fit(scanned, callbacks=stop_after(3))
+    with pytest.raises(ValueError, match="is of another fit: X or y differ"):
+        kept.fit(others)
+
+
+def test_where_memory_is_short_fewer_blocks_are_worked_on_at_a_time():
+    columns = list(Scan(make_table(50), "y").read()._layout.columns)
+    model = spinney.GradientBoostingClassifier(n_jobs=8)
+    found = [plan.make_plan(model, columns, 10**8, 0, limit << 20) for limit in (1000, 280, 210)]
+    assert found[0].n_workers == 8
+    assert 1 < found[1].n_workers < 8
+    assert found[1].peak_bytes <= 280 << 20
+    assert found[2].n_workers == 1
+    assert found[2].peak_bytes > 210 << 20  # which is refused

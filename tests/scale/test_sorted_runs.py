@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from spinney import _jit
 from spinney.scale import sorted_runs
 from spinney.scale.column_cuts import cut_sorted
-from spinney.scale.sorted_runs import RECORD_BYTES, SortedRuns, merge_runs
+from spinney.scale.sorted_runs import RECORD_BYTES, SortedRuns
 from spinney.table.binning import cut_columns
 
 FLOATS = st.one_of(
@@ -19,14 +19,13 @@ FLOATS = st.one_of(
 )
 
 
-def sort_all(folder, blocks, weights=None, memory=1):
-    """All blocks in order; the runs that it took."""
+def add_all(folder, blocks, weights=None, memory=1):
+    """Runs that all blocks have been added to."""
     names = iter(range(10**6))
-    runs = SortedRuns(memory, lambda: folder / f"run-{next(names)}")
+    runs = SortedRuns(memory, lambda: folder / f"run-{next(names)}", has_mass=weights is not None)
     for i, block in enumerate(blocks):
         runs.add(block, None if weights is None else weights[i])
-    n_runs = len(runs.runs)
-    return runs.merge(), n_runs
+    return runs
 
 
 @given(
@@ -34,15 +33,16 @@ def sort_all(folder, blocks, weights=None, memory=1):
     is_weighted=st.booleans(),
     least=st.integers(4, 40),
     piece=st.integers(1, 9),
+    dtype=st.sampled_from([np.float32, np.float64]),
     data=st.data(),
 )
-@settings(max_examples=150)
-def test_runs_are_what_sorting_all_gives(blocks, is_weighted, least, piece, data, tmp_path_factory):
-    blocks = [np.array(block, np.float64) for block in blocks]
+@settings(max_examples=200)
+def test_runs_are_what_sorting_all_gives(blocks, is_weighted, least, piece, dtype, data, tmp_path_factory):
+    blocks = [np.array(block, dtype) for block in blocks]
     weights = [
         np.array(data.draw(st.lists(st.integers(0, 9), min_size=len(b), max_size=len(b))), np.int64) for b in blocks
     ]
-    whole = np.concatenate(blocks)
+    whole = np.concatenate(blocks).astype(np.float64)
     values, place = np.unique(whole + 0.0, return_inverse=True)
     mass = np.zeros(len(values), np.int64)
     np.add.at(mass, place, np.concatenate(weights) if is_weighted else 1)
@@ -50,25 +50,27 @@ def test_runs_are_what_sorting_all_gives(blocks, is_weighted, least, piece, data
         patch.setattr(sorted_runs, "LEAST_RECORDS", least)
         patch.setattr(sorted_runs, "LEAST_PIECE", piece)
         folder = tmp_path_factory.mktemp("runs")
-        merged, n_runs = sort_all(folder, blocks, weights if is_weighted else None)
-        assert n_runs == 0 or len(values) > least // 2  # few values never go to the disk
-        found = [*merged.pieces()]
+        runs = add_all(folder, blocks, weights if is_weighted else None)
+        found = [*runs.merge()]
+        assert bool(runs.runs) is any(folder.iterdir())
+        assert not runs.runs or len(whole) > least  # few rows never go to the disk
         assert np.concatenate([one.values for one in found]).tobytes() == values.tobytes()
         assert np.concatenate([one.mass for one in found]).tolist() == mass.tolist()
-        assert (merged.n_values, merged.total) == (len(values), mass.sum())
+        assert runs.total == mass.sum()
         for most in (2, 5, 30):
             if len(whole) and (not is_weighted or mass.sum()):
-                check_cuts(merged, whole, np.concatenate(weights) if is_weighted else np.ones(1, np.int64), most)
-        merged.remove()
-        assert [*folder.iterdir()] == []
+                runs = add_all(tmp_path_factory.mktemp("runs"), blocks, weights if is_weighted else None)
+                check_cuts(runs, whole, np.concatenate(weights) if is_weighted else np.ones(1, np.int64), most)
 
 
-def check_cuts(merged, column, weight, most):
+def check_cuts(runs, column, weight, most):
     """Cuts of the sorted values are those of the column in memory."""
     kernels = _jit.load_compiled()
     (cut,) = cut_columns(column[np.newaxis], [0], weight, most, kernels)
-    low, high = cut_sorted(merged, most, kernels)
+    low, high = cut_sorted(runs, most, kernels)
     assert (low.tobytes(), high.tobytes()) == (cut.low.tobytes(), cut.high.tobytes())
+    runs.remove()
+    assert runs.runs == []
 
 
 @pytest.mark.parametrize("kernels", [_jit.interpreted, _jit.load_compiled])
@@ -100,44 +102,47 @@ def peak_of(work):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("is_weighted", [False, True])
-def test_memory_does_not_grow_with_the_rows(is_weighted, tmp_path):
-    memory = 1 << 22
+@pytest.mark.parametrize("kind", ["distinct", "weighted", "half zero", "few"])
+def test_memory_does_not_grow_with_the_rows(kind, tmp_path):
+    memory, n_rows = 1 << 22, 1 << 13
     assert memory // RECORD_BYTES > sorted_runs.LEAST_RECORDS
 
     def work(n_blocks):
         rng = np.random.default_rng(0)
         names = iter(range(10**6))
-        folder = tmp_path / f"{n_blocks}"
-        folder.mkdir()
-        runs = SortedRuns(memory, lambda: folder / f"run-{next(names)}")
+        (folder := tmp_path / f"{n_blocks}").mkdir()
+        runs = SortedRuns(memory, lambda: folder / f"run-{next(names)}", has_mass=kind == "weighted")
         for _ in range(n_blocks):
-            runs.add(rng.random(1 << 13), rng.integers(1, 9, 1 << 13) if is_weighted else None)
-        n_values = sum(len(piece.values) for piece in runs.merge().pieces())
-        assert len(runs.runs) == 1
-        assert n_values == n_blocks << 13
+            values = rng.random(n_rows)
+            if kind == "half zero":
+                values[rng.random(n_rows) < 0.45] = 0.0
+            elif kind == "few":
+                values = np.floor(values * 10_000)
+            runs.add(values, rng.integers(1, 9, n_rows) if kind == "weighted" else None)
+        n_values = sum(len(piece.values) for piece in runs.merge())
+        assert bool(runs.runs) is (kind != "few")
+        assert n_values > (0.5 * n_blocks * n_rows if kind != "few" else 9_990)
 
-    few, many = peak_of(lambda: work(20)), peak_of(lambda: work(80))
+    few, many = peak_of(lambda: work(90)), peak_of(lambda: work(270))
     assert max(few, many) < memory
-    assert many < 1.05 * few
+    assert many < 1.1 * few
 
 
 def test_few_values_never_touch_the_disk(tmp_path):
     rng = np.random.default_rng(0)
     blocks = [rng.integers(0, 3000, 1 << 14).astype(np.float32) for _ in range(40)]
-    merged, n_runs = sort_all(tmp_path, blocks)
-    assert n_runs == 0
+    runs = add_all(tmp_path, blocks)
+    assert sum(len(piece.values) for piece in runs.merge()) == 3000
+    assert runs.runs == []
     assert [*tmp_path.iterdir()] == []
-    assert merged.n_values == 3000
 
 
-def test_a_run_that_is_cut_off_is_noticed(tmp_path):
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_a_run_that_is_cut_off_is_noticed(is_weighted, tmp_path):
     rng = np.random.default_rng(0)
-    merged, n_runs = sort_all(tmp_path, [rng.random(1 << 14) for _ in range(5)])
-    assert n_runs > 0
-    path = merged.run.path
+    blocks = [rng.random(1 << 14) for _ in range(5)]
+    runs = add_all(tmp_path, blocks, [np.full(1 << 14, 2) for _ in range(5)] if is_weighted else None)
+    path = runs.runs[0].path
     path.write_bytes(path.read_bytes()[:-16])
     with pytest.raises(OSError, match="was cut off while it was read"):
-        [*merged.pieces()]
-    with pytest.raises(OSError, match="was cut off while it was read"):
-        [*merge_runs([merged.run], 10)]
+        [*runs.merge()]

@@ -82,6 +82,38 @@ def test_sums_have_the_bits_of_a_walk(k, seed, n_rounds, n_raw, max_depth, dtype
     assert found.tobytes() == walk(forest, values, 3, 69, n_raw).tobytes()
 
 
+@pytest.mark.parametrize("k", ["compiled", "interpreted"])
+@given(st.integers(0, 2**32 - 1), st.integers(1, 20), st.integers(2, 5), st.booleans())
+def test_trees_of_a_round_that_ask_the_same_are_asked_once(k, seed, n_rounds, n_raw, is_one_other):
+    chance = SymmetricChance(seed, 0, max_depth=4)
+    trees = []
+    for _ in range(n_rounds):
+        tree = chance.tree()
+        said = [np.array([chance.leaf([]) for _ in range(tree.n_nodes)]) for _ in range(n_raw)]
+        trees += [replace(tree, threshold=np.where(tree.is_leaf, values, tree.threshold)) for values in said]
+    if is_one_other:
+        trees[-1] = chance.tree()
+    forest = join_trees(trees)
+    kernels = _jit.load_compiled() if k == "compiled" else _jit.interpreted()
+    laid = forest.symmetric(forest.symmetric_nodes, np.dtype(float), kernels, n_raw=n_raw)
+    same = (
+        [
+            np.array_equal(getattr(trees[-1], part)[~trees[-1].is_leaf], getattr(trees[-2], part)[~trees[-2].is_leaf])
+            for part in ("test", "threshold")
+        ]
+        if trees[-1].n_nodes == trees[-2].n_nodes
+        else [False]
+    )
+    if not is_one_other:
+        assert laid.trees.is_shared
+    elif not all(same):
+        assert not laid.trees.is_shared
+    values = chance.rows(70, np.float64)
+    found = np.zeros((n_raw, 70))
+    predict.score_at_once(forest, range(len(forest)), values, 0, 70, found, kernels, n_raw=n_raw)
+    assert found.tobytes() == walk(forest, values, 0, 70, n_raw).tobytes()
+
+
 @pytest.mark.parametrize("share_missing", [0.0, 0.1])
 def test_more_rows_than_a_block_and_trees_from_the_middle(share_missing):
     rng = np.random.default_rng(0)
@@ -106,7 +138,7 @@ def test_few_thresholds_take_a_byte_and_254_of_them_do():
     for n, dtype in ((254, np.uint8), (255, np.uint16)):
         cuts = [replace(stump, threshold=np.where(stump.is_leaf, stump.threshold, i)) for i in range(n)]
         forest = join_trees(cuts)
-        laid = forest.symmetric(forest.symmetric_nodes, np.dtype(float), _jit.load_compiled())
+        laid = forest.symmetric(forest.symmetric_nodes, np.dtype(float), _jit.load_compiled(), n_raw=1)
         assert laid.trees.rank.dtype == dtype
         values = np.full((64, forest.n_features), np.nan)
         values[:60] = np.linspace(-1.0, n, 60)[:, None]

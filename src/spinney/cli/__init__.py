@@ -15,6 +15,7 @@
 | `trees.py` | `spinney tree`, `spinney trace`, `spinney prune` |
 | `about.py` | `spinney datasets`, `spinney warmup`, `spinney doctor` |
 | `tables.py` | DATA, and the options `--target`, `--task`, `--drop`, `--keep` |
+| `many_files.py` | DATA that is a folder, a pattern, an address or a store |
 | `methods.py` | methods by name, and `--set` |
 | `output.py` | what is printed and written; `--json`, `--force` |
 | `report.py` | where a report goes; `--report`, `--no-report` |

@@ -11,9 +11,10 @@ import click
 from spinney.cli.clusters import ClusterOptions, dask_option, train_on_cluster, workers_option
 from spinney.cli.group import Problem
 from spinney.cli.inspection import count_parts, list_trees
+from spinney.cli.many_files import is_many
 from spinney.cli.methods import METHODS, find_bag_score, find_method, make_estimator, read_settings
 from spinney.cli.output import check_new, force_option, json_option, print_json, print_pairs
-from spinney.cli.scans import ScanOptions, is_many, memory_option, train_scan
+from spinney.cli.scans import ScanOptions, memory_option, train_scan
 from spinney.cli.tables import (
     TrainingTable,
     drop_option,

@@ -88,10 +88,11 @@ def open_model(path: str, *, is_whole: bool = False) -> LoadedModel:
 
 
 def open_rows(path: str, loaded: LoadedModel) -> Batches:
-    """A file, stdin or an embedded table in batches; whole, with kinds guessed, where the model knows no columns."""
+    """A file, several, a store, stdin or an embedded table in batches; whole where the model knows no columns."""
     from pathlib import Path
 
     from spinney import datasets
+    from spinney.cli.many_files import is_many, open_many
     from spinney.cli.stdin import as_file, naming
     from spinney.cli.tables import open_data
     from spinney.table.prediction_batches import Batches, open_batches
@@ -101,6 +102,8 @@ def open_rows(path: str, loaded: LoadedModel) -> Batches:
         table = open_data(path).table
         rows = iter([table] if table.num_rows else [])
         return Batches(table.column_names, is_text=False, rows=rows, n_rows=table.num_rows)
+    if is_many(path):
+        return open_many(path)
     place = as_file(path)
     with naming(place, path):
         batches = open_batches(place)
@@ -215,8 +218,8 @@ def predict(
 ) -> None:
     """Predict the rows of DATA with a MODEL file.
 
-    DATA is read and predicted in batches, however long it is. Columns are found by name; those that the model does not
-    know are ignored.
+    DATA is a file, a folder of files, a pattern in quotes or a store. It is read and predicted in batches, however long
+    it is. Columns are found by name; those that the model does not know are ignored.
     """
     if out is not None:
         check_new(out, force=force)
@@ -333,7 +336,8 @@ def open_sink(out: str | None) -> Iterator[Callable[[pa.Table], None]]:
 def evaluate(model: str, data: str, target: str | None, as_json: bool) -> None:
     """Score a MODEL file on rows with known true values.
 
-    The rows of DATA should not be those that it was trained on.
+    DATA is a file, a folder of files, a pattern in quotes or a store, read in batches. Its rows should not be those
+    that the model was trained on.
     """
     import numpy as np
 

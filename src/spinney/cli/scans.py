@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -36,12 +35,6 @@ class ScanOptions(NamedTuple):
     drop: tuple[str, ...]
     memory: str | None
     out: str
-
-
-def is_many(data: str) -> bool:
-    """Whether DATA is a folder, a pattern of files, or an address."""
-    place = Path(data)
-    return "://" in data or place.is_dir() or (not place.exists() and glob.has_magic(data))
 
 
 @click.command()

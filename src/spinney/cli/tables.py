@@ -56,12 +56,15 @@ class TrainingTable(NamedTuple):
 
 
 def open_data(path: str) -> OpenedTable:
-    """The table in a file or, for `-`, in stdin; or the embedded one of this name."""
+    """The table in a file, in several, in a store or, for `-`, in stdin; or the embedded one of this name."""
     from spinney import datasets, read_table
+    from spinney.cli.many_files import is_many, read_many
     from spinney.cli.stdin import NAME, as_file, naming
 
     if not Path(path).exists() and path in datasets.names():
         return OpenedTable(path, datasets.load(path), datasets.source(path).target, None)
+    if is_many(path):
+        return OpenedTable(path, *read_many(path))
     place = as_file(path)
     with naming(place, path):
         return OpenedTable(NAME if path == "-" else path, read_table(place), None, describe_form(place))

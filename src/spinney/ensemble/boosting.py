@@ -33,7 +33,7 @@ from spinney.tree.forest import Forest, starts
 from spinney.tree.predict import add_votes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -462,6 +462,15 @@ class Boosting(BoostedTrees):
             return math.nan
         weight = None if len(self.weight) == 1 else self.weight[rows]
         return self.loss.value(self.y[rows], weight, np.ascontiguousarray(self.raw[:, rows]))
+
+    def change_scores(self, pieces: Iterable[tuple[int, Callable[[Floats], None]]]) -> None:
+        """Have the scores (n_raw, n) of so many rows changed, then those of the next."""
+        first = 0
+        for n, change in pieces:
+            scores = np.ascontiguousarray(self.raw[:, first : first + n])
+            change(scores)
+            self.raw[:, first : first + n] = scores
+            first += n
 
     def train_loss(self) -> float:
         """The mean loss of all rows by the scores so far."""

@@ -29,6 +29,8 @@ from spinney.table.row_sums import SUM_BLOCK
 from spinney.tree.levels import CODES, NODE, SUMS, WEIGHT, Adding, LevelGrowth, RootSums, add_fields
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from numpy.typing import NDArray
 
     from spinney.ensemble.losses import Loss
@@ -300,6 +302,11 @@ class LevelBoosting(BoostedTrees):
     def close(self) -> None:
         """Nothing is left to be ended here: whoever has made the engine ends it."""
 
+    def change_scores(self, pieces: Iterable[tuple[int, Callable[[Floats], None]]]) -> None:
+        """Have the scores (n_raw, n) of so many rows changed, then those of the next."""
+        self.engine.change(RAW, pieces)
+        self.sizes = None
+
     def train_loss(self) -> float:
         """The mean loss of all rows by the scores so far."""
         return self.last_loss
@@ -352,7 +359,8 @@ class LevelBoosting(BoostedTrees):
             growth.weight_shift,
         )
         packed: PackedRoot = engine.add(task, [CODES, *rows.reads(k)], control)
-        settings = growth.settings(units, packed.largest, self.min_weight, len(growth.table.used), math.inf, seed)
+        likely, n_used = self.likely_gain[k], len(growth.table.used)
+        settings = growth.settings(units, packed.largest, self.min_weight, n_used, likely, seed)
         n_nodes = growth.grow(packed.root, settings, control)
         self.likely_gain[k] = growth.least_gain()
         scale, n_grown = leaf_units(sum_g, sum_h), len(growth.target)

@@ -10,7 +10,7 @@ import os
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -20,13 +20,15 @@ from spinney.ensemble.boosting import Constraints
 from spinney.ensemble.boosting_levels import LevelBoosting
 from spinney.ensemble.initial_score import find_start_by_blocks
 from spinney.ensemble.rounds import Monitor, StoppingRule
+from spinney.estimators.boosting_checkpoint import open_rounds
 from spinney.estimators.boosting_data import BoostingData
 from spinney.estimators.boosting_parts import join_curves
 from spinney.estimators.cart import count_features
 from spinney.estimators.checks import check_monotone, draw_seed, open_x
+from spinney.estimators.fingerprints import fingerprint_blocks
 from spinney.estimators.interactions import check_interactions
 from spinney.estimators.round_scores import name_score
-from spinney.estimators.rows_on_disk import read_rows
+from spinney.estimators.rows_on_disk import LabelBlocks, read_rows
 from spinney.estimators.training import make_legend
 from spinney.model.boosted_scores import begin_raw
 from spinney.scale.block_coding import bin_blocks
@@ -45,13 +47,11 @@ if TYPE_CHECKING:
     from spinney.scale.coded_blocks import CodedBlocks
     from spinney.scale.plan import FitPlan
     from spinney.scale.store import Store
+    from spinney.scale.stored_table import StoredTable
     from spinney.tree.boost import BoostParams
 
 MOST_LEAVES = 31  # that "auto" gives
-SORTED_LOSSES = (  # whose leaves are quantiles of rows, or whose rows are compared with each other
-    *("absolute_error", "huber", "quantile"),
-    *("lambdarank", "cox", "aft"),
-)
+LOSSES = ("squared_error", "poisson", "gamma", "tweedie", "log_loss", "exponential")  # a sum over rows, in any order
 CUT_SHARE = 4  # one part of the memory in so many is for the values of columns that are cut
 
 
@@ -69,7 +69,7 @@ class LevelRequest(NamedTuple):
 
 def plan_levels(model: Any) -> LevelGrowing:
     """How many nodes are open at once, and what rows in memory are needed for."""
-    return LevelGrowing(count_open(model), find_gap(model))
+    return LevelGrowing(count_open(model), int(model.max_bins or MAX_CODES), find_gap(model))
 
 
 def count_open(model: Any) -> int:
@@ -87,12 +87,11 @@ def find_gap(model: Any) -> str | None:
     if not isinstance(model.loss, str):
         return "loss, two functions of all rows"
     gaps = {
-        f"loss={model.loss!r}": model.loss in SORTED_LOSSES,
+        f"loss={model.loss!r}": model.loss not in LOSSES,
         "sampling='gradient'": model.sampling == "gradient",
         "drop_rate above 0": model.drop_rate > 0.0,
         "candidates='hessian'": model.candidates == "hessian",
         "max_leaf_nodes=None without max_depth": model.max_leaf_nodes is None and model.max_depth is None,
-        "checkpoint": model.checkpoint is not None,
         "warm_start=True": bool(model.warm_start) and hasattr(model, "_fitted"),
     }
     return next((name for name, is_gap in gaps.items() if is_gap), None)
@@ -122,16 +121,26 @@ def fit_by_levels(model: Any, store: Store, plan: FitPlan, request: LevelRequest
     """Fit a boosted model to a table on disk without holding its rows."""
     refuse_requests(model, request, plan)
     columns = open_x(model, store.columns(), is_fit=True)
-    table = read_columns(columns, model.categorical_features, model.date_features)
-    rows, loss = read_rows(model, store, model._make_loss, find_folder(store))  # noqa: SLF001
+    table = cast("StoredTable", read_columns(columns, model.categorical_features, model.date_features))
+    labels = LabelBlocks(model, store)
+    rows, loss = read_rows(labels, model._make_loss, find_folder(store))  # noqa: SLF001
     try:
         none = np.zeros(0)
         data = BoostingData(None, table, none, None, None, loss, rows.factors)
         hashes = model._hash_data(data)  # noqa: SLF001
         hashes["y"], hashes["sample_weight or class_weight"] = rows.marks
-        data.seed, data.exponent = draw_seed(model.random_state), rows.exponent
+        data.seed, data.is_used = draw_seed(model.random_state), rows.keep  # type: ignore[assignment]
+
+        def mark_rows() -> str:
+            return fingerprint_blocks(table, labels.targets(), model._labels)  # noqa: SLF001
+
+        open_rounds(model, data, hashes, None, mark_rows)
+        data.exponent = rows.exponent
         sets = [model._read_set(one, data) for one in request.given]  # noqa: SLF001
-        return LevelFit(model, data, rows, plan).run(sets, request, hashes)
+        fitted = LevelFit(model, data, rows, plan).run(sets, request, hashes)
+        if data.checkpoint is not None:
+            data.checkpoint.remove()
+        return fitted
     finally:
         rows.close()
 
@@ -169,6 +178,7 @@ class LevelFit:
         chosen["max_features"] = count_features(chosen["max_features"], size.n_features)
         params: BoostParams = model._boost_params(self.n_rows, data, chosen, self.rows.power)  # noqa: SLF001
         blocks = self.code(effort)
+        effort = effort._replace(most_workers=self.plan.n_workers)
         engine = DiskEngine(blocks, self.rows.files, effort.count_workers(model.n_jobs, self.rows.files.n_blocks))
         try:
             boosting = self.make_boosting(engine, blocks, params, effort)
@@ -192,7 +202,7 @@ class LevelFit:
         model, schema = self.model, self.data.table.schema
         assert self.plan.memory is not None
         blocks = bin_blocks(
-            self.data.table,  # type: ignore[arg-type]
+            cast("StoredTable", self.data.table),
             self.rows.fixed_weights(),
             None if model.max_bins is None else int(model.max_bins),
             effort.kernels,

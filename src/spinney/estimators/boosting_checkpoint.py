@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,15 +13,22 @@ from spinney.model.boosted_scores import add_rounds
 from spinney.model.container import BrokenFileError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
     from spinney.ensemble.boosting import Boosting
     from spinney.ensemble.rounds import Curves, Monitor
     from spinney.estimators.boosting_data import BoostingData
     from spinney.estimators.checkpoints import Checkpoint
+    from spinney.table.sparse import Values
     from spinney.tree.forest import Forest
 
 
-def open_rounds(model: Any, data: BoostingData, hashes: dict[str, str], old: Any) -> None:
-    """Open the checkpoint of a fit, if it is to have one; hashes: of all but X."""
+def open_rounds(
+    model: Any, data: BoostingData, hashes: dict[str, str], old: Any, mark_rows: Callable[[], str] | None = None
+) -> None:
+    """Open the checkpoint of a fit, if it is to have one; hashes: of all but X; mark_rows: that of X and y on disk."""
     if model.checkpoint is not None and model.init is not None and not isinstance(model.init, str):
         raise ValueError(
             f"checkpoint keeps trees, and init={type(model.init).__name__} is another model to begin with: set one of "
@@ -28,7 +36,8 @@ def open_rounds(model: Any, data: BoostingData, hashes: dict[str, str], old: Any
         )
 
     def mark() -> dict[str, str]:
-        return {"X or y": fingerprint(data.table, data.y, model._labels), **hashes}  # noqa: SLF001
+        rows = fingerprint(data.table, data.y, model._labels) if mark_rows is None else mark_rows()  # noqa: SLF001
+        return {"X or y": rows, **hashes}
 
     data.checkpoint = open_checkpoint(model, data.seed, old, mark)
     if data.checkpoint is not None:
@@ -125,13 +134,13 @@ class KeptRounds:
 
     def add_scores(self, forest: Forest, n_rounds: int, data: BoostingData) -> None:
         """Add what the rounds say of all rows to their scores, block by block."""
-        rounds, raw, first = range(n_rounds), self.engine.raw, 0
-        for values in data.table.value_blocks(data.keep):
-            last = first + len(values)
-            scores = np.ascontiguousarray(raw[:, first:last])
-            add_rounds(forest, rounds, values, 0, len(values), scores)
-            raw[:, first:last] = scores
-            first = last
+        rounds = range(n_rounds)
+
+        def add(values: Values, raw: NDArray[np.float64]) -> None:
+            add_rounds(forest, rounds, values, 0, len(values), raw)
+
+        blocks = data.table.value_blocks(data.keep)
+        self.engine.change_scores((len(values), partial(add, values)) for values in blocks)
         for rows in self.monitor.evaluation_sets:
             add_rounds(forest, rounds, rows.values, 0, len(rows.values), rows.raw)
 

@@ -17,8 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
+    from spinney.scale.stored_table import StoredTable
     from spinney.table.ingest import Table
 
 HASHED_CELLS = 1 << 20  # of columns that are hashed at once: 8 MB
@@ -77,6 +80,42 @@ def fingerprint(table: Table, y: NDArray[Any], classes: tuple[Any, ...] | None =
         return whole.hexdigest()
     blocks.add(y)
     return blocks.join(meaning)
+
+
+def fingerprint_blocks(
+    table: StoredTable, targets: Iterable[NDArray[np.float64]], classes: tuple[Any, ...] | None = None
+) -> str:
+    """`fingerprint` of a table on disk, of which a column of one block is held at a time; targets: y in blocks."""
+    schema, n_rows = table.schema, table.n_rows
+    meaning = repr((n_rows, schema.n_features, schema.names, schema.levels, classes)).encode()
+    is_tree = has_blocks(n_rows, "")
+    pieces, first = [], 0
+    for columns in table.batches():
+        pieces.append((columns, first))
+        first += columns.n_rows
+    left, digests = iter(targets), []
+    y = np.zeros(0)
+    for lo in range(0, n_rows, HASHED_ROWS if is_tree else n_rows):
+        hi = min(lo + HASHED_ROWS, n_rows)
+        digest = hashlib.sha256(b"" if is_tree else meaning)
+        here = [(columns, at) for columns, at in pieces if at < hi and at + columns.n_rows > lo]
+        for j, features in enumerate(table.list_inputs()):
+            found = [
+                [part[max(lo - at, 0) : hi - at] for part in table.read_input(columns, j, features.start)]
+                for columns, at in here
+            ]
+            for parts in zip(*found, strict=True):
+                values = np.concatenate(parts, dtype=np.float64)
+                values[np.isnan(values)] = np.nan  # one bit pattern
+                digest.update(values.data)
+        while len(y) < hi - lo:
+            y = np.concatenate([y, next(left)])
+        digest.update(np.ascontiguousarray(y[: hi - lo]).data)
+        y = y[hi - lo :]
+        digests.append(digest)
+    if not is_tree:
+        return digests[0].hexdigest()
+    return TREE + hashlib.sha256(meaning + b"".join(digest.digest() for digest in digests)).hexdigest()
 
 
 class StreamedMark:

@@ -32,7 +32,7 @@ from spinney.table.fixed_point import fix_block, fix_weight_blocks
 from spinney.table.row_sums import ExactSum
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -202,14 +202,9 @@ class RowsOnDisk(NamedTuple):
             self.keep.files.close()  # type: ignore[attr-defined]
 
 
-def read_rows(model: Any, store: Store, loss_of: Any, folder: Path) -> tuple[RowsOnDisk, Loss]:
-    """Read target and weights of a store, and write those of the rows to learn from to files in a folder.
-
-    loss_of: gives the loss, once the classes are known.
-    """
-    labels = LabelBlocks(model, store)
-    factors = ClassFactors(labels)
-    loss: Loss = loss_of()
+def read_rows(labels: LabelBlocks, make_loss: Callable[[], Loss], folder: Path) -> tuple[RowsOnDisk, Loss]:
+    """Read target and weights of a store, and write those of the rows to learn from to files in a folder."""
+    store, factors, loss = labels.store, ClassFactors(labels), make_loss()
     greatest = [max(float(np.max(np.abs(y))), 0.0) for y in labels.targets()]
     exponent = find_exponent(np.array([max(greatest)]), loss)
     files = RowFiles(folder, store.block_rows)

@@ -63,8 +63,14 @@ def give_rows(store: Store, plan: FitPlan) -> GivenRows:
 
 def unpack_evaluated(X: Any, y: Any, sample_weight: Any, kind: str) -> GivenRows:
     """Rows to evaluate on; of a scan or store its columns, target and weights. kind: what messages call the model."""
-    if not is_scanned(X) or y is not None:
+    if not is_scanned(X):
         return GivenRows(X, y, sample_weight)
+    if y is not None or sample_weight is not None:
+        extra = "y" if y is not None else "weights"
+        raise ValueError(
+            f"the rows to evaluate on are a {type(X).__name__.lower()}, which names its columns itself: leave out "
+            f"their {extra}"
+        )
     store = open_rows(X, kind)
     return GivenRows(store.columns(), to_array(store.read_target()), store.read_weight())
 

@@ -3,6 +3,7 @@
     scan ──► source (table/sources.py) ──write_store──► folder: schema.json, values.bin ──► Store
     Store ──open_columns──► columns read one at a time ──► the table that every estimator is fitted on
     Store ──bin_blocks──► CodedBlocks: codes on disk, which need no memory that grows with the rows
+    CodedBlocks, RowFiles ──► DiskEngine: what boosting by levels runs its tasks on, where memory is short
 
 | file | holds |
 |---|---|
@@ -18,6 +19,9 @@
 | `block_coding.py` | from a table on disk to its codes on disk |
 | `block_bundles.py` | features of such codes that share a byte |
 | `work_folders.py` | folders that are being written, and what killed processes have left of theirs |
+| `row_files.py` | what is known of rows while a model grows from disk |
+| `engine.py` | tasks mapped over blocks on disk, and their sums |
+| `stored_rows.py` | the rows of a store as tables of Arrow |
 | `code_shelf.py` | codes of a table, kept in its store for the next fit |
 | `spilling.py` | sources that can be read once or are elsewhere, written to a folder first |
 | `addresses.py` | files behind an address, found and fetched by fsspec |

@@ -67,7 +67,7 @@ def sample_blocks(bins: CodedBlocks) -> NDArray[np.uint8]:
     """Every so many-th row of all."""
     step = sample_step(bins.n_rows)
     return np.concatenate(
-        [bins.read(k)[-(k * bins.block_rows) % step :: step] for k in range(bins.n_blocks)], dtype=np.uint8
+        [bins.read(k)[-(k * bins.block_rows) % step :: step].copy() for k in range(bins.n_blocks)], dtype=np.uint8
     )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 
 from spinney.scale.faults import writing
-from spinney.scale.sorted_runs import SortedRuns
+from spinney.scale.sorted_runs import SortedRuns, Weighed
 from spinney.scale.work_folders import open_temporary
 from spinney.table.binning import Cuts
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spinney.scale.sorted_runs import Sorted
     from spinney.scale.stored_table import StoredTable
     from spinney.scale.work_folders import WorkFolder
 
+N_VALUES = 4  # in the chain of `fill_more_bins`: these values and those behind them
 REMEDY = "set TMPDIR to a folder on a disk with more room, or allow more memory"
 
 
@@ -67,7 +67,8 @@ def cut_columns_on_disk(
                 )
                 cuts.append(Cuts(index, index, has_missing))
                 continue
-            runs = [SortedRuns(memory // len(features), files.make_path) for _ in features]
+            has_mass = len(weight) > 1
+            runs = [SortedRuns(memory // len(features), files.make_path, has_mass=has_mass) for _ in features]
             has_missing_part = [False] * len(features)
             for parts, mass in read_kept(table, j, features.start, weight, keep):
                 for i, values in enumerate(parts):
@@ -78,9 +79,8 @@ def cut_columns_on_disk(
                         has_missing_part[i] = True
                         runs[i].add(values[is_known], None if mass is None else mass[is_known])
             for one, lacks in zip(runs, has_missing_part, strict=True):
-                merged = one.merge()
-                cuts.append(Cuts(*cut_sorted(merged, most, kernels), lacks))
-                merged.remove()
+                cuts.append(Cuts(*cut_sorted(one, most, kernels), lacks))
+                one.remove()
     return cuts
 
 
@@ -126,21 +126,52 @@ def read_kept(
             yield parts, mass
 
 
-def cut_sorted(merged: Sorted, most: int, kernels: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The lowest and the highest value behind each code; the same array where each is one value."""
-    if merged.n_values <= most:
-        values = np.concatenate([piece.values for piece in merged.pieces()] or [np.empty(0)])
-        return values, values
+def cut_sorted(runs: SortedRuns, most: int, kernels: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The lowest and the highest value behind each code; the same array where each is one value.
+
+    A bin ends early where no more values follow than bins are to come. So the last values wait until it is known how
+    many they are; for those before them, as many as there can be bins is as good as any number.
+    """
     chain = np.empty(5, np.int64)
-    kernels.data.binning.start_chain(merged.total, merged.n_values, most, chain)
-    low, high = [], []
-    last_bin, last_value = -1, 0.0
-    for values, mass in merged.pieces():
-        bins = np.empty(len(mass), np.int64)
-        kernels.data.binning.fill_more_bins(mass, most, chain, bins)
-        begins = np.flatnonzero(np.diff(bins, prepend=last_bin))
-        before = np.append(last_value, values[:-1])  # the value before each
-        low.append(values[begins])
-        high.append(before[begins])
-        last_bin, last_value = int(bins[-1]), float(values[-1])
-    return np.concatenate(low), np.append(np.concatenate(high)[1:], last_value)
+    kernels.data.binning.start_chain(runs.total, 0, most, chain)
+    found = FoundBins()
+    waiting = Weighed(np.empty(0), np.empty(0, np.int64))
+    for piece in runs.merge():
+        values, mass = np.append(waiting.values, piece.values), np.append(waiting.mass, piece.mass)
+        n_known = max(len(values) - most, 0)
+        found.add(values[:n_known], fill(mass[:n_known], most, chain, kernels, n_behind=most))
+        waiting = Weighed(values[n_known:], mass[n_known:])
+    if not found.low:
+        return waiting.values, waiting.values
+    found.add(waiting.values, fill(waiting.mass, most, chain, kernels, n_behind=0))
+    return found.close()
+
+
+def fill(mass: NDArray[np.int64], most: int, chain: NDArray[np.int64], kernels: Any, *, n_behind: int) -> Any:
+    """The bins of some more values."""
+    bins = np.empty(len(mass), np.int64)
+    chain[N_VALUES] = len(mass) + n_behind
+    kernels.data.binning.fill_more_bins(mass, most, chain, bins)
+    return bins
+
+
+class FoundBins:
+    """The lowest and highest values of bins, found as these come."""
+
+    def __init__(self) -> None:
+        self.low: list[NDArray[np.float64]] = []
+        self.high: list[NDArray[np.float64]] = []
+        self.last_bin, self.last_value = -1, 0.0
+
+    def add(self, values: NDArray[np.float64], bins: NDArray[np.int64]) -> None:
+        """Take some more values, and their bins."""
+        if not len(values):
+            return
+        begins = np.flatnonzero(np.diff(bins, prepend=self.last_bin))
+        self.low.append(values[begins])
+        self.high.append(np.append(self.last_value, values[:-1])[begins])  # the value before each
+        self.last_bin, self.last_value = int(bins[-1]), float(values[-1])
+
+    def close(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The lowest and the highest value of each."""
+        return np.concatenate(self.low), np.append(np.concatenate(self.high)[1:], self.last_value)

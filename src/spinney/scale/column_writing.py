@@ -62,6 +62,7 @@ def write_columns(source: Source, roles: Mapping[str, str], folder: Path, block_
         Where `values.bin` and `schema.json` are to be.
     block_rows : int
     """
+    refuse_bare(source)
     columns = [make_column(name, role, source.types[name]) for name, role in roles.items()]
     writer = TableWriter(columns, BlockWriter(folder / VALUES), block_rows)
     with ReadingLine(source.n_rows) as line:
@@ -72,6 +73,15 @@ def write_columns(source: Source, roles: Mapping[str, str], folder: Path, block_
     write_layout(folder, layout)
     release_buffers()
     return layout
+
+
+def refuse_bare(source: Source) -> None:
+    """Refuse files of headers alone: all that can be said of their columns is that they hold nothing."""
+    if any(source.types.values()) or any(part.stamp is None for part in source.parts):
+        return
+    if next(source.read(source.names), None) is None:
+        others = f" nor have the {len(source.parts) - 1} files after it" if len(source.parts) > 1 else ""
+        raise ValueError(f"{source.parts[0].name} has no rows below its header,{others}".rstrip(","))
 
 
 def release_buffers() -> None:

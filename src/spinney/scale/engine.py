@@ -17,7 +17,7 @@ from spinney._types import CONTROL_STOP
 from spinney.tree.levels import CODES, Part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from concurrent.futures import Future
 
     from numpy.typing import NDArray
@@ -43,6 +43,7 @@ class DiskEngine:
         self.blocks, self.files, self.n_workers = blocks, files, n_workers
         self.turns = threading.Semaphore(n_workers)
         self.pool = ThreadPoolExecutor(n_workers + 1)
+        self.here = threading.local()
 
     def map(self, task: Task, reads: Sequence[str], control: NDArray[np.int64] | None = None) -> Iterator[Any]:
         """What a task gives for each part, in their order; what it writes is kept under its names."""
@@ -71,14 +72,29 @@ class DiskEngine:
             total = task.join(total, found)
         return total
 
+    def change(self, name: str, pieces: Iterable[tuple[int, Callable[[NDArray[Any]], None]]]) -> None:
+        """Have an array of so many rows changed in place, then that of the next, whatever blocks they are in."""
+        first = 0
+        for n, change in pieces:
+            values = self.files.read_span(name, first, n)
+            change(values)
+            self.files.write_span(name, first, values)
+            first += n
+
     def _work(self, task: Task, reads: Sequence[str], k: int) -> Any:
-        arrays = {name: self.blocks.read(k) if name == CODES else self.files.read(name, k) for name in reads}
+        arrays = {name: self._read_codes(k) if name == CODES else self.files.read(name, k) for name in reads}
         part = Part(k * self.files.block_rows, self.files.rows_of(k), arrays)
         with self.turns:
             kept, found = task(part)
         for name, values in kept.items():
             self.files.write(name, k, values)
         return found
+
+    def _read_codes(self, k: int) -> NDArray[np.uint8]:
+        """The codes of a block, in memory that this thread has for them: no task keeps what it is given."""
+        if not hasattr(self.here, "codes"):
+            self.here.codes = np.empty((self.blocks.block_rows, self.blocks.stride), np.uint8)
+        return self.blocks.read(k, self.here.codes)
 
     def close(self) -> None:
         """End the threads, and give the space of the files back."""

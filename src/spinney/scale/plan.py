@@ -41,6 +41,7 @@ class LevelGrowing(NamedTuple):
     """How a method grows trees from disk, a level of a tree by a pass over the codes."""
 
     n_open: int  # nodes that may be split at once
+    most_codes: int  # of a number
     gap: str | None = (
         None  # a parameter, as the user writes it, that rows in memory are needed for; None: there is none
     )
@@ -64,7 +65,8 @@ class FitPlan(NamedTuple):
     memory : int or None
         The limit.
     n_workers : int
-        Trees that grow side by side, each on rows of its own: fewer where memory is short. Models do not depend on it.
+        Trees that grow side by side, each on rows of its own, or blocks of rows that are worked on: fewer where memory
+        is short. Models do not depend on it.
     by_levels : bool
         Whether codes and all that is known of the rows stay on disk, since memory cannot hold them: one pass over the
         codes for each level of a tree. Models do not depend on it.
@@ -126,8 +128,14 @@ def level_bytes(growing: LevelGrowing, columns: list[StoredColumn], n_scores: in
     n_features = count_features(columns)
     n_levels = [len(column.values) for column in columns if column.kind == CATEGORIES]
     n_sums = n_features * HISTOGRAM_STRIDE + sum(n for n in n_levels if n > MOST_NARROW)
+    if growing.most_codes > MOST_NARROW:
+        n_sums += (n_features - len(n_levels)) * growing.most_codes
     n_histograms = NODE_HISTOGRAMS * growing.n_open + (n_workers + 2) * growing.n_open
-    row = 2 * lay_out([max(n_levels, default=1)] * n_features)[2] + LEVEL_ROW_BYTES + SCORE_BYTES * n_scores
+    row = (
+        2 * lay_out([max(n_levels, default=growing.most_codes)] * n_features)[2]
+        + LEVEL_ROW_BYTES
+        + SCORE_BYTES * n_scores
+    )
     return READING_BYTES + 8 * n_histograms * n_sums + (n_workers + 2) * BLOCK_ROWS * row
 
 
@@ -160,8 +168,22 @@ def make_plan(
         return plan
     if levels.gap is not None:
         return plan._replace(gap=levels.gap)
-    least = level_bytes(levels, features, n_scores) + BLOCK_ROWS * count_row_bytes(columns)
-    return plan._replace(by_levels=True, peak_bytes=least)
+    return plan_levels(plan, levels, columns, n_scores, getattr(estimator, "n_jobs", 1))
+
+
+def plan_levels(
+    plan: FitPlan, levels: LevelGrowing, columns: list[StoredColumn], n_scores: int, n_jobs: int | None
+) -> FitPlan:
+    """The plan of a fit from disk, in place of one that memory cannot hold: by as many threads as it has room for."""
+    assert plan.n_rows is not None
+    assert plan.memory is not None
+    features = [column for column in columns if column.role == "feature"]
+    block = BLOCK_ROWS * count_row_bytes(columns)
+    n_workers = count_workers(n_jobs, -(-plan.n_rows // BLOCK_ROWS), LONG)
+    while n_workers > 1 and level_bytes(levels, features, n_scores, n_workers) + block > plan.memory:
+        n_workers -= 1
+    peak = level_bytes(levels, features, n_scores, n_workers) + block
+    return plan._replace(by_levels=True, peak_bytes=peak, n_workers=n_workers)
 
 
 def fits(plan: FitPlan) -> bool:
@@ -177,7 +199,7 @@ def refuse_beyond(plan: FitPlan, name: str) -> None:
     if plan.by_levels:
         raise ValueError(
             f"{name} needs {needs} to grow trees of {plan.n_features} features from disk, and memory={limit}: raise "
-            "it, drop columns, or allow fewer leaves"
+            "it, drop columns, or allow fewer leaves or bins"
         )
     if plan.gap is not None:
         raise ValueError(

@@ -16,7 +16,7 @@ import numpy as np
 from spinney.scale.faults import writing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -91,6 +91,25 @@ class RowFiles:
                 raise OSError(f"{self.folder}: rows that were written there have gone: look at the disk")
             view, at = view[n:], at + n
         return values
+
+    def read_span(self, name: str, first: int, n_rows: int) -> NDArray[Any]:
+        """Rows that follow each other, from one block or more."""
+        parts = [self.read(name, k)[..., inside] for k, inside, _ in self._cut(first, n_rows)]
+        return np.concatenate(parts, axis=-1)
+
+    def write_span(self, name: str, first: int, values: NDArray[Any]) -> None:
+        """Write rows that follow each other, to one block or more."""
+        for k, inside, mine in self._cut(first, values.shape[-1]):
+            block = self.read(name, k)
+            block[..., inside] = values[..., mine]
+            self.write(name, k, block)
+
+    def _cut(self, first: int, n_rows: int) -> Iterator[tuple[int, slice, slice]]:
+        """The blocks of some rows: which of their rows, and of the rows asked for."""
+        for k in range(first // self.block_rows, -(-(first + n_rows) // self.block_rows)):
+            begin = k * self.block_rows
+            lo, hi = max(first, begin), min(first + n_rows, begin + self.block_rows)
+            yield k, slice(lo - begin, hi - begin), slice(lo - first, hi - first)
 
     def view(self, name: str, convert: Callable[[NDArray[Any]], NDArray[Any]] | None = None) -> FileRows:
         """One number a row as what gives some that follow each other; convert: what is made of them."""

@@ -17,16 +17,16 @@ from spinney.scale.faults import writing
 from spinney.scale.layout import BLOCK_ROWS, FEATURE, GROUPS, TARGET, WEIGHT, is_store
 from spinney.scale.memory import read_bytes
 from spinney.scale.plan import FitPlan, make_plan
-from spinney.scale.spilling import is_lazy, is_read_once, spill_batches, spill_files, spill_lazy
+from spinney.scale.spilling import is_lazy, is_read_once, naming, spill_batches, spill_files, spill_lazy
 from spinney.scale.store import Store, refuse_array
 from spinney.scale.work_folders import WorkFolder, open_temporary
 from spinney.table.prediction_batches import BLOCK_BYTES
-from spinney.table.sources import list_files, open_source
+from spinney.table.sources import list_files, open_source, stamp_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from spinney.table.sources import Source
+    from spinney.table.sources import Source, Stamp
 
 
 def scan(
@@ -78,6 +78,8 @@ def scan(
     array([30.])
     """
     limit = read_bytes(memory)
+    if isinstance(source, list | tuple) and not source:
+        raise ValueError(f"source={source!r} names no files: give at least one path")
     if isinstance(source, str | os.PathLike) and is_store(Path(source)):
         given = {"target": target, "weight": weight, "groups": groups, "drop": drop or None}
         extra = [name for name, value in given.items() if value is not None]
@@ -118,6 +120,7 @@ class Scan:
         self._given = source
         self._block_rows, self._block_bytes = block_rows, block_bytes
         self._spilled: Store | None = None
+        self._stamps: dict[str, Stamp] = {}  # of the files that were read
 
     def __repr__(self) -> str:
         given = self._given
@@ -131,7 +134,7 @@ class Scan:
             raise TypeError(
                 f"{self!r} can be read once, and so not be pickled: keep its rows by store(path), and pickle that"
             )
-        return {**vars(self), "_spilled": None}
+        return {**vars(self), "_spilled": None, "_stamps": {}}
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         refuse_array(self)
@@ -197,7 +200,11 @@ class Scan:
         return Store(place, self.memory)
 
     def read(self) -> Store:
-        """The table on disk, in a temporary folder that goes when this object goes."""
+        """The table on disk, in a temporary folder that goes when this object goes.
+
+        It is read once; files that have changed since are refused, since a fit would not know them.
+        """
+        self._refuse_changed()
         if self._spilled is None:
             with writing(Path(tempfile.gettempdir()), "set TMPDIR to a folder on a disk with more room"):
                 folder = open_temporary()
@@ -211,12 +218,35 @@ class Scan:
 
     def _write(self, folder: Path) -> None:
         """Write the columns of the source to a folder; those that were read already are copied."""
+        self._refuse_changed()
         if self._spilled is not None:
             for path in self._spilled.path.iterdir():
                 shutil.copyfile(path, folder / path.name)
             return
         with self._open(folder) as source:
             write_columns(source, self._assign_roles(source), folder, self._block_rows)
+            if not is_address(self._given):  # whose copies go
+                self._stamps = {part.name: part.stamp for part in source.parts if part.stamp is not None}
+
+    def _refuse_changed(self) -> None:
+        """Refuse files that are not as they were when they were read, or are more or fewer."""
+        if self._spilled is None or not self._stamps or is_read_once(self._given):
+            return
+        given = self._given if isinstance(self._given, list | tuple) else [self._given]
+        now = {str(path): path for one in given for path in list_files(one)}
+        for name in [*self._stamps, *now]:
+            if name not in now or not now[name].exists():
+                fault = "is gone"
+            elif name not in self._stamps:
+                fault = "has come"
+            elif stamp_of(now[name]) != self._stamps[name]:
+                fault = "has changed"
+            else:
+                continue
+            raise ValueError(
+                f"{name} {fault} since this scan has read the table: call spinney.scan(...) anew to read it as it is "
+                "now; a store (`scan(...).store(path)`) would have kept it as it was"
+            )
 
     @contextlib.contextmanager
     def _open(self, folder: Path) -> Iterator[Source]:
@@ -237,8 +267,9 @@ class Scan:
         inside.mkdir()
         try:
             spill = spill_lazy if is_lazy(given) else spill_files if is_address(given) else spill_batches
-            paths = spill(given, inside)
-            yield open_source(paths, self._block_bytes)
+            names = spill(given, inside)
+            with naming(names):
+                yield open_source(list(names), self._block_bytes)
         finally:
             shutil.rmtree(inside, ignore_errors=True)
 

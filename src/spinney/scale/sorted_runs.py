@@ -1,10 +1,12 @@
 """The distinct values of a column in their order, with the weight of each, within a number of bytes.
 
-    rows as they come ──► sorted, equal ones added up ──► held, while they fit ──► one list
-                                                     └──► runs on disk ──► merged ──► one file, read piece by piece
+    rows as they come ──► sorted pieces ──► held, while they fit ──┬──► merged, piece by piece
+                                       └──► runs on disk ──────────┘
 
-A run is a file of records (value, mass), ascending, no value twice. Runs are merged without a heap: of the next records
-of each run, all up to the lowest last one can be put in order at once.
+A piece whose values hardly repeat is kept as values alone, repeats included, if every row weighs 1: that is a quarter
+of the bytes, and merged in a third of the time. Others are (value, mass), no value twice, so that a column of few
+values never goes to the disk. Merging needs no heap: of the next values of each run, all up to the lowest last one can
+be put in order at once.
 """
 
 from __future__ import annotations
@@ -20,9 +22,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 RECORD = np.dtype([("value", "<f8"), ("mass", "<i8")])
-RECORD_BYTES = 192  # of a record while it is joined with others: these, their order, and both again in that order
+VALUE_BYTES = 80  # of a value while it is sorted: with others that are held, in the order that they come and in its own
+RECORD_BYTES = 192  # the same with its mass
 LEAST_RECORDS = 1 << 14
-LEAST_PIECE = 512  # records of a run that are read at once: with more runs than that allows, some are merged first
+LEAST_PIECE = 512  # of a run that are read at once: with more runs than that allows, some are merged first
+MOST_DISTINCT = 0.5  # of the values of a piece, for them to be worth being added up
+
+
+class Piece(NamedTuple):
+    """Ascending values, and the mass of each; None: values may repeat, and each has mass 1."""
+
+    values: NDArray[Any]  # float32 or float64
+    mass: NDArray[np.int64] | None
+
+    def take(self, some: slice) -> Piece:
+        """Some of the values that follow each other."""
+        return Piece(self.values[some], None if self.mass is None else self.mass[some])
 
 
 class Weighed(NamedTuple):
@@ -32,11 +47,40 @@ class Weighed(NamedTuple):
     mass: NDArray[np.int64]
 
 
-class Run(NamedTuple):
-    """Records on disk."""
+class Run:
+    """A piece on disk."""
 
-    path: Path
-    n_records: int
+    def __init__(self, path: Path, pieces: Iterator[Piece]) -> None:
+        self.path, self.n_values = path, 0
+        with path.open("xb", buffering=0) as file:
+            for piece in pieces:
+                content = pack(piece)
+                self.dtype = content.dtype
+                view = content.view(np.uint8).data
+                while view:
+                    view = view[file.write(view) :]
+                self.n_values += len(content)
+
+    def read(self, first: int, n_values: int) -> Piece:
+        """Some values."""
+        wanted = min(n_values, self.n_values - first)
+        content = np.fromfile(self.path, self.dtype, wanted, offset=first * self.dtype.itemsize)
+        if len(content) != wanted:
+            raise OSError(f"{self.path} was cut off while it was read: leave the temporary files of a fit alone")
+        if self.dtype != RECORD:
+            return Piece(content, None)
+        return Piece(content["value"].copy(), content["mass"].copy())
+
+
+class HeldRun:
+    """A piece in memory, read as a run is."""
+
+    def __init__(self, piece: Piece) -> None:
+        self.piece, self.n_values = piece, len(piece.values)
+
+    def read(self, first: int, n_values: int) -> Piece:
+        """Some values."""
+        return self.piece.take(slice(first, first + n_values))
 
 
 class SortedRuns:
@@ -48,20 +92,29 @@ class SortedRuns:
         Bytes that they may take.
     make_path : callable
         The path of a new run.
+    has_mass : bool
+        Whether values come with a mass each; else each has mass 1.
+
+    Attributes
+    ----------
+    total : int
+        Mass of all values.
+    runs : list of Run
+        Those on disk.
     """
 
-    def __init__(self, memory: int, make_path: Callable[[], Path]) -> None:
-        self.most = max(memory // RECORD_BYTES, LEAST_RECORDS)
+    def __init__(self, memory: int, make_path: Callable[[], Path], *, has_mass: bool) -> None:
+        self.most = max(memory // (RECORD_BYTES if has_mass else VALUE_BYTES), LEAST_RECORDS)
         self.make_path = make_path
-        self.total = 0  # mass of all values
+        self.total = 0
         self.raw: list[tuple[NDArray[Any], NDArray[np.int64] | None]] = []
         self.n_raw = 0
-        self.held: list[Weighed] = []
+        self.held: list[Piece] = []
         self.n_held = 0
         self.runs: list[Run] = []
 
-    def add(self, values: NDArray[Any], mass: NDArray[np.int64] | None) -> None:
-        """Take known values (n,), float32 or float64, and the mass of each; None: 1."""
+    def add(self, values: NDArray[Any], mass: NDArray[np.int64] | None = None) -> None:
+        """Take known values (n,), float32 or float64, and the mass of each."""
         self.total += len(values) if mass is None else int(mass.sum())
         for lo in range(0, len(values), self.most):
             part = slice(lo, lo + self.most)
@@ -76,135 +129,118 @@ class SortedRuns:
             return
         values = np.concatenate([values for values, _ in self.raw])
         masses = [mass for _, mass in self.raw if mass is not None]
-        mass = np.concatenate(masses) if masses else None
         self.raw, self.n_raw = [], 0
-        self.held.append(weigh(values, mass))
-        self.n_held += len(self.held[-1].values)
+        self.hold(sort_values(values, np.concatenate(masses) if masses else None))
         if self.n_held > self.most:
-            self.held = [join(self.held)]
-            self.n_held = len(self.held[0].values)
+            weighed = [piece for piece in self.held if piece.mass is not None]
+            self.held = [piece for piece in self.held if piece.mass is None] + ([join(weighed)] if weighed else [])
+            self.n_held = sum(len(piece.values) for piece in self.held)
             if self.n_held > self.most // 2:
-                self.spill()
+                self.runs += [Run(self.make_path(), iter([piece])) for piece in self.held]
+                self.held, self.n_held = [], 0
 
-    def spill(self) -> None:
-        """Write what is held to a run."""
-        self.runs.append(self.write(iter(self.held)))
-        self.held, self.n_held = [], 0
+    def hold(self, piece: Piece) -> None:
+        """Hold a sorted piece."""
+        self.held.append(piece)
+        self.n_held += len(piece.values)
 
-    def write(self, pieces: Iterator[Weighed]) -> Run:
-        """A new run of pieces that follow each other."""
-        path, n_records = self.make_path(), 0
-        with path.open("xb", buffering=0) as file:
-            for values, mass in pieces:
-                records = np.empty(len(values), RECORD)
-                records["value"], records["mass"] = values, mass
-                view = records.view(np.uint8).data
-                while view:
-                    view = view[file.write(view) :]
-                n_records += len(values)
-        return Run(path, n_records)
-
-    def merge(self) -> Sorted:
-        """All values; nothing can be added afterwards."""
+    def merge(self) -> Iterator[Weighed]:
+        """All values in their order, with mass and no value twice, in pieces; nothing can be added afterwards."""
         self.sort()
-        if self.held:
-            self.held = [join(self.held)]
-        if not self.runs:
-            whole = self.held[0] if self.held else Weighed(np.empty(0), np.empty(0, np.int64))
-            return Sorted(whole, None, self.total, self.most)
-        if self.held:
-            self.spill()
-        while len(self.runs) > 1:
-            some = self.runs[: max(self.most // LEAST_PIECE, 2)]
-            joined = self.write(merge_runs(some, max(self.most // len(some), 1)))
+        most_runs = max(self.most // LEAST_PIECE, 2)
+        while len(self.runs) > most_runs:
+            some = self.runs[:most_runs]
+            joined = Run(self.make_path(), merge_runs(some, max(self.most // len(some), 1)))
             self.runs = [*self.runs[len(some) :], joined]
             for run in some:
                 run.path.unlink()
-        return Sorted(None, self.runs[0], self.total, self.most)
-
-
-class Sorted:
-    """The distinct values of a column in their order.
-
-    Attributes
-    ----------
-    n_values : int
-    total : int
-        Their mass.
-    """
-
-    def __init__(self, whole: Weighed | None, run: Run | None, total: int, n_at_once: int) -> None:
-        self.whole, self.run, self.total, self.n_at_once = whole, run, total, n_at_once
-        self.n_values = len(whole.values) if whole is not None else run.n_records if run is not None else 0
-
-    def pieces(self) -> Iterator[Weighed]:
-        """Values and masses, in pieces that follow each other; as often as asked for."""
-        if self.whole is not None:
-            yield self.whole
-        elif self.run is not None:
-            for first in range(0, self.n_values, self.n_at_once):
-                yield read_run(self.run, first, self.n_at_once)
+        parts: list[Run | HeldRun] = [*self.runs, *map(HeldRun, self.held)]
+        last = Weighed(np.empty(0), np.empty(0, np.int64))  # value of a piece: more of it may follow
+        for piece in merge_runs(parts, max(self.most // max(len(parts), 1), 1)):
+            whole = follow(last, add_up(piece))
+            yield Weighed(whole.values[:-1], whole.mass[:-1])
+            last = Weighed(whole.values[-1:], whole.mass[-1:])
+        yield last
 
     def remove(self) -> None:
-        """Remove the file."""
-        if self.run is not None:
-            self.run.path.unlink(missing_ok=True)
+        """Remove the runs."""
+        for run in self.runs:
+            run.path.unlink(missing_ok=True)
+        self.runs = []
 
 
-def weigh(values: NDArray[Any], mass: NDArray[np.int64] | None) -> Weighed:
-    """Sort known values, float32 or float64, and add up the masses of equal ones; None: 1 each."""
-    values = values + values.dtype.type(0.0)  # -0.0 becomes 0.0
-    if mass is None:
-        values.sort()
-        starts = find_starts(values)
-        return Weighed(values[starts].astype(np.float64), np.diff(starts, append=len(values)))
-    order = np.argsort(values)
-    values = values[order]
-    starts = find_starts(values)
-    return Weighed(values[starts].astype(np.float64), np.add.reduceat(mass[order], starts))
+def pack(piece: Piece) -> NDArray[Any]:
+    """A piece as it stands in a file."""
+    if piece.mass is None:
+        return np.ascontiguousarray(piece.values)
+    records = np.empty(len(piece.values), RECORD)
+    records["value"], records["mass"] = piece
+    return records
 
 
-def join(parts: Sequence[Weighed]) -> Weighed:
-    """Several lists as one."""
-    if len(parts) == 1:
-        return parts[0]
-    values = np.concatenate([part.values for part in parts])
-    order = np.argsort(values, kind="stable")  # finds what is sorted already
-    values = values[order]
-    starts = find_starts(values)
-    mass = np.concatenate([part.mass for part in parts])[order]
-    return Weighed(values[starts], np.add.reduceat(mass, starts))
+def sort_values(values: NDArray[Any], mass: NDArray[np.int64] | None) -> Piece:
+    """Sort known values, float32 or float64, which are spoilt."""
+    values += values.dtype.type(0.0)  # -0.0 becomes 0.0
+    if mass is not None:
+        order = np.argsort(values)
+        return Piece(*add_up(Piece(values[order], mass[order])))
+    values.sort()
+    n_distinct = 1 + np.count_nonzero(values[1:] != values[:-1])
+    return Piece(values, None) if n_distinct > MOST_DISTINCT * len(values) else Piece(*add_up(Piece(values, None)))
 
 
-def find_starts(values: NDArray[Any]) -> NDArray[np.int64]:
-    """Where each of the distinct values of a sorted array begins; there is at least one."""
+def add_up(piece: Piece) -> Weighed:
+    """The same with equal values as one."""
+    values, mass = piece
     is_new = np.empty(len(values), np.bool_)
-    is_new[0] = True
+    is_new[:1] = True
     np.not_equal(values[1:], values[:-1], out=is_new[1:])
-    return np.flatnonzero(is_new)
+    starts = np.flatnonzero(is_new)
+    if mass is None:
+        mass = np.diff(starts, append=len(values))
+    elif len(starts) < len(values):
+        mass = np.add.reduceat(mass, starts)
+    return Weighed(values[starts].astype(np.float64), mass)
 
 
-def read_run(run: Run, first: int, n_records: int) -> Weighed:
-    """Some records of a run."""
-    wanted = min(n_records, run.n_records - first)
-    records = np.fromfile(run.path, RECORD, wanted, offset=first * RECORD.itemsize)
-    if len(records) != wanted:
-        raise OSError(f"{run.path} was cut off while it was read: leave the temporary files of a fit alone")
-    return Weighed(records["value"].copy(), records["mass"].copy())
+def join(pieces: Sequence[Piece]) -> Piece:
+    """Several pieces as one: with masses, and then no value twice, unless all are without."""
+    if len(pieces) == 1:
+        return pieces[0]
+    values = np.concatenate([piece.values for piece in pieces])
+    if all(piece.mass is None for piece in pieces):
+        values.sort(kind="stable")  # finds what is sorted already
+        return Piece(values, None)
+    masses = [np.ones(len(p.values), np.int64) if p.mass is None else p.mass for p in pieces]
+    order = np.argsort(values, kind="stable")
+    return Piece(*add_up(Piece(values[order], np.concatenate(masses)[order])))
 
 
-def merge_runs(runs: Sequence[Run], n_at_once: int) -> Iterator[Weighed]:
-    """The records of several runs as one, piece by piece; n_at_once: records of each that are held."""
-    heads = [read_run(run, 0, n_at_once) for run in runs]
+def follow(last: Weighed, piece: Weighed) -> Weighed:
+    """Two pieces as one, the first of one value or none, which may be the first of the second as well."""
+    values, mass = np.concatenate([last.values, piece.values]), np.concatenate([last.mass, piece.mass])
+    if len(last.values) and values[0] == values[1]:
+        mass[1] += mass[0]
+        return Weighed(values[1:], mass[1:])
+    return Weighed(values, mass)
+
+
+def merge_runs(runs: Sequence[Run | HeldRun], n_at_once: int) -> Iterator[Piece]:
+    """The values of several runs in their order, piece by piece; n_at_once: values of each run that are held.
+
+    The last value of a piece may be the first of the next.
+    """
+    heads = [run.read(0, n_at_once) for run in runs]
     n_read = [len(head.values) for head in heads]
+    has_mass = any(head.mass is not None for head in heads)
     while any(len(head.values) for head in heads):
-        following = [k for k, run in enumerate(runs) if n_read[k] < run.n_records]
+        following = [k for k, run in enumerate(runs) if n_read[k] < run.n_values]
         bound = min((heads[k].values[-1] for k in following), default=np.inf)
         ends = [int(np.searchsorted(head.values, bound, side="right")) for head in heads]
-        taken = [Weighed(head.values[:end], head.mass[:end]) for head, end in zip(heads, ends, strict=True) if end]
-        yield join(taken)
+        taken = join([head.take(slice(end)) for head, end in zip(heads, ends, strict=True) if end])
+        yield Piece(*add_up(taken)) if has_mass else taken
         for k, (head, end) in enumerate(zip(heads, ends, strict=True)):
-            heads[k] = Weighed(head.values[end:], head.mass[end:])
-            if not len(heads[k].values) and n_read[k] < runs[k].n_records:
-                heads[k] = read_run(runs[k], n_read[k], n_at_once)
+            heads[k] = head.take(slice(end, None))
+            if end == len(head.values) and n_read[k] < runs[k].n_values:
+                heads[k] = runs[k].read(n_read[k], n_at_once)
                 n_read[k] += len(heads[k].values)

@@ -1,7 +1,11 @@
-"""Sources that know no files of this machine: written to a folder first, in files that can be read again."""
+"""Sources that know no files of this machine: written to a folder first, in files that can be read again.
+
+Each of them goes by a name that its owner knows: messages never name the files.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -10,6 +14,7 @@ from spinney.scale.addresses import fetch, is_address
 from spinney.table.sources import list_files
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 
@@ -27,31 +32,52 @@ def is_read_once(given: Any) -> bool:
     return isinstance(given, Iterable) and not is_table
 
 
-def spill_lazy(frame: Any, folder: Path) -> list[Path]:
+@contextlib.contextmanager
+def naming(names: Mapping[Path, str]) -> Iterator[None]:
+    """Let errors name what the user knows, not the files that stand for it."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        text = str(error)
+        for path in sorted(names, key=lambda path: -len(str(path))):
+            text = text.replace(str(path), names[path])
+        if text == str(error):
+            raise
+        if isinstance(error, OSError) and error.errno is not None:
+            raise OSError(error.errno, text) from error
+        raise type(error)(text) from error
+
+
+def spill_lazy(frame: Any, folder: Path) -> dict[Path, str]:
     """Run a lazy frame of polars into a file, its rows in their order."""
     path = folder / "rows.parquet"
-    frame.sink_parquet(path, maintain_order=True)
-    return [path]
+    try:
+        frame.sink_parquet(path, maintain_order=True)
+    except OSError:
+        raise
+    except Exception as error:  # of any kind that polars has: what it says first is all there is to say
+        raise ValueError(f"the LazyFrame cannot be run: {str(error).strip().splitlines()[0]}") from error
+    return {path: "the LazyFrame"}
 
 
-def spill_files(given: Any, folder: Path) -> list[Path]:
+def spill_files(given: Any, folder: Path) -> dict[Path, str]:
     """Copy the files of addresses, of a list in its order; paths among them stay where they are."""
-    paths: list[Path] = []
+    paths: dict[Path, str] = {}
     for i, one in enumerate(given if isinstance(given, list | tuple) else [given]):
         if not is_address(one):
-            paths += list_files(one)
+            paths |= {path: str(path) for path in list_files(one)}
             continue
         inside = folder / str(i)
         inside.mkdir()
-        paths += fetch(one, inside)
+        paths |= {path: f"{path.name} of {one}" for path in fetch(one, inside)}
     return paths
 
 
-def spill_batches(batches: Iterable[Any], folder: Path) -> list[Path]:
+def spill_batches(batches: Iterable[Any], folder: Path) -> dict[Path, str]:
     """Write frames or batches of Arrow to files, one for each stretch of equal schemas."""
     import pyarrow as pa
 
-    paths: list[Path] = []
+    paths: dict[Path, str] = {}
     writer: Any = None
     schema: Any = None
     try:
@@ -61,8 +87,9 @@ def spill_batches(batches: Iterable[Any], folder: Path) -> list[Path]:
                 if writer is not None:
                     writer.close()
                 schema = table.schema
-                paths.append(folder / f"rows-{len(paths)}.arrow")
-                writer = pa.ipc.new_stream(str(paths[-1]), schema)  # in which dictionaries may change
+                path = folder / f"rows-{len(paths)}.arrow"
+                paths[path] = f"batch {i} of the {type(batches).__name__}"
+                writer = pa.ipc.new_stream(str(path), schema)  # in which dictionaries may change
             writer.write_table(table)
     finally:
         if writer is not None:

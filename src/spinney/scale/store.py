@@ -27,6 +27,7 @@ from spinney.scale.layout import (
 from spinney.scale.plan import FitPlan, make_plan
 from spinney.scale.stored_table import StoredTable
 from spinney.table.columns import WIDE, Categories, Columns, Dates, Deferred, Numbers
+from spinney.table.dates import pick_extremes
 
 if TYPE_CHECKING:
     import os
@@ -221,7 +222,12 @@ class Store:
             return self._with_codes(column, np.empty(0, np.int32))
         if column.kind == NUMBERS and column.dtype not in NO_INTEGER:
             return Numbers(NOTHING)
-        return self._read_column(j)
+        blocks = (self._read_column(j, range(k, k + 1)) for k in range(self._layout.n_blocks))
+        if column.kind == DATES:
+            few = [pick_extremes(block.values) for block in blocks if isinstance(block, Dates)]
+            return Dates(np.concatenate(few), column.has_zone)
+        wide = [block.wide_values() for block in blocks if isinstance(block, Numbers)]
+        return Numbers(np.unique(np.concatenate(wide)).astype(column.dtype))
 
     def columns(self, most_workers: int | None = None) -> Columns:
         """The features, as any X of a fit is read; most_workers: threads that there is memory for, None: any number."""

@@ -135,7 +135,7 @@ class Columns:
 class Deferred(NamedTuple):
     """Columns on disk, of which a fit holds none: what each is, perhaps without its rows, and the table of a schema."""
 
-    outline: Callable[[int], Column]  # as `Columns.read`; wide integers and dates have their rows
+    outline: Callable[[int], Column]  # as `Columns.read`; of integers those beyond 2**53, of dates the extremes
     table: Callable[[Any], Any]
 
 

@@ -53,6 +53,15 @@ def learn_dates(column: Dates, name: str) -> tuple[DateColumn, list[NDArray[np.f
     return DateColumn(name, made, first, column.has_zone), [parts[part] for part in made]
 
 
+def pick_extremes(values: NDArray[np.datetime64]) -> NDArray[np.datetime64]:
+    """A few of many dates, of which `learn_dates` learns the same: those with the least and the most of each part."""
+    known = values[~np.isnat(values)]
+    if not len(known):
+        return known
+    parts = [_make_part(known, part, 0) for part in DATE_PARTS]
+    return known[[at for part in parts for at in (np.argmin(part), np.argmax(part))]]
+
+
 def read_dates(column: Column, fitted: DateColumn) -> list[NDArray[np.float64]]:
     """The parts of a column that was dates in fit: of dates, or of text that is written as ISO 8601 has it."""
     if isinstance(column, Categories):

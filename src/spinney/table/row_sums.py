@@ -59,7 +59,7 @@ class ExactSum:
     def add(self, x: NDArray[np.float64]) -> None:
         """Add finite numbers."""
         mantissa, exponent = np.frexp(x)
-        whole = (mantissa * 2.0**MANTISSA_BITS).astype(np.int64)
+        whole = np.ldexp(mantissa, MANTISSA_BITS).astype(np.int64)
         for e in np.unique(exponent).tolist():
             part = whole[exponent == e]
             high, low = int((part >> HALF_BITS).sum()), int((part & ((1 << HALF_BITS) - 1)).sum())

@@ -8,6 +8,7 @@
 | `grow.py` | binary trees: memory, units, settings for `kernels/tree` |
 | `stump.py` | trees of one test, for AdaBoost |
 | `boost.py` | boosted trees: the same for `kernels/boost` |
+| `levels.py` | boosted trees on rows in parts, level by level |
 | `textbook.py` | ID3 and C4.5: the same for `kernels/textbook` |
 | `interruptible.py` | a driver that Ctrl-C stops |
 | `surrogates.py` | surrogate tests of nodes |

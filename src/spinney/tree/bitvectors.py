@@ -125,7 +125,9 @@ def lay_terms(forest: Forest, leaves: LeafRanges, first_leaf: NDArray[np.int64])
 def ask_columns(forest: Forest, found: Thresholds) -> AskedColumns:
     """The columns that trees ask for."""
     features = found.features.astype(np.int64)
-    return AskedColumns(features, forest.n_levels[features].astype(np.int64))
+    links = forest.hot[~forest.is_leaf, 1]
+    up = feature_of_link(links[(missing_of_link(links) == 1) & (kind_of_link(links) != SUBSET)])
+    return AskedColumns(features, forest.n_levels[features].astype(np.int64), np.isin(features, up))
 
 
 def lay_cuts(found: Thresholds, k: Any) -> BinSegments:

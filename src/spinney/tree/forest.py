@@ -196,9 +196,10 @@ class Forest:
         """What trees ask that ask the same at all nodes of a depth, for `kernels.predict.symmetric`; None: not so."""
         return read_symmetric(self)
 
-    def symmetric(self, nodes: SymmetricNodes, dtype: np.dtype[Any], k: Any) -> SymmetricLayout:
-        """Such trees laid out once for values of a type; nodes: theirs; k: the kernels to use."""
-        return derive(self, f"symmetric for {dtype}", lambda: lay_symmetric(self, nodes, dtype, k))
+    def symmetric(self, nodes: SymmetricNodes, dtype: np.dtype[Any], k: Any, *, n_raw: int) -> SymmetricLayout:
+        """Such trees laid out once for values of a type; nodes: theirs; n_raw: trees of a round; k: the kernels."""
+        lay = partial(lay_symmetric, self, nodes, dtype, k, n_raw=n_raw)
+        return derive(self, f"symmetric for {dtype} in {n_raw}", lay)
 
     @once
     def hardened(self) -> Forest:

@@ -6,8 +6,9 @@
 
 A *part* is a block of rows, and an *engine* maps a task over all parts and adds up what it gives (`scale.engine`). A
 task is a pure function of a part: whoever has its rows can do it, once or twice, and sums of whole numbers add in any
-order. Best first, every open node is split that may still be among the winners if the children of others gain nothing;
-those that turn out to win nothing are dropped when the tree is numbered, in the order that one thread in memory has.
+order. Best first, every open node is split that may still be among the winners if the children of others gain nothing:
+those first that gain as much as the last winner of the tree before, since a pass costs less than sums in vain. Nodes
+that turn out to win nothing are dropped when the tree is numbered, in the order that one thread in memory has.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from spinney.tree.boost import BoostMemory, make_boost_nodes, make_boost_scratch
 from spinney.tree.grow import enlarge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -93,6 +94,9 @@ class Engine(Protocol):
     def add(self, task: Task, reads: Sequence[str], control: NDArray[np.int64] | None = None) -> Any:
         """The sum of what a task gives for all parts."""
 
+    def change(self, name: str, pieces: Iterable[tuple[int, Callable[[NDArray[Any]], None]]]) -> None:
+        """Have an array of so many rows changed in place, then that of the next, whatever parts they are in."""
+
 
 class Adding:
     """A task whose sums are tuples of numbers and arrays that add up one by one."""
@@ -122,23 +126,21 @@ class LevelTask(Adding):
     kernels: Any
     table: BoostTable
     tests: LevelTests
-    place_of: NDArray[np.int64]  # (n_nodes,) histogram of a node; -1: none
     n_summed: int
     weigh: Callable[[Part], NDArray[np.int64]] | None  # weights of rows in units, where squares are asked for
     weight_shift: int = 0
 
     def __call__(self, part: Part) -> tuple[Kept, LevelSums]:
         """Do so."""
-        levels, rows = self.kernels.boost.levels, part.rows()
-        moved, n_nodes = np.empty(part.n_rows, np.int32), len(self.place_of)
+        levels, rows, place_of = self.kernels.boost.levels, part.rows(), self.tests.place_of
+        moved, chosen = np.empty((2, part.n_rows), np.int32)
         sums = LevelSums(
-            np.zeros(n_nodes, SUM),
-            np.zeros(n_nodes if self.weigh is not None else 0, SUM),
+            np.zeros(len(place_of), SUM),
+            np.zeros(len(place_of) if self.weigh is not None else 0, SUM),
             np.zeros(self.n_summed * self.table.histogram_size, SUM),
         )
-        levels.route_rows(rows, part.node, self.tests, moved, sums.counts)
-        if self.n_summed:
-            sum_nodes(self.kernels, rows, moved, self.place_of, self.n_summed, self.table, sums.histogram)
+        n_chosen = levels.route_rows(rows, part.node, self.tests, moved, sums.counts, chosen)
+        sum_nodes(self.kernels, rows, moved, place_of, chosen[:n_chosen], self.table, sums.histogram)
         if self.weigh is not None:
             levels.sum_node_squares(rows.sums, moved, self.weigh(part), self.weight_shift, sums.squares)
         return {NODE: moved}, sums
@@ -166,12 +168,14 @@ class CountTask(Adding):
         size = self.n_counted * self.table.histogram_size
         sums = CountSums(np.zeros(size, SUM), np.zeros(size if self.weigh is not None else 1, SUM))
         is_in = (part.arrays[SUMS] != 0).astype(SUM)
+        chosen = np.empty(part.n_rows, np.int32)
+        n_chosen = self.kernels.boost.levels.choose_rows(is_in, part.node, self.place_of, chosen)
         found = [(is_in, sums.rows)]
         if self.weigh is not None:
             found.append((is_in * self.weigh(part)[: part.n_rows], sums.weights))
         for addends, histogram in found:
             rows = part.rows(addends)
-            sum_nodes(self.kernels, rows, part.node, self.place_of, self.n_counted, self.table, histogram)
+            sum_nodes(self.kernels, rows, part.node, self.place_of, chosen[:n_chosen], self.table, histogram)
         return {}, sums
 
 
@@ -180,14 +184,17 @@ def sum_nodes(
     rows: ByteRows,
     node: NDArray[np.int32],
     place_of: NDArray[np.int64],
-    n_summed: int,
+    chosen: NDArray[np.int32],
     table: BoostTable,
     histogram: NDArray[np.int64],
 ) -> None:
-    """Add the sums of the rows of some nodes to their histograms, end to end."""
-    words = np.empty_like(rows.words)
-    buffer = ByteRows(words.view(np.uint8), words, np.empty(len(node), SUM), rows.ids)
-    kernels.boost.levels.sum_nodes(rows, node, place_of, table, np.empty(n_summed + 2, SUM), buffer, histogram)
+    """Add the sums of some rows to the histograms of their nodes, end to end."""
+    if len(chosen) == 0:
+        return
+    words = np.empty(len(chosen) * table.n_words, np.uint64)
+    buffer = ByteRows(words.view(np.uint8), words, np.empty(len(chosen), SUM), rows.ids)
+    starts = np.empty(len(histogram) // table.histogram_size + 2, SUM)
+    kernels.boost.levels.sum_nodes(rows, node, place_of, chosen, table, starts, buffer, histogram)
 
 
 # --- The tree -------------------------------------------------------------------------------------------------
@@ -254,7 +261,8 @@ class LevelGrowth(BoostMemory):
             if not wanted:
                 return self.close(order)
             self.drop_losers(wanted)
-            self.split(wanted, settings, control)
+            likely = [number for number in wanted if self.gain_of[number] >= settings.likely_gain]
+            self.split(likely or wanted, settings, control)
         raise KeyboardInterrupt
 
     def begin(self, root: RootSums, settings: BoostSettings) -> None:
@@ -274,7 +282,7 @@ class LevelGrowth(BoostMemory):
         self.words_of: dict[int, NDArray[np.uint64]] = {}  # levels of branch 0, where that is a test
         self.squares = np.array([root.squares], SUM)
         frontier.histogram[: len(root.histogram)] = root.histogram
-        if self.kernels.boost.levels.open_root(root.n_rows, root.total, self.table, nodes, frontier, settings):
+        if self.kernels.boost.levels.begin_root(root.n_rows, root.total, self.table, nodes, frontier, settings):
             self.search([0], settings, None)
 
     def replay(self, settings: BoostSettings) -> tuple[list[int], list[int]]:
@@ -324,12 +332,12 @@ class LevelGrowth(BoostMemory):
         ends = np.cumsum(widths)
         starts = ends - widths
         goes_left = np.zeros(int(ends[-1]), np.uint8)
-        test_of, place_of = np.full((2, n_after), -1, np.int64)
+        place_of = np.full(n_after, -1, np.int64)
         small, n_summed = [], 0
         for k, (number, slot) in enumerate(zip(wanted, slots, strict=True)):
             branch = int(kernels.begin_split(slot, table, nodes, frontier, settings, goes_left[starts[k] : ends[k]]))
             child = int(frontier.first_child[slot])
-            test_of[number], self.child_of[number] = k, child
+            self.child_of[number] = child
             if frontier.kind[slot] == SUBSET:
                 n_words = (int(table.features[N_CODES, features[k]]) + 63) >> 6
                 self.words_of[number] = frontier.subsets[slot, :n_words].copy()
@@ -337,24 +345,24 @@ class LevelGrowth(BoostMemory):
             if not frontier.is_last[slot]:
                 place_of[child + branch] = n_summed
                 n_summed += 1
+        n_before = n_after - 2 * len(wanted)
         tests = LevelTests(
-            test_of,
+            place=np.zeros(n_before, np.int64),
+            is_wide=np.zeros(n_before, np.bool_),
+            start=np.zeros(n_before, np.int64),
+            child=np.arange(n_before),
+            step=np.zeros(n_before, np.int64),
+            goes_left=np.concatenate([goes_left, np.zeros(NARROW_CODES, np.uint8)]),  # for nodes without a test
+            place_of=place_of,
+            n_words=table.n_words,
+        )
+        tests.place[wanted], tests.is_wide[wanted], tests.start[wanted] = (
             table.place[features],
             table.is_wide[features],
             starts,
-            frontier.first_child[slots],
-            goes_left,
-            table.n_words,
         )
-        task = LevelTask(
-            self.kernels,
-            table,
-            tests,
-            place_of,
-            n_summed,
-            self.square_weights,
-            self.weight_shift,
-        )
+        tests.child[wanted], tests.step[wanted] = frontier.first_child[slots], 1
+        task = LevelTask(self.kernels, table, tests, n_summed, self.square_weights, self.weight_shift)
         reads = self.reads if len(self.child_of) > len(wanted) else [name for name in self.reads if name != NODE]
         sums: LevelSums = self.engine.add(task, reads, control)
         self.open_children(slots, small, place_of, sums, settings, control)

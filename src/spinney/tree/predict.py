@@ -155,7 +155,7 @@ def score_at_once(
     span = ScoreSpan(lo, hi, trees.start, trees.stop, n_raw)
     nodes = forest.symmetric_nodes
     if nodes is not None and n_raw > 0:
-        laid = forest.symmetric(nodes, values.dtype, k)
+        laid = forest.symmetric(nodes, values.dtype, k, n_raw=n_raw)
         k.predict.symmetric.score_symmetric(table, span, *laid[:3], make_symmetric_scratch(laid), out)
         return
     bits = forest.bits(values[lo:hi], k)

@@ -26,7 +26,7 @@ from spinney._types import (
     W_ALL,
     WEIGHT,
 )
-from spinney.kernels.common.structs import Order, RootSplit, StumpClassScratch, StumpScratch, Targets
+from spinney.kernels.common.structs import Order, RootSplit, Scratch, StumpClassScratch, StumpScratch, Targets
 from spinney.tree.grow import GrowParams, Growth, make_frontier, make_nodes
 
 if TYPE_CHECKING:
@@ -98,6 +98,7 @@ class StumpGrowth(Growth):
         """Allocate far less than a tree of any depth needs."""
         del room
         self.codes = codes.rows
+        self.scratch = Scratch._make([None] * len(Scratch._fields))  # `search` has its own
         self.nodes = make_nodes(MOST_NODES, 0)
         self.frontier = make_frontier(0)
         pairs = np.empty((len(codes.rows), 2), SUM)

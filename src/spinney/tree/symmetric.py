@@ -78,20 +78,24 @@ def can_be_ranked(forest: Forest) -> bool:
     return bool(is_small and not np.any(missing_of_link(links) > 1))
 
 
-def lay_symmetric(forest: Forest, nodes: SymmetricNodes, dtype: np.dtype[Any], k: Any) -> SymmetricLayout:
-    """Lay out a symmetric forest for values of float32 or float64; k: the kernels."""
+def lay_symmetric(
+    forest: Forest, nodes: SymmetricNodes, dtype: np.dtype[Any], k: Any, *, n_raw: int
+) -> SymmetricLayout:
+    """Lay out a symmetric forest for values of float32 or float64; k: the kernels; n_raw: trees of a round."""
     found = rank_thresholds(forest, dtype)
     is_byte = found.n_each.max(initial=0) <= BYTE_THRESHOLDS and nodes.depth.max() <= BYTE_DEPTH
     small = np.dtype(np.uint8 if is_byte else np.uint16)
     return SymmetricLayout(
         ask_columns(forest, found),
         lay_cuts(found, k),
-        lay_tests(forest, nodes, found, small),
+        lay_tests(forest, nodes, found, small, n_raw),
         np.array([0, (1 << 8 * small.itemsize) - 1], small),
     )
 
 
-def lay_tests(forest: Forest, nodes: SymmetricNodes, found: Thresholds, small: np.dtype[Any]) -> SymmetricTrees:
+def lay_tests(
+    forest: Forest, nodes: SymmetricNodes, found: Thresholds, small: np.dtype[Any], n_raw: int
+) -> SymmetricTrees:
     """The tests of each tree, as many as are asked together or a multiple of it, and its leaves."""
     n_tests = -(-np.maximum(nodes.depth, 1) // SYMMETRIC_TESTS) * SYMMETRIC_TESTS
     first_test = np.concatenate([[0], np.cumsum(n_tests)])
@@ -106,4 +110,15 @@ def lay_tests(forest: Forest, nodes: SymmetricNodes, found: Thresholds, small: n
         worth[at] = 1 << (nodes.depth[tree] - 1 - level)
     first_leaf = np.concatenate([[0], np.cumsum(1 << nodes.depth)]).astype(np.uint64)
     values = np.ascontiguousarray(forest.hot[nodes.leaves, 0]).view(np.float64)
-    return SymmetricTrees(first_test, column, missing, rank, worth, first_leaf, values)
+    is_shared = shares_tests(n_tests, (column, missing, rank, worth), n_raw)
+    return SymmetricTrees(first_test, column, missing, rank, worth, first_leaf, values, is_shared)
+
+
+def shares_tests(n_tests: NDArray[np.int64], tests: tuple[NDArray[Any], ...], n_raw: int) -> bool:
+    """Whether the trees of a round ask the same; tests: of all trees, end to end."""
+    if len(n_tests) % n_raw or not np.array_equal(n_tests, np.repeat(n_tests[::n_raw], n_raw)):
+        return False
+    tree = np.repeat(np.arange(len(n_tests)), n_tests)
+    mine = np.cumsum(n_tests) - n_tests
+    first = mine[tree // n_raw * n_raw] + np.arange(len(tree)) - mine[tree]
+    return all(np.array_equal(part, part[first]) for part in tests)

@@ -18,6 +18,7 @@ Files:
     scan             the best test of one feature from its sums: the gain is here
     category_chance  what the levels of a category gain by chance
     leaf_values      pruning, the leaf of each row, the values of leaves
+    levels           one level of a tree whose rows come in parts, by sums and counts alone
 
 One round, for each raw score; doors, which Python calls, are in capitals:
 

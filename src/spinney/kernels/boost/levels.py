@@ -49,38 +49,63 @@ def route_rows(
     node: np.ndarray,  # (n_rows,) int32
     tests: LevelTests,
     moved: np.ndarray,  # (n_rows,) int32, written: the nodes after the level
-    counts: np.ndarray,  # (n_nodes,) int64, added to: rows of the nodes that the level makes
-) -> None:
-    """Send the rows of a part to the children of their nodes."""
+    counts: np.ndarray,  # (n_nodes,) int64, added to: rows of the nodes after the level
+    chosen: np.ndarray,  # (n_rows,) int32, written
+) -> int:
+    """Send the rows of a part to the children of their nodes; list those to be summed, return how many.
+
+    Which nodes rows are in cannot be predicted, so nothing is jumped on.
+    """
     codes = rows.codes
     sums = rows.sums
-    stride = tests.n_words * 8
-    for i in range(len(node)):
-        at = node[i]
-        test = tests.test_of[at]
-        if test >= 0:
-            code = read_code(codes, np.uint64(i * stride + tests.place[test]), tests.is_wide[test])
-            go = tests.goes_left[np.uint64(tests.start[test]) + code]
-            at = np.int32(tests.first_child[test] + 1 - np.int64(go))
-            counts[at] += np.int64(sums[i] != 0)
-        moved[i] = at
+    stride = np.uint64(tests.n_words * 8)
+    place_of = tests.place_of
+    n_chosen = np.uint64(0)
+    for k in range(len(node)):
+        i = np.uint64(k)
+        at = np.uint64(node[i])
+        code = read_code(codes, i * stride + np.uint64(tests.place[at]), tests.is_wide[at])
+        go = np.int64(tests.goes_left[np.uint64(tests.start[at]) + code])
+        to = np.uint64(tests.child[at] + tests.step[at] * (1 - go))
+        is_in = np.uint64(sums[i] != 0)
+        moved[i] = np.int32(to)
+        counts[to] += np.int64(is_in)
+        chosen[n_chosen] = np.int32(k)
+        n_chosen += is_in * np.uint64(place_of[to] >= 0)
+    return np.int64(n_chosen)
+
+
+@door
+def choose_rows(
+    sums: np.ndarray,  # (n_rows,) int64
+    node: np.ndarray,  # (n_rows,) int32
+    place_of: np.ndarray,  # (n_nodes,) int64: which histogram a node's rows are added to; -1: none
+    chosen: np.ndarray,  # (n_rows,) int32, written
+) -> int:
+    """List the rows that are to be summed; return how many."""
+    n_chosen = np.uint64(0)
+    for k in range(len(node)):
+        i = np.uint64(k)
+        chosen[n_chosen] = np.int32(k)
+        n_chosen += np.uint64(sums[i] != 0) * np.uint64(place_of[np.uint64(node[i])] >= 0)
+    return np.int64(n_chosen)
 
 
 @door
 def sum_nodes(
     rows: ByteRows,
     node: np.ndarray,  # (n_rows,) int32
-    place_of: np.ndarray,  # (n_nodes,) int64: which histogram a node's rows are added to; -1: none
+    place_of: np.ndarray,
+    chosen: np.ndarray,  # (n,) int32: rows to be summed
     table: BoostTable,
     starts: np.ndarray,  # (n_histograms + 2,) int64 scratch
-    buffer: ByteRows,  # (n_rows,) scratch
+    buffer: ByteRows,  # (n,) scratch
     histogram: np.ndarray,  # (n_histograms * histogram_size,) int64, added to
 ) -> None:
-    """Add the packed sums of the rows of some nodes to histograms.
+    """Add the packed sums of some rows to the histograms of their nodes.
 
     Rows are copied first, node by node: one histogram at a time stays in the cache.
     """
-    n_rows = len(node)
     n_histograms = len(starts) - 2
     words_0 = rows.words
     sums_0 = rows.sums
@@ -89,19 +114,18 @@ def sum_nodes(
     n_words = np.uint64(table.n_words)
     for k in range(n_histograms + 2):
         starts[k] = 0
-    for i in range(n_rows):
-        starts[place_of[node[i]] + 2] += np.int64(sums_0[i] != 0)
-    starts[1] = 0
+    for j in range(len(chosen)):
+        starts[place_of[node[chosen[j]]] + 2] += 1
     for k in range(2, n_histograms + 2):
         starts[k] += starts[k - 1]
-    for i in range(n_rows):
-        k = place_of[node[i]]
-        if k >= 0 and sums_0[i] != 0:
-            to = np.uint64(starts[k + 1])
-            starts[k + 1] += 1
-            sums[to] = sums_0[i]
-            for w in range(n_words):
-                words[to * n_words + w] = words_0[np.uint64(i) * n_words + w]
+    for j in range(len(chosen)):
+        i = np.uint64(chosen[j])
+        k = np.uint64(place_of[np.uint64(node[i])] + 1)
+        to = np.uint64(starts[k])
+        starts[k] += 1
+        sums[to] = sums_0[i]
+        for w in range(n_words):
+            words[to * n_words + w] = words_0[i * n_words + w]
     for k in range(n_histograms):  # each start has moved to where the next one was
         sum_range(buffer, starts[k], starts[k + 1], table, histogram, k * table.histogram_size)
 
@@ -136,7 +160,7 @@ def spread(histogram: np.ndarray, total: int, table: BoostTable) -> None:
 
 
 @door
-def open_root(
+def begin_root(
     n_rows: int,
     total: int,
     table: BoostTable,

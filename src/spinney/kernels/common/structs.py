@@ -642,17 +642,19 @@ class BoostFrontier(NamedTuple):
 
 
 class LevelTests(NamedTuple):
-    """The tests that part the open nodes of a boosted tree at one level; arrays are (n_tests,) unless said.
+    """The tests that part the open nodes of a boosted tree at one level; arrays are (n_nodes,) unless said.
 
+    A node without a test has places and codes that mean nothing, and leads to itself.
     Life: tree; Python makes it for each level, kernels only read.
     """
 
-    test_of: NDArray[np.int64]  # (n_nodes,): the test of each node; -1: none
     place: NDArray[np.int64]  # first byte of the tested feature in a row
     is_wide: NDArray[np.bool_]  # whether it takes two bytes
     start: NDArray[np.int64]  # of its codes in `goes_left`
-    first_child: NDArray[np.int64]  # number of branch 0; branch 1 has the next one
+    child: NDArray[np.int64]  # number of branch 0, or of the node itself ...
+    step: NDArray[np.int64]  # ... and how much further branch 1 is: 1, or 0
     goes_left: NDArray[np.uint8]  # (codes of all tests,): 1 for codes of branch 0
+    place_of: NDArray[np.int64]  # (n_nodes after the level,): the histogram that a node's rows are added to; -1: none
     n_words: int  # of a row
 
 
@@ -1245,6 +1247,7 @@ class AskedColumns(NamedTuple):
 
     feature: NDArray[np.int64]  # (n_columns,): which column of the table it is
     n_levels: NDArray[np.int64]  # (n_columns,): of a category; 0: numbers
+    goes_up: NDArray[np.bool_]  # (n_columns,): whether some threshold sends missing values to branch 1
 
 
 class SymmetricTrees(NamedTuple):
@@ -1260,6 +1263,7 @@ class SymmetricTrees(NamedTuple):
     worth: NDArray[Any]  # (n_tests,) as `rank`: what branch 1 adds to the number of the leaf; 0: nothing is asked
     first_leaf: NDArray[np.uint64]  # (n_trees + 1,): where the leaves of each tree begin, and the end
     leaf_values: NDArray[np.float64]  # (n_leaves,): what leaves say, from left to right
+    is_shared: bool  # whether the trees of a round ask the same, those of several raw scores
 
 
 class SymmetricScratch(NamedTuple):

@@ -165,10 +165,10 @@ def rank_values(
     every: int,
     ranks: np.ndarray,
 ) -> int:
-    """Write how many thresholds of its feature a value is above; return how many numbers are missing.
+    """Write how many thresholds of its feature a value is above; return how many are missing that go to branch 1.
 
-    A missing number is above none of them, in a second copy above all. The rank of a category is its level, of a
-    missing one the number of levels.
+    A missing number is above none of them; in a second copy, of columns where some go to branch 1, above all. The rank
+    of a category is its level, of a missing one the number of levels.
     """
     values = table.values
     bits = table.bits
@@ -178,6 +178,7 @@ def rank_values(
     last_segment = np.int64(n_below.shape[1] - 1)
     features = columns.feature
     n_levels = columns.n_levels
+    goes_up = columns.goes_up
     n_columns = len(features)
     n_missing = np.int64(0)
     for c in range(n_columns):
@@ -188,6 +189,7 @@ def rank_values(
                 value = values[first + i, j]
                 ranks[c, i] = np.int64(value) if value < n_levels[c] else n_levels[c]
             continue
+        counts = np.int64(goes_up[c])
         base = segments.base[c]
         scale = segments.scale[c]
         top = segments.top[c]
@@ -200,23 +202,23 @@ def rank_values(
                 segment = segment_of_bits(np.int64(bits[first + i, j]), lowest, base_bits, shift, last_segment)
                 n = climb(value, low, column, np.uint64(n_below[column, segment]), n_steps)
                 ranks[c, i] = NONE if value != value else n
-                n_missing += np.int64(value != value)
+                n_missing += np.int64(value != value) & counts
         elif n_steps <= TWO:  # the usual case: no loop within
             for i in range(n_rows):
                 value = values[first + i, j]
                 n = np.uint64(n_below[column, segment_of(value, base, scale, top)])
                 n += np.uint64(value >= low[column, n + ONE]) << ONE
                 ranks[c, i] = n + np.uint64(value >= low[column, n])
-                n_missing += np.int64(value != value)
+                n_missing += np.int64(value != value) & counts
         else:
             for i in range(n_rows):
                 value = values[first + i, j]
                 segment = segment_of(value, base, scale, top)
                 ranks[c, i] = climb(value, low, column, np.uint64(n_below[column, segment]), n_steps)
-                n_missing += np.int64(value != value)
+                n_missing += np.int64(value != value) & counts
     if n_missing > 0:
         for c in range(n_columns):
-            if n_levels[c] > 0:
+            if not goes_up[c]:
                 continue
             for i in range(n_rows):
                 value = values[first + i, features[c]]

@@ -38,6 +38,8 @@ def step(node: np.uint64, row: np.uint64, way: Descent) -> np.uint64:
     value = np.float64(way.block[row, feature_of_link(link)])
     if way.is_easy:  # the answer is added, not jumped on: which way a row goes cannot be predicted
         return child + np.uint64(branch_of_known(value, cut))
+    if len(way.subsets) == 0:  # nor is whether a value is missing
+        return child + np.uint64(branch_of_known(value, cut)) + np.uint64(value != value) * missing_of_link(link)
     kind = np.int64(kind_of_link(link))
     if kind != THRESHOLD:
         cut += np.float64(way.first_word)

@@ -111,16 +111,14 @@ def score_symmetric(
         n_rows = min(SYMMETRIC_ROWS, span.hi - first)
         n_missing = rank_values(table, first, n_rows, columns, segments, scratch.constants[1], scratch.ranks)
         other = len(columns.feature) if n_missing > 0 else 0
-        for k in range(step):
-            sums = out[k, first : first + n_rows]
-            tree = span.first_tree + k
-            while tree + (SYMMETRIC_TREES - 1) * step < span.last_tree:
-                for g in range(SYMMETRIC_TREES):
+        tree = span.first_tree
+        while tree + SYMMETRIC_TREES * step <= span.last_tree:
+            for k in range(step):
+                for g in range(SYMMETRIC_TREES if k == 0 or not trees.is_shared else 0):
                     at = g * SYMMETRIC_ROWS
-                    number_leaves(tree + g * step, trees, other, scratch, place[at : at + n_rows])
-                add_eight(tree, step, trees, place, sums)
-                tree += SYMMETRIC_TREES * step
-            while tree < span.last_tree:
-                number_leaves(tree, trees, other, scratch, place[:n_rows])
-                add_one(tree, trees, place, sums)
-                tree += step
+                    number_leaves(tree + k + g * step, trees, other, scratch, place[at : at + n_rows])
+                add_eight(tree + k, step, trees, place, out[k, first : first + n_rows])
+            tree += SYMMETRIC_TREES * step
+        for last in range(tree, span.last_tree):
+            number_leaves(last, trees, other, scratch, place[:n_rows])
+            add_one(last, trees, place, out[(last - span.first_tree) % step, first : first + n_rows])
