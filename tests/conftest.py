@@ -69,7 +69,16 @@ def pytest_itemcollected(item):
 
 
 # Files that take seconds, for want of many tests to share them: first, so that processes end together.
-LONG = ("cli/test_signals", "estimators/", "jit/test_jit", "study/", "test_boosting", "test_examples", "tracing/")
+LONG = (
+    "cli/test_signals",
+    "estimators/",
+    "jit/test_jit",
+    "scale/test_dask",
+    "study/",
+    "test_boosting",
+    "test_examples",
+    "tracing/",
+)
 
 
 def pytest_collection_modifyitems(items):

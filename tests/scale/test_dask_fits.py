@@ -292,3 +292,46 @@ def test_frames_of_files_are_read_by_workers(tmp_path):
     ddf = dd.read_parquet(tmp_path)
     fitted, here = fit_both(spinney.CARTClassifier(), ddf, "y")
     assert model_bytes(fitted, tmp_path) == model_bytes(here, tmp_path)
+
+
+def test_workers_of_two_threads_and_more_workers_than_partitions(tmp_path):
+    ddf = cut_frame(FRAME, 2)
+    model = spinney.RandomForestClassifier(n_estimators=12, oob_score=True, random_state=4)
+    with (
+        LocalCluster(n_workers=3, threads_per_worker=2, processes=False, dashboard_address=":0") as cluster,
+        Client(cluster, set_as_default=True),
+    ):
+        fitted, here = fit_both(model, ddf, "y", "trees")
+    assert model_bytes(fitted, tmp_path) == model_bytes(here, tmp_path)
+
+
+@pytest.mark.usefixtures("client")
+def test_lists_are_ranked_by_collections_of_groups(tmp_path):
+    ddf = cut_frame(FRAME.sort_values("g"), 3)
+    ddf["rank"] = (ddf["z"] > 0.5).astype(int)
+    fitted, here = fit_both(
+        spinney.GradientBoostingRanker(n_estimators=3, random_state=0), ddf, "rank", groups=ddf["g"]
+    )
+    assert model_bytes(fitted, tmp_path) == model_bytes(here, tmp_path)
+
+
+@pytest.mark.usefixtures("client")
+def test_searches_over_joblib_go_on_working():
+    import joblib
+    from sklearn.model_selection import cross_val_score
+
+    X, y = FRAME[["number", "whole"]].to_numpy(), FRAME["y"].to_numpy()
+    model = spinney.RandomForestClassifier(n_estimators=3, random_state=0)
+    with joblib.parallel_config("dask"):
+        there = cross_val_score(model, X, y, cv=3)
+    assert np.array_equal(there, cross_val_score(model, X, y, cv=3))
+
+
+@pytest.mark.usefixtures("client")
+def test_warnings_of_workers_come_at_the_users_line():
+    ddf = cut_frame(FRAME, 3)
+    model = spinney.RandomForestClassifier(n_estimators=2, oob_score=True, random_state=0)
+    for way in ("one", "trees"):
+        with dask.config.set({"spinney.plan": way}), pytest.warns(UserWarning, match="were in every bag") as caught:
+            model.fit(ddf[FEATURES], ddf["y"])
+        assert caught[0].filename == __file__

@@ -1,6 +1,8 @@
 """Dask collections without a cluster: lazy predictions, fits that compute here, and clients that cannot be used."""
 
 import asyncio
+import subprocess
+import sys
 
 import dask
 import dask.array as da
@@ -125,3 +127,10 @@ def test_no_worker_is_waited_for_in_vain(capsys, monkeypatch):
     ):
         spinney.CARTRegressor().fit(ddf[FEATURES], ddf["z"])
     assert "has no workers: waiting for some" in capsys.readouterr().err
+
+
+def test_tables_in_memory_never_load_dask():
+    code = "import sys, spinney; spinney.CARTRegressor().fit([[1.0], [2.0]], [1.0, 2.0]).predict([[1.0]]); "
+    code += "print([name for name in ('dask', 'distributed') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

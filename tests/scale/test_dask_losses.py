@@ -1,10 +1,12 @@
 """Workers and schedulers that go while a fit runs: the same bytes each time, and nothing left on the cluster."""
 
+import functools
 import logging
 import os
 import signal
 import threading
 import time
+from pathlib import Path
 
 import dask
 import dask.array as da
@@ -31,7 +33,7 @@ FOREST = spinney.RandomForestRegressor(n_estimators=40, oob_score=True, random_s
 
 @pytest.fixture(autouse=True)
 def time_limit():
-    with limited(300):
+    with limited(600):
         yield
 
 
@@ -114,26 +116,26 @@ def test_the_model_is_the_same_whatever_goes(name, way, tmp_path, monkeypatch):
         assert count_keys(client) == 0
 
 
-def die_in_tree_five(sown, part, once):
-    """Grow trees; the first worker that is to grow tree 5 ends at once."""
-    from pathlib import Path
-
-    if part[0] <= 5 < part[1] and not Path(once).exists():
+def die_in_tree(sown, part, number, once):
+    """Grow trees; the first worker that is to grow a certain one ends at once."""
+    if part[0] <= number < part[1] and not Path(once).exists():
         Path(once).touch()
         os.kill(os.getpid(), signal.SIGKILL)
     return cluster_tasks.grow_range(sown, part)
 
 
 @pytest.mark.slow
-def test_a_worker_that_dies_of_a_tree_is_replaced(tmp_path, monkeypatch):
-    import functools
-
-    alone = model_bytes(clone(FOREST).fit(X, Y), tmp_path)
-    task = functools.partial(die_in_tree_five, once=str(tmp_path / "once"))
-    monkeypatch.setattr("spinney.estimators.cluster_fits.grow_range", task)
+def test_twenty_workers_die_each_of_another_tree(tmp_path, monkeypatch):
+    model = clone(FOREST).set_params(n_estimators=20)
+    alone = model_bytes(clone(model).fit(X, Y), tmp_path)
     with dask.config.set({"spinney.plan": "trees"}), start_cluster(2) as cluster, Client(cluster) as client:
-        assert model_bytes(clone(FOREST).fit(LAZY_X, LAZY_Y), tmp_path) == alone
-        assert (tmp_path / "once").exists()
+        for seed in range(20):
+            once = tmp_path / f"once-{seed}"
+            number = int(np.random.default_rng(seed).integers(20))
+            task = functools.partial(die_in_tree, number=number, once=str(once))
+            monkeypatch.setattr("spinney.estimators.cluster_fits.grow_range", task)
+            assert model_bytes(clone(model).fit(LAZY_X, LAZY_Y), tmp_path) == alone, seed
+            assert once.exists()
         assert count_keys(client) == 0
 
 

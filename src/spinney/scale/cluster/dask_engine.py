@@ -235,9 +235,12 @@ class DaskEngine(Engine):
     def realise(self, held: Held) -> Any:
         """The future of a value; submitted if it was not yet, or lost."""
         if held.value is NOTHING:
-            self.load([one for one in walk(held.sources) if isinstance(one, Part)])
+            parts = [one for one in walk(held.sources) if isinstance(one, Part)]
+            self.load(parts)
             held.value = self.submit(held.name, run_alike, self.here, held.make, *map(self.stand_in, held.sources))
             self.helds.append(held)
+            for part in parts:  # the scheduler keeps them until they are used, and no longer
+                part.future = None
         return held.value
 
     def load(self, parts: list[Part]) -> None:
