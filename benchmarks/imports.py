@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 N_ROWS = 100_000
 GROW_ROWS, FOREST_ROWS = 50_000, 20_000
 N_CODES = 12  # of the columns that are categories
+N_CLASSES = 10
 LEAST = 2.0
 ALIKE = 1e-4  # of probabilities that XGBoost adds up in float32
 
@@ -87,12 +88,13 @@ def list_catboost(X: NDArray[Any], y: NDArray[Any]) -> Iterator[Imported]:
         return
     import catboost as cb
 
-    for n_rounds in (100, 1000):
+    many = np.digitize(X[:, 0] + X[:, 1] ** 2, np.linspace(-1.0, 4.0, N_CLASSES - 1))
+    for n_rounds, target, classes in ((100, y, ""), (1000, y, ""), (200, many, f", {N_CLASSES} classes")):
         model = cb.CatBoostClassifier(
             iterations=n_rounds, depth=6, verbose=0, thread_count=1, allow_writing_files=False
-        ).fit(X, y)
+        ).fit(X, target)
         yield Imported(
-            f"CatBoost, {n_rounds} trees of depth 6",
+            f"CatBoost, {n_rounds} trees of depth 6{classes}",
             lambda m=model: spinney.from_catboost(m),
             lambda rows, m=model: m.predict_proba(rows, thread_count=1),
         )
@@ -132,8 +134,8 @@ def ask(answers: list[Answer], case: Imported, rows: NDArray[Any], repeats: int)
     ours(0)
     theirs(0)
     mine, peer = alternate([ours, theirs], repeats)
-    second = peer.results[0] if peer.results[0].ndim == 1 else peer.results[0][:, 1]
-    apart = float(np.abs(mine.results[0][:, 1] - second).max())
+    shares = mine.results[0] if peer.results[0].ndim == 2 else mine.results[0][:, 1]
+    apart = float(np.abs(shares - peer.results[0]).max())
     report(
         answers,
         Answer(

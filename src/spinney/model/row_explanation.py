@@ -206,7 +206,7 @@ def explain(
         found = shap_values(predictor, as_table(predictor, row), background=background)
     except NoSumError:
         nothing = float("nan")
-        votes = gather_votes(predictor, values, answer) if isinstance(predictor, WeightedPredictor) else None
+        votes = sum_up_votes(predictor, values, answer) if isinstance(predictor, WeightedPredictor) else None
         return RowExplanation(answer, nothing, nothing, (), None, change, None, is_searched, None, votes)
     chosen = answer if predictor.classes is not None else found.outputs[0]  # of several quantiles the first
     output = chosen if chosen in found.outputs else found.outputs[-1]
@@ -222,7 +222,7 @@ def explain(
     return RowExplanation(answer, score, float(one.base), parts, path, change, output, is_searched, unit)
 
 
-def gather_votes(predictor: WeightedPredictor, row: NDArray[np.float64], answer: float) -> Votes:
+def sum_up_votes(predictor: WeightedPredictor, row: NDArray[np.float64], answer: float) -> Votes:
     """What the trees of a weighted median say of an encoded row."""
     said = tree_predictions(predictor.forest, row[None])[:, 0]
     order = np.argsort(said, kind="stable")

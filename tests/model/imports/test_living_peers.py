@@ -76,6 +76,7 @@ XGB_OBJECTIVES = {
     "reg:logistic": SHARE,
     "count:poisson": POSITIVE,
     "survival:cox": POSITIVE,
+    "survival:aft": POSITIVE,
     "binary:logistic": TWO,
     "binary:logitraw": TWO,
     "multi:softprob": THREE,
@@ -111,6 +112,9 @@ def test_xgboost(objective, option):
     data = xgb.DMatrix(X, XGB_OBJECTIVES[objective], feature_types=types, enable_categorical=True)
     if objective.startswith("rank"):
         data.set_group(GROUPS)
+    if objective == "survival:aft":
+        data.set_float_info("label_lower_bound", POSITIVE)
+        data.set_float_info("label_upper_bound", POSITIVE * 2.0)
     booster = xgb.train(params, data, 6)
     predictor = spinney.from_xgboost(booster)
     rows = rows_on_thresholds(predictor, 6, has_infinite=False)  # which XGBoost refuses
@@ -267,3 +271,25 @@ def test_what_catboost_can_and_the_reader_cannot_is_refused_by_name(params, y, m
     )
     with pytest.raises(NotImportedError, match=match):
         spinney.from_catboost(model.fit(table, y))
+
+
+# --- what each column added ---------------------------------------------------------------------------------------
+
+
+def test_shap_values_are_those_of_the_libraries():
+    xgb = pytest.importorskip("xgboost", reason="XGBoost is not installed")
+    lgb = pytest.importorskip("lightgbm", reason="LightGBM is not installed")
+    numbers = X[:, :4]
+    rows = FRESH[:300, :4]
+    booster = xgb.train({"nthread": 1, "max_depth": 4}, xgb.DMatrix(numbers, SCORE), 6)
+    other = lgb.train({"num_threads": 1, "verbose": -1, "num_leaves": 12}, lgb.Dataset(numbers, SCORE), 6)
+    for predictor, theirs in (
+        (spinney.from_xgboost(booster), booster.predict(xgb.DMatrix(rows), pred_contribs=True)),
+        (spinney.from_lightgbm(other), other.predict(rows, pred_contrib=True)),
+    ):
+        found = spinney.shap_values(predictor, rows)
+        np.testing.assert_allclose(found.values, theirs[:, :-1], atol=2e-6)
+        np.testing.assert_allclose(found.base, theirs[:, -1], atol=2e-6)
+    pairs = booster.predict(xgb.DMatrix(rows), pred_interactions=True)[:, :-1, :-1]
+    predictor = spinney.from_xgboost(booster)
+    np.testing.assert_allclose(spinney.shap_values(predictor, rows, interactions=True).interactions, pairs, atol=2e-6)
