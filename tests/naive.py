@@ -88,7 +88,8 @@ class Sums:
     """Row count, weight, and the weighted target of a set of rows, in whole units.
 
     `parts` is the weight of each class, or (sum of w*y, sum of w*y*y), with criterion="poisson" and (sum of w*y*log y),
-    with criterion="absolute_error" and the weight of each target that occurs.
+    with criterion="absolute_error" and the weight of each target that occurs. Of several outputs it is the first two
+    sums of each.
     """
 
     n_rows: int
@@ -123,7 +124,7 @@ class Problem:
 
     columns: list[list[float]]
     weights: list[int]
-    targets: list[int]  # class codes, or y in whole units
+    targets: list[int]  # class codes, or y in whole units; of several outputs tuples of these
     target_unit: Fraction
     weight_unit: Fraction
     total_weight: int
@@ -223,8 +224,9 @@ def read_problem(
     """Put the data into whole units and drop the rows of weight zero.
 
     `columns[j][i]` is feature j of row i: a number, or the index of a level; nan if missing. `n_classes=None`
-    means regression, otherwise `y` holds class codes. `n_levels[j]` is the size of a categorical column's
-    vocabulary (ignored for numbers; by default the highest level that occurs, plus one). `missing` is
+    means regression, of several outputs where `y` holds lists, otherwise `y` holds class codes. `n_levels[j]` is the
+    size of a categorical column's vocabulary (ignored for numbers; by default the highest level that occurs, plus
+    one). `missing` is
     "learned", "branch" or "surrogate". `monotonic[j]` is -1, 0 or 1. `cat_penalty` times what levels gain by
     chance is taken off the gain of a subset, which must exceed that by `cat_margin` deviations (0 in forests);
     "auto" is 1 for columns of more than four levels.
@@ -246,7 +248,10 @@ def read_problem(
             for column, is_category in zip(columns, is_categorical, strict=True)
         ]
     whole_weights, weight_unit = to_whole([weights[i] for i in rows])
-    if n_classes is None:
+    if n_classes is None and isinstance(y[0], list):
+        numbers, target_unit = to_whole([value for i in rows for value in y[i]])
+        targets = [tuple(numbers[k : k + len(y[0])]) for k in range(0, len(numbers), len(y[0]))]
+    elif n_classes is None:
         targets, target_unit = to_whole([y[i] for i in rows])
     else:
         targets, target_unit = [int(y[i]) for i in rows], Fraction(1)
@@ -500,8 +505,9 @@ def candidates(problem: Problem, feature: int, rows: list[int]) -> tuple[list[Ca
         if problem.n_classes is not None and problem.n_classes > 2 and len(levels) <= EXHAUSTIVE_LEVELS:
             cuts = list(subset_cuts(levels))
         else:
-            order, margin = order_levels(problem, levels)
-            cuts = list(prefix_cuts(levels, order))
+            orders = [order_levels(problem, levels, output) for output in range(n_outputs(problem))]
+            margin = min(certainty for _, certainty in orders)
+            cuts = [cut for order, _ in orders for cut in prefix_cuts(levels, order)]
 
     found = []
     for threshold, subset, left, right in cuts:
@@ -557,14 +563,14 @@ def subset_cuts(levels: dict[int, Sums]) -> Iterator[Cut]:
         yield None, frozenset(left), total([levels[v] for v in left]), total([levels[v] for v in right])
 
 
-def order_levels(problem: Problem, levels: dict[int, Sums]) -> tuple[list[int], float]:
-    """Levels by mean target, or by the first principal component of their class shares; ties by index.
+def order_levels(problem: Problem, levels: dict[int, Sums], output: int = 0) -> tuple[list[int], float]:
+    """Levels by mean target, of one output, or by the first principal component of their class shares; ties by index.
 
     Also the smallest relative distance between two scores that differ: the certainty of that order.
     """
     certainty = math.inf
     if problem.n_classes is None or problem.n_classes <= 2:
-        scores: dict[int, Fraction | float] = {level: mean(problem, sums) for level, sums in levels.items()}
+        scores: dict[int, Fraction | float] = {level: mean(problem, sums, output) for level, sums in levels.items()}
     else:
         scores, certainty = principal_scores(levels)
     order = sorted(scores, key=lambda level: (scores[level], level))
@@ -696,7 +702,12 @@ def to_whole(numbers: Sequence[float]) -> tuple[list[int], Fraction]:
 def add_up(problem: Problem, rows: list[int]) -> Sums:
     weights = [problem.weights[i] for i in rows]
     targets = [problem.targets[i] for i in rows]
-    if problem.n_classes is None:
+    if n_outputs(problem) > 1:
+        columns = list(zip(*targets, strict=True)) or [()] * n_outputs(problem)
+        parts = tuple(
+            sum(w * y**power for w, y in zip(weights, column, strict=True)) for column in columns for power in (1, 2)
+        )
+    elif problem.n_classes is None:
         parts = (
             sum(w * y for w, y in zip(weights, targets, strict=True)),
             sum(w * y * y for w, y in zip(weights, targets, strict=True)),
@@ -761,9 +772,15 @@ def half_deviance(problem: Problem, sums: Sums) -> float:
     return max(found, 0.0)
 
 
+def n_outputs(problem: Problem) -> int:
+    return len(problem.targets[0]) if isinstance(problem.targets[0], tuple) else 1
+
+
 def variance(problem: Problem, sums: Sums) -> Fraction:
-    sum_wy, sum_wyy = sums.parts[:2]
-    return Fraction(sum_wyy * sums.weight - sum_wy**2, sums.weight**2) * problem.target_unit**2
+    """The variance of the target; of several outputs the mean of theirs."""
+    pairs = [sums.parts[2 * o : 2 * o + 2] for o in range(n_outputs(problem))]
+    total = sum(sum_wyy * sums.weight - sum_wy**2 for sum_wy, sum_wyy in pairs)
+    return Fraction(total, sums.weight**2 * len(pairs)) * problem.target_unit**2
 
 
 def levels_of(problem: Problem) -> list[int]:
@@ -784,17 +801,19 @@ def median(problem: Problem, sums: Sums) -> Fraction:
     raise AssertionError
 
 
-def mean(problem: Problem, sums: Sums) -> Fraction:
-    """Mean of the target, by the absolute error its median, or the share of the second class."""
+def mean(problem: Problem, sums: Sums, output: int = 0) -> Fraction:
+    """Mean of the target, or of one output, by the absolute error its median, or the share of the second class."""
     if problem.criterion == "absolute_error":
         return median(problem, sums)
     if problem.n_classes is None:
-        return Fraction(sums.parts[0], sums.weight) * problem.target_unit
+        return Fraction(sums.parts[2 * output], sums.weight) * problem.target_unit
     return Fraction(sums.parts[-1], sums.weight)
 
 
 def value_of(problem: Problem, sums: Sums, bounds: Bounds) -> float | list[float]:
-    """Mean or class shares, moved inside the bounds."""
+    """Mean or class shares, moved inside the bounds; of several outputs the mean of each."""
+    if n_outputs(problem) > 1:
+        return [float(Fraction(part, sums.weight) * problem.target_unit) for part in sums.parts[::2]]
     if problem.n_classes is None:
         return float(min(max(mean(problem, sums), bounds.low), bounds.high))
     if problem.n_classes == 2:

@@ -275,6 +275,20 @@ def counting(draw: st.DrawFn, **kinds: object) -> tuple[SmallTable, dict[str, ob
 
 
 @st.composite
+def several_outputs(draw: st.DrawFn, **kinds: object) -> tuple[SmallTable, dict[str, object]]:
+    """As `growing`, of two or three outputs by the squared error, without what asks for one.
+
+    Their units are alike: all go by one, and ties between outputs of another size hang on their last digits.
+    """
+    table = draw(tables(is_regression=True, **kinds))
+    pools = st.sampled_from([[0.0, 1.0, 2.0, 7.0], [-3.75, 0.125, 0.5], [0.1, 0.3, 12.7]])
+    columns = [draw(_columns_of(st.sampled_from(draw(pools)), table.n_rows)) for _ in range(draw(st.integers(2, 3)))]
+    drawn = draw(parameters(table, has_monotonic=False)) | {"criterion": "squared_error", "cat_penalty": 0.0}
+    drawn.pop("min_target_std", None)
+    return replace(table, y=[list(row) for row in zip(*columns, strict=True)]), drawn
+
+
+@st.composite
 def growing(draw: st.DrawFn, **kinds: object) -> tuple[SmallTable, dict[str, object]]:
     """A table and parameters for it; `kinds` are those of `tables`. Without any, some have many levels."""
     many_levels = not kinds and draw(st.integers(0, 7)) == 7

@@ -69,6 +69,38 @@ def test_counts_by_their_deviance_with_surrogates(case, max_surrogates):
     assert_grows_as_naive(table, parameters | {"missing": "surrogate", "max_surrogates": max_surrogates})
 
 
+@settings(max_examples=200)
+@given(strategies.several_outputs())
+def test_several_outputs(case):
+    assert_grows_as_naive(*case)
+
+
+@given(strategies.several_outputs(has_categories=False), st.integers(0, 3))
+def test_several_outputs_with_surrogates(case, max_surrogates):
+    table, parameters = case
+    assert_grows_as_naive(table, parameters | {"missing": "surrogate", "max_surrogates": max_surrogates})
+
+
+@settings(max_examples=50)
+@given(strategies.several_outputs(), st.booleans(), st.integers(0, 2**32))
+def test_several_outputs_interpreted_in_any_order_and_with_random_tests(case, has_random_tests, seed):
+    table, parameters = case
+    parameters = parameters | {"has_random_tests": has_random_tests, "seed": seed}
+    order = np.random.default_rng(seed).permutation(table.n_rows)
+    moved = replace(
+        table,
+        columns=[[column[i] for i in order] for column in table.columns],
+        y=[table.y[i] for i in order],
+        weights=None if table.weights is None else [table.weights[i] for i in order],
+    )
+    tree = fast.grow_table(table, **parameters)
+    for other in (
+        fast.grow_table(table, **parameters, kernels=_jit.interpreted()),
+        fast.grow_table(moved, **parameters),
+    ):
+        assert fast.arrays_of(tree) == fast.arrays_of(other)
+
+
 @given(st.data(), st.integers(2, 8), st.sampled_from(["learned", "branch"]))
 def test_best_first(data, max_leaf_nodes, missing):
     table = data.draw(strategies.tables())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spinney._types import MULTIWAY, SUBSET
+from spinney.reading.several_outputs import refuse_outputs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 def describe_tree(tree: Tree, max_depth: int | None = None) -> dict[str, Any]:
     """Size, classes and nodes of a tree, the latter down to a depth."""
+    refuse_outputs(tree, "a tree as JSON")
     legend = tree.legend
     classes = None
     if tree.n_classes:

@@ -203,12 +203,12 @@ def leaf_row_offsets(tree: Tree) -> NDArray[np.int64]:
 
 
 def leaf_votes(tree: Tree, leaf: NDArray[np.int32], *, is_hard: bool, shift: int = 0) -> NDArray[np.float64]:
-    """The votes of leaves: class shares or one class, shape (len(leaf), n_classes); or values, shape (len(leaf), 1).
+    """The votes of leaves: class shares or one class, (len(leaf), n_classes); or values, (len(leaf), n_outputs).
 
     Values are in units of `2**shift`: a sum over trees of targets near the end of float64 would overflow.
     """
     if not tree.n_classes:
-        values = tree.threshold[leaf][:, None]
+        values = tree.threshold[leaf][:, None] if tree.answers is None else tree.answers[leaf]
         return values if shift == 0 else np.ldexp(values, -shift)
     if not is_hard:
         return leaf_shares(tree, leaf)

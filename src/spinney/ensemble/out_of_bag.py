@@ -19,7 +19,7 @@ class OutOfBagSums:
 
     Parameters
     ----------
-    y : (n_rows,)
+    y : (n_rows,), or (n_rows, n_outputs)
         Codes of classes, or numbers.
     n_classes : int
         0 for numbers.
@@ -30,7 +30,7 @@ class OutOfBagSums:
 
     Attributes
     ----------
-    votes : float64 (n_rows, n_classes or 1)
+    votes : float64 (n_rows, n_classes or n_outputs)
     n_votes : int64 (n_rows,)
         Trees that have voted on each row.
     curve : list of float
@@ -41,7 +41,7 @@ class OutOfBagSums:
         self, y: NDArray[Any], n_classes: int, has_weight: NDArray[np.bool_] | None = None, shift: int = 0
     ) -> None:
         self.y, self.n_classes, self.has_weight, self.shift = y, n_classes, has_weight, shift
-        self.votes = np.zeros((len(y), max(n_classes, 1)))
+        self.votes = np.zeros((len(y), max(n_classes, 1) if y.ndim == 1 else y.shape[1]))
         self.n_votes = np.zeros(len(y), np.int64)
         self.curve: list[float] = []
 
@@ -75,5 +75,5 @@ def oob_error(
     if is_class:
         return float(np.mean(votes[rows].argmax(axis=1) != y[rows]))
     with np.errstate(over="ignore"):  # the square of a target of 1e300
-        off = np.ldexp(votes[rows, 0] / n_votes[rows], shift) - y[rows]
-        return sum_rows(off * off, rows) / len(rows)
+        off = np.ldexp(votes[rows] / n_votes[rows, None], shift) - y[rows].reshape(len(rows), -1)
+        return sum(sum_rows(one * one, rows) for one in np.ascontiguousarray(off.T)) / off.size

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney.estimators import saving
 from spinney.estimators.batches import predict_batches
-from spinney.estimators.checks import check_classes, check_numbers
+from spinney.estimators.checks import check_classes, check_numbers, check_outputs, has_outputs
 from spinney.estimators.kept import VALUE, Kept, is_fitted
 from spinney.estimators.parameters import strict
 from spinney.estimators.taking_collections import TakesCollections
@@ -35,8 +35,8 @@ Model = TypeVar("Model")
 
 
 def find_outputs_fault(n_outputs: int, _: Any) -> str | None:
-    """Every estimator predicts one target."""
-    return None if n_outputs == 1 else "there is one output"
+    """There is a target at least."""
+    return None if n_outputs >= 1 else "there is one output at least"
 
 
 class Classifier(TakesCollections, ClassifierMixin):
@@ -62,6 +62,8 @@ class Classifier(TakesCollections, ClassifierMixin):
 class Regressor(TakesCollections, RegressorMixin):
     """An estimator that predicts numbers."""
 
+    _takes_outputs: ClassVar[bool] = False  # y may have several columns
+
     @property
     def _labels(self) -> tuple[Any, ...] | None:
         """None: there are no classes."""
@@ -69,6 +71,8 @@ class Regressor(TakesCollections, RegressorMixin):
 
     def _read_target(self, y: Any, n_rows: int) -> NDArray[np.float64]:
         """Check the target of `fit`, and return it as numbers."""
+        if self._takes_outputs and has_outputs(y):
+            return check_outputs(self, y, n_rows)
         return check_numbers(self, y, n_rows)
 
 

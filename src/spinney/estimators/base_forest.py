@@ -44,6 +44,7 @@ from spinney.model import forest_uncertainty, importance, tree_votes
 from spinney.model.container import BrokenFileError
 from spinney.model.fitted_forest import FittedForest, KeptTarget, LeafRows, TrainingRows
 from spinney.model.importance import CORRELATED, ImportanceParams, RunParams
+from spinney.reading.several_outputs import refuse_outputs
 from spinney.scale.plan import GrowingBytes
 from spinney.table.ingest import read_columns
 from spinney.table.schema import encode
@@ -128,7 +129,7 @@ class BaseForest(Estimator[FittedForest]):
         ----------
         X : array-like, frame or sparse matrix of shape (n_rows, n_features), or scan
             Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA or null.
-        y : array-like (n_rows,)
+        y : array-like (n_rows,), or (n_rows, n_outputs) of a regressor
             Classes of any type, or numbers for a regressor. A scan brings its own and its weights.
         sample_weight : array-like (n_rows,), optional
             A bootstrap draws rows in proportion to their weight, as in scikit-learn 1.9; without bags, and where rows
@@ -145,7 +146,7 @@ class BaseForest(Estimator[FittedForest]):
             data, group_codes, stratum_codes = self._read_bags(X, y, sample_weight, groups, strata)
             old = self._find_old(warm_start=self.warm_start)
             self._fitted = fit_forest(self, data, group_codes, stratum_codes, old)
-            self.n_outputs_ = 1
+            self.n_outputs_ = 1 if data.y.ndim == 1 else data.y.shape[1]
             return self
 
     def _read_bags(
@@ -343,6 +344,7 @@ class BaseForest(Estimator[FittedForest]):
         VoteTable
             `print` shows the votes and shares of the classes, or mean and spread; `to_frame()` one line a tree.
         """
+        refuse_outputs(self._find_fitted().forest, "vote_table")
         fitted = self._find_fitted()
         values = encode(open_row(self, x), fitted.schema)
         return tree_votes.vote_table(fitted, values, is_hard=self._is_hard)
@@ -380,6 +382,7 @@ class BaseForest(Estimator[FittedForest]):
         VarianceParts, or ErrorParts with y
             See `spinney.decompose_variance` and `spinney.decompose_error`. With y, `rho` is the correlation of errors.
         """
+        refuse_outputs(self._find_fitted().forest, "decompose")
         fitted = self._find_fitted()
         column = tree_votes.find_class(fitted.classes, label)
         if y is not None and fitted.classes is not None:
@@ -422,6 +425,7 @@ class BaseForest(Estimator[FittedForest]):
         >>> forest.predict_variance([[0.5]], kind="infinitesimal").shape
         (1,)
         """
+        refuse_outputs(self._find_fitted().forest, "predict_variance")
         values = self._values(X)
         return forest_uncertainty.predict_variance(
             self._find_fitted(), values, kind, correction, is_hard=self._is_hard, n_jobs=self.n_jobs
@@ -489,6 +493,8 @@ class BaseForest(Estimator[FittedForest]):
         >>> forest.importance("permutation", X, X[:, 0]).sorted().feature
         ('x0', 'x1')
         """
+        if kind != "impurity" or X is not None:
+            refuse_outputs(self._find_fitted().forest, "importance by rows")
         fitted = self._find_fitted()
         params = ImportanceParams(kind, groups, n_repeats, threshold)
         params.check()
@@ -528,6 +534,7 @@ class BaseForest(Estimator[FittedForest]):
         tuple of str
             The names of these features, the highest by impurity first.
         """
+        refuse_outputs(self._find_fitted().forest, "check_importance")
         importance.refuse_without_oob(self._find_fitted(), "permutation")
         return self._warn_of_noise(X, y, random_state)
 

@@ -27,7 +27,7 @@ from spinney.estimators.checks import (
     weigh_classes,
 )
 from spinney.estimators.cross_validated_pruning import check_folds
-from spinney.estimators.growers import EncodedRows, TraceLimits, TreeGrower, TreeTraining, refuse_medians
+from spinney.estimators.growers import EncodedRows, TraceLimits, TreeGrower, TreeTraining, refuse_trace
 from spinney.estimators.kept import Kept, Part, set_parts
 from spinney.estimators.one_row import open_row, unseen_levels
 from spinney.estimators.parameters import parameter
@@ -177,7 +177,7 @@ class TreeEstimator(Estimator[FittedTree]):
 
     def _set_counts(self, n_features: int) -> None:  # noqa: ARG002
         """Set what a fit counts beside the tree."""
-        self.n_outputs_ = 1
+        self.n_outputs_ = self._find_fitted().tree.n_outputs
 
     def _check_training(self, data: TrainingData) -> None:
         """Refuse training rows, or parameters, that the leaves could not be fitted with."""
@@ -205,7 +205,7 @@ class TreeEstimator(Estimator[FittedTree]):
         X : array-like, frame or sparse matrix of shape (n_rows, n_features), or scan
             Numbers; categories in a frame or as `categorical_features` says; missing values as NaN, None, NA
             or null. What a sparse matrix does not store is 0.
-        y : array-like (n_rows,)
+        y : array-like (n_rows,), or (n_rows, n_outputs) of `CARTRegressor`
             Classes of any type; numbers for a regression. A scan brings its own and its weights.
         sample_weight : array-like (n_rows,), optional
             Weights; rows of weight 0 are left out.
@@ -217,7 +217,7 @@ class TreeEstimator(Estimator[FittedTree]):
             training = self._open_training(X, y, sample_weight)
             is_traced = self.trace if trace is None else trace
             if is_traced:
-                refuse_medians(self._criterion)
+                refuse_trace(self._criterion, 1 if training.data.y.ndim == 1 else training.data.y.shape[1])
             pruned, training = self._grow_and_prune(training)
             tree, schema = self._complete(pruned.tree, training), training.data.table.schema
             classes = None if self._labels is None else self.classes_
@@ -483,6 +483,9 @@ class TreeRegressor(Regressor):
     """Predictions of one tree for numbers, beside `TreeEstimator`."""
 
     def predict(self: Any, X: Any) -> NDArray[np.float64]:
-        """Predict the target of each row: the mean of its leaf, or what the leaf's linear model says."""
+        """Predict the target of each row: the mean of its leaf, or what the leaf's linear model says.
+
+        By the absolute error it is the median of the leaf. Of several outputs the shape is (n_rows, n_outputs).
+        """
         values = self._values(X)
         return self._make_predictor().answer(values)

@@ -24,8 +24,8 @@ from spinney.estimators.checks import check_monotone
 from spinney.estimators.growers import MISSING, CartGrower, RowLimits, TreeTraining
 from spinney.estimators.kept import Kept
 from spinney.estimators.parameters import parameter
-from spinney.estimators.pruning import CLASS_CONSTRAINTS, VALUE_CONSTRAINTS
-from spinney.estimators.training import TrainingData, check_range
+from spinney.estimators.pruning import CLASS_CONSTRAINTS, VALUE_CONSTRAINTS, choose_method
+from spinney.estimators.training import TrainingData, check_range, refuse_asked
 from spinney.table.schema import Schema, encode, refuse_infinite
 from spinney.table.sparse import fill_in
 from spinney.tree.grow import GrowParams
@@ -167,7 +167,7 @@ def make_tree_estimator(cart: Any, tree: Tree, schema: Schema, classes: NDArray[
         "tree_": tree,
         "_schema": schema,
         "n_features_in_": schema.n_columns,
-        "n_outputs_": 1,
+        "n_outputs_": tree.n_outputs,
         "max_features_": max_features,
     }
     if schema.column_names is not None:
@@ -533,6 +533,7 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
     surrogate_importances_ = property(read_surrogate_importances)
     max_features_: int
 
+    _takes_outputs: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "criterion": [StrOptions(with_aliases(VALUE_CRITERIA))],
         "min_target_std": [Interval(Real, 0.0, None, closed="left")],
@@ -617,6 +618,8 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
     def _check_training(self, data: TrainingData) -> None:
         """Linear models of leaves take finite values, and no constraints; some criteria not any target."""
         check_range(own_name(self.criterion), data.y, data.weight)
+        if data.y.ndim == 2:
+            self._check_outputs(data.y.shape[1])
         if self.leaf_model is None:
             return
         if CRITERIA[own_name(self.criterion)].is_median:
@@ -627,6 +630,18 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
         if self.monotonic_cst is not None:
             raise ValueError("monotonic_cst with leaf_model='linear': a slope may break it; leave out one of them")
         refuse_infinite(encode(data.columns, data.table.schema), data.table.schema)
+
+    def _check_outputs(self, n_outputs: int) -> None:
+        """Refuse parameters that ask for one output."""
+        method = choose_method(self.pruning, self.ccp_alpha)
+        asked = {
+            f"pruning={method!r}": method in ("reduced_error", "merge"),
+            "ccp_alpha='cv'": self.ccp_alpha == "cv",
+            "monotonic_cst": self.monotonic_cst is not None,
+            "leaf_model='linear'": self.leaf_model is not None,
+            f"min_target_std={self.min_target_std}": self.min_target_std > 0.0,
+        }
+        refuse_asked(asked, n_outputs)
 
     def _without_pruning(self) -> Self:
         return super()._without_pruning().set_params(leaf_model=None)

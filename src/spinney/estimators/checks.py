@@ -122,6 +122,21 @@ def check_numbers(estimator: Any, y: Any, n_rows: int) -> NDArray[np.float64]:
         raise ValueError(message) from error
 
 
+def has_outputs(y: Any) -> bool:
+    """Whether y has several columns."""
+    shape = getattr(y, "shape", None)
+    if shape is None and isinstance(y, list | tuple) and len(y) and isinstance(y[0], list | tuple | np.ndarray):
+        shape = np.shape(y[0])
+        return len(shape) == 1 and shape[0] > 1
+    return shape is not None and len(shape) == 2 and shape[1] > 1
+
+
+def check_outputs(estimator: Any, y: Any, n_rows: int) -> NDArray[np.float64]:
+    """The targets of a regression with several outputs as float64, (n_rows, n_outputs)."""
+    columns = [check_numbers(estimator, column, n_rows) for column in np.asarray(y).T]
+    return np.stack(columns, axis=1)
+
+
 def check_classes(estimator: Any, y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """The classes in order, and the position of each row's class among them."""
     if isinstance(y, Categories):  # of a table on disk, complete, of as many rows as X

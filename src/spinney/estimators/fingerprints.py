@@ -78,7 +78,7 @@ def fingerprint(table: Table, y: NDArray[Any], classes: tuple[Any, ...] | None =
     if blocks is None:
         whole.update(np.ascontiguousarray(y).data)
         return whole.hexdigest()
-    blocks.add(y)
+    blocks.add(np.ascontiguousarray(y.T))
     return blocks.join(meaning)
 
 

@@ -17,6 +17,7 @@ from spinney.estimators.kept import Kept, Part
 from spinney.model import forest_uncertainty
 from spinney.model import quantiles as forest_quantiles
 from spinney.model.forest_uncertainty import CoverageParams
+from spinney.reading.several_outputs import refuse_outputs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,13 +41,17 @@ class ForestRegressor(Regressor):
     _shift = Part("shift")
     _oob_predictions: ClassVar[str] = "oob_prediction_"
     _tree_class: ClassVar[Any] = CARTRegressor
+    _takes_outputs: ClassVar[bool] = True
 
     def _check_target(self, y: Any, n_rows: int) -> NDArray[np.float64]:
         """Targets given after the fit."""
         return check_numbers(self, y, n_rows)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """Predict the target of each row: the mean over the trees of the mean of its leaf."""
+        """Predict the target of each row: the mean over the trees of the mean of its leaf.
+
+        By the absolute error it is the mean of medians. Of several outputs the shape is (n_rows, n_outputs).
+        """
         values = self._values(X)
         return self._make_predictor().answer(values, self.n_jobs)
 
@@ -95,6 +100,7 @@ class ForestRegressor(Regressor):
         True
         """
         fitted = self._find_fitted()
+        refuse_outputs(fitted.forest, "predict_interval")
         params = CoverageParams(coverage, method)
         params.check()
         return forest_uncertainty.predict_interval(
@@ -135,6 +141,7 @@ class ForestRegressor(Regressor):
         [[1.0, 3.0], [101.0, 103.0]]
         """
         fitted = self._find_fitted()
+        refuse_outputs(fitted.forest, "predict_quantiles")
         levels = forest_quantiles.check_quantiles(quantiles)
         return forest_quantiles.predict_quantiles(
             fitted, self._values(X), levels, self._read_train(train), n_jobs=self.n_jobs

@@ -28,7 +28,7 @@ from spinney.estimators.forest_checkpoint import keeping_trees, mark_bag_data
 from spinney.estimators.out_of_bag import finish_out_of_bag
 from spinney.estimators.parameters import parameter
 from spinney.estimators.scoring import find_oob_scorer
-from spinney.estimators.training import code_for_bags
+from spinney.estimators.training import code_for_bags, refuse_asked
 from spinney.model.fitted_forest import FittedForest, KeptTarget, LeafRows
 from spinney.tree.forest import join_forests
 from spinney.tree.grow import GrowParams
@@ -103,6 +103,8 @@ def prepare_forest(
     seed: int,
 ) -> tuple[PreparedForest, Effort]:
     """Draw bags and code the rows; mark: the fingerprint of X and y."""
+    if data.y.ndim == 2:
+        refuse_single(model, data.y.shape[1])
     labels, like = model._labels, "" if old is None else old.fingerprint  # noqa: SLF001
     draw, weight = make_draw(draw_params(model), data.table.n_rows, data.weight, groups, strata, seed)
     honest_fraction = float(model.honest_fraction) if model.honest else None
@@ -153,6 +155,18 @@ def finish_forest(model: Any, prepared: PreparedForest, forest: Forest, old: Fit
         leaf_rows=leaf_rows,
         out_of_bag=out_of_bag,
     )
+
+
+def refuse_single(model: Any, n_outputs: int) -> None:
+    """Refuse parameters that ask for one output."""
+    asked = {
+        "honest=True": model.honest,
+        "pruning='oob'": model.pruning == "oob",
+        "monotonic_cst": model.monotonic_cst is not None,
+        "keep_members=True": parameter(model, "keep_members", False),
+        f"min_target_std={parameter(model, 'min_target_std', 0.0)}": parameter(model, "min_target_std", 0.0) > 0.0,
+    }
+    refuse_asked(asked, n_outputs)
 
 
 # --- warm starts ----------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from spinney._criteria import CRITERIA, GAIN_RATIO
 from spinney._types import LEARNED, OWN_BRANCH, SURROGATE
 from spinney.estimators.checks import row_count
 from spinney.estimators.training import CodedRows, TrainingData, code_rows, make_legend, target_form
-from spinney.table.fixed_point import class_target, value_target
+from spinney.table.fixed_point import class_target, output_target, value_target
 from spinney.table.schema import encode
 from spinney.tracing.candidates import SplitRules
 from spinney.tracing.replay import class_rows, textbook_rules, value_rows
@@ -255,12 +255,16 @@ def fix_target(
     """The target of coded rows in fixed point, as the criterion wants it."""
     if classes is not None:
         return class_target(y, len(classes), rows.weights)
+    if y.ndim == 2:
+        return output_target(y, rows.weights)
     least_std = params.min_target_std if isinstance(params, GrowParams) else 0.0
     return value_target(y, rows.weights, **target_form(params.criterion, least_std))
 
 
-def refuse_medians(criterion: str) -> None:
-    """Raise where there is no trace of trees by this criterion."""
+def refuse_trace(criterion: str, n_outputs: int) -> None:
+    """Raise where there is no trace of trees by this criterion, or of so many outputs."""
+    if n_outputs > 1:
+        raise ValueError(f"there is no trace of a tree of {n_outputs} outputs: trace one tree for each column of y")
     if criterion in CRITERIA and CRITERIA[criterion].is_median:
         raise ValueError(
             f"there is no trace of a tree by criterion={criterion!r}: the tables of a trace are made of sums, and a "

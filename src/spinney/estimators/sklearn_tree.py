@@ -42,7 +42,7 @@ def make_sklearn_tree(model: TreeEstimator) -> Any:
     view = fitted.view
     values = view.value if smoothing is None else smooth_shares(fitted.tree, smoothing).reshape(view.value.shape)
     peer.tree_ = make_nodes(view, values)
-    peer.n_features_in_, peer.n_outputs_, peer.max_features_ = view.n_features, 1, view.n_features
+    peer.n_features_in_, peer.n_outputs_, peer.max_features_ = view.n_features, view.n_outputs, view.n_features
     if hasattr(model, "feature_names_in_"):
         peer.feature_names_in_ = model.feature_names_in_
     if fitted.classes is not None:

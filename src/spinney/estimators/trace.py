@@ -16,7 +16,7 @@ from spinney.estimators.checks import (
     open_x,
     weigh_classes,
 )
-from spinney.estimators.growers import MAX_TRACED, TraceLimits, refuse_medians
+from spinney.estimators.growers import MAX_TRACED, TraceLimits, refuse_trace
 from spinney.estimators.training import TrainingData
 from spinney.table.ingest import read_columns
 from spinney.tracing.replay import NotTheRowsError
@@ -68,7 +68,7 @@ def trace(
             "fit a CART, ID3 or C4.5 tree on the same rows"
         )
     fitted = est._find_fitted()  # noqa: SLF001
-    refuse_medians(est._criterion)  # noqa: SLF001
+    refuse_trace(est._criterion, fitted.tree.n_outputs)  # noqa: SLF001
     data = read_again(est, X, y, sample_weight)
     grower = est._make_grower(data.table.schema, seed=0)  # noqa: SLF001
     try:

@@ -22,7 +22,7 @@ from spinney.estimators.other_members import Rows, hold_rows
 from spinney.table.binning import bin_table
 from spinney.table.bundles import bundle_features
 from spinney.table.coding import code_table
-from spinney.table.fixed_point import class_target, fix_weights, value_target, with_room
+from spinney.table.fixed_point import class_target, fix_weights, output_target, value_target, with_room
 from spinney.table.ingest import read_columns
 from spinney.tree.structure import Legend
 
@@ -240,9 +240,10 @@ def code_for_bags(
     weights = fix_weights(weight, table.n_rows)
     if labels is None:
         criterion = own_name(tree.criterion)
+        y = mask_unweighted(data.y, weight)
         check_range(criterion, data.y, weight)
         form = target_form(criterion, tree.min_target_std)
-        target = value_target(mask_unweighted(data.y, weight), weights, **form)
+        target = output_target(y, weights) if y.ndim == 2 else value_target(y, weights, **form)
     else:
         target = class_target(data.y, len(labels), weights)
     n_workers = count_workers(n_jobs, table.schema.n_features, table.n_rows * table.schema.n_features * CODING_SECONDS)
@@ -268,6 +269,11 @@ def target_form(criterion: str, min_target_std: float = 0.0) -> TargetForm:
 
 def check_range(criterion: str, y: NDArray[np.float64], weight: NDArray[np.float64] | None = None) -> None:
     """Refuse targets that a criterion has no impurity for."""
+    if y.ndim == 2 and criterion != "squared_error":
+        raise ValueError(
+            f"criterion={criterion!r} takes one output, and y has {y.shape[1]} columns: leave "
+            "criterion='squared_error', or fit one model for each column"
+        )
     if criterion != "poisson":
         return
     if np.any(y < 0.0):
@@ -280,6 +286,16 @@ def check_range(criterion: str, y: NDArray[np.float64], weight: NDArray[np.float
         raise ValueError("y is 0 in every row: criterion='poisson' needs a positive y; check the target")
 
 
+def refuse_asked(asked: dict[str, bool], n_outputs: int) -> None:
+    """Raise where something that takes one output is asked for with several; asked: whether it is, by its name."""
+    for what, is_asked in asked.items():
+        if is_asked:
+            raise ValueError(
+                f"{what} takes one output, and y has {n_outputs} columns: leave it out, or fit one model for each "
+                "column"
+            )
+
+
 def mask_unweighted(y: NDArray[np.float64], weight: NDArray[np.float64] | None) -> NDArray[np.float64]:
     """Targets with those of rows of weight 0 replaced by the largest of the others.
 
@@ -288,7 +304,8 @@ def mask_unweighted(y: NDArray[np.float64], weight: NDArray[np.float64] | None) 
     """
     if weight is None or np.all(weight > 0.0):
         return y
-    return np.where(weight > 0.0, y, y[weight > 0.0].max())
+    is_used = weight > 0.0
+    return np.where(is_used if y.ndim == 1 else is_used[:, None], y, y[is_used].max(axis=0))
 
 
 def make_legend(

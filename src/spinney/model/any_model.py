@@ -7,10 +7,20 @@ from typing import Any
 
 from spinney.model.base_predictor import Predictor
 from spinney.model.io import load_predictor
+from spinney.reading.several_outputs import refuse_outputs
 
 
 def find_predictor(model: Any, doing: str) -> Predictor:
-    """What predicts, of an estimator, a predictor or a model file; doing: what it is for, as "export"."""
+    """What predicts one output, of an estimator, a predictor or a model file; doing: what it is for, as "export"."""
+    predictor = take_predictor(model, doing)
+    held = getattr(predictor, "tree", None) or getattr(predictor, "forest", None)
+    if held is not None:
+        refuse_outputs(held, doing)
+    return predictor
+
+
+def take_predictor(model: Any, doing: str) -> Predictor:
+    """What predicts, as `find_predictor` has it."""
     if isinstance(model, Predictor):
         return model
     if isinstance(model, str | os.PathLike):

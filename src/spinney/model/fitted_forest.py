@@ -44,9 +44,10 @@ class KeptTarget:
     y: NDArray[Any]
     weight: NDArray[np.float64] | None
 
-    def find_fault(self, n_rows: int, n_classes: int) -> str | None:
+    def find_fault(self, n_rows: int, n_classes: int, n_outputs: int = 1) -> str | None:
         """What is wrong with a target that was read from a file; None: nothing."""
-        if self.y.shape != (n_rows,) or self.y.dtype != (np.int64 if n_classes else np.float64):
+        shape = (n_rows,) if n_outputs == 1 else (n_rows, n_outputs)
+        if self.y.shape != shape or self.y.dtype != (np.int64 if n_classes else np.float64):
             return f"the kept target must have {n_rows} classes or numbers, not {self.y.dtype} {self.y.shape}"
         if n_classes and np.any((self.y < 0) | (self.y >= n_classes)):
             return f"the kept target must hold codes 0 .. {n_classes - 1}"
@@ -158,11 +159,11 @@ class FittedForest:
             return "the target is kept with out-of-bag results and leaf rows, and with nothing else"
         fault = None
         if self.target is not None:
-            fault = self.target.find_fault(n_rows, n_classes)
+            fault = self.target.find_fault(n_rows, n_classes, self.forest.n_outputs)
         if fault is None and self.leaf_rows is not None:
             fault = self.leaf_rows.find_fault(self.forest, n_rows)
         if fault is None and self.out_of_bag is not None:
-            fault = self.out_of_bag.find_fault(n_rows, len(self.forest), n_classes, self.shift)
+            fault = self.out_of_bag.find_fault(n_rows, len(self.forest), n_classes, self.shift, self.forest.n_outputs)
         return fault
 
 

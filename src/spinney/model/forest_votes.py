@@ -16,7 +16,7 @@ from spinney.table.sparse import SparseRows
 from spinney.tree.predict import STEP_SECONDS, TYPICAL_DEPTH, add_votes, find_all_leaves
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -77,9 +77,33 @@ def sum_votes(forest: Forest, values: Values, n_jobs: int | None) -> NDArray[np.
     return out
 
 
+def mean_answers(forest: Forest, values: Values, n_jobs: int | None) -> NDArray[np.float64]:
+    """Mean over the trees, in their order, of what they say of each row of several outputs, (n_rows, n_outputs)."""
+    out = np.zeros((len(values), forest.n_outputs))
+
+    def add(rows: slice) -> None:
+        for said in tree_answers(forest, find_all_leaves(forest, values[rows])):
+            out[rows] += said / len(forest)  # so that no sum overflows
+
+    for_row_blocks(forest, add, len(values), n_jobs)
+    return out
+
+
+def tree_answers(forest: Forest, leaf: NDArray[np.int32]) -> Iterator[NDArray[np.float64]]:
+    """What each tree says of several outputs, tree by tree, (n_rows, n_outputs); leaf: (n_rows, n_trees)."""
+    assert forest.answers is not None
+    for t, first in enumerate(forest.first_node[:-1].tolist()):
+        yield forest.answers[first + leaf[:, t].astype(np.int64)]
+
+
 def tree_predictions(forest: Forest, values: Values) -> NDArray[np.float64]:
-    """The prediction of each tree for each row, (n_trees, n_rows), or shares (n_trees, n_rows, n_classes)."""
+    """The prediction of each tree for each row, (n_trees, n_rows), or shares (n_trees, n_rows, n_classes).
+
+    Of several outputs the shape is (n_trees, n_rows, n_outputs).
+    """
     leaf = find_all_leaves(forest, values)
+    if forest.n_outputs > 1:
+        return np.stack(list(tree_answers(forest, leaf)))
     if not forest.n_classes:
         return tree_values(forest, leaf).T if forest.linear is None else linear_values(forest, leaf, values)
     return tree_shares(forest, leaf).swapaxes(0, 1)

@@ -4,7 +4,7 @@ The container (`model.container`) holds four texts: `format`, which is "spinney"
 `library`, the version of Spinney that wrote it; and `model`, JSON with the parts below. A fifth, `training`, is JSON
 too, and tells of the training data what `spinney train` knows; files without it are of version 1.0. Files of models
 that read dates are of version 1.2; those of models whose rows are drawn or hashed by blocks, of trees by Poisson's
-deviance or the absolute error, and of a predictor alone, which has no estimator, of version 1.3.
+deviance or the absolute error or of several outputs, and of a predictor alone, which has no estimator, of version 1.3.
 
     method      the estimator's class
     summary     what the model is made of: features, classes, trees, nodes, rows that the first tree grew on
@@ -35,7 +35,7 @@ TOLD_SINCE, DATED, LATEST = 1, 2, 3
 _DATES = '"is":"DateColumn"'  # as `dump` writes it, and no text that it quotes
 _BLOCKS = re.compile('"block_bits":|"tree:[0-9a-f]{64}')  # bags drawn by blocks, and data hashed by them
 _POISSON = '"criterion":"poisson"'
-_ANSWERS = '"answers":'  # of trees by the absolute error
+_ANSWERS = '"answers":'  # of trees by the absolute error, and of several outputs
 TEXTS = {"format", "version", "library", "model"}
 TRAINING = "training"
 TOLD: dict[str, type] = {"target": str, "rows": int, "sha256": str}  # of the training data, each optional

@@ -49,9 +49,9 @@ class OutOfBag:
     score: float
     predictions: NDArray[np.float64]
 
-    def find_fault(self, n_rows: int, n_members: int, n_classes: int, shift: int) -> str | None:
+    def find_fault(self, n_rows: int, n_members: int, n_classes: int, shift: int, n_outputs: int = 1) -> str | None:
         """What is wrong with results that were read from a file, for an ensemble of this size; None: nothing."""
-        shapes = {"votes": (n_rows, max(n_classes, 1)), "n_votes": (n_rows,), "curve": (n_members,)}
+        shapes = {"votes": (n_rows, max(n_classes, n_outputs)), "n_votes": (n_rows,), "curve": (n_members,)}
         types = {"votes": np.float64, "n_votes": np.int64, "curve": np.float64}
         for name, shape in shapes.items():
             part = getattr(self, name)
@@ -68,10 +68,12 @@ class OutOfBag:
 def mean_votes(
     votes: NDArray[np.float64], n_votes: NDArray[np.int64], n_classes: int, shift: int
 ) -> NDArray[np.float64]:
-    """Means of the votes: (n_rows, n_classes), or (n_rows,) for numbers; NaN where there are none."""
+    """Means of the votes, NaN where there are none: (n_rows, n_classes), or (n_rows,) or (n_rows, n_outputs)."""
     means = np.full(votes.shape, np.nan)
     np.divide(votes, n_votes[:, None], out=means, where=n_votes[:, None] > 0)
-    return means if n_classes else np.ldexp(means[:, 0], shift)
+    if n_classes:
+        return means
+    return np.ldexp(means.reshape(-1) if means.size == len(means) else means, shift)
 
 
 def weighted_rows(draw: Draw) -> NDArray[np.int64]:

@@ -14,7 +14,7 @@ from spinney._threads import check_jobs
 from spinney.ensemble.links import ANY, LINKS, choose_class, respond, respond_one, two_shares
 from spinney.model.base_predictor import Predictor
 from spinney.model.boosted_scores import add_rounds, begin_raw, sum_gains
-from spinney.model.forest_votes import lower_values, run_blocks, sum_votes, tree_predictions
+from spinney.model.forest_votes import lower_values, mean_answers, run_blocks, sum_votes, tree_predictions
 from spinney.model.packed_forest import pack_shares, pack_values
 from spinney.model.weighted_votes import (
     choose_by_votes,
@@ -94,9 +94,16 @@ class TreePredictor(Predictor):
             if self.smoothing is not None:
                 return predict_answers(self.tree, values, self.smoothed)
             return predict_shares(self.tree, values)
+        if self.tree.n_outputs > 1:
+            return predict_answers(self.tree, values, self.tree.values())
         if self.tree.linear is not None:
             refuse_infinite(values, self.schema)
         return predict_values(self.tree, values)
+
+    @property
+    def n_numbers(self) -> int:
+        """Outputs."""
+        return self.tree.n_outputs
 
     def choose(self, values: Values, n_jobs: int | None = None) -> NDArray[np.intp]:
         """Code of the most frequent class of the leaf."""
@@ -116,6 +123,8 @@ class TreePredictor(Predictor):
     def pack(self) -> NDArray[np.uint64] | None:
         """As a forest of one, where a row takes one path to a plain leaf."""
         if not self.tree.is_binary or self.tree.linear is not None or self.smoothing is not None:
+            return None
+        if self.n_numbers > 1:
             return None
         forest = join_trees([self.tree])
         if self.n_classes > 1:
@@ -167,6 +176,8 @@ class VotePredictor(Predictor):
         """Mean over the trees."""
         if self.n_classes == 1:  # one column of votes would be one of numbers
             return np.ones((len(values), 1))
+        if self.n_numbers > 1:
+            return mean_answers(self.forest, values, n_jobs)
         total = sum_votes(self.voting, values, n_jobs) / len(self.forest)
         return total if self.n_classes else np.ldexp(total[:, 0], self.shift)
 
@@ -174,12 +185,19 @@ class VotePredictor(Predictor):
         """Leaf of each row in each tree."""
         return find_all_leaves(self.forest, values).astype(np.int64)
 
+    @property
+    def n_numbers(self) -> int:
+        """Outputs."""
+        return self.forest.n_outputs
+
     def _predict_by_tree(self, values: Values) -> NDArray[np.float64]:
         """What each tree says."""
         return tree_predictions(self.forest.hardened if self.is_hard else self.forest, values)
 
     def pack(self) -> NDArray[np.uint64] | None:
         """Values, or shares."""
+        if self.n_numbers > 1:
+            return None
         if self.n_classes > 1:
             return pack_shares(self.voting, len(self.forest))
         return pack_values(self.voting, 1, len(self.forest), np.zeros(1))

@@ -137,10 +137,12 @@ def vote_table(fitted: FittedForest, values: Values, *, is_hard: bool) -> VoteTa
 def predict_trees(fitted: FittedForest, values: Values, *, is_hard: bool, n_jobs: int | None) -> NDArray[np.float64]:
     """Predict with every tree by itself: (n_trees, n_rows), or shares (n_trees, n_rows, n_classes)."""
     forest = fitted.voting_forest(is_hard=is_hard)
-    found = np.empty((len(forest), len(values), forest.n_classes)[: 3 if forest.n_classes else 2])
+    width = forest.n_classes if forest.n_outputs == 1 else forest.n_outputs
+    found = np.empty((len(forest), len(values), width)[: 3 if width else 2])
+    shift = fitted.shift if forest.n_outputs == 1 else 0  # several outputs are not in these units
 
     def work(rows: slice) -> None:
-        found[:, rows] = np.ldexp(tree_predictions(forest, values[rows]), fitted.shift)
+        found[:, rows] = np.ldexp(tree_predictions(forest, values[rows]), shift)
 
     for_row_blocks(forest, work, len(values), n_jobs)
     return found

@@ -10,6 +10,7 @@
 | `diagrams.py` | a tree for Graphviz and Mermaid |
 | `explaining.py` | the path of one row in words |
 | `conditions.py` | the condition of a branch |
+| `several_outputs.py` | what is shown of one output alone, and says so |
 | `wording.py` | names of features, levels, classes, rows |
 | `colours.py` | colours that everyone tells apart |
 """

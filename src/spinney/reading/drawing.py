@@ -18,6 +18,7 @@ from spinney.reading.colours import DOTTED, STRIPED, class_colour, class_places,
 from spinney.reading.conditions import describe_condition, surrogate_condition, surrogates_of
 from spinney.reading.layout import place_across, place_along, shorten, stack_ends, text_width, wrap
 from spinney.reading.outline import Item, Label, closed_words, edge_label, feature_caption, make_outline
+from spinney.reading.several_outputs import refuse_outputs
 from spinney.reading.text import SHARED, Contents, draw, shares_missing, summary
 from spinney.reading.wording import caption, count, percent, rounded
 
@@ -99,6 +100,7 @@ class Box:
 
 def to_svg(tree: Tree, max_leaves: int, max_depth: int | None, direction: str) -> str:
     """SVG source of a tree."""
+    refuse_outputs(tree, "a picture")
     items = make_outline(tree, max_leaves, max_depth)
     contents = Contents(tree)
     if direction == AUTO:

@@ -20,6 +20,7 @@ from spinney.reading.conditions import (
     surrogate_condition,
     surrogates_of,
 )
+from spinney.reading.several_outputs import refuse_outputs
 from spinney.reading.text import Contents
 from spinney.reading.wording import (
     apart,
@@ -135,6 +136,7 @@ def explain(
     unseen : features whose level fit has not seen, and that level.
     smoothed : (n_nodes, n_classes), shares of the classes that leaves predict instead of their own.
     """
+    refuse_outputs(tree, "the path of a row in words")
     row = np.asarray(values, np.float64)
     if row.shape == (1, tree.n_features):
         row = row[0]

@@ -10,6 +10,7 @@ import numpy as np
 
 from spinney._criteria import SPREAD_CRITERIA
 from spinney.reading.conditions import Condition, branch_condition, describe_condition, surrogates_of
+from spinney.reading.several_outputs import refuse_outputs
 from spinney.reading.text import SHARED, Contents, shares_missing
 from spinney.reading.wording import count, has_missing, number, percent, row_count
 
@@ -103,6 +104,7 @@ class Rules(Sequence[Rule]):
 
 def find_rules(tree: Tree) -> Rules:
     """The rules of a tree."""
+    refuse_outputs(tree, "rules")
     contents = Contents(tree)
     deviations = node_deviations(tree)
     rules = tuple(make_rule(tree, leaf, merged, contents, deviations) for leaf, merged in leaves_in_order(tree))

@@ -142,6 +142,8 @@ class Contents:
         tree = self.tree
         if tree.n_classes == 0:
             is_linear = tree.linear is not None and tree.linear.first[node] < tree.linear.first[node + 1]
+            if tree.n_outputs > 1:
+                return ", ".join(number(float(value)) for value in self.values[node])
             return formula(tree, node) if is_linear else number(float(self.values[node]))
         if tree.is_leaf[node]:
             return class_name(tree, int(tree.leaf_class[node]))

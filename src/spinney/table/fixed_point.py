@@ -38,19 +38,32 @@ class Weights(NamedTuple):
     row_weight: float = 1.0  # units of an independent row, see `weigh_row`
 
 
+class Outputs(NamedTuple):
+    """What several outputs have besides; all are in the units of the first."""
+
+    values: NDArray[np.int64]  # (n_outputs - 1, n_rows): those behind the first, as `Target.values`
+    truth: NDArray[np.float64]  # (n_outputs, n_rows): targets / 2**exponent
+
+
 class Target(NamedTuple):
     """What a row adds to a sum."""
 
     family: int
     values: NDArray[np.int64]  # (n_rows,) class, or weighted target in fixed point
     squares: NDArray[np.int64]  # (n_rows,), or (1,) where not needed
-    truth: NDArray[np.float64]  # (n_rows,) class, or target / 2**exponent: within [-1, 1]
+    truth: NDArray[np.float64]  # (n_rows,) class, or target / 2**exponent: within [-1, 1]; equal for equal targets
     n_classes: int  # 0 for regression
     bits: int = 0  # a value is weight * (truth - centre) * 2**(bits - spread_exponent)
     square_bits: int = 0  # a square is weight * (truth - centre)**2 * 2**(square_bits - 2 * spread_exponent)
     exponent: int = 0
     spread_exponent: int = 0
     centre: float = 0.0
+    outputs: Outputs | None = None  # None: one output
+
+    @property
+    def n_outputs(self) -> int:
+        """Numbers that a row has for a target."""
+        return 1 if self.outputs is None else len(self.outputs.truth)
 
     def ranks(self) -> NDArray[np.int32]:
         """Rank of the target of each row among all, from 0 on; of equal targets the first row has the lowest."""
@@ -201,6 +214,26 @@ def value_target(y: NDArray[np.float64], weights: Weights, *, has_square: bool, 
     return Target(MOMENTS, values, squares, truth, 0, bits, square_bits, exponent, spread_exponent, centre)
 
 
+def output_target(y: NDArray[np.float64], weights: Weights) -> Target:
+    """Target of a regression with several outputs, shape (n_rows, n_outputs), each centred near its mean.
+
+    All have one unit, that of the largest: their squared errors are added up. `truth` numbers the targets that differ.
+    """
+    exponent = math.frexp(float(np.max(np.abs(y))))[1]
+    truth = np.ascontiguousarray(np.ldexp(y, -exponent).T)
+    weight_sum = math.ldexp(weights.total, -weights.bits)
+    centres = np.array([weighted_sum(one, weights) / weight_sum for one in truth])
+    centred = truth - centres[:, None]
+    spread_exponent = math.frexp(float(np.max(np.abs(centred))))[1]
+    centred = np.ldexp(centred, -spread_exponent)
+    bits = min(sum_bits(weighted_sum(np.abs(one), weights)) for one in centred if one.any()) if centred.any() else 0
+    values = np.stack([weigh(one, bits, weights) for one in centred])
+    kinds = np.unique(truth, axis=1, return_inverse=True)[1].reshape(-1).astype(np.float64)
+    outputs = Outputs(values[1:], truth)
+    nothing = np.zeros(1, SUM)
+    return Target(MOMENTS, values[0], nothing, kinds, 0, bits, 0, exponent, spread_exponent, float(centres[0]), outputs)
+
+
 def with_room(weights: Weights, target: Target) -> tuple[Weights, Target]:
     """Weights and target of a table with some bits free, so that the counts of a bag can multiply them."""
     if not weights.is_whole:
@@ -224,6 +257,7 @@ def narrow_target(target: Target, n_bits: int, n_square_bits: int) -> Target:
         squares=target.squares >> n_square_bits,
         bits=target.bits - n_bits,
         square_bits=target.square_bits - n_square_bits,
+        outputs=target.outputs and target.outputs._replace(values=target.outputs.values >> n_bits),
     )
 
 
@@ -237,13 +271,18 @@ def bag_target(
     target = target._replace(
         values=target.values[rows], squares=target.squares[rows] if len(target.squares) > 1 else target.squares
     )
+    outputs = target.outputs
+    if outputs is not None:
+        target = target._replace(outputs=outputs._replace(values=outputs.values[:, rows]))
     if weights.is_unit and int(counts.max()) == 1:
         return weights._replace(total=len(rows)), target
     times = counts.astype(SUM)
     held = times if weights.is_unit or not weights.is_whole else times * weights.values[rows]
     row_weight = int((held * times).sum()) / int(held.sum())  # a row that was drawn twice says nothing new
     if target.n_classes == 0:
-        target = narrow_target(target, excess_bits(target.values, times), excess_bits(target.squares, times))
+        others = () if target.outputs is None else target.outputs.values
+        n_excess = max(excess_bits(values, times) for values in (target.values, *others))
+        target = narrow_target(target, n_excess, excess_bits(target.squares, times))
     if not weights.is_unit:
         values = weights.values[rows]
         n_bits = excess_bits(values, times)
@@ -255,7 +294,9 @@ def bag_target(
     elif target.family == MOMENTS:
         has_square = len(target.squares) > 1
         target = target._replace(
-            values=target.values * counts, squares=target.squares * counts if has_square else target.squares
+            values=target.values * counts,
+            squares=target.squares * counts if has_square else target.squares,
+            outputs=target.outputs and target.outputs._replace(values=target.outputs.values * counts),
         )
     if not weights.is_whole:
         row_weight = weigh_row(times)

@@ -77,7 +77,7 @@ class Forest:
     linear : LinearLeaves, optional
         Linear models of the leaves, by node of all trees.
     answers : float64 (n_nodes, n_outputs), optional
-        As in `Tree`, of all trees; dropped by `compact`.
+        As in `Tree`, of all trees; dropped by `compact` where there is one output.
     """
 
     hot: NDArray[np.uint64]
@@ -126,6 +126,11 @@ class Forest:
     def n_nodes(self) -> int:
         """Nodes of all trees."""
         return len(self.hot)
+
+    @property
+    def n_outputs(self) -> int:
+        """Numbers that a node predicts."""
+        return 1 if self.answers is None else self.answers.shape[1]
 
     @property
     def n_features(self) -> int:
@@ -246,7 +251,8 @@ class Forest:
     def compact(self) -> Forest:
         """The same forest without the cold fields: it predicts, but has no importances and no pictures."""
         nothing = np.zeros(0, np.uint32)
-        return replace(self, n_rows=nothing, weight=nothing, impurity=np.zeros(0), answers=None)
+        answers = self.answers if self.n_outputs > 1 else None
+        return replace(self, n_rows=nothing, weight=nothing, impurity=np.zeros(0), answers=answers)
 
     def head(self, n_trees: int) -> Forest:
         """The first trees."""

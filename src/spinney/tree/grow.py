@@ -62,8 +62,11 @@ from spinney.kernels.common.structs import (
     Lists,
     MedianScratch,
     NodeMedians,
+    NodeOutputs,
     Nodes,
+    NodeSide,
     NodeSums,
+    OutputScratch,
     PackedScratch,
     RandomScratch,
     RateScratch,
@@ -135,7 +138,7 @@ class ScoreUnits:
 
 def score_units(criterion: str, target: Target, weights: Weights, table_bits: int) -> ScoreUnits:
     """Worth of a score unit; see the table of scores in `kernels.common.criteria`."""
-    share = 1.0 / weights.total
+    share = 1.0 / (weights.total * target.n_outputs)  # impurities are means over the outputs, scores are sums
     if target.n_classes == 0:
         exponent = target.exponent + target.spread_exponent - target.bits + weights.bits
         return ScoreUnits(share, CRITERIA[criterion].power * exponent)
@@ -178,7 +181,7 @@ def make_settings(
     if weights.is_unit:
         min_samples_leaf = max(min_samples_leaf, min_weight_leaf)
     spread_bits = target.bits - weights.bits - target.exponent - target.spread_exponent
-    has_square = len(target.squares) > 1
+    has_square = len(target.squares) > 1 or target.outputs is not None  # addends that are not those of one target
     n_features = features.shape[1]
     n_levels = features[N_CODES, features[IS_CATEGORICAL] != 0]
     n_try = n_features if params.max_features is None else params.max_features
@@ -261,6 +264,8 @@ def most_listed(params: GrowParams, features: NDArray[np.int64], n_rows: int) ->
 def make_addends(target: Target, weights: Weights) -> NDArray[np.int64]:
     """What each row adds to the sums: target, then weight, then square, as far as they are needed."""
     n_rows = len(target.values)
+    if target.outputs is not None:
+        return np.stack([target.values, np.broadcast_to(weights.values, n_rows), *target.outputs.values])
     if len(target.squares) > 1:
         return np.stack([target.values, np.broadcast_to(weights.values, n_rows), target.squares])
     if weights.is_unit:
@@ -430,6 +435,20 @@ class Growth(Driven):
             extra=self.make_extra(n_codes) if has_extra else None,
             rates=RateScratch(np.ones(1)) if self.settings.criterion == POISSON else None,
             medians=self.make_medians(n_rows, n_codes) if self.settings.criterion == ABSOLUTE_ERROR else None,
+            outputs=None if self.target.outputs is None else self.make_outputs(n_rows, n_codes),
+        )
+
+    def make_outputs(self, n_rows: int, n_codes: int) -> OutputScratch:
+        """Scratch memory for several outputs."""
+        errors, middles = np.zeros((2, 4, max(n_codes, 2)))
+        return OutputScratch(
+            sums=np.zeros((4, self.target.n_outputs), SUM),
+            place=np.arange(n_rows, dtype=np.int32),
+            order=np.empty(n_rows, np.int32),
+            errors=errors,
+            middles=middles,
+            whole=np.zeros(1),
+            blur=np.zeros(1),
         )
 
     def make_medians(self, n_rows: int, n_codes: int) -> MedianScratch:
@@ -453,6 +472,7 @@ class Growth(Driven):
             errors=errors,
             middles=middles,
             start=np.zeros(3, SUM),
+            whole=np.zeros(1),
             blur=np.zeros(1),
         )
 
@@ -527,13 +547,11 @@ class Growth(Driven):
         means = None if n_classes else np.empty(n_nodes)
         class_sums = np.empty(n_classes, SUM) if n_classes else None
         room = min((n_nodes + 1) // 2, MIXED_WEIGHTS // n_classes) if n_classes else 0
-        medians = None
-        if (scratch := self.scratch.medians) is not None:
-            medians = NodeMedians(scratch.ranks, scratch.keys, self.scratch.counts, np.empty(n_nodes))
+        side = self.make_side(n_nodes)
         fill_tree = self.kernels.tree.node_stats.fill_tree
         while True:
             out = out._replace(distributions=np.empty((room, n_classes)))
-            n_mixed = int(fill_tree(targets, self.nodes, units, sums, means, class_sums, out, medians))
+            n_mixed = int(fill_tree(targets, self.nodes, units, sums, means, class_sums, out, side))
             if n_mixed <= room:
                 break
             room = n_mixed
@@ -550,12 +568,21 @@ class Growth(Driven):
             n_classes=n_classes,
             n_levels=np.where(self.features[IS_CATEGORICAL] != 0, self.features[N_CODES], 0).astype(np.int32),
             surrogates=self.surrogates(n_nodes),
-            answers=None if medians is None else medians.answers.reshape(-1, 1),
+            answers=answers_of(side),
         )
         if n_classes and self.settings.has_monotone:
             return self.bound_shares(tree)
         tree.__dict__["hot"] = hot  # a cached property that every forest reads
         return tree
+
+    def make_side(self, n_nodes: int) -> NodeSide:
+        """What trees whose nodes do not follow from their leaves need to be summed up."""
+        medians, outputs, scratch = None, None, self.scratch.medians
+        if scratch is not None:
+            medians = NodeMedians(scratch.ranks, scratch.keys, self.scratch.counts, np.empty(n_nodes))
+        if self.target.outputs is not None:
+            outputs = NodeOutputs(self.target.outputs.truth, np.empty((n_nodes, self.target.n_outputs)))
+        return NodeSide(medians, outputs)
 
     def stat_units(self) -> StatUnits:
         """What the sums of a finished tree are worth."""
@@ -610,6 +637,13 @@ class Growth(Driven):
         threshold = tree.threshold.copy()
         threshold[leaves] = np.where(is_mixed, -np.cumsum(is_mixed, dtype=np.int64), ones > 0.0)
         return replace(tree, threshold=threshold, distributions=np.stack([weight - ones, ones], axis=1)[is_mixed])
+
+
+def answers_of(side: NodeSide) -> NDArray[np.float64] | None:
+    """What every node predicts, (n_nodes, n_outputs), where that does not follow from its leaves."""
+    if side.outputs is not None:
+        return side.outputs.answers
+    return None if side.medians is None else side.medians.answers.reshape(-1, 1)
 
 
 def sum_ranges(x: NDArray[np.int64], begin: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from spinney.reading.several_outputs import refuse_outputs
 from spinney.table.fixed_point import scale
 from spinney.tree.subtree import Tier, cut_mask, cut_nodes, find_tiers, heaviest_classes
 
@@ -215,6 +216,7 @@ def merge_leaves(tree: Tree) -> Tree:
     Tree
         The same object where nothing is cut.
     """
+    refuse_outputs(tree, "merging leaves that agree")
     tiers = find_tiers(tree)
     weights, is_empty = None, tree.is_empty
     if tree.n_classes:

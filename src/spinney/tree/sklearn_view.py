@@ -65,8 +65,6 @@ class SklearnView:
     [[0.5, 0.5], [1.0, 0.0], [0.0, 1.0]]
     """
 
-    n_outputs = 1
-
     def __init__(self, arrays: Tree) -> None:
         self.arrays = arrays
 
@@ -117,6 +115,11 @@ class SklearnView:
         return self.arrays.n_features
 
     @property
+    def n_outputs(self) -> int:
+        """Number of targets."""
+        return self.arrays.n_outputs
+
+    @property
     def max_n_classes(self) -> int:
         """Number of classes; 1 for a regression."""
         return max(self.arrays.n_classes, 1)
@@ -124,7 +127,7 @@ class SklearnView:
     @cached_property
     def n_classes(self) -> NDArray[np.int64]:
         """Number of classes of each output; 1 for a regression."""
-        return read_only(np.array([self.max_n_classes], np.int64))
+        return read_only(np.full(self.n_outputs, self.max_n_classes, np.int64))
 
     @cached_property
     def children_left(self) -> NDArray[np.int64]:
@@ -181,7 +184,7 @@ class SklearnView:
     @cached_property
     def value(self) -> NDArray[np.float64]:
         """Mean target of each node, or the shares of its classes."""
-        return read_only(self.arrays.values().reshape(self.node_count, 1, self.max_n_classes))
+        return read_only(self.arrays.values().reshape(self.node_count, self.n_outputs, self.max_n_classes))
 
     # --- rows ---
 
@@ -198,7 +201,8 @@ class SklearnView:
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """The value of each row's leaf, shape (n_rows, max_n_classes); X: as in `apply`."""
-        return predict_answers(self.arrays, read_rows(X), self.value[:, 0])
+        answers = predict_answers(self.arrays, read_rows(X), self.value.reshape(self.node_count, -1))
+        return answers if self.n_outputs == 1 else answers.reshape(-1, self.n_outputs, 1)
 
     def decision_path(self, X: Any) -> csr_matrix:
         """Mark the nodes that each row passes, shape (n_rows, node_count); X: as in `apply`."""

@@ -63,13 +63,15 @@ def check_numbers(holder: Any) -> None:
 
 
 def check_answers(holder: Any) -> None:
-    """What nodes predict is a finite number each, and of a leaf its value."""
+    """What nodes predict is finite numbers, and the first of a leaf its value."""
     if holder.answers is None:
         return
     check_types(holder, {"answers": (2, np.float64)})
-    if holder.answers.shape != (holder.n_nodes, 1) or holder.n_classes:
-        raise BrokenTreeError(f"answers has shape {holder.answers.shape}, expected ({holder.n_nodes}, 1), of numbers")
-    require(np.isfinite(holder.answers[:, 0]), "answer is not finite")
+    if len(holder.answers) != holder.n_nodes or not holder.answers.shape[1] or holder.n_classes:
+        raise BrokenTreeError(
+            f"answers has shape {holder.answers.shape} for {holder.n_nodes} nodes, which hold numbers"
+        )
+    require(np.isfinite(holder.answers).all(axis=1), "answer is not finite")
     if isinstance(holder, Tree):
         require(~holder.is_leaf | (holder.answers[:, 0] == holder.threshold), "the answer of a leaf is not its value")
 
@@ -142,7 +144,8 @@ class Tree:
     linear : LinearLeaves, optional
         Linear models of the leaves, as deviations from the means that `threshold` holds.
     answers : float64 (n_nodes, n_outputs), optional
-        What every node predicts, where that is not the mean of its leaves: medians.
+        What every node predicts, where that is not the mean of its leaves, one number: medians, and several outputs. Of
+        a leaf `threshold` has the first.
     """
 
     test: NDArray[np.uint32]
@@ -188,6 +191,11 @@ class Tree:
     def n_features(self) -> int:
         """Number of columns the tree was grown on."""
         return len(self.n_levels)
+
+    @property
+    def n_outputs(self) -> int:
+        """Numbers that a node predicts."""
+        return 1 if self.answers is None else self.answers.shape[1]
 
     @property
     def n_leaves(self) -> int:
@@ -343,10 +351,11 @@ class Tree:
     def values(self) -> NDArray[np.float64]:
         """Value of every node, shape (n_nodes,), or shares of the classes, shape (n_nodes, n_classes).
 
-        The value is the mean target of a node, or its median where the tree was grown by the absolute error.
+        The value is the mean target of a node, or its median where the tree was grown by the absolute error. Of several
+        outputs the shape is (n_nodes, n_outputs).
         """
         if self.answers is not None:
-            return self.answers[:, 0]
+            return self.answers[:, 0] if self.n_outputs == 1 else self.answers
         if self.n_classes:
             weights = self.class_weights()
             weights[self.is_empty] = weights[self.parent[self.is_empty]]

@@ -191,7 +191,8 @@ def cut_mask(
     if tree.n_classes:
         leaves = np.where(tree.is_empty[leaves], tree.parent[leaves], leaves)  # an empty leaf predicts as its parent
     if not tree.n_classes:
-        leaf_values = (tree.values() if values is None else values)[leaves]
+        held = tree.values() if values is None else values
+        leaf_values = held[leaves] if tree.n_outputs == 1 else held[leaves, 0]
     elif class_weights is not None:
         leaf_values, distributions = pack_classes(class_weights[leaves])
     else:

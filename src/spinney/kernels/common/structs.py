@@ -213,6 +213,19 @@ class MedianScratch(NamedTuple):
     errors: NDArray[np.float64]  # (4, most codes, at least 2): sums of absolute deviations of branches, by cut
     middles: NDArray[np.float64]  # the same of their medians, where constraints ask for them
     start: NDArray[np.int64]  # (3,): place of the node's median, weight and sum up to it
+    whole: NDArray[np.float64]  # (1,): sum of absolute deviations of the node
+    blur: NDArray[np.float64]  # (1,): rounding of the node's scores by fractional weights
+
+
+class OutputScratch(NamedTuple):
+    """For several outputs, see `tree.scan_outputs`; None: one. Life: node; kernels write."""
+
+    sums: NDArray[np.int64]  # (4, n_outputs): of the node, of known rows on the left, of missing ones; centres
+    place: NDArray[np.int32]  # (n_rows,): 0, 1, 2, ...: the places of `common.bins` are positions here
+    order: NDArray[np.int32]  # (n_rows,): positions in the order of a feature, missing rows first
+    errors: NDArray[np.float64]  # (4, most codes, at least 2): minus the scores of branches, by cut
+    middles: NDArray[np.float64]  # of the same shape, not used: there are no constraints
+    whole: NDArray[np.float64]  # (1,): minus the score of the node
     blur: NDArray[np.float64]  # (1,): rounding of the node's scores by fractional weights
 
 
@@ -270,6 +283,7 @@ class Scratch(NamedTuple):
     extra: ExtraScratch | None  # None: neither gain ratio nor surrogates
     rates: RateScratch | None  # None: not Poisson's deviance
     medians: MedianScratch | None  # None: not the absolute error
+    outputs: OutputScratch | None  # None: one output
 
 
 class OpenNode(NamedTuple):
@@ -458,6 +472,20 @@ class NodeMedians(NamedTuple):
     keys: NDArray[np.uint64]  # as in MedianScratch
     counts: NDArray[np.int32]  # (MOST_BUCKETS,): of counting sorts
     answers: NDArray[np.float64]  # (n_nodes,): median of each node, in the user's units
+
+
+class NodeOutputs(NamedTuple):
+    """What `tree.node_stats` needs for trees of several outputs; None: of one. Life: tree; kernels write."""
+
+    truth: NDArray[np.float64]  # (n_outputs, rows of the table): as `Target.truth` of one
+    answers: NDArray[np.float64]  # (n_nodes, n_outputs): means, in the user's units
+
+
+class NodeSide(NamedTuple):
+    """What trees whose nodes do not follow from their leaves need besides. Life: tree; kernels write."""
+
+    medians: NodeMedians | None  # None: not by the absolute error
+    outputs: NodeOutputs | None  # None: one output
 
 
 class TreeArrays(NamedTuple):

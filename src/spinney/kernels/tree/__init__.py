@@ -22,6 +22,7 @@ Files
   rates              scores of such sums by Poisson's deviance
   medians            medians of a node's targets, and deviations from them
   scan_medians       cuts of a number, subsets of levels and random tests by the absolute error
+  scan_outputs       the same for several outputs
   scan_classes       the same, three classes or more
   subsets            subsets of the levels of a category
   category_chance    what such levels gain by chance, by criterion
@@ -64,7 +65,7 @@ Every function takes the structs of `common.structs` that it needs, in this orde
   settings               Settings: scalars of the fit
   nodes                  Nodes: the tree so far
   frontier               Frontier: slots of open nodes, their queue, the driver's counters
-  scratch                Scratch: memory without meaning between two nodes. Seven parts of it are None where the method
+  scratch                Scratch: memory without meaning between two nodes. Eight parts of it are None where the method
                          does without: they select a variant of the driver at compile time
 
 Sums are integers (fixed point), so that no result depends on the order of rows. Where a scan looks at every row of

@@ -106,7 +106,9 @@ def lay_out(
         place[at] = k + 1
         value[k + 1] = addends[TARGET, lo + at]
         weight[k + 1] = np.int64(1) if len(addends) == 1 else addends[WEIGHT, lo + at]
-        level[k + 1] = value[k + 1] // weight[k + 1] if is_whole else np.int64(0)
+        level[k + 1] = value[k + 1]
+        if is_whole and weight[k + 1] != 1:
+            level[k + 1] = value[k + 1] // weight[k + 1]
     if node.list_lo >= 0:
         for k in range(n):
             medians.listed[np.uint64(rows.lists.place[np.uint64(ids[lo + k])])] = place[k]
@@ -125,7 +127,8 @@ def lay_out(
         for k in range(n):
             magnitude += np.abs(np.float64(value[k + 1]))
     medians.blur[0] = magnitude * ROUNDING
-    return -spread_of(totals[W_ALL], totals[S_ALL], below, sum_below, at, is_whole, medians)
+    medians.whole[0] = spread_of(totals[W_ALL], totals[S_ALL], below, sum_below, at, is_whole, medians)
+    return -medians.whole[0]
 
 
 @inlined

@@ -15,8 +15,9 @@ from spinney._types import MOST_BRANCHES, POISSON, SDR, TARGET, WEIGHT
 from ..common.criteria import impurity_of_classes, impurity_of_two, pure_score
 from ..common.leaf_means import join_deviances, join_values, mean_deviance, settle_value_leaf
 from ..common.node_layout import missing_of, pack_leaf, pack_link
-from ..common.structs import NodeMedians, Nodes, NodeSums, RowRange, StatUnits, Targets, TreeArrays
+from ..common.structs import Nodes, NodeSide, NodeSums, RowRange, StatUnits, Targets, TreeArrays
 from .medians import fill_medians
+from .scan_outputs import fill_outputs
 
 
 @inlined
@@ -168,7 +169,7 @@ def fill_tree(
     means: np.ndarray | None,  # (n_nodes,) float64 scratch; None: classes
     class_sums: np.ndarray | None,  # (n_classes,) int64 scratch; None: regression
     out: TreeArrays,
-    medians: NodeMedians | None,  # None: not by the absolute error
+    side: NodeSide,
 ) -> int:
     """Fill the arrays of a tree; return its mixed leaves. Where they exceed the room, call again with more of it."""
     addends = targets.addends
@@ -211,5 +212,6 @@ def fill_tree(
     if units.criterion == SDR:
         for node in range(n_nodes):
             out.impurity[node] = np.sqrt(out.impurity[node])
-    fill_medians(targets, nodes, units, sums.weight, out, medians)
+    fill_medians(targets, nodes, units, sums.weight, out, side.medians)
+    fill_outputs(targets, nodes, units, sums.weight, out, side.outputs)
     return n_mixed

@@ -51,6 +51,7 @@ from ..common.structs import (
     LevelScratch,
     MedianScratch,
     OpenNode,
+    OutputScratch,
     Rows,
     Scratch,
     Settings,
@@ -62,6 +63,7 @@ from .candidates import cut_between, none_better
 from .scan_classes import power_kind, power_step, try_cut
 from .scan_medians import judge_by_medians
 from .scan_moments import scan_moments
+from .scan_outputs import judge_outputs
 
 NONE, ONE = np.uint64(0), np.uint64(1)
 
@@ -279,6 +281,24 @@ def judge_moments(
 
 
 @inlined
+def judge_sums(
+    best: Candidate,
+    drawn: DrawnTest,
+    node: OpenNode,
+    rows: Rows,
+    settings: Settings,
+    xlogx: np.ndarray,
+    scratch: Scratch,
+    outputs: OutputScratch | None,
+) -> Candidate:
+    """The same of one output or several."""
+    if outputs is None:
+        return judge_moments(best, drawn, node, rows, settings, xlogx, scratch)
+    sum_drawn(drawn, node, rows, scratch)
+    return judge_outputs(best, drawn, node, rows, settings, scratch, outputs)
+
+
+@inlined
 def judge_values(
     best: Candidate,
     drawn: DrawnTest,
@@ -291,7 +311,7 @@ def judge_values(
 ) -> Candidate:
     """The same by any criterion of numbers, and for two classes."""
     if medians is None:
-        return judge_moments(best, drawn, node, rows, settings, xlogx, scratch)
+        return judge_sums(best, drawn, node, rows, settings, xlogx, scratch, scratch.outputs)
     sum_drawn(drawn, node, rows, scratch)
     return judge_by_medians(best, drawn, node, settings, scratch, medians)
 

@@ -15,6 +15,8 @@ near the median weigh far less than others, a step passes many of them.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from spinney._jit import inlined, kernel
@@ -161,34 +163,26 @@ def judge_cuts(
     settings: Settings,
     bins: np.ndarray,
     totals: np.ndarray,
-    medians: MedianScratch,
+    held: Any,  # MedianScratch or OutputScratch
 ) -> Candidate:
     """Best cut of the bins, as `scan_moments` has it; its code is the last bin of the left branch.
 
     Missing rows are tried on the right, then on the left (`LEARNED`), or make a third branch (`OWN_BRANCH`); behind the
     last bin lies the cut that sets all known rows against them. With `SURROGATE` the known rows alone are cut.
     """
-    errors, middles = medians.errors, medians.middles
+    errors, middles = held.errors, held.middles
     n_bins, n_missing, w_missing = walk.n_bins, totals[N_MISSING], totals[W_MISSING]
     has_missing = n_missing > 0
     is_apart = has_missing and settings.missing != LEARNED
     has_three = is_apart and settings.missing != SURROGATE
     n, weight = totals[N_ALL], totals[W_ALL]
-    blur = medians.blur[0]
+    blur = held.blur[0]
     apart = 0.0
     has_room = True
     if is_apart:
         n -= n_missing
         weight -= w_missing
-        apart = errors[LEFT, n_bins - 1] - spread_of(
-            totals[W_ALL],
-            totals[S_ALL],
-            medians.start[1],
-            medians.start[2],
-            medians.start[0],
-            settings.is_whole,
-            medians,
-        )
+        apart = errors[LEFT, n_bins - 1] - held.whole[0]
     if has_three:
         apart = -errors[RIGHT_MISSING, n_bins - 1]
         has_room = n_missing >= settings.min_samples_leaf and w_missing >= settings.min_weight_leaf
@@ -240,10 +234,10 @@ def order_by_bins(
     codes: np.ndarray,
     histogram: np.ndarray,
     bins: np.ndarray,
-    medians: MedianScratch,
+    held: Any,  # MedianScratch or OutputScratch
 ) -> None:
     """Write the places of rows lo .. hi in the order of the bins, missing rows first; the histogram stays zero."""
-    order, place = medians.order, medians.place
+    order, place = held.order, held.place
     begin = np.int64(hi - lo)
     for step in range(n_bins):
         b = n_bins - 1 - step

@@ -6,15 +6,16 @@
                ├ try_random_test     (random_tests)    extra-trees
                ├ scan_category       (subsets)         categories
                ├ scan_…_by_medians   (scan_medians)    both, by the absolute error
+               ├ scan_…_of_outputs   (scan_outputs)    both, of several outputs
                └ scan_number         numbers
                    ├ scan_two_classes, scan_many_classes   packed addends: forests
                    ├ scan_keys, scan_moments               numbers, two classes
                    └ scan_classes                          three classes or more
            ─ gain_ratio       each feature proposes a test; one of them is searched again
 
-Seven structs of scratch select a variant when they are None, so that a first fit compiles only what it needs:
-`classes`, `levels`, `packed`, `random`, `extra` (the gain ratio and surrogates), `rates` (Poisson's deviance) and
-`medians` (the absolute error). Each is an argument of the function that asks.
+Eight structs of scratch select a variant when they are None, so that a first fit compiles only what it needs:
+`classes`, `levels`, `packed`, `random`, `extra` (the gain ratio and surrogates), `rates` (Poisson's deviance),
+`medians` (the absolute error) and `outputs` (several). Each is an argument of the function that asks.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ from ..common.structs import (
     MedianScratch,
     Nodes,
     OpenNode,
+    OutputScratch,
     PackedScratch,
     RandomScratch,
     RateScratch,
@@ -82,6 +84,7 @@ from .scan_classes import scan_classes
 from .scan_many_classes import pack_classes, scan_many_classes
 from .scan_medians import scan_levels_by_medians, scan_number_by_medians
 from .scan_moments import blur_known, scan_keys, scan_moments
+from .scan_outputs import open_outputs, scan_levels_of_outputs, scan_number_of_outputs
 from .scan_two_classes import load_column, pack_addends, scan_two_classes
 from .subsets import keep_subset, scan_category
 
@@ -210,6 +213,28 @@ def scan_number(
 
 
 @inlined
+def scan_by_sums(
+    best: Candidate,
+    feature: int,
+    node: OpenNode,
+    rows: Rows,
+    table: Table,
+    settings: Settings,
+    scratch: Scratch,
+    outputs: OutputScratch | None,
+) -> Candidate:
+    """The same where a branch is made of sums: of one output or class by class, or of several outputs."""
+    is_category = table.features[IS_CATEGORICAL, feature] != 0
+    if outputs is not None:
+        if is_category:
+            return scan_levels_of_outputs(best, feature, node, rows, table, settings, scratch, scratch.levels)
+        return scan_number_of_outputs(best, feature, node, rows, table, settings, scratch, outputs)
+    if is_category:
+        return scan_category(best, feature, node, rows, table, settings, scratch, scratch.levels)
+    return scan_number(best, feature, node, rows, table, settings, scratch, scratch.classes)
+
+
+@inlined
 def scan_feature(
     best: Candidate,
     feature: int,
@@ -226,9 +251,7 @@ def scan_feature(
         if is_category:
             return scan_levels_by_medians(best, feature, node, rows, table, settings, scratch, scratch.levels)
         return scan_number_by_medians(best, feature, node, rows, table, settings, scratch, medians)
-    if is_category:
-        return scan_category(best, feature, node, rows, table, settings, scratch, scratch.levels)
-    return scan_number(best, feature, node, rows, table, settings, scratch, scratch.classes)
+    return scan_by_sums(best, feature, node, rows, table, settings, scratch, scratch.outputs)
 
 
 @inlined
@@ -463,6 +486,7 @@ def search(
             best = bound
     node = open_node(slot, lo, hi, n_present, centre, rows, frontier, scratch)
     node_score = open_medians(node_score, node, rows, settings.is_whole, scratch, scratch.medians)
+    node_score = open_outputs(node_score, node, rows, settings.is_whole, totals, scratch.outputs)
     is_ratio = is_by_ratio(settings, scratch.extra)
     by_known = is_by_known(settings, scratch.extra)
     first_word = state[N_WORDS]
