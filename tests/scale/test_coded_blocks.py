@@ -61,11 +61,11 @@ def assert_same(expected, found):
         assert one.tobytes() == other.tobytes(), name
 
 
-def assert_coded_alike(table, weight, keep, max_codes, memory=1):
+def assert_coded_alike(table, weight, keep, max_codes, memory=1, categories="from_dtype"):
     """Bins, bundles and codes of an Arrow table are the same from blocks as in memory."""
     kernels = _jit.load_compiled()
-    in_memory = read_columns(table)
-    stored = read_columns(Scan(table, block_rows=BLOCK).read().columns())
+    in_memory = read_columns(table, categories)
+    stored = read_columns(Scan(table, block_rows=BLOCK).read().columns(), categories)
     for max_bins in (max_codes, None):
         bins = make_bins(in_memory, weight, 65_535 if max_bins is None else max_bins, kernels, keep)
         with bin_blocks(stored, weight, max_bins, kernels, keep, memory=memory, has_bundles=False) as blocks:
@@ -127,6 +127,14 @@ def test_more_values_than_codes(n_values, is_weighted, monkeypatch):
 def test_every_kind_of_column():
     table = make_table(9000).drop_columns(["y", "w", "g"])
     assert_coded_alike(table, ALL_ONE, None, 255)
+
+
+def test_a_category_of_more_levels_than_a_byte_holds():
+    levels = np.random.default_rng(0).integers(0, 400, 9000).astype(str)
+    few = pa.array(levels.astype(int) % 3, mask=np.arange(9000) > 8500)
+    table = pa.table({"level": levels, "x": np.arange(9000.0), "few": few})
+    assert_coded_alike(table, ALL_ONE, None, 255)
+    assert_coded_alike(table, ALL_ONE, None, 255, categories=["level", "few"])
 
 
 def test_columns_are_coded_in_groups_where_memory_is_short():

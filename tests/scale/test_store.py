@@ -109,6 +109,19 @@ def test_a_store_may_be_wide(n_columns, tmp_path):
     assert model_bytes(model.fit(scanned), tmp_path) == model_bytes(model.fit(X, y), tmp_path)
 
 
+def test_integers_that_are_one_number_in_different_blocks_are_refused():
+    whole = np.arange(9000)
+    whole[[5, 8999]] = 2**53, 2**53 + 1
+    table = pa.table({"x": whole, "y": np.arange(9000) % 2})
+    with pytest.raises(
+        ValueError, match="Column 'x' holds 9007199254740992 and 9007199254740993, which are one number"
+    ):
+        MODEL.fit(Scan(table, "y", block_rows=4096))
+    whole[8999] = 2**53 + 2
+    with_hole = pa.table({"x": pa.array(whole, mask=whole == 7), "y": np.arange(9000) % 2})
+    assert MODEL.fit(Scan(with_hole, "y", block_rows=4096)).n_features_in_ == 1
+
+
 def test_too_many_categories_are_refused():
     table = pa.table({"x": [f"{i}" for i in range(66_000)], "y": range(66_000)})
     with pytest.raises(ValueError, match=r"Column 'x' has more than 65,535 categories.*identifier"):

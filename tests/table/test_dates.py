@@ -27,6 +27,8 @@ from spinney import (
 )
 from spinney.model.container import BrokenFileError, read, write
 from spinney.model.state import KINDS
+from spinney.table.columns import Dates
+from spinney.table.dates import learn_dates, pick_extremes
 from spinney.table.ingest import read_columns
 from spinney.table.prediction_batches import convert
 from spinney.table.schema import encode
@@ -391,3 +393,14 @@ def test_a_file_whose_dates_are_not_those_of_its_features_is_refused(change):
     assert make(good).column_names == ("at", "x")
     with pytest.raises(BrokenFileError):
         make(good | change)
+
+
+@given(
+    moments=st.lists(st.one_of(st.none(), st.integers(-(10**16), 10**16)), max_size=40),
+    step=st.sampled_from([1, 3_600_000_000, 86_400_000_000, 31_536_000_000_000]),
+    n_blocks=st.integers(1, 4),
+)
+def test_a_few_extreme_dates_tell_what_all_do(moments, step, n_blocks):
+    values = np.array([None if moment is None else moment // step * step for moment in moments], "datetime64[us]")
+    few = np.concatenate([pick_extremes(block) for block in np.array_split(values, n_blocks)])
+    assert learn_dates(Dates(few, has_zone=False), "day")[0] == learn_dates(Dates(values, has_zone=False), "day")[0]

@@ -222,12 +222,18 @@ class Store:
             return self._with_codes(column, np.empty(0, np.int32))
         if column.kind == NUMBERS and column.dtype not in NO_INTEGER:
             return Numbers(NOTHING)
-        blocks = (self._read_column(j, range(k, k + 1)) for k in range(self._layout.n_blocks))
+        blocks = (self._read_raw(j, range(k, k + 1)) for k in range(self._layout.n_blocks))
         if column.kind == DATES:
-            few = [pick_extremes(block.values) for block in blocks if isinstance(block, Dates)]
-            return Dates(np.concatenate(few), column.has_zone)
-        wide = [block.wide_values() for block in blocks if isinstance(block, Numbers)]
-        return Numbers(np.unique(np.concatenate(wide)).astype(column.dtype))
+            return Dates(
+                np.concatenate([pick_extremes(block.view("datetime64[us]")) for block in blocks]), column.has_zone
+            )
+        wide = [self._pick_wide(column, block) for block in blocks]
+        return Numbers(np.unique(np.concatenate(wide)))
+
+    def _pick_wide(self, column: StoredColumn, values: NDArray[Any]) -> NDArray[Any]:
+        """The distinct ones of integers that float64 may not hold."""
+        is_wide = (values >= WIDE) | (values <= -WIDE)
+        return np.unique(values[is_wide & (values != NO_INTEGER[column.dtype])])
 
     def columns(self, most_workers: int | None = None) -> Columns:
         """The features, as any X of a fit is read; most_workers: threads that there is memory for, None: any number."""
