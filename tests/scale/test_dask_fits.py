@@ -70,7 +70,7 @@ METHODS = {
 CASES = [(name, way) for name, (_, _, ways) in METHODS.items() for way in ways]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("n_parts", [1, 2, 3, 7, 64])
 @pytest.mark.parametrize(("name", "way"), CASES)
 def test_the_file_is_that_of_the_table_in_memory(name, way, n_parts, client, tmp_path):
