@@ -114,3 +114,16 @@ def test_mistakes_are_told_in_a_line(place, tmp_path):
         fails(run("predict", model, str(place / "t.codes")), "is missing: the store is not whole")
     finally:
         (place / "t.codes" / "other").rename(place / "t.codes" / "values.bin")
+
+
+def test_stdin_that_is_scanned_goes_by_its_name(tmp_path):
+    text = b"x,y\n" + b"".join(b"%d,%d\n" % (i, i % 2) for i in range(50))
+    out, kept = ["--out", str(tmp_path / "m.spn")], ["--out", str(tmp_path / "t.codes")]
+    works("train", "-", "--target", "y", "--method", "cart", "--memory", "1GB", *out, stdin=text)
+    works("store", "-", "--target", "y", *kept, stdin=text)
+    assert spinney.scan(tmp_path / "t.codes").n_rows == 50
+    for command in (
+        ["train", "-", "--memory", "1GB", "--out", str(tmp_path / "other.spn")],
+        ["store", "-", "--out", "x"],
+    ):
+        fails(run(*command, "--target", "y", stdin=b"x,y\n"), "stdin has no rows below its header")

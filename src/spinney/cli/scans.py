@@ -60,13 +60,16 @@ def store(
     then DATA of `spinney train`, as often as wanted: rows are decoded once, and codes that a fit makes are kept.
     """
     from spinney import scan
+    from spinney.cli.stdin import naming
 
     if target is None:
         raise Problem(f"--target is missing: which column of {data} is to be predicted?")
     if Path(out).exists():
         raise Problem(f"--out {out} is there already: remove it, or give another folder")
     start = time.perf_counter()
-    kept = scan(data, target, weight=weight, groups=groups, drop=list_names(drop)).store(out)  # type: ignore[union-attr]
+    place = find_place(data)
+    with naming(place, data):
+        kept = scan(place, target, weight=weight, groups=groups, drop=list_names(drop)).store(out)  # type: ignore[union-attr]
     facts = {
         "store": out,
         "bytes": sum(path.stat().st_size for path in Path(out).rglob("*") if path.is_file()),
@@ -81,6 +84,14 @@ def store(
         print_pairs(facts.items())
 
 
+def find_place(data: str) -> str | Path:
+    """What is scanned: an address, or a path, of stdin that of a file."""
+    from spinney.cli.stdin import as_file
+    from spinney.scale.addresses import is_address
+
+    return data if is_address(data) else as_file(data)
+
+
 def list_names(texts: tuple[str, ...]) -> list[str]:
     """Columns of an option, each given alone or with others between commas."""
     return [name.strip() for text in texts for name in text.split(",") if name.strip()]
@@ -89,12 +100,11 @@ def list_names(texts: tuple[str, ...]) -> list[str]:
 def train_scan(options: ScanOptions, *, as_json: bool) -> None:
     """Fit a method to a table that is read in blocks, and save the model."""
     from spinney import scan
-    from spinney.cli.stdin import as_file
-    from spinney.scale.addresses import is_address
+    from spinney.cli.stdin import naming
     from spinney.scale.layout import is_store
     from spinney.scale.scan import Scan
 
-    place: Any = options.data if is_address(options.data) else as_file(options.data)
+    place = find_place(options.data)
     if is_store(Path(place)):
         if options.target is not None or options.drop:
             raise Problem(f"{options.data} is a store, which has its target: leave out --target and --drop")
@@ -104,7 +114,8 @@ def train_scan(options: ScanOptions, *, as_json: bool) -> None:
     else:
         table = scan(place, options.target, drop=list_names(options.drop), memory=options.memory)
     start = time.perf_counter()
-    opened: Store = table.read() if isinstance(table, Scan) else table
+    with naming(place, options.data):
+        opened: Store = table.read() if isinstance(table, Scan) else table
     is_regression = is_continuous(opened) if options.task == "auto" else options.task == "regression"
     cls = find_method(options.method, is_regression=is_regression, is_told=options.task != "auto")
     estimator = make_estimator(cls, options.params)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import sys
 import tempfile
@@ -15,7 +14,7 @@ from spinney._files import unfinished
 from spinney.cli.group import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
 NAME = "stdin"
 STARTS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"\xff\xff\xff\xff": ".arrow", b"\x1f\x8b": ".csv.gz"}
@@ -41,12 +40,8 @@ def as_file(path: str) -> Path:
     return place
 
 
-@contextlib.contextmanager
-def naming(place: Path, path: str) -> Iterator[None]:
+def naming(place: Path | str, path: str) -> AbstractContextManager[None]:
     """Let errors name stdin, not the file that stands for it."""
-    try:
-        yield
-    except ValueError as error:
-        if path != "-":
-            raise
-        raise ValueError(str(error).replace(str(place), NAME)) from error
+    from spinney.scale.spilling import naming as naming_parts
+
+    return naming_parts({Path(place): NAME} if path == "-" else {})
