@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import fast
@@ -272,6 +272,7 @@ def test_a_tree_says_its_size():
 @given(strategies.growing())
 def test_values_are_means_of_the_leaves_below(case):
     table, parameters = case
+    assume(parameters["criterion"] != "absolute_error")  # inner nodes have medians of their own
     tree = fast.grow_table(table, **parameters)
     values = tree.values()
     weights = tree.weight / tree.weight[0]

@@ -17,7 +17,7 @@ from spinney.estimators.batches import predict_batches
 from spinney.estimators.checks import check_classes, check_numbers, check_outputs, has_outputs
 from spinney.estimators.kept import VALUE, Kept, is_fitted
 from spinney.estimators.parameters import strict
-from spinney.estimators.taking_collections import TakesCollections
+from spinney.estimators.taking_collections import take_collections
 from spinney.scale.plan import GrowingBytes, LevelGrowing
 from spinney.table.schema import Schema
 
@@ -34,18 +34,23 @@ if TYPE_CHECKING:
 Model = TypeVar("Model")
 
 
-def find_outputs_fault(n_outputs: int, _: Any) -> str | None:
-    """There is a target at least."""
-    return None if n_outputs >= 1 else "there is one output at least"
+def find_outputs_fault(n_outputs: int, estimator: Any) -> str | None:
+    """There are as many outputs as the trees have."""
+    n: int = estimator._count_outputs()  # noqa: SLF001
+    return None if n_outputs == n else f"there {'is one output' if n == 1 else f'are {n} outputs'}"
 
 
-class Classifier(TakesCollections, ClassifierMixin):
+class Classifier(ClassifierMixin):
     """An estimator that predicts classes."""
 
     _keeps: ClassVar[dict[str, Kept]] = {"classes_": Kept(np.ndarray), "n_classes_": Kept(int)}
 
     classes_: NDArray[Any]  # (n_classes,) ascending
     n_classes_: int
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        take_collections(cls)
 
     @property
     def _labels(self) -> tuple[Any, ...] | None:
@@ -59,10 +64,14 @@ class Classifier(TakesCollections, ClassifierMixin):
         return codes
 
 
-class Regressor(TakesCollections, RegressorMixin):
+class Regressor(RegressorMixin):
     """An estimator that predicts numbers."""
 
     _takes_outputs: ClassVar[bool] = False  # y may have several columns
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        take_collections(cls)
 
     @property
     def _labels(self) -> tuple[Any, ...] | None:
@@ -77,7 +86,7 @@ class Regressor(TakesCollections, RegressorMixin):
 
 
 @strict
-class Estimator(TakesCollections, BaseEstimator, Generic[Model]):
+class Estimator(BaseEstimator, Generic[Model]):
     """An estimator of this library, whose fitted model is one value, a `Model`.
 
     A class declares in `_keeps` which fitted attributes files and pickles hold, and what each may be; those of its
@@ -95,6 +104,10 @@ class Estimator(TakesCollections, BaseEstimator, Generic[Model]):
     n_features_in_: int
     _fitted: Model  # there after a fit, and not before
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        take_collections(cls)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
@@ -103,6 +116,10 @@ class Estimator(TakesCollections, BaseEstimator, Generic[Model]):
         return tags
 
     # --- the model ---
+
+    def _count_outputs(self) -> int:
+        """Numbers, or classes, that a row is predicted."""
+        return 1
 
     def _find_fitted(self) -> Model:
         """The fitted model; scikit-learn's NotFittedError where there is none."""

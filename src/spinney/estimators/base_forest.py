@@ -179,7 +179,10 @@ class BaseForest(Estimator[FittedForest]):
     def _finish_growth(self, prepared: PreparedForest, forest: Forest) -> None:
         """Set the model of trees that were grown elsewhere."""
         self._fitted = finish_forest(self, prepared, forest, None)
-        self.n_outputs_ = 1
+        self.n_outputs_ = forest.n_outputs
+
+    def _count_outputs(self) -> int:
+        return self._find_fitted().forest.n_outputs
 
     def _refuse_scan(self) -> None:
         """Leaves that keep their rows are as many numbers as there are rows and trees."""

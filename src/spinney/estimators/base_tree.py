@@ -177,7 +177,10 @@ class TreeEstimator(Estimator[FittedTree]):
 
     def _set_counts(self, n_features: int) -> None:  # noqa: ARG002
         """Set what a fit counts beside the tree."""
-        self.n_outputs_ = self._find_fitted().tree.n_outputs
+        self.n_outputs_ = self._count_outputs()
+
+    def _count_outputs(self) -> int:
+        return self._find_fitted().tree.n_outputs
 
     def _check_training(self, data: TrainingData) -> None:
         """Refuse training rows, or parameters, that the leaves could not be fitted with."""

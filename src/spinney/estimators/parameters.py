@@ -29,8 +29,13 @@ def strict(cls: Class) -> Class:
         super(made, self)._validate_params()
         refuse_booleans(self)
 
+    begin_heir = vars(made).get("__init_subclass__")  # of the class itself, if it has one
+
     def finish_heir(owner: Any, /, **options: Any) -> None:
-        super(made, owner).__init_subclass__(**options)
+        if begin_heir is None:
+            super(made, owner).__init_subclass__(**options)
+        else:
+            begin_heir.__func__(owner, **options)
         finish_class(owner)
 
     made.__new__, made._validate_params = new, validate  # noqa: SLF001

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PREDICTING = ("predict", "predict_proba", "predict_log_proba", "decision_function", "apply")
+MARK = "takes_collections"  # of a method that has been wrapped
 STAGED = {
     "staged_predict": "predict",
     "staged_predict_proba": "predict_proba",
@@ -23,18 +24,26 @@ STAGED = {
 }
 
 
-class TakesCollections:
-    """What estimators, and the classes that add predictions to them, inherit."""
+def take_collections(cls: type) -> None:
+    """Let the methods that a class has of its own take collections; called once or twice, it does the same."""
+    ways = {"fit": wrap_fit, **dict.fromkeys(PREDICTING, wrap_predicting), **dict.fromkeys(STAGED, wrap_staged)}
+    for name, wrap in ways.items():
+        method = vars(cls).get(name)
+        if method is None:
+            continue
+        if inspect.isfunction(method):
+            setattr(cls, name, wrap_once(method, wrap))
+        else:  # scikit-learn's `available_if`, a method for some
+            method.fn = wrap_once(method.fn, wrap)
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        ways = {"fit": wrap_fit, **dict.fromkeys(PREDICTING, wrap_predicting), **dict.fromkeys(STAGED, wrap_staged)}
-        for name, wrap in ways.items():
-            method = vars(cls).get(name)
-            if inspect.isfunction(method):
-                setattr(cls, name, wrap(method))
-            elif method is not None:  # scikit-learn's `available_if`, a method for some
-                method.fn = wrap(method.fn)
+
+def wrap_once(method: Callable[..., Any], wrap: Callable[..., Any]) -> Callable[..., Any]:
+    """The method wrapped, or as it is where it has been."""
+    if MARK in vars(method):
+        return method
+    wrapped: Callable[..., Any] = wrap(method)
+    vars(wrapped)[MARK] = True
+    return wrapped
 
 
 def wrap_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
