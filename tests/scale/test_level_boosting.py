@@ -174,6 +174,14 @@ def test_rounds_from_disk_are_those_in_memory(data, tmp_path_factory):
     )
 
 
+@pytest.mark.parametrize("max_leaf_nodes", [200, 120])
+def test_trees_of_more_nodes_than_a_byte_tells(max_leaf_nodes, tmp_path):
+    X, y = draw_table(13_000, 2, 0)
+    params = BoostParams(max_leaf_nodes=max_leaf_nodes, min_samples_leaf=5)
+    expected = check_same(tmp_path, X, y, None, make_loss("log_loss", n_classes=2), params)
+    assert len(expected.n_rows) == 2 * (2 * max_leaf_nodes - 1)  # two rounds, nothing held them up
+
+
 @pytest.mark.parametrize("subsample", [1.0, 0.7])
 def test_random_rounding_follows_the_row_and_not_the_part(subsample, tmp_path, monkeypatch):
     monkeypatch.setattr(boosting, "FEW_BITS_WEIGHT", 1000.0)

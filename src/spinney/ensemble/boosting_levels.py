@@ -27,7 +27,7 @@ from spinney.ensemble.selection import Prefixes, find_quantiles
 from spinney.kernels.common.structs import Gradients, LeafSums
 from spinney.table.fixed_point import fix_block
 from spinney.table.row_sums import SUM_BLOCK
-from spinney.tree.levels import CODES, NODE, SUMS, WEIGHT, Adding, LevelGrowth, RootSums, add_fields
+from spinney.tree.levels import CODES, SUMS, WEIGHT, Adding, LevelGrowth, RootSums, add_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -389,8 +389,9 @@ class LevelBoosting(BoostedTrees):
         n_nodes = growth.grow(packed.root, settings, control)
         self.likely_gain[k] = growth.least_gain()
         scale, n_grown = leaf_units(sum_g, sum_h), len(growth.target)
-        node = [NODE] if n_grown > 1 else []
-        grown: LeafSums = engine.add(LeafTask(rows, k, self.number, scale, n_grown), [*rows.reads(k), *node], control)
+        grown: LeafSums = engine.add(
+            LeafTask(rows, k, self.number, scale, n_grown), [*rows.reads(k), *growth.node], control
+        )
         sums = LeafSums(np.zeros((1, n_nodes), SUM), np.zeros((1, n_nodes), SUM))
         leaf = growth.target >= 0
         for mine, others in zip(sums, grown, strict=True):
@@ -400,14 +401,14 @@ class LevelBoosting(BoostedTrees):
 
             def count(prefixes: Prefixes) -> Floats:
                 task = SelectTask(rows, k, self.number, growth.target, prefixes)
-                counts: Floats = engine.add(task, [*dict.fromkeys([RAW, *rows.reads(k)]), *node], control)
+                counts: Floats = engine.add(task, [*dict.fromkeys([RAW, *rows.reads(k)]), *growth.node], control)
                 return counts
 
             given = find_quantiles(count, n_nodes, self.loss.quantile_levels[k])
         values = self.keep_tree(growth, n_nodes, sums, scale, given)
         by_node = np.where(leaf, values[growth.target], 0.0)
         is_last = k == self.loss.n_raw - 1
-        reads = dict.fromkeys([RAW, *rows.reads(0 if is_last else k + 1), *node])
+        reads = dict.fromkeys([RAW, *rows.reads(0 if is_last else k + 1), *growth.node])
         self.sizes = engine.add(ScoreTask(rows, k, by_node, is_last), list(reads), control)
         if is_last:
             self.last_loss = mean_loss(self.sizes.losses)

@@ -110,6 +110,12 @@ class BlockFile:
         if self._read_at(view, self.starts[k]) != len(view):
             raise BrokenFileError(f"{self.path} was cut off at block {k}. Make the store anew.")
 
+    def expect(self, k: int) -> None:
+        """Tell the system that block k is read soon: it may fetch it meanwhile."""
+        if hasattr(os, "posix_fadvise"):
+            at = self.starts[k]
+            os.posix_fadvise(self.file.fileno(), at, self.starts[k + 1] - at, os.POSIX_FADV_WILLNEED)
+
     def _read_at(self, view: memoryview, at: int) -> int:
         n_read = 0
         while n_read < len(view):

@@ -273,6 +273,11 @@ class CodedBlocks:
         self._is_checked[k] = True
         return rows
 
+    def expect(self, k: int) -> None:
+        """Tell the system that block k is read soon, if there is one."""
+        if k < self.n_blocks:
+            self._file.expect(k)
+
     def _take_stamp(self) -> tuple[int, int]:
         about = os.fstat(self._file.file.fileno())
         return about.st_size, about.st_mtime_ns

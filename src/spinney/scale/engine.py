@@ -1,7 +1,8 @@
 """Where the parts of a table are, and who works on them: tasks mapped over blocks on this machine's disk.
 
 A task is a pure function of a part (`tree.levels.Part`). Threads read a part, do the task and write what is to be kept;
-one more of them than work at a time, so that the next part is read meanwhile.
+one more of them than work at a time, so that the next part is read meanwhile. Where one works at a time, it is the
+caller: handing parts over costs more than it gains, and the system is told which codes it will be asked for next.
 """
 
 from __future__ import annotations
@@ -47,11 +48,16 @@ class DiskEngine:
 
     def map(self, task: Task, reads: Sequence[str], control: NDArray[np.int64] | None = None) -> Iterator[Any]:
         """What a task gives for each part, in their order; what it writes is kept under its names."""
+        parts = self._list_parts(control)
+        if self.n_workers == 1:
+            for k in parts:
+                if CODES in reads:
+                    self.blocks.expect(k + 1)
+                yield self._work(task, reads, k)
+            return
         waiting: deque[Future[Any]] = deque()
         try:
-            for k in range(self.files.n_blocks):
-                if control is not None and control[CONTROL_STOP]:
-                    raise KeyboardInterrupt
+            for k in parts:
                 waiting.append(self.pool.submit(self._work, task, reads, k))
                 if len(waiting) > self.n_workers:
                     yield waiting.popleft().result()
@@ -80,6 +86,13 @@ class DiskEngine:
             change(values)
             self.files.write_span(name, first, values)
             first += n
+
+    def _list_parts(self, control: NDArray[np.int64] | None) -> Iterator[int]:
+        """Numbers of the parts, until somebody asks to stop."""
+        for k in range(self.files.n_blocks):
+            if control is not None and control[CONTROL_STOP]:
+                raise KeyboardInterrupt
+            yield k
 
     def _work(self, task: Task, reads: Sequence[str], k: int) -> Any:
         arrays = {name: self._read_codes(k) if name == CODES else self.files.read(name, k) for name in reads}

@@ -7,8 +7,8 @@
 A *part* is a block of rows, and an *engine* maps a task over all parts and adds up what it gives (`scale.engine`). A
 task is a pure function of a part: whoever has its rows can do it, once or twice, and sums of whole numbers add in any
 order. Best first, every open node is split that may still be among the winners if the children of others gain nothing:
-those first that gain as much as the last winner of the tree before, since a pass costs less than sums in vain. Nodes
-that turn out to win nothing are dropped when the tree is numbered, in the order that one thread in memory has.
+those first that gain about as much as the last winner of the tree before, since a pass costs less than sums in vain.
+Nodes that turn out to win nothing are dropped when the tree is numbered, in the order that one thread in memory has.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from spinney.tree.boost import BoostParams
 
 CODES, SUMS, NODE, WEIGHT = "codes", "sums", "node", "weight"  # arrays of a part
+BYTE_NODE, MOST_BYTES = "byte node", 256  # the nodes of rows while there are so few: a quarter to read and write
+LIKELY_SHARE = 0.7  # of the gain of the last winner of the tree before, that nodes are split at once from: fewer passes
 
 
 # --- Parts and tasks ------------------------------------------------------------------------------------------
@@ -69,6 +71,8 @@ class Part(NamedTuple):
     @property
     def node(self) -> NDArray[np.int32]:
         """The node of each row; all are in the root before the first level."""
+        if BYTE_NODE in self.arrays:
+            return self.arrays[BYTE_NODE].astype(np.int32)
         return self.arrays[NODE] if NODE in self.arrays else np.zeros(self.n_rows, np.int32)
 
 
@@ -82,7 +86,7 @@ class Task(Protocol):
         """Arrays to keep, by name, in the place of those that the part had; and what is added up."""
 
     def join(self, a: Any, b: Any) -> Any:
-        """The sum of what was found in two sets of parts."""
+        """The sum of what was found in two sets of parts; it may be made of the first."""
 
 
 class Engine(Protocol):
@@ -107,8 +111,14 @@ class Adding:
 
 
 def add_fields(a: Any, b: Any) -> Any:
-    """Two named tuples of numbers and arrays, added field by field."""
-    return type(a)(*(mine + others for mine, others in zip(a, b, strict=True)))
+    """Two tuples of numbers and arrays, added field by field: arrays into those of the first."""
+    return type(a)(*(add_to(mine, others) for mine, others in zip(a, b, strict=True)))
+
+
+def add_to(mine: Any, others: Any) -> Any:
+    """A sum, in the place of the first where that is an array."""
+    mine += others
+    return mine
 
 
 class LevelSums(NamedTuple):
@@ -143,7 +153,13 @@ class LevelTask(Adding):
         sum_nodes(self.kernels, rows, moved, place_of, chosen[:n_chosen], self.table, sums.histogram)
         if self.weigh is not None:
             levels.sum_node_squares(rows.sums, moved, self.weigh(part), self.weight_shift, sums.squares)
-        return {NODE: moved}, sums
+        name = name_nodes(len(place_of))
+        return {name: moved.astype(np.uint8) if name == BYTE_NODE else moved}, sums
+
+
+def name_nodes(n_nodes: int) -> str:
+    """The array that the nodes of rows are kept in, while there are so many."""
+    return BYTE_NODE if n_nodes <= MOST_BYTES else NODE
 
 
 class CountSums(NamedTuple):
@@ -212,7 +228,8 @@ class RootSums(NamedTuple):
 class LevelGrowth(BoostMemory):
     """Memory for boosted trees whose rows are elsewhere, one tree at a time; it does not depend on how many there are.
 
-    After `grow`, `nodes` hold the tree, and `target` the leaf of it that the rows of each node as grown are in.
+    After `grow`, `nodes` hold the tree, and `target` the leaf of it that the rows of each node as grown are in; `node`
+    names the array of a part that tells the node as grown, if there is more than one.
 
     Parameters
     ----------
@@ -261,7 +278,7 @@ class LevelGrowth(BoostMemory):
             if not wanted:
                 return self.close(order)
             self.drop_losers(wanted)
-            likely = [number for number in wanted if self.gain_of[number] >= settings.likely_gain]
+            likely = [number for number in wanted if self.gain_of[number] >= LIKELY_SHARE * settings.likely_gain]
             self.split(likely or wanted, settings, control)
         raise KeyboardInterrupt
 
@@ -276,6 +293,7 @@ class LevelGrowth(BoostMemory):
         nodes.test[0] = nodes.first_child[0] = nodes.side[0] = 0
         nodes.cut_value[0] = nodes.gain[0] = 0.0
         nodes.lower[0], nodes.upper[0] = -np.inf, np.inf
+        self.node: list[str] = []
         self.slot_of: dict[int, int] = {}  # open nodes by number, that have a test and no children yet
         self.gain_of: dict[int, float] = {}  # of all nodes that have a test
         self.child_of: dict[int, int] = {}  # first child of nodes that were split
@@ -329,13 +347,11 @@ class LevelGrowth(BoostMemory):
         slots = [self.slot_of.pop(number) for number in wanted]
         features = frontier.feature[slots]
         widths = np.where(table.is_wide[features], table.features[N_CODES, features] + 1, NARROW_CODES)
-        ends = np.cumsum(widths)
-        starts = ends - widths
-        goes_left = np.zeros(int(ends[-1]), np.uint8)
+        goes_left = [np.zeros(int(width), np.uint8) for width in widths]
         place_of = np.full(n_after, -1, np.int64)
         small, n_summed = [], 0
         for k, (number, slot) in enumerate(zip(wanted, slots, strict=True)):
-            branch = int(kernels.begin_split(slot, table, nodes, frontier, settings, goes_left[starts[k] : ends[k]]))
+            branch = int(kernels.begin_split(slot, table, nodes, frontier, settings, goes_left[k]))
             child = int(frontier.first_child[slot])
             self.child_of[number] = child
             if frontier.kind[slot] == SUBSET:
@@ -345,37 +361,40 @@ class LevelGrowth(BoostMemory):
             if not frontier.is_last[slot]:
                 place_of[child + branch] = n_summed
                 n_summed += 1
-        n_before = n_after - 2 * len(wanted)
-        tests = LevelTests(
-            place=np.zeros(n_before, np.int64),
-            is_wide=np.zeros(n_before, np.bool_),
-            start=np.zeros(n_before, np.int64),
-            child=np.arange(n_before),
-            step=np.zeros(n_before, np.int64),
-            goes_left=np.concatenate([goes_left, np.zeros(NARROW_CODES, np.uint8)]),  # for nodes without a test
-            place_of=place_of,
-            n_words=table.n_words,
-        )
-        tests.place[wanted], tests.is_wide[wanted], tests.start[wanted] = (
-            table.place[features],
-            table.is_wide[features],
-            starts,
-        )
-        tests.child[wanted], tests.step[wanted] = frontier.first_child[slots], 1
+        tests = self.pack_tests(wanted, features, frontier.first_child[slots], goes_left, place_of)
         task = LevelTask(self.kernels, table, tests, n_summed, self.square_weights, self.weight_shift)
-        reads = self.reads if len(self.child_of) > len(wanted) else [name for name in self.reads if name != NODE]
-        sums: LevelSums = self.engine.add(task, reads, control)
+        weight = [WEIGHT] if self.weigh is not None and self.needs_squares else []
+        sums: LevelSums = self.engine.add(task, [CODES, SUMS, *self.node, *weight], control)
+        self.node = [name_nodes(n_after)]
         self.open_children(slots, small, place_of, sums, settings, control)
+
+    def pack_tests(
+        self,
+        wanted: list[int],
+        features: NDArray[np.int64],
+        first_child: NDArray[np.int64],
+        goes_left: list[NDArray[np.uint8]],
+        place_of: NDArray[np.int64],
+    ) -> LevelTests:
+        """The tests of some nodes as rows are sent on by; the other nodes lead to themselves."""
+        levels, table, n_before = self.kernels.boost.levels, self.table, len(place_of) - 2 * len(wanted)
+        goes_to = 2 * np.arange(len(place_of), dtype=np.int32) + (place_of >= 0)
+        to = [
+            np.where(left, goes_to[child], goes_to[child + 1])
+            for left, child in zip(goes_left, first_child, strict=True)
+        ]
+        ends = n_before + np.cumsum([len(each) for each in to])
+        test = np.arange(n_before, dtype=np.uint64)
+        for number, feature, start in zip(wanted, features, [n_before, *ends[:-1]], strict=True):
+            width = levels.IS_WIDE if table.is_wide[feature] else np.uint64(0)
+            place = np.uint64(table.place[feature]) << levels.PLACE_SHIFT
+            test[number] = np.uint64(start) | place | width | np.uint64(1) << levels.HAS_TEST_SHIFT
+        return LevelTests(test, np.concatenate([goes_to[:n_before], *to], dtype=np.int32), place_of, table.n_words)
 
     @property
     def square_weights(self) -> Callable[[Part], NDArray[np.int64]] | None:
         """Weights that squared gradients are divided by; None: squares are not asked for."""
         return (self.weigh or weigh_alike) if self.needs_squares else None
-
-    @property
-    def reads(self) -> list[str]:
-        """The arrays of a part that a level reads."""
-        return [CODES, SUMS, NODE] + ([WEIGHT] if self.weigh is not None and self.needs_squares else [])
 
     def open_children(
         self,
@@ -422,7 +441,7 @@ class LevelGrowth(BoostMemory):
         has_weights = settings.min_weight_leaf > 0
         weigh = (self.weigh or weigh_alike) if has_weights else None
         task = CountTask(self.kernels, self.table, place_of, len(unsure), weigh)
-        reads = [CODES, SUMS, *([NODE] if self.child_of else []), *([WEIGHT] if has_weights and self.weigh else [])]
+        reads = [CODES, SUMS, *self.node, *([WEIGHT] if has_weights and self.weigh else [])]
         counted: CountSums = self.engine.add(task, reads, control)
         size = self.table.histogram_size
         for k, slot in enumerate(unsure):

@@ -40,6 +40,15 @@ from .shards import spread_bundles, subtract_histogram, sum_range
 NO_TEST, FOUND, NEEDS_COUNTS = range(3)  # what a search ends with
 
 
+# A test in one word: where its codes begin in `LevelTests.goes_to`, the first byte of its feature in a row, whether it
+# takes two, and whether there is a test: if not, whatever the code, the first place is taken.
+START_MASK = np.uint64((1 << 32) - 1)
+PLACE_SHIFT = np.uint64(32)
+PLACE_MASK = np.uint64((1 << 30) - 1)
+IS_WIDE = np.uint64(1 << 62)
+HAS_TEST_SHIFT = np.uint64(63)
+
+
 # --- Rows of a part -----------------------------------------------------------------------------------------
 
 
@@ -54,24 +63,26 @@ def route_rows(
 ) -> int:
     """Send the rows of a part to the children of their nodes; list those to be summed, return how many.
 
-    Which nodes rows are in cannot be predicted, so nothing is jumped on.
+    Which nodes rows are in cannot be predicted, so nothing is jumped on, and a row is sent on by two words that are
+    looked up: the test of its node, and where the code leads.
     """
     codes = rows.codes
     sums = rows.sums
+    test = tests.test
+    goes_to = tests.goes_to
     stride = np.uint64(tests.n_words * 8)
-    place_of = tests.place_of
     n_chosen = np.uint64(0)
     for k in range(len(node)):
         i = np.uint64(k)
-        at = np.uint64(node[i])
-        code = read_code(codes, i * stride + np.uint64(tests.place[at]), tests.is_wide[at])
-        go = np.int64(tests.goes_left[np.uint64(tests.start[at]) + code])
-        to = np.uint64(tests.child[at] + tests.step[at] * (1 - go))
+        mine = test[np.uint64(node[i])]
+        code = read_code(codes, i * stride + (mine >> PLACE_SHIFT & PLACE_MASK), (mine & IS_WIDE) != 0)
+        to = goes_to[(mine & START_MASK) + code * (mine >> HAS_TEST_SHIFT)]
+        child = to >> np.int32(1)
         is_in = np.uint64(sums[i] != 0)
-        moved[i] = np.int32(to)
-        counts[to] += np.int64(is_in)
+        moved[i] = child
+        counts[np.uint64(child)] += np.int64(is_in)
         chosen[n_chosen] = np.int32(k)
-        n_chosen += is_in * np.uint64(place_of[to] >= 0)
+        n_chosen += is_in * np.uint64(to & np.int32(1))
     return np.int64(n_chosen)
 
 

@@ -670,18 +670,13 @@ class BoostFrontier(NamedTuple):
 
 
 class LevelTests(NamedTuple):
-    """The tests that part the open nodes of a boosted tree at one level; arrays are (n_nodes,) unless said.
+    """The tests that part the open nodes of a boosted tree at one level, in as few words as a row can be sent on by.
 
-    A node without a test has places and codes that mean nothing, and leads to itself.
     Life: tree; Python makes it for each level, kernels only read.
     """
 
-    place: NDArray[np.int64]  # first byte of the tested feature in a row
-    is_wide: NDArray[np.bool_]  # whether it takes two bytes
-    start: NDArray[np.int64]  # of its codes in `goes_left`
-    child: NDArray[np.int64]  # number of branch 0, or of the node itself ...
-    step: NDArray[np.int64]  # ... and how much further branch 1 is: 1, or 0
-    goes_left: NDArray[np.uint8]  # (codes of all tests,): 1 for codes of branch 0
+    test: NDArray[np.uint64]  # (n_nodes,): see `kernels.boost.levels`; a node without a test leads to itself
+    goes_to: NDArray[np.int32]  # (codes of all tests, and one for each other node): twice the node, + 1 if it is summed
     place_of: NDArray[np.int64]  # (n_nodes after the level,): the histogram that a node's rows are added to; -1: none
     n_words: int  # of a row
 
