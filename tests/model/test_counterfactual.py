@@ -173,3 +173,45 @@ def test_dates_change_by_their_parts():
     ):
         with pytest.raises(ValueError, match=r"'sold' is a column of dates.* name some of sold.year, sold.month"):
             ask()
+
+
+@pytest.mark.filterwarnings("error")
+def test_infinite_and_tiny_values_have_sizes():
+    """An infinite value that stays is no change; one number past a cut at 0 is one, however wide the column is."""
+    rows = np.array([[np.inf, 0.0, 0.0], [np.inf, 1.0, 100.0], [-1e308, 0.0, 0.0], [1e308, 1.0, 100.0]] * 5)
+    model = spinney.RandomForestClassifier(n_estimators=15, random_state=0).fit(rows, rows[:, 1] > 0)
+    found = counterfactual(model.predictor(), np.array([np.inf, 0.0, 0.0]), vary=[1, 2])
+    assert found.answer
+    assert 1 <= len(found.changes) <= 2
+    assert 0.0 < found.size < np.inf
+    tree = spinney.C45Classifier().fit([[0.0], [9.0]] * 10, ["no", "yes"] * 10)
+    change = spinney.explain(tree, [0.0], X=[[0.0], [9.0]]).counterfactual
+    assert [(one.column, one.after) for one in change.changes] == [("x0", 5e-324)]
+    assert change.size > 0.0
+    assert str(change) == "x0: above 0 instead of 0 would make it yes (the smallest change)"
+
+
+def test_an_infinite_value_counts_for_nothing_while_another_column_moves():
+    """The smallest change of one column is chosen by its size, also in a row that holds an infinite value."""
+    rows = RNG.uniform(0.0, 10.0, (300, 2))
+    rows = np.column_stack([np.where(rows[:, 0] > 5.0, np.inf, 0.0), rows])
+    model = spinney.CARTClassifier().fit(rows, np.isin(np.floor(rows[:, 2]), [2.0, 8.0]))
+    found = counterfactual(model.predictor(), np.array([np.inf, 5.0, 1.0]))
+    assert [change.column for change in found.changes] == ["x2"]
+    assert found.size == pytest.approx(smallest_past(model, 1.0))
+
+
+def smallest_past(model, value):
+    """Size of the move of x2 to the first of its thresholds above a value."""
+    tree = model.tree_
+    cuts = tree.threshold[(tree.kind == 1) & (tree.feature == 2)]
+    return (cuts[cuts > value].min() - value) / (np.ptp(cuts) or 1.0)
+
+
+def test_names_that_break_lines_are_quoted():
+    table = pa.table({"a\nb": [1.0, 2.0, 3.0, 4.0], "c": ["\n", "\n", "", ""]})
+    model = spinney.CARTClassifier().fit(table, ["no\n", "no\n", "", ""])
+    text = str(spinney.explain(model, {"a\nb": 1.0, "c": "\n"}))
+    assert text.splitlines()[0] == 'answer: "no\\n"'
+    assert '"a\\nb"' in text
+    assert "\\n" in text.splitlines()[-1]

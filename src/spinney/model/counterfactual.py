@@ -2,8 +2,8 @@
 
 *Smallest*: the fewest columns; among those, the least sum of sizes. The size of a change of a number is the distance in
 units of the column's spread: its standard deviation in the rows that are given, else the distance between the lowest
-and the highest threshold that the model has for it, 1 where that is 0. Another level, and a value where none was, have
-size 1. Numbers are moved just across a threshold and no further.
+and the highest threshold that the model has for it, 1 where that is 0. Another level, and a number where none or an
+infinite one was, have size 1. Numbers are moved just across a threshold and no further.
 
 Of one tree it is exact, by going over the leaves, unless the row has missing values that surrogates decide on or that
 take every branch, or leaves are linear. Of an ensemble, changes of one column are exact, by trying every interval
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from spinney._types import SUBSET, THRESHOLD
 from spinney.model.predictors import TreePredictor
 from spinney.reading.conditions import ALWAYS, Condition, branch_condition
-from spinney.reading.wording import number
+from spinney.reading.wording import caption, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,6 +35,7 @@ N_BEAM = 8  # rows that a search goes on from
 MOST_CANDIDATES = 48  # values of a column that a search tries beyond the first column
 MOST_ROWS = 1 << 16  # that are predicted at once
 N_ROUNDS = 4  # of making changes smaller
+SMALLEST = float(np.finfo(np.float64).tiny)  # size of a change, however large the spread: it is one
 
 
 class Change(NamedTuple):
@@ -55,12 +56,13 @@ class Change(NamedTuple):
     size: float
 
     def __str__(self) -> str:
-        if isinstance(self.before, float) and isinstance(self.after, float):
-            if self.after > self.before and exact(self.after) != number(self.after):  # just across a threshold
-                cut = float(np.nextafter(self.after, -np.inf))
-                return f"{self.column}: above {exact(cut)} instead of {number(self.before)}"
-            return f"{self.column}: {exact(self.after)} instead of {number(self.before)}"
-        return f"{self.column}: {show_cell(self.after)} instead of {show_cell(self.before)}"
+        after = show_cell(self.after)
+        if isinstance(self.after, float):
+            after, cut = exact(self.after), exact(float(np.nextafter(self.after, -np.inf)))
+            is_higher = self.before is None or self.after > self.before
+            if is_higher and (after != number(self.after) or len(cut) < len(after)):  # just across a threshold
+                after = f"above {cut}"
+        return f"{caption(self.column)}: {after} instead of {show_cell(self.before)}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,7 +92,7 @@ class Counterfactual:
 
     def __str__(self) -> str:
         how = "the smallest change" if self.is_exact else "the smallest change found"
-        answer = number(self.answer) if isinstance(self.answer, float) else self.answer
+        answer = show_cell(self.answer)
         if not self.changes:
             return f"nothing has to change: the answer is {answer}"
         return f"{'; '.join(map(str, self.changes))} would make it {answer} ({how})"
@@ -109,7 +111,7 @@ def show_cell(cell: Any) -> str:
     """A value in text."""
     if cell is None:
         return "missing"
-    return number(cell) if isinstance(cell, float) else str(cell)
+    return number(cell) if isinstance(cell, float) else caption(cell)
 
 
 class Goal(NamedTuple):
@@ -188,9 +190,11 @@ class Search:
         """Sizes of changes of a feature to values; 0 where nothing changes."""
         before = self.row[j]
         is_same = (value == before) | (np.isnan(value) & np.isnan(before))
-        if self.trees[0].n_levels[j] or np.isnan(before):
+        if self.trees[0].n_levels[j] or not np.isfinite(before):
             return np.where(is_same, 0.0, 1.0)
-        return np.abs(value - before) / self.spread[j]
+        with np.errstate(over="ignore"):
+            size = np.abs(value - before) / self.spread[j]
+        return np.where(is_same, 0.0, np.maximum(size, SMALLEST))
 
     def cost(self, rows: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """How many columns of rows are changed, and by how much in all."""
@@ -354,10 +358,12 @@ def find_spread(predictor: Predictor, X: NDArray[np.float64] | None, trees: list
     for j in range(predictor.n_features):
         if X is not None:
             known = X[np.isfinite(X[:, j]), j]
-            size = float(known.std()) if len(known) else 0.0
         else:
-            cuts = np.concatenate([thresholds_of(tree, j) for tree in trees])
-            size = float(cuts.max() - cuts.min()) if len(cuts) else 0.0
+            known = np.concatenate([thresholds_of(tree, j) for tree in trees])
+        if len(known) == 0:
+            continue
+        with np.errstate(over="ignore", invalid="ignore"):
+            size = float(np.std(known) if X is not None else np.ptp(known))
         spread[j] = size if 0.0 < size < np.inf else 1.0
     return spread
 

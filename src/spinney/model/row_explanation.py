@@ -15,7 +15,7 @@ from spinney.model.forest_votes import tree_predictions
 from spinney.model.predictors import TreePredictor, WeightedPredictor
 from spinney.model.shap import shap_values
 from spinney.reading.explaining import explain as explain_path
-from spinney.reading.wording import number, rounded
+from spinney.reading.wording import caption, rounded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -110,14 +110,13 @@ class RowExplanation:
     votes: Votes | None = None
 
     def __str__(self) -> str:
-        answer = number(self.answer) if isinstance(self.answer, float) else str(self.answer)
-        lines = [f"answer: {answer}"]
+        lines = [f"answer: {show_cell(self.answer)}"]
         if self.contributions:
             of = "" if self.unit is None else f" ({self.unit})"
-            of += "" if self.output is None else f" for {self.output}"
+            of += "" if self.output is None else f" for {show_cell(self.output)}"
             lines.append(f"{rounded(self.score)}{of} = {rounded(self.base)} where nothing is known")
             shown = [one for one in self.contributions[:MOST_SHOWN] if one.added != 0.0]
-            lines += [f"  {one.added:+.4g}  {one.column} = {show_cell(one.value)}" for one in shown]
+            lines += [f"  {one.added:+.4g}  {caption(one.column)} = {show_cell(one.value)}" for one in shown]
             rest = [one.added for one in self.contributions if one.added != 0.0][len(shown) :]
             lines += [f"  {sum(rest):+.4g}  {len(rest)} others"] if rest else []
         elif self.votes is not None:
@@ -175,8 +174,9 @@ def explain(
     Notes
     -----
     The smallest change has the fewest columns, then the least sum of sizes: the distance in units of the column's
-    spread (see `X`), 1 for another level or a value where none was. Of one tree it is exact, by all its leaves; of an
-    ensemble where one column suffices, else the smallest that was found. It is predicted before it is told.
+    spread (see `X`), 1 for another level or a number where none or an infinite one was. Of one tree it is exact, by all
+    its leaves; of an ensemble where one column suffices, else the smallest that was found. It is predicted before it is
+    told.
 
     Examples
     --------
