@@ -184,6 +184,7 @@ def test_infinite_and_tiny_values_have_sizes():
     assert found.answer
     assert 1 <= len(found.changes) <= 2
     assert 0.0 < found.size < np.inf
+    assert "x0 = inf" in str(spinney.explain(spinney.CARTClassifier().fit(rows, rows[:, 0] > 0), rows[0]))
     tree = spinney.C45Classifier().fit([[0.0], [9.0]] * 10, ["no", "yes"] * 10)
     change = spinney.explain(tree, [0.0], X=[[0.0], [9.0]]).counterfactual
     assert [(one.column, one.after) for one in change.changes] == [("x0", 5e-324)]

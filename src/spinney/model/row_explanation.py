@@ -15,7 +15,7 @@ from spinney.model.forest_votes import tree_predictions
 from spinney.model.predictors import TreePredictor, WeightedPredictor
 from spinney.model.shap import shap_values
 from spinney.reading.explaining import explain as explain_path
-from spinney.reading.wording import caption, rounded
+from spinney.reading.wording import caption, count, rounded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,7 +63,7 @@ class Votes(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"the weighted median of {self.n_trees} trees: the middle half of their weight says "
+            f"the weighted median of {count(self.n_trees, 'tree')}: the middle half of their weight says "
             f"{rounded(self.low)} to {rounded(self.high)}; {self.share_below:.0%} say less, {self.share_above:.0%} more"
         )
 
