@@ -3,7 +3,8 @@
 *Smallest*: the fewest columns; among those, the least sum of sizes. The size of a change of a number is the distance in
 units of the column's spread: its standard deviation in the rows that are given, else the distance between the lowest
 and the highest threshold that the model has for it, 1 where that is 0. Another level, and a number where none or an
-infinite one was, have size 1. Numbers are moved just across a threshold and no further.
+infinite one was, have size 1. Numbers are moved just across a threshold and no further: to the next whole number where
+all that are known of the column in the rows that are given are whole.
 
 Of one tree it is exact, by going over the leaves, unless the row has missing values that surrogates decide on or that
 take every branch, or leaves are linear. Of an ensemble, changes of one column are exact, by trying every interval
@@ -134,7 +135,8 @@ class Search:
     goal : Goal
     allowed : dict of Condition by feature
         The features that may change, and to what.
-    spread : float64 (n_features,)
+    X : float64 (n_rows, n_features), optional
+        Encoded rows that tell the units of changes, and which columns are whole numbers.
     """
 
     def __init__(
@@ -143,10 +145,12 @@ class Search:
         row: NDArray[np.float64],
         goal: Goal,
         allowed: Mapping[int, Condition],
-        spread: NDArray[np.float64],
+        X: NDArray[np.float64] | None,
     ) -> None:
-        self.predictor, self.row, self.goal, self.allowed, self.spread = predictor, row, goal, allowed, spread
+        self.predictor, self.row, self.goal, self.allowed = predictor, row, goal, allowed
         self.trees = [predictor.tree] if isinstance(predictor, TreePredictor) else list_trees(predictor)
+        self.spread = find_spread(predictor, X, self.trees)
+        self.is_whole = np.zeros(len(row), bool) if X is None else are_whole(X)
 
     def find(self) -> tuple[NDArray[np.float64], bool] | None:
         """The changed row and whether no change is smaller; None where nothing was found."""
@@ -224,7 +228,7 @@ class Search:
                 continue
             if j not in self.allowed:
                 return None
-            value = nearest(condition & self.allowed[j], float(row[j]))
+            value = nearest(condition & self.allowed[j], float(row[j]), is_whole=bool(self.is_whole[j]))
             if value is None:
                 return None
             row[j] = value
@@ -241,7 +245,8 @@ class Search:
         cuts = np.unique(np.concatenate([thresholds_of(tree, j) for tree in self.trees]))
         bounds = [None, *cuts.tolist(), None]
         cells = [Condition(j, low, high) for low, high in pairwise(bounds)]
-        found = [nearest(cell & allowed, float(self.row[j])) for cell in cells]
+        is_whole = bool(self.is_whole[j])
+        found = [nearest(cell & allowed, float(self.row[j]), is_whole=is_whole) for cell in cells]
         values = np.array([value for value in found if value is not None and value != self.row[j]])
         return values[np.argsort(self.size(j, values), kind="stable")]
 
@@ -322,8 +327,8 @@ def thin(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return values[np.linspace(0, len(values) - 1, MOST_CANDIDATES).round().astype(np.intp)]
 
 
-def nearest(condition: Condition, value: float) -> float | None:
-    """The known value that satisfies a condition and is nearest to another; None where none does."""
+def nearest(condition: Condition, value: float, *, is_whole: bool) -> float | None:
+    """The known value, whole if need be, that satisfies a condition and is nearest to another; None if none does."""
     if not condition.has_known:
         return None
     if condition.levels is not None:
@@ -331,6 +336,8 @@ def nearest(condition: Condition, value: float) -> float | None:
         return None if len(levels) == 0 else float(value if value in levels else levels[0])
     low = -np.inf if condition.low is None else float(np.nextafter(condition.low, np.inf))
     high = np.inf if condition.high is None else float(condition.high)
+    if is_whole:
+        low, high = float(np.ceil(low)), float(np.floor(high))
     if low > high:
         return None
     if np.isnan(value):
@@ -350,6 +357,12 @@ def leaf_boxes(tree: Tree) -> Iterator[tuple[int, dict[int, Condition]]]:
         for b in range(int(tree.n_branches[node])):
             condition = branch_condition(tree, node, b)
             stack.append((first + b, {**box, j: box[j] & condition if j in box else condition}))
+
+
+def are_whole(X: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Of each column, whether it has finite values and all of them are whole numbers."""
+    is_known = np.isfinite(X)
+    return is_known.any(axis=0) & np.all(~is_known | (np.floor(X) == X), axis=0)
 
 
 def find_spread(predictor: Predictor, X: NDArray[np.float64] | None, trees: list[Tree]) -> NDArray[np.float64]:
@@ -390,7 +403,7 @@ def counterfactual(
     ranges : dict, optional
         By column that may change: (low, high) of numbers, None for no bound; levels of categories.
     X : float64 (n_rows, n_features), optional
-        Encoded rows whose standard deviations are the units of changes.
+        Encoded rows whose standard deviations are the units of changes, and whose whole numbers change to such.
     """
     goal = find_goal(predictor, row, wanted)
     allowed = {j: Condition(j, missing=ALWAYS) for j in locate_columns(predictor, vary)}
@@ -399,8 +412,7 @@ def counterfactual(
         if j not in allowed:
             raise ValueError(f"ranges: {name!r} may not change, since vary={vary!r} leaves it out: name it there, too")
         allowed[j] = limit(predictor, j, limits)
-    search = Search(predictor, row, goal, allowed, np.ones(len(row)))
-    search.spread = find_spread(predictor, X, search.trees)
+    search = Search(predictor, row, goal, allowed, X)
     if search.is_reached(row[None])[0]:
         return Counterfactual((), answer_of(predictor, row), row, is_exact=True)
     found = search.find()

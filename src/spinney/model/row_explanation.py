@@ -162,7 +162,7 @@ def explain(
         What columns of `vary` may change to: (low, high) of numbers, None for no bound; a list of levels of categories.
     X : array-like or frame, optional
         Rows whose standard deviations are the units of changes; by default the distance between the lowest and the
-        highest threshold of each column.
+        highest threshold of each column. Where all numbers of a column are whole, it changes to a whole number.
     background : array-like or frame, optional
         Rows that contributions are told against; see `spinney.shap_values`.
 
