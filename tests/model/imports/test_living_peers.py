@@ -298,7 +298,7 @@ def test_shap_values_are_those_of_the_libraries():
 def test_shap_values_of_symmetric_trees_are_those_of_catboost():
     """Such a tree could ask its tests in any order, on which path-dependent values depend; many leaves are empty.
 
-    CatBoost's values of its other trees do not add up to its answers: no truth to compare with.
+    CatBoost's values of its other trees do not always add up to its answers: no truth to compare with.
     """
     catboost = pytest.importorskip("catboost", reason="CatBoost is not installed")
     params = {"iterations": 8, "verbose": 0, "allow_writing_files": False, "thread_count": 1}
