@@ -360,7 +360,7 @@ def leaf_boxes(tree: Tree) -> Iterator[tuple[int, dict[int, Condition]]]:
 
 
 def are_whole(X: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Of each column, whether it has finite values and all of them are whole numbers."""
+    """Whether each column has finite values, all of them whole numbers."""
     is_known = np.isfinite(X)
     return is_known.any(axis=0) & np.all(~is_known | (np.floor(X) == X), axis=0)
 

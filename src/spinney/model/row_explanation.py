@@ -126,9 +126,9 @@ class RowExplanation:
             ]
         if self.path is not None:
             lines += ["path:", *(f"  {line}" for line in str(self.path).splitlines())]
-        if self.counterfactual is not None and self.counterfactual.changes:
-            lines.append(f"to change it: {self.counterfactual}")
-        elif self.counterfactual is None and self.is_searched:
+        if self.counterfactual is not None:
+            lines.append(f"{'to change it: ' if self.counterfactual.changes else ''}{self.counterfactual}")
+        elif self.is_searched:
             lines.append("to change it: no change of what may vary was found that does")
         return "\n".join(lines)
 
