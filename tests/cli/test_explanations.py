@@ -73,3 +73,27 @@ def test_what_cannot_be_is_told_in_a_line(files, tmp_path):
     fails(run("explain", *files, "--row", 0, "--out", tmp_path / "x.csv"), "leave --row out")
     fails(run("explain", *files, "--of", "maybe"), "the outputs are no, yes")
     fails(run("explain", *files, "--row", 0, "--vary", "wind"), "'wind' is not a column")
+
+
+def test_json_has_the_unit_the_path_and_the_votes(files, tmp_path):
+    path, data = files
+    told = json.loads(works("explain", *files, "--row", 0, "--json"))
+    assert told["unit"] is None
+    steps = spinney.explain(path, spinney.read_table(data).drop_columns(["play"]).slice(0, 1)).path.steps
+    assert [step["words"] for step in told["path"]] == [str(step) for step in steps]
+    boosted = tmp_path / "boosted.spn"
+    works("train", data, "--target", "play", "--method", "boosting", "--set", "n_estimators=3", "--out", boosted)
+    told = json.loads(works("explain", boosted, data, "--row", 0, "--json"))
+    assert (told["unit"], told["path"], told["votes"]) == ("log-odds", None, None)
+    fails(run("explain", boosted, data, "--of", "no"), "the outputs are yes alone", "opposite sign")
+
+
+def test_a_class_is_not_asked_of_numbers(tmp_path):
+    data, path = tmp_path / "numbers.csv", tmp_path / "numbers.spn"
+    data.write_text("a,b\n1,2\n2,4\n3,5\n4,9\n")
+    works("train", data, "--target", "b", "--method", "adaboost", "--set", "n_estimators=3", "--out", path)
+    told = json.loads(works("explain", path, data, "--row", 0, "--json"))
+    assert told["contributions"] == []
+    assert 1 <= told["votes"]["n_trees"] <= 3
+    works("train", data, "--target", "b", "--method", "cart", "--out", path, "--force")
+    fails(run("explain", path, data, "--of", "b"), "predicts numbers")

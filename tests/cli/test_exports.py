@@ -89,3 +89,10 @@ def test_a_dash_is_stdout(model, tmp_path, monkeypatch):
     plain, dashed = (run("export", model, "--to", "python", *more) for more in ((), ("--out", "-")))
     assert dashed.stdout == plain.stdout != ""
     assert not (tmp_path / "-").exists()
+
+
+def test_a_table_may_be_in_a_schema(model):
+    result = run("export", model, "--to", "sql", "--dialect", "postgresql", "--schema", "lecture", "--table", "days")
+    assert 'FROM "lecture"."days" AS t' in result.stdout
+    assert 'FROM "lecture"."data" AS t' in run("export", model, "--to", "sql", "--schema", "lecture").stdout
+    fails(run("export", model, "--to", "c", "--schema", "lecture"), "there is no option 'table'")

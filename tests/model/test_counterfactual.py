@@ -14,14 +14,17 @@ X = np.column_stack([RNG.integers(0, 6, 200), RNG.integers(0, 6, 200), RNG.integ
 SCORE = X[:, 0] + X[:, 1] * (X[:, 2] % 2) + RNG.normal(0.0, 0.3, 200)
 
 
-def smallest_by_trial(row, goal, spread, levels=(2,), fixed=(), cuts=None):
-    """The least (columns, size) over the nearest value of every cell of a grid of cuts, tried one by one."""
-    grid = []
+PARTS = X + [0.25, 0.25, 0.0]  # noqa: RUF005  (NumPy's sum)
+
+
+def smallest_by_trial(row, goal, table, cuts, levels=(2,)):
+    """The least (columns, size) over whole numbers, or the nearest value of every cell of a grid, tried one by one."""
+    spread, grid = table.std(axis=0), []
     for j, value in enumerate(row):
-        if j in fixed:
-            grid.append([value])
-        elif j in levels:
+        if j in levels:
             grid.append([0.0, 1.0, 2.0, 3.0])
+        elif np.all(table[:, j] == np.floor(table[:, j])):
+            grid.append([float(whole) for whole in range(-1, 8)])
         else:
             bounds = sorted({*cuts[j], np.inf})
             low, values = -np.inf, []
@@ -44,12 +47,12 @@ def cuts_of(predictor):
 
 
 @pytest.mark.parametrize("wanted", [None, "high"])
-def test_on_one_tree_no_change_is_smaller(wanted):
+@pytest.mark.parametrize("X", [X, PARTS], ids=["whole", "parts"])
+def test_on_one_tree_no_change_is_smaller(wanted, X):
     y = np.digitize(SCORE, [2.0, 5.0])
     labels = np.array(["low", "middle", "high"])[y]
     model = spinney.CARTClassifier(max_depth=5, categorical_features=[2]).fit(X, labels)
     predictor = model.predictor()
-    spread = X.std(axis=0)
     for row in X[:12]:
         now = model.predict(row[None])[0]
         found = counterfactual(predictor, row, wanted=wanted, X=X)
@@ -64,7 +67,7 @@ def test_on_one_tree_no_change_is_smaller(wanted):
             code = model.predict(rows)[0]
             return code == wanted if wanted else code != now
 
-        truth = smallest_by_trial(row, reaches, spread, cuts=cuts_of(predictor))
+        truth = smallest_by_trial(row, reaches, X, cuts_of(predictor))
         assert (len(found.changes), found.size) == pytest.approx(truth)
 
 
@@ -79,7 +82,7 @@ def test_allowed_columns_and_ranges_hold():
     assert model.predict(free.values[None])[0] >= 6.0
     bound = counterfactual(predictor, row, wanted=(6.0, None), ranges={"x0": (0, 3), 2: [1.0, 0.0]}, X=X)
     assert bound is None or (bound.values[0] <= 3.0 and bound.values[2] in {0.0, 1.0})
-    truth = smallest_by_trial(row, lambda rows: model.predict(rows)[0] >= 6.0, X.std(axis=0), cuts=cuts_of(predictor))
+    truth = smallest_by_trial(row, lambda rows: model.predict(rows)[0] >= 6.0, X, cuts_of(predictor))
     assert (len(free.changes), free.size) == pytest.approx(truth)
     assert counterfactual(predictor, row, wanted=(1e6, None)) is None
 
@@ -93,17 +96,17 @@ def test_allowed_columns_and_ranges_hold():
     ],
     ids=lambda model: type(model).__name__,
 )
-def test_on_ensembles_one_column_is_exact_and_more_are_checked(model):
+@pytest.mark.parametrize("X", [X, PARTS], ids=["whole", "parts"])
+def test_on_ensembles_one_column_is_exact_and_more_are_checked(model, X):
     model = model.fit(X, SCORE > 4.0)
     predictor = model.predictor()
     levels = (2,) if model.get_params().get("categorical_features") else ()
-    spread = X.std(axis=0)
     n_found = 0
     for row in X[:8]:
         now = model.predict(row[None])[0]
         found = counterfactual(predictor, row, X=X)
         truth = smallest_by_trial(
-            row, lambda rows, now=now: model.predict(rows)[0] != now, spread, levels, cuts=cuts_of(predictor)
+            row, lambda rows, now=now: model.predict(rows)[0] != now, X, cuts_of(predictor), levels
         )
         assert found is not None
         assert model.predict(found.values[None])[0] != now
@@ -122,6 +125,9 @@ def test_texts_read_back_as_the_values_that_change_the_answer():
     assert up.changes[0].after > 2.5
     down = counterfactual(predictor, np.array([4.0]))
     assert str(down.changes[0]) == "x0: 2.5 instead of 4"
+    whole = counterfactual(predictor, np.array([1.0]), X=np.array([[1.0], [np.nan], [4.0]]))
+    assert str(whole.changes[0]) == "x0: 3 instead of 1"
+    assert counterfactual(predictor, np.array([1.0]), X=np.array([[1.0], [4.0]]), ranges={0: (0.0, 2.9)}) is None
     third = spinney.CARTClassifier().fit([[0.0], [2 / 3]], [0, 1]).predictor()
     change = counterfactual(third, np.array([2 / 3])).changes[0]
     assert str(change) == f"x0: {1 / 3!r} instead of 0.666667"
@@ -173,3 +179,46 @@ def test_dates_change_by_their_parts():
     ):
         with pytest.raises(ValueError, match=r"'sold' is a column of dates.* name some of sold.year, sold.month"):
             ask()
+
+
+@pytest.mark.filterwarnings("error")
+def test_infinite_and_tiny_values_have_sizes():
+    """An infinite value that stays is no change; one number past a cut at 0 is one, however wide the column is."""
+    rows = np.array([[np.inf, 0.0, 0.0], [np.inf, 1.0, 100.0], [-1e308, 0.0, 0.0], [1e308, 1.0, 100.0]] * 5)
+    model = spinney.RandomForestClassifier(n_estimators=15, random_state=0).fit(rows, rows[:, 1] > 0)
+    found = counterfactual(model.predictor(), np.array([np.inf, 0.0, 0.0]), vary=[1, 2])
+    assert found.answer
+    assert 1 <= len(found.changes) <= 2
+    assert 0.0 < found.size < np.inf
+    assert "x0 = inf" in str(spinney.explain(spinney.CARTClassifier().fit(rows, rows[:, 0] > 0), rows[0]))
+    tree = spinney.C45Classifier().fit([[0.0], [9.0]] * 10, ["no", "yes"] * 10)
+    change = spinney.explain(tree, [0.0], X=[[0.5], [9.0]]).counterfactual
+    assert [(one.column, one.after) for one in change.changes] == [("x0", 5e-324)]
+    assert change.size > 0.0
+    assert str(change) == "x0: above 0 instead of 0 would make it yes (the smallest change)"
+
+
+def test_an_infinite_value_counts_for_nothing_while_another_column_moves():
+    """The smallest change of one column is chosen by its size, also in a row that holds an infinite value."""
+    rows = RNG.uniform(0.0, 10.0, (300, 2))
+    rows = np.column_stack([np.where(rows[:, 0] > 5.0, np.inf, 0.0), rows])
+    model = spinney.CARTClassifier().fit(rows, np.isin(np.floor(rows[:, 2]), [2.0, 8.0]))
+    found = counterfactual(model.predictor(), np.array([np.inf, 5.0, 1.0]))
+    assert [change.column for change in found.changes] == ["x2"]
+    assert found.size == pytest.approx(smallest_past(model, 1.0))
+
+
+def smallest_past(model, value):
+    """Size of the move of x2 to the first of its thresholds above a value."""
+    tree = model.tree_
+    cuts = tree.threshold[(tree.kind == 1) & (tree.feature == 2)]
+    return (cuts[cuts > value].min() - value) / (np.ptp(cuts) or 1.0)
+
+
+def test_names_that_break_lines_are_quoted():
+    table = pa.table({"a\nb": [1.0, 2.0, 3.0, 4.0], "c": ["\n", "\n", "", ""]})
+    model = spinney.CARTClassifier().fit(table, ["no\n", "no\n", "", ""])
+    text = str(spinney.explain(model, {"a\nb": 1.0, "c": "\n"}))
+    assert text.splitlines()[0] == 'answer: "no\\n"'
+    assert '"a\\nb"' in text
+    assert "\\n" in text.splitlines()[-1]

@@ -128,3 +128,9 @@ def test_a_median_tells_what_its_trees_say():
     told = spinney.explain(model, X[0], background=X[:9])
     assert told.votes is None
     assert told.score == pytest.approx(found.answer)
+
+
+def test_an_answer_that_is_as_wanted_needs_no_change():
+    model = spinney.CARTClassifier().fit([[1.0], [2.0]], ["no", "yes"])
+    last = str(spinney.explain(model, [2.0], wanted="yes")).splitlines()[-1]
+    assert last == "nothing has to change: the answer is yes"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from spinney.model.shap_table import ShapValues
 
 MOST_COLUMNS = 20  # that are listed
+OF_TWO = " alone; values of the other of two classes have the opposite sign"
 
 
 @click.command()
@@ -99,7 +100,10 @@ def row_json(found: RowExplanation) -> dict[str, Any]:
         "output": found.output,
         "score": found.score,
         "base": found.base,
+        "unit": found.unit,
         "contributions": [one._asdict() for one in found.contributions],
+        "votes": None if found.votes is None else found.votes._asdict(),
+        "path": None if found.path is None else [{"node": step.child, "words": str(step)} for step in found.path.steps],
         "counterfactual": None
         if change is None
         else {
@@ -116,7 +120,10 @@ def choose(found: ShapValues, of: str | None) -> ShapValues:
         return found
     outputs = {str(name): name for name in found.outputs}
     if of not in outputs:
-        raise Problem(f"--of {of}: the outputs are {', '.join(list(outputs)[:20])}")
+        if found.outputs == (None,):
+            raise Problem(f"--of {of}: this model predicts numbers, not classes")
+        told = f"the outputs are {', '.join(list(outputs)[:20])}"
+        raise Problem(f"--of {of}: {told}{OF_TWO if len(outputs) == 1 else ''}")
     return found.of(outputs[of])
 
 

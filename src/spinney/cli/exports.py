@@ -20,6 +20,7 @@ DIALECTS = ("sqlite", "duckdb", "postgresql")
 @click.option("--out", metavar="FILE", type=click.Path(), help="The file to write; by default, and as -, stdout.")
 @click.option("--dialect", type=click.Choice(DIALECTS), help="sql: of which engine; default: sqlite.")
 @click.option("--table", metavar="NAME", help="sql: the table to query; default: data.")
+@click.option("--schema", metavar="NAME", help="sql: the schema that the table is in; by default none is named.")
 @click.option("--key", metavar="COLUMN", multiple=True, help="sql: a column beside the answers; repeatable.")
 @click.option("--name", metavar="NAME", help="c, javascript: what its names begin with; default: model.")
 @click.option("--check", metavar="DATA", help="Compare these rows too, beside those that are made up.")
@@ -31,6 +32,7 @@ def export(
     out: str | None,
     check: str | None,
     key: tuple[str, ...],
+    schema: str | None,
     force: bool,
     as_json: bool,
     **given: Any,
@@ -50,6 +52,8 @@ def export(
     if out is not None:
         check_new(out, force=force)
     options = {name: value for name, value in given.items() if value is not None} | ({"key": key} if key else {})
+    if schema is not None:
+        options["table"] = [schema, options.get("table", "data")]
     X = None if check is None else read_rows_of(model, check)
     try:
         found = spinney.export(model, to, out, X=X, **options)

@@ -20,8 +20,8 @@ LIBRARIES = ("xgboost", "lightgbm", "catboost")
 def import_model(file: str, library: str, out: str, force: bool, as_json: bool) -> None:
     """Read FILE, a model of XGBoost (JSON or UBJSON), LightGBM (text) or CatBoost (JSON), and save it as a model file.
 
-    It then predicts, is shown and exported as any other: `spinney predict`, `tree`, `inspect`, `export`. Nothing in
-    FILE is run, and what is not read is refused by name.
+    It then predicts, is shown and exported as any other: `spinney predict`, `tree`, `inspect`,
+    `explain`, `export`. Nothing in FILE is run, and what is not read is refused by name.
     """
     import spinney
     from spinney.reading.wording import count

@@ -2,8 +2,9 @@
 
 *Smallest*: the fewest columns; among those, the least sum of sizes. The size of a change of a number is the distance in
 units of the column's spread: its standard deviation in the rows that are given, else the distance between the lowest
-and the highest threshold that the model has for it, 1 where that is 0. Another level, and a value where none was, have
-size 1. Numbers are moved just across a threshold and no further.
+and the highest threshold that the model has for it, 1 where that is 0. Another level, and a number where none or an
+infinite one was, have size 1. Numbers are moved just across a threshold and no further: to the next whole number where
+all that are known of the column in the rows that are given are whole.
 
 Of one tree it is exact, by going over the leaves, unless the row has missing values that surrogates decide on or that
 take every branch, or leaves are linear. Of an ensemble, changes of one column are exact, by trying every interval
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from spinney._types import SUBSET, THRESHOLD
 from spinney.model.predictors import TreePredictor
 from spinney.reading.conditions import ALWAYS, Condition, branch_condition
-from spinney.reading.wording import number
+from spinney.reading.wording import caption, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,6 +36,7 @@ N_BEAM = 8  # rows that a search goes on from
 MOST_CANDIDATES = 48  # values of a column that a search tries beyond the first column
 MOST_ROWS = 1 << 16  # that are predicted at once
 N_ROUNDS = 4  # of making changes smaller
+SMALLEST = float(np.finfo(np.float64).tiny)  # size of a change, however large the spread: it is one
 
 
 class Change(NamedTuple):
@@ -55,12 +57,13 @@ class Change(NamedTuple):
     size: float
 
     def __str__(self) -> str:
-        if isinstance(self.before, float) and isinstance(self.after, float):
-            if self.after > self.before and exact(self.after) != number(self.after):  # just across a threshold
-                cut = float(np.nextafter(self.after, -np.inf))
-                return f"{self.column}: above {exact(cut)} instead of {number(self.before)}"
-            return f"{self.column}: {exact(self.after)} instead of {number(self.before)}"
-        return f"{self.column}: {show_cell(self.after)} instead of {show_cell(self.before)}"
+        after = show_cell(self.after)
+        if isinstance(self.after, float):
+            after, cut = exact(self.after), exact(float(np.nextafter(self.after, -np.inf)))
+            is_higher = self.before is None or self.after > self.before
+            if is_higher and (after != number(self.after) or len(cut) < len(after)):  # just across a threshold
+                after = f"above {cut}"
+        return f"{caption(self.column)}: {after} instead of {show_cell(self.before)}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,7 +93,7 @@ class Counterfactual:
 
     def __str__(self) -> str:
         how = "the smallest change" if self.is_exact else "the smallest change found"
-        answer = number(self.answer) if isinstance(self.answer, float) else self.answer
+        answer = show_cell(self.answer)
         if not self.changes:
             return f"nothing has to change: the answer is {answer}"
         return f"{'; '.join(map(str, self.changes))} would make it {answer} ({how})"
@@ -109,7 +112,7 @@ def show_cell(cell: Any) -> str:
     """A value in text."""
     if cell is None:
         return "missing"
-    return number(cell) if isinstance(cell, float) else str(cell)
+    return number(cell) if isinstance(cell, float) else caption(cell)
 
 
 class Goal(NamedTuple):
@@ -132,7 +135,8 @@ class Search:
     goal : Goal
     allowed : dict of Condition by feature
         The features that may change, and to what.
-    spread : float64 (n_features,)
+    X : float64 (n_rows, n_features), optional
+        Encoded rows that tell the units of changes, and which columns are whole numbers.
     """
 
     def __init__(
@@ -141,10 +145,12 @@ class Search:
         row: NDArray[np.float64],
         goal: Goal,
         allowed: Mapping[int, Condition],
-        spread: NDArray[np.float64],
+        X: NDArray[np.float64] | None,
     ) -> None:
-        self.predictor, self.row, self.goal, self.allowed, self.spread = predictor, row, goal, allowed, spread
+        self.predictor, self.row, self.goal, self.allowed = predictor, row, goal, allowed
         self.trees = [predictor.tree] if isinstance(predictor, TreePredictor) else list_trees(predictor)
+        self.spread = find_spread(predictor, X, self.trees)
+        self.is_whole = np.zeros(len(row), bool) if X is None else are_whole(X)
 
     def find(self) -> tuple[NDArray[np.float64], bool] | None:
         """The changed row and whether no change is smaller; None where nothing was found."""
@@ -188,9 +194,11 @@ class Search:
         """Sizes of changes of a feature to values; 0 where nothing changes."""
         before = self.row[j]
         is_same = (value == before) | (np.isnan(value) & np.isnan(before))
-        if self.trees[0].n_levels[j] or np.isnan(before):
+        if self.trees[0].n_levels[j] or not np.isfinite(before):
             return np.where(is_same, 0.0, 1.0)
-        return np.abs(value - before) / self.spread[j]
+        with np.errstate(over="ignore"):
+            size = np.abs(value - before) / self.spread[j]
+        return np.where(is_same, 0.0, np.maximum(size, SMALLEST))
 
     def cost(self, rows: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """How many columns of rows are changed, and by how much in all."""
@@ -220,7 +228,7 @@ class Search:
                 continue
             if j not in self.allowed:
                 return None
-            value = nearest(condition & self.allowed[j], float(row[j]))
+            value = nearest(condition & self.allowed[j], float(row[j]), is_whole=bool(self.is_whole[j]))
             if value is None:
                 return None
             row[j] = value
@@ -237,7 +245,8 @@ class Search:
         cuts = np.unique(np.concatenate([thresholds_of(tree, j) for tree in self.trees]))
         bounds = [None, *cuts.tolist(), None]
         cells = [Condition(j, low, high) for low, high in pairwise(bounds)]
-        found = [nearest(cell & allowed, float(self.row[j])) for cell in cells]
+        is_whole = bool(self.is_whole[j])
+        found = [nearest(cell & allowed, float(self.row[j]), is_whole=is_whole) for cell in cells]
         values = np.array([value for value in found if value is not None and value != self.row[j]])
         return values[np.argsort(self.size(j, values), kind="stable")]
 
@@ -318,8 +327,8 @@ def thin(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return values[np.linspace(0, len(values) - 1, MOST_CANDIDATES).round().astype(np.intp)]
 
 
-def nearest(condition: Condition, value: float) -> float | None:
-    """The known value that satisfies a condition and is nearest to another; None where none does."""
+def nearest(condition: Condition, value: float, *, is_whole: bool) -> float | None:
+    """The known value, whole if need be, that satisfies a condition and is nearest to another; None if none does."""
     if not condition.has_known:
         return None
     if condition.levels is not None:
@@ -327,6 +336,8 @@ def nearest(condition: Condition, value: float) -> float | None:
         return None if len(levels) == 0 else float(value if value in levels else levels[0])
     low = -np.inf if condition.low is None else float(np.nextafter(condition.low, np.inf))
     high = np.inf if condition.high is None else float(condition.high)
+    if is_whole:
+        low, high = float(np.ceil(low)), float(np.floor(high))
     if low > high:
         return None
     if np.isnan(value):
@@ -348,16 +359,24 @@ def leaf_boxes(tree: Tree) -> Iterator[tuple[int, dict[int, Condition]]]:
             stack.append((first + b, {**box, j: box[j] & condition if j in box else condition}))
 
 
+def are_whole(X: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether each column has finite values, all of them whole numbers."""
+    is_known = np.isfinite(X)
+    return is_known.any(axis=0) & np.all(~is_known | (np.floor(X) == X), axis=0)
+
+
 def find_spread(predictor: Predictor, X: NDArray[np.float64] | None, trees: list[Tree]) -> NDArray[np.float64]:
     """The unit that changes of each column are told in, (n_features,)."""
     spread = np.ones(predictor.n_features)
     for j in range(predictor.n_features):
         if X is not None:
             known = X[np.isfinite(X[:, j]), j]
-            size = float(known.std()) if len(known) else 0.0
         else:
-            cuts = np.concatenate([thresholds_of(tree, j) for tree in trees])
-            size = float(cuts.max() - cuts.min()) if len(cuts) else 0.0
+            known = np.concatenate([thresholds_of(tree, j) for tree in trees])
+        if len(known) == 0:
+            continue
+        with np.errstate(over="ignore", invalid="ignore"):
+            size = float(np.std(known) if X is not None else np.ptp(known))
         spread[j] = size if 0.0 < size < np.inf else 1.0
     return spread
 
@@ -384,7 +403,7 @@ def counterfactual(
     ranges : dict, optional
         By column that may change: (low, high) of numbers, None for no bound; levels of categories.
     X : float64 (n_rows, n_features), optional
-        Encoded rows whose standard deviations are the units of changes.
+        Encoded rows whose standard deviations are the units of changes, and whose whole numbers change to such.
     """
     goal = find_goal(predictor, row, wanted)
     allowed = {j: Condition(j, missing=ALWAYS) for j in locate_columns(predictor, vary)}
@@ -393,8 +412,7 @@ def counterfactual(
         if j not in allowed:
             raise ValueError(f"ranges: {name!r} may not change, since vary={vary!r} leaves it out: name it there, too")
         allowed[j] = limit(predictor, j, limits)
-    search = Search(predictor, row, goal, allowed, np.ones(len(row)))
-    search.spread = find_spread(predictor, X, search.trees)
+    search = Search(predictor, row, goal, allowed, X)
     if search.is_reached(row[None])[0]:
         return Counterfactual((), answer_of(predictor, row), row, is_exact=True)
     found = search.find()

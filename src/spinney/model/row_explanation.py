@@ -15,7 +15,7 @@ from spinney.model.forest_votes import tree_predictions
 from spinney.model.predictors import TreePredictor, WeightedPredictor
 from spinney.model.shap import shap_values
 from spinney.reading.explaining import explain as explain_path
-from spinney.reading.wording import number, rounded
+from spinney.reading.wording import caption, count, rounded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,7 +63,7 @@ class Votes(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"the weighted median of {self.n_trees} trees: the middle half of their weight says "
+            f"the weighted median of {count(self.n_trees, 'tree')}: the middle half of their weight says "
             f"{rounded(self.low)} to {rounded(self.high)}; {self.share_below:.0%} say less, {self.share_above:.0%} more"
         )
 
@@ -110,14 +110,13 @@ class RowExplanation:
     votes: Votes | None = None
 
     def __str__(self) -> str:
-        answer = number(self.answer) if isinstance(self.answer, float) else str(self.answer)
-        lines = [f"answer: {answer}"]
+        lines = [f"answer: {show_cell(self.answer)}"]
         if self.contributions:
             of = "" if self.unit is None else f" ({self.unit})"
-            of += "" if self.output is None else f" for {self.output}"
+            of += "" if self.output is None else f" for {show_cell(self.output)}"
             lines.append(f"{rounded(self.score)}{of} = {rounded(self.base)} where nothing is known")
             shown = [one for one in self.contributions[:MOST_SHOWN] if one.added != 0.0]
-            lines += [f"  {one.added:+.4g}  {one.column} = {show_cell(one.value)}" for one in shown]
+            lines += [f"  {one.added:+.4g}  {caption(one.column)} = {show_cell(one.value)}" for one in shown]
             rest = [one.added for one in self.contributions if one.added != 0.0][len(shown) :]
             lines += [f"  {sum(rest):+.4g}  {len(rest)} others"] if rest else []
         elif self.votes is not None:
@@ -127,9 +126,9 @@ class RowExplanation:
             ]
         if self.path is not None:
             lines += ["path:", *(f"  {line}" for line in str(self.path).splitlines())]
-        if self.counterfactual is not None and self.counterfactual.changes:
-            lines.append(f"to change it: {self.counterfactual}")
-        elif self.counterfactual is None and self.is_searched:
+        if self.counterfactual is not None:
+            lines.append(f"{'to change it: ' if self.counterfactual.changes else ''}{self.counterfactual}")
+        elif self.is_searched:
             lines.append("to change it: no change of what may vary was found that does")
         return "\n".join(lines)
 
@@ -163,7 +162,7 @@ def explain(
         What columns of `vary` may change to: (low, high) of numbers, None for no bound; a list of levels of categories.
     X : array-like or frame, optional
         Rows whose standard deviations are the units of changes; by default the distance between the lowest and the
-        highest threshold of each column.
+        highest threshold of each column. Where all numbers of a column are whole, it changes to a whole number.
     background : array-like or frame, optional
         Rows that contributions are told against; see `spinney.shap_values`.
 
@@ -175,8 +174,9 @@ def explain(
     Notes
     -----
     The smallest change has the fewest columns, then the least sum of sizes: the distance in units of the column's
-    spread (see `X`), 1 for another level or a value where none was. Of one tree it is exact, by all its leaves; of an
-    ensemble where one column suffices, else the smallest that was found. It is predicted before it is told.
+    spread (see `X`), 1 for another level or a number where none or an infinite one was. Of one tree it is exact, by all
+    its leaves; of an ensemble where one column suffices, else the smallest that was found. It is predicted before it is
+    told.
 
     Examples
     --------

@@ -23,6 +23,7 @@ _ODD = frozenset(',:<>={}"\\')  # would read as part of a test
 
 def number(x: float, tolerance: float = 1e-6) -> str:
     """The shortest decimal within a relative tolerance, at least six digits, without an exponent where it is short."""
+    x = float(x)  # of NumPy, an infinite one would warn below
     text = repr(x)
     for digits in range(6, 18):
         text = f"{x:.{digits}g}"

@@ -410,3 +410,12 @@ console.log(JSON.stringify([...told, module.exports.predict([true]), module.expo
     content = spinney.export(TREE, "js").content + asked
     done = subprocess.run(["node", "-"], input=content, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == [*['column "x0" holds numbers'] * 4, 10, 20]
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "duckdb"])
+def test_a_table_in_a_schema_is_made_and_queried(dialect):
+    if dialect == "duckdb":
+        pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    for place in (["lecture", "days"], ["main", "days"], ["s'c\"h;", "t;--"]):
+        assert spinney.export(TREE, "sql", dialect=dialect, table=place).difference == 0.0
+    assert "not made here" in spinney.export(TREE, "sql", dialect=dialect, table=["a", "b", "c"]).note

@@ -293,3 +293,18 @@ def test_shap_values_are_those_of_the_libraries():
     pairs = booster.predict(xgb.DMatrix(rows), pred_interactions=True)[:, :-1, :-1]
     predictor = spinney.from_xgboost(booster)
     np.testing.assert_allclose(spinney.shap_values(predictor, rows, interactions=True).interactions, pairs, atol=2e-6)
+
+
+def test_shap_values_of_symmetric_trees_are_those_of_catboost():
+    """Such a tree could ask its tests in any order, on which path-dependent values depend; many leaves are empty.
+
+    CatBoost's values of its other trees do not always add up to its answers: no truth to compare with.
+    """
+    catboost = pytest.importorskip("catboost", reason="CatBoost is not installed")
+    params = {"iterations": 8, "verbose": 0, "allow_writing_files": False, "thread_count": 1}
+    model = catboost.CatBoost(params).fit(X[:, :4], SCORE)
+    rows = FRESH[:300, :4]
+    theirs = model.get_feature_importance(catboost.Pool(rows), type="ShapValues")
+    found = spinney.shap_values(spinney.from_catboost(model), rows)
+    np.testing.assert_allclose(found.values, theirs[:, :-1], atol=1e-9)
+    np.testing.assert_allclose(found.base, theirs[:, -1], atol=1e-9)

@@ -18,6 +18,7 @@ from peer_models import (
 )
 from spinney.model.imports.float32_cuts import cut_rounded_below
 from spinney.model.imports.foreign_file import NotImportedError
+from spinney.model.imports.xgboost_model import read_categories
 
 
 @pytest.mark.parametrize("name", list_models())
@@ -197,6 +198,17 @@ def test_codes_of_xgboost_that_no_set_has_go_left_and_missing_ones_where_the_nod
     file = write_xgboost_tree(tree, tmp_path / "codes.json")
     X = [[0.0], [2.0], [63.0], [66.0], [np.nan]]
     np.testing.assert_array_equal(spinney.from_xgboost(file).predict(X), [-1.0, 1.0, -1.0, -1.0, 1.0])
+
+
+def test_names_of_categories_that_xgboost_cut_are_not_taken_for_others():
+    """Names of pandas are counted in letters: "café" and "thé" then stand as here. Names of Arrow are whole."""
+    cut = {"offsets": [0, 4, 7], "values": [99, 97, 102, -61, -87, 116, 104]}
+    with pytest.raises(NotImportedError, match=r"column 0 are cut in the middle of a letter.* pyarrow"):
+        read_categories({"enc": [cut]})
+    whole = list("xé日".encode())
+    with pytest.warns(UserWarning, match="column 0 have letters beyond ASCII"):
+        assert read_categories({"enc": [{"offsets": [0, 1, 3, 6], "values": whole}]}) == {0: ["x", "é", "日"]}
+    assert read_categories({"enc": [{"offsets": [0, 1, 3], "values": list(b"xab")}]}) == {0: ["x", "ab"]}
 
 
 def test_thresholds_of_xgboost_are_strict():

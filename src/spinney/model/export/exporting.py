@@ -210,7 +210,9 @@ def find_target(path: str | os.PathLike[str] | None) -> str:
     for name, target in TARGETS.items():
         if suffix in target.suffixes:
             return name
-    raise ValueError(f"{os.fspath(path)!r}: the suffix does not say what to export to: give `to`")
+    raise ValueError(
+        f"{os.fspath(path)!r}: the suffix does not say what to export to: give `to`, one of {', '.join(TARGETS)}"
+    )
 
 
 def compare(

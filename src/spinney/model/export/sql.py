@@ -554,23 +554,25 @@ def run_sql(
         raise CannotRunError("there is no PostgreSQL in a process; run the query on rows whose answers are known")
     if len(form.nodes.kind) > MOST_NODES:
         raise CannotRunError(f"a query of {len(form.nodes.kind):,} nodes takes an engine long to read; try it on yours")
-    if not isinstance(table, str) and len(table) > 1:
-        raise CannotRunError("a table in a schema is not made here")
+    place = (table,) if isinstance(table, str) else tuple(table)
+    if len(place) > 2:
+        raise CannotRunError("a table in a schema of a database of its own is not made here")
     key = (key,) if isinstance(key, str) else tuple(key)
-    name = table if isinstance(table, str) else table[0]
     used = [form.columns[j].name for j in form.used]
     seen = {column.lower() for column in used}
     others = [column for column in {name.lower(): name for name in key}.values() if column.lower() not in seen]
     columns = [*used, *others] or ["one"]
     rows = [[row[j] for j in form.used] + [i] * (len(columns) - len(used)) for i, row in enumerate(cells)]
     run = run_sqlite if dialect == "sqlite" else run_duckdb
-    found = run(content, name, columns, rows, form)
+    found = run(content, place, columns, rows, form)
     answers = np.array([row[len(row) - form.n_answers :] for row in found], np.float64)
     classes = None if form.classes is None else [row[len(row) - form.n_answers - 1] for row in found]
     return Scored(answers.reshape(len(cells), form.n_answers), classes)
 
 
-def run_sqlite(content: str, table: str, columns: list[str], rows: list[list[Any]], _: TreeSum) -> list[Any]:
+def run_sqlite(
+    content: str, place: tuple[str, ...], columns: list[str], rows: list[list[Any]], _: TreeSum
+) -> list[Any]:
     """What SQLite answers."""
     import sqlite3
 
@@ -578,11 +580,14 @@ def run_sqlite(content: str, table: str, columns: list[str], rows: list[list[Any
         raise CannotRunError(f"SQLite {sqlite3.sqlite_version} is older than 3.35")
     connection = sqlite3.connect(":memory:")
     try:
+        if len(place) > 1 and place[0].lower() not in ("main", "temp"):  # what others call a schema is a database
+            connection.execute(f"ATTACH ':memory:' AS {quote_name(place[0])}")
+        table = ".".join(map(quote_name, place))
         names = ", ".join(map(quote_name, columns))
-        connection.execute(f"CREATE TABLE {quote_name(table)} ({names})")
+        connection.execute(f"CREATE TABLE {table} ({names})")
         marks = ", ".join("?" * len(columns))
         kept = [[cell_for_sql(cell) for cell in row] for row in rows]
-        connection.executemany(f"INSERT INTO {quote_name(table)} VALUES ({marks})", kept)  # noqa: S608
+        connection.executemany(f"INSERT INTO {table} VALUES ({marks})", kept)  # noqa: S608
         return connection.execute(content).fetchall()
     finally:
         connection.close()
@@ -595,7 +600,9 @@ def cell_for_sql(cell: Any) -> Any:
     return None if isinstance(cell, int) and abs(cell) >= 1 << 63 else cell
 
 
-def run_duckdb(content: str, table: str, columns: list[str], rows: list[list[Any]], form: TreeSum) -> list[Any]:
+def run_duckdb(
+    content: str, place: tuple[str, ...], columns: list[str], rows: list[list[Any]], form: TreeSum
+) -> list[Any]:
     """What DuckDB answers."""
     try:
         import duckdb
@@ -604,11 +611,19 @@ def run_duckdb(content: str, table: str, columns: list[str], rows: list[list[Any
     types = {form.columns[j].name: type_in_duckdb(form.columns[j].levels) for j in form.used}
     connection = duckdb.connect(":memory:")
     try:
+        table = ".".join(map(quote_name, place))
         declared = ", ".join(f"{quote_name(name)} {types.get(name, 'BIGINT')}" for name in columns)
-        connection.execute(f"CREATE TABLE {quote_name(table)} ({declared})")
+        try:
+            if len(place) > 1:
+                connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quote_name(place[0])}")
+            connection.execute(f"CREATE TABLE {table} ({declared})")
+        except duckdb.Error as error:
+            if len(place) == 1:
+                raise
+            raise CannotRunError(f"DuckDB keeps the schema {place[0]!r} to itself") from error  # temp, pg_catalog, ...
         lines = [", ".join(literal_for_duckdb(cell) for cell in row) for row in rows]
         values = ", ".join(f"({line})" for line in lines)
-        connection.execute(f"INSERT INTO {quote_name(table)} VALUES {values}")  # noqa: S608
+        connection.execute(f"INSERT INTO {table} VALUES {values}")  # noqa: S608
         return connection.execute(content).fetchall()
     finally:
         connection.close()

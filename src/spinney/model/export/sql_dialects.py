@@ -70,7 +70,10 @@ class Dialect:
 def quote_name(name: str) -> str:
     """A name of a table or column, whatever is in it."""
     if "\0" in name or not name or not is_unicode(name):
-        raise ValueError(f"{name!r}: SQL has no name that is empty or holds a zero byte or half a letter")
+        raise ValueError(
+            f"{name!r}: SQL has no name that is empty or holds a zero byte or half a letter: rename it, or export "
+            "the model to c, python, javascript or json"
+        )
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -223,16 +223,15 @@ def read_oblivious(tree: Any, features: FloatFeatures, scale: float, n_raw: int)
             f"a tree of depth {depth} has {n_leaves} leaves of {n_raw} values, not {len(values)} values"
         )
     weight = weight if len(weight) == n_leaves else np.ones(n_leaves)
-    column, cut, is_left = read_splits(splits, features)
+    # A test is a bit of a leaf's number, the first the lowest: with the last at the root leaves stand in that order.
+    # CatBoost's pictures and SHAP values have it there, too; path-dependent ones depend on what is asked first.
+    column, cut, is_left = read_splits(splits[::-1], features)
     level = np.repeat(np.arange(depth), [1 << d for d in range(depth)])
     none = np.full(n_leaves, NO_CHILD)
     child = 2 * np.arange(n_leaves - 1) + 1
-    number = np.zeros(n_leaves, np.int64)  # of the leaves from left to right: the first test is the lowest bit
-    for d in range(depth):
-        number |= ((np.arange(n_leaves) >> (depth - 1 - d)) & 1) << d
     on_tests, on_leaves = np.zeros(n_leaves - 1), np.zeros(n_leaves)
-    rows = np.concatenate([on_tests, weight[number]])
-    of_score = scale * values.reshape(n_leaves, n_raw)[number]
+    rows = np.concatenate([on_tests, weight])
+    of_score = scale * values.reshape(n_leaves, n_raw)
     return [
         TreeNodes(
             np.concatenate([child, none]),

@@ -30,7 +30,7 @@ Whole = NDArray[np.int64]
 NO_CHILD = -1
 MOST_WORDS = 1 << 24  # of all bitsets: a few letters of a file may ask for thousands of levels
 MOST_ROWS = 1 << 31  # that a node is said to have had
-LEAST_WEIGHT = 2.0**-30  # of the heaviest leaf: what a leaf counts for that no training row came to
+LEAST_WEIGHT = 2.0**-45  # of the heaviest leaf: what a leaf counts for that no training row came to
 COUNT_TOLERANCE = 1e-9  # of the weight of a leaf
 MOST_GAIN = 1e30  # of a test, so that sums of them stay within float32
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -251,11 +252,34 @@ def read_categories(cats: Any) -> dict[int, list[Any]]:
             text = bytes(numbers(column["values"], "values", np.int64).astype(np.uint8))
             if any(not 0 <= lo <= hi <= len(text) for lo, hi in pairwise(offsets)):
                 raise BrokenFileError(f"the names of the categories of column {j} go beyond their text")
-            found[j] = [text[lo:hi].decode("utf-8") for lo, hi in pairwise(offsets)]
+            found[j] = read_names(text, offsets, j)
         else:
             values = numbers(need(column, "values"), "values")
             found[j] = [int(x) if x == math.floor(x) else x for x in values.tolist()]
     return found
+
+
+def read_names(text: bytes, offsets: list[int], j: int) -> list[str]:
+    """The names of a column's categories, if they are whole.
+
+    XGBoost (3.2) counts letters where it takes names from pandas, and bytes where they come from Arrow: from the first
+    letter beyond ASCII on, those of pandas are cut, and nothing in a file tells which of the two it is.
+    """
+    fix = "rename them in ASCII before training, or train on a pyarrow table"
+    try:
+        names = [text[lo:hi].decode("utf-8") for lo, hi in pairwise(offsets)]
+    except UnicodeDecodeError:
+        raise NotImportedError(
+            f"the names of the categories of column {j} are cut in the middle of a letter, as XGBoost does with names "
+            f"beyond ASCII that it takes from pandas: {fix}"
+        ) from None
+    if not text.isascii():
+        warnings.warn(
+            f"The names of the categories of column {j} have letters beyond ASCII. XGBoost cuts such names where it "
+            f"takes them from pandas, and they are then not found in a table: compare some predictions; {fix}.",
+            stacklevel=2,
+        )
+    return names
 
 
 def read_xgboost_tree(
