@@ -65,7 +65,7 @@ class Cox(SurvivalLoss):
         super().check(y)
         if not bool(np.any(y > 0.0)):
             warn(
-                "y has no event: every time is below 0, censored. All rows have the same risk, and survive for certain; "
+                "y has no event: every time is below 0, censored. All rows have one risk, and survive for certain: "
                 "check the signs of y, or which rows its field of bools marks."
             )
 
