@@ -182,6 +182,7 @@ def test_a_warm_start_continues():
         ({"groups": pd.Series([1, None, 2], dtype="Int64")}, "groups must not be missing; row 1 is"),
         ({"groups": pd.to_datetime(["2020-01-01", None, "2020-01-02"])}, "groups must not be missing; row 1 is"),
         ({"y": np.array(["a", "b", "c"])}, "y must hold numbers"),
+        ({"n_iter_no_change": 2}, "validation_fraction=0.1 holds out 1 of 1 groups, so that none is left"),
         ({"X_val": np.zeros((2, 1))}, "X_val and y_val belong together"),
         ({"X_val": np.zeros((2, 1)), "groups_val": [0, 0]}, "X_val and y_val belong together"),
         ({"groups_val": [0, 0]}, "groups_val belongs to X_val and y_val, which are not given"),
@@ -191,8 +192,9 @@ def test_a_warm_start_continues():
 )
 def test_faults_name_what_is_wrong(change, message):
     given = {"X": np.arange(3.0)[:, None], "y": np.array([0.0, 1.0, 2.0]), "groups": [0, 0, 0], **change}
+    settings = {"n_iter_no_change": given.pop("n_iter_no_change", None)}
     with pytest.raises(ValueError, match=re.escape(message)):
-        GradientBoostingRanker(**FEW).fit(**given)
+        GradientBoostingRanker(**FEW, **settings).fit(**given)
 
 
 def test_lists_of_one_row_teach_nothing():

@@ -17,6 +17,7 @@ from spinney.estimators.scanned import is_scanned
 from spinney.scale.cluster.collections import is_collection
 from spinney.table.columns import Categories, Columns, is_missing_type, match_names, open_columns
 from spinney.table.fixed_point import WHOLE_LIMIT
+from spinney.table.sparse import is_sparse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -142,7 +143,20 @@ def has_outputs(y: Any) -> bool:
 
 def check_outputs(estimator: Any, y: Any, n_rows: int) -> NDArray[np.float64]:
     """The targets of a regression with several outputs as float64, (n_rows, n_outputs)."""
-    columns = [check_numbers(estimator, column, n_rows) for column in np.asarray(y).T]
+    if is_sparse(y):
+        raise TypeError("y is a sparse matrix: give its outputs in full, y.toarray()")
+    try:
+        table = np.asarray(y)
+    except ValueError as error:
+        raise ValueError(f"y must have as many outputs in every row: {error}") from error
+    columns = []
+    for k, column in enumerate(table.T):
+        try:
+            columns.append(check_numbers(estimator, column, n_rows))
+        except ValueError as error:
+            if len(table) != n_rows:
+                raise
+            raise ValueError(f"{error} (In column {k} of y.)") from error
     return np.stack(columns, axis=1)
 
 

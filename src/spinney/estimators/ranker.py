@@ -262,7 +262,7 @@ class GradientBoostingRanker(JointTarget, BoostedNumbers, BaseGradientBoosting):
         assert self.validation_fraction is not None
         is_held = held_out.draw_held_out(
             self.validation_fraction, len(used), None, None, draw_key(data.seed, held_out.KEY),
-            remedy="give X_val, y_val and groups_val",
+            remedy="give X_val, y_val and groups_val", unit="groups",
         )  # fmt: skip
         return np.isin(query, used[is_held])
 
