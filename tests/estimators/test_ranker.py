@@ -127,6 +127,15 @@ def test_a_scan_to_evaluate_on_brings_its_groups(tmp_path):
         GradientBoostingRanker(**FEW).fit(frame, y, groups=query, X_val=rows, groups_val=other)
 
 
+def test_a_scan_says_what_its_target_and_its_memory_lack():
+    X, y, query = make_lists()
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(y=y, query=query, word="so")
+    with pytest.raises(ValueError, match="y must hold numbers for a regression, got text: 'so'"):
+        GradientBoostingRanker(**FEW).fit(spinney.scan(frame, target="word", groups="query"))
+    with pytest.raises(ValueError, match="raise it, drop columns, or scan fewer files"):  # there is no other loss
+        GradientBoostingRanker(**FEW).fit(spinney.scan(frame, target="y", groups="query", memory="1MB"))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

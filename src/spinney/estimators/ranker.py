@@ -18,6 +18,7 @@ from spinney.estimators.boosting_constraints import BOOST_CONSTRAINTS
 from spinney.estimators.checks import all_or_nothing, check_codes, check_numbers, check_weights
 from spinney.estimators.evaluation_sets import Validation
 from spinney.estimators.scanned import unpack, unpack_evaluated
+from spinney.table.columns import Categories
 
 if TYPE_CHECKING:
     import os
@@ -239,7 +240,7 @@ class GradientBoostingRanker(JointTarget, BoostedNumbers, BaseGradientBoosting):
         if y is None:
             raise ValueError(f"{type(self).__name__} requires {name} to be passed: the relevance of each row")
         try:
-            relevance = check_numbers(self, y, _num_samples(y))
+            relevance = check_numbers(self, y, len(y.codes) if isinstance(y, Categories) else _num_samples(y))
         except ValueError as error:
             raise ValueError(str(error) if name == "y" else f"{name}: {error}") from error
         is_bad = ~((relevance >= 0.0) & (relevance < RELEVANCES) & (relevance == np.floor(relevance)))

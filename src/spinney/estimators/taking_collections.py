@@ -35,6 +35,9 @@ class TakesCollections:
                 setattr(cls, name, wrap(method))
             elif method is not None:  # scikit-learn's `available_if`, a method for some
                 method.fn = wrap(method.fn)
+        score = getattr(cls, "score", None)
+        if inspect.isfunction(score) and not hasattr(score, "__wrapped__"):  # of the class, or scikit-learn's
+            cls.score = wrap_score(score)  # type: ignore[attr-defined]
 
 
 def wrap_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
@@ -78,5 +81,20 @@ def wrap_staged(method: Callable[..., Any]) -> Callable[..., Any]:
         from spinney.estimators.lazy_predictions import predict_stages
 
         return predict_stages(self, STAGED[method.__name__], X, args, named)
+
+    return wrapped
+
+
+def wrap_score(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The same method, which refuses collections."""
+
+    @functools.wraps(method)
+    def wrapped(self: Any, X: Any, *args: Any, **named: Any) -> Any:
+        if has_collection((X, *args, *named.values())):
+            raise TypeError(
+                "score takes rows in memory, and was given a Dask collection: give X.compute() and y.compute(), or "
+                "compare predict(X).compute() with the truth"
+            )
+        return method(self, X, *args, **named)
 
     return wrapped
