@@ -14,7 +14,7 @@ from spinney.ensemble.ranking_loss import METRICS, RELEVANCES, LambdaRank, pack_
 from spinney.ensemble.sampling import draw_key
 from spinney.estimators.base_boosting import BaseGradientBoosting
 from spinney.estimators.boosted_numbers import BoostedNumbers, JointTarget
-from spinney.estimators.boosting_constraints import BOOST_CONSTRAINTS
+from spinney.estimators.boosting_constraints import JOINT_CONSTRAINTS
 from spinney.estimators.checks import all_or_nothing, check_codes, check_numbers, check_weights
 from spinney.estimators.evaluation_sets import Validation
 from spinney.estimators.scanned import unpack, unpack_evaluated
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
     from spinney.ensemble.losses import Loss
     from spinney.estimators.boosting_data import BoostingData
-
-FIXED = {"init", "newton", "scoring"}
-"""Parameters of boosting that have one value here."""
 
 
 class GradientBoostingRanker(JointTarget, BoostedNumbers, BaseGradientBoosting):
@@ -88,7 +85,7 @@ class GradientBoostingRanker(JointTarget, BoostedNumbers, BaseGradientBoosting):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{name: rule for name, rule in BOOST_CONSTRAINTS.items() if name not in FIXED},
+        **JOINT_CONSTRAINTS,
         "loss": [StrOptions({"lambdarank"})],
         "metric": [StrOptions(set(METRICS))],
         "truncation": [Interval(Integral, 1, None, closed="left")],

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from spinney.ensemble.survival_losses import AFT, NOISES, Cox
 from spinney.estimators.base_boosting import BaseGradientBoosting
 from spinney.estimators.boosted_numbers import BoostedNumbers, JointTarget
-from spinney.estimators.boosting_constraints import BOOST_CONSTRAINTS
+from spinney.estimators.boosting_constraints import JOINT_CONSTRAINTS
 from spinney.estimators.checks import all_or_nothing, check_numbers, check_weights, has_outputs
 from spinney.estimators.concordance import measure_concordance
 from spinney.estimators.evaluation_sets import Validation
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from spinney.ensemble.losses import Loss
-
-FIXED = {"init", "newton", "scoring"}
-"""Parameters of boosting that have one value here."""
 
 
 class GradientBoostingSurvival(JointTarget, BoostedNumbers, BaseGradientBoosting):
@@ -81,7 +78,7 @@ class GradientBoostingSurvival(JointTarget, BoostedNumbers, BaseGradientBoosting
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{name: rule for name, rule in BOOST_CONSTRAINTS.items() if name not in FIXED},
+        **JOINT_CONSTRAINTS,
         "loss": [StrOptions({"cox", "aft"})],
         "distribution": [StrOptions(set(NOISES))],
         "sigma": [Interval(Real, 0.0, None, closed="neither")],
