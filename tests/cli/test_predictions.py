@@ -367,6 +367,19 @@ def test_several_quantiles_are_several_columns(tmp_path):
     fails(run("evaluate", tmp_path / "band.spn", path), "several quantiles")
 
 
+def test_answers_that_no_column_of_numbers_judges_are_not_scored(tmp_path):
+    X, y = HOUSES.drop_columns(["MedHouseVal"]), HOUSES["MedHouseVal"].to_numpy()
+    path = write_csv(HOUSES, tmp_path / "houses.csv")
+    spinney.CARTRegressor(max_depth=2).fit(X, np.column_stack([y, y])).save_model(tmp_path / "outputs.spn")
+    fails(run("evaluate", tmp_path / "outputs.spn", path, "--target", "MedHouseVal"), "2 numbers for a row")
+    spinney.GradientBoostingRanker(n_estimators=2).fit(X, y > 2.0).save_model(tmp_path / "ranks.spn")
+    fails(run("evaluate", tmp_path / "ranks.spn", path, "--target", "MedHouseVal"), "none of ranking: use load_model")
+    assert "ranking" in works("inspect", tmp_path / "ranks.spn")
+    spinney.GradientBoostingSurvival(n_estimators=2).fit(X, y).save_model(tmp_path / "times.spn")
+    fails(run("evaluate", tmp_path / "times.spn", path, "--target", "MedHouseVal"), "none of survival")
+    assert "survival" in works("inspect", tmp_path / "times.spn")
+
+
 def test_unknown_levels_are_counted(tmp_path):
     model, data = tmp_path / "m.spn", tmp_path / "new.csv"
     (tmp_path / "t.csv").write_text("town,y\n" + "a,1\na,2\nb,5\nb,6\n" * 5)

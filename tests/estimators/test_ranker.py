@@ -10,6 +10,7 @@ from sklearn.model_selection import GroupKFold
 
 import spinney
 from spinney import GradientBoostingRanker, load_model
+from spinney.ensemble.ranking_loss import LambdaRank
 
 FEW = {"n_estimators": 12, "random_state": 0}
 
@@ -112,6 +113,53 @@ def test_a_scan_brings_its_groups(tmp_path):
     np.testing.assert_array_equal(scanned.predict(frame[list("abcd")]), plain.predict(frame[list("abcd")]))
 
 
+def test_a_scan_to_evaluate_on_brings_its_groups(tmp_path):
+    X, y, query = make_lists()
+    other_X, other_y, other = make_lists(seed=1)
+    path = tmp_path / "lists.parquet"
+    pd.DataFrame(other_X, columns=list("abcd")).assign(y=other_y, query=other).to_parquet(path)
+    rows = spinney.scan(path, target="y", groups="query")
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = GradientBoostingRanker(**FEW).fit(frame, y, groups=query, X_val=rows)
+    plain = GradientBoostingRanker(**FEW).fit(X, y, groups=query, X_val=other_X, y_val=other_y, groups_val=other)
+    assert model.evals_result_ == plain.evals_result_
+    with pytest.raises(ValueError, match="names its columns itself: leave out their groups"):
+        GradientBoostingRanker(**FEW).fit(frame, y, groups=query, X_val=rows, groups_val=other)
+
+
+def test_a_scan_says_what_its_target_and_its_memory_lack():
+    X, y, query = make_lists()
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(y=y, query=query, word="so")
+    with pytest.raises(ValueError, match="y must hold numbers for a regression, got text: 'so'"):
+        GradientBoostingRanker(**FEW).fit(spinney.scan(frame, target="word", groups="query"))
+    with pytest.raises(ValueError, match="raise it, drop columns, or scan fewer files"):  # there is no other loss
+        GradientBoostingRanker(**FEW).fit(spinney.scan(frame, target="y", groups="query", memory="1MB"))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y": [0, 1], "groups": [0, 0]}, "X has 600 rows, y has 2"),
+        ({"sample_weight": np.ones(3)}, "sample_weight.shape == (3,), expected (600,)"),
+        ({"sample_weight": np.zeros(600)}, "Sample weights are all zero"),
+        ({"sample_weight": -np.ones(600)}, "Negative values in data passed to `sample_weight`"),
+    ],
+)
+def test_score_names_what_is_wrong(change, message):
+    X, y, query = make_lists()
+    model = GradientBoostingRanker(**FEW).fit(X, y, groups=query)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        model.score(X, **{"y": y, "groups": query, **change})
+
+
+@pytest.mark.parametrize("metric", ["ndcg", "map"])
+def test_no_order_is_better_than_the_best(metric):
+    for seed in range(30):
+        y = np.random.default_rng(seed).integers(0, 5, 40).astype(float)
+        loss = LambdaRank(metric, 30, 40).value(y, None, y[None, :])
+        assert 0.0 <= loss < 1e-12
+
+
 def test_cross_validation_by_groups_works():
     X, y, query = make_lists()
     scores = []
@@ -138,14 +186,24 @@ def test_a_warm_start_continues():
         ({"y": None}, "GradientBoostingRanker requires y to be passed"),
         ({"groups": [1, 2]}, r"groups must have one label per row, shape (3,), got shape (2,)"),
         ({"groups": [1.0, np.nan, 2.0]}, "groups must not be missing; row 1 is"),
+        ({"groups": np.array([1.0, np.nan, 2.0], object)}, "groups must not be missing; row 1 is"),
+        ({"groups": ["a", None, "b"]}, "groups must not be missing; row 1 is"),
+        ({"groups": pd.Series([1, None, 2], dtype="Int64")}, "groups must not be missing; row 1 is"),
+        ({"groups": pd.to_datetime(["2020-01-01", None, "2020-01-02"])}, "groups must not be missing; row 1 is"),
         ({"y": np.array(["a", "b", "c"])}, "y must hold numbers"),
+        ({"n_iter_no_change": 2}, "validation_fraction=0.1 holds out 1 of 1 groups, so that none is left"),
         ({"X_val": np.zeros((2, 1))}, "X_val and y_val belong together"),
+        ({"X_val": np.zeros((2, 1)), "groups_val": [0, 0]}, "X_val and y_val belong together"),
+        ({"groups_val": [0, 0]}, "groups_val belongs to X_val and y_val, which are not given"),
+        ({"X_val": np.zeros((2, 1)), "y_val": [0, 1]}, "groups is given and groups_val is not"),
+        ({"X_val": np.zeros((2, 1)), "y_val": [0, np.nan], "groups_val": [0, 0]}, "y_val: Input y contains NaN"),
     ],
 )
 def test_faults_name_what_is_wrong(change, message):
     given = {"X": np.arange(3.0)[:, None], "y": np.array([0.0, 1.0, 2.0]), "groups": [0, 0, 0], **change}
+    settings = {"n_iter_no_change": given.pop("n_iter_no_change", None)}
     with pytest.raises(ValueError, match=re.escape(message)):
-        GradientBoostingRanker(**FEW).fit(**given)
+        GradientBoostingRanker(**FEW, **settings).fit(**given)
 
 
 def test_lists_of_one_row_teach_nothing():

@@ -4,9 +4,12 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.ensemble import ExtraTreesRegressor as SklearnExtraTrees
 from sklearn.ensemble import RandomForestRegressor as SklearnForest
 from sklearn.tree import DecisionTreeRegressor
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import check_regressor_multioutput
 
 import spinney
 from spinney import (
@@ -176,13 +179,24 @@ def test_parameters_and_methods_that_take_one_output_say_so(model, words):
     X, Y = make_table(8)
     with pytest.raises(ValueError, match=words):
         model.fit(X, Y)
+    assert not get_tags(model).target_tags.multi_output or model.trace
 
 
 def test_targets_of_several_outputs_are_checked():
     X, Y = make_table(9)
     broken = Y.copy()
     broken[3, 1] = np.nan
-    with pytest.raises(ValueError, match="NaN"):
+    with pytest.raises(ValueError, match=r"NaN. The first is in row 3; leave out such rows. \(In column 1 of y.\)"):
         CARTRegressor().fit(X, broken)
     with pytest.raises(ValueError, match="X has 300 rows, y has 299"):
         CARTRegressor().fit(X, Y[:-1])
+    with pytest.raises(ValueError, match="y must have as many outputs in every row"):
+        CARTRegressor().fit(X[:3], [[1.0, 2.0], [1.0, 2.0], [1.0]])
+    with pytest.raises(TypeError, match=r"give its outputs in full, y.toarray\(\)"):
+        CARTRegressor().fit(X, csr_array(Y))
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_tags_say_that_there_may_be_several_outputs(name):
+    assert get_tags(MAKERS[name]()).target_tags.multi_output
+    check_regressor_multioutput(type(MAKERS[name]()).__name__, MAKERS[name]())

@@ -33,13 +33,24 @@ def naive_concordance(time, risk, weight):
 
 
 @pytest.mark.parametrize("n_values", [3, 12, 1000])
-@pytest.mark.parametrize("block", [1, 7, 1024])
-def test_concordance_counts_pairs(n_values, block, monkeypatch):
-    monkeypatch.setattr("spinney.estimators.concordance.BLOCK", block)
-    rng = np.random.default_rng(n_values)
-    time = rng.integers(1, n_values + 1, 60) * rng.choice([-1.0, 1.0], 60)
-    risk, weight = rng.integers(0, n_values, 60).astype(float), rng.integers(0, 3, 60).astype(float)
+@pytest.mark.parametrize("n_rows", [12, 60, 64, 129])
+def test_concordance_counts_pairs(n_values, n_rows):
+    rng = np.random.default_rng([n_values, n_rows])
+    time = rng.integers(1, n_values + 1, n_rows) * rng.choice([-1.0, 1.0], n_rows)
+    risk, weight = rng.integers(0, n_values, n_rows).astype(float), rng.integers(0, 3, n_rows).astype(float)
     assert measure_concordance(time, risk, weight) == pytest.approx(naive_concordance(time, risk, weight))
+
+
+def test_concordance_of_huge_weights_is_finite():
+    rng = np.random.default_rng(0)
+    time, risk, weight = rng.choice([-1.0, 1.0], 50) * rng.integers(1, 9, 50), rng.normal(size=50), rng.uniform(size=50)
+    assert measure_concordance(time, risk, weight * 2.0**1000) == measure_concordance(time, risk, weight)
+
+
+def test_events_of_one_time_are_no_pairs_whatever_they_weigh():
+    weight = np.random.default_rng(0).uniform(size=3000)
+    with pytest.raises(ValueError, match="none are comparable"):
+        measure_concordance(np.ones(3000), np.arange(3000.0), weight)
 
 
 @pytest.mark.parametrize(
@@ -126,6 +137,8 @@ def test_learning_curves_and_early_stopping(settings):
         ),
         (np.array([(1.0, 1.0)] * 3, dtype=[("e", float), ("t", float)]), "a structured target has two, a bool"),
         (np.array([1.0, np.nan, 2.0]), "NaN"),
+        ([(True, 1.0), (False, 2.0), (True, 2.0)], "y has several columns: give times, below 0 where the event was"),
+        (pd.DataFrame({"seen": [True] * 3, "time": [1.0, 2.0, 3.0]}), "numpy.where(seen, time, -time)"),
     ],
 )
 def test_faults_name_what_is_wrong(y, message):
@@ -133,7 +146,14 @@ def test_faults_name_what_is_wrong(y, message):
         GradientBoostingSurvival(**FEW).fit(np.arange(3.0)[:, None], y)
 
 
-@pytest.mark.parametrize("times", [[0.0], [[1.0]], [np.inf], 1.0])
+def test_faults_of_rows_to_evaluate_on_say_so():
+    X, y = make_times(50)
+    bad = np.where(np.arange(50) == 7, 0.0, y)
+    with pytest.raises(ValueError, match="X_val, y_val: y is 0 in row 7: loss='cox' needs finite times above 0"):
+        GradientBoostingSurvival(**FEW).fit(X, y, X_val=X, y_val=bad)
+
+
+@pytest.mark.parametrize("times", [[0.0], [[1.0]], [np.inf], 1.0, ["late"], None, [[1.0], [1.0, 2.0]]])
 def test_times_are_checked(times):
     X, y = make_times(50)
     with pytest.raises(ValueError, match="must be a list of finite numbers above 0"):
@@ -142,8 +162,25 @@ def test_times_are_checked(times):
 
 def test_a_table_without_events_orders_nobody():
     X, y = make_times(50)
-    model = GradientBoostingSurvival(**FEW).fit(X, -np.abs(y))
+    with pytest.warns(UserWarning, match="y has no event: every time is below 0"):
+        model = GradientBoostingSurvival(**FEW).fit(X, -np.abs(y))
     assert np.unique(model.predict(X)).tolist() == [0.0]
     assert np.unique(model.predict_survival(X, [1.0])).tolist() == [1.0]
     with pytest.raises(ValueError, match="none are comparable"):
         model.score(X, -np.abs(y))
+    with pytest.raises(ValueError, match="y has no event: every time is below 0, censored, and loss='aft' needs one"):
+        GradientBoostingSurvival(loss="aft", **FEW).fit(X, -np.abs(y))
+
+
+@pytest.mark.parametrize("loss", ["cox", "aft"])
+def test_rows_to_evaluate_on_may_all_be_censored(loss):
+    X, y = make_times(50)
+    model = GradientBoostingSurvival(loss=loss, **FEW).fit(X, y, X_val=X, y_val=-np.abs(y))
+    assert np.isfinite(model.evals_result_["valid"]["loss"]).all()
+
+
+def test_score_follows_the_loss_of_the_fit():
+    X, y = make_times()
+    model = GradientBoostingSurvival(**FEW).fit(X, y)
+    before = model.score(X, y)
+    assert model.set_params(loss="aft").score(X, y) == before > 0.5

@@ -86,6 +86,27 @@ def test_what_predicts_no_collection_says_so():
         boosted.predict(da.zeros((9, 3), chunks=(9, 1)))
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        spinney.CARTClassifier(),
+        spinney.RandomForestRegressor(n_estimators=3),
+        spinney.GradientBoostingRanker(n_estimators=3),
+        spinney.GradientBoostingSurvival(n_estimators=3),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_scores_of_collections_are_refused_with_the_way_out(model):
+    X, y = FRAME[["number", "whole"]].fillna(0.0), np.arange(len(FRAME)) % 2 + 1
+    model.fit(X, y)
+    ddf = cut_frame(FRAME, 3)[["number", "whole"]]
+    with pytest.raises(TypeError, match=r"score takes rows in memory.* give X\.compute\(\) and y\.compute\(\)"):
+        model.score(ddf, y)
+    with pytest.raises(TypeError, match="score takes rows in memory"):
+        model.score(X, y=da.from_array(y))
+    assert np.isfinite(model.score(X=X, y=y))
+
+
 # --- fits ---
 
 

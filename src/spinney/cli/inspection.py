@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from spinney.cli.methods import TASKS
 from spinney.cli.output import json_option, print_json, print_lines, print_pairs, print_table, show
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def inspect(model: str, is_all: bool, as_json: bool) -> None:
     told, features = read_training(container.text), list(describe_features(found))
     facts: dict[str, Any] = {
         "method": found.method,
-        "task": "regression" if found.classes is None else "classification",
+        "task": TASKS.get(found.method, "regression" if found.classes is None else "classification"),
         "features": len(features),
         **count_parts(found.trees, found.classes),
         "rounds that predict": found.rounds,

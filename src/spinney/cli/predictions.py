@@ -344,8 +344,7 @@ def evaluate(model: str, data: str, target: str | None, as_json: bool) -> None:
     from spinney.cli.scores import score_classes, score_numbers
 
     loaded = open_model(model)
-    if loaded.n_numbers > 1:
-        raise Problem("this model predicts several quantiles, which have no scores of numbers: predict, and compare")
+    refuse_unscored(model, loaded)
     target, features, pairs = read_pairs(loaded, data, target)
     truth, predictions = [], []
     for X, y in pairs:
@@ -371,6 +370,26 @@ def evaluate(model: str, data: str, target: str | None, as_json: bool) -> None:
     )
     print_lines("")
     print_classes(report)
+
+
+def refuse_unscored(path: str, loaded: LoadedModel) -> None:
+    """Refuse models whose answers are not what a column of true values could be compared with."""
+    from spinney.cli.methods import TASKS
+    from spinney.model.container import read
+    from spinney.model.io import ModelFile
+    from spinney.model.state import KINDS
+
+    if loaded.n_numbers > 1:
+        raise Problem(
+            f"this model predicts {loaded.n_numbers} numbers for a row, several quantiles or outputs, which have no "
+            "scores of numbers: predict, and compare"
+        )
+    method = None if loaded.classes is not None else ModelFile(path, read(path), KINDS).method
+    if method in TASKS:
+        raise Problem(
+            f"evaluate has scores of classes and numbers, and none of {TASKS[method]}: use load_model({path!r}) in "
+            "Python, and its score"
+        )
 
 
 def read_pairs(

@@ -30,6 +30,7 @@ def draw_held_out(
     *,
     warns: bool = True,
     remedy: str = "give X_val and y_val",
+    unit: str = "sample(s)",
 ) -> NDArray[np.bool_]:
     """Which rows are held out, (n_rows,), drawn from those that are used, and from each class in proportion.
 
@@ -47,13 +48,15 @@ def draw_held_out(
         Warn of classes whose only row stays for learning.
     remedy : str
         What else can be done: the end of each message.
+    unit : str
+        What rows are called in messages.
     """
     chance = np.ones(n_rows) if is_used is None else is_used.astype(np.float64)
     n_used = int(chance.sum())
     n_held = int(fraction) if isinstance(fraction, int | np.integer) else math.ceil(fraction * n_used)
     if n_held >= n_used:
         raise ValueError(
-            f"validation_fraction={fraction} holds out {n_held} of {n_used} sample(s), so that none is left to "
+            f"validation_fraction={fraction} holds out {n_held} of {n_used} {unit}, so that none is left to "
             f"learn from: lower it, or {remedy}"
         )
     if codes is not None:

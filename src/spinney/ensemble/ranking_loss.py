@@ -94,7 +94,7 @@ class LambdaRank(JointLoss):
         chosen = kernels(len(raw) * PAIR_SECONDS)
         spare = np.empty(len(queries.discount), np.int64)
         chosen.boost.ranking.measure_queries(METRICS[self.metric], self.places, queries, raw, values, spare)
-        return values
+        return np.minimum(values, 1.0, out=values)  # sums of one order may be rounded otherwise than those of the best
 
     def _find_lists(self, y: Floats, places: int) -> Queries:
         """The queries of rows, listed once for each of the last few targets; rows are in the order of their numbers."""

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._elementary import exp, log, log_one
+from spinney._warnings import warn
 from spinney.ensemble.best_constant import Derivatives, Floats, find_constant, mean_derivatives, row_weights
 from spinney.ensemble.losses import MIN_H, JointLoss, is_between
 
@@ -58,6 +59,15 @@ class Cox(SurvivalLoss):
     name = "cox"
     times: Floats = np.zeros(0)
     hazards: Floats = np.zeros(0)
+
+    def check(self, y: Floats) -> None:
+        """Warn where nothing can be learnt."""
+        super().check(y)
+        if not bool(np.any(y > 0.0)):
+            warn(
+                "y has no event: every time is below 0, censored. All rows have one risk, and survive for certain: "
+                "check the signs of y, or which rows its field of bools marks."
+            )
 
     def begin_round(self, y: Floats, weight: Floats | None, raw: Floats) -> None:
         """Find the derivatives of all rows."""
@@ -226,6 +236,15 @@ class AFT(SurvivalLoss):
 
     def __init__(self, distribution: str, sigma: float) -> None:
         self.distribution, self.sigma = distribution, sigma
+
+    def check(self, y: Floats) -> None:
+        """Raise ValueError where no event says how long times are: the longer, the likelier."""
+        super().check(y)
+        if not bool(np.any(y > 0.0)):
+            raise ValueError(
+                "y has no event: every time is below 0, censored, and loss='aft' needs one that was seen; check the "
+                "signs of y, or which rows its field of bools marks."
+            )
 
     def start(self, y: Floats, weight: Floats | None) -> Floats:
         """The constant of least loss."""

@@ -73,6 +73,15 @@ class Regressor(RegressorMixin):
         super().__init_subclass__(**options)
         take_collections(cls)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = self._takes_outputs and not any(self._asks_one_output().values())
+        return tags
+
+    def _asks_one_output(self) -> dict[str, bool]:
+        """Settings that take one output, as messages call them, and whether they are there; not checked yet."""
+        return {}
+
     @property
     def _labels(self) -> tuple[Any, ...] | None:
         """None: there are no classes."""

@@ -487,9 +487,9 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         try:
             columns = open_x(self, given.X, is_fit=False)
             y = self._read_evaluated_target(given.y, columns.n_rows)
+            data.loss.check(np.append(y, 1.0))  # which no loss refuses: all counts of these rows may be 0
         except ValueError as error:
             raise ValueError(f"{given.place}: {error}") from error
-        data.loss.check(np.append(y, 1.0))  # which no loss refuses: it is no fault if all counts of these rows are 0
         weight = check_weights(given.weight, columns.n_rows)
         if data.class_factors is not None:
             weight = data.class_factors[y.astype(np.int64)] * (1.0 if weight is None else weight)

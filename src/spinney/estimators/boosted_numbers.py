@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 class JointTarget:
     """A target that only a loss of its own understands: what other boosting has as parameters has one value."""
 
+    def _level_growing(self) -> Any:
+        """None: derivatives are of rows compared with each other, which must be in memory."""
+
     @property
     def newton(self) -> bool:
         """True: leaves take Newton's steps."""

@@ -59,3 +59,8 @@ BOOST_CONSTRAINTS: dict[str, list[Any]] = {
     "verbose": ["verbose"],
     **CHECKPOINT_CONSTRAINTS,
 }
+
+JOINT_CONSTRAINTS = {
+    name: rule for name, rule in BOOST_CONSTRAINTS.items() if name not in ("init", "newton", "scoring")
+}
+"""The same without parameters that have one value where a loss has a target of its own (`JointTarget`)."""

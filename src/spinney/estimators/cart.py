@@ -24,7 +24,7 @@ from spinney.estimators.checks import check_monotone
 from spinney.estimators.growers import MISSING, CartGrower, RowLimits, TreeTraining
 from spinney.estimators.kept import Kept
 from spinney.estimators.parameters import parameter
-from spinney.estimators.pruning import CLASS_CONSTRAINTS, VALUE_CONSTRAINTS, choose_method
+from spinney.estimators.pruning import CLASS_CONSTRAINTS, VALUE_CONSTRAINTS
 from spinney.estimators.training import TrainingData, check_range, refuse_asked
 from spinney.table.schema import Schema, encode, refuse_infinite
 from spinney.table.sparse import fill_in
@@ -617,9 +617,9 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
 
     def _check_training(self, data: TrainingData) -> None:
         """Linear models of leaves take finite values, and no constraints; some criteria not any target."""
-        check_range(own_name(self.criterion), data.y, data.weight)
         if data.y.ndim == 2:
-            self._check_outputs(data.y.shape[1])
+            refuse_asked(self._asks_one_output(), data.y.shape[1])
+        check_range(own_name(self.criterion), data.y, data.weight)
         if self.leaf_model is None:
             return
         if CRITERIA[own_name(self.criterion)].is_median:
@@ -631,17 +631,15 @@ class CARTRegressor(TreeRegressor, TreeEstimator):
             raise ValueError("monotonic_cst with leaf_model='linear': a slope may break it; leave out one of them")
         refuse_infinite(encode(data.columns, data.table.schema), data.table.schema)
 
-    def _check_outputs(self, n_outputs: int) -> None:
-        """Refuse parameters that ask for one output."""
-        method = choose_method(self.pruning, self.ccp_alpha)
-        asked = {
-            f"pruning={method!r}": method in ("reduced_error", "merge"),
+    def _asks_one_output(self) -> dict[str, bool]:
+        return {
+            f"criterion={self.criterion!r}": own_name(self.criterion) != "squared_error",
+            f"pruning={self.pruning!r}": self.pruning in ("reduced_error", "merge"),
             "ccp_alpha='cv'": self.ccp_alpha == "cv",
             "monotonic_cst": self.monotonic_cst is not None,
             "leaf_model='linear'": self.leaf_model is not None,
-            f"min_target_std={self.min_target_std}": self.min_target_std > 0.0,
+            f"min_target_std={self.min_target_std}": self.min_target_std != 0.0,
         }
-        refuse_asked(asked, n_outputs)
 
     def _without_pruning(self) -> Self:
         return super()._without_pruning().set_params(leaf_model=None)

@@ -17,6 +17,7 @@ from spinney.estimators.scanned import is_scanned
 from spinney.scale.cluster.collections import is_collection
 from spinney.table.columns import Categories, Columns, is_missing_type, match_names, open_columns
 from spinney.table.fixed_point import WHOLE_LIMIT
+from spinney.table.sparse import is_sparse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -98,7 +99,7 @@ def check_complete(y: NDArray[Any], first: int = 0) -> None:
     if y.dtype.kind == "f":
         bad = ~np.isfinite(y)
     elif y.dtype.kind == "O":
-        bad = np.array([is_missing_type(type(value)) or value != value for value in y])  # noqa: PLR0124  (NaN)
+        bad = find_missing(y)
     else:
         return
     if bad.any():
@@ -107,6 +108,15 @@ def check_complete(y: NDArray[Any], first: int = 0) -> None:
         what = f"infinity or a value too large for {y.dtype!r}" if is_infinite else "NaN"
         message = f"Input y contains {what}. The first is in row {first + row}; leave out such rows."
         raise ValueError(message)
+
+
+def find_missing(column: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which values of a column of any type are None, NaN, NaT or the like."""
+    if column.dtype.kind in "fmM":
+        return np.isnan(column)
+    if column.dtype.kind != "O":
+        return np.zeros(len(column), np.bool_)
+    return np.array([is_missing_type(type(value)) or value != value for value in column])  # noqa: PLR0124  (NaN)
 
 
 def check_numbers(estimator: Any, y: Any, n_rows: int) -> NDArray[np.float64]:
@@ -133,7 +143,20 @@ def has_outputs(y: Any) -> bool:
 
 def check_outputs(estimator: Any, y: Any, n_rows: int) -> NDArray[np.float64]:
     """The targets of a regression with several outputs as float64, (n_rows, n_outputs)."""
-    columns = [check_numbers(estimator, column, n_rows) for column in np.asarray(y).T]
+    if is_sparse(y):
+        raise TypeError("y is a sparse matrix: give its outputs in full, y.toarray()")
+    try:
+        table = np.asarray(y)
+    except ValueError as error:
+        raise ValueError(f"y must have as many outputs in every row: {error}") from error
+    columns = []
+    for k, column in enumerate(table.T):
+        try:
+            columns.append(check_numbers(estimator, column, n_rows))
+        except ValueError as error:
+            if len(table) != n_rows:
+                raise
+            raise ValueError(f"{error} (In column {k} of y.)") from error
     return np.stack(columns, axis=1)
 
 
@@ -221,8 +244,9 @@ def check_codes(labels: Any, name: str, n_rows: int) -> NDArray[np.int32] | None
     if column.shape != (n_rows,):
         message = f"{name} must have one label per row, shape ({n_rows},), got shape {column.shape}"
         raise ValueError(message)
-    if column.dtype.kind == "f" and np.isnan(column).any():
-        message = f"{name} must not be missing; row {int(np.argmax(np.isnan(column)))} is"
+    is_missing = find_missing(column)
+    if is_missing.any():
+        message = f"{name} must not be missing; row {int(np.argmax(is_missing))} is"
         raise ValueError(message)
     try:
         _, codes = np.unique(column, return_inverse=True)

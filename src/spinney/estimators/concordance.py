@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spinney.estimators.checks import scale_down
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-BLOCK = 1024  # rows that are compared with each other one by one; those before by a search
 
 
 def measure_concordance(
@@ -28,35 +28,49 @@ def measure_concordance(
         A pair weighs the product.
     """
     size, is_event = np.abs(time), time > 0.0
-    given = np.ones(len(time)) if weight is None else weight
+    given = np.ones(len(time)) if weight is None else scale_down(weight)  # so that products stay finite
     order = np.lexsort((is_event, -size))  # latest first, of one time the censored before the events
-    size, is_event, risk, given = size[order], is_event[order], risk[order], given[order]
-    right = known = 0.0
-    for lo in range(0, len(size), BLOCK):
-        block = slice(lo, lo + BLOCK)
-        later = np.argsort(risk[:lo], kind="stable")
-        below = np.append(0.0, np.cumsum(given[:lo][later]))
-        sorted_risk = risk[:lo][later]
-        left, end = (np.searchsorted(sorted_risk, risk[block], side=side) for side in ("left", "right"))
-        mass = given[block] * is_event[block]
-        is_same = size[:lo] == size[lo]  # events of the same time as some of this block are no pairs
-        right += float(np.sum(mass * 0.5 * (below[left] + below[end])))
-        known += float(np.sum(mass * below[-1]))
-        tied = np.flatnonzero(is_same & is_event[:lo])
-        if len(tied):
-            inside = mass[:, None] * given[tied] * (size[block, None] == size[tied])
-            known -= float(np.sum(inside))
-            right -= float(np.sum(inside * compare(risk[block, None], risk[tied])))
-        n = len(size[block])
-        is_pair = np.tri(n, k=-1, dtype=bool) & ~((size[block, None] == size[block]) & is_event[block])
-        inside = mass[:, None] * given[block] * is_pair
-        known += float(np.sum(inside))
-        right += float(np.sum(inside * compare(risk[block, None], risk[block])))
+    size, is_event, given = size[order], is_event[order], given[order]
+    _, rank = np.unique(risk[order], return_inverse=True)
+    events = np.flatnonzero(is_event)
+    _, first, of_time = np.unique(size[events], return_index=True, return_inverse=True)
+    n_later = events[first][of_time]  # rows whose time is known to be later stand before the first event of the time
+    total = np.append(0.0, np.cumsum(given))
+    known = float(np.sum(given[events] * total[n_later]))
     if known == 0.0:
         raise ValueError("score needs two rows of which it is known whose event came first: none are comparable")
-    return right / known
+    lower = sum_lower(rank.astype(np.int64), given, events, n_later)
+    return min(float(np.sum(given[events] * lower)) / known, 1.0)
 
 
-def compare(risk: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
-    """1 where the risk is higher than the other, 0.5 where they are equal."""
-    return (risk > other) + 0.5 * (risk == other)
+def sum_lower(
+    rank: NDArray[np.int64], weight: NDArray[np.float64], rows: NDArray[np.intp], n_first: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Weights of those of the first rows that rank lower than a row, and half of those that rank equally.
+
+    The first rows are parts of 1, 2, 4, ... rows, one for each bit of their number, and each part is sorted once.
+
+    Parameters
+    ----------
+    rank : int64 (n_rows,)
+        0, 1, ...
+    weight : float64 (n_rows,)
+    rows : intp (n_asked,)
+    n_first : intp (n_asked,)
+        How many of the first rows each of them is compared with.
+
+    Returns
+    -------
+    lower : float64 (n_asked,)
+    """
+    lower, n_ranks = np.zeros(len(rows)), int(rank.max()) + 1
+    for level in range(int(n_first.max(initial=0)).bit_length()):
+        asked = np.flatnonzero((n_first >> level) & 1)
+        key = (np.arange(len(rank)) >> level) * n_ranks + rank
+        order = np.argsort(key, kind="stable")
+        below, key = np.append(0.0, np.cumsum(weight[order])), key[order]
+        part = (n_first[asked] >> level) - 1
+        wanted = part * n_ranks + rank[rows[asked]]
+        left, right = (np.searchsorted(key, wanted, side=side) for side in ("left", "right"))
+        lower[asked] += 0.5 * (below[left] + below[right]) - below[part << level]
+    return lower

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from spinney._criteria import VALUE_CRITERIA, with_aliases
+from spinney._criteria import VALUE_CRITERIA, own_name, with_aliases
 from spinney.estimators.base import Regressor
 from spinney.estimators.base_forest import FOREST_CONSTRAINTS
 from spinney.estimators.cart import CARTRegressor
@@ -42,6 +42,16 @@ class ForestRegressor(Regressor):
     _oob_predictions: ClassVar[str] = "oob_prediction_"
     _tree_class: ClassVar[Any] = CARTRegressor
     _takes_outputs: ClassVar[bool] = True
+
+    def _asks_one_output(self) -> dict[str, bool]:
+        return {
+            f"criterion={self.criterion!r}": own_name(self.criterion) != "squared_error",
+            "honest=True": bool(self.honest),
+            "pruning='oob'": self.pruning == "oob",
+            "monotonic_cst": self.monotonic_cst is not None,
+            "keep_members=True": bool(self.keep_members),
+            f"min_target_std={self.min_target_std}": self.min_target_std != 0.0,
+        }
 
     def _check_target(self, y: Any, n_rows: int) -> NDArray[np.float64]:
         """Targets given after the fit."""

@@ -104,7 +104,7 @@ def prepare_forest(
 ) -> tuple[PreparedForest, Effort]:
     """Draw bags and code the rows; mark: the fingerprint of X and y."""
     if data.y.ndim == 2:
-        refuse_single(model, data.y.shape[1])
+        refuse_asked(model._asks_one_output(), data.y.shape[1])  # noqa: SLF001
     labels, like = model._labels, "" if old is None else old.fingerprint  # noqa: SLF001
     draw, weight = make_draw(draw_params(model), data.table.n_rows, data.weight, groups, strata, seed)
     honest_fraction = float(model.honest_fraction) if model.honest else None
@@ -155,18 +155,6 @@ def finish_forest(model: Any, prepared: PreparedForest, forest: Forest, old: Fit
         leaf_rows=leaf_rows,
         out_of_bag=out_of_bag,
     )
-
-
-def refuse_single(model: Any, n_outputs: int) -> None:
-    """Refuse parameters that ask for one output."""
-    asked = {
-        "honest=True": model.honest,
-        "pruning='oob'": model.pruning == "oob",
-        "monotonic_cst": model.monotonic_cst is not None,
-        "keep_members=True": parameter(model, "keep_members", False),
-        f"min_target_std={parameter(model, 'min_target_std', 0.0)}": parameter(model, "min_target_std", 0.0) > 0.0,
-    }
-    refuse_asked(asked, n_outputs)
 
 
 # --- warm starts ----------------------------------------------------------------------------------------------------

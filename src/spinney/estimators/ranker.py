@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _num_samples
 
 from spinney.ensemble import held_out
 from spinney.ensemble.ranking_loss import METRICS, RELEVANCES, LambdaRank, pack_target
 from spinney.ensemble.sampling import draw_key
 from spinney.estimators.base_boosting import BaseGradientBoosting
 from spinney.estimators.boosted_numbers import BoostedNumbers, JointTarget
-from spinney.estimators.boosting_constraints import BOOST_CONSTRAINTS
-from spinney.estimators.checks import all_or_nothing, check_codes, check_numbers
+from spinney.estimators.boosting_constraints import JOINT_CONSTRAINTS
+from spinney.estimators.checks import all_or_nothing, check_codes, check_numbers, check_weights
 from spinney.estimators.evaluation_sets import Validation
 from spinney.estimators.scanned import unpack, unpack_evaluated
+from spinney.table.columns import Categories
 
 if TYPE_CHECKING:
     import os
@@ -25,9 +27,6 @@ if TYPE_CHECKING:
 
     from spinney.ensemble.losses import Loss
     from spinney.estimators.boosting_data import BoostingData
-
-FIXED = {"init", "newton", "scoring"}
-"""Parameters of boosting that have one value here."""
 
 
 class GradientBoostingRanker(JointTarget, BoostedNumbers, BaseGradientBoosting):
@@ -86,7 +85,7 @@ class GradientBoostingRanker(JointTarget, BoostedNumbers, BaseGradientBoosting):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{name: rule for name, rule in BOOST_CONSTRAINTS.items() if name not in FIXED},
+        **JOINT_CONSTRAINTS,
         "loss": [StrOptions({"lambdarank"})],
         "metric": [StrOptions(set(METRICS))],
         "truncation": [Interval(Integral, 1, None, closed="left")],
@@ -221,12 +220,15 @@ class GradientBoostingRanker(JointTarget, BoostedNumbers, BaseGradientBoosting):
             self._validate_params()
             X, y, sample_weight, groups = unpack(self, X, y, sample_weight, groups)
             y = self._pack(y, groups, "y", "groups")
-            if X_val is not None and (y_val is not None or groups_val is None):
-                X_val, y_val, sample_weight_val, found = unpack_evaluated(
-                    X_val, y_val, sample_weight_val, type(self).__name__
-                )
-                groups_val = found if groups_val is None else groups_val
-                y_val = None if y_val is None else self._pack(y_val, groups_val, "y_val", "groups_val")
+            X_val, y_val, sample_weight_val, groups_val = unpack_evaluated(
+                X_val, y_val, sample_weight_val, type(self).__name__, groups_val
+            )
+            if X_val is None and groups_val is not None:
+                raise ValueError("groups_val belongs to X_val and y_val, which are not given")
+            if X_val is not None and y_val is not None:
+                if groups is not None and groups_val is None:
+                    raise ValueError("groups is given and groups_val is not: say which list each row of X_val is of")
+                y_val = self._pack(y_val, groups_val, "y_val", "groups_val")
             validation = Validation(X_val, y_val, sample_weight_val, init_score_val)
             return self._fit(X, y, sample_weight, validation, init_score, callbacks)
 
@@ -234,7 +236,10 @@ class GradientBoostingRanker(JointTarget, BoostedNumbers, BaseGradientBoosting):
         """Relevances and groups as the target of the loss."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires {name} to be passed: the relevance of each row")
-        relevance = check_numbers(self, y, len(y))
+        try:
+            relevance = check_numbers(self, y, len(y.codes) if isinstance(y, Categories) else _num_samples(y))
+        except ValueError as error:
+            raise ValueError(str(error) if name == "y" else f"{name}: {error}") from error
         is_bad = ~((relevance >= 0.0) & (relevance < RELEVANCES) & (relevance == np.floor(relevance)))
         if bool(is_bad.any()):
             row = int(np.argmax(is_bad))
@@ -255,7 +260,7 @@ class GradientBoostingRanker(JointTarget, BoostedNumbers, BaseGradientBoosting):
         assert self.validation_fraction is not None
         is_held = held_out.draw_held_out(
             self.validation_fraction, len(used), None, None, draw_key(data.seed, held_out.KEY),
-            remedy="give X_val, y_val and groups_val",
+            remedy="give X_val, y_val and groups_val", unit="groups",
         )  # fmt: skip
         return np.isin(query, used[is_held])
 
@@ -264,7 +269,6 @@ class GradientBoostingRanker(JointTarget, BoostedNumbers, BaseGradientBoosting):
 
         A group counts as much as its rows weigh on average. One without a relevant row counts 1, as in LightGBM.
         """
-        target = self._pack(y, groups, "y", "groups")
-        weight = None if sample_weight is None else np.asarray(sample_weight, np.float64)
         raw: NDArray[np.float64] = self.predict(X)[None, :]
-        return 1.0 - self._make_loss().value(target, weight, raw)
+        target = check_numbers(self, self._pack(y, groups, "y", "groups"), raw.shape[1])
+        return 1.0 - self._make_loss().value(target, check_weights(sample_weight, raw.shape[1]), raw)

@@ -61,18 +61,19 @@ def give_rows(store: Store, plan: FitPlan) -> GivenRows:
     return GivenRows(store.columns(plan.n_workers), store.read_target(), store.read_weight(), store.read_groups())
 
 
-def unpack_evaluated(X: Any, y: Any, sample_weight: Any, kind: str) -> GivenRows:
-    """Rows to evaluate on; of a scan or store its columns, target and weights. kind: what messages call the model."""
+def unpack_evaluated(X: Any, y: Any, sample_weight: Any, kind: str, groups: Any = None) -> GivenRows:
+    """Rows to evaluate on; of a scan or store what it has of them. kind: what messages call the model."""
     if not is_scanned(X):
-        return GivenRows(X, y, sample_weight)
-    if y is not None or sample_weight is not None:
-        extra = "y" if y is not None else "weights"
+        return GivenRows(X, y, sample_weight, groups)
+    given = {"y": y, "weights": sample_weight, "groups": groups}
+    extra = next((name for name, value in given.items() if value is not None), None)
+    if extra is not None:
         raise ValueError(
             f"the rows to evaluate on are a {type(X).__name__.lower()}, which names its columns itself: leave out "
             f"their {extra}"
         )
     store = open_rows(X, kind)
-    return GivenRows(store.columns(), to_array(store.read_target()), store.read_weight())
+    return GivenRows(store.columns(), to_array(store.read_target()), store.read_weight(), store.read_groups())
 
 
 def open_rows(X: Scan | Store, kind: str) -> Store:

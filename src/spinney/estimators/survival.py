@@ -12,8 +12,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from spinney.ensemble.survival_losses import AFT, NOISES, Cox
 from spinney.estimators.base_boosting import BaseGradientBoosting
 from spinney.estimators.boosted_numbers import BoostedNumbers, JointTarget
-from spinney.estimators.boosting_constraints import BOOST_CONSTRAINTS
-from spinney.estimators.checks import all_or_nothing, check_numbers, check_weights
+from spinney.estimators.boosting_constraints import JOINT_CONSTRAINTS
+from spinney.estimators.checks import all_or_nothing, check_numbers, check_weights, has_outputs
 from spinney.estimators.concordance import measure_concordance
 from spinney.estimators.evaluation_sets import Validation
 from spinney.estimators.scanned import unpack
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from spinney.ensemble.losses import Loss
-
-FIXED = {"init", "newton", "scoring"}
-"""Parameters of boosting that have one value here."""
 
 
 class GradientBoostingSurvival(JointTarget, BoostedNumbers, BaseGradientBoosting):
@@ -81,7 +78,7 @@ class GradientBoostingSurvival(JointTarget, BoostedNumbers, BaseGradientBoosting
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{name: rule for name, rule in BOOST_CONSTRAINTS.items() if name not in FIXED},
+        **JOINT_CONSTRAINTS,
         "loss": [StrOptions({"cox", "aft"})],
         "distribution": [StrOptions(set(NOISES))],
         "sigma": [Interval(Real, 0.0, None, closed="neither")],
@@ -250,7 +247,10 @@ class GradientBoostingSurvival(JointTarget, BoostedNumbers, BaseGradientBoosting
         -------
         survival : float64 array (n_rows, n_times)
         """
-        at = np.asarray(times, np.float64)
+        try:
+            at = np.asarray(times, np.float64)
+        except (TypeError, ValueError):
+            at = np.array(np.nan)
         if at.ndim != 1 or not bool((np.isfinite(at) & (at > 0.0)).all()):
             raise ValueError(f"times={times!r:.60} must be a list of finite numbers above 0")
         _, raw = self._raw_scores(X, init_score, None)
@@ -264,7 +264,7 @@ class GradientBoostingSurvival(JointTarget, BoostedNumbers, BaseGradientBoosting
         Chance has 0.5. sample_weight: of rows; a pair weighs the product.
         """
         predicted: NDArray[np.float64] = self.predict(X)
-        risk = predicted if self.loss == "cox" else -predicted
+        risk = predicted if isinstance(self._find_fitted().loss, Cox) else -predicted
         time = self._read_target(y, len(risk))
         return measure_concordance(time, risk, check_weights(sample_weight, len(risk)))
 
@@ -273,6 +273,11 @@ def sign_times(y: Any) -> Any:
     """Times with a sign, negative where the event was not seen, of a structured array; others as they are."""
     names = getattr(getattr(y, "dtype", None), "names", None)
     if names is None:
+        if has_outputs(y):
+            raise ValueError(
+                "y has several columns: give times, below 0 where the event was not seen, numpy.where(seen, time, "
+                "-time), or a structured array of a bool (seen or not) and a time"
+            )
         return y
     kinds = {name: y.dtype[name].kind for name in names}
     events = [name for name, kind in kinds.items() if kind == "b"]

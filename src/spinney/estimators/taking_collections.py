@@ -35,6 +35,9 @@ def take_collections(cls: type) -> None:
             setattr(cls, name, wrap_once(method, wrap))
         else:  # scikit-learn's `available_if`, a method for some
             method.fn = wrap_once(method.fn, wrap)
+    score = inspect.getattr_static(cls, "score", None)
+    if inspect.isfunction(score):  # of the class, or scikit-learn's
+        cls.score = wrap_once(score, wrap_score)  # type: ignore[attr-defined]
 
 
 def wrap_once(method: Callable[..., Any], wrap: Callable[..., Any]) -> Callable[..., Any]:
@@ -87,5 +90,20 @@ def wrap_staged(method: Callable[..., Any]) -> Callable[..., Any]:
         from spinney.estimators.lazy_predictions import predict_stages
 
         return predict_stages(self, STAGED[method.__name__], X, args, named)
+
+    return wrapped
+
+
+def wrap_score(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The same method, which refuses collections."""
+
+    @functools.wraps(method)
+    def wrapped(self: Any, X: Any, *args: Any, **named: Any) -> Any:
+        if has_collection((X, *args, *named.values())):
+            raise TypeError(
+                "score takes rows in memory, and was given a Dask collection: give X.compute() and y.compute(), or "
+                "compare predict(X).compute() with the truth"
+            )
+        return method(self, X, *args, **named)
 
     return wrapped

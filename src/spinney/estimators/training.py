@@ -269,11 +269,6 @@ def target_form(criterion: str, min_target_std: float = 0.0) -> TargetForm:
 
 def check_range(criterion: str, y: NDArray[np.float64], weight: NDArray[np.float64] | None = None) -> None:
     """Refuse targets that a criterion has no impurity for."""
-    if y.ndim == 2 and criterion != "squared_error":
-        raise ValueError(
-            f"criterion={criterion!r} takes one output, and y has {y.shape[1]} columns: leave "
-            "criterion='squared_error', or fit one model for each column"
-        )
     if criterion != "poisson":
         return
     if np.any(y < 0.0):

@@ -130,7 +130,7 @@ def raw_scores(predictor: Predictor, values: Values, n_jobs: int | None = None) 
 
 
 UNITS = {  # of raw scores, by link
-    "log": "logarithm of the mean",
+    "log": "logarithm of the answer",
     "logistic": "log-odds",
     "half_logistic": "half the log-odds",
     "softmax": "log-odds, up to a constant for all classes",

@@ -93,7 +93,7 @@ class RowExplanation:
         Whether a change was looked for: always for classes, for a number where `wanted` says what it is to become.
     unit : str or None
         What `score` and the contributions are told in where that is not what `predict` and `predict_proba` give: the
-        "log-odds" of boosted classes, the "logarithm of the mean" of boosted counts, ...
+        "log-odds" of boosted classes, the "logarithm of the answer" of boosted counts and times, ...
     votes : Votes or None
         What the trees say where the answer is their weighted median, as that of AdaBoost for numbers.
     """
