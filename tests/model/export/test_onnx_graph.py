@@ -10,7 +10,8 @@ import pytest
 import spinney
 from export_cases import NAMES, fitted, table_of, truth_of
 
-WITH_EXP = {"adaboost", "adaboost classes", "boosting", "boosting classes", "boosting exponential"}
+WITH_EXP = {"adaboost", "adaboost classes"}
+WITH_EXP |= {"boosting", "boosting classes", "boosting exponential", "boosting lifetimes"}
 
 
 @pytest.fixture
