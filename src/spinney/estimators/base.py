@@ -34,9 +34,12 @@ if TYPE_CHECKING:
 Model = TypeVar("Model")
 
 
-def find_outputs_fault(n_outputs: int, _: Any) -> str | None:
-    """There is a target at least."""
-    return None if n_outputs >= 1 else "there is one output at least"
+def find_outputs_fault(n_outputs: int, estimator: Any) -> str | None:
+    """The model has as many outputs."""
+    fitted = getattr(estimator, VALUE, None)
+    trees = getattr(fitted, "tree", getattr(fitted, "forest", None))
+    expected = getattr(trees, "n_outputs", 1)
+    return None if n_outputs == expected else f"the trees have {expected}"
 
 
 class Classifier(TakesCollections, ClassifierMixin):
