@@ -18,6 +18,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.utils import get_tags
 from sklearn.utils._param_validation import InvalidParameterError
 
 from fault_cases import (
@@ -47,7 +48,6 @@ from spinney import C45Classifier
 pytestmark = pytest.mark.filterwarnings("ignore:The first member is no better than chance:UserWarning")
 
 KINDS = [*TREES, *ENSEMBLES]
-SEVERAL_OUTPUTS = {"CARTRegressor", "RandomForestRegressor", "ExtraTreesRegressor"}
 BOOSTING = ENSEMBLES[-2:]
 
 
@@ -471,12 +471,12 @@ def test_fault_048_column_vector(kind):
 
 def test_fault_049_several_targets(kind):
     X, y = make_table()
-    both = np.column_stack([y, 1 - y])
-    if kind.__name__ in SEVERAL_OUTPUTS:
-        assert make(kind).fit(X, both).predict(X).shape == (40, 2)
+    targets = np.column_stack([y, 1 - y])
+    if get_tags(make(kind)).target_tags.multi_output:
+        assert make(kind).fit(X, targets).predict(X).shape == (40, 2)
         return
     with refuses(ValueError, "y should be a 1d array, got an array of shape (40, 2)"):
-        make(kind).fit(X, both)
+        make(kind).fit(X, targets)
 
 
 def test_fault_050_no_target(kind):

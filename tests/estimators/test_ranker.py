@@ -152,6 +152,14 @@ def test_score_names_what_is_wrong(change, message):
         model.score(X, **{"y": y, "groups": query, **change})
 
 
+def test_huge_weights_change_no_score():
+    X, y, query = make_lists()
+    model = GradientBoostingRanker(**FEW).fit(X, y, groups=query)
+    assert model.score(X, y, np.full(len(y), 2.0**1023), groups=query) == pytest.approx(
+        model.score(X, y, groups=query), rel=1e-12
+    )
+
+
 @pytest.mark.parametrize("metric", ["ndcg", "map"])
 def test_no_order_is_better_than_the_best(metric):
     for seed in range(30):

@@ -184,3 +184,26 @@ def test_score_follows_the_loss_of_the_fit():
     model = GradientBoostingSurvival(**FEW).fit(X, y)
     before = model.score(X, y)
     assert model.set_params(loss="aft").score(X, y) == before > 0.5
+
+
+def test_rows_to_evaluate_on_of_no_weight_are_as_if_left_out():
+    X, y = make_times()
+    weight = (np.abs(y) < np.median(np.abs(y))).astype(float)  # the last to be left have none
+    curves = [
+        GradientBoostingSurvival(**FEW).fit(X, y, X_val=given, y_val=times, sample_weight_val=weights).evals_result_
+        for given, times, weights in ((X, y, weight), (X[weight > 0.0], y[weight > 0.0], None))
+    ]
+    np.testing.assert_allclose(curves[0]["valid"]["loss"], curves[1]["valid"]["loss"], rtol=1e-12)
+
+
+def test_huge_weights_change_no_curve_and_no_baseline():
+    X, y = make_times()
+    half = np.full(len(y), 0.5)
+    plain, model = (
+        GradientBoostingSurvival(reg_lambda=0.0, min_child_weight=0.0, **FEW).fit(
+            X, y, weight, X_val=X, y_val=y, sample_weight_val=weight
+        )
+        for weight in (half, np.ldexp(half, 1024))
+    )
+    assert model.evals_result_["valid"] == plain.evals_result_["valid"]
+    np.testing.assert_array_equal(model.predict_survival(X, [0.5, 1.0]), plain.predict_survival(X, [0.5, 1.0]))

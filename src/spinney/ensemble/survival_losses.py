@@ -86,15 +86,20 @@ class Cox(SurvivalLoss):
         sets = sort_times(y, weight)
         shift = float(raw[0].max())
         _, per_risk = self._sum_risks(sets, weight, raw[0])
-        terms = sets.event * (raw[0][sets.order] - shift + log(per_risk))
+        counts = sets.event > 0.0  # among those that do not may be the only rows of their times, without any weight
+        terms = sets.event[counts] * (raw[0][sets.order][counts] - shift + log(per_risk[counts]))
         total = float(len(y)) if weight is None else math.fsum(weight)
         return -math.fsum(terms) / total
 
     def _sum_risks(self, sets: RiskSets, weight: Floats | None, raw: Floats) -> tuple[Floats, Floats]:
-        """Relative risk of each row, and 1 over the sum of all risks at its time, (n_rows,) each, in order of times."""
+        """Relative risk of each row, and 1 over the sum of all risks at its time, (n_rows,) each, in order of times.
+
+        Where all that are left weigh nothing, as rows to evaluate on may, it is 0.
+        """
         risk = exp(raw - raw.max())[sets.order]
         weighted = risk if weight is None else risk * weight[sets.order]
-        return risk, 1.0 / np.cumsum(weighted[::-1])[::-1][sets.first]
+        total = np.cumsum(weighted[::-1])[::-1][sets.first]
+        return risk, np.divide(1.0, total, out=np.zeros(len(total)), where=total > 0.0)
 
     def with_baseline(self, y: Floats, weight: Floats | None, raw: Floats) -> Cox:
         """The same loss with the baseline hazard of a fit (Breslow 1974), thinned to at most 10,000 times."""

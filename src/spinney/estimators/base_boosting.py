@@ -503,7 +503,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             given.name,
             encode(columns, data.table.schema),
             in_units(y, data.exponent),
-            weight,
+            moderate(weight)[0],
             in_units(offset, data.exponent),
         )
         return self._with_score(rows, given.X, self._to_truth(y), data)

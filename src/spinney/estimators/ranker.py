@@ -15,6 +15,7 @@ from spinney.ensemble.sampling import draw_key
 from spinney.estimators.base_boosting import BaseGradientBoosting
 from spinney.estimators.boosted_numbers import BoostedNumbers, JointTarget
 from spinney.estimators.boosting_constraints import JOINT_CONSTRAINTS
+from spinney.estimators.boosting_data import moderate
 from spinney.estimators.checks import all_or_nothing, check_codes, check_numbers, check_weights
 from spinney.estimators.evaluation_sets import Validation
 from spinney.estimators.scanned import unpack, unpack_evaluated
@@ -271,4 +272,5 @@ class GradientBoostingRanker(JointTarget, BoostedNumbers, BaseGradientBoosting):
         """
         raw: NDArray[np.float64] = self.predict(X)[None, :]
         target = check_numbers(self, self._pack(y, groups, "y", "groups"), raw.shape[1])
-        return 1.0 - self._make_loss().value(target, check_weights(sample_weight, raw.shape[1]), raw)
+        weight, _ = moderate(check_weights(sample_weight, raw.shape[1]))
+        return 1.0 - self._make_loss().value(target, weight, raw)

@@ -13,6 +13,7 @@ from spinney.ensemble.survival_losses import AFT, NOISES, Cox
 from spinney.estimators.base_boosting import BaseGradientBoosting
 from spinney.estimators.boosted_numbers import BoostedNumbers, JointTarget
 from spinney.estimators.boosting_constraints import JOINT_CONSTRAINTS
+from spinney.estimators.boosting_data import moderate
 from spinney.estimators.checks import all_or_nothing, check_numbers, check_weights, has_outputs
 from spinney.estimators.concordance import measure_concordance
 from spinney.estimators.evaluation_sets import Validation
@@ -216,7 +217,7 @@ class GradientBoostingSurvival(JointTarget, BoostedNumbers, BaseGradientBoosting
     def _find_baseline(self, loss: Cox, X: Any, y: Any, sample_weight: Any, init_score: Any) -> Cox:
         """The loss with the baseline hazard of the training rows."""
         _, raw = self._raw_scores(X, init_score, None)
-        weight = check_weights(sample_weight, raw.shape[1])
+        weight, _ = moderate(check_weights(sample_weight, raw.shape[1]))
         time = self._read_target(y, raw.shape[1])
         if weight is not None and not np.all(weight > 0.0):
             is_used = weight > 0.0
