@@ -414,7 +414,7 @@ class Boosting(BoostedTrees):
             return
         for t in dropout.dropped:
             for tree in range(t * self.loss.n_raw, (t + 1) * self.loss.n_raw):
-                places = self.store.places[tree] + dropout.leaves_of(tree)
+                places = self.store.places[tree] + dropout.leaf_nodes[tree]
                 self.store.hot.view(np.float64)[places, 0] *= 1.0 - dropout.share
             self.add_dropped(t, 1.0)
 

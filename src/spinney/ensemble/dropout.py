@@ -44,7 +44,8 @@ class Dropout:
 
     def __init__(self, rate: float, skip: float, key: int) -> None:
         self.rate, self.skip, self.key = rate, skip, key
-        self.leaves: list[NDArray[np.integer]] = []
+        self.leaves: list[NDArray[np.integer]] = []  # of every row, tree by tree
+        self.leaf_nodes: list[NDArray[np.intp]] = []  # nodes that are leaves, tree by tree
         self.dropped: list[int] = []
 
     def choose(self, number: int) -> list[int]:
@@ -63,12 +64,9 @@ class Dropout:
     def keep(self, leaf: NDArray[np.int32], n_nodes: int) -> None:
         """Note the leaf of every row in the tree that has been grown."""
         self.leaves.append(leaf.astype(np.min_scalar_type(max(n_nodes - 1, 0))))
-
-    def leaves_of(self, tree: int) -> NDArray[np.int64]:
-        """Nodes of a tree that are leaves."""
-        return np.unique(self.leaves[tree]).astype(np.int64)
+        self.leaf_nodes.append(np.flatnonzero(np.bincount(leaf)))  # every leaf has rows
 
     def scaled(self, forest: Forest, tree: int, factor: float) -> Forest:
         """A forest of one tree whose leaves are multiplied; tree: its number."""
-        forest.hot.view(np.float64)[self.leaves_of(tree), 0] *= factor
+        forest.hot.view(np.float64)[self.leaf_nodes[tree], 0] *= factor
         return forest

@@ -45,6 +45,7 @@ _codes = interpreted().boost.gradients  # the constants of the kernels, without 
 
 MIN_H = _codes.MIN_H
 LOSS_SECONDS = 5e-6  # a row and raw score, interpreted
+MOST_KNOWN = 4  # targets of a fit: of the training rows twice, and of rows to evaluate on
 MOST_DIGITS = 100  # of derivatives: their squares, summed, are far from the end of float64
 
 Function = Callable[[Floats, Floats], Any]
@@ -504,6 +505,8 @@ class JointLoss(Loss):
     """
 
     _of_round: tuple[Floats, Floats] | None = None  # g and h, (n_raw, n_rows) each
+    _known: tuple[tuple[Floats, Any, Any], ...] = ()  # see `_once`
+    _of_fit = "_of_round", "_known"  # attributes that a fit leaves behind, and a model does not keep
 
     def start(self, y: Floats, weight: Floats | None) -> Floats:
         """0: rows are told apart by differences of scores, which a constant does not change."""
@@ -521,10 +524,13 @@ class JointLoss(Loss):
         """What is kept with a model: not the derivatives of the last round."""
         return {name: value for name, value in self.__dict__.items() if name not in self._of_fit}
 
-    @property
-    def _of_fit(self) -> tuple[str, ...]:
-        """Attributes that a fit leaves behind, and a model does not keep."""
-        return ("_of_round",)
+    def _once(self, y: Floats, key: Any, make: Callable[[], Any]) -> Any:
+        """What a target tells whatever the scores are, made once for each of the last few targets."""
+        found = next((value for target, given, value in self._known if target is y and given == key), None)
+        if found is None:
+            found = make()
+            self._known = (*self._known[1 - MOST_KNOWN :], (y, key, found))
+        return found
 
     def store(self) -> dict[str, Any]:
         """See `Loss.store`."""

@@ -23,7 +23,6 @@ _codes = interpreted().boost.ranking
 METRICS = {"ndcg": _codes.NDCG, "map": _codes.MAP}
 RELEVANCES = 32  # 0 .. 31, as LightGBM and XGBoost take them: gains double with each
 PAIR_SECONDS = 2e-6  # interpreted
-MOST_LISTS = 4  # of training rows twice, and of rows to evaluate on
 
 
 def pack_target(query: NDArray[np.int64], relevance: Floats) -> Floats:
@@ -48,12 +47,6 @@ class LambdaRank(JointLoss):
 
     def __init__(self, metric: str, truncation: int, places: int) -> None:
         self.metric, self.truncation, self.places = metric, truncation, places
-
-    _lists: tuple[tuple[Floats, int, Queries], ...] = ()  # of rows of the fit: their target, places, queries
-
-    @property
-    def _of_fit(self) -> tuple[str, ...]:
-        return "_of_round", "_lists"
 
     def check(self, y: Floats) -> None:
         """Raise ValueError for what is no query with a relevance."""
@@ -81,11 +74,10 @@ class LambdaRank(JointLoss):
     def value(self, y: Floats, weight: Floats | None, raw: Floats) -> float:
         """1 less the mean NDCG or MAP of the queries, each weighted by the mean weight of its rows."""
         queries = self._find_lists(y, self.places)
+        of_query = np.ones(len(queries.starts) - 1)
+        if weight is not None:  # before `measure` puts the rows in the order of their scores
+            of_query = np.add.reduceat(weight[queries.order], queries.starts[:-1]) / np.diff(queries.starts)
         measured = self.measure(queries, raw[0])
-        if weight is None:
-            return 1.0 - math.fsum(measured) / len(measured)
-        rows, starts = np.argsort(y // RELEVANCES, kind="stable"), queries.starts
-        of_query = np.add.reduceat(weight[rows], starts[:-1]) / np.diff(starts)
         return 1.0 - math.fsum(of_query * measured) / math.fsum(of_query)
 
     def measure(self, queries: Queries, raw: Floats) -> Floats:
@@ -97,11 +89,8 @@ class LambdaRank(JointLoss):
         return np.minimum(values, 1.0, out=values)  # sums of one order may be rounded otherwise than those of the best
 
     def _find_lists(self, y: Floats, places: int) -> Queries:
-        """The queries of rows, listed once for each of the last few targets; rows are in the order of their numbers."""
-        found = next((queries for target, n, queries in self._lists if target is y and n == places), None)
-        if found is None:
-            found = self._list_rows(y, places)
-            self._lists = (*self._lists[1 - MOST_LISTS :], (y, places, found))
+        """The queries of rows, in the order of their numbers."""
+        found: Queries = self._once(y, places, lambda: self._list_rows(y, places))
         return found._replace(order=found.order.copy())  # equal scores stand as rows do, whatever rounds before
 
     def _list_rows(self, y: Floats, places: int) -> Queries:

@@ -71,7 +71,7 @@ class Cox(SurvivalLoss):
 
     def begin_round(self, y: Floats, weight: Floats | None, raw: Floats) -> None:
         """Find the derivatives of all rows."""
-        sets = sort_times(y, weight)
+        sets = self._find_sets(y, weight)
         risk, per_risk = self._sum_risks(sets, weight, raw[0])
         first = np.cumsum(sets.event * per_risk)[sets.last]
         second = np.cumsum(sets.event * per_risk * per_risk)[sets.last]
@@ -83,13 +83,18 @@ class Cox(SurvivalLoss):
 
     def value(self, y: Floats, weight: Floats | None, raw: Floats) -> float:
         """Minus the mean logarithm of the partial likelihood."""
-        sets = sort_times(y, weight)
+        sets = self._find_sets(y, weight)
         shift = float(raw[0].max())
         _, per_risk = self._sum_risks(sets, weight, raw[0])
         counts = sets.event > 0.0  # among those that do not may be the only rows of their times, without any weight
         terms = sets.event[counts] * (raw[0][sets.order][counts] - shift + log(per_risk[counts]))
         total = float(len(y)) if weight is None else math.fsum(weight)
         return -math.fsum(terms) / total
+
+    def _find_sets(self, y: Floats, weight: Floats | None) -> RiskSets:
+        """Rows in the order of their times, events with the weights of their rows."""
+        sets: RiskSets = self._once(y, None, lambda: sort_times(y))
+        return sets if weight is None else sets._replace(event=sets.event * weight[sets.order])
 
     def _sum_risks(self, sets: RiskSets, weight: Floats | None, raw: Floats) -> tuple[Floats, Floats]:
         """Relative risk of each row, and 1 over the sum of all risks at its time, (n_rows,) each, in order of times.
@@ -103,7 +108,7 @@ class Cox(SurvivalLoss):
 
     def with_baseline(self, y: Floats, weight: Floats | None, raw: Floats) -> Cox:
         """The same loss with the baseline hazard of a fit (Breslow 1974), thinned to at most 10,000 times."""
-        sets = sort_times(y, weight)
+        sets = self._find_sets(y, weight)
         _, per_risk = self._sum_risks(sets, weight, raw[0])
         hazard = np.cumsum(sets.event * per_risk)
         places = np.unique(sets.last[sets.event > 0.0])
@@ -132,15 +137,14 @@ class Cox(SurvivalLoss):
         )
 
 
-def sort_times(y: Floats, weight: Floats | None) -> RiskSets:
-    """Rows in the order of their times."""
+def sort_times(y: Floats) -> RiskSets:
+    """Rows in the order of their times, of weight 1 each."""
     times = np.abs(y)
     order = np.argsort(times, kind="stable")
     ascending = times[order]
     first = np.searchsorted(ascending, ascending, side="left")
     last = np.searchsorted(ascending, ascending, side="right") - 1
-    event = (y[order] > 0.0).astype(np.float64)
-    return RiskSets(order, first, last, event if weight is None else event * weight[order])
+    return RiskSets(order, first, last, (y[order] > 0.0).astype(np.float64))
 
 
 # --- Accelerated failure time -------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from copy import copy
 from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -272,7 +273,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
             schema=data.table.schema,
             classes=None if self._labels is None else self.classes_,
             forest=forest,
-            loss=data.loss,
+            loss=copy(data.loss),  # without what a fit leaves behind in it
             start=start,
             exponent=data.exponent,
             best_round=monitor.best_round,
