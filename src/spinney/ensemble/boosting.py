@@ -18,7 +18,7 @@ import numpy as np
 from spinney._jit import SameTypes
 from spinney._threads import Team
 from spinney._types import IS_CATEGORICAL, N_CODES, N_WORDS, ROW, SUM_BITS
-from spinney.ensemble.best_constant import row_weights, weighted_mean, weighted_quantile
+from spinney.ensemble.best_constant import mean_loss, row_weights, weighted_mean, weighted_quantile
 from spinney.ensemble.dropout import Dropout
 from spinney.ensemble.gradient_sampling import GradientSampling
 from spinney.ensemble.losses import RoundRows
@@ -316,6 +316,7 @@ class Boosting(BoostedTrees):
         # the types of what they are given stay the same from tree to tree
         self.pack_rows = SameTypes(kernels.boost.pack_gradients.pack)
         self.sum_leaves = SameTypes(kernels.boost.leaf_values.sum_leaves)
+        self.add_values = SameTypes(kernels.boost.leaf_values.add_values)
         self.exact = bins if params.candidates == "hessian" else None
         self.weight = np.ones(1) if weights.is_unit or weight is None else weight
         self.is_in = np.ones(n_rows if params.subsample < 1.0 else 1, np.uint8)
@@ -337,6 +338,7 @@ class Boosting(BoostedTrees):
         self.gradients = Gradients(np.empty(n_rows), np.empty(n_rows), self.weight, bool(self.is_whole))
         self.choosing = self.gradients._replace(h=np.ones(n_rows)) if self.is_flat else self.gradients
         self.p = np.empty((loss.n_raw, n_rows)) if loss.n_raw > 1 else None
+        self.knows_p = False  # whether `p` is that of the scores: the loss of a round leaves it behind
         self.block_sums = np.empty((-(-n_rows // SUM_BLOCK), 4))
 
     def close(self) -> None:
@@ -363,8 +365,9 @@ class Boosting(BoostedTrees):
 
         amplifies: whether rows that stand for others, in a bag by gradients, have the derivatives of all of them.
         """
-        rows = RoundRows(self.y, self.raw, self.gradients, self.block_sums, self.p)
+        rows = RoundRows(self.y, self.raw, self.gradients, self.block_sums, self.p, self.knows_p)
         self.share(lambda lo, hi: self.loss.fill(self.kernels, rows, k, lo, hi))
+        self.knows_p |= k == 0
         if amplifies and self.sampling is not None:
             self.amplify(self.sampling)
         return self.check_sums(math.fsum(self.block_sums[:, 0]), math.fsum(self.block_sums[:, 1]))
@@ -425,6 +428,7 @@ class Boosting(BoostedTrees):
             tree = t * self.loss.n_raw + k
             values = self.store.hot.view(np.float64)[self.store.places[tree] : self.store.places[tree + 1], 0]
             self.raw[k] += sign * values[self.dropout.leaves[tree]]
+        self.knows_p = False
 
     def draw_rows(self) -> NDArray[np.int32] | None:
         """The rows of the round's bag, ascending, marked in `is_in`; None: all."""
@@ -471,10 +475,17 @@ class Boosting(BoostedTrees):
             change(scores)
             self.raw[:, first : first + n] = scores
             first += n
+        self.knows_p = False
 
     def train_loss(self) -> float:
         """The mean loss of all rows by the scores so far."""
-        return self.loss.value(self.y, None if len(self.weight) == 1 else self.weight, self.raw)
+        if not self.loss.is_by_row:
+            return self.loss.value(self.y, None if len(self.weight) == 1 else self.weight, self.raw)
+        rows = RoundRows(self.y, self.raw, self.gradients, self.block_sums, self.p)
+        sums = np.empty((len(self.block_sums), 2))
+        self.share(lambda lo, hi: self.loss.measure(self.kernels, rows, sums, lo, hi))
+        self.knows_p = True
+        return mean_loss(sums)
 
     def grow_tree(self, k: int, bag: NDArray[np.int32] | None, control: NDArray[np.int64]) -> None:
         """Grow a tree for raw score k, and add its values to the scores."""
@@ -498,7 +509,8 @@ class Boosting(BoostedTrees):
         values = self.settle(n_nodes, sum_g, sum_h, k)
         if self.dropout is not None:
             self.dropout.keep(growth.leaf, n_nodes)
-        self.share(lambda lo, hi: kernels.add_values(growth.leaf, values, lo, hi, self.raw, k))
+        self.share(lambda lo, hi: self.add_values(None, growth.leaf, values, lo, hi, self.raw, k))
+        self.knows_p = False
 
     def settle(self, n_nodes: int, sum_g: float, sum_h: float, k: int) -> Floats:
         """Keep the tree that has been grown; return the shrunken values of its leaves."""
