@@ -365,7 +365,7 @@ def test_losses_are_summed_by_block(name):
         np.testing.assert_array_equal(found, np.transpose([sums, weights]))
         p, found = np.full_like(raw, np.nan), np.empty((2, 2))
         for lo, hi in ((BLOCK, n), (0, BLOCK), (n, n)):
-            loss.measure(kernels, RoundRows(y, raw, gradients, np.empty((2, 4)), p), found, lo, hi)
+            loss.sum_rows(kernels, RoundRows(y, raw, gradients, np.empty((2, 4)), p), found, lo, hi)
         np.testing.assert_array_equal(found, np.transpose([sums, weights]))
         if name == "softmax":
             np.testing.assert_allclose(p, scipy_softmax(raw, axis=0), rtol=1e-14)

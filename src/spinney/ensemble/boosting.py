@@ -483,7 +483,7 @@ class Boosting(BoostedTrees):
             return self.loss.value(self.y, None if len(self.weight) == 1 else self.weight, self.raw)
         rows = RoundRows(self.y, self.raw, self.gradients, self.block_sums, self.p)
         sums = np.empty((len(self.block_sums), 2))
-        self.share(lambda lo, hi: self.loss.measure(self.kernels, rows, sums, lo, hi))
+        self.share(lambda lo, hi: self.loss.sum_rows(self.kernels, rows, sums, lo, hi))
         self.knows_p = True
         return mean_loss(sums)
 

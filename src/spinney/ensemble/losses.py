@@ -109,7 +109,7 @@ class Loss:
         y, raw, gradients, sums = rows[:4]
         chosen.boost.gradients.fill(self.code, self.parameter, y, raw[k], lo, hi, gradients, sums)
 
-    def measure(self, chosen: Kernels, rows: RoundRows, losses: Floats, lo: int, hi: int) -> None:
+    def sum_rows(self, chosen: Kernels, rows: RoundRows, losses: Floats, lo: int, hi: int) -> None:
         """Write the sums by block of rows lo .. hi, as `fill` takes them, to `losses`, (n_blocks, 2): see `sum_blocks`.
 
         Probabilities are written by the way, where there are any.
@@ -490,11 +490,11 @@ class Softmax(Loss):
         """See `Loss.fill`; class 0 comes first in a round, and writes the probabilities of the rows for all."""
         y, _, gradients, sums, p = rows[:5]
         if k == 0 and not rows.is_known:
-            self.measure(chosen, rows, np.empty((-(-len(y) // _codes.BLOCK), 2)), lo, hi)
+            self.sum_rows(chosen, rows, np.empty((-(-len(y) // _codes.BLOCK), 2)), lo, hi)
         chosen.boost.gradients.fill_class(p, k, self.parameter, y, lo, hi, gradients, sums)
 
-    def measure(self, chosen: Kernels, rows: RoundRows, losses: Floats, lo: int, hi: int) -> None:
-        """See `Loss.measure`: the exponentials of a round's loss are those of the next round's probabilities."""
+    def sum_rows(self, chosen: Kernels, rows: RoundRows, losses: Floats, lo: int, hi: int) -> None:
+        """See `Loss.sum_rows`: the exponentials of a round's loss are those of the next round's probabilities."""
         scratch, weight = np.empty((3, _codes.BLOCK)), rows.gradients.weight
         chosen.boost.gradients.fill_softmax(rows.raw, lo, hi, rows.probabilities, scratch, rows.y, weight, losses)
 

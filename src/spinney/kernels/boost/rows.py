@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from spinney._jit import inlined, kernel
-from spinney._types import BIN_CODE, HISTOGRAM_STRIDE, MISSING_CODE
+from spinney._types import BIN_CODE, HISTOGRAM_STRIDE
 
 from ..common.structs import ByteRows, Column
 
