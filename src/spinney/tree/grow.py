@@ -79,9 +79,11 @@ from spinney.kernels.common.structs import (
     TreeArrays,
     ValueUnits,
 )
+from spinney.reading.several_outputs import part_shares
 from spinney.table.coding import Codes
 from spinney.table.fixed_point import Target, Weights, scale, sum_bits, weigh, weight_unit, weighted_sum
 from spinney.tree.interruptible import Driven
+from spinney.tree.split_measures import class_impurity
 from spinney.tree.structure import Tree
 from spinney.tree.surrogates import Surrogates, gather_surrogates
 
@@ -139,6 +141,8 @@ class ScoreUnits:
 def score_units(criterion: str, target: Target, weights: Weights, table_bits: int) -> ScoreUnits:
     """Worth of a score unit; see the table of scores in `kernels.common.criteria`."""
     share = 1.0 / (weights.total * target.n_outputs)  # impurities are means over the outputs, scores are sums
+    if target.widths is not None:
+        return ScoreUnits(share, -table_bits)
     if target.n_classes == 0:
         exponent = target.exponent + target.spread_exponent - target.bits + weights.bits
         return ScoreUnits(share, CRITERIA[criterion].power * exponent)
@@ -168,7 +172,7 @@ def make_settings(
 ) -> Settings:
     """Settle the parameters in the units of the sums."""
     criterion = CRITERIA[params.criterion].code
-    if params.criterion == "gini" and target.family == MOMENTS:
+    if target.widths is not None or (params.criterion == "gini" and target.family == MOMENTS):
         criterion = SQUARED_ERROR
     min_gain = -math.inf
     if params.min_impurity_decrease > 0.0:
@@ -441,14 +445,17 @@ class Growth(Driven):
     def make_outputs(self, n_rows: int, n_codes: int) -> OutputScratch:
         """Scratch memory for several outputs."""
         errors, middles = np.zeros((2, 4, max(n_codes, 2)))
+        is_entropy = self.target.widths is not None and CRITERIA[self.params.criterion].code == ENTROPY
         return OutputScratch(
-            sums=np.zeros((4, self.target.n_outputs), SUM),
+            sums=np.zeros((4, self.target.n_columns), SUM),
             place=np.arange(n_rows, dtype=np.int32),
             order=np.empty(n_rows, np.int32),
             errors=errors,
             middles=middles,
             whole=np.zeros(1),
             blur=np.zeros(1),
+            n_entropies=self.target.n_outputs if is_entropy else 0,
+            xlogx=self.table.xlogx,
         )
 
     def make_medians(self, n_rows: int, n_codes: int) -> MedianScratch:
@@ -570,17 +577,31 @@ class Growth(Driven):
             surrogates=self.surrogates(n_nodes),
             answers=answers_of(side),
         )
+        if self.target.widths is not None:
+            return self.fill_labels(tree, self.target.widths)
         if n_classes and self.settings.has_monotone:
             return self.bound_shares(tree)
         tree.__dict__["hot"] = hot  # a cached property that every forest reads
         return tree
+
+    def fill_labels(self, tree: Tree, widths: NDArray[np.int64]) -> Tree:
+        """The tree with the shares of the classes of several outputs, and their impurities, in the mean."""
+        begin = self.nodes.begin[: tree.n_nodes]
+        end = begin + tree.n_rows
+        weight = sum_ranges(self.addends[1], begin, end)
+        columns = np.delete(self.addends, 1, axis=0)
+        answers = np.stack([sum_ranges(column, begin, end) / weight for column in columns], axis=1)
+        each = [class_impurity(self.params.criterion, shares) for shares in part_shares(answers, widths)]
+        impurity = np.maximum(np.mean(each, axis=0), 0.0)
+        threshold = np.where(tree.is_leaf, answers[:, 0], tree.threshold)
+        return replace(tree, threshold=threshold, impurity=impurity, answers=answers, widths=widths)
 
     def make_side(self, n_nodes: int) -> NodeSide:
         """What trees whose nodes do not follow from their leaves need to be summed up."""
         medians, outputs, scratch = None, None, self.scratch.medians
         if scratch is not None:
             medians = NodeMedians(scratch.ranks, scratch.keys, self.scratch.counts, np.empty(n_nodes))
-        if self.target.outputs is not None:
+        if self.target.outputs is not None and self.target.widths is None:
             outputs = NodeOutputs(self.target.outputs.truth, np.empty((n_nodes, self.target.n_outputs)))
         return NodeSide(medians, outputs)
 
