@@ -190,7 +190,7 @@ def test_targets_of_several_outputs_are_checked():
         CARTRegressor().fit(X, Y[:-1])
     with pytest.raises(ValueError, match="y must have as many outputs in every row"):
         CARTRegressor().fit(X[:3], [[1.0, 2.0], [1.0, 2.0], [1.0]])
-    with pytest.raises(TypeError, match=r"give its outputs in full, y.toarray\(\)"):
+    with pytest.raises(TypeError, match=r"Give its outputs in full, y.toarray\(\)"):
         CARTRegressor().fit(X, csr_array(Y))
 
 

@@ -153,7 +153,7 @@ def weigh_bag(plan: Plan, rows: NDArray[np.int32], counts: NDArray[np.int32]) ->
         return balance_outputs(plan, rows, counts)
     classes = plan.target.truth[rows].astype(np.int64)
     values, held = held_weights(plan, rows, counts)
-    factor = balance_classes(values, counts, classes, plan.target.n_classes)
+    factor = balance_bag(values, counts, classes, plan.target.n_classes)
     weights = fix_weights(held * factor[classes], len(rows))
     return weights, class_target(classes, plan.target.n_classes, weights)._replace(truth=plan.target.truth)
 
@@ -169,7 +169,7 @@ def held_weights(
     return values, held * np.ldexp(values.astype(np.float64), plan.weights.exponent - plan.weights.bits)
 
 
-def balance_classes(
+def balance_bag(
     values: NDArray[np.int64], counts: NDArray[np.int32], classes: NDArray[np.int64], n_classes: int
 ) -> NDArray[np.float64]:
     """What makes all classes of a bag weigh the same, (n_classes,)."""
@@ -186,7 +186,7 @@ def balance_outputs(plan: Plan, rows: NDArray[np.int32], counts: NDArray[np.int3
     values, held = held_weights(plan, rows, counts)
     codes = outputs.truth[:, rows].astype(np.int64)
     for classes, width in zip(codes, outputs.widths.tolist(), strict=True):
-        held = held * balance_classes(values, counts, classes, width)[classes]
+        held = held * balance_bag(values, counts, classes, width)[classes]
     weights = fix_weights(held, len(rows))
     target = weigh_labels(plan.target, rows, np.broadcast_to(weights.values, len(rows)))
     return weights, target._replace(bits=weights.bits)

@@ -132,6 +132,13 @@ def check_numbers(estimator: Any, y: Any, n_rows: int) -> NDArray[np.float64]:
         raise ValueError(message) from error
 
 
+class SparseTargetError(TypeError, ValueError):
+    """A sparse y: scikit-learn's trees raise the one, its forests the other."""
+
+    def __init__(self) -> None:
+        super().__init__("sparse multilabel-indicator for y is not supported. Give its outputs in full, y.toarray()")
+
+
 def has_outputs(y: Any) -> bool:
     """Whether y has several columns."""
     shape = getattr(y, "shape", None)
@@ -144,7 +151,7 @@ def has_outputs(y: Any) -> bool:
 def check_outputs(estimator: Any, y: Any, n_rows: int) -> NDArray[np.float64]:
     """The targets of a regression with several outputs as float64, (n_rows, n_outputs)."""
     if is_sparse(y):
-        raise TypeError("y is a sparse matrix: give its outputs in full, y.toarray()")
+        raise SparseTargetError
     return np.stack(read_outputs(y, n_rows, lambda column: check_numbers(estimator, column, n_rows)), axis=1)
 
 

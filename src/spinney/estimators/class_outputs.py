@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import type_of_target
 from spinney.estimators.checks import (
     MODERATE,
     NO_CLASS_WEIGHT,
+    SparseTargetError,
     check_classes,
     find_class_weights,
     read_outputs,
@@ -35,7 +36,7 @@ NO_OOB = (
 def check_class_outputs(estimator: Any, y: Any, n_rows: int) -> tuple[list[NDArray[Any]], NDArray[np.int64]]:
     """The classes of each output in order, and the position of each row's class among them, (n_rows, n_outputs)."""
     if is_sparse(y):
-        raise ValueError("sparse multilabel-indicator for y is not supported. Give its outputs in full, y.toarray()")
+        raise SparseTargetError
     found = read_outputs(y, n_rows, lambda column: check_classes(estimator, column, n_rows))
     return [classes for classes, _ in found], np.stack([codes for _, codes in found], axis=1)
 

@@ -20,6 +20,7 @@ from spinney.kernels.common.structs import (
     LeafShares,
     PackedTrees,
 )
+from spinney.tree.answers import check_answers, count_outputs
 from spinney.tree.bitvectors import Bitvectors, asks_missing, can_be_bits, lay_bits
 from spinney.tree.broken import BrokenTreeError, check_types
 from spinney.tree.linear import LINEAR_TYPES, LinearLeaves
@@ -28,9 +29,7 @@ from spinney.tree.structure import (
     SUM_TOLERANCE,
     Legend,
     Tree,
-    check_answers,
     check_numbers,
-    count_outputs,
 )
 from spinney.tree.symmetric import SymmetricLayout, SymmetricNodes, lay_symmetric, read_symmetric
 

@@ -79,11 +79,10 @@ from spinney.kernels.common.structs import (
     TreeArrays,
     ValueUnits,
 )
-from spinney.reading.several_outputs import part_shares
 from spinney.table.coding import Codes
 from spinney.table.fixed_point import Target, Weights, scale, sum_bits, weigh, weight_unit, weighted_sum
+from spinney.tree.answers import fill_labels, sum_ranges
 from spinney.tree.interruptible import Driven
-from spinney.tree.split_measures import class_impurity
 from spinney.tree.structure import Tree
 from spinney.tree.surrogates import Surrogates, gather_surrogates
 
@@ -578,23 +577,13 @@ class Growth(Driven):
             answers=answers_of(side),
         )
         if self.target.widths is not None:
-            return self.fill_labels(tree, self.target.widths)
+            return fill_labels(
+                tree, self.addends, self.nodes.begin[:n_nodes], self.target.widths, self.params.criterion
+            )
         if n_classes and self.settings.has_monotone:
             return self.bound_shares(tree)
         tree.__dict__["hot"] = hot  # a cached property that every forest reads
         return tree
-
-    def fill_labels(self, tree: Tree, widths: NDArray[np.int64]) -> Tree:
-        """The tree with the shares of the classes of several outputs, and their impurities, in the mean."""
-        begin = self.nodes.begin[: tree.n_nodes]
-        end = begin + tree.n_rows
-        weight = sum_ranges(self.addends[1], begin, end)
-        columns = np.delete(self.addends, 1, axis=0)
-        answers = np.stack([sum_ranges(column, begin, end) / weight for column in columns], axis=1)
-        each = [class_impurity(self.params.criterion, shares) for shares in part_shares(answers, widths)]
-        impurity = np.maximum(np.mean(each, axis=0), 0.0)
-        threshold = np.where(tree.is_leaf, answers[:, 0], tree.threshold)
-        return replace(tree, threshold=threshold, impurity=impurity, answers=answers, widths=widths)
 
     def make_side(self, n_nodes: int) -> NodeSide:
         """What trees whose nodes do not follow from their leaves need to be summed up."""
@@ -665,13 +654,6 @@ def answers_of(side: NodeSide) -> NDArray[np.float64] | None:
     if side.outputs is not None:
         return side.outputs.answers
     return None if side.medians is None else side.medians.answers.reshape(-1, 1)
-
-
-def sum_ranges(x: NDArray[np.int64], begin: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Sum of `x[begin:end]` for each pair."""
-    total = np.zeros(len(x) + 1, SUM)
-    np.cumsum(x, out=total[1:])
-    return total[end] - total[begin]
 
 
 def range_means(

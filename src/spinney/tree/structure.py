@@ -15,7 +15,7 @@ from spinney._jit import fixed
 from spinney._node_layout import MOST_FEATURES, WORD_BITS, feature_of, kind_of, missing_of, pack_leaf, pack_link
 from spinney._types import EVERY_BRANCH, LEAF, MULTIWAY, SUBSET, THRESHOLD
 from spinney.kernels.common.structs import PackedTrees
-from spinney.reading.several_outputs import part_shares
+from spinney.tree.answers import check_answers, count_outputs
 from spinney.tree.broken import BrokenTreeError, check_types, require
 from spinney.tree.linear import LINEAR_TYPES, LinearLeaves
 from spinney.tree.surrogates import SURROGATE_TYPES, Surrogates, find_fault
@@ -43,13 +43,6 @@ FIELD_TYPES: dict[str, tuple[Any, ...]] = {  # axes, types
 }
 
 
-def count_outputs(holder: Any) -> int:
-    """Numbers, or classes, that a node of a tree or forest predicts."""
-    if holder.widths is not None:
-        return len(holder.widths)
-    return 1 if holder.answers is None else int(holder.answers.shape[1])
-
-
 def check_limits(max_leaves: int | None, max_depth: int | None) -> None:
     """Raise unless a picture may show at least one end."""
     for name, value, least in (("max_leaves", max_leaves, 1), ("max_depth", max_depth, 0)):
@@ -68,34 +61,6 @@ def check_numbers(holder: Any) -> None:
         raise BrokenTreeError("a number of levels is negative, or there are more features than a test can name")
     if holder.legend is not None:
         check_legend(holder.legend, holder.n_levels, holder.n_classes, holder.widths)
-
-
-def check_answers(holder: Any) -> None:
-    """What nodes predict is finite numbers, and the first of a leaf its value; shares of classes add up to 1."""
-    if holder.answers is None:
-        if holder.widths is not None:
-            raise BrokenTreeError("several outputs of classes have shares of these")
-        return
-    check_types(holder, {"answers": (2, np.float64)})
-    if len(holder.answers) != holder.n_nodes or not holder.answers.shape[1] or holder.n_classes:
-        raise BrokenTreeError(
-            f"answers has shape {holder.answers.shape} for {holder.n_nodes} nodes, which hold numbers"
-        )
-    require(np.isfinite(holder.answers).all(axis=1), "answer is not finite")
-    if holder.widths is not None:
-        check_shares(holder.answers, holder.widths)
-    if isinstance(holder, Tree):
-        require(~holder.is_leaf | (holder.answers[:, 0] == holder.threshold), "the answer of a leaf is not its value")
-
-
-def check_shares(answers: NDArray[np.float64], widths: Any) -> None:
-    """Answers are shares of the classes of several outputs, of which each has at least one."""
-    is_fine = isinstance(widths, np.ndarray) and widths.dtype == np.int64 and widths.ndim == 1 and len(widths) > 1
-    if not is_fine or np.any(widths < 1) or widths.sum() != answers.shape[1]:
-        raise BrokenTreeError(f"{answers.shape[1]} shares of classes do not fit the outputs")
-    require((answers >= 0.0).all(axis=1), "share of a class is negative")
-    for shares in part_shares(answers, widths):
-        require(np.abs(shares.sum(axis=1) - 1.0) <= SUM_TOLERANCE, "shares do not add up to 1")
 
 
 def check_legend(
@@ -586,7 +551,7 @@ class Tree:
         self.check_surrogates()
         self.check_leaves()
         self.check_linear()
-        check_answers(self)
+        check_answers(self, np.where(self.is_leaf, self.threshold, np.nan))
 
     def check_binary(self) -> None:
         """Every test is a threshold or a subset, and a row takes one path: what `hot` can hold."""
