@@ -78,7 +78,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spinney.estimators.boosting_on_cluster import ClusterRows
+    from spinney.estimators.cluster_rows import ClusterRows
     from spinney.model.predictors import RoundPredictor
 
 SHARED_ROWS = 4096  # of a piece of a round that goes to a thread of its own

@@ -15,14 +15,14 @@ import hashlib
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spinney._types import MAX_CODES
 from spinney.estimators.boosting_by_levels import grow_by_levels, refuse_requests
 from spinney.estimators.checks import open_x
-from spinney.estimators.fingerprints import HASHED_ROWS, TREE, has_blocks
+from spinney.estimators.fingerprints import TREE, has_blocks
 from spinney.estimators.level_tasks import (
     Coding,
     PlacedOutline,
@@ -31,7 +31,6 @@ from spinney.estimators.level_tasks import (
     code_part,
     cut_in_task,
     hash_part,
-    lay_tables,
     look_part,
     meet_part,
     place_rows,
@@ -44,13 +43,12 @@ from spinney.estimators.rows_on_disk import COPIES, WEIGHT, LabelBlocks, Y
 from spinney.scale.block_bundles import SharedSearch
 from spinney.scale.cluster.cluster_line import ClusterLine
 from spinney.scale.cluster.level_parts import LevelParts
-from spinney.scale.cluster.row_ranges import choose_heads, find_ranges, take_head, take_range
+from spinney.scale.cluster.row_ranges import find_ranges
 from spinney.scale.coded_blocks import BINS, outline_of
 from spinney.scale.row_files import RowFiles
 from spinney.table.bundles import lay_out_bundles, sample_step
 from spinney.table.columns import Categories, Dates, Deferred, Numbers, open_columns
 from spinney.table.ingest import Table, declared_categories, read_columns
-from spinney.table.row_sums import SUM_BLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -60,79 +58,18 @@ if TYPE_CHECKING:
     from spinney.ensemble.boosting_levels import LevelBoosting
     from spinney.estimators.boosting_by_levels import LevelRequest
     from spinney.estimators.boosting_data import BoostingData
+    from spinney.estimators.cluster_rows import ClusterRows
     from spinney.estimators.level_tasks import Outline
     from spinney.estimators.rows_on_disk import RowsOnDisk
     from spinney.estimators.training import Effort
     from spinney.model.fitted_boosting import FittedBoosting
-    from spinney.scale.cluster.engine import Engine, Held
-    from spinney.scale.cluster.row_ranges import Joining, Range
+    from spinney.scale.cluster.engine import Held
     from spinney.table.binning import Bins, Cuts
     from spinney.table.columns import Column, Columns
 
     Floats = NDArray[np.float64]
 
 MOST_SORTS = 4096  # tasks that sort: parts times groups of features
-
-
-class Spread(NamedTuple):
-    """One of X, y and weights: partitions on a cluster, or rows here that go along."""
-
-    lengths: list[int]
-    joining: Joining | None  # None: `here` has the rows
-    parts: list[Any]
-    here: Any = None
-
-    @property
-    def n_rows(self) -> int:
-        """Rows of all partitions."""
-        return sum(self.lengths)
-
-
-class ClusterRows:
-    """The tables of a fit, in parts of equal lengths at the workers.
-
-    Parameters
-    ----------
-    engine : Engine
-    X, y : Spread
-    weight : Spread, optional
-    """
-
-    def __init__(self, engine: Engine, X: Spread, y: Spread, weight: Spread | None) -> None:
-        self.engine, self.X = engine, X
-        self.n_rows = X.n_rows
-        unit = HASHED_ROWS if has_blocks(self.n_rows, "") else SUM_BLOCK
-        self.block_rows = max(-(-self.n_rows // (engine.count_threads() * unit)), 1) * unit
-        self.n_blocks = -(-self.n_rows // self.block_rows)
-        spreads = [X, y, weight]
-        self.has_weight = weight is not None
-        self.tables = [
-            self.lay(k, k * self.block_rows, min((k + 1) * self.block_rows, self.n_rows), spreads)
-            for k in range(self.n_blocks)
-        ]
-        engine.hold_all(self.tables)
-
-    def lay(self, k: int, first: int, last: int, spreads: Sequence[Spread | None]) -> Held:
-        """The tables of part k, of rows first .. last."""
-        joinings: list[Joining | None] = []
-        ranges: list[list[Range]] = []
-        parts: list[list[Any]] = []
-        for spread in spreads:
-            if spread is None or spread.joining is None:
-                joinings.append(None)
-                ranges.append([])
-                parts.append([] if spread is None else [take_range(spread.here, first, last)])
-                continue
-            of = find_ranges(spread.lengths, first, last)
-            joinings.append(spread.joining)
-            ranges.append(of)
-            parts.append([spread.parts[one.partition] for one in of])
-        return self.engine.hold("table", lay_tables, first, last - first, joinings, ranges, parts, turn=k)
-
-    def each(self, name: str, task: Any, *more: Any) -> Iterator[Any]:
-        """What a task gives for every part and more, in any order."""
-        for _, found in self.engine.map(name, task, ([table, *more] for table in self.tables)):
-            yield found
 
 
 # --- The columns ----------------------------------------------------------------------------------------------
@@ -438,10 +375,3 @@ def mark_parts(rows: ClusterRows, table: Table, labels: SpreadLabels, classes: A
     for y in labels.targets():
         digest.update(y.data)
     return digest.hexdigest()
-
-
-def take_heads(engine: Engine, parts: list[Any]) -> list[Any]:
-    """A few rows of some partitions, as many as tell how all are joined."""
-    place = {id(part): k for k, part in enumerate(parts)}
-    found = {place[id(part)]: head for part, head in engine.map("head", take_head, parts, is_short=True)}
-    return choose_heads([found[k] for k in sorted(found)])

@@ -18,9 +18,9 @@ from sklearn.base import clone
 from spinney._files import replacing
 from spinney._warnings import warn
 from spinney.ensemble.out_of_bag import OutOfBagSums
-from spinney.estimators.boosting_on_cluster import ClusterRows, Spread, take_heads
 from spinney.estimators.checkpoints import NAME, SECONDS, open_checkpoint, open_state
 from spinney.estimators.checks import all_or_nothing, set_state, take_state
+from spinney.estimators.cluster_rows import ClusterRows, Spread, take_heads
 from spinney.estimators.cluster_tasks import (
     FitResult,
     Job,
