@@ -215,6 +215,7 @@ class ClusterPlace:
         self.coded: list[Held] = []
         self.n_kept: list[int] = []
         self.placed: list[Held] = []
+        self.edges: Floats | None = None
         self.level_parts: LevelParts | None = None
 
     def code(self, data: BoostingData, rows: RowsOnDisk, effort: Effort, max_bins: int | None) -> Bins:
@@ -237,6 +238,7 @@ class ClusterPlace:
         else:
             how = PlacedOutline(outline, None, data.loss.n_raw)
         self.place(how)
+        self.edges = how.outline.edges
         return how.outline
 
     def cut(self, data: BoostingData, most: int) -> list[Cuts]:
@@ -295,7 +297,7 @@ class ClusterPlace:
         """See `LevelPlace`."""
         del rows, effort, n_jobs
         self.engine.compile_first()
-        self.level_parts = LevelParts(self.engine, self.placed, start)
+        self.level_parts = LevelParts(self.engine, self.placed, start, self.edges)
         return self.level_parts
 
     @contextlib.contextmanager

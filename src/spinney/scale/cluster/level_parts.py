@@ -38,36 +38,48 @@ if TYPE_CHECKING:
 RAW = "raw"  # scores, the one array that is not made by a task
 FAN = 8  # sums that are added up by one task, and at most by the client
 STATE_BYTES = 40  # of a row: scores and sums, before and after a step, and its node
-COMPILED, ANY = "compiled", "any"
+COMPILED, ANY, EDGES = "compiled", "any", "edges"
 
 
 # --- Tasks on their way ---------------------------------------------------------------------------------------
 
 
 class _Pickler(pickle.Pickler):
-    """Kernels are not sent: whoever is told to do a task has its own."""
+    """Kernels, and the values behind codes, are not sent: whoever is told to do a task has its own."""
+
+    def __init__(self, buffer: io.BytesIO, edges: NDArray[np.float64] | None) -> None:
+        super().__init__(buffer, pickle.HIGHEST_PROTOCOL)
+        self.edges = edges
 
     def persistent_id(self, obj: Any) -> str | None:
+        if obj is self.edges and obj is not None:
+            return EDGES
         if not isinstance(obj, Kernels):
             return None
         return ANY if obj is interpreted() else COMPILED
 
 
 class _Unpickler(pickle.Unpickler):
-    def persistent_load(self, name: Any) -> Kernels:
+    def __init__(self, buffer: io.BytesIO, edges: NDArray[np.float64] | None) -> None:
+        super().__init__(buffer)
+        self.edges = edges
+
+    def persistent_load(self, name: Any) -> Any:
+        if name == EDGES:
+            return self.edges
         return compiled() if name == COMPILED else choose_kernels(0.0)
 
 
-def pack(value: Any) -> bytes:
-    """A task, or anything that has kernels inside, as bytes."""
+def pack(value: Any, edges: NDArray[np.float64] | None = None) -> bytes:
+    """A task, or anything that has kernels inside, as bytes; edges: of the codes, which a part has."""
     buffer = io.BytesIO()
-    _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
+    _Pickler(buffer, edges).dump(value)
     return buffer.getvalue()
 
 
-def unpack(content: bytes) -> Any:
-    """What `pack` was given, with the kernels of this process."""
-    return _Unpickler(io.BytesIO(content)).load()
+def unpack(content: bytes, edges: NDArray[np.float64] | None = None) -> Any:
+    """What `pack` was given, with the kernels of this process, and these edges."""
+    return _Unpickler(io.BytesIO(content), edges).load()
 
 
 class Order(NamedTuple):
@@ -139,9 +151,13 @@ class PlacedRows:
             yield Part(first, n_rows, found)
             first += n_rows
 
+    def unpack(self, content: bytes) -> Any:
+        """A task for this part."""
+        return unpack(content, self.outline.edges)
+
     def begin(self, base: bytes) -> list[dict[str, NDArray[Any]]]:
         """What is known of the rows when a round begins, from the trees so far."""
-        start, forest, n_rounds, task, reads = unpack(base)
+        start, forest, n_rounds, task, reads = self.unpack(base)
         arrays = []
         for block in self.blocks:
             raw = begin_raw(start, len(block[CODES]), None)
@@ -173,13 +189,13 @@ class PlacedRows:
 
     def work(self, order: Order) -> Any:
         """Carry out an order: what it adds up, or that the part has to begin anew."""
-        task, reads = unpack(order.step)
+        task, reads = self.unpack(order.step)
         number = order.number - (0 if order.is_look else 1)  # that the part has come to
         state = self.state
         if order.base is not None:
             before = self.begin(order.base)
             for step in order.earlier:
-                before = self.do(before, *unpack(step))[0]
+                before = self.do(before, *self.unpack(step))[0]
             self.state = State(number, before, before)
         elif state is not None and state.number == number:
             before = state.after
@@ -245,10 +261,14 @@ class LevelParts:
         Of `PlacedRows`, in the order of the rows.
     start : float64 (n_raw,)
         Scores before the first round.
+    edges : float64 (2, n_codes)
+        What codes stand for, see `Bins`: the parts have it too, and it is not sent.
     """
 
-    def __init__(self, engine: Engine, parts: list[Held], start: NDArray[np.float64]) -> None:
-        self.engine, self.parts, self.start = engine, parts, start
+    def __init__(
+        self, engine: Engine, parts: list[Held], start: NDArray[np.float64], edges: NDArray[np.float64] | None = None
+    ) -> None:
+        self.engine, self.parts, self.start, self.edges = engine, parts, start, edges
         self.number = 0
         self.steps: list[bytes] = []  # of the round
         self.beginning: Beginning | None = None
@@ -274,7 +294,7 @@ class LevelParts:
     def map(self, task: Task, reads: Sequence[str], control: NDArray[np.int64] | None = None) -> Iterator[Any]:
         """What a task that keeps nothing gives for each part, in their order, of as many as are asked for."""
         self.control = control
-        step = pack((task, list(reads)))
+        step = pack((task, list(reads)), self.edges)
         for k in range(len(self.parts)):
             found: Any = StateGone((k,))
             while isinstance(found, StateGone):
@@ -287,7 +307,7 @@ class LevelParts:
         self.control = control
         self.check_stop()
         self.number += 1
-        step = pack((task, list(reads)))
+        step = pack((task, list(reads)), self.edges)
         waiting, total, is_first = self.group(list(range(len(self.parts)))), None, True
         while waiting:
             again = []
