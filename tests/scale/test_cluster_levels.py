@@ -12,7 +12,7 @@ from sklearn.base import clone
 import spinney
 from disk_tables import model_bytes
 from lossy_engine import LossyEngine
-from spinney.estimators.cluster_fits import Opened, fit_by_levels
+from spinney.estimators.cluster_fits import Opened, fit_on_parts
 from spinney.scale.cluster import level_parts
 from spinney.scale.cluster.collections import Partitions, Place
 from spinney.scale.cluster.engine import LostError, ThreadEngine
@@ -100,7 +100,7 @@ def spread_fit(engine, model, X, y, more=(), ends=((3000, 3000, 7200), (5000,)))
         parts.append([engine.hold("part", take, table, *pair) for pair in pairs])
         lengths.append([last - first for first, last in pairs])
     pieces = [Partitions([], join_rows, (), is_matrix=False)] * len(parts)
-    fit_by_levels(engine, model, Opened(arguments, parts, None, None, pieces, lengths), None)
+    fit_on_parts(engine, model, Opened(arguments, parts, None, None, pieces, lengths), None)
     return model
 
 

@@ -145,7 +145,7 @@ def open_collections(
         i, j = places[id(part)]
         sizes[i][j] = size
     first = list(collections).index("X") if "X" in collections else 0
-    known = {TREES: None if can_grow_apart(estimator, arguments) else NOT_APART, LEVELS: find_gap(estimator, arguments)}
+    known = {TREES: None if can_grow_apart(estimator, arguments) else NOT_APART, LEVELS: find_spread_gap(estimator, arguments)}
     forced = dask.config.get("spinney.plan", None)
     ordered = [sizes[first], *(of for i, of in enumerate(sizes) if i != first)]
     plan = choose_way(estimator, ordered, engine.list_workers(), gaps=known, forced=forced)
@@ -163,7 +163,7 @@ def can_grow_apart(estimator: Any, arguments: dict[str, Any]) -> bool:
     return set(arguments) <= known and estimator._find_old(warm_start=estimator.warm_start) is None  # noqa: SLF001
 
 
-def find_gap(estimator: Any, arguments: dict[str, Any]) -> str | None:
+def find_spread_gap(estimator: Any, arguments: dict[str, Any]) -> str | None:
     """What keeps an estimator from growing on rows that are spread over workers, as a message has it; None: nothing."""
     growing = estimator._level_growing()  # noqa: SLF001
     if growing is None or not hasattr(estimator, "_fit_spread"):
@@ -261,7 +261,7 @@ def repeat(messages: list[Any]) -> None:
 # --- rows spread over all workers -------------------------------------------------------------------------------
 
 
-def fit_by_levels(engine: Engine, estimator: Any, opened: Opened, state: Any) -> Any:
+def fit_on_parts(engine: Engine, estimator: Any, opened: Opened, state: Any) -> Any:
     """Grow trees on rows that are spread over workers; the state of the generator after it."""
     del state
     spreads = {name: spread(engine, opened, opened.arguments.get(name)) for name in ("X", "y", "sample_weight")}
@@ -419,4 +419,4 @@ class Pace:
         self.n_at_once = max(1, min(wanted, MOST_TREES, n_left // 16))
 
 
-DOERS = {ONE: fit_at_one, TREES: fit_by_trees, LEVELS: fit_by_levels}
+DOERS = {ONE: fit_at_one, TREES: fit_by_trees, LEVELS: fit_on_parts}

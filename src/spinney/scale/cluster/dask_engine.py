@@ -283,8 +283,11 @@ class DaskEngine(Engine):
         return [self.stand_in(item) for item in value] if type(value) is list else value
 
     def mend(self, values: Iterable[Any]) -> None:
-        """Forget futures that are lost: they are submitted again when they are next asked for."""
-        for one in walk(values):
+        """Forget futures that are lost: they are submitted again when they are next asked for.
+
+        Of all values that are held: one that stays lost would keep the scheduler from making anew what it was made of.
+        """
+        for one in walk([*values, *self.helds.values()]):
             if isinstance(one, Part) and is_gone(one.future):
                 one.future = None
             elif isinstance(one, Held) and one.value is not NOTHING and is_gone(one.value):
