@@ -26,6 +26,7 @@ from spinney.ensemble.losses import (
     RoundRows,
     Softmax,
     SquaredError,
+    SquaredErrors,
 )
 from spinney.ensemble.selection import Prefixes, find_quantiles
 from spinney.kernels.common.structs import Gradients
@@ -62,6 +63,8 @@ def find_start(loss: Loss, y: Floats, weight: Floats | None, offset: Floats | No
         return np.zeros(loss.n_raw)
     if isinstance(loss, LogLoss | Softmax):
         return balance_classes(loss, y, weight, offset, kernels)
+    if isinstance(loss, SquaredErrors):
+        return loss.start(y - offset.T, weight)
     if isinstance(loss, SquaredError | Quantile | Quantiles | Huber):
         return find_residual_start(loss, y, weight, offset)
     given = np.ones(len(y)) if weight is None else weight

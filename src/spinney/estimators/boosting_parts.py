@@ -108,6 +108,21 @@ def check_callbacks(callbacks: Any) -> list[Any]:
     return found
 
 
+def refuse_vectors(estimator: Any) -> None:
+    """Refuse what trees whose leaves hold several numbers do not have."""
+    gaps = {
+        "candidates='hessian', whose cuts are those of one score": estimator.candidates == "hessian",
+        "drop_rate": bool(estimator.drop_rate),
+        "monotonic_cst: vectors have no order": estimator.monotonic_cst is not None,
+    }
+    for what, is_asked in gaps.items():
+        if is_asked:
+            raise ValueError(
+                f"one tree a round for all classes or outputs does without {what}. Leave it out, or grow a tree for "
+                "each: multi_strategy='one_tree_per_class', or a model for each column of y"
+            )
+
+
 def refuse_clashes(estimator: Any) -> None:
     """Refuse parameters of boosting that exclude each other."""
     if estimator.candidates == "hessian" and not estimator.newton:
