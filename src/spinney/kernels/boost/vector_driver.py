@@ -32,21 +32,19 @@ from .vector_search import (
     choose_outputs,
     hessian_of_cell,
     noise_of_outputs,
-    part_of,
     scan_outputs,
     subtract_cells,
     sum_cells,
-    sum_rows,
+    sum_all_rows,
 )
 
 ONE = np.uint64(1)
 
 
 @inlined
-def cells_of(slot: int, b: int, table: BoostTable, frontier: BoostFrontier, scratch: VectorScratch) -> np.ndarray:
-    """The cells of an open node: its own, or those of branch b of whatever node is searched, where none are kept."""
-    first = (slot if scratch.sums.keeps_cells else b) * table.histogram_size
-    return frontier.histogram[first : first + table.histogram_size]
+def cells_of(slot: int, b: int, table: BoostTable, scratch: VectorScratch) -> int:
+    """Where the cells of an open node begin: its own, or, where none are kept, those of branch b of any node."""
+    return (slot if scratch.sums.keeps_cells else np.int64(b)) * table.histogram_size
 
 
 @inlined
@@ -63,7 +61,6 @@ def open_node(
     sums = scratch.sums
     number = frontier.number[at]
     n_rows = nodes.n_rows[number]
-    total = sums.total[at * sums.width : (at + 1) * sums.width]
     frontier.lower[at] = -np.inf
     frontier.upper[at] = np.inf
     frontier.is_ready[at] = False
@@ -71,11 +68,11 @@ def open_node(
         frontier.depth[at] < settings.max_depth
         and n_rows >= settings.min_samples_split
         and n_rows >= 2 * settings.min_samples_leaf
-        and hessian_of_cell(total, sums) >= 2.0 * sums.least_hessian
+        and hessian_of_cell(sums.total, at * sums.width, sums) >= 2.0 * sums.least_hessian
     )
     frontier.noise[at] = 0.0
     if frontier.is_open[at]:
-        frontier.noise[at] = noise_of_outputs(number, total, table, rows, nodes, scratch, settings)
+        frontier.noise[at] = noise_of_outputs(number, at, table, rows, nodes, scratch, settings)
     return frontier.is_open[at]
 
 
@@ -136,8 +133,7 @@ def open_root(
     frontier.depth[slot] = 0
     frontier.key[slot] = 1
     frontier.state[SMALL_CHILD] = -1
-    width = scratch.sums.width
-    sum_rows(np.int64(0), rows, nodes, scratch.sums, scratch.sums.total[slot * width : (slot + 1) * width])
+    sum_all_rows(np.int64(0), rows, nodes, scratch.sums, slot)
     return open_node(slot, table, rows, nodes, frontier, scratch, settings)
 
 
@@ -157,32 +153,24 @@ def search_part(
     slot = frontier.state[CURRENT_SLOT]
     small = frontier.state[SMALL_CHILD]
     is_root = small < 0
-    first, last = part_of(part, table, sums)
     if not is_root and sums.keeps_cells:  # the smaller child is summed first, the other follows
         b = small - frontier.first_child[slot]
         one = frontier.left_slot[slot] if b == 0 else frontier.right_slot[slot]
         other = frontier.right_slot[slot] if b == 0 else frontier.left_slot[slot]
-        summed = cells_of(one, b, table, frontier, scratch)
-        sum_cells(small, first, last, table, buffer, nodes, sums, summed)
-        subtract_cells(
-            first,
-            last,
-            table,
-            sums,
-            cells_of(slot, np.int64(0), table, frontier, scratch),
-            summed,
-            cells_of(other, np.int64(0), table, frontier, scratch),
-        )
+        size = table.histogram_size
+        sum_cells(small, part, table, buffer, nodes, sums, frontier.histogram, one * size)
+        subtract_cells(part, table, sums, frontier.histogram, slot * size, one * size, other * size)
     for b in range(1 if is_root else 2):
         at = slot
         if not is_root:
             at = frontier.left_slot[slot] if b == 0 else frontier.right_slot[slot]
         if not frontier.is_open[at]:
             continue
-        cells = cells_of(at, b, table, frontier, scratch)
+        cells = cells_of(at, b, table, scratch)
         if is_root or not sums.keeps_cells:
             number = frontier.number[at]
-            sum_cells(number, first, last, table, rows_of(number, source, buffer, nodes), nodes, sums, cells)
+            rows = rows_of(number, source, buffer, nodes)
+            sum_cells(number, part, table, rows, nodes, sums, frontier.histogram, cells)
         best = scratch.first if b == 0 else scratch.second
         scan_outputs(at, part, cells, table, frontier, best, scratch, settings)
 
@@ -245,7 +233,7 @@ def grow_vectors(
                 at = frontier.left_slot[slot] if b == 0 else frontier.right_slot[slot]
             if frontier.is_open[at]:
                 best = scratch.first if b == 0 else scratch.second
-                cells = cells_of(at, b, table, frontier, scratch)
+                cells = cells_of(at, b, table, scratch)
                 frontier.is_open[at] = choose_outputs(at, cells, table, frontier, best, scratch, settings)
         state[PHASE] = PICK
         if not is_root:

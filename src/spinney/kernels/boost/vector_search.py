@@ -38,7 +38,7 @@ from ..common.structs import (
 )
 from ..common.thresholds import last_below, place_threshold
 from .category_chance import square_of
-from .rows import EIGHT, FOUR, ONE, THREE, TWO, read_code
+from .rows import EIGHT, FOUR, ONE, read_code
 from .scan import NO_GAIN, gradient_of, hessian_of, plain_gain, sort_bins
 from .search import FEW_LEVELS, best_feature, is_allowed, keep_subset
 from .shards import column_of, runs_of
@@ -49,88 +49,114 @@ ROWS_TOGETHER = 512  # of which every feature is summed before the next ones: th
 # --- Sums -----------------------------------------------------------------------------------------------------
 
 
+@inlined
+def part_of(part: int, table: BoostTable, sums: VectorSums) -> tuple[int, int]:
+    """The features of a part: places in `table.used`."""
+    n_used = np.int64(len(table.used))
+    return n_used * part // sums.n_parts, n_used * (part + 1) // sums.n_parts
+
+
+@inlined
+def add_words(
+    rows: ByteRows,
+    lo: int,
+    hi: int,
+    column: Column,
+    addends: np.ndarray,
+    width: np.uint64,
+    histogram: np.ndarray,
+    first: int,
+) -> None:
+    """`add_cells` for cells of some width, a constant where this is inlined."""
+    codes = rows.codes
+    ids = rows.ids
+    stride = np.uint64(column.n_words) * EIGHT
+    place = np.uint64(column.place)
+    start = np.uint64(first)
+    is_wide = column.is_wide
+    for k in range(np.uint64(lo), np.uint64(hi)):
+        to = start + read_code(codes, k * stride + place, is_wide) * width
+        source = np.uint64(ids[k]) * width
+        for o in range(width):
+            histogram[to + o] += addends[source + o]
+
+
 @kernel
 def add_cells(
     rows: ByteRows, lo: int, hi: int, column: Column, sums: VectorSums, histogram: np.ndarray, first: int
 ) -> None:
-    """Add rows lo .. hi to the cells of a feature, which begin at `first`."""
-    codes = rows.codes
-    ids = rows.ids
-    addends = sums.rows
-    width = np.uint64(sums.width)
-    stride = np.uint64(column.n_words) * EIGHT
-    place = np.uint64(column.place)
-    start = np.uint64(first)
-    for k in range(np.uint64(lo), np.uint64(hi)):
-        to = start + read_code(codes, k * stride + place, column.is_wide) * width
-        source = np.uint64(ids[k]) * width
-        for o in range(np.uint64(0), width, FOUR):  # read all, then write: the compiler makes one vector of the four
-            a = addends[source + o] + histogram[to + o]
-            b = addends[source + o + ONE] + histogram[to + o + ONE]
-            c = addends[source + o + TWO] + histogram[to + o + TWO]
-            d = addends[source + o + THREE] + histogram[to + o + THREE]
-            histogram[to + o] = a
-            histogram[to + o + ONE] = b
-            histogram[to + o + TWO] = c
-            histogram[to + o + THREE] = d
+    """Add rows lo .. hi to the cells of a feature, which begin at `first`.
+
+    Cells of few words are constants where the loop is compiled: two to seven outputs take a third less.
+    """
+    if sums.width == 4:
+        add_words(rows, lo, hi, column, sums.rows, FOUR, histogram, first)
+    elif sums.width == 8:
+        add_words(rows, lo, hi, column, sums.rows, EIGHT, histogram, first)
+    else:
+        add_words(rows, lo, hi, column, sums.rows, np.uint64(sums.width), histogram, first)
 
 
 @inlined
 def sum_cells(
     node: int,
-    first: int,
-    last: int,  # features of the tree to be summed: places in `table.used`
+    part: int,  # of the features
     table: BoostTable,
     rows: ByteRows,
     nodes: BoostNodes,
     sums: VectorSums,
-    to: np.ndarray,  # (histogram_size,) int64, written for these features
+    histogram: np.ndarray,
+    to: int,  # where the cells of the node begin, which are written
 ) -> None:
-    """Sum the rows of a node in cells."""
+    """Sum the rows of a node in the cells of some features."""
+    first, last = part_of(part, table, sums)
     for f in range(first, last):
         feature = table.used[f]
-        start = np.uint64(table.histogram_start[feature] * sums.width)
+        start = np.uint64(to + table.histogram_start[feature] * sums.width)
         for k in range(start, start + np.uint64((table.features[N_CODES, feature] + 1) * sums.width)):
-            to[k] = 0
+            histogram[k] = 0
     runs = runs_of(np.int64(0), node, rows, nodes)
     for begin in range(runs.lo, runs.hi, ROWS_TOGETHER):
         end = min(begin + ROWS_TOGETHER, runs.hi)
         for f in range(first, last):
             feature = table.used[f]
-            add_cells(
-                rows, begin, end, column_of(feature, table), sums, to, table.histogram_start[feature] * sums.width
-            )
+            at = to + table.histogram_start[feature] * sums.width
+            add_cells(rows, begin, end, column_of(feature, table), sums, histogram, at)
 
 
 @inlined
 def subtract_cells(
-    first: int, last: int, table: BoostTable, sums: VectorSums, whole: np.ndarray, part: np.ndarray, to: np.ndarray
+    part: int, table: BoostTable, sums: VectorSums, histogram: np.ndarray, whole: int, less: int, to: int
 ) -> None:
-    """Write the cells of some features: those of the whole less those of a part."""
+    """Write the cells of some features at `to`: those at `whole` less those at `less`."""
+    first, last = part_of(part, table, sums)
+    minuend, subtrahend, result = np.uint64(whole), np.uint64(less), np.uint64(to)
     for f in range(first, last):
         feature = table.used[f]
         start = np.uint64(table.histogram_start[feature] * sums.width)
         for k in range(start, start + np.uint64((table.features[N_CODES, feature] + 1) * sums.width)):
-            to[k] = whole[k] - part[k]
+            histogram[result + k] = histogram[minuend + k] - histogram[subtrahend + k]
 
 
 @kernel
-def sum_rows(node: int, rows: ByteRows, nodes: BoostNodes, sums: VectorSums, total: np.ndarray) -> None:
-    """Sum all rows of a node in one cell, which is written."""
+def sum_all_rows(node: int, rows: ByteRows, nodes: BoostNodes, sums: VectorSums, slot: int) -> None:
+    """Write the cell of all rows of a node to its slot."""
+    total = sums.total
     width = np.uint64(sums.width)
+    at = np.uint64(slot) * width
     for o in range(width):
-        total[o] = 0
+        total[at + o] = 0
     runs = runs_of(np.int64(0), node, rows, nodes)
     for k in range(runs.lo, runs.hi):
         source = np.uint64(rows.ids[k]) * width
         for o in range(width):
-            total[o] += sums.rows[source + o]
+            total[at + o] += sums.rows[source + o]
 
 
 @kernel
 def noise_of_outputs(
     node: int,
-    total: np.ndarray,  # (width,) int64: the cell of all rows of the node
+    slot: int,
     table: BoostTable,
     rows: ByteRows,
     nodes: BoostNodes,
@@ -157,7 +183,7 @@ def noise_of_outputs(
             squares[o] += square_of(sums.rows[row * sums.width + o], weight)
     noise = 0.0
     for o in range(n_outputs):
-        h = np.float64(hessian_of(total[o])) * sums.hessian_unit[o]
+        h = np.float64(hessian_of(sums.total[slot * sums.width + o])) * sums.hessian_unit[o]
         noise += 0.5 * settings.cat_penalty * np.float64(squares[o]) * sums.square_unit[o] / h
     return noise
 
@@ -178,22 +204,23 @@ def score_of_sums(g: float, h: float, settings: BoostSettings) -> float:
 
 
 @kernel
-def score_of_cell(cell: np.ndarray, sums: VectorSums, settings: BoostSettings) -> float:
-    """The same of a cell, summed over the outputs."""
+def score_of_node(slot: int, sums: VectorSums, settings: BoostSettings) -> float:
+    """The same of an open node, summed over the outputs."""
     score = 0.0
     for o in range(len(sums.gradient_unit)):
-        g = np.float64(gradient_of(cell[o])) * sums.gradient_unit[o]
-        h = np.float64(hessian_of(cell[o])) * sums.hessian_unit[o]
+        packed = sums.total[slot * sums.width + o]
+        g = np.float64(gradient_of(packed)) * sums.gradient_unit[o]
+        h = np.float64(hessian_of(packed)) * sums.hessian_unit[o]
         score += score_of_sums(g, h, settings)
     return score
 
 
 @inlined
-def hessian_of_cell(cell: np.ndarray, sums: VectorSums) -> float:
-    """Sum of the hessians of all outputs."""
+def hessian_of_cell(cells: np.ndarray, at: int, sums: VectorSums) -> float:
+    """Sum of the hessians of all outputs in the cell that begins at a place."""
     held = 0.0
     for o in range(len(sums.hessian_unit)):
-        held += np.float64(hessian_of(cell[o])) * sums.hessian_unit[o]
+        held += np.float64(hessian_of(cells[at + o])) * sums.hessian_unit[o]
     return held
 
 
@@ -201,24 +228,26 @@ def hessian_of_cell(cell: np.ndarray, sums: VectorSums) -> float:
 
 
 @kernel
-def list_cells(cells: np.ndarray, n_codes: int, sums: VectorSums, bins: np.ndarray) -> int:
-    """List the codes of a feature that rows have, ascending; return how many. cells: from its missing ones on."""
+def list_cells(histogram: np.ndarray, at: int, n_codes: int, sums: VectorSums, bins: np.ndarray) -> int:
+    """List the codes of a feature that rows have, ascending; return how many. at: where its cells begin."""
     width = np.uint64(sums.width)
-    at = np.uint64(len(sums.gradient_unit))
+    counts = np.uint64(at + len(sums.gradient_unit))
     n = np.uint64(0)
     for code in range(ONE, np.uint64(n_codes) + ONE):
         bins[BIN_CODE, n] = code
-        n += np.uint64(cells[code * width + at] != 0)
+        n += np.uint64(histogram[counts + code * width] != 0)
     return np.int64(n)
 
 
 @kernel
-def order_cells(o: int, n: int, cells: np.ndarray, scratch: VectorScratch, settings: BoostSettings) -> None:
+def order_cells(
+    o: int, n: int, histogram: np.ndarray, at: int, scratch: VectorScratch, settings: BoostSettings
+) -> None:
     """Put n listed levels of a category in the order of output o."""
     plain = scratch.plain
     sums = scratch.sums
     for k in range(n):
-        packed = cells[plain.bins[BIN_CODE, k] * sums.width + o]
+        packed = histogram[at + plain.bins[BIN_CODE, k] * sums.width + o]
         h = np.float64(hessian_of(packed)) * sums.hessian_unit[o]
         g = np.float64(gradient_of(packed)) * sums.gradient_unit[o]
         plain.scores[k] = g / (h + settings.cat_smooth)
@@ -227,21 +256,22 @@ def order_cells(o: int, n: int, cells: np.ndarray, scratch: VectorScratch, setti
 
 @kernel
 def chance_of_cells(
-    n: int, noise: float, cells: np.ndarray, total: np.ndarray, bins: np.ndarray, sums: VectorSums
+    n: int, noise: float, histogram: np.ndarray, at: int, slot: int, bins: np.ndarray, sums: VectorSums
 ) -> Chance:
     """What the listed levels of a category gain by chance; the hessians of all outputs are what a weight is."""
     if noise == 0.0:
         return no_chance()
     roots = 0.0
     for k in range(n):
-        at = bins[BIN_CODE, k] * sums.width
-        roots += np.sqrt(hessian_of_cell(cells[at : at + sums.width], sums))
-    information = hessian_of_cell(total, sums) / np.float64(len(sums.hessian_unit)) / np.float64(n)
+        roots += np.sqrt(hessian_of_cell(histogram, at + bins[BIN_CODE, k] * sums.width, sums))
+    information = hessian_of_cell(sums.total, slot * sums.width, sums) / np.float64(len(sums.hessian_unit)) / np.float64(n)
     return Chance(noise, roots, few_rows(information), 0.0, 0.0)
 
 
 @kernel
-def add_tile(begin: int, n: int, cells: np.ndarray, scratch: VectorScratch, has_roots: bool) -> None:
+def add_tile(
+    begin: int, n: int, histogram: np.ndarray, first: int, scratch: VectorScratch, has_roots: bool
+) -> None:
     """Move n listed cells from `begin` on to branch 0, one by one, and note its sums after each."""
     sums = scratch.sums
     scan = scratch.scan
@@ -249,49 +279,51 @@ def add_tile(begin: int, n: int, cells: np.ndarray, scratch: VectorScratch, has_
     bins = scratch.plain.bins
     n_outputs = len(sums.gradient_unit)
     for k in range(n):
-        at = np.uint64(bins[BIN_CODE, begin + k] * sums.width)
+        at = np.uint64(first + bins[BIN_CODE, begin + k] * sums.width)
         for o in range(np.uint64(sums.width)):
-            left[o] += cells[at + o]
+            left[o] += histogram[at + o]
         for o in range(n_outputs):
             scan.gradient[o, k] = np.float64(gradient_of(left[o])) * sums.gradient_unit[o]
             scan.hessian[o, k] = np.float64(hessian_of(left[o])) * sums.hessian_unit[o]
         scan.n_rows[k] = left[n_outputs]
         scan.weight[k] = left[n_outputs + 1] if sums.has_weight else np.int64(0)
         if has_roots:
-            scan.root[0] += np.sqrt(hessian_of_cell(cells[at : at + np.uint64(sums.width)], sums))
+            scan.root[0] += np.sqrt(hessian_of_cell(histogram, np.int64(at), sums))
             scan.roots[k] = scan.root[0]
 
 
 @kernel
 def judge_tile(
-    n: int, side: int, total: np.ndarray, cells: np.ndarray, scratch: VectorScratch, settings: BoostSettings
+    n: int, side: int, slot: int, histogram: np.ndarray, at: int, scratch: VectorScratch, settings: BoostSettings
 ) -> None:
     """Write twice the scores of the branches of n cuts, and the hessians on their left; side 1: with missing values."""
     sums = scratch.sums
     scan = scratch.scan
     gain = scan.gain
     held = scan.held
+    gradient = scan.gradient
+    hessian = scan.hessian
     end = np.uint64(n)
     reg_lambda = settings.reg_lambda
     for k in range(end):
         gain[k] = 0.0
         held[k] = 0.0
     for o in range(len(sums.gradient_unit)):
-        g_all = np.float64(gradient_of(total[o])) * sums.gradient_unit[o]
-        h_all = np.float64(hessian_of(total[o])) * sums.hessian_unit[o]
-        g_more = np.float64(gradient_of(cells[o] * side)) * sums.gradient_unit[o]
-        h_more = np.float64(hessian_of(cells[o] * side)) * sums.hessian_unit[o]
-        gradient = scan.gradient[o]
-        hessian = scan.hessian[o]
+        total = sums.total[slot * sums.width + o]
+        missing = histogram[at + o] * side
+        g_all = np.float64(gradient_of(total)) * sums.gradient_unit[o]
+        h_all = np.float64(hessian_of(total)) * sums.hessian_unit[o]
+        g_more = np.float64(gradient_of(missing)) * sums.gradient_unit[o]
+        h_more = np.float64(hessian_of(missing)) * sums.hessian_unit[o]
         if settings.is_plain:
             for k in range(end):
-                h = hessian[k] + h_more
-                gain[k] += plain_gain(gradient[k] + g_more, h, g_all, h_all, reg_lambda)
+                h = hessian[o, k] + h_more
+                gain[k] += plain_gain(gradient[o, k] + g_more, h, g_all, h_all, reg_lambda)
                 held[k] += h
         else:
             for k in range(end):
-                g = gradient[k] + g_more
-                h = hessian[k] + h_more
+                g = gradient[o, k] + g_more
+                h = hessian[o, k] + h_more
                 score = score_of_sums(g, h, settings) + score_of_sums(g_all - g, h_all - h, settings)
                 gain[k] += 2.0 * score
                 held[k] += h
@@ -302,8 +334,9 @@ def scan_cells(
     n: int,  # cells that are listed, in the order they are cut in
     most: int,  # of them in the smaller branch
     chance: Chance,
-    total: np.ndarray,
-    cells: np.ndarray,
+    slot: int,
+    histogram: np.ndarray,
+    at: int,  # where the cells of the feature begin
     scratch: VectorScratch,
     settings: BoostSettings,
 ) -> BoostCut:
@@ -315,11 +348,12 @@ def scan_cells(
     for o in range(sums.width):
         scan.left[o] = 0
     scan.root[0] = 0.0
-    n_all = total[n_outputs]
-    n_missing = cells[n_outputs]
-    w_all = total[n_outputs + 1] if sums.has_weight else np.int64(0)
-    w_missing = cells[n_outputs + 1] if sums.has_weight else np.int64(0)
-    held_all = hessian_of_cell(total, sums)
+    of_node = slot * sums.width + n_outputs
+    n_all = sums.total[of_node]
+    n_missing = histogram[at + n_outputs]
+    w_all = sums.total[of_node + 1] if sums.has_weight else np.int64(0)
+    w_missing = histogram[at + n_outputs + 1] if sums.has_weight else np.int64(0)
+    held_all = hessian_of_cell(sums.total, slot * sums.width, sums)
     best = scan.best
     cut = scan.cut
     for side in range(2):
@@ -327,9 +361,9 @@ def scan_cells(
         cut[side] = -1
     for begin in range(0, n, tile):
         size = min(np.int64(tile), n - begin)
-        add_tile(begin, size, cells, scratch, chance.noise > 0.0)
+        add_tile(begin, size, histogram, at, scratch, chance.noise > 0.0)
         for side in range(2 if n_missing > 0 else 1):
-            judge_tile(size, side, total, cells, scratch, settings)
+            judge_tile(size, side, slot, histogram, at, scratch, settings)
             for k in range(size):
                 n_left = scan.n_rows[k] + n_missing * side
                 w_left = scan.weight[k] + w_missing * side
@@ -357,12 +391,12 @@ def scan_cells(
 
 @inlined
 def scan_numbers(
-    n_codes: int, total: np.ndarray, cells: np.ndarray, scratch: VectorScratch, settings: BoostSettings
+    n_codes: int, slot: int, histogram: np.ndarray, at: int, scratch: VectorScratch, settings: BoostSettings
 ) -> BoostCut:
     """Best cut of a number, in codes."""
     bins = scratch.plain.bins
-    n = list_cells(cells, n_codes, scratch.sums, bins)
-    found = scan_cells(n, n, no_chance(), total, cells, scratch, settings)
+    n = list_cells(histogram, at, n_codes, scratch.sums, bins)
+    found = scan_cells(n, n, no_chance(), slot, histogram, at, scratch, settings)
     if found.cut < 0:
         return found
     following = bins[BIN_CODE, found.following] if found.following >= 0 else np.int64(-1)
@@ -371,17 +405,23 @@ def scan_numbers(
 
 @inlined
 def scan_levels(
-    n_codes: int, noise: float, total: np.ndarray, cells: np.ndarray, scratch: VectorScratch, settings: BoostSettings
+    n_codes: int,
+    noise: float,
+    slot: int,
+    histogram: np.ndarray,
+    at: int,
+    scratch: VectorScratch,
+    settings: BoostSettings,
 ) -> BoostCut:
     """Best cut of a category, in levels in the order of an output, whose number takes the place of the sums."""
     bins = scratch.plain.bins
-    n = list_cells(cells, n_codes, scratch.sums, bins)
+    n = list_cells(histogram, at, n_codes, scratch.sums, bins)
     most = settings.max_cat_threshold if n > FEW_LEVELS else n
-    chance = chance_of_cells(n, noise, cells, total, bins, scratch.sums)
+    chance = chance_of_cells(n, noise, histogram, at, slot, bins, scratch.sums)
     best = BoostCut(NO_GAIN, np.int64(-1), np.int64(-1), np.int64(-1), np.int64(0))
     for o in range(len(scratch.sums.gradient_unit)):
-        order_cells(o, n, cells, scratch, settings)
-        found = scan_cells(n, most, chance, total, cells, scratch, settings)
+        order_cells(o, n, histogram, at, scratch, settings)
+        found = scan_cells(n, most, chance, slot, histogram, at, scratch, settings)
         if found.gain > best.gain:
             best = BoostCut(found.gain, found.cut, np.int64(-1), found.missing, np.int64(o))
     return best
@@ -391,17 +431,10 @@ def scan_levels(
 
 
 @inlined
-def part_of(part: int, table: BoostTable, sums: VectorSums) -> tuple[int, int]:
-    """The features of a part: places in `table.used`."""
-    n_used = np.int64(len(table.used))
-    return n_used * part // sums.n_parts, n_used * (part + 1) // sums.n_parts
-
-
-@inlined
 def scan_outputs(
     slot: int,
     part: int,  # of the features
-    cells: np.ndarray,  # (histogram_size,) int64: those of the node
+    cells: int,  # where those of the node begin
     table: BoostTable,
     frontier: BoostFrontier,
     best: BestCuts,
@@ -412,7 +445,6 @@ def scan_outputs(
     first, last = part_of(part, table, scratch.sums)
     used = table.used
     width = scratch.sums.width
-    total = scratch.sums.total[slot * width : (slot + 1) * width]
     key = fold(np.uint64(settings.seed), np.uint64(frontier.key[slot]))
     n_left = np.int64(len(used))
     n_open = np.int64(settings.n_try)
@@ -427,11 +459,11 @@ def scan_outputs(
         if not is_drawn or not is_allowed(feature, slot, table, frontier):
             continue
         n_codes = table.features[N_CODES, feature]
-        mine = cells[table.histogram_start[feature] * width :]
+        at = cells + table.histogram_start[feature] * width
         if table.features[IS_CATEGORICAL, feature] != 0:
-            found = scan_levels(n_codes, frontier.noise[slot], total, mine, scratch, settings)
+            found = scan_levels(n_codes, frontier.noise[slot], slot, frontier.histogram, at, scratch, settings)
         else:
-            found = scan_numbers(n_codes, total, mine, scratch, settings)
+            found = scan_numbers(n_codes, slot, frontier.histogram, at, scratch, settings)
         best.gain[f] = found.gain
         best.cut[f] = found.cut
         best.following[f] = found.following
@@ -440,16 +472,17 @@ def scan_outputs(
 
 
 @inlined
-def add_to_left(code: int, cells: np.ndarray, left: np.ndarray, width: int) -> None:
-    """Add a cell to the sums of branch 0."""
+def add_to_left(code: int, slot: int, histogram: np.ndarray, at: int, sums: VectorSums) -> None:
+    """Add the cell of a code to that of branch 0; at: where the cells of the feature begin."""
+    width = sums.width
     for o in range(width):
-        left[o] += cells[code * width + o]
+        sums.left[slot * width + o] += histogram[at + code * width + o]
 
 
 @inlined
 def choose_outputs(
     slot: int,
-    cells: np.ndarray,
+    cells: int,  # where those of the node begin
     table: BoostTable,
     frontier: BoostFrontier,
     best: BestCuts,
@@ -459,9 +492,8 @@ def choose_outputs(
     """Note the best test of an open node in its slot, with the sums of branch 0; whether one has enough gain."""
     sums = scratch.sums
     width = sums.width
-    total = sums.total[slot * width : (slot + 1) * width]
-    left = sums.left[slot * width : (slot + 1) * width]
-    own = score_of_cell(total, sums, settings)
+    histogram = frontier.histogram
+    own = score_of_node(slot, sums, settings)
     f = best_feature(own, table, best, settings)
     if f < 0:
         return False
@@ -469,25 +501,25 @@ def choose_outputs(
     feature = table.used[f]
     n_codes = features[N_CODES, feature]
     is_category = features[IS_CATEGORICAL, feature] != 0
-    mine = cells[table.histogram_start[feature] * width :]
+    at = cells + table.histogram_start[feature] * width
     cut = best.cut[f]
     n = np.int64(0)
     for o in range(width):
-        left[o] = 0
+        sums.left[slot * width + o] = 0
     if best.missing[f] == 0:
-        add_to_left(np.int64(0), mine, left, width)
+        add_to_left(np.int64(0), slot, histogram, at, sums)
     if is_category:
-        n = list_cells(mine, n_codes, sums, scratch.plain.bins)
-        order_cells(best.left[f], n, mine, scratch, settings)
+        n = list_cells(histogram, at, n_codes, sums, scratch.plain.bins)
+        order_cells(best.left[f], n, histogram, at, scratch, settings)
         for k in range(cut + 1):
-            add_to_left(scratch.plain.bins[BIN_CODE, k], mine, left, width)
+            add_to_left(scratch.plain.bins[BIN_CODE, k], slot, histogram, at, sums)
     else:
         for code in range(1, cut + 1):
-            add_to_left(np.int64(code), mine, left, width)
+            add_to_left(np.int64(code), slot, histogram, at, sums)
     missing = best.missing[f]
     if missing < 0:
-        held = hessian_of_cell(left, sums)
-        missing = np.int64(hessian_of_cell(total, sums) - held > held)
+        held = hessian_of_cell(sums.left, slot * width, sums)
+        missing = np.int64(hessian_of_cell(sums.total, slot * width, sums) - held > held)
     frontier.feature[slot] = feature
     frontier.missing[slot] = missing
     frontier.cut[slot] = cut
