@@ -47,7 +47,9 @@ def derivatives_of(engine, raw):
     if engine.loss.n_classes:
         loss = nb.Loss("log_loss", n_classes=engine.loss.n_classes, hessian_factor=engine.loss.parameter)
         return [loss.gradients(y, scores) for y, scores in zip(engine.y, raw.T.tolist(), strict=True)]
-    return [[(f - y, 1.0) for f, y in zip(scores, row, strict=True)] for scores, row in zip(raw.T, engine.y, strict=True)]
+    return [
+        [(f - y, 1.0) for f, y in zip(scores, row, strict=True)] for scores, row in zip(raw.T, engine.y, strict=True)
+    ]
 
 
 def check_rounds(case, targets=None, n_rounds=2):
@@ -130,7 +132,10 @@ def cases(draw):
         return replace(case, monotone=None, offsets=None), None
     n = len(case.y)
     small = st.lists(st.integers(-4, 4).map(float), min_size=n, max_size=n)
-    targets = [case.y if case.loss == "squared_error" else draw(small), *(draw(small) for _ in range(draw(st.integers(0, 2))))]
+    targets = [
+        case.y if case.loss == "squared_error" else draw(small),
+        *(draw(small) for _ in range(draw(st.integers(0, 2)))),
+    ]
     case = replace(case, monotone=None, offsets=None, loss="squared_error", n_classes=0)
     return case, [list(row) for row in zip(*targets, strict=True)]
 
@@ -151,7 +156,13 @@ def draw_targets(case, n_outputs=3):
 @pytest.mark.parametrize("loss", ["squared_error", "softmax"])
 def test_rounds_of_a_larger_table(loss):
     """Wide columns, which take two bytes, more cuts than are judged at once, more levels than a word has bits."""
-    params = {"max_leaf_nodes": 8, "min_samples_leaf": 3, "min_child_weight": 1e-3, "reg_lambda": 0.5, "cat_penalty": 1.0}
+    params = {
+        "max_leaf_nodes": 8,
+        "min_samples_leaf": 3,
+        "min_child_weight": 1e-3,
+        "reg_lambda": 0.5,
+        "cat_penalty": 1.0,
+    }
     case = single.draw_case(loss, 200, params=params)
     assert check_rounds(case, None if case.n_classes else draw_targets(case)) >= 10
 

@@ -26,7 +26,9 @@ LINKS = {  # name: raw scores of a row (0: one for each class), classes (0: numb
 
 
 def respond(link: str, raw: Floats, exponent: int = 0) -> Floats:
-    """Numbers (n_rows,), quantiles or outputs (n_rows, n_raw), probabilities (n_rows, n_classes), of raw (n_raw, n_rows).
+    """Numbers (n_rows,), quantiles or outputs (n_rows, n_raw), or probabilities (n_rows, n_classes).
+
+    Raw scores are (n_raw, n_rows).
 
     Quantiles of a row are put in order: scores of several levels, each learnt by itself, may cross, and in order they
     are nowhere farther from the true ones (Chernozhukov, Fernandez-Val and Galichon 2010).

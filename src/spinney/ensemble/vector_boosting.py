@@ -45,9 +45,7 @@ class VectorBoosting(Boosting):
         super().__init__(rows, loss, params, kernels, n_workers, **options)
         n_rows = len(rows.y)
         weight, is_whole = self.gradients.weight, self.gradients.is_whole
-        self.derivatives = [
-            Gradients(np.empty(n_rows), np.empty(n_rows), weight, is_whole) for _ in range(loss.n_raw)
-        ]
+        self.derivatives = [Gradients(np.empty(n_rows), np.empty(n_rows), weight, is_whole) for _ in range(loss.n_raw)]
         self.ones = np.ones(n_rows) if self.is_flat else None
 
     def make_growth(self, bins: Bins, constraints: Constraints) -> VectorGrowth:
@@ -71,6 +69,7 @@ class VectorBoosting(Boosting):
 
     def number_of_tree(self, k: int) -> int:
         """What the tree of a round draws, beside the bag, comes from the seed and this."""
+        del k
         return self.number
 
     def grow_trees(self, bag: NDArray[np.int32] | None, control: NDArray[np.int64]) -> None:
@@ -94,8 +93,12 @@ class VectorBoosting(Boosting):
                 )
             )
         values = self.settle_outputs(n_nodes, sizes)
-        for k in range(n_raw):
-            self.share(lambda lo, hi, k=k: kernels.add_values(growth.leaf, values[k], lo, hi, self.raw, k))
+
+        def add(lo: int, hi: int) -> None:
+            for k in range(n_raw):
+                kernels.add_values(growth.leaf, values[k], lo, hi, self.raw, k)
+
+        self.share(add)
 
     def pack_output(self, k: int, units: Any, key: int) -> None:
         """Write the packed sums of raw score k to the cells of all rows."""

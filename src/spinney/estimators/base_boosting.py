@@ -34,6 +34,7 @@ from spinney.estimators.boosting_data import BoostingData, find_exponent, modera
 from spinney.estimators.boosting_parts import (
     add_rounds_of,
     check_callbacks,
+    compare_outputs,
     find_difference,
     join_curves,
     make_fitted_boosting,
@@ -511,9 +512,7 @@ class BaseGradientBoosting(Estimator[FittedBoosting]):
         try:
             columns = open_x(self, given.X, is_fit=False)
             y = self._read_evaluated_target(given.y, columns.n_rows)
-            if y.shape[1:] != data.y.shape[1:]:
-                n, m = (each.shape[1] if each.ndim == 2 else 1 for each in (y, data.y))
-                raise ValueError(f"y has {n} columns here, and {m} in the rows to learn from: give the same outputs")
+            compare_outputs(y, data.y)
             data.loss.check(np.append(y, 1.0))  # which no loss refuses: all counts of these rows may be 0
         except ValueError as error:
             raise ValueError(f"{given.place}: {error}") from error

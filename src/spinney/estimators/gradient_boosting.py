@@ -456,7 +456,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
 
 
 class GradientBoostingRegressor(BoostedNumbers, BaseGradientBoosting):
-    """Gradient boosting for numbers, one or several for each row: trees one after the other, each on the derivatives so far.
+    """Gradient boosting for numbers, one or several a row: trees in turn, each on the derivatives of the loss so far.
 
     Parameters
     ----------

@@ -172,10 +172,9 @@ def find_boosting_fault(fitted: FittedBoosting) -> str | None:
         return f"seed={fitted.seed}, max_features={fitted.max_features} are out of range"
     if not (set(fitted.hashes) >= HASHED and all(isinstance(text, str) for text in fitted.hashes.values())):
         return f"the hashes of the training data are those of {sorted(map(str, fitted.hashes))}"
-    if fitted.loss.n_raw != fitted.n_raw:
-        return f"a loss of {fitted.loss.n_raw} raw scores began with {fitted.n_raw}"
-    if fitted.forest.answers is not None and fitted.forest.n_outputs != fitted.n_raw:
-        return f"leaves hold {fitted.forest.n_outputs} numbers for {fitted.n_raw} raw scores"
+    n_held = fitted.n_raw if fitted.forest.answers is None else fitted.forest.n_outputs
+    if not fitted.loss.n_raw == n_held == fitted.n_raw:
+        return f"a loss of {fitted.loss.n_raw} raw scores, {n_held} of them in leaves, began with {fitted.n_raw}"
     return find_curve_fault(fitted) or find_factor_fault(fitted) or find_chosen_fault(fitted.chosen)
 
 

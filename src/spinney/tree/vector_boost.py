@@ -1,4 +1,4 @@
-"""Grow boosted trees of several outputs, whose leaves hold a number for each: memory, units, and the calls of the driver."""
+"""Grow boosted trees whose leaves hold a number for each of several outputs: memory, units, the calls of the driver."""
 
 from __future__ import annotations
 
@@ -83,7 +83,8 @@ class VectorGrowth(BoostGrowth):
             VectorScratch(
                 self.scratch[0] if part == 0 else make_boost_scratch(n_codes, n_features),
                 make_vector_scan(n_outputs, self.width),
-                *best,
+                best[0],
+                best[1],
                 sums,
             )
             for part in range(n_parts)

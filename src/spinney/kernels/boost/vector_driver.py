@@ -34,8 +34,8 @@ from .vector_search import (
     noise_of_outputs,
     scan_outputs,
     subtract_cells,
-    sum_cells,
     sum_all_rows,
+    sum_cells,
 )
 
 ONE = np.uint64(1)

@@ -264,14 +264,14 @@ def chance_of_cells(
     roots = 0.0
     for k in range(n):
         roots += np.sqrt(hessian_of_cell(histogram, at + bins[BIN_CODE, k] * sums.width, sums))
-    information = hessian_of_cell(sums.total, slot * sums.width, sums) / np.float64(len(sums.hessian_unit)) / np.float64(n)
+    information = (
+        hessian_of_cell(sums.total, slot * sums.width, sums) / np.float64(len(sums.hessian_unit)) / np.float64(n)
+    )
     return Chance(noise, roots, few_rows(information), 0.0, 0.0)
 
 
 @kernel
-def add_tile(
-    begin: int, n: int, histogram: np.ndarray, first: int, scratch: VectorScratch, has_roots: bool
-) -> None:
+def add_tile(begin: int, n: int, histogram: np.ndarray, first: int, scratch: VectorScratch, has_roots: bool) -> None:
     """Move n listed cells from `begin` on to branch 0, one by one, and note its sums after each."""
     sums = scratch.sums
     scan = scratch.scan
@@ -360,7 +360,7 @@ def scan_cells(
         best[side] = NO_GAIN
         cut[side] = -1
     for begin in range(0, n, tile):
-        size = min(np.int64(tile), n - begin)
+        size = min(tile, n - begin)
         add_tile(begin, size, histogram, at, scratch, chance.noise > 0.0)
         for side in range(2 if n_missing > 0 else 1):
             judge_tile(size, side, slot, histogram, at, scratch, settings)
