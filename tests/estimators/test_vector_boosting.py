@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 from sklearn.metrics import log_loss, r2_score
 from sklearn.utils.estimator_checks import check_regressor_multioutput
 
+import plain_reader
 import spinney
 from spinney import GradientBoostingClassifier, GradientBoostingRegressor
 
@@ -47,8 +48,8 @@ def classes_of(Y, n_classes=4):
 
 OPTIONS = [
     {}, {"reg_alpha": 0.5}, {"min_weight_fraction_leaf": 0.1}, {"max_leaf_nodes": None, "max_depth": 3},
-    {"subsample": 0.6}, {"max_features": 2}, {"max_features_per_tree": 2}, {"pruning": "post"}, {"newton": False}, {"max_bins": None},
-    {"min_child_weight": 9.0}, {"interaction_cst": "no_interactions"}, {"sampling": "gradient", "subsample": 0.5},
+    {"subsample": 0.6}, {"max_features": 2}, {"max_features_per_tree": 2}, {"pruning": "post"}, {"newton": False},
+    {"max_bins": None}, {"min_child_weight": 9.0}, {"interaction_cst": "no_interactions"}, {"sampling": "gradient", "subsample": 0.5},
     {"max_bins": 4, "cat_penalty": 0.0, "cat_smooth": 1.0}, {"max_cat_threshold": 1},
 ]  # fmt: skip
 
@@ -232,6 +233,9 @@ def test_files_pickles_and_predictors(is_class, tmp_path):
     ):
         np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(predictor(values[5]), expected[5])
+    plain = plain_reader.read(tmp_path / "m.spn")["predictor"]
+    said = [plain_reader.answer(plain, row) for row in values[:20].tolist()]
+    np.testing.assert_allclose(said, expected[:20], rtol=1e-12)
     assert predictor.n_numbers == (1 if is_class else 3)
     assert predictor.predict_trees(X).shape == (6, len(X), expected.shape[1])
     np.testing.assert_array_equal(predictor.feature_importances, model.feature_importances_)
