@@ -44,6 +44,11 @@ def begin_raw(start: NDArray[np.float64], n_rows: int, offset: NDArray[np.float6
     return raw
 
 
+def count_raw(forest: Forest) -> int:
+    """Raw scores that a leaf holds; 0 where its numbers are shares of classes."""
+    return 1 if forest.answers is None else forest.answers.shape[1] * (forest.widths is None)
+
+
 def trees_per_round(forest: Forest, n_raw: int) -> int:
     """Trees of a round: one for each raw score, or one whose leaves hold a number for each."""
     return n_raw if forest.answers is None else 1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.model.boosted_scores import sum_gains, trees_per_round
+from spinney.model.boosted_scores import count_raw, sum_gains, trees_per_round
 from spinney.model.fitted_forest import find_forest_fault
 from spinney.model.predictors import RoundPredictor
 
@@ -172,7 +172,7 @@ def find_boosting_fault(fitted: FittedBoosting) -> str | None:
         return f"seed={fitted.seed}, max_features={fitted.max_features} are out of range"
     if not (set(fitted.hashes) >= HASHED and all(isinstance(text, str) for text in fitted.hashes.values())):
         return f"the hashes of the training data are those of {sorted(map(str, fitted.hashes))}"
-    n_held = fitted.n_raw if fitted.forest.answers is None else fitted.forest.n_outputs
+    n_held = fitted.n_raw if fitted.forest.answers is None else count_raw(fitted.forest)
     if not fitted.loss.n_raw == n_held == fitted.n_raw:
         return f"a loss of {fitted.loss.n_raw} raw scores, {n_held} of them in leaves, began with {fitted.n_raw}"
     return find_curve_fault(fitted) or find_factor_fault(fitted) or find_chosen_fault(fitted.chosen)

@@ -13,7 +13,7 @@ from spinney._cached import once
 from spinney._threads import check_jobs
 from spinney.ensemble.links import ANY, LINKS, choose_class, respond, respond_one, two_shares
 from spinney.model.base_predictor import Predictor
-from spinney.model.boosted_scores import add_rounds, begin_raw, sum_gains, trees_per_round
+from spinney.model.boosted_scores import add_rounds, begin_raw, count_raw, sum_gains, trees_per_round
 from spinney.model.forest_votes import lower_values, mean_answers, run_blocks, sum_votes, tree_predictions
 from spinney.model.packed_forest import pack_shares, pack_values
 from spinney.model.weighted_votes import (
@@ -102,8 +102,8 @@ class TreePredictor(Predictor):
 
     @property
     def n_numbers(self) -> int:
-        """Outputs."""
-        return self.tree.n_outputs
+        """Outputs; of classes the shares of all of them."""
+        return 1 if self.tree.answers is None else self.tree.answers.shape[1]
 
     def choose(self, values: Values, n_jobs: int | None = None) -> NDArray[np.intp]:
         """Code of the most frequent class of the leaf."""
@@ -187,8 +187,8 @@ class VotePredictor(Predictor):
 
     @property
     def n_numbers(self) -> int:
-        """Outputs."""
-        return self.forest.n_outputs
+        """Outputs; of classes the shares of all of them."""
+        return 1 if self.forest.answers is None else self.forest.answers.shape[1]
 
     def _predict_by_tree(self, values: Values) -> NDArray[np.float64]:
         """What each tree says."""
@@ -251,8 +251,8 @@ class RoundPredictor(Predictor):
         if n_classes != wanted or self.start.shape != (n_raw,) or not np.isfinite(self.start).all():
             raise BrokenTreeError(f"link {self.link!r}: start of shape {self.start.shape} for {self.n_classes} classes")
         per_round = self.trees_per_round
-        if self.forest.answers is not None and self.forest.n_outputs != n_raw:
-            raise BrokenTreeError(f"leaves of {self.forest.n_outputs} numbers for {n_raw} raw scores")
+        if self.forest.answers is not None and not count_raw(self.forest) == n_raw > 1:
+            raise BrokenTreeError(f"leaves of {count_raw(self.forest)} numbers for {n_raw} raw scores")
         if len(self.forest) % per_round or not 0 <= self.n_rounds <= len(self.forest) // per_round:
             raise BrokenTreeError(f"{self.n_rounds} rounds of {per_round} trees in a forest of {len(self.forest)}")
         if abs(self.exponent) > MOST_EXPONENT or (n_classes and self.exponent):
