@@ -50,7 +50,8 @@ OPTIONS = [
     {}, {"reg_alpha": 0.5}, {"min_weight_fraction_leaf": 0.1}, {"max_leaf_nodes": None, "max_depth": 3},
     {"subsample": 0.6}, {"max_features": 2}, {"max_features_per_tree": 2}, {"pruning": "post"}, {"newton": False},
     {"max_bins": None}, {"min_child_weight": 9.0}, {"interaction_cst": "no_interactions"},
-    {"sampling": "gradient", "subsample": 0.5}, {"max_bins": 4, "cat_penalty": 0.0, "cat_smooth": 1.0}, {"max_cat_threshold": 1},
+    {"sampling": "gradient", "subsample": 0.5},
+    {"max_bins": 4, "cat_penalty": 0.0, "cat_smooth": 1.0}, {"max_cat_threshold": 1},
 ]  # fmt: skip
 
 

@@ -419,7 +419,7 @@ def scan_levels(
     most = settings.max_cat_threshold if n > FEW_LEVELS else n
     chance = chance_of_cells(n, noise, histogram, at, slot, bins, scratch.sums)
     best = BoostCut(NO_GAIN, np.int64(-1), np.int64(-1), np.int64(-1), np.int64(0))
-    for o in range(len(scratch.sums.gradient_unit)):
+    for o in range(1 if n <= 2 else len(scratch.sums.gradient_unit)):  # two levels are parted alike in any order
         order_cells(o, n, histogram, at, scratch, settings)
         found = scan_cells(n, most, chance, slot, histogram, at, scratch, settings)
         if found.gain > best.gain:
