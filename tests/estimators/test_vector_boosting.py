@@ -234,7 +234,7 @@ def test_files_pickles_and_predictors(is_class, tmp_path):
     ):
         np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(predictor(values[5]), expected[5])
-    plain = plain_reader.read(tmp_path / "m.spn")["predictor"]
+    plain = plain_reader.File(tmp_path / "m.spn").predictor
     said = [plain_reader.answer(plain, row) for row in values[:20].tolist()]
     np.testing.assert_allclose(said, expected[:20], rtol=1e-12)
     assert predictor.n_numbers == (1 if is_class else 3)

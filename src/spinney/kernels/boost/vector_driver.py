@@ -116,7 +116,7 @@ def open_children(
 
 
 @inlined
-def open_root(
+def open_vector_root(
     table: BoostTable,
     source: ByteRows,
     buffer: ByteRows,
@@ -216,7 +216,7 @@ def grow_vectors(
         if state[PHASE] != SUMMED:
             is_root = state[PHASE] == ROOT
             if is_root:
-                is_any_open = open_root(table, source, buffer, nodes, frontier, scratch, settings)
+                is_any_open = open_vector_root(table, source, buffer, nodes, frontier, scratch, settings)
             else:
                 is_any_open = open_children(slot, table, source, buffer, nodes, frontier, scratch, settings)
             if is_any_open:
