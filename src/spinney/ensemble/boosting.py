@@ -426,6 +426,7 @@ class Boosting(BoostedTrees):
         outside = None if self.out_of_bag is None else np.flatnonzero(self.is_in == 0)[:MOST_ROWS]
         before = self.loss_of(outside)
         self.grow_trees(bag, control)
+        self.knows_p = False
         self.take_back(self.dropout)
         if self.out_of_bag is not None:
             self.out_of_bag.note(before, self.loss_of(outside))
@@ -540,7 +541,6 @@ class Boosting(BoostedTrees):
         if self.dropout is not None:
             self.dropout.keep(growth.leaf, n_nodes)
         self.share(lambda lo, hi: self.add_values(None, growth.leaf, values, lo, hi, self.raw, k))
-        self.knows_p = False
 
     def settle(self, n_nodes: int, sum_g: float, sum_h: float, k: int) -> Floats:
         """Keep the tree that has been grown; return the shrunken values of its leaves."""

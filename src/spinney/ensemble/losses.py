@@ -208,13 +208,12 @@ class SquaredErrors(Loss):
 
     def fill(self, chosen: Kernels, rows: RoundRows, k: int, lo: int, hi: int) -> None:
         """See `Loss.fill`; raw score k is that of column k."""
-        y, raw, gradients, sums, _ = rows
+        y, raw, gradients, sums = rows[:4]
         np.subtract(raw[k, lo:hi], y[lo:hi, k], out=gradients.g[lo:hi])
         gradients.h[lo:hi] = 1.0
         chosen.boost.gradients.sum_columns(lo, hi, gradients, sums)
 
-    def _sum_losses(self, y: Floats, weight: Floats, raw: Floats, sums: Floats) -> None:
-        chosen = kernels(raw.size * LOSS_SECONDS)
+    def _sum_losses(self, chosen: Kernels, y: Floats, weight: Floats, raw: Floats, sums: Floats) -> None:
         losses, part = np.empty(_codes.BLOCK), np.empty_like(sums)
         sums[:] = 0.0
         for k in range(self.n_raw):
