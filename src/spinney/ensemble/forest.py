@@ -135,17 +135,17 @@ def grow_bag(
     grow: SameTypes | None,
 ) -> Growth:
     """Grow a tree on a bag."""
-    rows = np.flatnonzero(counts).astype(ROW)
-    weights, target = weigh_bag(plan, rows, counts[rows])
-    codes = plan.codes._replace(rows=plan.codes.rows[rows])
+    rows = np.flatnonzero(counts != 0)  # of integers it takes three times as long
+    weights, target = weigh_bag(plan, rows, counts.take(rows))
+    codes = plan.codes._replace(rows=plan.codes.rows.take(rows, axis=0))  # an eighth of the time of rows[rows]
     params = replace(plan.params, seed=draw_key(plan.seed, GROWTH, tree))
-    growth = Growth(codes, target, weights, params, kernels, plan.monotone, rows, room)
+    growth = Growth(codes, target, weights, params, kernels, plan.monotone, rows.astype(ROW), room)
     growth.control, growth.grow_alike = control, grow
     growth.run()
     return growth
 
 
-def weigh_bag(plan: Plan, rows: NDArray[np.int32], counts: NDArray[np.int32]) -> tuple[Weights, Target]:
+def weigh_bag(plan: Plan, rows: NDArray[np.integer[Any]], counts: NDArray[np.int32]) -> tuple[Weights, Target]:
     """Weights and target of the rows of a bag."""
     if not plan.balances_bags:
         return bag_target(plan.weights, plan.target, rows, counts)
