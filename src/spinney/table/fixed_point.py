@@ -347,7 +347,7 @@ def bag_target(
     return weights._replace(values=times, is_unit=False, is_whole=is_whole, total=total, row_weight=row_weight), target
 
 
-def weigh_labels(target: Target, rows: NDArray[np.int32], weight: NDArray[np.int64]) -> Target:
+def weigh_labels(target: Target, rows: NDArray[np.integer[Any]], weight: NDArray[np.int64]) -> Target:
     """The columns of some rows of a target of classes of several outputs, with other weights."""
     outputs = target.outputs
     assert outputs is not None
