@@ -159,7 +159,7 @@ def weigh_bag(plan: Plan, rows: NDArray[np.integer[Any]], counts: NDArray[np.int
 
 
 def held_weights(
-    plan: Plan, rows: NDArray[np.int32], counts: NDArray[np.int32]
+    plan: Plan, rows: NDArray[np.integer[Any]], counts: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Weights of the rows of a bag: of one copy in fixed point, and of all copies."""
     held = counts.astype(np.float64)
@@ -178,7 +178,7 @@ def balance_bag(
     return np.array([share / total if total else 0.0 for total in per_class])
 
 
-def balance_outputs(plan: Plan, rows: NDArray[np.int32], counts: NDArray[np.int32]) -> tuple[Weights, Target]:
+def balance_outputs(plan: Plan, rows: NDArray[np.integer[Any]], counts: NDArray[np.int32]) -> tuple[Weights, Target]:
     """The same of several outputs of classes, whose factors are multiplied."""
     outputs = plan.target.outputs
     assert outputs is not None
