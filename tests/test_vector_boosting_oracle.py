@@ -140,7 +140,7 @@ def cases(draw):
     return case, [list(row) for row in zip(*targets, strict=True)]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(cases())
 def test_rounds_are_those_of_the_naive_engine(case_and_targets):
     check_rounds(*case_and_targets)
@@ -154,6 +154,7 @@ def draw_targets(case, n_outputs=3):
 
 @pytest.mark.compiled(reason="a larger table; small ones are boosted interpreted too")
 @pytest.mark.parametrize("loss", ["squared_error", "softmax"])
+@pytest.mark.sampled(2)  # the plain engine takes seconds of each
 def test_rounds_of_a_larger_table(loss):
     """Wide columns, which take two bytes, more cuts than are judged at once, more levels than a word has bits."""
     params = {
