@@ -164,7 +164,7 @@ def test_rounds_of_a_larger_table(loss):
         "reg_lambda": 0.5,
         "cat_penalty": 1.0,
     }
-    case = single.draw_case(loss, 200, params=params)
+    case = single.draw_case(loss, 90, params=params)
     assert check_rounds(case, None if case.n_classes else draw_targets(case)) >= 10
 
 
@@ -213,8 +213,8 @@ def test_cells_that_are_not_kept(monkeypatch):
     assert kept.growth.keeps_cells
     monkeypatch.setattr(vector_boost, "MOST_BYTES", 0)
     never = run(case, 3)
-    monkeypatch.setattr(vector_boost, "MOST_BYTES", 10 * never.growth.table.histogram_size * 8)
-    monkeypatch.setattr("spinney.tree.boost.FIRST_SLOTS", 8)
+    monkeypatch.setattr(vector_boost, "MOST_BYTES", 5 * never.growth.table.histogram_size * 8)
+    monkeypatch.setattr("spinney.tree.boost.FIRST_SLOTS", 4)
     later = run(case, 3)
     assert not never.growth.keeps_cells
     assert not later.growth.keeps_cells
