@@ -35,6 +35,7 @@ OPTIONS = {  # such that a fit has as many attributes as one can have
     "GradientBoostingRegressor": {**EARLY, "subsample": 0.5},
     "GradientBoostingRanker": {**EARLY, "n_iter_no_change": None},
     "GradientBoostingSurvival": {**EARLY, "subsample": 0.5},
+    "RandomForestSurvival": {"n_estimators": 4, "oob_score": True, "random_state": 0},
     "AdaBoostClassifier": EARLY,
     "AdaBoostRegressor": EARLY,
     "StackingClassifier": {
