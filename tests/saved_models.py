@@ -132,7 +132,7 @@ MODELS = {  # name: estimator, classes, options of the data
         {"to_target": to_times},
     ),
     "forest times": (
-        RandomForestSurvival(n_estimators=4, oob_score=True, random_state=4, **WITH_LEVELS), 0, {"to_target": to_times}
+        RandomForestSurvival(n_estimators=25, oob_score=True, random_state=4, **WITH_LEVELS), 0, {"to_target": to_times}
     ),
     "stacking": (
         StackingClassifier(

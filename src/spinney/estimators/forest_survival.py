@@ -293,6 +293,11 @@ class RandomForestSurvival(Estimator[FittedForest]):
         answers = fitted.forest.answers
         if answers is None or answers.shape[1] != len(times) or answers.min() < 0.0:
             return "the trees have no cumulative hazards at times_"
+        found = vars(self).get("oob_prediction_")
+        if (found is None) != ("oob_score_" not in vars(self)):
+            return "oob_prediction_ comes with oob_score_"
+        if found is not None and (found.shape != (fitted.draw.n_rows,) or found.dtype != np.float64):
+            return f"oob_prediction_ must be {fitted.draw.n_rows} numbers"
         return fitted.find_fault()
 
     def _has_predictor(self) -> bool:
