@@ -93,7 +93,7 @@ def test_a_predictor_says_what_the_estimator_says(name, tmp_path):
     if not model._has_predictor():
         with pytest.raises(ValueError, match="load_model"):
             spinney.load_predictor(path)
-        with pytest.raises(ValueError, match="no trees of one forest|gives numbers or classes, and this model curves"):
+        with pytest.raises(ValueError, match=r"no trees of one forest|gives numbers or classes, and this model curves"):
             model.predictor()
         return
     for predictor in (spinney.load_predictor(path), model.predictor()):
