@@ -248,12 +248,7 @@ class GradientBoostingSurvival(JointTarget, BoostedNumbers, BaseGradientBoosting
         -------
         survival : float64 array (n_rows, n_times)
         """
-        try:
-            at = np.asarray(times, np.float64)
-        except (TypeError, ValueError):
-            at = np.array(np.nan)
-        if at.ndim != 1 or not bool((np.isfinite(at) & (at > 0.0)).all()):
-            raise ValueError(f"times={times!r:.60} must be a list of finite numbers above 0")
+        at = check_times(times)
         _, raw = self._raw_scores(X, init_score, None)
         loss = self._find_fitted().loss
         assert isinstance(loss, Cox | AFT)
@@ -268,6 +263,17 @@ class GradientBoostingSurvival(JointTarget, BoostedNumbers, BaseGradientBoosting
         risk = predicted if isinstance(self._find_fitted().loss, Cox) else -predicted
         time = self._read_target(y, len(risk))
         return measure_concordance(time, risk, check_weights(sample_weight, len(risk)))
+
+
+def check_times(times: ArrayLike) -> NDArray[np.float64]:
+    """Times to predict at, (n_times,)."""
+    try:
+        at = np.asarray(times, np.float64)
+    except (TypeError, ValueError):
+        at = np.array(np.nan)
+    if at.ndim != 1 or not bool((np.isfinite(at) & (at > 0.0)).all()):
+        raise ValueError(f"times={times!r:.60} must be a list of finite numbers above 0")
+    return at
 
 
 def sign_times(y: Any) -> Any:
