@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 AUTO = "auto"
 LARGE = 20_000
 STEP, SHORT_STEP = 0.1, 0.03
-MOST_ROUNDS = {True: 250, False: 2000}  # of large tables, and of others
+MOST_ROUNDS, MOST_ROUNDS_LARGE, MOST_ROUNDS_NUMBERS = 2000, 250, 120  # the last: large tables of numbers
 ROUNDS_PER_ROW = 5  # at most, where rows are few
 FEWEST_ROUNDS = 100  # that a table may take
 WITHOUT_VALUE = 100  # rounds where the loss of out-of-bag rows tells nothing
@@ -64,10 +64,13 @@ def learning_rate(size: TableSize) -> float:
 
 
 def n_estimators(size: TableSize) -> int:
-    """The most rounds: 2,000, of large tables 250, times the effort; five a row where rows are few."""
+    """The most rounds: 2,000, of large tables 250, of numbers 120, times the effort; five a row where rows are few."""
     if not size.has_value:
         return WITHOUT_VALUE
-    most = max(min(ROUNDS_PER_ROW * size.n_rows, MOST_ROUNDS[size.is_large]), FEWEST_ROUNDS)
+    most = MOST_ROUNDS
+    if size.is_large:
+        most = MOST_ROUNDS_LARGE if size.n_classes else MOST_ROUNDS_NUMBERS
+    most = max(min(ROUNDS_PER_ROW * size.n_rows, most), FEWEST_ROUNDS)
     return max(math.ceil(most * size.effort), 1)
 
 

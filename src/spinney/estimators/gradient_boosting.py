@@ -49,7 +49,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
     n_estimators : int or "auto", default="auto"
         Most rounds. A round has one tree, or one per class where there are three or more. "auto" stops by the rows
         that the rounds leave out: at twice the rounds after which these were predicted best (three times where nearly
-        all is learnt), and at 2,000 (of large tables 250).
+        all is learnt), and at 2,000 (of large tables 250, of numbers 120).
     effort : float, default=1.0
         How much time is worth spending: steps are so much shorter, and rounds may be so many more, where both are
         "auto". 0.2 for a first look, 5 for the last digit.
