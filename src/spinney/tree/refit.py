@@ -16,7 +16,8 @@ import numpy as np
 from spinney._criteria import CLASS_CRITERIA, CRITERIA, VALUE_CRITERIA
 from spinney._elementary import relative_entropy
 from spinney.table.fixed_point import MAX_EXPONENT, value_target, weight_unit
-from spinney.tree.grow import range_means, sum_ranges
+from spinney.tree.answers import sum_ranges
+from spinney.tree.grow import range_means
 from spinney.tree.reduced_error import PruningRows, add_classes, add_rows, take_rows
 from spinney.tree.split_measures import class_impurity, join_impurity
 from spinney.tree.subtree import Tier, class_blocks, find_remainder, find_tiers, keep_tests
