@@ -234,6 +234,7 @@ def fit_stopped(library: str, model: Any, X: Any, y: NDArray[Any], seed: int) ->
     if library == "LightGBM":
         import lightgbm
 
+        more = {"eval_X": held_out[0], "eval_y": held_out[1]}
         more["callbacks"] = [lightgbm.early_stopping(PATIENCE, verbose=False)]
     elif library == CATBOOST:
         more["early_stopping_rounds"] = PATIENCE
