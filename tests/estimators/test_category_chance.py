@@ -237,7 +237,7 @@ class TestOddTables:
         check_shares(model, X)
 
     def test_a_level_for_each_row(self, model):
-        """Such a column tells rows apart and nothing else: boosted trees ask for it, having nothing better, or by lot."""
+        """Such a column tells rows apart and nothing else: boosted trees ask for it for want of a better, or by lot."""
         n = 120
         X = pd.DataFrame({"c": pd.Categorical([f"row {i:03}" for i in range(n)])})
         y = np.random.default_rng(0).integers(0, 3, n)

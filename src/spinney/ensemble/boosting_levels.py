@@ -27,7 +27,7 @@ from spinney.ensemble.selection import Prefixes, find_quantiles
 from spinney.kernels.common.structs import Gradients, LeafSums
 from spinney.table.fixed_point import fix_block
 from spinney.table.row_sums import SUM_BLOCK
-from spinney.tree.levels import CODES, SUMS, WEIGHT, Adding, LevelGrowth, RootSums, add_fields
+from spinney.tree.levels import CODES, SUMS, WEIGHT, Adding, Beginning, LevelGrowth, RootSums, add_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -282,15 +282,19 @@ class OutsideTask:
         return {}, (part.arrays[Y][outside], weight, part.arrays[RAW][:, outside])
 
     def join(self, a: Any, b: Any) -> Any:
-        """See `tree.levels.Task.join`."""
-        return tuple(np.concatenate(pair, axis=-1) for pair in zip(a, b, strict=True))
+        """Those of two parts that follow each other."""
+        return tuple(np.concatenate(pair, axis=-1)[..., :MOST_ROWS] for pair in zip(a, b, strict=True))
+
+    def is_enough(self, found: Any) -> bool:
+        """Whether no more parts need be looked at."""
+        return len(found[0]) >= MOST_ROWS
 
 
 @dataclass(frozen=True)
 class OutsideNodeTask(OutsideTask):
     """Take the nodes of the first rows outside the bag of a round."""
 
-    def __call__(self, part: Part) -> tuple[Kept, tuple[NDArray[np.int32]]]:
+    def __call__(self, part: Part) -> tuple[Kept, Any]:
         """Do so."""
         return {}, (part.node[find_outside(self.rows, part, self.number)],)
 
@@ -362,6 +366,10 @@ class LevelBoosting(BoostedTrees):
 
     def grow_round(self, control: NDArray[np.int64]) -> None:
         """Grow a tree for each raw score, and add their values to the scores of the parts."""
+        n_trees = self.loss.n_raw * self.n_rounds
+        self.engine.begin_round(
+            Beginning(lambda: self.store.forest(0, n_trees), self.n_rounds, DeriveTask(self.rows), self.rows.reads(0))
+        )
         self.weaken(self.growth)
         self.outside = None if self.out_of_bag is None else self.take_outside()
         before = math.nan if self.outside is None else self.outside.loss(self.loss)
@@ -373,18 +381,17 @@ class LevelBoosting(BoostedTrees):
 
     def take_outside(self) -> OutsideRows:
         """The rows outside the bag that judge the round."""
-        y, weight, raw = self.collect(OutsideTask(self.rows, self.number), self.rows.reads(0))
+        y, weight, raw = self.look(OutsideTask(self.rows, self.number), self.rows.reads(0))
         return OutsideRows(np.arange(len(y)), y, weight if self.rows.has_weights else None, np.ascontiguousarray(raw))
 
-    def collect(self, task: OutsideTask, reads: list[str]) -> list[NDArray[Any]]:
-        """What a task takes of the first rows outside the bag, of all parts that have any of them."""
-        found, n_found = [], 0
+    def look(self, task: OutsideTask, reads: list[str]) -> Any:
+        """What a task takes of the first rows outside the bag, from as many parts as have them."""
+        found: Any = None
         for rows in self.engine.map(task, reads):
-            found.append(rows)
-            n_found += len(rows[0])
-            if n_found >= MOST_ROWS:
+            found = rows if found is None else task.join(found, rows)
+            if task.is_enough(found):
                 break
-        return [np.concatenate(parts, axis=-1)[..., :MOST_ROWS] for parts in zip(*found, strict=True)]
+        return found
 
     def grow_tree(self, k: int, control: NDArray[np.int64]) -> None:
         """Grow a tree for raw score k, and add its values to the scores."""
@@ -448,9 +455,9 @@ class LevelBoosting(BoostedTrees):
 
         if self.outside is not None:  # judged by what rows of the bag say alone
             by_node = write(is_all=False)
-            (node,) = self.collect(OutsideNodeTask(rows, self.number), list(growth.node))
+            (node,) = self.look(OutsideNodeTask(rows, self.number), list(growth.node))
             self.outside.raw[k] += by_node[node]
         if fills or self.outside is None:
             by_node = write(is_all=fills)
-        self.keep_tree(growth, n_nodes)
+        self.store_tree(growth, n_nodes)
         return by_node
