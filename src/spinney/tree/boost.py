@@ -86,12 +86,14 @@ class BoostParams:
     min_weight_fraction_leaf: float = 0.0
     min_child_weight: float = 1e-3
     reg_lambda: float = 0.0
+    lambda_falls: bool = False  # see `ensemble.oob_stopping`
     reg_alpha: float = 0.0
     gamma: float = 0.0
     pruning: str = "pre"
     learning_rate: float = 0.1
     subsample: float = 1.0
     sampling: str = "uniform"  # or "gradient": see `ensemble.gradient_sampling`
+    leaf_rows: str = "bag"  # or "all": whose derivatives make the values of leaves
     drop_rate: float = 0.0  # see `ensemble.dropout`
     skip_drop: float = 0.5
     max_features: int | None = None  # drawn per node
@@ -179,6 +181,7 @@ class BoostMemory:
         self.most_words = -(-int(bins.features[N_CODES, is_category].max(initial=0)) // WORD)
         self.state = np.zeros(BOOST_STATE_SIZE, np.int64)
         self.last_gain = 0.0
+        self.reg_lambda = params.reg_lambda  # of the round
         self.describe(bins)
 
     def describe(self, bins: Bins) -> None:
@@ -314,7 +317,7 @@ class BoostMemory:
             seed=seed,
             gradient_unit=1.0 / units.gradient,
             hessian_unit=1.0 / units.hessian,
-            reg_lambda=params.reg_lambda,
+            reg_lambda=self.reg_lambda,
             reg_alpha=params.reg_alpha,
             gamma=params.gamma,
             cat_smooth=params.cat_smooth,
