@@ -137,3 +137,29 @@ def test_damaged_times_are_refused():
         state.times_ = broken
         with pytest.raises(ValueError, match="times_"):
             pickle.loads(pickle.dumps(state))
+
+
+def test_warm_starts_keep_the_times_that_are_told_apart():
+    """Trees of other times have other columns of hazards, and `times_` are those of all trees."""
+    X, y = make_times(60)
+    model = RandomForestSurvival(5, random_state=0, warm_start=True).fit(X, y)
+    expected, times = model.predict_survival(X, [0.5]), model.times_
+    for params in ({"n_estimators": 8, "max_times": 4}, {"n_estimators": 5, "max_times": 4}):
+        with pytest.raises(ValueError, match=r"the X and y of the first fit again, and max_times as it was.* 4 times"):
+            model.set_params(**params).fit(X, y)
+    with pytest.raises(ValueError, match="the X and y of the first fit again"):
+        model.set_params(n_estimators=8, max_times=64).fit(X, 2.0 * y)
+    np.testing.assert_array_equal(model.times_, times)
+    np.testing.assert_array_equal(model.predict_survival(X, [0.5]), expected)
+
+
+def test_out_of_bag_scores_need_bags_and_rows_to_compare():
+    X, y = make_times(60)
+    with pytest.raises(ValueError, match="Out of bag estimation only available if bootstrap=True or 'poisson'"):
+        RandomForestSurvival(**FEW, bootstrap=False, oob_score=True).fit(X, y)
+    for times in ([3.0, -1.0, -2.0], [2.0, 2.0, 2.0]):  # no order is known: censored before the event; all at once
+        with pytest.warns(UserWarning, match="oob_score_ is NaN: of no two out-of-bag rows"):
+            model = RandomForestSurvival(40, oob_score=True, random_state=0).fit(X[:3], np.array(times))
+        assert np.isnan(model.oob_score_)
+    for times in ([2.0, -2.0, -1.0], [2.0, 3.0, -1.0]):
+        assert 0.0 <= RandomForestSurvival(40, oob_score=True, random_state=0).fit(X[:3], times).oob_score_ <= 1.0

@@ -43,6 +43,15 @@ def measure_concordance(
     return min(float(np.sum(given[events] * lower)) / known, 1.0)
 
 
+def has_known_order(time: NDArray[np.float64]) -> bool:
+    """Whether there are two rows of which it is known whose event came first; time: below 0 where it is censored."""
+    events, censored = time[time > 0.0], -time[time < 0.0]
+    if len(events) == 0:
+        return False
+    first = events.min()
+    return bool(events.max() > first or np.any(censored >= first))
+
+
 def sum_lower(
     rank: NDArray[np.int64], weight: NDArray[np.float64], rows: NDArray[np.intp], n_first: NDArray[np.intp]
 ) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ from spinney.estimators.base import Estimator
 from spinney.estimators.base_tree import GROWING_CONSTRAINTS, LEAF_CONSTRAINTS
 from spinney.estimators.cart import SHARED_CONSTRAINTS
 from spinney.estimators.checks import all_or_nothing, check_numbers, check_weights, open_x
-from spinney.estimators.concordance import measure_concordance
+from spinney.estimators.concordance import has_known_order, measure_concordance
 from spinney.estimators.forest_training import BAG_CONSTRAINTS, fit_forest
 from spinney.estimators.kept import Kept, Part, find_hash_fault, set_parts
 from spinney.estimators.scanned import unpack
@@ -219,6 +219,11 @@ class RandomForestSurvival(Estimator[FittedForest]):
         """
         with all_or_nothing(self):
             self._validate_params()
+            if self.oob_score and not self.bootstrap:
+                raise ValueError(
+                    "Out of bag estimation only available if bootstrap=True or 'poisson': without bags every tree sees "
+                    "all rows"
+                )
             X, y, sample_weight, _ = unpack(self, X, y, sample_weight)
             data = read_training(self, X, y, sample_weight)
             is_used = np.ones(len(data.y), np.bool_) if data.weight is None else data.weight > 0.0
@@ -229,6 +234,12 @@ class RandomForestSurvival(Estimator[FittedForest]):
                     "of y, or which rows its field of bools marks."
                 )
             old = self._find_old(warm_start=self.warm_start)
+            if old is not None and not np.array_equal(grid, self.times_):
+                raise ValueError(
+                    "warm_start adds trees to a forest, so fit needs the X and y of the first fit again, and max_times "
+                    f"as it was; these have {len(grid)} times of events, and the trees other ones, "
+                    f"{len(self.times_)}. Set warm_start=False to begin anew."
+                )
             self._fitted = fit_forest(self._settings(grid), data, None, None, old)
             self.times_ = grid
             for name in ("oob_score_", "oob_prediction_"):
@@ -262,8 +273,11 @@ class RandomForestSurvival(Estimator[FittedForest]):
                 "count in the score. More trees would leave fewer such rows."
             )
         self.oob_prediction_ = np.where(is_judged, hazards.sum(axis=1) / np.maximum(n_votes, 1), np.nan)
-        risk = self.oob_prediction_[is_judged]
-        self.oob_score_ = measure_concordance(y[is_judged], risk, None) if len(risk) else float("nan")
+        if has_known_order(y[is_judged]):
+            self.oob_score_ = measure_concordance(y[is_judged], self.oob_prediction_[is_judged], None)
+        else:
+            warn("oob_score_ is NaN: of no two out-of-bag rows it is known whose event came first")
+            self.oob_score_ = float("nan")
 
     def _read_target(self, y: Any, n_rows: int) -> NDArray[np.float64]:
         """Times with a sign: below 0 where the event was not seen."""
