@@ -221,6 +221,10 @@ REFUSED = {
     "predict_set": lambda _, forest: forest.predict_set([[0.1, 0.2, 0.3, 0.4]]),
     "strength": lambda _, forest: forest.strength(*make_table(7)),
     "vote_table": lambda _, forest: forest.vote_table([0.1, 0.2, 0.3, 0.4]),
+    "shap_values": lambda tree, _: tree.shap_values([[0.1, 0.2, 0.3, 0.4]]),
+    "spinney.shap_values": lambda _, forest: spinney.shap_values(forest, [[0.1, 0.2, 0.3, 0.4]]),
+    "spinney.explain": lambda _, forest: spinney.explain(forest, [0.1, 0.2, 0.3, 0.4]),
+    "export": lambda tree, _: spinney.export(tree, "python"),
     "importance": lambda _, forest: forest.importance("permutation", *make_table(7)),
 }
 
@@ -257,6 +261,21 @@ def test_parameters_and_methods_that_take_one_output_say_so(model, words):
     X, Y = make_table(8)
     with pytest.raises(ValueError, match=words):
         model.fit(X, Y)
+
+
+def test_outputs_that_are_no_marks_have_no_accuracy():
+    """As scikit-learn has it; columns of different types, whose classes have no order in common, are told so too."""
+    X, Y = make_table(10, n_classes=(2, 2))
+    mixed = np.array([[["no", "yes"][a], int(b)] for a, b in Y], dtype=object)
+    for y in (mixed, np.array([["no", "yes"]] * len(Y))[:, :2], Y + [0, 1], Y + 0.0):
+        model = CARTClassifier(max_depth=3).fit(X, y)
+        if y.dtype == float:
+            assert model.score(X, y) == DecisionTreeClassifier(max_depth=3).fit(X, y).score(X, y)
+            continue
+        with pytest.raises(ValueError, match=r"multiclass-multioutput is not supported: .*Score each column j"):
+            model.score(X, y)
+        with pytest.raises(ValueError, match=r"cannot be used to compute OOB estimates: .*not marks of 0 and 1"):
+            RandomForestClassifier(3, oob_score=True, random_state=0).fit(X, y)
 
 
 def test_targets_of_several_outputs_are_checked():

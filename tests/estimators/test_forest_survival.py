@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import spinney
 from spinney import GradientBoostingSurvival, RandomForestSurvival, load_model
 from spinney.estimators.concordance import measure_concordance
 
@@ -90,6 +91,9 @@ def test_threads_files_pickles_fields_and_warm_starts(max_times, tmp_path):
     assert len(one) == 12
     with pytest.raises(ValueError, match="a predictor gives numbers or classes, and this model curves"):
         one.predictor()
+    for explain in (lambda: one.shap_values(frame), lambda: spinney.export(one, "python")):
+        with pytest.raises(ValueError, match=r"RandomForestSurvival cannot be ex.*and this model curves: use predict$"):
+            explain()
 
 
 def test_a_row_of_weight_two_is_two_rows():

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from spinney.estimators import saving
 from spinney.estimators.batches import predict_batches
 from spinney.estimators.checks import check_classes, check_numbers, check_outputs, has_outputs
-from spinney.estimators.class_outputs import check_class_outputs, has_class_outputs
+from spinney.estimators.class_outputs import check_class_outputs, has_class_outputs, refuse_score
 from spinney.estimators.kept import VALUE, Kept, is_fitted
 from spinney.estimators.parameters import strict
 from spinney.estimators.taking_collections import take_collections
@@ -80,6 +80,12 @@ class Classifier(ClassifierMixin):
         self.classes_, codes = check_classes(self, y, n_rows)
         self.n_classes_ = len(self.classes_)
         return codes
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy of `predict`; of several outputs, marks of 0 and 1, the share of the rows that are right in all."""
+        if has_class_outputs(self):
+            refuse_score(self.classes_)
+        return float(super().score(X, y, sample_weight=sample_weight))
 
 
 class Regressor(RegressorMixin):
@@ -231,9 +237,8 @@ class Estimator(BaseEstimator, Generic[Model]):
         """
         from spinney.model.shap import shap_values
 
-        return shap_values(
-            self.predictor(), X, background=background, output=output, interactions=interactions, n_jobs=n_jobs
-        )
+        self._find_fitted()
+        return shap_values(self, X, background=background, output=output, interactions=interactions, n_jobs=n_jobs)
 
     # --- tables on disk ---
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.multiclass import type_of_target
 
 from spinney.estimators.checks import (
     MODERATE,
@@ -28,8 +27,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NO_OOB = (
-    "The type of target cannot be used to compute OOB estimates: y has several outputs of more than two classes, for "
-    "which there is no accuracy. Set oob_score=False, or fit one model for each column of y"
+    "The type of target cannot be used to compute OOB estimates: y has several outputs that are not "
+    "marks of 0 and 1, for which there is no accuracy. Set oob_score=False, or fit one model for each column of y"
+)
+NO_SCORE = (
+    "multiclass-multioutput is not supported: y has several outputs that are not marks of 0 and 1, for which there is no "
+    "accuracy. Score each column j by itself: numpy.mean(model.predict(X)[:, j] == y[:, j])"
 )
 
 
@@ -102,7 +105,21 @@ def choose_classes(shares: NDArray[np.float64], classes: list[NDArray[Any]]) -> 
     return name_classes(codes, classes)
 
 
-def refuse_oob(classes: list[NDArray[Any]], codes: NDArray[np.int64]) -> None:
-    """Raise where there is no accuracy of several outputs: as scikit-learn has it, it is that of marks, 0 and 1."""
-    if type_of_target(name_classes(codes, classes)) != "multilabel-indicator":
+def has_accuracy(classes: list[NDArray[Any]]) -> bool:
+    """Whether several outputs have an accuracy: as scikit-learn has it, they are marks, two whole numbers or bools."""
+    if any(each.dtype.kind not in "biuf" for each in classes):
+        return False
+    found = np.unique(np.concatenate(classes))
+    return len(found) < 3 and bool(np.all(found % 1 == 0))
+
+
+def refuse_oob(classes: list[NDArray[Any]]) -> None:
+    """Raise where several outputs have no accuracy."""
+    if not has_accuracy(classes):
         raise ValueError(NO_OOB)
+
+
+def refuse_score(classes: list[NDArray[Any]]) -> None:
+    """Raise where several outputs have no accuracy, for `score`."""
+    if not has_accuracy(classes):
+        raise ValueError(NO_SCORE)

@@ -121,7 +121,7 @@ def prepare_forest(
     if plan.has_oob:
         find_oob_scorer(model.oob_score)  # what is none is refused before the work
         if has_class_outputs(model):
-            refuse_oob(model.classes_, data.y)
+            refuse_oob(model.classes_)
     sums = start_out_of_bag(plan, data.y, old, rows.effort.kernels) if plan.has_oob else None
     growth = ForestGrowth(plan, rows.legend, sums)
     seconds = growing_seconds(data.table.n_rows, n_features, n_new)

@@ -7,7 +7,7 @@ from typing import Any
 
 from spinney.model.base_predictor import Predictor
 from spinney.model.io import load_predictor
-from spinney.reading.several_outputs import refuse_outputs
+from spinney.reading.several_outputs import refuse_many, refuse_outputs
 
 
 def find_predictor(model: Any, doing: str) -> Predictor:
@@ -29,11 +29,12 @@ def take_predictor(model: Any, doing: str) -> Predictor:
         raise TypeError(f"{model.__name__} is a class: give a fitted model, such as {model.__name__}().fit(X, y)")
     if not hasattr(model, "predictor"):
         raise TypeError(f"{type(model).__name__} is no model of Spinney")
+    refuse_many(getattr(model, "n_outputs_", 1), doing)
     try:
         predictor: Predictor = model.predictor()
     except ValueError as error:
         if type(error) is not ValueError:  # not fitted
             raise
-        doing_to = f"cannot be {doing}ed as a whole: {error}; {doing} each member"
-        raise ValueError(f"{type(model).__name__} {doing_to}") from None
+        instead = f"; {doing} each member" if hasattr(model, "estimators_") else ""
+        raise ValueError(f"{type(model).__name__} cannot be {doing}ed as a whole: {error}{instead}") from None
     return predictor

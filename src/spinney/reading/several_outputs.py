@@ -15,9 +15,14 @@ if TYPE_CHECKING:
 
 def refuse_outputs(model: Any, what: str) -> None:
     """Raise where a tree or forest has several outputs; what: that there is of one alone."""
-    if model.n_outputs > 1:
+    refuse_many(model.n_outputs, what)
+
+
+def refuse_many(n_outputs: int, what: str) -> None:
+    """Raise where there are several outputs; what: that there is of one alone."""
+    if n_outputs > 1:
         raise ValueError(
-            f"{what}: not there for several outputs, and this model has {model.n_outputs}; fit one model for each "
+            f"{what}: not there for several outputs, and this model has {n_outputs}; fit one model for each "
             "column of y, and of classes a tree for each (multi_strategy='one_tree_per_class')"
         )
 
