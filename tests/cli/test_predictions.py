@@ -367,11 +367,29 @@ def test_several_quantiles_are_several_columns(tmp_path):
     fails(run("evaluate", tmp_path / "band.spn", path), "several quantiles")
 
 
+def test_classes_of_several_outputs_are_several_columns(tmp_path):
+    """Columns of y of different types too; `inspect` names the classes of each."""
+    X = WEATHER.drop_columns(["play", "windy"])
+    windy = np.array(WEATHER["windy"].to_pylist())
+    y = np.array([[play, int(is_windy)] for play, is_windy in zip(WEATHER["play"].to_pylist(), windy, strict=True)], "O")
+    for model in (spinney.CARTClassifier(max_depth=2), spinney.RandomForestClassifier(3, random_state=0)):
+        model.fit(X, y).save_model(tmp_path / "two.spn")
+        path = write_csv(WEATHER, tmp_path / "weather.csv")
+        rows = rows_of(works("predict", tmp_path / "two.spn", path, "--probabilities"))
+        assert [[row["prediction_1"], int(row["prediction_2"])] for row in rows] == model.predict(X).tolist()
+        for k, (shares, classes) in enumerate(zip(model.predict_proba(X), [["no", "yes"], [0, 1]], strict=True)):
+            found = [[float(row[f"probability_{k + 1}_{one}"]) for one in classes] for row in rows]
+            np.testing.assert_array_equal(found, shares)
+        fails(run("evaluate", tmp_path / "two.spn", path, "--target", "play"), "2 answers for a row")
+        assert "of 2 outputs, 2: no, yes; 2: 0, 1" in works("inspect", tmp_path / "two.spn")
+        assert json.loads(works("inspect", tmp_path / "two.spn", "--json"))["classes"] == [["no", "yes"], [0, 1]]
+
+
 def test_answers_that_no_column_of_numbers_judges_are_not_scored(tmp_path):
     X, y = HOUSES.drop_columns(["MedHouseVal"]), HOUSES["MedHouseVal"].to_numpy()
     path = write_csv(HOUSES, tmp_path / "houses.csv")
     spinney.CARTRegressor(max_depth=2).fit(X, np.column_stack([y, y])).save_model(tmp_path / "outputs.spn")
-    fails(run("evaluate", tmp_path / "outputs.spn", path, "--target", "MedHouseVal"), "2 numbers for a row")
+    fails(run("evaluate", tmp_path / "outputs.spn", path, "--target", "MedHouseVal"), "2 answers for a row")
     spinney.GradientBoostingRanker(n_estimators=2).fit(X, y > 2.0).save_model(tmp_path / "ranks.spn")
     fails(run("evaluate", tmp_path / "ranks.spn", path, "--target", "MedHouseVal"), "none of ranking: use load_model")
     assert "ranking" in works("inspect", tmp_path / "ranks.spn")

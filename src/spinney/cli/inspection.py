@@ -25,7 +25,7 @@ class ModelFacts(NamedTuple):
     """What is known of a model without fitting or predicting anything."""
 
     method: str
-    classes: list[Any] | None  # None for numbers
+    classes: list[Any] | None  # of several outputs a list for each; None for numbers
     schema: Schema | None  # None where its members know it
     names: list[str]  # of the features
     importances: NDArray[Any] | None
@@ -75,8 +75,7 @@ def inspect(model: str, is_all: bool, as_json: bool) -> None:
         print_json({**names, "parameters": found.parameters, "classes": found.classes, "features": features})
         return
     if found.classes is not None:
-        facts["classes"] = f"{len(found.classes)}: {', '.join(map(str, found.classes[:MOST_LISTED]))}"
-        facts["classes"] += " ..." * (len(found.classes) > MOST_LISTED)
+        facts["classes"] = tell_classes(found.classes)
     told_parameters = f"{', '.join(found.changed)}; others at their defaults" if found.changed else "defaults"
     facts["parameters"] = "not in the file, which holds a predictor alone" if file.is_alone else told_parameters
     if found.pruning is not None:
@@ -205,7 +204,7 @@ def ask_estimator(path: str) -> ModelFacts:
     defaults = find_defaults(type(estimator).__name__)
     return ModelFacts(
         method=type(estimator).__name__,
-        classes=estimator.classes_.tolist() if is_classifier(estimator) else None,
+        classes=list_classes(estimator.classes_) if is_classifier(estimator) else None,
         schema=schema,
         names=[f"x{j}" for j in range(n_features)] if names is None else [str(name) for name in names],
         importances=importances_of(estimator),
@@ -215,6 +214,11 @@ def ask_estimator(path: str) -> ModelFacts:
         rounds=getattr(estimator, "best_iteration_", None),
         oob_score=getattr(estimator, "oob_score_", None),
     )
+
+
+def list_classes(classes: Any) -> list[Any]:
+    """The classes of an estimator as Python's own values; of several outputs a list for each."""
+    return [each.tolist() for each in classes] if isinstance(classes, list) else classes.tolist()
 
 
 def load_whole(path: str) -> Any:
@@ -257,6 +261,13 @@ def list_trees(estimator: Any) -> Any:
 
 
 # --- in words -----------------------------------------------------------------------------------------------------
+
+
+def tell_classes(classes: list[Any]) -> str:
+    """How many classes there are, and the first; of several outputs one after the other."""
+    if classes and isinstance(classes[0], list):
+        return f"of {len(classes)} outputs, {'; '.join(map(tell_classes, classes))}"
+    return f"{len(classes)}: {', '.join(map(str, classes[:MOST_LISTED]))}" + " ..." * (len(classes) > MOST_LISTED)
 
 
 def count_parts(trees: Any, classes: Any) -> dict[str, int]:

@@ -44,9 +44,9 @@ class LoadedModel:
     model: Any
     names: tuple[str, ...] | None
     n_features: int
-    classes: NDArray[Any] | None
+    classes: Any  # array (n_classes,); of several outputs a list of such; None for numbers
     schema: Schema | None
-    n_numbers: int = 1  # predicted for a row: several quantiles are several
+    n_numbers: int = 1  # predicted for a row: several quantiles are several, and several outputs
 
     @property
     def has_text(self) -> bool:
@@ -84,6 +84,7 @@ def open_model(path: str, *, is_whole: bool = False) -> LoadedModel:
         estimator.n_features_in_,
         estimator.classes_ if is_classifier(estimator) else None,
         getattr(estimator, "_schema", None),
+        getattr(estimator, "n_outputs_", 1),
     )
 
 
@@ -264,8 +265,12 @@ def make_outputs(loaded: LoadedModel, name: str, *, probabilities: bool, interva
         if not hasattr(model, "predict_proba"):
             raise Problem("--probabilities: the members of this model give none")
         stem = "probability" if name == "prediction" else f"{name}_probability"
-        columns = [f"{stem}_{label}" for label in loaded.classes.tolist()]
-        outputs.append(Output(columns, lambda X: list(model.predict_proba(X).T)))
+        if isinstance(loaded.classes, list):
+            columns = [f"{stem}_{k + 1}_{one}" for k, each in enumerate(loaded.classes) for one in each.tolist()]
+            outputs.append(Output(columns, lambda X: [each for shares in model.predict_proba(X) for each in shares.T]))
+        else:
+            columns = [f"{stem}_{label}" for label in loaded.classes.tolist()]
+            outputs.append(Output(columns, lambda X: list(model.predict_proba(X).T)))
     if interval is not None:
         from spinney.estimators.forest_regressor import ForestRegressor
 
@@ -381,8 +386,8 @@ def refuse_unscored(path: str, loaded: LoadedModel) -> None:
 
     if loaded.n_numbers > 1:
         raise Problem(
-            f"this model predicts {loaded.n_numbers} numbers for a row, several quantiles or outputs, which have no "
-            "scores of numbers: predict, and compare"
+            f"this model gives {loaded.n_numbers} answers for a row, several quantiles or outputs, and evaluate scores "
+            "one column: predict, and compare"
         )
     method = None if loaded.classes is not None else ModelFile(path, read(path), KINDS).method
     if method in TASKS:
