@@ -534,7 +534,7 @@ def test_scores_are_validated_and_belong_to_validation_rows():
         model.fit(X, y, init_score=np.full(300, np.nan))
     three = make(GradientBoostingClassifier)
     X, y = make_frame()
-    with pytest.raises(ValueError, match=r"expected \(300, 3\), a column per class or quantile"):
+    with pytest.raises(ValueError, match=r"expected \(300, 3\), a column per class, output or quantile"):
         three.fit(X, y, init_score=np.zeros(300))
 
 

@@ -93,7 +93,8 @@ def find_difference(
     before = None if old.classes is None else tuple(old.classes.tolist())
     if labels != before:
         return f"y differs: its classes are {labels!r:.60}, and were {before!r:.60}"
-    return None if hashes["loss"] == old.hashes["loss"] else "loss differs"
+    now, then = hashes["loss"], old.hashes["loss"]
+    return None if now == then else f"loss differs: it is {now:.60}, and was {then:.60}"
 
 
 def add_rounds_of(forest: Forest) -> Any:

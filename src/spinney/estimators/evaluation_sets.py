@@ -120,7 +120,7 @@ def read_offset(score: Any, name: str, n_rows: int, n_raw: int) -> NDArray[np.fl
     if offset.shape == (n_rows,) and n_raw == 1:
         offset = offset[:, None]
     if offset.shape != (n_rows, n_raw):
-        wanted = f"({n_rows},)" if n_raw == 1 else f"({n_rows}, {n_raw}), a column per class or quantile"
+        wanted = f"({n_rows},)" if n_raw == 1 else f"({n_rows}, {n_raw}), a column per class, output or quantile"
         raise ValueError(f"{name} has shape {offset.shape}, expected {wanted}")
     is_bad = ~np.isfinite(offset).all(axis=1)
     if is_bad.any():

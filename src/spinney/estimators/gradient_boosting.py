@@ -77,15 +77,15 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         Do not split where no gain exceeds `gamma`; or make every test that lowers the loss at all, and take tests back
         from below: a gain below a worthless test then saves it.
     subsample : float or "auto", default="auto"
-        Share of the rows that each round draws, without replacement. "auto": 0.7, of three
-        classes or more 0.5.
+        Share of the rows that each round draws, without replacement. "auto": 0.7, of large tables 0.8,
+        of three classes or more 0.5.
     sampling : {"uniform", "gradient"}, default="uniform"
         How rows are drawn. "gradient": two thirds of the bag are the rows with the greatest derivatives, the others are
         drawn and stand for the rest (GOSS of LightGBM, whose defaults are `subsample=0.3`).
     leaf_rows : {"auto", "bag", "all"}, default="auto"
         Rows whose derivatives make the values of leaves: those that the round has drawn, as Friedman has it, or all,
         which err less: the drawn ones chose the tests. "auto": all where `subsample` is "auto", but for the losses
-        whose leaves are quantiles.
+        whose leaves are quantiles, `sampling="gradient"`, and one tree a round for all classes or outputs.
     drop_rate : float, default=0.0
         Chance of each round before to be left out while a round is grown (DART): above 0, later rounds
         weigh as much as the first. Excludes early stopping, `warm_start` and `checkpoint`.
@@ -93,7 +93,7 @@ class GradientBoostingClassifier(Classifier, BaseGradientBoosting):
         Chance of a round to leave out none.
     max_features : int, float, {"auto", "sqrt", "log2", "third"} or None, default="auto"
         Features drawn per node, from those of the tree; None: all. "auto": the root of
-        their number and one, or half of them in large tables of less than three classes; at least 4.
+        their number and one, at least 4; all of them in large tables of less than three classes.
     max_features_per_tree : int, float, {"sqrt", "log2", "third"} or None, default=None
         Features drawn per tree; all by default.
     newton : bool, default=True
