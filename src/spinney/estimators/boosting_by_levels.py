@@ -28,7 +28,7 @@ from spinney.estimators.checks import check_monotone, draw_seed, open_x
 from spinney.estimators.fingerprints import fingerprint_blocks
 from spinney.estimators.interactions import check_interactions
 from spinney.estimators.round_scores import name_score
-from spinney.estimators.rows_on_disk import LabelBlocks, read_rows
+from spinney.estimators.rows_on_disk import LabelBlocks, find_folder, read_rows
 from spinney.estimators.training import make_legend
 from spinney.model.boosted_scores import begin_raw
 from spinney.scale.block_coding import bin_blocks
@@ -243,9 +243,3 @@ class LevelFit:
             ),
             legend=make_legend(schema, None, blocks.has_missing),
         )
-
-
-def find_folder(store: Store) -> Path:
-    """Where files of rows are made: beside the store, or among temporary files where nobody may write there."""
-    beside = store.path.absolute().parent
-    return beside if os.access(beside, os.W_OK) else Path(tempfile.gettempdir())

@@ -89,6 +89,19 @@ class Task(Protocol):
         """The sum of what was found in two sets of parts; it may be made of the first."""
 
 
+class FoldTask(Protocol):
+    """What a part adds to sums that are too large to be made for each part: pure but for these."""
+
+    def start(self) -> Any:
+        """Sums of no part."""
+
+    def __call__(self, part: Part, sums: Any) -> None:
+        """Add a part."""
+
+    def join(self, a: Any, b: Any) -> Any:
+        """The sum of two sets of parts; it may be made of the first."""
+
+
 class Engine(Protocol):
     """Where parts are: what maps a task over them."""
 
@@ -97,6 +110,9 @@ class Engine(Protocol):
 
     def add(self, task: Task, reads: Sequence[str], control: NDArray[np.int64] | None = None) -> Any:
         """The sum of what a task gives for all parts."""
+
+    def fold(self, task: FoldTask, reads: Sequence[str], control: NDArray[np.int64] | None = None) -> Any:
+        """The same where whoever has some parts adds them to sums of their own."""
 
     def change(self, name: str, pieces: Iterable[tuple[int, Callable[[NDArray[Any]], None]]]) -> None:
         """Have an array of so many rows changed in place, then that of the next, whatever parts they are in."""

@@ -329,7 +329,7 @@ def scan_levels(
     s_absent = absent & LOW_HALF
     roots = 0.0
     chance = chance_of_numbers(
-        n_codes, n_bins, sum_roots(bins, n_bins, BIN_WEIGHT), node, rows, settings, table.xlogx, totals
+        n_codes, n_bins, sum_roots(bins, n_bins, BIN_WEIGHT), node, rows, settings, table.xlogx, scratch
     )
     for b in range(n_bins if absent != 0 else n_bins - 1):
         w_left += bins[BIN_WEIGHT, b]
