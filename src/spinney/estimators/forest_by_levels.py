@@ -17,8 +17,9 @@ import numpy as np
 from spinney._cost import growing_seconds
 from spinney._criteria import own_name
 from spinney._types import CLASSES, CODE, MOMENTS, SUM
-from spinney.ensemble.forest_levels import TRUTH, LevelForest, TopBudget
+from spinney.ensemble.forest_levels import LevelForest, TopBudget
 from spinney.ensemble.out_of_bag import OutOfBagSums
+from spinney.ensemble.part_bags import TRUTH
 from spinney.ensemble.sampling import make_draw
 from spinney.estimators.cart import count_features
 from spinney.estimators.checkpoints import open_checkpoint
@@ -220,7 +221,11 @@ def fit_by_levels(model: Any, store: Store, plan: FitPlan, strata: Any) -> Fitte
             bag_rows = BagRows(codes, rows.weights, rows.target, legend, effort)
             data = TrainingData(columns, table, np.array([rows.largest]), arrays.weight)
             shared = make_plan(model, data, bag_rows, draw, None)
-            sums = None if arrays.y is None or not model.oob_score else OutOfBagSums(arrays.y, n_classes, shared.has_weight, shared.shift)
+            sums = (
+                None
+                if arrays.y is None or not model.oob_score
+                else OutOfBagSums(arrays.y, n_classes, shared.has_weight, shared.shift)
+            )
             n_workers = effort.count_workers(model.n_jobs, blocks.n_blocks)
             engine = DiskEngine(blocks, rows.files, n_workers)
             try:

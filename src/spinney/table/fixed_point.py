@@ -214,7 +214,9 @@ def value_target(y: NDArray[np.float64], weights: Weights, *, has_square: bool, 
     return Target(MOMENTS, values, squares, truth, 0, bits, square_bits, exponent, spread_exponent, centre)
 
 
-def value_target_blocks(blocks: Callable[[], Iterable[tuple[NDArray[np.float64], Weights]]], weights: Weights) -> Target:
+def value_target_blocks(
+    blocks: Callable[[], Iterable[tuple[NDArray[np.float64], Weights]]], weights: Weights
+) -> Target:
     """`value_target` for rows that come in blocks, as often as asked for, without values and squares.
 
     blocks: targets, and the weights of all rows with the values of these; weights: of all rows.
@@ -227,7 +229,9 @@ def value_target_blocks(blocks: Callable[[], Iterable[tuple[NDArray[np.float64],
     spread_exponent = math.frexp(largest)[1]
     sizes = ((np.abs(np.ldexp(np.ldexp(y, -exponent) - centre, -spread_exponent)), held) for y, held in blocks())
     bits = sum_bits(sum_blocks(sizes, weights))
-    return Target(MOMENTS, np.zeros(1, SUM), np.zeros(1, SUM), np.zeros(1), 0, bits, 0, exponent, spread_exponent, centre)
+    return Target(
+        MOMENTS, np.zeros(1, SUM), np.zeros(1, SUM), np.zeros(1), 0, bits, 0, exponent, spread_exponent, centre
+    )
 
 
 def sum_blocks(blocks: Iterable[tuple[NDArray[np.float64], Weights]], weights: Weights) -> float:

@@ -80,7 +80,7 @@ from spinney.kernels.common.structs import (
     ValueUnits,
 )
 from spinney.table.coding import Codes
-from spinney.table.fixed_point import Target, Weights, scale, sum_bits, weigh, weight_unit, weighted_sum
+from spinney.table.fixed_point import Target, Weights, scale, sum_bits, weight_unit
 from spinney.tree.interruptible import Driven
 from spinney.tree.structure import Tree
 from spinney.tree.surrogates import Surrogates, gather_surrogates
@@ -669,31 +669,6 @@ def answers_of(side: NodeSide) -> NDArray[np.float64] | None:
     if side.outputs is not None:
         return side.outputs.answers
     return None if side.medians is None else side.medians.answers.reshape(-1, 1)
-
-
-def sum_ranges(x: NDArray[np.int64], begin: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Sum of `x[begin:end]` for each pair."""
-    total = np.zeros(len(x) + 1, SUM)
-    np.cumsum(x, out=total[1:])
-    return total[end] - total[begin]
-
-
-def range_means(
-    x: NDArray[np.float64],
-    weights: Weights,
-    begin: NDArray[np.int64],
-    end: NDArray[np.int64],
-    weight: NDArray[np.int64],
-) -> NDArray[np.float64]:
-    """Weighted mean of `x[begin:end]` for each pair, summed in fixed point."""
-    largest = float(np.max(np.abs(x), initial=0.0))
-    if largest == 0.0:
-        return np.zeros(len(begin))
-    exponent = math.frexp(largest)[1]
-    x = x * math.ldexp(1.0, -exponent) if abs(exponent) < 1000 else np.ldexp(x, -exponent)
-    bits = sum_bits(weighted_sum(np.abs(x), weights))
-    total = sum_ranges(weigh(x, bits, weights), begin, end)
-    return np.ldexp(total / weight, weights.bits - bits + exponent)
 
 
 def grow_tree(

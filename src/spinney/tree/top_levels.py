@@ -258,7 +258,7 @@ class TopGrowth(Growth):
                 columns[2, k] = n_words
                 words.append(node.words)
                 n_words += len(node.words)
-        return TopTests(*columns, np.concatenate(words))
+        return TopTests._make([*columns, np.concatenate(words)])
 
 
 def fold(key: np.uint64, part: np.uint64) -> np.uint64:
@@ -419,7 +419,7 @@ def join_pieces(growth: TopGrowth, pieces: dict[int, Piece], scale: float) -> Tr
         threshold=threshold,
         subsets=np.concatenate(numbers.subsets),
         n_rows=n_rows,
-        weight=sums.weight * growth.stat_units().weight_unit,
+        weight=(sums.weight * growth.stat_units().weight_unit).astype(np.float64),
         impurity=impurity,
         impurity_exponent=growth.impurity_exponent(),
         distributions=distributions,
@@ -487,7 +487,7 @@ def close_leaf(growth: TopGrowth, node: TopNode, figures: LeafFigures | None, sc
         value = float(present[0])
         if len(present) > 1:
             value = -1.0
-            distributions = (per_class * units.weight_unit)[None, :]
+            distributions = (per_class * units.weight_unit).astype(np.float64).reshape(1, -1)
             if growth.n_classes:
                 impurity = interpreted().common.criteria.impurity_of_classes(units.criterion, per_class, weight)
     return Piece(

@@ -119,7 +119,10 @@ class Nodes(NamedTuple):
 
 
 class TopTests(NamedTuple):
-    """The tests of the top of a tree, each array (n_nodes,) but the last; see `tree.levels`. Life: pass; Python makes it."""
+    """The tests of the top of a tree, each array (n_nodes,) but the last; see `tree.levels`.
+
+    Life: pass; Python makes it.
+    """
 
     feature: NDArray[np.int64]  # that is asked for
     kind: NDArray[np.int64]  # THRESHOLD or SUBSET

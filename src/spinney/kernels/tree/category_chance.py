@@ -63,9 +63,7 @@ def total_squares(node: OpenNode, rows: Rows, settings: Settings, given: GivenSu
 
 
 @inlined
-def variance_of(
-    node: OpenNode, rows: Rows, settings: Settings, totals: np.ndarray, given: GivenSums | None
-) -> float:
+def variance_of(node: OpenNode, rows: Rows, settings: Settings, totals: np.ndarray, given: GivenSums | None) -> float:
     """Variance of the target, in squared units of the sums; of two classes p (1 - p)."""
     weight = np.float64(totals[W_ALL])
     mean = np.float64(totals[S_ALL] - node.centre * totals[W_ALL]) / weight

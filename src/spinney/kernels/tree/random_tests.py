@@ -558,9 +558,7 @@ def list_given_codes(feature: int, table: Table, width: int, is_unit: bool, scra
 
 
 @inlined
-def draw_given(
-    feature: int, n: int, n_missing: int, node: OpenNode, table: Table, scratch: Scratch
-) -> DrawnTest:
+def draw_given(feature: int, n: int, n_missing: int, node: OpenNode, table: Table, scratch: Scratch) -> DrawnTest:
     """Draw a test of a feature of which the node has n codes, see `list_given_codes`; as `draw_test`."""
     features, column = table.features, scratch.random.column
     sign = features[MONOTONE, feature]

@@ -15,7 +15,8 @@
 
 Nine structs of scratch select a variant when they are None, so that a first fit compiles only what it needs:
 `classes`, `levels`, `packed`, `random`, `extra` (the gain ratio and surrogates), `rates` (Poisson's deviance),
-`medians` (the absolute error), `outputs` (several) and `given` (sums of rows that are elsewhere). Each is an argument of the function that asks.
+`medians` (the absolute error), `outputs` (several) and `given` (sums of rows that are elsewhere). Each is an argument
+of the function that asks.
 """
 
 from __future__ import annotations
