@@ -189,7 +189,7 @@ class GatherTask:
 
 
 @dataclass(frozen=True)
-class LeafTask:
+class LargeLeafTask:
     """Sum up leaves of numbers that are too large to be held: extremes, then means, then squares."""
 
     bags: PartBags
@@ -441,7 +441,7 @@ class LevelForest(ForestGrowth):
         reads = [CODES, *self.bags.reads]
         weights = [int(top.top[k].totals[0]) for k in leaves]
         trees = [(units, top.tests(), leaves, top.stat_units().values)]
-        task = LeafTask(self.bags, kernels, trees, None, weights)
+        task = LargeLeafTask(self.bags, kernels, trees, None, weights)
         figures = [LeafFigures(low, high, 0.0, 0.0, 0) for low, high in self.add_up(task, reads)]
         for kind in (means.MEAN, means.SQUARE):
             found = self.add_up(replace(task, figures=figures, kind=kind), reads)

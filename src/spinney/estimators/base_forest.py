@@ -25,7 +25,7 @@ from spinney.estimators.checks import (
     open_x,
 )
 from spinney.estimators.fingerprints import fingerprint
-from spinney.estimators.forest_by_levels import fit_by_levels, plan_tops
+from spinney.estimators.forest_by_levels import fit_forest_by_levels, plan_tops
 from spinney.estimators.forest_training import (
     BAG_CONSTRAINTS,
     PreparedForest,
@@ -146,7 +146,7 @@ class BaseForest(Estimator[FittedForest]):
             if is_scanned(X):
                 store, plan = open_store(self, X, y, sample_weight, groups)
                 if plan.by_levels:
-                    self._fitted = fit_by_levels(self, store, plan, strata)
+                    self._fitted = fit_forest_by_levels(self, store, plan, strata)
                     self.n_outputs_ = 1
                     return self
                 X, y, sample_weight, groups = give_rows(store, plan)

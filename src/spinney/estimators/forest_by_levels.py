@@ -66,10 +66,10 @@ def plan_tops(model: Any) -> TopGrowing:
     vote_bytes = VOTE_BYTES if model.oob_score else 0
     class_bytes = CLASS_BYTES if model.oob_score else 0
     count = partial(count_features, model.max_features)
-    return TopGrowing(count, int(model.max_bins), has_tables, vote_bytes, class_bytes, find_gap(model))
+    return TopGrowing(count, int(model.max_bins), has_tables, vote_bytes, class_bytes, find_forest_gap(model))
 
 
-def find_gap(model: Any) -> str | None:
+def find_forest_gap(model: Any) -> str | None:
     """A parameter that rows must be in memory for, as the user writes it."""
     gaps = {
         f"criterion={model.criterion!r}": own_name(model.criterion) not in CRITERIA,
@@ -192,7 +192,7 @@ class TargetFiles:
 # --- The fit --------------------------------------------------------------------------------------------------------
 
 
-def fit_by_levels(model: Any, store: Store, plan: FitPlan, strata: Any) -> FittedForest:
+def fit_forest_by_levels(model: Any, store: Store, plan: FitPlan, strata: Any) -> FittedForest:
     """Fit a forest to a table on disk without holding its rows."""
     columns = open_x(model, store.columns(), is_fit=True)
     table = cast("StoredTable", read_columns(columns, model.categorical_features, model.date_features))

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spinney._jit import interpreted
+from spinney._node_layout import kind_of
 from spinney._types import (
     DEPTH_FIRST,
     LEAF,
@@ -129,7 +130,7 @@ class TopGrowth(Growth):
         self.state[LIST_HI] = -1
 
     def make_scratch(self, n_rows: int) -> Any:
-        """As of rows, with room for the sums of any feature."""
+        """Make the scratch that a search of rows takes, with room for the sums of any feature."""
         scratch = super().make_scratch(n_rows)
         most = int(self.features[N_CODES].max(initial=1)) + 1
         random = RandomScratch(np.zeros(most, np.int32), np.zeros(PAIR_ROWS)) if scratch.random is not None else None
@@ -354,7 +355,7 @@ class Numbers(NamedTuple):
     n_nodes: int
 
 
-def number_nodes(top: list[TopNode], pieces: dict[int, Piece]) -> Numbers:
+def number_tree(top: list[TopNode], pieces: dict[int, Piece]) -> Numbers:
     """Number the nodes in the order that the driver makes them in: depth first, the last branch first."""
     found = Numbers([0] * len(top), {}, {}, [np.zeros(0, np.uint64)], 1)
     n_nodes, n_words, stack = 1, 0, [0]
@@ -383,7 +384,7 @@ def join_pieces(growth: TopGrowth, pieces: dict[int, Piece], scale: float) -> Tr
     """The tree of a top and what is below the nodes that it leaves; scale: see `StatUnits`."""
     top, n_classes = growth.top, growth.target.n_classes
     growth.scale = scale
-    numbers = number_nodes(top, pieces)
+    numbers = number_tree(top, pieces)
     n = numbers.n_nodes
     test, n_rows = np.zeros((2, n), np.uint32)
     first_child = np.zeros(n, np.int32)
@@ -398,7 +399,7 @@ def join_pieces(growth: TopGrowth, pieces: dict[int, Piece], scale: float) -> Tr
         has_child = piece.first_child != 0
         first_child[at] = np.where(has_child, piece.first_child + base, 0)
         value = piece.threshold.copy()
-        value[has_child & ((piece.test & 3) == SUBSET)] += numbers.words[k]
+        value[has_child & (kind_of(piece.test) == SUBSET)] += numbers.words[k]
         test[at], n_rows[at], threshold[at], impurity[at] = piece.test, piece.n_rows, value, piece.impurity
         sums.weight[at], sums.ones[at] = piece.weight, piece.ones
         if means is not None and piece.means is not None:

@@ -3,7 +3,7 @@
     search ─ open_node        sums of the node, bounds and keys; addends are packed where forests ask for it
            ─ split_pair       two rows: the first feature that tells them apart
            ─ try_feature      for each feature in the order of the search
-               ├ try_random_test     (random_tests)    extra-trees
+               ├ try_random_test     (drawn_tests)     extra-trees
                ├ scan_category       (subsets)         categories
                ├ scan_…_by_medians   (scan_medians)    both, by the absolute error
                ├ scan_…_of_outputs   (scan_outputs)    both, of several outputs
@@ -76,10 +76,10 @@ from ..common.structs import (
 from ..common.thresholds import place_threshold
 from ..common.ties import NO_SCORE, certain, slack_of
 from .candidates import none_better
+from .drawn_tests import try_random_test
 from .gain_ratio import pick_ratio, propose, split_information
 from .given_sums import has_given, is_lacking, list_node_bins, total_classes, total_moments
 from .medians import open_medians
-from .random_tests import try_random_test
 from .rates import open_unit, score_sums
 from .scan_classes import scan_classes
 from .scan_many_classes import pack_classes, scan_many_classes
